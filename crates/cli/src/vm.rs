@@ -1,0 +1,230 @@
+//! `tollgate vm`: kernels, and a command under one of them.
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use tollgate_vm::{
+    Accelerator, Cache, Clock, Image, Machine, accelerator,
+    guest::{self, GuestCommand, Limits, Outcome, Stream},
+    image, kernel,
+};
+
+use crate::{interrupt, output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the kernels that can be named, newest of each series, and which are in the cache
+    Kernels(Kernels),
+    /// Run a command under a kernel and a list of security modules
+    Run(Run),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kernels {
+    /// Read the package lists anew
+    #[arg(long)]
+    update: bool,
+    /// Fetch the newest kernel of this series even if an older one is in the cache
+    #[arg(long, value_name = "SERIES")]
+    fetch: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Series (6.1), release, or path of a bzImage
+    #[arg(long, default_value = "6.1")]
+    kernel: String,
+    /// Security modules, as the kernel's lsm= takes them (lockdown and capability are always there)
+    #[arg(long, value_name = "LIST")]
+    lsm: Option<String>,
+    /// What time is in the guest: exact instruction counts, or the host's clock
+    #[arg(long, value_enum, default_value_t = ClockName::Wall)]
+    clock: ClockName,
+    /// Wall clock only: kvm or emulation instead of finding out by trying
+    #[arg(long, value_enum)]
+    accelerator: Option<AcceleratorName>,
+    /// Further words for the kernel's command line
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    append: Vec<String>,
+    /// Put a file of this machine into the guest, with the libraries it needs if it is a program
+    #[arg(long, value_name = "HOST[:GUEST]")]
+    file: Vec<String>,
+    /// Load a kernel module (and what it needs) before the command starts
+    #[arg(long, value_name = "NAME")]
+    module: Vec<String>,
+    /// The guest's memory in MiB
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(64..))]
+    memory: u32,
+    /// Virtual processors (wall clock only)
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: u32,
+    /// Give up after this many seconds
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
+    timeout: u64,
+    /// The command; a program of this machine is copied into the guest with its libraries, busybox has the rest
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClockName {
+    Instructions,
+    Wall,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AcceleratorName {
+    Kvm,
+    Emulation,
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Kernels(arguments) => kernels(&arguments),
+        Command::Run(arguments) => run_command(&arguments),
+    }
+}
+
+fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
+    let cache = Cache::of_user()?;
+    for series in &arguments.fetch {
+        let kernel = kernel::refresh(&cache, series)?;
+        eprintln!("{series}: {}", kernel.release);
+    }
+    let listed = kernel::list(&cache, arguments.update)?;
+    if arguments.json {
+        output::json(&listed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = listed.iter().map(|k| k.release.len()).max().unwrap_or(7);
+    output::line(&format!("{:<7} {:<width$} in the cache", "series", "newest"))?;
+    for kernel in listed {
+        let cached = kernel.cached.as_deref().unwrap_or("-");
+        output::line(&format!("{:<7} {:<width$} {cached}", kernel.series, kernel.release))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
+    let interrupted = interrupt::flag()?;
+    let cache = Cache::of_user()?;
+    let kernel = kernel::find(&cache, &arguments.kernel)?;
+    let (accelerator, reason) = choose_accelerator(arguments, &cache, &kernel.image)?;
+    let machine = Machine {
+        kernel: kernel.image.clone(),
+        clock: arguments.clock.into(),
+        accelerator,
+        lsm: arguments.lsm.clone(),
+        append: arguments.append.clone(),
+        memory_mib: arguments.memory,
+        cpus: arguments.cpus,
+    };
+    let mut image = Image::with_agent()?;
+    if let (false, Some(folder)) = (arguments.module.is_empty(), &kernel.modules) {
+        let names: Vec<&str> = arguments.module.iter().map(String::as_str).collect();
+        image.kernel_modules(tollgate_vm::modules::with_dependencies(folder, &names)?);
+    }
+    for file in &arguments.file {
+        add_file(&mut image, file)?;
+    }
+    let mut argv = arguments.command.clone();
+    argv[0] = add_program(&mut image, &argv[0])?;
+    let settle = machine.clock == Clock::Instructions;
+    let command = GuestCommand { argv, env: Vec::new(), settle };
+    let limits = Limits { timeout: Duration::from_secs(arguments.timeout), interrupted };
+    let started = Instant::now();
+    let outcome = guest::run(&machine, &image, &command, limits, &mut pass_on)?;
+    eprintln!("{}", summary(&outcome, &reason, started.elapsed()));
+    // As a shell does: the command's own status, or 128 and the signal.
+    let status = outcome.code.unwrap_or_else(|| 128 + outcome.signal.unwrap_or(0));
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(255)))
+}
+
+fn choose_accelerator(
+    arguments: &Run,
+    cache: &Cache,
+    image: &std::path::Path,
+) -> anyhow::Result<(Accelerator, String)> {
+    Ok(match (arguments.clock, arguments.accelerator) {
+        (ClockName::Instructions, Some(AcceleratorName::Kvm)) => {
+            bail!("KVM cannot count instructions: use --clock wall, or leave --accelerator out")
+        }
+        (ClockName::Instructions, _) => (Accelerator::Emulation, "the instruction clock needs it".into()),
+        (ClockName::Wall, Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "as asked for".into()),
+        (ClockName::Wall, Some(AcceleratorName::Emulation)) => (Accelerator::Emulation, "as asked for".into()),
+        (ClockName::Wall, None) => {
+            let verdict = accelerator::choose(cache, image, interrupt::flag()?)?;
+            (verdict.accelerator, verdict.reason)
+        }
+    })
+}
+
+/// The command's output is this program's; a reader that has gone away is no reason to stop the guest.
+fn pass_on(stream: Stream, bytes: &[u8]) {
+    let _ = match stream {
+        Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
+        Stream::Stderr => std::io::stderr().write_all(bytes),
+    };
+}
+
+fn summary(outcome: &Outcome, reason: &str, wall: Duration) -> String {
+    let busy = outcome.elapsed_ns.saturating_sub(outcome.idle_ns.unwrap_or(0));
+    let cost = match outcome.clock {
+        Clock::Instructions if outcome.idle_ns.is_some() => format!("{busy} instructions (without idle)"),
+        Clock::Instructions => format!("{} instructions (idle time included)", outcome.elapsed_ns),
+        Clock::Wall => format!("{:.3} s in the guest", outcome.elapsed_ns as f64 / 1e9),
+    };
+    let mut text = format!(
+        "tollgate: kernel {}, {} ({reason}), clock {}: {cost}, {:.1} s in all",
+        outcome.release,
+        outcome.accelerator.name(),
+        outcome.clock.name(),
+        wall.as_secs_f64()
+    );
+    if let Some(settled) = &outcome.settled {
+        text.push_str("\ntollgate: ");
+        text.push_str(settled);
+    }
+    text
+}
+
+/// `HOST` or `HOST:GUEST`.
+fn add_file(image: &mut Image, argument: &str) -> anyhow::Result<()> {
+    let (host, to) = argument.split_once(':').unwrap_or((argument, argument));
+    let host = PathBuf::from(host).canonicalize().with_context(|| format!("--file {argument}"))?;
+    let to = if argument.contains(':') { to.to_string() } else { host.to_string_lossy().into_owned() };
+    image.program(&host, &to, &[])?;
+    Ok(())
+}
+
+/// Copies the program named `word` and gives its path in the guest; what only busybox has is left to PATH.
+fn add_program(image: &mut Image, word: &str) -> anyhow::Result<String> {
+    let host = if word.contains('/') { Some(PathBuf::from(word)) } else { image::on_path(word) };
+    match host {
+        Some(host) if host.exists() => {
+            let to = std::path::absolute(&host)?.to_string_lossy().into_owned();
+            image.program(&host, &to, &[])?;
+            Ok(to)
+        }
+        _ if image.holds(word) || image.holds(&format!("/bin/{word}")) => Ok(word.to_string()),
+        _ => bail!("{word}: no such program on this machine, and busybox has no applet of this name"),
+    }
+}
+
+impl From<ClockName> for Clock {
+    fn from(name: ClockName) -> Self {
+        match name {
+            ClockName::Instructions => Self::Instructions,
+            ClockName::Wall => Self::Wall,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Finds out whether KVM works by booting a guest on it: a device node proves nothing.
+
+use std::{fs, path::Path, sync::atomic::AtomicBool, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Accelerator, Cache, Clock, Error, Image, Machine,
+    error::Context,
+    guest::{self, GuestCommand, Limits},
+};
+
+/// A KVM guest is up within a second or two; one that is not by now never will be.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The accelerator to use on this host, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What wall-clock guests run on.
+    pub accelerator: Accelerator,
+    /// How that was found, for people.
+    pub reason: String,
+    /// The boot and emulator it was found under: it is not asked twice in one boot.
+    found_under: String,
+}
+
+/// Tries a guest on KVM, or remembers what came of it in this boot of the host.
+pub fn choose(cache: &Cache, kernel: &Path, interrupted: &AtomicBool) -> Result<Verdict, Error> {
+    let found_under = format!(
+        "{} {}",
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim(),
+        guest::emulator_version()?
+    );
+    let record = cache.path("accelerator.json");
+    let known = fs::read(&record).ok().and_then(|text| serde_json::from_slice::<Verdict>(&text).ok());
+    if let Some(verdict) = known.filter(|verdict| verdict.found_under == found_under) {
+        return Ok(verdict);
+    }
+    let (accelerator, reason) = trial(kernel, interrupted)?;
+    let verdict = Verdict { accelerator, reason, found_under };
+    let text = serde_json::to_vec_pretty(&verdict).map_err(std::io::Error::from).context("write the verdict")?;
+    fs::write(&record, text).context(format!("write {}", record.display()))?;
+    Ok(verdict)
+}
+
+fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String), Error> {
+    if !Path::new("/dev/kvm").exists() {
+        return Ok((Accelerator::Emulation, "there is no /dev/kvm".into()));
+    }
+    let machine = Machine {
+        kernel: kernel.into(),
+        clock: Clock::Wall,
+        accelerator: Accelerator::Kvm,
+        lsm: None,
+        append: Vec::new(),
+        memory_mib: 512,
+        cpus: 1,
+    };
+    let limits = Limits { timeout: PATIENCE, interrupted };
+    match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {}) {
+        Ok(_) => Ok((Accelerator::Kvm, "a trial guest came up on it".into())),
+        Err(Error::Interrupted) => Err(Error::Interrupted),
+        Err(e @ (Error::QemuAbsent { .. } | Error::Io { .. })) => Err(e),
+        Err(e) => {
+            let sentence = e.to_string();
+            let first = sentence.lines().next().unwrap_or_default().to_string();
+            Ok((Accelerator::Emulation, format!("KVM does not work here: {first}")))
+        }
+    }
+}

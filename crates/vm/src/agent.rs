@@ -1,0 +1,240 @@
+//! The guest's init: sets the guest up, runs the command, sends the result, powers off.
+//!
+//! It is the same static program as the host's; the host puts the order in the image as a file.
+
+use std::{
+    ffi::CString,
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use nix::{
+    kmod::{ModuleInitFlags, finit_module},
+    mount::{MsFlags, mount},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        reboot::{RebootMode, reboot},
+        termios::{SetArg, cfmakeraw, tcdrain, tcgetattr, tcsetattr},
+        time::TimeValLike,
+    },
+    time::{ClockId, clock_gettime},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::channel::{Done, Frame, Ready};
+
+/// Where the image holds the agent; a command in the guest may call it as `tollgate`.
+pub const PROGRAM: &str = "/bin/tollgate";
+/// Where the image holds the order.
+pub(crate) const ORDER: &str = "/order.json";
+const PORT: &str = "/dev/ttyS1";
+const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
+
+/// What the agent is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The command; empty to answer and power off.
+    pub(crate) argv: Vec<String>,
+    /// Environment beside PATH and HOME.
+    pub(crate) env: Vec<(String, String)>,
+    /// Wait until the kernel's work after boot is over before the command starts.
+    pub(crate) settle: bool,
+    /// Paths of kernel modules to load, in this order.
+    pub(crate) modules: Vec<String>,
+}
+
+/// What the agent needs to know of measuring; the program wires it to its bench.
+#[derive(Debug, Clone, Copy)]
+pub struct Instruments {
+    /// Waits until the kernel is quiet; says what it found.
+    pub settle: fn() -> String,
+    /// Nanoseconds for which the processor has been idle since boot, if the kernel says.
+    pub idle_ns: fn() -> Option<u64>,
+}
+
+/// Whether this process is a guest's init.
+#[must_use]
+pub fn is_init() -> bool {
+    std::process::id() == 1 && Path::new(ORDER).exists()
+}
+
+/// Does the agent's work and powers the guest off; never returns.
+pub fn main(instruments: Instruments) -> ! {
+    mount_all();
+    match open_port() {
+        Ok(mut port) => {
+            let last = match serve(&mut port, instruments) {
+                Ok(done) => Frame::Done(done),
+                Err(reason) => Frame::Failed(reason),
+            };
+            // If the port fails there is no other way to tell; the host sees a guest that ended without a result.
+            if send(&mut port, &last).and_then(|()| Ok(tcdrain(&port)?)).is_err() {
+                eprintln!("tollgate: cannot write to {PORT}");
+            }
+        }
+        Err(e) => eprintln!("tollgate: {PORT}: {e}"),
+    }
+    // reboot(2) with POWER_OFF does not return; should it fail, init's end makes the kernel panic and QEMU exit.
+    let _ = reboot(RebootMode::RB_POWER_OFF);
+    std::process::exit(1)
+}
+
+fn serve(port: &mut File, instruments: Instruments) -> Result<Done, String> {
+    let text = fs::read(ORDER).map_err(|e| format!("{ORDER}: {e}"))?;
+    let order: Order = serde_json::from_slice(&text).map_err(|e| format!("{ORDER}: {e}"))?;
+    load_modules(&order.modules)?;
+    bring_up_loopback().map_err(|e| format!("bring up the loopback interface: {e}"))?;
+    let settled = order.settle.then(instruments.settle);
+    let release = read_trimmed("/proc/sys/kernel/osrelease");
+    send(port, &Frame::Ready(Ready { release, settled })).map_err(|e| format!("{PORT}: {e}"))?;
+    if order.argv.is_empty() {
+        return Ok(Done { code: Some(0), signal: None, elapsed_ns: 0, idle_ns: None, oom_kills: 0 });
+    }
+    run(port, &order, instruments)
+}
+
+fn run(port: &mut File, order: &Order, instruments: Instruments) -> Result<Done, String> {
+    let kills = oom_kills();
+    let idle = (instruments.idle_ns)();
+    let start = now_ns();
+    let mut child = Command::new(&order.argv[0])
+        .args(&order.argv[1..])
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", "/root")
+        .envs(order.env.iter().cloned())
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("{}: {e}", order.argv[0]))?;
+    forward(port, &mut child).map_err(|e| format!("forward the command's output: {e}"))?;
+    let status = child.wait().map_err(|e| format!("wait for the command: {e}"))?;
+    let elapsed_ns = now_ns() - start;
+    let idle_ns = idle.zip((instruments.idle_ns)()).map(|(before, after)| after.saturating_sub(before));
+    Ok(Done { code: status.code(), signal: status.signal(), elapsed_ns, idle_ns, oom_kills: oom_kills() - kills })
+}
+
+/// Sends both streams as they come, until the command closes them.
+fn forward(port: &mut File, child: &mut Child) -> std::io::Result<()> {
+    let mut out = child.stdout.take();
+    let mut err = child.stderr.take();
+    let mut buffer = vec![0; 16 << 10];
+    while out.is_some() || err.is_some() {
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(2);
+        polled.extend(out.as_ref().map(|o| PollFd::new(o.as_fd(), PollFlags::POLLIN)));
+        polled.extend(err.as_ref().map(|e| PollFd::new(e.as_fd(), PollFlags::POLLIN)));
+        poll(&mut polled, PollTimeout::NONE)?;
+        let ready: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
+        drop(polled);
+        let out_ready = out.is_some() && ready[0];
+        let err_ready = err.is_some() && ready[ready.len() - 1];
+        if out_ready && !pass_on(port, &mut out, &mut buffer, Frame::Stdout)? {
+            out = None;
+        }
+        if err_ready && !pass_on(port, &mut err, &mut buffer, Frame::Stderr)? {
+            err = None;
+        }
+    }
+    Ok(())
+}
+
+/// Passes on one piece; false at the end of the stream.
+fn pass_on<R: Read>(
+    port: &mut File,
+    from: &mut Option<R>,
+    buffer: &mut [u8],
+    frame: fn(Vec<u8>) -> Frame,
+) -> std::io::Result<bool> {
+    let Some(stream) = from else { return Ok(false) };
+    let count = stream.read(buffer)?;
+    if count > 0 {
+        send(port, &frame(buffer[..count].to_vec()))?;
+    }
+    Ok(count > 0)
+}
+
+fn send(port: &mut File, frame: &Frame) -> std::io::Result<()> {
+    port.write_all(&frame.encode())
+}
+
+/// The port without line discipline: every byte arrives as it was sent.
+fn open_port() -> std::io::Result<File> {
+    let port = OpenOptions::new().read(true).write(true).open(PORT)?;
+    let mut settings = tcgetattr(&port)?;
+    cfmakeraw(&mut settings);
+    tcsetattr(&port, SetArg::TCSANOW, &settings)?;
+    Ok(port)
+}
+
+/// What a program expects to find mounted. A kernel without one of them does not hinder the rest.
+fn mount_all() {
+    let mounts = [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("devpts", "/dev/pts"),
+        ("tmpfs", "/dev/shm"),
+        ("mqueue", "/dev/mqueue"),
+        ("tmpfs", "/run"),
+        ("tmpfs", "/tmp"),
+        ("securityfs", "/sys/kernel/security"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("bpf", "/sys/fs/bpf"),
+        ("cgroup2", "/sys/fs/cgroup"),
+    ];
+    for (kind, target) in mounts {
+        // In /sys the folders are the kernel's: making them fails, and mounting says whether they are there.
+        let _ = fs::create_dir_all(target);
+        let _ = mount(Some(kind), target, Some(kind), MsFlags::empty(), None::<&str>);
+    }
+}
+
+fn load_modules(paths: &[String]) -> Result<(), String> {
+    for path in paths {
+        let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
+        let none = CString::default();
+        finit_module(file.as_fd(), &none, ModuleInitFlags::empty()).map_err(|e| format!("load {path}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn bring_up_loopback() -> std::io::Result<()> {
+    let socket = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Inet,
+        nix::sys::socket::SockType::Datagram,
+        nix::sys::socket::SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    // SAFETY: ifreq is plain data; all zeroes is a valid value of it.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo\0") {
+        *to = from.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads an ifreq, which lives until the call returns; the socket is open.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+fn oom_kills() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")).and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+}
+
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map(|t| t.num_nanoseconds()).unwrap_or(0);
+    u64::try_from(time).unwrap_or(0)
+}
+
+fn read_trimmed(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_string()
+}

@@ -1,0 +1,139 @@
+//! What can go wrong between a kernel's name and a command's result.
+
+use std::{io, path::PathBuf};
+
+/// An error of this crate; the message names the remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// QEMU is not on PATH.
+    #[error("{program} not found: install it (Debian: apt-get install qemu-system-x86)")]
+    QemuAbsent {
+        /// The program that was looked for.
+        program: String,
+    },
+    /// A file, socket or process operation failed.
+    #[error("{what}: {source}{}", remedy(source))]
+    Io {
+        /// What was tried, with the path.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The system is not one whose kernels this crate can fetch.
+    #[error(
+        "{reason}: kernels are fetched with Debian's apt; on another system give a kernel image with --kernel PATH"
+    )]
+    NotDebian {
+        /// What was looked for and not found.
+        reason: String,
+    },
+    /// apt could not reach a mirror and nothing usable is cached.
+    #[error("cannot fetch {what}: {detail}\nno network, and it is not in the cache {cache}; run this once with a network, then it works without", cache = cache.display())]
+    Offline {
+        /// What was to be fetched.
+        what: String,
+        /// apt's own words.
+        detail: String,
+        /// Where it would have been cached.
+        cache: PathBuf,
+    },
+    /// No suite has a package of this name.
+    #[error("no package {name:?} in the suites {suites}; `tollgate vm kernels --update` reads the package lists anew")]
+    NoPackage {
+        /// The package name.
+        name: String,
+        /// The suites that were searched.
+        suites: String,
+    },
+    /// A tool of the packaging system failed.
+    #[error("{program} failed: {detail}")]
+    Apt {
+        /// The program.
+        program: String,
+        /// The last lines of its standard error.
+        detail: String,
+    },
+    /// No kernel answers to this name.
+    #[error("no kernel {spec:?}; there are: {known} (or the path of a bzImage)")]
+    NoSuchKernel {
+        /// What was asked for.
+        spec: String,
+        /// Series that can be had.
+        known: String,
+    },
+    /// A file that should go into the guest cannot.
+    #[error("cannot put {path} into the guest: {reason}", path = path.display())]
+    NotInGuest {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The guest's kernel panicked.
+    #[error("the guest's kernel panicked: {reason}\n{console}")]
+    Panic {
+        /// The kernel's own sentence.
+        reason: String,
+        /// The console's last lines.
+        console: String,
+    },
+    /// The guest ran out of memory.
+    #[error("the guest ran out of its {memory_mib} MiB of memory; give it more with --memory\n{console}")]
+    OutOfMemory {
+        /// The guest's memory.
+        memory_mib: u32,
+        /// The console's last lines.
+        console: String,
+    },
+    /// The guest did not finish in time.
+    #[error("the guest did not finish within {seconds} s and was stopped; allow more with --timeout\n{console}")]
+    Timeout {
+        /// The limit, on the host's clock.
+        seconds: u64,
+        /// The console's last lines.
+        console: String,
+    },
+    /// QEMU ended before the guest had answered.
+    #[error("QEMU ended early ({status}) {detail}\n{console}")]
+    QemuDied {
+        /// Exit status or signal.
+        status: String,
+        /// QEMU's standard error.
+        detail: String,
+        /// The console's last lines.
+        console: String,
+    },
+    /// The guest's agent could not start the command or set up the guest.
+    #[error("in the guest: {reason}")]
+    Agent {
+        /// The agent's own words.
+        reason: String,
+    },
+    /// What arrived from the guest is not the agent's protocol.
+    #[error("garbled result from the guest: {0}")]
+    Garbled(String),
+    /// The user stopped it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull => " (free some space, or set XDG_CACHE_HOME or TMPDIR to a folder on another disk)",
+        io::ErrorKind::PermissionDenied => " (is the folder yours? XDG_CACHE_HOME and TMPDIR choose others)",
+        _ => "",
+    }
+}
+
+/// Adds what was tried to an I/O error.
+pub(crate) trait Context<T> {
+    /// `what` is a phrase such as `write /tmp/x`.
+    fn context(self, what: impl Into<String>) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> Context<T> for Result<T, E> {
+    fn context(self, what: impl Into<String>) -> Result<T, Error> {
+        self.map_err(|e| Error::Io { what: what.into(), source: e.into() })
+    }
+}

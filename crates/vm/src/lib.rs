@@ -1,0 +1,25 @@
+//! Runs a command under a kernel and gives back its result.
+//!
+//! A [`Kernel`] is found by name, an [`Image`] holds what the guest needs, a [`Machine`] says which modules and which
+//! clock; [`guest::run`] boots it and returns an [`guest::Outcome`]. [`agent::main`] is the other end, inside the guest.
+
+pub mod accelerator;
+pub mod agent;
+mod cache;
+pub mod channel;
+pub mod console;
+pub mod cpio;
+mod error;
+pub mod guest;
+pub mod image;
+pub mod kernel;
+pub mod machine;
+pub mod modules;
+pub mod packages;
+
+pub use cache::Cache;
+pub use error::Error;
+pub use image::Image;
+pub use kernel::Kernel;
+pub use machine::{Accelerator, Clock, Machine};
+pub use packages::{Package, Packages};

@@ -1,0 +1,222 @@
+//! The virtual machine as QEMU's arguments and the kernel's command line: pure functions, one concern each.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// What time is in the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// One nanosecond of guest time is one guest instruction: exact, the same on every run, blind to caches.
+    Instructions,
+    /// The host's time.
+    Wall,
+}
+
+impl Clock {
+    /// The name in study files, options and results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Instructions => "instructions",
+            Self::Wall => "wall",
+        }
+    }
+}
+
+/// What executes the guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// The processor itself.
+    Kvm,
+    /// QEMU's translator, TCG.
+    Emulation,
+}
+
+impl Accelerator {
+    /// The name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Emulation => "emulation",
+        }
+    }
+}
+
+/// A machine to boot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// The kernel's bzImage.
+    pub kernel: PathBuf,
+    /// Whose clock the guest lives on. `Instructions` implies emulation.
+    pub clock: Clock,
+    /// What runs it on the wall clock.
+    pub accelerator: Accelerator,
+    /// The value of `lsm=`; `None` leaves the kernel's own default.
+    pub lsm: Option<String>,
+    /// Further words for the kernel's command line, last.
+    pub append: Vec<String>,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Virtual processors on the wall clock; the instruction clock has one.
+    pub cpus: u32,
+}
+
+/// Where the machine is connected to the host.
+#[derive(Debug, Clone)]
+pub struct Wiring {
+    /// The initramfs.
+    pub initrd: PathBuf,
+    /// A listening Unix socket: the guest's second serial port, where the agent speaks.
+    pub agent: PathBuf,
+}
+
+impl Machine {
+    /// The accelerator that this machine really runs on.
+    #[must_use]
+    pub fn runs_on(&self) -> Accelerator {
+        match self.clock {
+            Clock::Instructions => Accelerator::Emulation,
+            Clock::Wall => self.accelerator,
+        }
+    }
+
+    /// Every argument for `qemu-system-x86_64`.
+    #[must_use]
+    pub fn arguments(&self, wiring: &Wiring) -> Vec<OsString> {
+        let mut all: Vec<OsString> = Vec::new();
+        all.extend(strings(&["-M", "pc", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]));
+        all.extend(self.processor());
+        all.extend(strings(&["-m", &self.memory_mib.to_string()]));
+        all.extend(time(self.clock));
+        all.extend(serial(wiring));
+        all.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
+        all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
+        all.extend(["-append".into(), self.command_line().into()]);
+        all
+    }
+
+    /// The kernel's command line.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let mut words = vec!["console=ttyS0", "quiet", "loglevel=4", "panic=-1", "oops=panic"];
+        // Expedited grace periods: attaching many BPF programs is slow under emulation on 6.12 and later without.
+        words.push("rcupdate.rcu_expedited=1");
+        if self.clock == Clock::Instructions {
+            // Nothing may differ between two boots: addresses, seeds; and DAMON_STAT's sampling thread (6.17 and
+            // later) would run beside every workload for ever.
+            words.extend(["nokaslr", "norandmaps", "random.trust_cpu=off", "damon_stat.enabled=0"]);
+        }
+        let lsm = self.lsm.as_ref().map(|list| format!("lsm={list}"));
+        words.extend(lsm.as_deref());
+        words.extend(self.append.iter().map(String::as_str));
+        words.join(" ")
+    }
+
+    fn processor(&self) -> Vec<OsString> {
+        match (self.clock, self.accelerator) {
+            // -erms,-fsrm: QEMU counts every byte of a `rep movsb` as an instruction; without them the kernel copies
+            // by eight. -rdrand,-rdseed: QEMU would answer with the host's randomness.
+            (Clock::Instructions, _) => strings(&[
+                "-accel",
+                "tcg,thread=single",
+                "-cpu",
+                "max,-rdrand,-rdseed,-erms,-fsrm",
+                "-smp",
+                "1",
+                "-seed",
+                "1",
+            ]),
+            (Clock::Wall, Accelerator::Kvm) => {
+                strings(&["-accel", "kvm", "-cpu", "host", "-smp", &self.cpus.to_string()])
+            }
+            (Clock::Wall, Accelerator::Emulation) => {
+                strings(&["-accel", "tcg", "-cpu", "max", "-smp", &self.cpus.to_string()])
+            }
+        }
+    }
+}
+
+fn time(clock: Clock) -> Vec<OsString> {
+    match clock {
+        Clock::Instructions => strings(&["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01T00:00:00,clock=vm"]),
+        Clock::Wall => strings(&["-rtc", "base=utc,clock=host"]),
+    }
+}
+
+fn serial(wiring: &Wiring) -> Vec<OsString> {
+    let mut agent = OsString::from("socket,id=agent,server=off,path=");
+    // A comma in an option value is written twice (docs/system/qemu-manpage: "QEMU options").
+    agent.push(wiring.agent.to_string_lossy().replace(',', ",,"));
+    let mut all = strings(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console", "-chardev"]);
+    all.push(agent);
+    all.extend(strings(&["-serial", "chardev:agent"]));
+    all
+}
+
+fn strings(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(clock: Clock, accelerator: Accelerator) -> Machine {
+        Machine {
+            kernel: "/k".into(),
+            clock,
+            accelerator,
+            lsm: Some("bpf".into()),
+            append: vec!["tollgate.pad=xx".into()],
+            memory_mib: 512,
+            cpus: 2,
+        }
+    }
+
+    fn wiring() -> Wiring {
+        Wiring { initrd: "/i".into(), agent: "/s,1".into() }
+    }
+
+    fn text(machine: &Machine) -> String {
+        machine.arguments(&wiring()).iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn counts_instructions_on_one_emulated_processor() {
+        let machine = machine(Clock::Instructions, Accelerator::Kvm);
+        let arguments = text(&machine);
+        assert!(arguments.contains("-icount shift=0,sleep=off"));
+        assert!(arguments.contains("tcg,thread=single -cpu max,-rdrand,-rdseed,-erms,-fsrm -smp 1"));
+        assert_eq!(machine.runs_on(), Accelerator::Emulation);
+    }
+
+    #[test]
+    fn uses_the_host_processor_under_kvm() {
+        let arguments = text(&machine(Clock::Wall, Accelerator::Kvm));
+        assert!(arguments.contains("-accel kvm -cpu host -smp 2"));
+        assert!(!arguments.contains("icount"));
+    }
+
+    #[test]
+    fn doubles_commas_in_the_socket_path() {
+        assert!(text(&machine(Clock::Wall, Accelerator::Kvm)).contains("path=/s,,1"));
+    }
+
+    #[test]
+    fn names_modules_and_appended_words_on_the_command_line() {
+        let line = machine(Clock::Instructions, Accelerator::Emulation).command_line();
+        assert!(line.contains(" lsm=bpf "), "{line}");
+        assert!(line.ends_with(" tollgate.pad=xx"), "{line}");
+        assert!(line.contains("nokaslr"));
+    }
+
+    #[test]
+    fn leaves_the_kernels_own_modules_when_none_are_named() {
+        let machine = Machine { lsm: None, ..machine(Clock::Wall, Accelerator::Emulation) };
+        assert!(!machine.command_line().contains("lsm="));
+    }
+}
