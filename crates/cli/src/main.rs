@@ -1,12 +1,16 @@
 //! `tollgate`: the command line, the daemon and the agent inside the guest.
 
+mod bench;
 mod interrupt;
 mod output;
+mod study;
 mod vm;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use tollgate_bench::{counter, run::settle};
 use tollgate_vm::agent;
 
 /// Mandatory access control for stock kernels, and the instrument that says what such control costs
@@ -19,17 +23,34 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Studies: what security modules cost, measured, kept and compared
+    #[command(subcommand)]
+    Study(study::Command),
     /// Kernels, and commands run under them
     #[command(subcommand)]
     Vm(vm::Command),
+    /// Workloads, measured on this machine
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Print a shell's completion script
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
 }
 
 fn main() -> ExitCode {
     if agent::is_init() {
-        agent::main(agent::Instruments { settle: || String::new(), idle_ns: || None });
+        agent::main(agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds });
     }
     let result = match Arguments::parse().command {
+        Command::Study(command) => study::run(command),
         Command::Vm(command) => vm::run(command),
+        Command::Bench(command) => bench::run(command),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
     };
     result.unwrap_or_else(|error| {
         eprintln!("tollgate: {error:#}");

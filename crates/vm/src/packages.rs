@@ -135,7 +135,7 @@ impl<'c> Packages<'c> {
     /// apt's own folders, and the sources: the system's mirror with more suites.
     fn write_configuration(&self) -> Result<(), Error> {
         let home = self.home();
-        for folder in ["etc", "state/lists/partial", "cache/archives/partial"] {
+        for folder in ["etc/preferences.d", "etc/apt.conf.d", "state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(home.join(folder)).context(format!("make {} in {}", folder, home.display()))?;
         }
         let sources = sources(&self.system_mirrors()?, Path::new(KEYRING).exists());

@@ -1,0 +1,40 @@
+# `make run` prices the security modules; `make test` tests everything. Both install what is missing.
+
+TARGET   := x86_64-unknown-linux-gnu
+TOLLGATE := target/$(TARGET)/release/tollgate
+STUDY    ?= quick
+OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
+CARGO    := scripts/cargo
+export CARGO_BUILD_TARGET := $(TARGET)
+
+.PHONY: run build test test-unit test-long lint needs clean
+
+run: build
+	$(TOLLGATE) study run $(STUDY) --out $(OUT)
+
+build: needs
+	$(CARGO) build --release --locked
+
+needs:
+	@scripts/install-needs
+
+# Everything: unit tests, the program's own command line, real kernels in guests. Under 15 minutes.
+test: build
+	$(CARGO) test --release --locked --workspace
+
+# What needs neither root nor QEMU nor a network.
+test-unit: needs
+	$(CARGO) test --release --locked --workspace --lib --bins
+
+# Every kernel, the figures of docs/verify.md, and what else takes longer.
+test-long: test
+	$(CARGO) test --release --locked --package tollgate --features long --test long -- --nocapture --test-threads 1
+
+lint:
+	@scripts/install-needs --lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	clang-format --dry-run --Werror $$(git ls-files '*.bpf.c' 'crates/abi/*.h')
+
+clean:
+	$(CARGO) clean

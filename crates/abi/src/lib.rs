@@ -1,0 +1,62 @@
+//! The contract between Tollgate's BPF programs and user space.
+//!
+//! The C header `lsm_hooks.h` is the source; what is here is generated from it.
+
+/// An LSM hook that BPF programs can be attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hook {
+    /// Its name: the member of `union security_list_options`, and `bpf_lsm_NAME` in the kernel's BTF.
+    pub name: &'static str,
+    /// What an empty program returns: the hook's own default, or 0 where that differs between kernels.
+    pub default: i32,
+}
+
+/// The hooks of Linux 5.10 to 7.3 that BPF programs can be attached to, sorted by name.
+pub const HOOKS: &[Hook] = include!(concat!(env!("OUT_DIR"), "/hooks.rs"));
+
+/// The hook of that name.
+pub fn hook(name: &str) -> Option<&'static Hook> {
+    HOOKS
+        .binary_search_by_key(&name, |hook| hook.name)
+        .ok()
+        .map(|index| &HOOKS[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_every_hook_by_its_name() {
+        assert!(HOOKS.len() > 250, "{} hooks", HOOKS.len());
+        for entry in HOOKS {
+            assert_eq!(hook(entry.name), Some(entry));
+        }
+        assert_eq!(hook("file_opening"), None);
+    }
+
+    /// The values in include/linux/lsm_hook_defs.h of Linux 6.1, and EOPNOTSUPP 95, ENOSYS 38, ENOPARAM 519.
+    #[test]
+    fn keeps_defaults_that_are_not_zero() {
+        let default = |name| hook(name).map(|hook| hook.default);
+        assert_eq!(default("task_prctl"), Some(-38));
+        assert_eq!(default("fs_context_parse_param"), Some(-519));
+        assert_eq!(default("inode_getsecctx"), Some(-95));
+        assert_eq!(default("secid_to_secctx"), Some(-95));
+        assert_eq!(default("xfrm_state_pol_flow_match"), Some(1));
+        assert_eq!(default("file_open"), Some(0));
+    }
+
+    #[test]
+    fn leaves_out_hooks_that_kernels_refuse_to_attach_to() {
+        for name in [
+            "getprocattr",
+            "setprocattr",
+            "inode_getsecurity",
+            "vm_enough_memory",
+            "ismaclabel",
+        ] {
+            assert_eq!(hook(name), None);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Empty BPF programs: the cost of being attached.
+
+use libbpf_rs::{
+    Link, Object, ObjectBuilder, OpenObject, PrintLevel,
+    btf::{Btf, types::Func},
+    set_print,
+};
+
+use super::securityfs::require;
+use crate::Error;
+
+/// One program for each hook of `tollgate_abi::HOOKS`, named as the hook.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
+
+/// The hooks that the workloads reach: traced as `bpf_lsm_*` on Debian's 6.1 and 6.18 over the whole catalogue, without
+/// those that only set-ups reach, such as mounting. A kernel has most of them.
+pub const REACHED_HOOKS: &[&str] = &[
+    // Path walks and files.
+    "d_instantiate",
+    "file_alloc_security",
+    "file_fcntl",
+    "file_free_security",
+    "file_lock",
+    "file_mprotect",
+    "file_open",
+    "file_permission",
+    "file_post_open",
+    "file_receive",
+    "file_release",
+    "file_truncate",
+    "inode_alloc_security",
+    "inode_create",
+    "inode_follow_link",
+    "inode_free_security",
+    "inode_free_security_rcu",
+    "inode_getattr",
+    "inode_getxattr",
+    "inode_init_security",
+    "inode_link",
+    "inode_mkdir",
+    "inode_permission",
+    "inode_post_setattr",
+    "inode_post_setxattr",
+    "inode_readlink",
+    "inode_rename",
+    "inode_rmdir",
+    "inode_setattr",
+    "inode_setxattr",
+    "inode_symlink",
+    "inode_unlink",
+    "inode_xattr_skipcap",
+    "mmap_addr",
+    "mmap_file",
+    "path_chmod",
+    "path_chown",
+    "path_link",
+    "path_mkdir",
+    "path_mknod",
+    "path_rename",
+    "path_rmdir",
+    "path_symlink",
+    "path_truncate",
+    "path_unlink",
+    // Processes.
+    "bprm_check_security",
+    "bprm_committed_creds",
+    "bprm_committing_creds",
+    "bprm_creds_for_exec",
+    "bprm_creds_from_file",
+    "capable",
+    "cred_getsecid",
+    "cred_prepare",
+    "current_getlsmprop_subj",
+    "current_getsecid_subj",
+    "ptrace_access_check",
+    "task_alloc",
+    "task_free",
+    "task_kill",
+    "task_prctl",
+    "task_to_inode",
+    // Sockets.
+    "inet_conn_established",
+    "inet_conn_request",
+    "inet_csk_clone",
+    "req_classify_flow",
+    "sk_alloc_security",
+    "sk_clone_security",
+    "sk_free_security",
+    "sk_getsecid",
+    "sock_graft",
+    "socket_accept",
+    "socket_bind",
+    "socket_connect",
+    "socket_create",
+    "socket_getpeersec_dgram",
+    "socket_getsockname",
+    "socket_listen",
+    "socket_post_create",
+    "socket_recvmsg",
+    "socket_sendmsg",
+    "socket_setsockopt",
+    "socket_sock_rcv_skb",
+    "socket_socketpair",
+    "unix_may_send",
+    // System V IPC.
+    "ipc_permission",
+    "msg_msg_alloc_security",
+    "msg_msg_free_security",
+    "msg_queue_alloc_security",
+    "msg_queue_free_security",
+    "msg_queue_msgctl",
+    "msg_queue_msgrcv",
+    "msg_queue_msgsnd",
+    "sem_alloc_security",
+    "sem_free_security",
+    "sem_semctl",
+    "sem_semop",
+    "shm_alloc_security",
+    "shm_free_security",
+    "shm_shmat",
+    "shm_shmctl",
+];
+
+/// Attaches an empty program to each hook asked for, or to those that the workloads reach if none was. The programs
+/// are gone when the last link is dropped.
+pub(super) fn attach(asked: &[String]) -> Result<(String, Vec<Link>), Error> {
+    require("bpf")?;
+    // libbpf's own words go to standard error, whose traffic would disturb what is measured.
+    set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
+    let btf = Btf::from_vmlinux()
+        .map_err(|error| Error::Unavailable(format!("bpf: {error}; a kernel with CONFIG_DEBUG_INFO_BTF is needed")))?;
+    let has = |hook: &str| btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some();
+    let Choice { mut hooks, absent } = choose(asked, has)?;
+
+    let mut refused = Vec::new();
+    let object = match load(&hooks) {
+        Ok(object) => object,
+        Err(_) => {
+            refused = hooks.extract_if(.., |hook| load(&[*hook]).is_err()).collect();
+            if let (Some(hook), false) = (refused.first(), asked.is_empty()) {
+                return Err(Error::Unavailable(format!(
+                    "bpf: this kernel attaches no program to the hook {hook}; leave it out"
+                )));
+            }
+            load(&hooks)?
+        }
+    };
+    let links = attach_all(&object)?;
+    Ok((describe(links.len(), &absent, &refused), links))
+}
+
+/// Which hooks to attach to.
+#[derive(Debug, PartialEq, Eq)]
+struct Choice<'a> {
+    hooks: Vec<&'a str>,
+    /// Those of the default set that the running kernel does not have.
+    absent: Vec<&'a str>,
+}
+
+/// A hook that was asked for by name must exist; of the default set those are taken that the kernel has.
+fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<'a>, Error> {
+    if asked.is_empty() {
+        let (hooks, absent) = REACHED_HOOKS.iter().copied().partition(|hook| has(hook));
+        return Ok(Choice { hooks, absent });
+    }
+    for hook in asked {
+        if tollgate_abi::hook(hook).is_none() {
+            return Err(Error::Unavailable(format!(
+                "bpf: {hook:?} is no LSM hook that programs can be attached to; see include/linux/lsm_hook_defs.h"
+            )));
+        }
+        if !has(hook) {
+            return Err(Error::Unavailable(format!("bpf: this kernel has no hook {hook}; leave it out")));
+        }
+    }
+    let mut hooks: Vec<&str> = asked.iter().map(String::as_str).collect();
+    hooks.sort_unstable();
+    hooks.dedup();
+    Ok(Choice { hooks, absent: Vec::new() })
+}
+
+fn describe(attached: usize, absent: &[&str], refused: &[&str]) -> String {
+    let mut text = format!("bpf: {attached} empty programs attached");
+    for (what, hooks) in [("not in this kernel", absent), ("refused by this kernel", refused)] {
+        if !hooks.is_empty() {
+            text += &format!("; {what}: {}", hooks.join(" "));
+        }
+    }
+    text
+}
+
+fn open() -> Result<OpenObject, libbpf_rs::Error> {
+    ObjectBuilder::default().name("empty")?.open_memory(OBJECT)
+}
+
+fn load(hooks: &[&str]) -> Result<Object, Error> {
+    let failed = |error| Error::Unavailable(format!("bpf: cannot load the empty programs: {error:#}"));
+    let mut object = open().map_err(failed)?;
+    for mut program in object.progs_mut() {
+        let wanted = program.name().to_str().is_some_and(|name| hooks.contains(&name));
+        program.set_autoload(wanted);
+    }
+    object.load().map_err(failed)
+}
+
+fn attach_all(object: &Object) -> Result<Vec<Link>, Error> {
+    let loaded = object.progs_mut().filter(|program| program.autoload());
+    loaded
+        .map(|program| {
+            program.attach_lsm().map_err(|error| {
+                let hook = program.name().to_string_lossy();
+                Error::Unavailable(format!("bpf: cannot attach to the hook {hook}: {error:#}"))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn holds_one_program_for_each_hook() {
+        let object = open().unwrap();
+        let programs: BTreeSet<String> =
+            object.progs().map(|program| program.name().to_str().unwrap().to_owned()).collect();
+        let hooks: BTreeSet<String> = tollgate_abi::HOOKS.iter().map(|hook| hook.name.to_owned()).collect();
+        assert_eq!(programs, hooks);
+    }
+
+    /// A program is `w0 = default; exit`: opcode 0xb4 with the default as immediate, then 0x95.
+    #[test]
+    fn returns_the_default_of_each_hook() {
+        for program in open().unwrap().progs() {
+            let hook = tollgate_abi::hook(program.name().to_str().unwrap()).unwrap();
+            let instructions = program.insns();
+            assert_eq!(instructions.len(), 2, "{}", hook.name);
+            assert_eq!(instructions[0].code, 0xb4, "{}", hook.name);
+            assert_eq!(instructions[0].imm, hook.default, "{}", hook.name);
+            assert_eq!(instructions[1].code, 0x95, "{}", hook.name);
+        }
+    }
+
+    #[test]
+    fn knows_every_reached_hook_once() {
+        let mut seen = BTreeSet::new();
+        for name in REACHED_HOOKS {
+            assert!(tollgate_abi::hook(name).is_some(), "{name}");
+            assert!(seen.insert(name), "{name} twice");
+        }
+    }
+
+    #[test]
+    fn takes_of_the_default_set_what_the_kernel_has() {
+        let choice = choose(&[], |hook| hook != "file_post_open").unwrap();
+        assert_eq!(choice.absent, ["file_post_open"]);
+        assert_eq!(choice.hooks.len() + 1, REACHED_HOOKS.len());
+    }
+
+    #[test]
+    fn rejects_hooks_that_do_not_exist() {
+        let asked = |name: &str| vec!["file_open".to_owned(), name.to_owned()];
+        let unknown = choose(&asked("file_opening"), |_| true).unwrap_err().to_string();
+        assert!(unknown.contains("\"file_opening\" is no LSM hook"), "{unknown}");
+        let truncate = asked("file_truncate");
+        let absent = choose(&truncate, |hook| hook != "file_truncate");
+        let absent = absent.unwrap_err().to_string();
+        assert!(absent.contains("no hook file_truncate"), "{absent}");
+    }
+
+    #[test]
+    fn reports_hooks_that_were_left_out() {
+        assert_eq!(
+            describe(2, &["file_post_open"], &["file_alloc_security"]),
+            "bpf: 2 empty programs attached; not in this kernel: file_post_open; \
+             refused by this kernel: file_alloc_security"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! Security modules under test: what is loaded into them before anything is measured.
+
+mod apparmor;
+mod bpf;
+mod landlock;
+mod lockdown;
+mod securityfs;
+mod selinux;
+pub mod tomoyo;
+mod yama;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, oracle::Act};
+
+pub use bpf::REACHED_HOOKS;
+pub use securityfs::active_modules;
+
+/// What is set up before the workloads run. Which modules are active at all is the command line's `lsm=`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "module", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Confinement {
+    /// Nothing: the module, if any, stays as the kernel booted it.
+    None,
+    /// BPF programs that do nothing, one a hook.
+    BpfEmpty {
+        /// The hooks; empty for those that the workloads reach.
+        #[serde(default)]
+        hooks: Vec<String>,
+    },
+    /// SELinux.
+    Selinux {
+        /// The binary policy to load; without one SELinux stays active with nothing loaded.
+        policy: Option<PathBuf>,
+        /// Whether denials take effect.
+        enforcing: bool,
+    },
+    /// AppArmor.
+    #[serde(rename = "apparmor")]
+    AppArmor {
+        /// The program `apparmor_parser`.
+        parser: PathBuf,
+        /// The profile source it loads.
+        profile: PathBuf,
+        /// Whether the measuring process enters the profile.
+        confined: bool,
+    },
+    /// TOMOYO, enforcing what one learning run of the job's workloads did.
+    TomoyoLearnt,
+    /// Landlock, a ruleset that handles every file access right of the running kernel.
+    Landlock,
+    /// Lockdown in integrity mode.
+    Lockdown,
+    /// Yama with restricted ptrace.
+    Yama,
+}
+
+impl Confinement {
+    /// The act that this set-up forbids, and the errno it then fails with; `None` for a set-up that denies nothing.
+    pub fn oracle(&self) -> Option<(Act, i32)> {
+        match self {
+            Confinement::Selinux { policy: Some(_), enforcing: true } => Some((Act::HeapExec, libc::EACCES)),
+            Confinement::AppArmor { confined: true, .. } | Confinement::Landlock => {
+                Some((Act::OpenForbidden, libc::EACCES))
+            }
+            Confinement::TomoyoLearnt => Some((Act::OpenForbidden, libc::EPERM)),
+            Confinement::Lockdown => Some((Act::OpenDevmem, libc::EPERM)),
+            Confinement::Yama => Some((Act::PtraceStranger, libc::EPERM)),
+            Confinement::None
+            | Confinement::BpfEmpty { .. }
+            | Confinement::Selinux { .. }
+            | Confinement::AppArmor { .. } => None,
+        }
+    }
+}
+
+/// A set-up that stands.
+///
+/// Dropping it takes back what can be taken back: BPF programs are detached, TOMOYO and Yama return to what they were.
+/// A loaded SELinux or AppArmor policy, a Landlock domain and lockdown stay until the machine or the process ends.
+#[derive(Debug)]
+pub struct Confined {
+    /// What was verified, in a line.
+    pub verified: String,
+    /// What must live as long as the set-up.
+    kept: Kept,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Nothing,
+    Links { _links: Vec<libbpf_rs::Link> },
+    Tomoyo(tomoyo::Learning),
+    Yama { _scope: yama::Restricted },
+}
+
+impl Confined {
+    fn standing(verified: String) -> Confined {
+        Confined { verified, kept: Kept::Nothing }
+    }
+
+    /// Whether the workloads must be run once, for the module to learn them, before [`Confined::enforce_learnt`].
+    pub fn learns(&self) -> bool {
+        matches!(self.kept, Kept::Tomoyo(_))
+    }
+
+    /// Ends the learning and enforces what was learnt; nothing to do where nothing [learns](Confined::learns).
+    pub fn enforce_learnt(&mut self) -> Result<(), Error> {
+        if let Kept::Tomoyo(learning) = &mut self.kept {
+            self.verified = learning.enforce()?;
+        }
+        Ok(())
+    }
+}
+
+/// Sets the module up. `work` is the directory that the workloads use.
+///
+/// Landlock and AppArmor confine the calling thread and what it starts from then on; the others the whole machine.
+pub fn confine(confinement: &Confinement, work: &Path) -> Result<Confined, Error> {
+    match confinement {
+        Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
+        Confinement::BpfEmpty { hooks } => {
+            let (verified, links) = bpf::attach(hooks)?;
+            Ok(Confined { verified, kept: Kept::Links { _links: links } })
+        }
+        Confinement::Selinux { policy, enforcing } => {
+            selinux::load(policy.as_deref(), *enforcing).map(Confined::standing)
+        }
+        Confinement::AppArmor { parser, profile, confined } => {
+            apparmor::load(parser, profile, *confined).map(Confined::standing)
+        }
+        Confinement::TomoyoLearnt => {
+            let learning = tomoyo::Learning::begin()?;
+            let verified = "tomoyo: learning".to_owned();
+            Ok(Confined { verified, kept: Kept::Tomoyo(learning) })
+        }
+        Confinement::Landlock => landlock::restrict(work).map(Confined::standing),
+        Confinement::Lockdown => lockdown::set_integrity().map(Confined::standing),
+        Confinement::Yama => {
+            let (verified, scope) = yama::Restricted::set()?;
+            Ok(Confined { verified, kept: Kept::Yama { _scope: scope } })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_confinement_by_its_module() {
+        let read = |text| serde_json::from_str::<Confinement>(text);
+        assert_eq!(read(r#"{"module":"landlock"}"#).unwrap(), Confinement::Landlock);
+        assert_eq!(read(r#"{"module":"bpf-empty"}"#).unwrap(), Confinement::BpfEmpty { hooks: vec![] });
+        assert_eq!(
+            read(r#"{"module":"selinux","policy":"/policy","enforcing":true}"#).unwrap(),
+            Confinement::Selinux { policy: Some("/policy".into()), enforcing: true }
+        );
+    }
+
+    #[test]
+    fn rejects_an_unknown_module_and_an_unknown_key() {
+        let read = |text| serde_json::from_str::<Confinement>(text);
+        assert!(read(r#"{"module":"smack"}"#).is_err());
+        assert!(read(r#"{"module":"selinux","enforcing":true,"mode":"x"}"#).is_err());
+    }
+
+    #[test]
+    fn expects_a_denial_only_of_what_enforces() {
+        let selinux = |policy: Option<&str>, enforcing| {
+            Confinement::Selinux { policy: policy.map(Into::into), enforcing }.oracle()
+        };
+        assert_eq!(selinux(Some("/policy"), true), Some((Act::HeapExec, libc::EACCES)));
+        assert_eq!(selinux(Some("/policy"), false), None);
+        assert_eq!(selinux(None, false), None);
+        assert_eq!(Confinement::None.oracle(), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! SELinux: loads a binary policy and sets the mode.
+
+use std::{fs, path::Path};
+
+use super::securityfs::{mount_at, read, require, write};
+use crate::{Error, error::Context};
+
+/// Where selinuxfs is mounted.
+const ROOT: &str = "/sys/fs/selinux";
+
+/// Loads the policy, if one is given, and sets the mode. What is verified is read back from the kernel.
+pub(super) fn load(policy: Option<&Path>, enforcing: bool) -> Result<String, Error> {
+    require("selinux")?;
+    if !Path::new(ROOT).join("policyvers").exists() {
+        mount_at(ROOT, "selinuxfs")?;
+    }
+    let Some(policy) = policy else {
+        if enforcing {
+            return Err(Error::Unavailable(
+                "selinux cannot enforce without a policy; give the confinement one".to_owned(),
+            ));
+        }
+        return Ok("selinux: active, no policy loaded".to_owned());
+    };
+    let bytes = fs::read(policy).context(format!("read the policy {}", policy.display()))?;
+    let newest = read(&format!("{ROOT}/policyvers"))?;
+    write(&format!("{ROOT}/load"), &bytes).map_err(|error| {
+        let policy = policy.display();
+        Error::Unavailable(format!(
+            "{error}; this kernel takes policies up to version {newest}: build {policy} for that"
+        ))
+    })?;
+    write(&format!("{ROOT}/enforce"), if enforcing { b"1" } else { b"0" })?;
+    verify(enforcing)
+}
+
+fn verify(enforcing: bool) -> Result<String, Error> {
+    let mode = match read(&format!("{ROOT}/enforce"))?.as_str() {
+        "1" => "enforcing",
+        _ => "permissive",
+    };
+    if (mode == "enforcing") != enforcing {
+        return Err(Error::Unavailable(format!(
+            "selinux stays {mode}; the kernel needs CONFIG_SECURITY_SELINUX_DEVELOP to change it"
+        )));
+    }
+    let classes = fs::read_dir(format!("{ROOT}/class")).context("list selinux classes")?.count();
+    let version = read(&format!("{ROOT}/policyvers"))?;
+    let context = read("/proc/thread-self/attr/current")?;
+    Ok(format!("selinux: {mode}, {classes} classes, policy versions up to {version}, {context}"))
+}

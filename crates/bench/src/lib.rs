@@ -1,0 +1,19 @@
+//! Workloads, the measuring loop, and the security modules they are measured under.
+//!
+//! Everything here runs on the machine that is measured: inside a guest, or on the host. A [`job::Job`] says what to
+//! do; [`run::run`] does it and returns a [`job::Report`].
+
+pub mod confine;
+pub mod counter;
+pub mod error;
+pub mod job;
+pub mod measure;
+pub mod network;
+pub mod oracle;
+pub mod place;
+pub mod run;
+pub mod selection;
+pub mod workload;
+pub mod workloads;
+
+pub use error::Error;

@@ -1,0 +1,301 @@
+//! The network that workloads send over: loopback, or a veth pair between two network namespaces.
+//!
+//! A socket stays in the namespace it was made in, whoever uses it afterwards. So a set-up makes each socket
+//! [`Link::within`] its side and then forgets about namespaces. Only a workload that makes sockets inside its
+//! operation stays in one ([`Link::enter`]).
+
+mod rtnetlink;
+
+use std::{
+    fs::File,
+    io,
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    net::if_::{InterfaceFlags, if_nametoindex},
+    sched::{CloneFlags, setns, unshare},
+    sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, socket},
+};
+
+use crate::{Error, error::Context, selection::Network};
+use rtnetlink::{End, Message, Socket};
+
+/// The index of `lo` in every namespace: `LOOPBACK_IFINDEX` of include/net/net_namespace.h.
+const LOOPBACK_INDEX: u32 = 1;
+/// The network's two hosts, out of the block that RFC 2544 sets apart for benchmarks.
+const NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+/// Room for these two hosts.
+const PREFIX: u8 = 30;
+const NEAR_END: End = End { name: "near", mac: [0x02, 0, 0, 0, 0, 1] };
+const FAR_END: End = End { name: "far", mac: [0x02, 0, 0, 0, 0, 2] };
+/// The sides' ports.
+const NEAR_PORT: u16 = 5001;
+const FAR_PORT: u16 = 5002;
+/// How long a new link may take until packets pass: linkwatch turns the transmit queue on from a kernel worker, and
+/// may put that off for a second.
+const LINK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long one trial packet is waited for.
+const TRIAL: Duration = Duration::from_millis(20);
+
+/// A side of the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The measured process's.
+    Near,
+    /// The one it talks to.
+    Far,
+}
+
+/// Two sides that packets pass between.
+#[derive(Debug, Clone)]
+pub struct Link(Option<Arc<Namespaces>>);
+
+impl Link {
+    /// Makes the network ready. Needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN` for [`Network::Veth`]; so a run opens it
+    /// once before it confines itself.
+    ///
+    /// The namespaces are made once in a process and go with it: the kernel takes them apart in a worker
+    /// (`cleanup_net`), whose instructions would land in the samples of the next workload.
+    pub fn open(network: Network) -> Result<Link, Error> {
+        static NAMESPACES: Mutex<Option<Arc<Namespaces>>> = Mutex::new(None);
+        match network {
+            Network::Loopback => raise_loopback().map(|()| Link(None)),
+            Network::Veth => {
+                // A panic inside leaves `None`, which is as good as new.
+                let mut made = NAMESPACES.lock().unwrap_or_else(PoisonError::into_inner);
+                if made.is_none() {
+                    *made = Some(Arc::new(Namespaces::join()?));
+                }
+                Ok(Link(made.clone()))
+            }
+        }
+    }
+
+    /// The IPv4 address of a side.
+    pub fn address(&self, side: Side) -> Ipv4Addr {
+        match (&self.0, side) {
+            (None, _) => Ipv4Addr::LOCALHOST,
+            (Some(_), Side::Near) => NEAR,
+            (Some(_), Side::Far) => FAR,
+        }
+    }
+
+    /// A socket bound to a side's address, and to the side's own port where that is free. A port of the kernel's
+    /// choice is random, and which hash chain a packet walks would then differ from run to run.
+    pub fn socket(&self, side: Side, kind: SockType) -> Result<OwnedFd, Error> {
+        let address = self.address(side);
+        let port = match side {
+            Side::Near => NEAR_PORT,
+            Side::Far => FAR_PORT,
+        };
+        let bound = self.within(side, || {
+            let made = socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC, None)?;
+            let bind_to = |port| bind(made.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)));
+            match bind_to(port) {
+                Err(nix::Error::EADDRINUSE) => bind_to(0),
+                done => done,
+            }?;
+            nix::Result::Ok(made)
+        })?;
+        bound.context(format!("make a socket bound to {address}"))
+    }
+
+    /// Calls `make` in a side's namespace; what it opens stays there.
+    pub fn within<T>(&self, side: Side, make: impl FnOnce() -> T) -> Result<T, Error> {
+        let inside = self.enter(side)?;
+        let made = make();
+        inside.leave()?;
+        Ok(made)
+    }
+
+    /// Moves the calling thread into a side's namespace until the result is dropped.
+    pub fn enter(&self, side: Side) -> Result<Inside, Error> {
+        let Some(namespaces) = &self.0 else { return Ok(Inside { home: None }) };
+        let home = current_namespace()?;
+        let target = match side {
+            Side::Near => &namespaces.near,
+            Side::Far => &namespaces.far,
+        };
+        setns(target, CloneFlags::CLONE_NEWNET).context("enter the network namespace of a veth's end")?;
+        Ok(Inside { home: Some(home) })
+    }
+}
+
+/// The calling thread is in a side's namespace; dropping this brings it back.
+#[derive(Debug)]
+pub struct Inside {
+    home: Option<OwnedFd>,
+}
+
+impl Inside {
+    fn leave(mut self) -> Result<(), Error> {
+        match self.home.take() {
+            Some(home) => return_to(&home),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if let Some(home) = self.home.take()
+            && let Err(error) = return_to(&home)
+        {
+            // Whatever comes next would measure another network than it says.
+            panic!("{error}");
+        }
+    }
+}
+
+/// Two network namespaces and the veth pair between them; the pair goes when both descriptors are closed.
+#[derive(Debug)]
+struct Namespaces {
+    near: OwnedFd,
+    far: OwnedFd,
+}
+
+impl Namespaces {
+    fn join() -> Result<Namespaces, Error> {
+        let namespaces = Namespaces { near: new_namespace()?, far: new_namespace()? };
+        let link = Link(Some(Arc::new(namespaces)));
+        let far = link.0.as_ref().map_or(-1, |n| n.far.as_raw_fd());
+        link.within(Side::Near, || make_veth(far))??;
+        link.within(Side::Near, || configure(NEAR_END, NEAR, FAR_END, FAR))??;
+        link.within(Side::Far, || configure(FAR_END, FAR, NEAR_END, NEAR))??;
+        link.wait_until_packets_pass()?;
+        link.0.and_then(Arc::into_inner).ok_or_else(|| Error::Unavailable("the veth pair is in use".into()))
+    }
+}
+
+impl Link {
+    /// Sends trial packets both ways until each has arrived.
+    fn wait_until_packets_pass(&self) -> Result<(), Error> {
+        let bind = |side| -> Result<UdpSocket, Error> {
+            let socket = self.within(side, || UdpSocket::bind((self.address(side), 0)))?;
+            let socket = socket.context(format!("bind a UDP socket to {}", self.address(side)))?;
+            socket.set_read_timeout(Some(TRIAL)).context("set a receive timeout")?;
+            Ok(socket)
+        };
+        let (near, far) = (bind(Side::Near)?, bind(Side::Far)?);
+        let give_up = Instant::now() + LINK_PATIENCE;
+        for (from, to) in [(&near, &far), (&far, &near)] {
+            let target = to.local_addr().context("read a socket's address")?;
+            loop {
+                // Until the route is there a send fails; then the deadline decides as for a packet that is lost.
+                let sent = from.send_to(&[0], target);
+                if sent.is_ok() && to.recv_from(&mut [0]).is_ok() {
+                    break;
+                }
+                if Instant::now() > give_up {
+                    let why = sent.err().map_or_else(|| "packets are lost".to_owned(), |e| e.to_string());
+                    return Err(Error::Unavailable(format!("no packet passes to {target} over the veth pair: {why}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a network namespace without staying in it.
+fn new_namespace() -> Result<OwnedFd, Error> {
+    let home = current_namespace()?;
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
+        nix::Error::EPERM => Error::Unavailable(
+            "two network namespaces need root (CAP_SYS_ADMIN): run as root, or choose :loopback".to_owned(),
+        ),
+        _ => Error::Io { what: "make a network namespace".to_owned(), source: errno.into() },
+    })?;
+    let made = current_namespace();
+    return_to(&home)?;
+    made
+}
+
+/// The calling thread's network namespace.
+fn current_namespace() -> Result<OwnedFd, Error> {
+    let path = "/proc/thread-self/ns/net";
+    Ok(File::open(path).context(format!("open {path}"))?.into())
+}
+
+fn return_to(home: &OwnedFd) -> Result<(), Error> {
+    setns(home.as_fd(), CloneFlags::CLONE_NEWNET).context("return to the network namespace of before")
+}
+
+/// Makes the pair in the caller's namespace and puts its far end into the other.
+fn make_veth(far: std::os::fd::RawFd) -> Result<(), Error> {
+    let mut kernel = Socket::open().context("open an rtnetlink socket")?;
+    kernel.ask(Message::new_veth(NEAR_END, FAR_END, far)).map_err(|source| match source.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => {
+            Error::Unavailable("this kernel has no veth device: load the module veth, or choose :loopback".to_owned())
+        }
+        _ => Error::Io { what: "make a veth pair".to_owned(), source },
+    })
+}
+
+/// Gives the end in the caller's namespace its address, names its neighbour and brings it up.
+fn configure(end: End, address: Ipv4Addr, other: End, neighbour: Ipv4Addr) -> Result<(), Error> {
+    let name = end.name;
+    let index = if_nametoindex(name).context(format!("find the link {name}"))?;
+    let mut kernel = Socket::open().context("open an rtnetlink socket")?;
+    match kernel.ask(Message::without_ipv6(index)) {
+        Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => Ok(()),
+        done => done.context(format!("keep IPv6 off the link {name}")),
+    }?;
+    kernel.ask(Message::new_address(index, address, PREFIX)).context(format!("give {name} the address {address}"))?;
+    kernel.ask(Message::link_up(index)).context(format!("bring the link {name} up"))?;
+    kernel
+        .ask(Message::new_neighbour(index, neighbour, other.mac))
+        .context(format!("name {neighbour} as a neighbour of {name}"))
+}
+
+/// Brings `lo` up where nothing has yet: a guest's init starts with it down.
+fn raise_loopback() -> Result<(), Error> {
+    let wanted = InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_UP;
+    let mut interfaces = nix::ifaddrs::getifaddrs().context("list the network interfaces")?;
+    if interfaces.any(|interface| interface.flags.contains(wanted)) {
+        return Ok(());
+    }
+    let raise = || -> io::Result<()> { Socket::open()?.ask(Message::link_up(LOOPBACK_INDEX)) };
+    raise().context("bring the loopback interface up (it is down; `ip link set lo up` as root does it)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_both_sides_of_loopback_the_same_address() {
+        let link = Link::open(Network::Loopback).unwrap();
+        assert_eq!(link.address(Side::Near), Ipv4Addr::LOCALHOST);
+        assert_eq!(link.address(Side::Far), Ipv4Addr::LOCALHOST);
+    }
+
+    #[test]
+    fn stays_in_the_callers_namespace_on_loopback() {
+        let link = Link::open(Network::Loopback).unwrap();
+        let name = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let home = name();
+        assert_eq!(link.within(Side::Far, name).unwrap(), home);
+    }
+
+    #[test]
+    fn separates_the_sides_of_a_veth_and_comes_back_or_asks_for_root() {
+        let name = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let home = name();
+        match Link::open(Network::Veth) {
+            Ok(link) => {
+                let near = link.within(Side::Near, name).unwrap();
+                let far = link.within(Side::Far, name).unwrap();
+                assert_ne!(near, far);
+                assert_ne!(near, home);
+                assert_ne!(far, home);
+            }
+            Err(error) => assert!(error.to_string().contains(":loopback"), "{error}"),
+        }
+        assert_eq!(name(), home);
+    }
+}

@@ -1,0 +1,153 @@
+//! Does a job.
+
+pub mod settle;
+
+use std::{hint::black_box, thread::sleep, time::Duration};
+
+use nix::sys::utsname::uname;
+
+use crate::{
+    Error,
+    confine::{active_modules, confine},
+    counter::Meter,
+    error::Context,
+    job::{ActOutcome, Job, Measured, Report},
+    measure::measure,
+    oracle::try_act,
+    place::Places,
+    selection::Selection,
+};
+
+/// How long what a progress line set off (a serial port, a terminal) is given to be over.
+const AFTER_PROGRESS: Duration = Duration::from_millis(10);
+
+/// What one step of [`Job::padding`] moves the stack by: no power of two, so that the place within a page and within a
+/// cache line changes at each step, but the alignment that the ABI wants does not.
+const STACK_STEP: usize = 1040;
+
+/// What one step of [`Job::padding`] moves the start by against the timer tick, of 4 ms on Debian's kernels.
+const TICK_STEP: Duration = Duration::from_micros(437);
+
+/// Confines this process, tries the acts, waits for a quiet kernel and measures every selection.
+///
+/// `progress` is given `NUMBER/TOTAL NAME` before each selection. What can be measured is; the reason why a selection
+/// could not is in its entry. An error is one of the job itself: nothing was measured then.
+///
+/// Some modules confine this process for good; run the job in a process of its own where that matters.
+pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
+    let selections = job.workloads.iter().map(|name| name.parse()).collect::<Result<Vec<Selection>, _>>()?;
+    let release = uname().context("uname")?.release().to_string_lossy().into_owned();
+    // A confined process may not mount, nor open what the meter reads.
+    let mut meter = Meter::open(job.counter)?;
+    let places = Places::open(job.work.as_deref(), &selections)?;
+    let lsm = active_modules();
+
+    let mut confined = confine(&job.confinement, places.root())?;
+    if confined.learns() {
+        progress("learning");
+        learn(&selections, &places, &mut meter)?;
+        confined.enforce_learnt()?;
+    }
+    let acts = job.acts.iter().map(|act| ActOutcome { act: *act, errno: try_act(act) }).collect();
+    let settled = if job.settle {
+        progress("settling");
+        Some(settle::settle()?)
+    } else {
+        None
+    };
+    let workloads = below(job.padding as usize, &mut || {
+        sleep(TICK_STEP * job.padding);
+        measure_all(&selections, &places, &mut meter, job.samples, progress)
+    });
+    Ok(Report { release, lsm, confinement: confined.verified.clone(), acts, settled, workloads })
+}
+
+/// Does once what the rest of the job will do, so that a learning module sees it.
+fn learn(selections: &[Selection], places: &Places, meter: &mut Meter) -> Result<(), Error> {
+    settle::look()?;
+    for selection in selections {
+        // What goes wrong here goes wrong again when it is measured, and is reported there.
+        measure(selection, places, meter, Some(1));
+    }
+    Ok(())
+}
+
+fn measure_all(
+    selections: &[Selection],
+    places: &Places,
+    meter: &mut Meter,
+    samples: Option<u32>,
+    progress: &mut dyn FnMut(&str),
+) -> Vec<Measured> {
+    let total = selections.len();
+    let numbered = selections.iter().zip(1..);
+    numbered
+        .map(|(selection, number)| {
+            progress(&format!("{number}/{total} {selection}"));
+            sleep(AFTER_PROGRESS);
+            measure(selection, places, meter, samples)
+        })
+        .collect()
+}
+
+/// Calls `inner` with the stack moved down by so many steps.
+#[inline(never)]
+fn below<T>(steps: usize, inner: &mut dyn FnMut() -> T) -> T {
+    if steps == 0 {
+        return inner();
+    }
+    let frame = black_box([0_u8; STACK_STEP]);
+    let result = below(steps - 1, inner);
+    black_box(&frame);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{confine::Confinement, counter::Counter};
+
+    fn job(workloads: &[&str]) -> Job {
+        Job {
+            counter: Counter::Wall,
+            confinement: Confinement::None,
+            acts: Vec::new(),
+            workloads: workloads.iter().map(|&name| name.to_owned()).collect(),
+            samples: Some(2),
+            work: None,
+            padding: 0,
+            settle: false,
+        }
+    }
+
+    #[test]
+    fn rejects_an_unknown_workload_before_anything_is_set_up() {
+        let mut lines = 0;
+        let error = run(&job(&["null", "nul"]), &mut |_| lines += 1).unwrap_err();
+        assert!(matches!(error, Error::UnknownWorkload { .. }), "{error}");
+        assert_eq!(lines, 0);
+    }
+
+    #[test]
+    fn reports_each_selection_in_order_after_saying_so() {
+        let mut lines = Vec::new();
+        let report = run(&job(&["loop", "null"]), &mut |line| lines.push(line.to_owned())).unwrap();
+        assert_eq!(lines, ["1/2 loop", "2/2 null"]);
+        let names: Vec<&str> = report.workloads.iter().map(|measured| measured.name.as_str()).collect();
+        assert_eq!(names, ["loop", "null"]);
+        assert_eq!(report.workloads[1].samples.len(), 2);
+        assert_eq!(report.settled, None);
+    }
+
+    #[test]
+    fn moves_the_stack_down_by_at_least_a_step_each() {
+        let position = |steps| {
+            below(steps, &mut || {
+                let here = 0_u8;
+                black_box(&raw const here).addr()
+            })
+        };
+        assert!(position(0) >= position(1) + STACK_STEP);
+        assert!(position(1) >= position(3) + 2 * STACK_STEP);
+    }
+}

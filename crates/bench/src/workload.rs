@@ -1,0 +1,103 @@
+//! What a workload is.
+
+use std::io;
+
+use crate::{Error, place::Place};
+
+/// One operation, ready to be timed: everything it needs was made by the set-up, and dropping it undoes the set-up.
+///
+/// Most are a closure that leaves things as it found them. One that uses something up (a name to create, a file to
+/// remove) implements the trait itself, restores it in [`Operation::before`] and says in [`Operation::reach`] how many
+/// runs one restoring is good for.
+pub trait Operation {
+    /// Restores what the runs used up; called outside the clock, at least once every [`Operation::reach`] runs and
+    /// once before the first.
+    fn before(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// How many runs may follow one [`Operation::before`]: 1 or more. The instruction counter takes one run after
+    /// each; a wall clock, which must time many runs at once, takes at most so many.
+    fn reach(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// The operation: little more than its system calls, on prepared arguments, nothing allocated.
+    fn run(&mut self) -> io::Result<()>;
+}
+
+impl<F: FnMut() -> io::Result<()>> Operation for F {
+    fn run(&mut self) -> io::Result<()> {
+        self()
+    }
+}
+
+/// What a set-up returns: `Ok(Box::new(move || ...))`.
+pub type Prepared = Result<Box<dyn Operation>, Error>;
+
+/// The family a workload belongs to, in the order of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// No security hook is on the way: the minimum must be the same under every module.
+    Control,
+    /// System calls on files and directories, after LMBench as the 2021 study extended it.
+    Files,
+    /// Processes, signals, memory.
+    Processes,
+    /// Pipes, sockets, System V and POSIX IPC.
+    Communication,
+}
+
+/// How many tasks take part: whether the processor can fall idle inside an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tasks {
+    /// One task that never waits: minimum and median are exact.
+    One,
+    /// Tasks that wait for one another: the figure is CPU time without idle.
+    Several,
+}
+
+/// Which variants of a place a workload can be run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Nothing but the one.
+    Fixed,
+    /// Works on an open file or a name: any file system.
+    File,
+    /// Resolves a path: any file system, at depths 1 to 10.
+    Path,
+    /// Sends packets: loopback, or across two network namespaces.
+    Network,
+}
+
+/// A workload of the catalogue.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct Workload {
+    /// The name in study files, tables and results.
+    pub name: &'static str,
+    /// What one operation is, in a line, for `tollgate bench list`.
+    pub about: &'static str,
+    /// The family.
+    pub group: Group,
+    /// Whether it waits.
+    pub tasks: Tasks,
+    /// Where it can be run.
+    pub scope: Scope,
+    /// Samples taken when the study does not say; each sample is one operation on the instruction clock.
+    pub samples: u32,
+    /// Makes what the operation needs, outside the clock.
+    #[serde(skip)]
+    pub setup: fn(&Place) -> Prepared,
+}
+
+impl PartialEq for Workload {
+    /// Names are unique in the catalogue.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Workload {}

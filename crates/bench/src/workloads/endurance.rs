@@ -1,0 +1,155 @@
+//! Tests of the process and communication workloads: each runs for long, and leaves nothing behind.
+
+use std::{
+    fs,
+    io::{Read, pipe},
+    path::Path,
+};
+
+use nix::{
+    errno::Errno,
+    sys::wait::{WaitPidFlag, WaitStatus, waitpid},
+    unistd::{ForkResult, alarm, fork, geteuid},
+};
+
+use super::catalogue;
+use crate::{
+    place::{Place, Places},
+    selection::{FileSystem, Network, Selection},
+    workload::{Group, Scope, Workload},
+};
+
+/// Runs after which nothing may have grown; of those that make a task, fewer.
+const RUNS: u32 = 2_000;
+const RUNS_THAT_MAKE_TASKS: u32 = 200;
+/// Pages that the allocator or the C library may still take after the first tenth of the runs.
+const LEEWAY: u64 = 32;
+/// Seconds after which a test that waits for something that never comes is ended.
+const PATIENCE: u32 = 120;
+
+/// Runs a test in a child: what a process has open, maps and has forked is then the test's own, whatever other tests
+/// do meanwhile; and no peer of theirs has its program file open for writing.
+pub(super) fn in_a_process_of_its_own(test: impl FnOnce() -> Result<(), String>) {
+    let (mut verdict, mut writer) = pipe().unwrap();
+    // SAFETY: glibc keeps its allocator usable in the child of a process with threads; the child ends in _exit.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            drop(verdict);
+            alarm::set(PATIENCE);
+            let failure = test().err().unwrap_or_default();
+            let told = std::io::Write::write_all(&mut writer, failure.as_bytes()).is_ok();
+            // SAFETY: _exit runs nothing of the copied program.
+            unsafe { libc::_exit(i32::from(!told)) }
+        }
+        ForkResult::Parent { child } => {
+            drop(writer);
+            let mut failure = String::new();
+            let status = loop {
+                match waitpid(child, None) {
+                    Err(Errno::EINTR) => (),
+                    done => break done.unwrap(),
+                }
+            };
+            // Read afterwards: the child's peers inherit the writing end, and may outlive it by a moment.
+            verdict.read_to_string(&mut failure).unwrap();
+            assert_eq!((failure.as_str(), status), ("", WaitStatus::Exited(child, 0)));
+        }
+    }
+}
+
+/// The workloads of the two families that can be run over that network.
+fn workloads(network: Network) -> Vec<&'static Workload> {
+    let here = |w: &&Workload| matches!(w.group, Group::Processes | Group::Communication);
+    let sends = |w: &&Workload| network == Network::Loopback || w.scope == Scope::Network;
+    catalogue().into_iter().filter(here).filter(sends).collect()
+}
+
+/// Descriptors open, and pages resident.
+fn footprint() -> (usize, u64) {
+    let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    (open, pages.split(' ').nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
+}
+
+fn place(places: &Places, workload: &'static Workload, net: Network) -> Result<Place, String> {
+    let selection = Selection { workload, fs: FileSystem::Rootfs, depth: 10, net };
+    places.place(&selection).map_err(|e| e.to_string())
+}
+
+/// Sets a workload up, runs it and drops it; fails if anything is left, or grew on the way.
+fn endure(workload: &'static Workload, network: Network, runs: u32) -> Result<(), String> {
+    let places = Places::open(None, &[]).map_err(|e| e.to_string())?;
+    let place = place(&places, workload, network)?;
+    let (open_before, _) = footprint();
+    let mut operation = (workload.setup)(&place).map_err(|e| e.to_string())?;
+    let mut early = footprint();
+    for number in 0..runs {
+        if number % operation.reach() == 0 {
+            operation.before().map_err(|e| e.to_string())?;
+        }
+        operation.run().map_err(|e| format!("run {number}: {e}"))?;
+        if number == runs / 10 {
+            early = footprint();
+        }
+    }
+    let late = footprint();
+    drop(operation);
+    let (open_after, _) = footprint();
+    if late.0 != early.0 || open_after != open_before {
+        return Err(format!("descriptors: {open_before} before, {} to {}, {open_after} after", early.0, late.0));
+    }
+    if late.1 > early.1 + LEEWAY {
+        return Err(format!("resident pages grew from {} to {}", early.1, late.1));
+    }
+    nothing_left(&place.dir)
+}
+
+fn nothing_left(directory: &Path) -> Result<(), String> {
+    let files = fs::read_dir(directory).map_err(|e| e.to_string())?.count();
+    let children = waitpid(None, Some(WaitPidFlag::WNOHANG));
+    match (files, children) {
+        (0, Err(Errno::ECHILD)) => Ok(()),
+        left => Err(format!("left behind: {left:?} (files, children)")),
+    }
+}
+
+fn endure_all(network: Network) {
+    for workload in workloads(network) {
+        let runs = match workload.name {
+            "fork+exit" | "exec" | "sh" | "thread" => RUNS_THAT_MAKE_TASKS,
+            _ => RUNS,
+        };
+        in_a_process_of_its_own(|| {
+            // Namespaces stay for the life of the process: they are no leak of the workload's.
+            crate::network::Link::open(network).map_err(|e| e.to_string())?;
+            endure(workload, network, runs).map_err(|e| format!("{}: {e}", workload.name))
+        });
+    }
+}
+
+#[test]
+fn leaves_nothing_behind_and_grows_nothing_over_many_runs() {
+    endure_all(Network::Loopback);
+}
+
+#[test]
+fn leaves_nothing_behind_across_a_veth_or_asks_for_root() {
+    if geteuid().is_root() {
+        endure_all(Network::Veth);
+    } else {
+        let error = crate::network::Link::open(Network::Veth).unwrap_err();
+        assert!(error.to_string().contains("root"), "{error}");
+    }
+}
+
+#[test]
+fn runs_twice_side_by_side_where_ports_are_taken() {
+    let workload = super::find("tcp").unwrap();
+    in_a_process_of_its_own(|| {
+        let places = Places::open(None, &[]).map_err(|e| e.to_string())?;
+        let place = place(&places, workload, Network::Loopback)?;
+        let mut first = (workload.setup)(&place).map_err(|e| e.to_string())?;
+        let mut second = (workload.setup)(&place).map_err(|e| e.to_string())?;
+        first.run().and(second.run()).and(first.run()).map_err(|e| e.to_string())
+    });
+}

@@ -1,0 +1,168 @@
+//! `tollgate study`: studies, run and read.
+
+mod progress;
+mod run;
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::bail;
+use clap::{Args, Subcommand, ValueEnum};
+use tollgate_study::{
+    compare, export,
+    results::Results,
+    store::Store,
+    study::Study,
+    table::{self, Style},
+};
+
+use crate::output;
+
+/// The studies that the program carries with it, by name.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("quick", include_str!("../../../../studies/quick.toml")),
+    ("modules", include_str!("../../../../studies/modules.toml")),
+    ("reference", include_str!("../../../../studies/reference.toml")),
+];
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the studies that come with the program
+    List(List),
+    /// Run a study, print its table and keep everything that was measured
+    Run(run::Run),
+    /// Print what a study found
+    Report(Report),
+    /// Compare two runs; exit status 1 if something got dearer
+    Compare(Compare),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The folder that a study was run into
+    dir: PathBuf,
+    /// A table for people, or figures for programs
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Print results.json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Csv,
+    Markdown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// The earlier run's folder
+    before: PathBuf,
+    /// The later run's folder
+    after: PathBuf,
+    /// From how many percent on something counts as dearer, instead of the study's own threshold
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    threshold: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number of percent, not negative.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        _ => Err("give a number of percent such as 1 or 0.5".into()),
+    }
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List(arguments) => list(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Report(arguments) => report(&arguments),
+        Command::Compare(arguments) => compare(&arguments),
+    }
+}
+
+fn list(arguments: &List) -> anyhow::Result<ExitCode> {
+    let studies: Vec<Study> =
+        BUILT_IN.iter().map(|(name, text)| Study::parse(name, text)).collect::<Result<_, _>>()?;
+    if arguments.json {
+        output::json(&studies.iter().map(Study::header).collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for study in studies {
+        let size = format!(
+            "{} kernels, {} configurations, {} workloads, {} boots each",
+            study.kernels.len(),
+            study.configurations.len(),
+            study.workloads.len(),
+            study.boots()
+        );
+        output::line(&format!("{:<10} {}\n{:<10} {size}", study.name, study.title, ""))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
+    let results = read(&arguments.dir)?;
+    if arguments.json {
+        output::json(&results)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match arguments.format {
+        Format::Table => print_table(&results)?,
+        Format::Csv => output::write(&export::csv(&results))?,
+        Format::Markdown => output::write(&export::markdown(&results))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
+    let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
+    let threshold = arguments.threshold.unwrap_or(after.study.threshold);
+    let comparison = compare::compare(&before, &after, threshold)?;
+    if arguments.json {
+        output::json(&comparison)?;
+    } else {
+        output::write(&comparison.render())?;
+    }
+    Ok(if comparison.dearer().is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn read(dir: &Path) -> anyhow::Result<Results> {
+    Ok(Store::open(dir)?.read_results()?)
+}
+
+/// The table, coloured on a terminal unless NO_COLOR is set (no-color.org).
+fn print_table(results: &Results) -> anyhow::Result<()> {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    output::write(&table::render(results, Style { colour, ..Style::default() }))
+}
+
+/// The study of a name, or in a file: a word with a slash or the ending `.toml` is a file.
+fn find(word: &str) -> anyhow::Result<Study> {
+    if word.contains('/') || word.ends_with(".toml") {
+        return Ok(Study::read(Path::new(word))?);
+    }
+    match BUILT_IN.iter().find(|(name, _)| *name == word) {
+        Some((name, text)) => Ok(Study::parse(&format!("studies/{name}.toml"), text)?),
+        None => {
+            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            bail!("no study {word:?}; there are {}, or give the path of a study file", names.join(", "))
+        }
+    }
+}

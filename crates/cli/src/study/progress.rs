@@ -1,0 +1,102 @@
+//! What a running study shows: a line on a terminal that says what is measured and how long it will take.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use tollgate_study::schedule::Boot;
+
+/// The line. Nothing is shown where standard error is no terminal.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    shown: bool,
+    total: usize,
+    done: usize,
+    workers: usize,
+    started: Instant,
+    under_way: BTreeMap<Boot, String>,
+}
+
+impl Progress {
+    /// For `total` boots on `workers` guests at a time.
+    pub(crate) fn new(total: usize, workers: usize) -> Self {
+        let shown = std::io::stderr().is_terminal();
+        Self { shown, total, done: 0, workers, started: Instant::now(), under_way: BTreeMap::new() }
+    }
+
+    /// A step before the first boot.
+    pub(crate) fn preparing(&self, step: &str) {
+        self.show(&format!("preparing {step}"));
+    }
+
+    /// A boot has begun, or has come to a step.
+    pub(crate) fn step(&mut self, boot: Boot, step: &str) {
+        self.under_way.insert(boot, step.to_string());
+        self.draw();
+    }
+
+    /// A boot is over.
+    pub(crate) fn finished(&mut self, boot: &Boot) {
+        self.under_way.remove(boot);
+        self.done += 1;
+        self.draw();
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        self.show("");
+    }
+
+    fn draw(&self) {
+        let boots: Vec<String> = self
+            .under_way
+            .iter()
+            .map(|(boot, step)| format!("{} {} #{} {step}", boot.kernel, boot.configuration, boot.index))
+            .collect();
+        let left = match self.left() {
+            Some(left) => format!(", about {} left", minutes(left)),
+            None => String::new(),
+        };
+        self.show(&format!("[{}/{}{left}] {}", self.done, self.total, boots.join(" | ")));
+    }
+
+    /// The time that the boots still to come will take, at the pace of those that are over.
+    fn left(&self) -> Option<Duration> {
+        let waves_done = u32::try_from(self.done.div_ceil(self.workers)).ok().filter(|waves| *waves > 0)?;
+        let waves_left = u32::try_from((self.total - self.done).div_ceil(self.workers)).ok()?;
+        Some(self.started.elapsed() / waves_done * waves_left)
+    }
+
+    fn show(&self, line: &str) {
+        if self.shown {
+            // Without automatic wrapping a long line is cut at the edge, and the next one overwrites it whole.
+            let _ = write!(std::io::stderr(), "\r\x1b[?7l\x1b[K{line}\x1b[?7h");
+        }
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_time_in_minutes_and_seconds() {
+        assert_eq!(minutes(Duration::from_secs(125)), "2:05");
+    }
+
+    #[test]
+    fn foresees_as_many_waves_as_the_guests_at_a_time_need() {
+        let mut progress = Progress::new(10, 2);
+        assert_eq!(progress.left(), None);
+        progress.started = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
+        progress.done = 4;
+        let left = progress.left().unwrap().as_secs_f64();
+        assert!((59.0..62.0).contains(&left), "two waves took 40 s, three are left: {left}");
+    }
+}

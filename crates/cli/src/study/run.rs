@@ -1,0 +1,179 @@
+//! `tollgate study run`.
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::Context;
+use clap::Args;
+use tollgate_bench::counter::Counter;
+use tollgate_study::{
+    environment,
+    laboratory::{Finished, Laboratory},
+    record::{BootRecord, Outcome},
+    results::{self, Head},
+    schedule::{self, Boot, Event},
+    store::Store,
+    study::{HOST, Study},
+};
+use tollgate_vm::{Accelerator, Cache, accelerator, kernel};
+
+use super::progress::Progress;
+use crate::interrupt;
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The name of a study (see `tollgate study list`) or the path of a study file
+    study: String,
+    /// The folder for results, samples and consoles
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Go on with an interrupted run: what was measured is kept, what failed is tried again
+    #[arg(long)]
+    resume: bool,
+    /// Guests at a time on the instruction clock, instead of one a processor
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    guests: Option<u16>,
+    /// Give a guest up after this many seconds
+    #[arg(long, default_value_t = 900, value_name = "SECONDS")]
+    timeout: u64,
+}
+
+pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
+    let interrupted = interrupt::flag()?;
+    let mut study = super::find(&arguments.study)?;
+    let text = study.text.clone();
+    let cache = Cache::of_user()?;
+    let store = if arguments.resume {
+        Store::resume(&arguments.out, &text)?
+    } else {
+        Store::create(&arguments.out, &text)?
+    };
+    let (accelerator, machine) = choose_machine(&mut study, &cache)?;
+    let preparing = Progress::new(0, 1);
+    let timeout = Duration::from_secs(arguments.timeout);
+    let laboratory =
+        Laboratory::prepare(&cache, &study, accelerator, timeout, interrupted, &mut |step| preparing.preparing(step))?;
+    let environment = environment::describe(&cache, &laboratory, option_env!("TOLLGATE_REVISION"))?;
+    let head = Head {
+        clock: study.clock,
+        accelerator: machine,
+        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        study: study.header(),
+        environment,
+    };
+    let mut records = Records::open(&store, head)?;
+    let boots: Vec<Boot> = schedule::boots(&study).into_iter().filter(|boot| !records.hold(boot)).collect();
+    let workers = workers(arguments, &study);
+    let mut progress = Progress::new(boots.len(), workers);
+    let outcome = schedule::run(&laboratory, boots, workers, &mut |event| -> anyhow::Result<()> {
+        match event {
+            Event::Started(boot) => progress.step(boot, "booting"),
+            Event::Step(boot, step) => progress.step(boot, &step),
+            Event::Finished(boot, finished) => {
+                records.keep(*finished)?;
+                progress.finished(&boot);
+            }
+        }
+        Ok(())
+    });
+    progress.clear();
+    // What was measured is kept, however the run ended.
+    let results = records.close()?;
+    let place = arguments.out.display();
+    outcome.with_context(|| format!("stopped; what was measured is kept in {place}: go on with --resume"))?;
+    super::print_table(&results)?;
+    eprintln!("\nresults, samples and consoles: {place}");
+    let failed = results.configurations.iter().all(|configuration| configuration.workloads.is_empty());
+    Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// What the boots run on, in words for the results too. On the wall clock emulation measures nothing but itself: without
+/// KVM the study becomes the host's own A/A pair.
+fn choose_machine(study: &mut Study, cache: &Cache) -> anyhow::Result<(Accelerator, String)> {
+    let guests = study.kernels.iter().find(|kernel| *kernel != HOST).cloned();
+    Ok(match (study.clock, guests) {
+        (Counter::Instructions, _) => (Accelerator::Emulation, "emulation (the instruction clock needs it)".into()),
+        (Counter::Wall, None) => (Accelerator::Emulation, "the host itself (KVM was not tried)".into()),
+        (Counter::Wall, Some(spec)) => {
+            let kernel = kernel::find(cache, &spec)?;
+            let verdict = accelerator::choose(cache, &kernel.image, interrupt::flag()?)?;
+            if verdict.accelerator == Accelerator::Kvm {
+                (Accelerator::Kvm, format!("kvm ({})", verdict.reason))
+            } else {
+                study.only_the_host();
+                (
+                    Accelerator::Emulation,
+                    format!("the host itself, an A/A pair; no guest was measured under KVM: {}", verdict.reason),
+                )
+            }
+        }
+    })
+}
+
+/// Emulated guests do not disturb one another's instruction counts; on the wall clock there is one at a time.
+fn workers(arguments: &Run, study: &Study) -> usize {
+    match study.clock {
+        Counter::Wall => 1,
+        Counter::Instructions => arguments
+            .guests
+            .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from),
+    }
+}
+
+/// Results are written again after a boot, but never so often that writing takes more than this share of the time.
+const WRITING_SHARE: u32 = 20;
+
+/// The raw records of a run and the results made of them.
+struct Records<'s> {
+    store: &'s Store,
+    head: Head,
+    boots: Vec<BootRecord>,
+    written: Option<(Instant, Duration)>,
+}
+
+impl<'s> Records<'s> {
+    /// With what an earlier run has measured; what failed then is measured again.
+    fn open(store: &'s Store, head: Head) -> anyhow::Result<Self> {
+        let mut boots = store.read_boots()?;
+        boots.retain(|boot| boot.report().is_some());
+        Ok(Self { store, head, boots, written: None })
+    }
+
+    fn hold(&self, boot: &Boot) -> bool {
+        self.boots.iter().any(|record| {
+            record.kernel == boot.kernel && record.configuration == boot.configuration && record.boot == boot.index
+        })
+    }
+
+    fn keep(&mut self, finished: Finished) -> anyhow::Result<()> {
+        let Finished { record, console } = finished;
+        self.store.write_boot(&record)?;
+        if !console.is_empty() {
+            let path = self.store.console(&record.kernel, &record.configuration, record.clock, record.boot)?;
+            std::fs::write(&path, console).with_context(|| format!("write {}", path.display()))?;
+        }
+        if let Outcome::Failed(reason) = &record.outcome {
+            let first = reason.lines().next().unwrap_or_default();
+            eprintln!("\r\x1b[Ktollgate: {} {}: {first}", record.kernel, record.configuration);
+        }
+        self.boots.push(record);
+        let due = self.written.is_none_or(|(at, took)| at.elapsed() > took * WRITING_SHARE);
+        if due { self.write().map(drop) } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> anyhow::Result<results::Results> {
+        let started = Instant::now();
+        let results = results::build(self.head.clone(), &self.boots);
+        self.store.write_results(&results)?;
+        self.written = Some((Instant::now(), started.elapsed()));
+        Ok(results)
+    }
+
+    fn close(&mut self) -> anyhow::Result<results::Results> {
+        self.write()
+    }
+}

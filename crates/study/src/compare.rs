@@ -1,0 +1,313 @@
+//! Compares two results of the same clock: what is identical, what differs, what got dearer.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tollgate_bench::{counter::Counter, workload::Tasks};
+
+use crate::{
+    results::{Results, WorkloadResult},
+    stats::wall,
+    table::cell,
+};
+
+/// Two results side by side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What both are counted in.
+    pub clock: Counter,
+    /// From how many percent on something is called dearer.
+    pub threshold: f64,
+    /// One entry a kernel, configuration and workload that both measured, in the order of the first.
+    pub pairs: Vec<Pair>,
+    /// What only the first measured, as `KERNEL CONFIGURATION WORKLOAD`.
+    pub only_before: Vec<String>,
+    /// What only the second measured.
+    pub only_after: Vec<String>,
+    /// What else may explain differences: other releases of a kernel, other accelerators or programs.
+    pub notes: Vec<String>,
+}
+
+/// One workload under one configuration on one kernel, in both results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// The kernel, as the studies name it.
+    pub kernel: String,
+    /// The configuration.
+    pub configuration: String,
+    /// The selection.
+    pub workload: String,
+    /// Whether tasks wait for one another in it.
+    pub tasks: Tasks,
+    /// The first's figure: minimum of one task, median of several and of wall time.
+    pub before: f64,
+    /// The second's figure.
+    pub after: f64,
+    /// The difference in percent of the first; on the wall clock the Hodges-Lehmann shift of the rounds.
+    pub percent: f64,
+}
+
+/// Results that cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// One counts instructions, the other nanoseconds.
+    #[error("the first counts {before}, the second {after}: compare results of the same clock")]
+    Clocks {
+        /// The first's unit.
+        before: &'static str,
+        /// The second's unit.
+        after: &'static str,
+    },
+    /// They have nothing in common.
+    #[error("the two have no kernel, configuration and workload in common (first: {before}; second: {after}): compare runs of the same study")]
+    NothingInCommon {
+        /// The first's kernels.
+        before: String,
+        /// The second's kernels.
+        after: String,
+    },
+}
+
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+/// Compares the second results with the first.
+pub fn compare(before: &Results, after: &Results, threshold: f64) -> Result<Comparison, CompareError> {
+    if before.clock != after.clock {
+        return Err(CompareError::Clocks { before: before.clock.unit(), after: after.clock.unit() });
+    }
+    let later: BTreeMap<Key<'_>, &WorkloadResult> = index(after).into_iter().collect();
+    let mut pairs = Vec::new();
+    let mut only_before = Vec::new();
+    for (key, first) in index(before) {
+        match later.get(&key) {
+            Some(second) => pairs.push(pair(before.clock, key, first, second)),
+            None => only_before.push(name(key)),
+        }
+    }
+    if pairs.is_empty() {
+        return Err(CompareError::NothingInCommon { before: kernels(before), after: kernels(after) });
+    }
+    let earlier: BTreeMap<Key<'_>, &WorkloadResult> = index(before).into_iter().collect();
+    let only_after = index(after).into_iter().filter(|(k, _)| !earlier.contains_key(k)).map(|(k, _)| name(k)).collect();
+    Ok(Comparison { clock: before.clock, threshold, pairs, only_before, only_after, notes: notes(before, after) })
+}
+
+fn index(results: &Results) -> Vec<(Key<'_>, &WorkloadResult)> {
+    let all = results.configurations.iter();
+    all.flat_map(|c| c.workloads.iter().map(|w| ((c.kernel.as_str(), c.name.as_str(), w.name.as_str()), w))).collect()
+}
+
+fn name((kernel, configuration, workload): Key<'_>) -> String {
+    format!("{kernel} {configuration} {workload}")
+}
+
+fn kernels(results: &Results) -> String {
+    let kernels = results.kernels();
+    if kernels.is_empty() { "nothing measured".to_owned() } else { kernels.join(", ") }
+}
+
+fn pair(clock: Counter, key: Key<'_>, first: &WorkloadResult, second: &WorkloadResult) -> Pair {
+    let figure = |w: &WorkloadResult| match (clock, w.tasks) {
+        (Counter::Instructions, Tasks::One) => w.min,
+        _ => w.figure,
+    };
+    let (before, after) = (figure(first), figure(second));
+    let ratio = if before == after { 0.0 } else { 100.0 * (after - before) / before };
+    let percent = match clock {
+        Counter::Instructions => ratio,
+        Counter::Wall => wall::unpaired(&first.rounds(), &second.rounds()).unwrap_or(ratio),
+    };
+    Pair {
+        kernel: key.0.to_owned(),
+        configuration: key.1.to_owned(),
+        workload: key.2.to_owned(),
+        tasks: first.tasks,
+        before,
+        after,
+        percent,
+    }
+}
+
+fn notes(before: &Results, after: &Results) -> Vec<String> {
+    let mut notes = Vec::new();
+    for kernel in before.kernels() {
+        let release = |r: &Results| r.on(kernel).map(|c| c.release.clone()).find(|r| !r.is_empty());
+        if let (Some(a), Some(b)) = (release(before), release(after))
+            && a != b
+        {
+            notes.push(format!("kernel {kernel} was {a} in the first and is {b} in the second"));
+        }
+    }
+    let mut differs = |what: &str, a: &str, b: &str| {
+        if a != b {
+            notes.push(format!("{what} was {a} in the first and is {b} in the second"));
+        }
+    };
+    differs("the accelerator", &before.accelerator, &after.accelerator);
+    differs("tollgate", &before.environment.tollgate, &after.environment.tollgate);
+    let qemu = |r: &Results| r.environment.qemu.clone().unwrap_or_else(|| "not used".to_owned());
+    differs("QEMU", &qemu(before), &qemu(after));
+    notes
+}
+
+impl Comparison {
+    /// What got dearer by more than the threshold, dearest first.
+    pub fn dearer(&self) -> Vec<&Pair> {
+        let mut dearer: Vec<&Pair> = self.pairs.iter().filter(|p| p.percent > self.threshold).collect();
+        dearer.sort_by(|a, b| b.percent.total_cmp(&a.percent));
+        dearer
+    }
+
+    /// Workloads of a single task whose minimum is the same in both, and how many there are.
+    pub fn identical(&self) -> (usize, usize) {
+        let single = || self.pairs.iter().filter(|p| p.tasks == Tasks::One);
+        (single().filter(|p| p.before == p.after).count(), single().count())
+    }
+
+    /// The comparison for people, with the workloads that differ.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        if self.clock == Counter::Instructions {
+            let (same, all) = self.identical();
+            text.push_str(&format!("{same} of {all} single-task minima identical.\n"));
+        }
+        let differing: Vec<&Pair> = self.pairs.iter().filter(|p| p.before != p.after).collect();
+        if !differing.is_empty() {
+            text.push_str(&self.table(&differing));
+        }
+        for (which, names) in [("first", &self.only_before), ("second", &self.only_after)] {
+            if !names.is_empty() {
+                text.push_str(&format!("Only the {which} measured: {}.\n", names.join(", ")));
+            }
+        }
+        for note in &self.notes {
+            text.push_str(&format!("Note: {note}.\n"));
+        }
+        let verdict = match self.dearer().len() {
+            0 => "Nothing got".to_owned(),
+            n => format!("{n} of {} got", self.pairs.len()),
+        };
+        text.push_str(&format!("{verdict} dearer by more than {} %.\n", self.threshold));
+        text
+    }
+
+    fn table(&self, pairs: &[&Pair]) -> String {
+        let mut rows =
+            vec![["kernel", "configuration", "workload", "before", "after", "difference"].map(str::to_owned)];
+        for pair in pairs {
+            let mark = if pair.percent > self.threshold { " dearer" } else { "" };
+            rows.push([
+                pair.kernel.clone(),
+                pair.configuration.clone(),
+                pair.workload.clone(),
+                cell::figure(pair.before),
+                cell::figure(pair.after),
+                format!("{}{mark}", precise(pair.percent)),
+            ]);
+        }
+        let widths: [usize; 6] =
+            std::array::from_fn(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0));
+        let line = |row: &[String; 6]| {
+            let [k, c, w, b, a, d] = row;
+            let [kw, cw, ww, bw, aw, _] = widths;
+            format!("{k:kw$}  {c:cw$}  {w:ww$}  {b:>bw$}  {a:>aw$}  {d}\n")
+        };
+        rows.iter().map(line).collect()
+    }
+}
+
+/// A difference that is there must not print as none.
+fn precise(percent: f64) -> String {
+    if percent.abs() < 0.1 { format!("{percent:+.3}%") } else { cell::percent(percent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::examples::{Boot, boot, results, wall_results};
+
+    fn run(stat: f64, pipe: f64) -> Vec<Boot> {
+        vec![
+            boot("none", 0).measured("stat", &[3916.]).measured("pipe", &[10378.]),
+            boot("yama", 0).measured("stat", &[stat, stat + 9.0]).measured("pipe", &[pipe]),
+        ]
+    }
+
+    fn of(before: &[Boot], after: &[Boot]) -> Comparison {
+        compare(&results(before), &results(after), 1.0).unwrap()
+    }
+
+    #[test]
+    fn reports_identical_minima() {
+        let comparison = of(&run(3916., 10378.), &run(3916., 10378.));
+        assert_eq!(comparison.identical(), (2, 2));
+        let golden = "2 of 2 single-task minima identical.\nNothing got dearer by more than 1 %.\n";
+        assert_eq!(comparison.render(), golden);
+    }
+
+    #[test]
+    fn reports_what_got_dearer_than_the_threshold() {
+        let comparison = of(&run(3916., 10378.), &run(4000., 10379.));
+        assert_eq!(comparison.identical(), (1, 2));
+        assert_eq!(comparison.dearer().len(), 1);
+        let golden = "\
+1 of 2 single-task minima identical.
+kernel  configuration  workload  before  after  difference
+6.1     yama           stat        3916   4000  +2.1% dearer
+6.1     yama           pipe       10378  10379  +0.010%
+1 of 4 got dearer by more than 1 %.
+";
+        assert_eq!(comparison.render(), golden);
+    }
+
+    #[test]
+    fn does_not_call_cheaper_dearer() {
+        assert!(of(&run(4000., 10378.), &run(3916., 10378.)).dearer().is_empty());
+    }
+
+    #[test]
+    fn reports_what_only_one_measured() {
+        let comparison = of(&run(1., 1.), &run(1., 1.)[..1]);
+        assert_eq!(comparison.only_before, ["6.1 yama stat", "6.1 yama pipe"]);
+        assert!(comparison.render().contains("Only the first measured: 6.1 yama stat, 6.1 yama pipe."));
+        assert_eq!(of(&run(1., 1.)[..1], &run(1., 1.)).only_after.len(), 2);
+    }
+
+    #[test]
+    fn notes_another_release_and_another_program() {
+        let mut after = results(&run(1., 1.));
+        after.configurations.iter_mut().for_each(|c| c.release = "6.1.0-57-cloud-amd64".to_owned());
+        after.environment.tollgate = "0.2.0".to_owned();
+        let comparison = compare(&results(&run(1., 1.)), &after, 1.0).unwrap();
+        assert_eq!(comparison.notes, [
+            "kernel 6.1 was 6.1.0-56-cloud-amd64 in the first and is 6.1.0-57-cloud-amd64 in the second",
+            "tollgate was 0.1.0 in the first and is 0.2.0 in the second",
+        ]);
+    }
+
+    #[test]
+    fn refuses_different_clocks() {
+        let wall = wall_results(&[boot("none", 0).wall().measured("stat", &[1.0])]);
+        let error = compare(&results(&run(1., 1.)), &wall, 1.0).unwrap_err().to_string();
+        assert_eq!(error, "the first counts instructions, the second ns: compare results of the same clock");
+    }
+
+    #[test]
+    fn refuses_results_with_nothing_in_common() {
+        let other: Vec<Boot> = run(1., 1.).into_iter().map(|b| b.on("6.12")).collect();
+        let error = compare(&results(&run(1., 1.)), &results(&other), 1.0).unwrap_err().to_string();
+        assert!(error.contains("first: 6.1; second: 6.12"), "{error}");
+        assert!(compare(&results(&[]), &results(&[]), 1.0).unwrap_err().to_string().contains("nothing measured"));
+    }
+
+    #[test]
+    fn takes_the_shift_of_the_rounds_on_the_wall_clock() {
+        let run = |factor: f64| -> Vec<Boot> {
+            (0..10).map(|r| boot("none", r).wall().measured("stat", &[factor * f64::from(100 + r)])).collect()
+        };
+        let comparison = compare(&wall_results(&run(1.0)), &wall_results(&run(1.2)), 1.0).unwrap();
+        assert!((comparison.pairs[0].percent - 20.0).abs() < 1.0, "{:?}", comparison.pairs);
+        assert!(!comparison.render().contains("minima"));
+    }
+}

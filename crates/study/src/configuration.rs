@@ -1,0 +1,151 @@
+//! Configurations: one kernel image, many modules. What each name means, and what it needs in the guest.
+
+use std::path::PathBuf;
+
+use tollgate_bench::confine::{Confinement, tomoyo};
+use tollgate_vm::{Cache, Image};
+
+use crate::policies::{self, PolicyError};
+
+/// Where the guest finds what a module loads.
+const POLICY: &str = "/policy/selinux";
+const PARSER: &str = "/policy/apparmor_parser";
+const PROFILE: &str = "/policy/bench.profile";
+
+/// The profile of `apparmor-confined`.
+const BENCH_PROFILE: &str = include_str!("bench.profile");
+
+/// What is done to a module once the guest has booted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SetUp {
+    Nothing,
+    BpfEmpty,
+    SelinuxNoPolicy,
+    SelinuxPermissive,
+    SelinuxEnforcing,
+    AppArmorConfined,
+    TomoyoLearnt,
+    Landlock,
+    Lockdown,
+    Yama,
+}
+
+/// A configuration that study files call by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// Its name.
+    pub name: &'static str,
+    /// The value of `lsm=`.
+    pub lsm: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    set_up: SetUp,
+}
+
+/// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
+pub const KNOWN: [Known; 14] = [
+    known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
+    known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
+    known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
+    known("bpf-empty", "bpf", SetUp::BpfEmpty, "BPF programs that do nothing on the hooks the workloads reach"),
+    known("selinux-nopolicy", "selinux", SetUp::SelinuxNoPolicy, "SELinux before a policy is loaded"),
+    known("selinux-permissive", "selinux", SetUp::SelinuxPermissive, "SELinux, Debian's policy, permissive"),
+    known("selinux-enforcing", "selinux", SetUp::SelinuxEnforcing, "SELinux, Debian's policy, enforcing"),
+    known("apparmor", "apparmor", SetUp::Nothing, "AppArmor without a profile"),
+    known("apparmor-confined", "apparmor", SetUp::AppArmorConfined, "AppArmor, the workloads confined by a profile"),
+    known("tomoyo", "tomoyo", SetUp::Nothing, "TOMOYO before a policy is loaded"),
+    known("tomoyo-learnt", "tomoyo", SetUp::TomoyoLearnt, "TOMOYO enforcing what it learnt from the workloads"),
+    known("landlock", "landlock", SetUp::Landlock, "the workloads in a Landlock domain"),
+    known("lockdown", "lockdown", SetUp::Lockdown, "lockdown in integrity mode"),
+    known("yama", "yama", SetUp::Yama, "Yama with restricted ptrace"),
+];
+
+const fn known(name: &'static str, lsm: &'static str, set_up: SetUp, about: &'static str) -> Known {
+    Known { name, lsm, about, set_up }
+}
+
+/// The known configuration of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name == name)
+}
+
+impl Known {
+    /// Words that the set-up needs on the kernel's command line.
+    #[must_use]
+    pub fn command_line(&self) -> Vec<String> {
+        match self.set_up {
+            SetUp::TomoyoLearnt => tomoyo::command_line().split(' ').map(Into::into).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty`; others have none.
+    #[must_use]
+    pub fn confinement(&self, hooks: &[String]) -> Confinement {
+        let selinux = |loaded: bool, enforcing| Confinement::Selinux {
+            policy: loaded.then(|| PathBuf::from(POLICY)),
+            enforcing,
+        };
+        match self.set_up {
+            SetUp::Nothing => Confinement::None,
+            SetUp::BpfEmpty => Confinement::BpfEmpty { hooks: hooks.to_vec() },
+            SetUp::SelinuxNoPolicy => selinux(false, false),
+            SetUp::SelinuxPermissive => selinux(true, false),
+            SetUp::SelinuxEnforcing => selinux(true, true),
+            SetUp::AppArmorConfined => {
+                Confinement::AppArmor { parser: PARSER.into(), profile: PROFILE.into(), confined: true }
+            }
+            SetUp::TomoyoLearnt => Confinement::TomoyoLearnt,
+            SetUp::Landlock => Confinement::Landlock,
+            SetUp::Lockdown => Confinement::Lockdown,
+            SetUp::Yama => Confinement::Yama,
+        }
+    }
+
+    /// Puts what the set-up loads into the guest's image; built first, if the cache does not have it.
+    pub fn provide(&self, cache: &Cache, image: &mut Image) -> Result<(), PolicyError> {
+        match self.set_up {
+            SetUp::SelinuxPermissive | SetUp::SelinuxEnforcing => {
+                image.host_file(&policies::selinux(cache)?, POLICY)?;
+            }
+            SetUp::AppArmorConfined => {
+                let parser = policies::apparmor_parser(cache)?;
+                image.program(&parser.program, PARSER, &parser.libraries)?;
+                image.content(PROFILE, 0o644, BENCH_PROFILE.as_bytes());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_each_configuration_once_and_starts_with_the_pair() {
+        let mut names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+        assert_eq!(names[..2], ["none", "capability"]);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), KNOWN.len());
+    }
+
+    #[test]
+    fn denies_something_wherever_a_policy_is_enforced() {
+        let denying: Vec<&str> =
+            KNOWN.iter().filter(|k| k.confinement(&[]).oracle().is_some()).map(|k| k.name).collect();
+        assert_eq!(
+            denying,
+            ["selinux-enforcing", "apparmor-confined", "tomoyo-learnt", "landlock", "lockdown", "yama"]
+        );
+    }
+
+    #[test]
+    fn leaves_the_oracles_file_out_of_the_profile() {
+        assert!(!BENCH_PROFILE.lines().any(|line| line.trim().starts_with("/sys") || line.trim().starts_with("/**")));
+        assert!(BENCH_PROFILE.matches(" r,\n").count() >= 60);
+    }
+}

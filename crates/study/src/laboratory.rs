@@ -1,0 +1,384 @@
+//! Runs one boot of a study: in a guest, or on the host itself.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tollgate_bench::{confine::Confinement, counter::Counter, job::Job, oracle::Act};
+use tollgate_vm::{
+    Accelerator, Cache, Clock, Error as VmError, Image, Kernel, Machine, agent,
+    guest::{self, GuestCommand, Limits, Stream},
+    image::on_path,
+    kernel,
+    machine::Wiring,
+    modules,
+};
+
+use crate::{
+    configuration::{self, Known},
+    policies::PolicyError,
+    record::{BootRecord, Denial, Outcome, SCHEMA},
+    schedule::Boot,
+    study::{HOST, Study},
+};
+
+/// Where the guest finds its job.
+const JOB: &str = "/job.json";
+/// The guest's work directory.
+const WORK: &str = "/work";
+/// Enough for every workload, and the same for all, since memory's size moves what the kernel does.
+const MEMORY_MIB: u32 = 1024;
+/// The RAM disk of the ext4 places, and the pair of network devices.
+const MODULES: [&str; 2] = ["brd", "veth"];
+/// How often the host looks at the interrupt flag.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// Why a study cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaboratoryError {
+    /// A kernel, a package or the emulator is missing, or the disk is full.
+    #[error(transparent)]
+    Vm(#[from] VmError),
+    /// A policy could not be built.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A process or a file on the host failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+/// Everything that boots need, made ready before the first one.
+#[derive(Debug)]
+pub struct Laboratory<'a> {
+    study: &'a Study,
+    kernels: BTreeMap<String, (Kernel, Image)>,
+    accelerator: Accelerator,
+    timeout: Duration,
+    interrupted: &'a AtomicBool,
+}
+
+/// A boot that is over.
+#[derive(Debug)]
+pub struct Finished {
+    /// The raw record.
+    pub record: BootRecord,
+    /// The guest's console; empty on the host.
+    pub console: String,
+}
+
+impl<'a> Laboratory<'a> {
+    /// Fetches kernels, builds policies and gathers what goes into the guests. `progress` hears of each long step.
+    pub fn prepare(
+        cache: &Cache,
+        study: &'a Study,
+        accelerator: Accelerator,
+        timeout: Duration,
+        interrupted: &'a AtomicBool,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, LaboratoryError> {
+        let mut kernels = BTreeMap::new();
+        for spec in study.kernels.iter().filter(|spec| *spec != HOST) {
+            // Before anything is fetched for it.
+            guest::emulator_version()?;
+            progress(&format!("kernel {spec}"));
+            let kernel = kernel::find(cache, spec)?;
+            let mut image = Image::with_agent()?;
+            // One image for all configurations: the files in it move the guest's memory about.
+            for known in study.configurations.iter().filter_map(|name| known(study, name)) {
+                progress(&format!("what {} needs", known.name));
+                known.provide(cache, &mut image)?;
+            }
+            if let Some(mke2fs) = on_path("mke2fs") {
+                image.program(&mke2fs, "/sbin/mkfs.ext4", &[])?;
+                let settings = std::path::Path::new("/etc/mke2fs.conf");
+                if settings.exists() {
+                    image.host_file(settings, "/etc/mke2fs.conf")?;
+                }
+            }
+            if let Some(folder) = &kernel.modules {
+                image.kernel_modules(modules::with_dependencies(folder, &MODULES)?);
+            }
+            kernels.insert(spec.clone(), (kernel, image));
+        }
+        Ok(Self { study, kernels, accelerator, timeout, interrupted })
+    }
+
+    /// The kernels that were found, by the study's names.
+    pub fn kernels(&self) -> impl Iterator<Item = (&str, &Kernel)> {
+        self.kernels.iter().map(|(spec, (kernel, _))| (spec.as_str(), kernel))
+    }
+
+    /// Runs one boot. What concerns this boot alone (a panic, a module that the kernel lacks) is in its record; an error
+    /// concerns them all.
+    pub fn run(&self, boot: &Boot, progress: &mut dyn FnMut(&str)) -> Result<Finished, LaboratoryError> {
+        let started = Instant::now();
+        let job = self.job(boot);
+        let mut record = self.record(boot, &job);
+        let console;
+        (record.outcome, console) = match self.kernels.get(&boot.kernel) {
+            Some((_, image)) => self.run_guest(boot, image, &job, progress)?,
+            None => (self.run_here(&job, progress)?, String::new()),
+        };
+        record.seconds = started.elapsed().as_secs_f64();
+        Ok(Finished { record, console })
+    }
+
+    fn job(&self, boot: &Boot) -> Job {
+        let guest = boot.kernel != HOST;
+        Job {
+            counter: self.study.clock,
+            confinement: self.confinement(boot),
+            acts: if guest { self.acts(boot) } else { Vec::new() },
+            workloads: self.study.workloads.clone(),
+            samples: self.study.samples,
+            work: guest.then(|| WORK.into()),
+            padding: if self.study.clock == Counter::Instructions { boot.index } else { 0 },
+            settle: guest,
+        }
+    }
+
+    fn confinement(&self, boot: &Boot) -> Confinement {
+        let hooks = self.study.own(&boot.configuration).map(|own| own.hooks.clone()).unwrap_or_default();
+        known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks))
+    }
+
+    /// The baseline tries every act of the study: they must all succeed there.
+    fn acts(&self, boot: &Boot) -> Vec<Act> {
+        let of = |name: &String| {
+            known(self.study, name).and_then(|known| known.confinement(&[]).oracle()).map(|(act, _)| act)
+        };
+        let mut acts: Vec<Act> = if boot.configuration == self.study.baseline {
+            self.study.configurations.iter().filter_map(of).collect()
+        } else {
+            of(&boot.configuration).into_iter().collect()
+        };
+        acts.sort();
+        acts.dedup();
+        acts
+    }
+
+    fn record(&self, boot: &Boot, job: &Job) -> BootRecord {
+        let machine = self.machine(boot);
+        let wiring = Wiring { initrd: "INITRD".into(), agent: "AGENT".into() };
+        let words = |machine: &Machine| {
+            let arguments = machine.arguments(&wiring);
+            std::iter::once("qemu-system-x86_64".to_string())
+                .chain(arguments.iter().map(|word| word.to_string_lossy().into_owned()))
+                .collect()
+        };
+        let denials =
+            job.confinement.oracle().into_iter().map(|(act, errno)| Denial { act, errno }).collect();
+        BootRecord {
+            schema: SCHEMA,
+            tollgate: env!("CARGO_PKG_VERSION").into(),
+            kernel: boot.kernel.clone(),
+            configuration: boot.configuration.clone(),
+            clock: self.study.clock,
+            boot: boot.index,
+            lsm: machine.as_ref().and_then(|m| m.lsm.clone()).unwrap_or_default(),
+            command_line: machine.as_ref().map(Machine::command_line).unwrap_or_default(),
+            machine: machine.as_ref().map(words).unwrap_or_default(),
+            denials,
+            seconds: 0.0,
+            outcome: Outcome::Failed("it did not run".into()),
+        }
+    }
+
+    fn machine(&self, boot: &Boot) -> Option<Machine> {
+        let (kernel, _) = self.kernels.get(&boot.kernel)?;
+        let own = self.study.own(&boot.configuration);
+        let known = known(self.study, &boot.configuration);
+        let lsm = own.and_then(|own| own.lsm.clone()).or_else(|| known.map(|known| known.lsm.to_string()));
+        let mut append = known.map(Known::command_line).unwrap_or_default();
+        append.extend(own.iter().flat_map(|own| own.command_line.split_whitespace().map(String::from)));
+        let clock = match self.study.clock {
+            Counter::Instructions => Clock::Instructions,
+            Counter::Wall => Clock::Wall,
+        };
+        if clock == Clock::Instructions && boot.index > 0 {
+            // Moves what the kernel allocates for its command line, and everything after it.
+            append.push(format!("tollgate.padding={}", "x".repeat(61 * boot.index as usize)));
+        }
+        Some(Machine {
+            kernel: kernel.image.clone(),
+            clock,
+            accelerator: self.accelerator,
+            lsm,
+            append,
+            memory_mib: MEMORY_MIB,
+            cpus: 1,
+        })
+    }
+
+    fn run_guest(
+        &self,
+        boot: &Boot,
+        image: &Image,
+        job: &Job,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(Outcome, String), LaboratoryError> {
+        let Some(machine) = self.machine(boot) else {
+            return Ok((Outcome::Failed("its kernel is not there".into()), String::new()));
+        };
+        let mut image = image.clone();
+        image.content(JOB, 0o600, &job_text(job)?);
+        let argv = [agent::PROGRAM, "bench", "job", JOB].map(String::from).to_vec();
+        let command = GuestCommand { argv, env: Vec::new(), settle: false };
+        let limits = Limits { timeout: self.timeout, interrupted: self.interrupted };
+        let mut errors = Lines::default();
+        let outcome = guest::run(&machine, &image, &command, limits, &mut |stream, bytes| {
+            if stream == Stream::Stderr {
+                errors.push(bytes, progress);
+            }
+        });
+        match outcome {
+            Ok(ended) => {
+                let text = (ended.code == Some(0)).then_some(ended.stdout);
+                Ok((outcome_of(text, &errors.other), ended.console))
+            }
+            Err(e) if is_about_this_boot(&e) => {
+                let text = e.to_string();
+                Ok((Outcome::Failed(text.clone()), text))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn run_here(&self, job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Outcome, LaboratoryError> {
+        let file = tempfile::Builder::new().prefix("tollgate-job-").tempfile().map_err(io("make the job's file"))?;
+        std::fs::write(file.path(), job_text(job)?).map_err(io("write the job's file"))?;
+        let program = std::env::current_exe().map_err(io("find the running program"))?;
+        let mut child = Command::new(program)
+            .args(["bench", "job"])
+            .arg(file.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(io("start the measuring process"))?;
+        let output = child.stdout.take().map(|mut stdout| {
+            thread::spawn(move || {
+                let mut text = Vec::new();
+                stdout.read_to_end(&mut text).map(|_| text)
+            })
+        });
+        let mut errors = Lines::default();
+        if let Some(stderr) = child.stderr.take() {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                errors.push(format!("{line}\n").as_bytes(), progress);
+                if self.interrupted.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        }
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                // It may have ended by itself, by the same Ctrl-C.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(VmError::Interrupted.into());
+            }
+            if let Some(status) = child.try_wait().map_err(io("wait for the measuring process"))? {
+                let text = output.and_then(|reader| reader.join().ok()).and_then(Result::ok);
+                return Ok(outcome_of(text.filter(|_| status.success()), &errors.other));
+            }
+            thread::sleep(BEAT);
+        }
+    }
+}
+
+/// The known configuration behind a name of the study: itself, or the base of the user's own.
+fn known(study: &Study, name: &str) -> Option<&'static Known> {
+    configuration::find(study.own(name).map_or(name, |own| own.base.as_str()))
+}
+
+fn job_text(job: &Job) -> Result<Vec<u8>, LaboratoryError> {
+    serde_json::to_vec(job).map_err(std::io::Error::from).map_err(io("write the job"))
+}
+
+/// `text` is the standard output of a job that succeeded.
+fn outcome_of(text: Option<Vec<u8>>, errors: &str) -> Outcome {
+    match text.map(|text| serde_json::from_slice(&text)) {
+        Some(Ok(report)) => Outcome::Report(Box::new(report)),
+        Some(Err(e)) => Outcome::Failed(format!("the report cannot be read: {e}")),
+        None => Outcome::Failed(errors.trim().trim_start_matches("tollgate: ").to_string()),
+    }
+}
+
+/// Whether other boots may still succeed.
+fn is_about_this_boot(error: &VmError) -> bool {
+    matches!(
+        error,
+        VmError::Panic { .. }
+            | VmError::OutOfMemory { .. }
+            | VmError::Timeout { .. }
+            | VmError::QemuDied { .. }
+            | VmError::Agent { .. }
+            | VmError::Garbled(_)
+    )
+}
+
+/// Standard error of a job, by lines: progress, and everything else.
+#[derive(Debug, Default)]
+struct Lines {
+    pending: String,
+    other: String,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8], progress: &mut dyn FnMut(&str)) {
+        self.pending.push_str(&String::from_utf8_lossy(bytes));
+        while let Some(end) = self.pending.find('\n') {
+            let line: String = self.pending.drain(..=end).collect();
+            match line.strip_prefix("progress ") {
+                Some(step) => progress(step.trim_end()),
+                None => self.other.push_str(&line),
+            }
+        }
+    }
+}
+
+fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> LaboratoryError {
+    let what = what.into();
+    move |source| LaboratoryError::Io { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_progress_from_errors_in_pieces_of_any_size() {
+        let mut lines = Lines::default();
+        let mut steps = Vec::new();
+        for piece in ["progress 1/2 nu", "ll\ntollgate: no\nprog", "ress 2/2 stat\n"] {
+            lines.push(piece.as_bytes(), &mut |step| steps.push(step.to_string()));
+        }
+        assert_eq!(steps, ["1/2 null", "2/2 stat"]);
+        assert_eq!(lines.other, "tollgate: no\n");
+    }
+
+    #[test]
+    fn reports_a_failed_job_by_its_own_words() {
+        let outcome = outcome_of(None, "tollgate: landlock is not active\n");
+        assert_eq!(outcome, Outcome::Failed("landlock is not active".into()));
+    }
+
+    #[test]
+    fn stops_the_study_for_what_no_other_boot_can_mend() {
+        assert!(is_about_this_boot(&VmError::Garbled(String::new())));
+        assert!(!is_about_this_boot(&VmError::Interrupted));
+        assert!(!is_about_this_boot(&VmError::QemuAbsent { program: String::new() }));
+    }
+}

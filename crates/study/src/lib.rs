@@ -1,0 +1,15 @@
+//! Study files, configurations, statistics, results and reports.
+
+pub mod compare;
+pub mod configuration;
+pub mod environment;
+pub mod export;
+pub mod laboratory;
+pub mod policies;
+pub mod record;
+pub mod results;
+pub mod schedule;
+pub mod stats;
+pub mod store;
+pub mod study;
+pub mod table;

@@ -1,0 +1,151 @@
+//! Records and results for tests.
+
+use tollgate_bench::{
+    counter::Counter,
+    job::{ActOutcome, Measured, Report},
+    oracle::Act,
+    selection::Selection,
+    workload::Tasks,
+};
+
+use super::{Environment, KernelImage, Results, StudyHeader, build, build::Head};
+use crate::record::{self, BootRecord, Denial, Outcome};
+
+/// A record that can be added to.
+#[derive(Debug, Clone)]
+pub(crate) struct Boot(pub(crate) BootRecord);
+
+/// A boot on 6.1, on the instruction clock, that came to an empty report.
+pub(crate) fn boot(configuration: &str, number: u32) -> Boot {
+    Boot(BootRecord {
+        schema: record::SCHEMA,
+        tollgate: "0.1.0".to_owned(),
+        kernel: "6.1".to_owned(),
+        configuration: configuration.to_owned(),
+        clock: Counter::Instructions,
+        boot: number,
+        lsm: "capability".to_owned(),
+        command_line: "lsm=capability".to_owned(),
+        machine: vec!["qemu-system-x86_64".to_owned()],
+        denials: Vec::new(),
+        seconds: 12.5,
+        outcome: Outcome::Report(Box::new(Report {
+            release: "6.1.0-56-cloud-amd64".to_owned(),
+            lsm: "capability".to_owned(),
+            confinement: String::new(),
+            acts: Vec::new(),
+            settled: None,
+            workloads: Vec::new(),
+        })),
+    })
+}
+
+/// A boot whose policy must deny an act.
+pub(crate) fn denying(configuration: &str, act: Act, errno: i32) -> Boot {
+    boot(configuration, 0).must_deny(act, errno)
+}
+
+/// A boot that came to no report.
+pub(crate) fn failed(configuration: &str, reason: &str) -> Boot {
+    let mut boot = boot(configuration, 0);
+    boot.0.outcome = Outcome::Failed(reason.to_owned());
+    boot
+}
+
+impl Boot {
+    fn report(&mut self) -> &mut Report {
+        match &mut self.0.outcome {
+            Outcome::Report(report) => report,
+            Outcome::Failed(reason) => panic!("no report: {reason}"),
+        }
+    }
+
+    pub(crate) fn on(mut self, kernel: &str) -> Self {
+        kernel.clone_into(&mut self.0.kernel);
+        self
+    }
+
+    pub(crate) fn wall(mut self) -> Self {
+        self.0.clock = Counter::Wall;
+        self
+    }
+
+    pub(crate) fn must_deny(mut self, act: Act, errno: i32) -> Self {
+        self.0.denials.push(Denial { act, errno });
+        self
+    }
+
+    pub(crate) fn tried(mut self, act: Act, errno: Option<i32>) -> Self {
+        self.report().acts.push(ActOutcome { act, errno });
+        self
+    }
+
+    pub(crate) fn measured(self, name: &str, samples: &[f64]) -> Self {
+        self.workload(name, samples, None)
+    }
+
+    pub(crate) fn broken(self, name: &str, error: &str) -> Self {
+        self.workload(name, &[], Some(error.to_owned()))
+    }
+
+    fn workload(mut self, name: &str, samples: &[f64], error: Option<String>) -> Self {
+        let tasks = name.parse::<Selection>().map_or(Tasks::One, |s| s.workload.tasks);
+        let unit = self.0.clock.unit().to_owned();
+        self.report().workloads.push(Measured { name: name.to_owned(), unit, tasks, samples: samples.to_vec(), error });
+        self
+    }
+}
+
+/// What the examples' study says; the configurations and kernels are those of the boots, as they first appear.
+pub(crate) fn head(clock: Counter, boots: &[Boot]) -> Head {
+    let mut kernels: Vec<String> = Vec::new();
+    let mut configurations: Vec<String> = Vec::new();
+    for Boot(boot) in boots {
+        if !kernels.contains(&boot.kernel) {
+            kernels.push(boot.kernel.clone());
+        }
+        if !configurations.contains(&boot.configuration) {
+            configurations.push(boot.configuration.clone());
+        }
+    }
+    let images = kernels.iter().map(|kernel| KernelImage {
+        kernel: kernel.clone(),
+        package: format!("linux-image-{kernel}-cloud-amd64"),
+        version: format!("{kernel}.1-1"),
+    });
+    Head {
+        clock,
+        accelerator: "tcg".to_owned(),
+        started: "2026-11-21T01:00:00Z".to_owned(),
+        environment: Environment {
+            tollgate: "0.1.0".to_owned(),
+            cpu: "a processor".to_owned(),
+            cores: 2,
+            kernels: images.collect(),
+            ..Environment::default()
+        },
+        study: StudyHeader {
+            name: "example".to_owned(),
+            title: "An example".to_owned(),
+            kernels,
+            configurations,
+            baseline: "none".to_owned(),
+            boots: boots.iter().map(|b| b.0.boot + 1).max().unwrap_or(1),
+            threshold: 1.0,
+            published: None,
+            text: String::new(),
+        },
+    }
+}
+
+/// Results on the instruction clock.
+pub(crate) fn results(boots: &[Boot]) -> Results {
+    let records: Vec<BootRecord> = boots.iter().map(|b| b.0.clone()).collect();
+    build(head(Counter::Instructions, boots), &records)
+}
+
+/// Results on the wall clock.
+pub(crate) fn wall_results(boots: &[Boot]) -> Results {
+    let records: Vec<BootRecord> = boots.iter().map(|b| b.0.clone()).collect();
+    build(head(Counter::Wall, boots), &records)
+}

@@ -1,0 +1,226 @@
+//! What a study found: the schema of `results.json`, which docs/results.md describes.
+
+mod build;
+mod controls;
+pub(crate) mod number;
+mod oracle;
+
+#[cfg(test)]
+pub(crate) mod examples;
+
+use serde::{Deserialize, Serialize};
+use tollgate_bench::{counter::Counter, workload::Tasks};
+
+pub use build::{Head, build};
+pub use controls::Control;
+
+use crate::{stats::exact::Difference, study::Published};
+
+/// The version of the results' format that this program writes and reads.
+pub const SCHEMA: u32 = 1;
+
+/// The results of a study, complete or so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`] of the program that wrote them.
+    pub schema: u32,
+    /// What samples are counted in.
+    pub clock: Counter,
+    /// `tcg`, `kvm` or `host`, and how it was come by where that matters.
+    pub accelerator: String,
+    /// When the study was started, in RFC 3339.
+    pub started: String,
+    /// The study.
+    pub study: StudyHeader,
+    /// Where it ran, and with what.
+    pub environment: Environment,
+    /// One entry a kernel and configuration, in the study's order, of those with at least one boot.
+    pub configurations: Vec<ConfigurationResult>,
+}
+
+/// The study that results belong to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StudyHeader {
+    /// Its name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The kernels it asks for.
+    pub kernels: Vec<String>,
+    /// The configurations it asks for.
+    pub configurations: Vec<String>,
+    /// The configuration that others are compared with.
+    pub baseline: String,
+    /// Boots a configuration: paddings on the instruction clock, rounds on the wall clock.
+    pub boots: u32,
+    /// From how many percent on a comparison calls something dearer.
+    pub threshold: f64,
+    /// Figures that somebody else printed, to be shown beside these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
+    /// The study file, word for word.
+    pub text: String,
+}
+
+/// Where a study ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The version of `tollgate`.
+    pub tollgate: String,
+    /// The git revision it was run from, if it was run from a checkout.
+    pub revision: Option<String>,
+    /// What QEMU says of its version; absent if none was used.
+    pub qemu: Option<String>,
+    /// The host's processor.
+    pub cpu: String,
+    /// The host's processors that the run may use.
+    pub cores: u32,
+    /// The host's kernel.
+    pub host: String,
+    /// The kernels measured.
+    pub kernels: Vec<KernelImage>,
+    /// Packages other than kernels that measured code or policy came from, as `NAME VERSION`.
+    pub packages: Vec<String>,
+}
+
+/// A kernel that was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelImage {
+    /// The study's name for it.
+    pub kernel: String,
+    /// The package, or the path of an image that was given.
+    pub package: String,
+    /// The package's version; empty for an image that was given.
+    pub version: String,
+}
+
+/// One configuration on one kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigurationResult {
+    /// The configuration's name.
+    pub name: String,
+    /// The kernel, as the study names it.
+    pub kernel: String,
+    /// `uname -r`; empty if no boot came to a report.
+    pub release: String,
+    /// The active modules, or the list that was asked for if no boot came to a report.
+    pub lsm: String,
+    /// What the set-up found: the loaded policy, the number of attached programs.
+    pub confinement: String,
+    /// The kernel's command line at the first boot.
+    pub command_line: String,
+    /// Whether the policy was seen to decide.
+    pub oracle: Oracle,
+    /// Why the oracle is void, and what else a reader of the figures must know.
+    pub notes: Vec<String>,
+    /// One entry a workload that was measured.
+    pub workloads: Vec<WorkloadResult>,
+    /// One entry a workload that was not, or not in every boot.
+    pub unmeasured: Vec<Unmeasured>,
+}
+
+/// Whether a configuration's policy was seen to decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Oracle {
+    /// Each act that it must deny succeeded under the baseline and failed under it with the right errno, in every boot.
+    Held,
+    /// It did not: the figures price something else than they say.
+    Void,
+    /// It has nothing to deny.
+    None,
+}
+
+/// A workload's figures under one configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadResult {
+    /// The selection.
+    pub name: String,
+    /// `instructions` or `ns`, per operation.
+    pub unit: String,
+    /// Whether tasks wait for one another in it.
+    pub tasks: Tasks,
+    /// The smallest sample of all boots.
+    #[serde(serialize_with = "number::one")]
+    pub min: f64,
+    /// The median of all boots' samples.
+    #[serde(serialize_with = "number::one")]
+    pub median: f64,
+    /// In-run spread: (90th - 10th percentile) / median in percent, median over the boots.
+    #[serde(serialize_with = "number::one")]
+    pub spread: f64,
+    /// How many samples equal the smallest.
+    pub at_min: usize,
+    /// What the tables show: the median over boots of the boots' own figures, which are their minimum (instructions, one
+    /// task) or median.
+    #[serde(serialize_with = "number::one")]
+    pub figure: f64,
+    /// The smallest boot's figure.
+    #[serde(serialize_with = "number::one")]
+    pub low: f64,
+    /// The largest boot's figure.
+    #[serde(serialize_with = "number::one")]
+    pub high: f64,
+    /// The difference to the baseline; absent of the baseline itself, and where there is nothing to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
+    /// Each boot by itself.
+    pub boots: Vec<BootResult>,
+    /// Every sample, boot after boot, in the order taken.
+    #[serde(serialize_with = "number::many")]
+    pub samples: Vec<f64>,
+}
+
+/// A workload's figures in one boot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BootResult {
+    /// The padding's index, or the round.
+    pub boot: u32,
+    /// The smallest sample.
+    #[serde(serialize_with = "number::one")]
+    pub min: f64,
+    /// The median.
+    #[serde(serialize_with = "number::one")]
+    pub median: f64,
+    /// How many samples were taken.
+    pub samples: usize,
+}
+
+/// A workload that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmeasured {
+    /// The selection.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Results {
+    /// The kernels that there are results of, in their order.
+    pub fn kernels(&self) -> Vec<&str> {
+        let mut kernels: Vec<&str> = Vec::new();
+        for configuration in &self.configurations {
+            if !kernels.contains(&configuration.kernel.as_str()) {
+                kernels.push(&configuration.kernel);
+            }
+        }
+        kernels
+    }
+
+    /// The configurations on one kernel, in their order.
+    pub fn on<'a>(&'a self, kernel: &'a str) -> impl Iterator<Item = &'a ConfigurationResult> {
+        self.configurations.iter().filter(move |c| c.kernel == kernel)
+    }
+
+    /// One configuration on one kernel.
+    pub fn find(&self, kernel: &str, configuration: &str) -> Option<&ConfigurationResult> {
+        self.configurations.iter().find(|c| c.kernel == kernel && c.name == configuration)
+    }
+}
+
+impl ConfigurationResult {
+    /// The figures of a workload.
+    pub fn workload(&self, name: &str) -> Option<&WorkloadResult> {
+        self.workloads.iter().find(|w| w.name == name)
+    }
+}

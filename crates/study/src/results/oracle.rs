@@ -1,0 +1,110 @@
+//! Judges whether a configuration's policy was seen to decide.
+
+use tollgate_bench::oracle::Act;
+
+use super::Oracle;
+use crate::record::BootRecord;
+
+/// The verdict on one configuration's boots against the baseline's on the same kernel, and why it is void.
+pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, Option<String>) {
+    let mut judged = Oracle::None;
+    for boot in own {
+        for denial in &boot.denials {
+            judged = Oracle::Held;
+            if let Err(reason) = baseline_allows(baseline, denial.act).and_then(|()| denies(boot, denial.act, denial.errno)) {
+                return (Oracle::Void, Some(reason));
+            }
+        }
+    }
+    if judged == Oracle::Held && own.iter().all(|boot| boot.report().is_none()) {
+        return (Oracle::Void, Some("no boot came to a report".to_owned()));
+    }
+    (judged, None)
+}
+
+/// An act that fails without the module too proves nothing about the module.
+fn baseline_allows(baseline: &[&BootRecord], act: Act) -> Result<(), String> {
+    let outcomes: Vec<Option<i32>> = baseline.iter().filter_map(|boot| outcome(boot, act)).collect();
+    match outcomes.iter().flatten().next() {
+        _ if outcomes.is_empty() => Err(format!("{} was not tried under the baseline", name(act))),
+        Some(errno) => Err(format!("{} fails under the baseline too, with errno {errno}", name(act))),
+        None => Ok(()),
+    }
+}
+
+fn denies(boot: &BootRecord, act: Act, errno: i32) -> Result<(), String> {
+    match outcome(boot, act) {
+        _ if boot.report().is_none() => Ok(()), // its failure is noted; the other boots decide
+        None => Err(format!("{} was not tried ({})", name(act), boot.which())),
+        Some(None) => Err(format!("{} succeeded, errno {errno} was due ({})", name(act), boot.which())),
+        Some(Some(got)) if got != errno => {
+            Err(format!("{} failed with errno {got}, errno {errno} was due ({})", name(act), boot.which()))
+        }
+        Some(Some(_)) => Ok(()),
+    }
+}
+
+/// How an act came out in a boot: `None` if it was not tried, `Some(None)` if it succeeded.
+fn outcome(boot: &BootRecord, act: Act) -> Option<Option<i32>> {
+    boot.report()?.acts.iter().find(|o| o.act == act).map(|o| o.errno)
+}
+
+/// The act's name as records spell it.
+fn name(act: Act) -> String {
+    serde_json::to_value(act).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_else(|| format!("{act:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::examples::{boot, denying, failed};
+
+    const EACCES: i32 = 13;
+    const EPERM: i32 = 1;
+
+    fn verdict(under_baseline: Option<i32>, under_own: Option<i32>) -> (Oracle, Option<String>) {
+        let baseline = boot("none", 0).tried(Act::HeapExec, under_baseline);
+        let own = denying("selinux-enforcing", Act::HeapExec, EACCES).tried(Act::HeapExec, under_own);
+        judge(&[&baseline.0], &[&own.0])
+    }
+
+    #[test]
+    fn holds_when_the_act_succeeds_under_the_baseline_and_fails_as_it_should() {
+        assert_eq!(verdict(None, Some(EACCES)), (Oracle::Held, None));
+    }
+
+    #[test]
+    fn voids_an_act_that_is_not_denied() {
+        let (oracle, reason) = verdict(None, None);
+        assert_eq!(oracle, Oracle::Void);
+        assert_eq!(reason.unwrap(), "heap-exec succeeded, errno 13 was due (padding 0)");
+    }
+
+    #[test]
+    fn voids_a_denial_with_another_errno() {
+        assert_eq!(verdict(None, Some(EPERM)).0, Oracle::Void);
+    }
+
+    #[test]
+    fn voids_an_act_that_the_baseline_denies_too() {
+        assert_eq!(verdict(Some(EPERM), Some(EACCES)).0, Oracle::Void);
+    }
+
+    #[test]
+    fn voids_an_act_that_was_never_tried() {
+        let own = denying("selinux-enforcing", Act::HeapExec, EACCES);
+        assert_eq!(judge(&[&boot("none", 0).0], &[&own.0]).0, Oracle::Void);
+    }
+
+    #[test]
+    fn has_nothing_to_say_of_a_configuration_that_denies_nothing() {
+        assert_eq!(judge(&[&boot("none", 0).0], &[&boot("capability", 0).0]), (Oracle::None, None));
+    }
+
+    #[test]
+    fn voids_a_configuration_that_never_came_up() {
+        let baseline = boot("none", 0).tried(Act::HeapExec, None);
+        let own = failed("selinux-enforcing", "the guest panicked").must_deny(Act::HeapExec, EACCES);
+        assert_eq!(judge(&[&baseline.0], &[&own.0]).0, Oracle::Void);
+    }
+}

@@ -1,0 +1,163 @@
+//! Statistics of instruction counts: repeatable to the instruction, so the minimum is a fact and not an estimate.
+
+use serde::{Deserialize, Serialize};
+use tollgate_bench::workload::Tasks;
+
+use super::quantile::{ascending, median, quantile};
+
+/// What the samples of one boot come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// The smallest sample.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// The range between the 10th and the 90th percentile, in percent of the median.
+    pub spread: f64,
+    /// How many samples equal the smallest.
+    pub at_min: usize,
+}
+
+impl Summary {
+    /// `None` of no samples.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        let sorted = ascending(samples);
+        let min = *sorted.first()?;
+        let middle = quantile(&sorted, 0.5)?;
+        let width = quantile(&sorted, 0.9)? - quantile(&sorted, 0.1)?;
+        Some(Self {
+            min,
+            median: middle,
+            spread: if middle == 0.0 { 0.0 } else { 100.0 * width / middle },
+            at_min: sorted.iter().take_while(|&&s| s == min).count(),
+        })
+    }
+
+    /// The figure that configurations are compared by: the minimum, which timer ticks cannot lower; the median where
+    /// tasks wait for one another, because the scheduler's luck can lower the minimum.
+    pub fn figure(&self, tasks: Tasks) -> f64 {
+        match tasks {
+            Tasks::One => self.min,
+            Tasks::Several => self.median,
+        }
+    }
+}
+
+/// One figure over boots that differ in layout, or in the round they belong to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Over {
+    /// The median over the boots' figures.
+    pub figure: f64,
+    /// The smallest boot's figure.
+    pub low: f64,
+    /// The largest boot's figure.
+    pub high: f64,
+}
+
+impl Over {
+    /// `None` of no boots.
+    pub fn of(figures: &[f64]) -> Option<Self> {
+        let sorted = ascending(figures);
+        Some(Self { figure: median(&sorted)?, low: *sorted.first()?, high: *sorted.last()? })
+    }
+
+    /// How far layouts alone move the figure.
+    fn range(&self) -> f64 {
+        self.high - self.low
+    }
+}
+
+/// A configuration's difference to the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// In the workload's unit, per operation.
+    #[serde(serialize_with = "crate::results::number::one")]
+    pub absolute: f64,
+    /// In percent of the baseline.
+    #[serde(serialize_with = "crate::results::number::one")]
+    pub percent: f64,
+    /// Lower end of the percentage: by layout bias (instructions), or of the 95 % confidence interval (wall).
+    #[serde(serialize_with = "crate::results::number::one")]
+    pub low: f64,
+    /// Upper end of the percentage.
+    #[serde(serialize_with = "crate::results::number::one")]
+    pub high: f64,
+}
+
+impl Difference {
+    /// The difference of two instruction counts. Where memory happens to lie moves counts too, so the percentage is
+    /// uncertain by the two ranges over layouts together. `None` of a baseline of 0.
+    pub fn of_layouts(baseline: &Over, own: &Over) -> Option<Self> {
+        if baseline.figure == 0.0 {
+            return None;
+        }
+        let in_percent = 100.0 / baseline.figure;
+        let absolute = own.figure - baseline.figure;
+        let percent = absolute * in_percent;
+        let margin = (baseline.range() + own.range()) * in_percent;
+        Some(Self { absolute, percent, low: percent - margin, high: percent + margin })
+    }
+
+    /// Whether it cannot be told from no difference.
+    pub fn is_nothing(&self) -> bool {
+        self.low <= 0.0 && self.high >= 0.0
+    }
+
+    /// Whether both figures are the same, with nothing to doubt it.
+    pub fn is_none_at_all(&self) -> bool {
+        self.low == 0.0 && self.high == 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_minimum_median_spread_and_how_many_are_at_the_minimum() {
+        // R: x <- c(337,337,337,340,337,352,337,337,341,337); quantile(x, c(.1,.5,.9)) is 337, 337 and 342.1
+        let samples = [337., 337., 337., 340., 337., 352., 337., 337., 341., 337.];
+        let summary = Summary::of(&samples).unwrap();
+        assert_eq!((summary.min, summary.median, summary.at_min), (337.0, 337.0, 7));
+        assert!((summary.spread - 100.0 * 5.1 / 337.0).abs() < 1e-9, "{}", summary.spread);
+    }
+
+    #[test]
+    fn takes_the_median_where_tasks_wait_for_one_another() {
+        let summary = Summary::of(&[10.0, 12.0, 14.0]).unwrap();
+        assert_eq!((summary.figure(Tasks::One), summary.figure(Tasks::Several)), (10.0, 12.0));
+    }
+
+    #[test]
+    fn gives_none_for_no_samples() {
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Over::of(&[]), None);
+    }
+
+    #[test]
+    fn reports_the_facts_difference_of_open_and_close_under_selinux() {
+        // 6252 and 7979 instructions: +27.6 %
+        let one = |figure| Over::of(&[figure]).unwrap();
+        let difference = Difference::of_layouts(&one(6252.0), &one(7979.0)).unwrap();
+        assert_eq!(difference.absolute, 1727.0);
+        assert_eq!(format!("{:+.1}", difference.percent), "+27.6");
+        assert!(!difference.is_nothing());
+    }
+
+    #[test]
+    fn holds_a_difference_within_both_ranges_for_nothing() {
+        let baseline = Over::of(&[1000.0, 1010.0, 1004.0]).unwrap();
+        let within = Difference::of_layouts(&baseline, &Over::of(&[1016.0, 1018.0, 1020.0]).unwrap()).unwrap();
+        assert_eq!(within.absolute, 14.0); // the ranges are 10 and 4
+        assert!(within.is_nothing() && !within.is_none_at_all());
+        let beyond = Difference::of_layouts(&baseline, &Over::of(&[1017.0, 1019.0, 1021.0]).unwrap()).unwrap();
+        assert!(!beyond.is_nothing());
+    }
+
+    #[test]
+    fn tells_the_same_figure_from_one_within_the_range() {
+        let one = Over::of(&[337.0]).unwrap();
+        assert!(Difference::of_layouts(&one, &one).unwrap().is_none_at_all());
+        assert_eq!(Difference::of_layouts(&Over::of(&[0.0]).unwrap(), &one), None);
+    }
+}

@@ -1,0 +1,12 @@
+//! Statistics of samples: exact for instructions, robust and interval-valued for wall time.
+//!
+//! Everything here is pure and deterministic; each statistic is checked against a published reference value, which
+//! its test cites.
+
+pub mod bootstrap;
+pub mod exact;
+pub mod location;
+pub mod moments;
+pub mod quantile;
+pub mod random;
+pub mod wall;

@@ -1,0 +1,341 @@
+//! The folder of a study's output: raw records, consoles, results. docs/results.md describes it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use tollgate_bench::counter::Counter;
+
+use crate::{
+    record::{self, BootRecord},
+    results::{self, Environment, Results},
+};
+
+/// A folder of a study's output.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// What can go wrong with an output folder.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file or folder of it cannot be read or written.
+    #[error("cannot {what} {}: {source}{}", path.display(), remedy(source))]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{}: {reason}; delete it, and run the study with --resume to measure it again", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        reason: String,
+    },
+    /// A file was written by a program with another format.
+    #[error("{} has schema {found}, written by tollgate {writer}; this is tollgate {}, which reads schema {known}: use that version, or measure again", path.display(), env!("CARGO_PKG_VERSION"))]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema's version.
+        found: u64,
+        /// The version of the program that wrote it.
+        writer: String,
+        /// The version that this program reads.
+        known: u32,
+    },
+    /// The folder holds another run's output.
+    #[error("{} holds a study's output already: give --resume to go on with it, or another --out", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The run to go on with measured another study.
+    #[error("{} holds output of a study that differs from this one: give another --out, or the same study file", path.display())]
+    OtherStudy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds no results.
+    #[error("{} holds no results.json: give the --out folder of a study that was run", path.display())]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room, then run again with --resume: what was measured is kept"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; choose a folder that you may write with --out"
+        }
+        _ => "",
+    }
+}
+
+const RESULTS: &str = "results.json";
+const ENVIRONMENT: &str = "environment.json";
+const STUDY: &str = "study.toml";
+const SAMPLES: &str = "samples";
+const CONSOLE: &str = "console";
+
+impl Store {
+    /// Makes a folder for a study's output. One that holds output already is refused.
+    pub fn create(root: &Path, study: &str) -> Result<Self, StoreError> {
+        let store = Self { root: root.to_owned() };
+        if store.path(STUDY).exists() || store.path(RESULTS).exists() {
+            return Err(StoreError::Occupied { path: root.to_owned() });
+        }
+        replace(&store.path(STUDY), study.as_bytes())?;
+        Ok(store)
+    }
+
+    /// Opens a folder to go on with the same study's run; makes it if there is none.
+    pub fn resume(root: &Path, study: &str) -> Result<Self, StoreError> {
+        let store = Self { root: root.to_owned() };
+        let path = store.path(STUDY);
+        match fs::read_to_string(&path) {
+            Ok(text) if text == study => Ok(store),
+            Ok(_) => Err(StoreError::OtherStudy { path: root.to_owned() }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(root, study),
+            Err(source) => Err(StoreError::Io { what: "read", path, source }),
+        }
+    }
+
+    /// Opens a folder to read its results.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        let store = Self { root: root.to_owned() };
+        if store.path(RESULTS).is_file() { Ok(store) } else { Err(StoreError::Empty { path: root.to_owned() }) }
+    }
+
+    /// Writes the raw record of one boot.
+    pub fn write_boot(&self, boot: &BootRecord) -> Result<(), StoreError> {
+        let name = boot_name(&boot.kernel, &boot.configuration, boot.clock, boot.boot);
+        write_json(&self.path(SAMPLES).join(name + ".json"), boot)
+    }
+
+    /// Reads the raw records of all boots, in the order of their files' names.
+    pub fn read_boots(&self) -> Result<Vec<BootRecord>, StoreError> {
+        let mut files = Vec::new();
+        for folder in entries(&self.path(SAMPLES))?.into_iter().filter(|p| p.is_dir()) {
+            files.extend(entries(&folder)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json")));
+        }
+        files.iter().map(|file| read_json(file, record::SCHEMA, |v| text_at(v, "/tollgate"))).collect()
+    }
+
+    /// Where the console of a boot is to be written; its folder is made.
+    pub fn console(&self, kernel: &str, configuration: &str, clock: Counter, boot: u32) -> Result<PathBuf, StoreError> {
+        let path = self.path(CONSOLE).join(boot_name(kernel, configuration, clock, boot) + ".log");
+        make_parent(&path)?;
+        Ok(path)
+    }
+
+    /// Writes the results, and the environment beside them.
+    pub fn write_results(&self, results: &Results) -> Result<(), StoreError> {
+        write_json(&self.path(ENVIRONMENT), &results.environment)?;
+        write_json(&self.path(RESULTS), results)
+    }
+
+    /// Reads the results.
+    pub fn read_results(&self) -> Result<Results, StoreError> {
+        read_json(&self.path(RESULTS), results::SCHEMA, |v| text_at(v, "/environment/tollgate"))
+    }
+
+    /// Reads the environment of an earlier run, if there was one.
+    pub fn read_environment(&self) -> Result<Option<Environment>, StoreError> {
+        let path = self.path(ENVIRONMENT);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| malformed(&path, &e)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Io { what: "read", path, source }),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+}
+
+/// `KERNEL/CONFIGURATION.pN`, or `.rN` on the wall clock. A kernel that was given as a path may hold slashes.
+fn boot_name(kernel: &str, configuration: &str, clock: Counter, boot: u32) -> String {
+    let kernel = kernel.trim_start_matches(['/', '.']).replace('/', "-");
+    let letter = match clock {
+        Counter::Instructions => 'p',
+        Counter::Wall => 'r',
+    };
+    format!("{kernel}/{configuration}.{letter}{boot}")
+}
+
+/// What a folder holds, in the order of names; nothing if there is no such folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let error = |source| StoreError::Io { what: "read", path: folder.to_owned(), source };
+    let listing = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(error)?,
+    };
+    let mut paths = listing.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>().map_err(error)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let mut text = serde_json::to_vec(value).map_err(|e| malformed(path, &e))?;
+    text.push(b'\n');
+    replace(path, &text)
+}
+
+/// Writes beside and renames, so that an interrupted run leaves the old file or the new, never half of one.
+fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
+    make_parent(path)?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = fs::write(&beside, contents).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|source| {
+        let _ = fs::remove_file(&beside); // what is half written is of no use; the first error is the one to report
+        StoreError::Io { what: "write", path: path.to_owned(), source }
+    })
+}
+
+fn make_parent(path: &Path) -> Result<(), StoreError> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    fs::create_dir_all(folder).map_err(|source| StoreError::Io { what: "make", path: folder.to_owned(), source })
+}
+
+/// Reads a file whose schema must be `known`; `writer` finds the version of the program that wrote it.
+fn read_json<T: DeserializeOwned>(
+    path: &Path,
+    known: u32,
+    writer: impl Fn(&serde_json::Value) -> String,
+) -> Result<T, StoreError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| StoreError::Io { what: "read", path: path.to_owned(), source })?;
+    let read = serde_json::from_str::<T>(&text);
+    // Another schema may or may not happen to parse: its number is looked at first.
+    let value = serde_json::from_str::<serde_json::Value>(&text).map_err(|e| malformed(path, &e))?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if found != u64::from(known) => {
+            Err(StoreError::Schema { path: path.to_owned(), found, writer: writer(&value), known })
+        }
+        _ => read.map_err(|e| malformed(path, &e)),
+    }
+}
+
+fn text_at(value: &serde_json::Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or("of unknown version").to_owned()
+}
+
+fn malformed(path: &Path, error: &serde_json::Error) -> StoreError {
+    StoreError::Malformed { path: path.to_owned(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::examples::{boot, failed, results};
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn keeps_what_it_is_given() {
+        let folder = folder();
+        let store = Store::create(&folder.path().join("out"), "name = \"x\"").unwrap();
+        let boots = [boot("none", 0).measured("stat", &[1.0, 2.5]), failed("tomoyo", "panic")];
+        for boot in &boots {
+            store.write_boot(&boot.0).unwrap();
+        }
+        assert_eq!(store.read_boots().unwrap(), boots.clone().map(|b| b.0));
+        assert_eq!(store.read_environment().unwrap(), None);
+        store.write_results(&results(&boots)).unwrap();
+        let again = Store::open(&folder.path().join("out")).unwrap();
+        assert_eq!(again.read_results().unwrap(), results(&boots));
+        assert_eq!(again.read_environment().unwrap(), Some(results(&boots).environment));
+        assert!(folder.path().join("out/samples/6.1/none.p0.json").is_file());
+    }
+
+    #[test]
+    fn replaces_a_record_and_leaves_nothing_beside_it() {
+        let folder = folder();
+        let store = Store::create(folder.path(), "").unwrap();
+        store.write_boot(&failed("none", "panic").0).unwrap();
+        store.write_boot(&boot("none", 0).0).unwrap();
+        assert_eq!(store.read_boots().unwrap(), [boot("none", 0).0]);
+        assert_eq!(fs::read_dir(folder.path().join("samples/6.1")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn names_rounds_and_given_images_apart() {
+        assert_eq!(boot_name("6.1", "none", Counter::Instructions, 2), "6.1/none.p2");
+        assert_eq!(boot_name("/boot/vmlinuz", "none", Counter::Wall, 0), "boot-vmlinuz/none.r0");
+        assert_eq!(boot_name("../vmlinuz", "none", Counter::Wall, 0), "vmlinuz/none.r0");
+    }
+
+    #[test]
+    fn refuses_a_folder_with_output_unless_it_is_to_go_on_with_the_same_study() {
+        let folder = folder();
+        Store::resume(folder.path(), "one").unwrap();
+        assert!(matches!(Store::create(folder.path(), "one"), Err(StoreError::Occupied { .. })));
+        assert!(Store::resume(folder.path(), "one").is_ok());
+        let other = Store::resume(folder.path(), "two").unwrap_err();
+        assert!(matches!(other, StoreError::OtherStudy { .. }), "{other}");
+    }
+
+    #[test]
+    fn reports_a_folder_without_results() {
+        let error = Store::open(folder().path()).unwrap_err().to_string();
+        assert!(error.contains("holds no results.json"), "{error}");
+    }
+
+    #[test]
+    fn reports_another_schema_and_who_wrote_it() {
+        let folder = folder();
+        let store = Store::create(folder.path(), "").unwrap();
+        let text = r#"{"schema": 7, "environment": {"tollgate": "3.1.0"}}"#;
+        fs::write(folder.path().join(RESULTS), text).unwrap();
+        let error = store.read_results().unwrap_err().to_string();
+        assert!(error.contains("has schema 7, written by tollgate 3.1.0"), "{error}");
+        assert!(error.contains("reads schema 1"), "{error}");
+    }
+
+    #[test]
+    fn reports_a_broken_record_with_its_place_and_the_remedy() {
+        let folder = folder();
+        let store = Store::create(folder.path(), "").unwrap();
+        store.write_boot(&boot("none", 0).0).unwrap();
+        fs::write(folder.path().join("samples/6.1/none.p0.json"), "{\"schema\": 1,\n \"kernel\"").unwrap();
+        let error = store.read_boots().unwrap_err().to_string();
+        assert!(error.contains("none.p0.json") && error.contains("line 2") && error.contains("--resume"), "{error}");
+    }
+
+    /// `/dev/full` refuses every write with ENOSPC.
+    #[test]
+    fn reports_a_full_disk_and_the_remedy() {
+        let folder = folder();
+        let store = Store::create(folder.path(), "").unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("results.json.new")).unwrap();
+        let error = store.write_results(&results(&[boot("none", 0)])).unwrap_err().to_string();
+        assert!(error.contains("cannot write") && error.contains("make room"), "{error}");
+    }
+
+    #[test]
+    fn reports_a_folder_that_cannot_be_made() {
+        let folder = folder();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let error = Store::create(&folder.path().join("file/out"), "").unwrap_err().to_string();
+        assert!(error.starts_with("cannot make"), "{error}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Studies: what is measured, on which kernels, under which configurations. docs/study-files.md describes the file.
+
+mod expand;
+mod position;
+mod published;
+mod raw;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use tollgate_bench::counter::Counter;
+
+pub use published::Published;
+
+use crate::results::StudyHeader;
+
+/// The kernel's name that stands for the running host.
+pub const HOST: &str = "host";
+
+/// A study, read and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Study {
+    /// Its name: lower case letters, digits and hyphens.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What samples are counted in.
+    pub clock: Counter,
+    /// Kernels: series such as `6.1`, paths of images, or [`HOST`].
+    pub kernels: Vec<String>,
+    /// Configurations, in the order of the tables.
+    pub configurations: Vec<String>,
+    /// What the configurations that are the user's own are made of.
+    pub own: Vec<OwnConfiguration>,
+    /// The configuration that others are compared with.
+    pub baseline: String,
+    /// Selections, expanded, each once, as `tollgate_bench` spells them.
+    pub workloads: Vec<String>,
+    /// Samples a workload and boot, instead of the catalogue's number.
+    pub samples: Option<u32>,
+    /// Boots a configuration that differ in layout, on the instruction clock.
+    pub paddings: u32,
+    /// Rounds, on the wall clock.
+    pub rounds: u32,
+    /// From how many percent on a comparison calls something dearer.
+    pub threshold: f64,
+    /// Figures that somebody else printed.
+    pub published: Option<Published>,
+    /// The file, word for word.
+    pub text: String,
+}
+
+/// A configuration that the user made up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnConfiguration {
+    /// Its name: lower case letters, digits and hyphens.
+    pub name: String,
+    /// The `lsm=` list; the base's if none is given.
+    pub lsm: Option<String>,
+    /// One of [`configuration::KNOWN`](crate::configuration::KNOWN), whose set-up in the guest it takes.
+    pub base: String,
+    /// Hooks to attach empty programs to; the default set if there are none. Only with base `bpf-empty`.
+    pub hooks: Vec<String>,
+    /// What the kernel's command line is to say besides.
+    pub command_line: String,
+}
+
+/// A study file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StudyError {
+    /// The file cannot be read.
+    #[error("study file {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{file}:{line}:{column}: {message}")]
+    Wrong {
+        /// The file, as it was given.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+        /// What is wrong, and what is allowed.
+        message: String,
+    },
+}
+
+impl Study {
+    /// Boots a configuration: paddings on the instruction clock, rounds on the wall clock.
+    pub fn boots(&self) -> u32 {
+        match self.clock {
+            Counter::Instructions => self.paddings,
+            Counter::Wall => self.rounds,
+        }
+    }
+
+    /// Makes it the host's own A/A pair: what remains of a wall-clock study where no guest can be timed.
+    pub fn only_the_host(&mut self) {
+        let names = ["host", "host-again"];
+        self.kernels = vec![HOST.to_owned()];
+        self.configurations = names.map(str::to_owned).to_vec();
+        self.baseline = names[0].to_owned();
+        self.own = names
+            .map(|name| OwnConfiguration {
+                name: name.to_owned(),
+                lsm: None,
+                base: "none".to_owned(),
+                hooks: Vec::new(),
+                command_line: String::new(),
+            })
+            .to_vec();
+    }
+
+    /// The user's own configuration of this name, if it is one.
+    pub fn own(&self, name: &str) -> Option<&OwnConfiguration> {
+        self.own.iter().find(|own| own.name == name)
+    }
+
+    /// What results keep of the study.
+    pub fn header(&self) -> StudyHeader {
+        StudyHeader {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            kernels: self.kernels.clone(),
+            configurations: self.configurations.clone(),
+            baseline: self.baseline.clone(),
+            boots: self.boots(),
+            threshold: self.threshold,
+            published: self.published.clone(),
+            text: self.text.clone(),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Figures that a paper or somebody else printed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A printed table, to be shown beside a study's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Where it was printed.
+    pub source: String,
+    /// The kernel of the study that it is shown beside.
+    pub kernel: String,
+    /// The baseline's figures by workload, in the clock's unit.
+    pub baseline: BTreeMap<String, f64>,
+    /// Differences to the baseline in percent, by workload, then configuration.
+    pub percent: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+impl Published {
+    /// What was printed for the baseline.
+    pub fn baseline(&self, kernel: &str, workload: &str) -> Option<f64> {
+        self.baseline.get(workload).copied().filter(|_| kernel == self.kernel)
+    }
+
+    /// What was printed for a configuration, in percent.
+    pub fn percent(&self, kernel: &str, workload: &str, configuration: &str) -> Option<f64> {
+        self.percent.get(workload)?.get(configuration).copied().filter(|_| kernel == self.kernel)
+    }
+}

@@ -1,0 +1,66 @@
+//! The study file as TOML has it: names and types only, with the place of each value.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+use tollgate_bench::counter::Counter;
+
+/// A value and where it stands.
+pub(super) type At<T> = Spanned<T>;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Raw {
+    pub(super) name: At<String>,
+    pub(super) title: String,
+    #[serde(default = "instructions")]
+    pub(super) clock: Counter,
+    pub(super) kernels: At<Vec<At<String>>>,
+    pub(super) configurations: At<Vec<At<String>>>,
+    #[serde(default)]
+    pub(super) configuration: Vec<RawConfiguration>,
+    pub(super) baseline: Option<At<String>>,
+    pub(super) workloads: At<Vec<At<String>>>,
+    #[serde(default)]
+    pub(super) filesystems: Vec<At<String>>,
+    #[serde(default)]
+    pub(super) depths: Vec<At<i64>>,
+    #[serde(default)]
+    pub(super) networks: Vec<At<String>>,
+    pub(super) samples: Option<At<i64>>,
+    pub(super) paddings: Option<At<i64>>,
+    pub(super) rounds: Option<At<i64>>,
+    pub(super) threshold: Option<At<f64>>,
+    pub(super) published: Option<RawPublished>,
+}
+
+/// A `[[configuration]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RawConfiguration {
+    pub(super) name: At<String>,
+    pub(super) lsm: Option<At<String>>,
+    pub(super) base: Option<At<String>>,
+    #[serde(default)]
+    pub(super) hooks: Vec<At<String>>,
+    #[serde(default)]
+    pub(super) command_line: String,
+}
+
+/// The `[published]` table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPublished {
+    pub(super) source: String,
+    pub(super) kernel: At<String>,
+    #[serde(default)]
+    pub(super) baseline: BTreeMap<At<String>, f64>,
+    #[serde(default)]
+    pub(super) percent: BTreeMap<At<String>, BTreeMap<At<String>, f64>>,
+}
+
+fn instructions() -> Counter {
+    Counter::Instructions
+}

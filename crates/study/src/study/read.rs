@@ -1,0 +1,291 @@
+//! Reads and checks a study file.
+
+use std::{collections::BTreeSet, ops::Range, path::Path};
+
+use tollgate_abi::HOOKS;
+use tollgate_bench::counter::Counter;
+
+use super::{
+    HOST, OwnConfiguration, Published, Study, StudyError,
+    expand::{self, Variants},
+    position::position,
+    raw::{At, Raw, RawConfiguration, RawPublished},
+};
+use crate::configuration::KNOWN;
+
+/// Fewer rounds give no confidence interval worth the name.
+const FEWEST_ROUNDS: u32 = 10;
+
+/// From how many percent on a comparison calls something dearer, unless the study says.
+const DEFAULT_THRESHOLD: f64 = 1.0;
+
+/// What is wrong, and where in the text.
+struct Wrong(Range<usize>, String);
+
+impl Study {
+    /// Reads and checks a file.
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| StudyError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Reads and checks a file's text; `file` is its name in messages.
+    pub fn parse(file: &str, text: &str) -> Result<Self, StudyError> {
+        let raw = toml::from_str(text).map_err(|e| Wrong(e.span().unwrap_or(0..0), e.message().to_owned()));
+        raw.and_then(|raw| check(raw, text)).map_err(|Wrong(at, message)| {
+            let (line, column) = position(text, at.start);
+            StudyError::Wrong { file: file.to_owned(), line, column, message }
+        })
+    }
+}
+
+fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
+    word(&raw.name, "a study's name")?;
+    let kernels = distinct(&raw.kernels, "kernels")?;
+    for kernel in raw.kernels.get_ref() {
+        check_kernel(kernel, raw.clock)?;
+    }
+    let own: Vec<OwnConfiguration> = raw.configuration.iter().map(own_configuration).collect::<Result<_, _>>()?;
+    let configurations = distinct(&raw.configurations, "configurations")?;
+    check_configurations(&raw, &own)?;
+    let workloads = workloads(&raw)?;
+    let published = raw.published.map(|p| published(p, &kernels, &configurations, &workloads)).transpose()?;
+    let (paddings, rounds) = boots(raw.clock, raw.paddings.as_ref(), raw.rounds.as_ref())?;
+    Ok(Study {
+        name: raw.name.into_inner(),
+        title: raw.title,
+        clock: raw.clock,
+        kernels,
+        baseline: baseline(raw.baseline.as_ref(), &raw.configurations)?,
+        configurations,
+        own,
+        workloads,
+        samples: raw.samples.map(|s| within(&s, "samples", 1, 1_000_000)).transpose()?,
+        paddings,
+        rounds,
+        threshold: threshold(raw.threshold.as_ref())?,
+        published,
+        text: text.to_owned(),
+    })
+}
+
+fn wrong<T, V>(at: &At<T>, message: impl Into<String>) -> Result<V, Wrong> {
+    Err(Wrong(at.span(), message.into()))
+}
+
+fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|known| known.name == name)
+}
+
+fn known_names() -> String {
+    KNOWN.map(|known| known.name).join(", ")
+}
+
+/// Names become file names and column heads.
+fn word(at: &At<String>, what: &str) -> Result<(), Wrong> {
+    let name = at.get_ref();
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.is_empty() && !name.starts_with('-') && name.chars().all(fits) {
+        return Ok(());
+    }
+    wrong(at, format!("{what} consists of lower case letters, digits and hyphens; {name:?} does not"))
+}
+
+/// The values of a list that must hold something, and nothing twice.
+fn distinct(list: &At<Vec<At<String>>>, key: &str) -> Result<Vec<String>, Wrong> {
+    if list.get_ref().is_empty() {
+        return wrong(list, format!("`{key}` is empty; name at least one"));
+    }
+    let mut seen = BTreeSet::new();
+    for at in list.get_ref() {
+        if !seen.insert(at.get_ref()) {
+            return wrong(at, format!("{:?} stands twice in `{key}`; leave one out", at.get_ref()));
+        }
+    }
+    Ok(list.get_ref().iter().map(|at| at.get_ref().clone()).collect())
+}
+
+fn check_kernel(at: &At<String>, clock: Counter) -> Result<(), Wrong> {
+    let kernel = at.get_ref();
+    if kernel == HOST && clock == Counter::Instructions {
+        return wrong(at, "the host has no instruction clock; say `clock = \"wall\"`, or name a kernel series");
+    }
+    let number = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_digit());
+    let is_series = kernel.split_once('.').is_some_and(|(major, minor)| number(major) && number(minor));
+    if is_series || kernel == HOST || kernel.contains('/') {
+        return Ok(());
+    }
+    wrong(
+        at,
+        format!("{kernel:?} names no kernel; allowed are a series such as \"6.1\", a path of an image with a `/`, and \"{HOST}\""),
+    )
+}
+
+fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> {
+    word(&raw.name, "a configuration's name")?;
+    let name = raw.name.get_ref();
+    if is_known(name) {
+        return wrong(&raw.name, format!("{name:?} is a configuration already; give your own another name"));
+    }
+    if raw.lsm.is_none() && raw.base.is_none() {
+        return wrong(&raw.name, format!("{name:?} says neither `lsm` nor `base`; say at least one"));
+    }
+    if let Some(base) = raw.base.as_ref().filter(|b| !is_known(b.get_ref())) {
+        return wrong(base, format!("unknown base {:?}; allowed are {}", base.get_ref(), known_names()));
+    }
+    if let Some(lsm) = &raw.lsm {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-,".contains(c);
+        if !lsm.get_ref().chars().all(fits) {
+            return wrong(lsm, "`lsm` is a list of modules with commas and no spaces, such as \"capability,bpf\"");
+        }
+    }
+    let base = raw.base.as_ref().map_or("none", |b| b.get_ref());
+    if let Some(hook) = raw.hooks.first().filter(|_| base != "bpf-empty") {
+        return wrong(hook, "`hooks` needs `base = \"bpf-empty\"`");
+    }
+    for hook in &raw.hooks {
+        if !HOOKS.iter().any(|known| known.name == hook.get_ref()) {
+            return wrong(
+                hook,
+                format!("{:?} is no hook that a BPF program can attach to; names are those of lsm_hooks.h", hook.get_ref()),
+            );
+        }
+    }
+    Ok(OwnConfiguration {
+        name: name.clone(),
+        lsm: raw.lsm.as_ref().map(|lsm| lsm.get_ref().clone()),
+        base: base.to_owned(),
+        hooks: raw.hooks.iter().map(|h| h.get_ref().clone()).collect(),
+        command_line: raw.command_line.clone(),
+    })
+}
+
+fn check_configurations(raw: &Raw, own: &[OwnConfiguration]) -> Result<(), Wrong> {
+    for at in raw.configurations.get_ref() {
+        let name = at.get_ref();
+        if !is_known(name) && !own.iter().any(|o| o.name == *name) {
+            let known = known_names();
+            return wrong(
+                at,
+                format!("unknown configuration {name:?}; allowed are {known}, and those of a `[[configuration]]` in this file"),
+            );
+        }
+    }
+    for (i, table) in raw.configuration.iter().enumerate() {
+        let name = table.name.get_ref();
+        if own[..i].iter().any(|o| o.name == *name) {
+            return wrong(&table.name, format!("{name:?} is defined twice; leave one out"));
+        }
+        if !raw.configurations.get_ref().iter().any(|c| c.get_ref() == name) {
+            return wrong(&table.name, format!("{name:?} is defined but not measured; add it to `configurations`"));
+        }
+    }
+    Ok(())
+}
+
+fn baseline(baseline: Option<&At<String>>, configurations: &At<Vec<At<String>>>) -> Result<String, Wrong> {
+    let name = baseline.map_or("none", |b| b.get_ref());
+    if configurations.get_ref().iter().any(|c| c.get_ref() == name) {
+        return Ok(name.to_owned());
+    }
+    let message = format!("the baseline {name:?} is not measured; add it to `configurations`, or name another as `baseline`");
+    baseline.map_or_else(|| wrong(configurations, &message), |at| wrong(at, &message))
+}
+
+/// The selections, each once: families may overlap.
+fn workloads(raw: &Raw) -> Result<Vec<String>, Wrong> {
+    distinct(&raw.workloads, "workloads")?;
+    let variants = Variants {
+        filesystems: each(&raw.filesystems, "file system", "tmpfs, ext4 and rootfs", |n| expand::filesystem(n))?,
+        depths: raw.depths.iter().map(|d| within(d, "a depth", 1, 10).map(|d| d as u8)).collect::<Result<_, _>>()?,
+        networks: each(&raw.networks, "network", "loopback and veth", |n| expand::network(n))?,
+    };
+    let mut names: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for entry in raw.workloads.get_ref() {
+        let selections = expand::expand(entry.get_ref(), &variants).or_else(|e| {
+            let list = "; `tollgate bench list` prints all";
+            wrong(entry, format!("{e}{list}"))
+        })?;
+        names.extend(selections.iter().map(ToString::to_string).filter(|name| seen.insert(name.clone())));
+    }
+    Ok(names)
+}
+
+fn each<T>(
+    list: &[At<String>],
+    what: &str,
+    allowed: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Wrong> {
+    list.iter()
+        .map(|at| match read(at.get_ref()) {
+            Some(value) => Ok(value),
+            None => wrong(at, format!("unknown {what} {:?}; allowed are {allowed}", at.get_ref())),
+        })
+        .collect()
+}
+
+fn within(at: &At<i64>, what: &str, least: u32, most: u32) -> Result<u32, Wrong> {
+    match u32::try_from(*at.get_ref()) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => wrong(at, format!("{what} must be a number from {least} to {most}")),
+    }
+}
+
+/// Paddings belong to the instruction clock, rounds to the wall clock.
+fn boots(clock: Counter, paddings: Option<&At<i64>>, rounds: Option<&At<i64>>) -> Result<(u32, u32), Wrong> {
+    match (clock, paddings, rounds) {
+        (Counter::Instructions, _, Some(at)) => {
+            wrong(at, "`rounds` is of the wall clock; leave it out, or say `clock = \"wall\"`")
+        }
+        (Counter::Wall, Some(at), _) => {
+            wrong(at, "`paddings` is of the instruction clock; leave it out, or say `clock = \"instructions\"`")
+        }
+        (Counter::Instructions, paddings, None) => {
+            Ok((paddings.map_or(Ok(1), |at| within(at, "`paddings`", 1, 100))?, 1))
+        }
+        (Counter::Wall, None, rounds) => {
+            Ok((1, rounds.map_or(Ok(FEWEST_ROUNDS), |at| within(at, "`rounds`", FEWEST_ROUNDS, 10_000))?))
+        }
+    }
+}
+
+fn threshold(threshold: Option<&At<f64>>) -> Result<f64, Wrong> {
+    match threshold {
+        None => Ok(DEFAULT_THRESHOLD),
+        Some(at) if at.get_ref().is_finite() && *at.get_ref() >= 0.0 => Ok(*at.get_ref()),
+        Some(at) => wrong(at, "`threshold` must be a percentage of 0 or more"),
+    }
+}
+
+fn published(
+    raw: RawPublished,
+    kernels: &[String],
+    configurations: &[String],
+    workloads: &[String],
+) -> Result<Published, Wrong> {
+    known(&raw.kernel, kernels, "kernels")?;
+    for workload in raw.baseline.keys().chain(raw.percent.keys()) {
+        known(workload, workloads, "workloads")?;
+    }
+    for configuration in raw.percent.values().flat_map(|row| row.keys()) {
+        known(configuration, configurations, "configurations")?;
+    }
+    let row = |(name, percent): (At<String>, f64)| (name.into_inner(), percent);
+    Ok(Published {
+        source: raw.source,
+        kernel: raw.kernel.into_inner(),
+        baseline: raw.baseline.into_iter().map(row).collect(),
+        percent: raw.percent.into_iter().map(|(w, r)| (w.into_inner(), r.into_iter().map(row).collect())).collect(),
+    })
+}
+
+/// A printed figure is of use only beside one that the study measures.
+fn known(at: &At<String>, measured: &[String], key: &str) -> Result<(), Wrong> {
+    if measured.contains(at.get_ref()) {
+        return Ok(());
+    }
+    wrong(at, format!("{:?} is not among this study's `{key}`, which are {}", at.get_ref(), measured.join(", ")))
+}

@@ -1,0 +1,158 @@
+use super::Study;
+use tollgate_bench::counter::Counter;
+
+const WHOLE: &str = r#"
+name = "example"
+title = "An example"
+kernels = ["6.1"]
+configurations = ["none", "tomoyo", "three-hooks"]
+workloads = ["null", "stat"]
+depths = [1, 3]
+
+[[configuration]]
+name = "three-hooks"
+base = "bpf-empty"
+hooks = ["file_open", "inode_permission", "file_permission"]
+
+[published]
+source = "a paper"
+kernel = "6.1"
+baseline = { stat = 3916 }
+[published.percent]
+"stat" = { tomoyo = 3.4, three-hooks = 22.6 }
+"#;
+
+/// The error of the whole example with a line changed.
+fn error(from: &str, to: &str) -> String {
+    assert!(WHOLE.contains(from), "{from:?} is not in the example");
+    Study::parse("s.toml", &WHOLE.replacen(from, to, 1)).unwrap_err().to_string()
+}
+
+#[test]
+fn reads_a_whole_study_with_its_defaults() {
+    let study = Study::parse("s.toml", WHOLE).unwrap();
+    assert_eq!((study.clock, study.baseline.as_str(), study.boots()), (Counter::Instructions, "none", 1));
+    assert_eq!(study.workloads, ["null", "stat:d1", "stat"]);
+    assert_eq!(study.own("three-hooks").unwrap().hooks.len(), 3);
+    let published = study.published.as_ref().unwrap();
+    assert_eq!(published.percent("6.1", "stat", "tomoyo"), Some(3.4));
+    assert_eq!(published.percent("6.12", "stat", "tomoyo"), None);
+    assert_eq!(published.baseline("6.1", "stat"), Some(3916.0));
+    assert_eq!(study.header().text, WHOLE);
+}
+
+#[test]
+fn rejects_an_unknown_key_with_its_place_and_what_is_allowed() {
+    let message = error("depths =", "depht =");
+    assert!(message.starts_with("s.toml:7:1: unknown field `depht`, expected one of `name`, `title`"), "{message}");
+    let message = error("hooks =", "hook =");
+    assert!(message.starts_with("s.toml:12:1: unknown field `hook`"), "{message}");
+    assert!(message.contains("`command-line`"), "{message}");
+}
+
+#[test]
+fn rejects_broken_toml_and_missing_keys_with_their_place() {
+    assert!(error("[\"6.1\"]", "[\"6.1\"").starts_with("s.toml:"), "{}", error("[\"6.1\"]", "[\"6.1\""));
+    assert!(error("title = \"An example\"", "").contains("missing field `title`"));
+    assert!(error("kernels = [\"6.1\"]", "kernels = \"6.1\"").starts_with("s.toml:4:11: invalid type: string"));
+}
+
+#[test]
+fn rejects_an_unknown_clock_and_says_which_there_are() {
+    let message = error("kernels =", "clock = \"cycles\"\nkernels =");
+    assert_eq!(message, "s.toml:4:9: unknown variant `cycles`, expected `instructions` or `wall`");
+}
+
+#[test]
+fn rejects_an_unknown_workload_with_its_place_and_the_nearest() {
+    let message = error("\"stat\"]", "\"sta\"]");
+    assert!(message.starts_with("s.toml:6:22: unknown workload \"sta\"; did you mean \"stat\"?"), "{message}");
+}
+
+#[test]
+fn rejects_a_suffix_that_does_not_apply() {
+    let message = error("\"null\"", "\"null:ext4\"");
+    assert!(message.starts_with("s.toml:6:14: workload \"null:ext4\": this workload takes no suffix"), "{message}");
+}
+
+#[test]
+fn rejects_an_unknown_configuration_and_lists_what_is_allowed() {
+    let message = error("\"tomoyo\"", "\"smack\"");
+    assert!(message.starts_with("s.toml:5:27: unknown configuration \"smack\"; allowed are none, capability"), "{message}");
+}
+
+#[test]
+fn rejects_a_configuration_of_ones_own_that_cannot_be_meant() {
+    assert!(error("name = \"three-hooks\"", "name = \"yama\"").contains("is a configuration already"));
+    assert!(error(", \"three-hooks\"]", "]").contains("\"three-hooks\" is defined but not measured"));
+    assert!(error("base = \"bpf-empty\"", "base = \"yama\"").contains("needs `base = \"bpf-empty\"`"));
+    assert!(error("base = \"bpf-empty\"", "").contains("neither `lsm` nor `base`"));
+    assert!(error("base = \"bpf-empty\"", "base = \"bpf\"\nlsm = \"a, b\"").contains("with commas and no spaces"));
+    assert!(error("base = \"bpf-empty\"", "base = \"bfp\"").contains("unknown base \"bfp\"; allowed are none"));
+    let message = error("\"file_open\"", "\"file_opens\"");
+    assert!(message.starts_with("s.toml:12:10: \"file_opens\" is no hook"), "{message}");
+}
+
+#[test]
+fn rejects_a_baseline_that_is_not_measured() {
+    assert!(error("\"none\", ", "").starts_with("s.toml:5:18: the baseline \"none\" is not measured"));
+    assert!(error("depths", "baseline = \"yama\"\ndepths").starts_with("s.toml:7:12: the baseline \"yama\""));
+}
+
+#[test]
+fn rejects_kernels_that_are_none() {
+    assert!(error("\"6.1\"]", "\"latest\"]").contains("\"latest\" names no kernel; allowed are a series"));
+    assert!(error("\"6.1\"]", "\"host\"]").contains("the host has no instruction clock"));
+    assert!(error("[\"6.1\"]", "[]").contains("`kernels` is empty"));
+    assert!(error("[\"6.1\"]", "[\"6.1\", \"6.1\"]").contains("stands twice"));
+}
+
+#[test]
+fn rejects_numbers_out_of_range() {
+    assert!(error("[1, 3]", "[1, 11]").contains("a depth must be a number from 1 to 10"));
+    assert!(error("depths", "samples = 0\ndepths").contains("samples must be a number from 1"));
+    assert!(error("depths", "threshold = -1.0\ndepths").contains("`threshold` must be a percentage of 0 or more"));
+    assert!(error("depths", "filesystems = [\"xfs\"]\ndepths").contains("allowed are tmpfs, ext4 and rootfs"));
+    assert!(error("depths", "networks = [\"wlan\"]\ndepths").contains("allowed are loopback and veth"));
+}
+
+#[test]
+fn rejects_what_belongs_to_the_other_clock() {
+    assert!(error("depths", "rounds = 20\ndepths").contains("`rounds` is of the wall clock"));
+    assert!(error("depths", "clock = \"wall\"\npaddings = 2\ndepths").contains("`paddings` is of the instruction clock"));
+    let message = error("depths", "clock = \"wall\"\nrounds = 9\ndepths");
+    assert!(message.ends_with("`rounds` must be a number from 10 to 10000"), "{message}");
+}
+
+#[test]
+fn rejects_published_figures_of_what_is_not_measured() {
+    assert!(error("\"stat\" = {", "\"lstat\" = {").contains("\"lstat\" is not among this study's `workloads`"));
+    assert!(error("tomoyo = 3.4", "yama = 3.4").contains("\"yama\" is not among this study's `configurations`"));
+    assert!(error("kernel = \"6.1\"", "kernel = \"6.9\"").contains("\"6.9\" is not among this study's `kernels`"));
+}
+
+#[test]
+fn takes_overlapping_families_once() {
+    let study = Study::parse("s.toml", &WHOLE.replace("[\"null\", \"stat\"]", "[\"@controls\", \"@all\"]")).unwrap();
+    let mut names = study.workloads.clone();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), study.workloads.len());
+    assert!(names.contains(&"stat:d1".to_owned()));
+}
+
+#[test]
+fn reports_a_file_that_cannot_be_read() {
+    let message = Study::read(std::path::Path::new("/nonexistent/s.toml")).unwrap_err().to_string();
+    assert!(message.starts_with("study file /nonexistent/s.toml: "), "{message}");
+}
+
+/// The studies that come with the program.
+#[test]
+fn reads_every_study_that_comes_with_the_program() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    for name in ["quick", "modules", "reference"] {
+        let study = Study::read(&folder.join(format!("{name}.toml"))).unwrap();
+        assert_eq!(study.name, name);
+    }
+}
