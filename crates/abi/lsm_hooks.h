@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The LSM hooks of Linux 5.10 to 7.3 that a BPF program can be attached to, each with the value it returns when no
- * module has anything to say (the second argument of the kernel's own LSM_HOOK, include/linux/lsm_hook_defs.h).
- * A kernel has some of them; its BTF says which (functions bpf_lsm_NAME).
+ * The LSM hooks of Linux 5.10 to 7.3 that a BPF program can be attached to, each with the value it
+ * returns when no module has anything to say (the second argument of the kernel's own LSM_HOOK,
+ * include/linux/lsm_hook_defs.h). A kernel has some of them; its BTF says which (bpf_lsm_NAME).
  *
- * Left out are the hooks that every kernel refuses to attach to (bpf_lsm_disabled_hooks, kernel/bpf/bpf_lsm.c).
- * Hooks without a return value have 0. So have those whose default changed between kernels (dentry_init_security,
- * inode_init_security, socket_getpeersec_dgram, socket_getpeersec_stream): on 0 the trampoline goes on to
- * bpf_lsm_NAME, which returns the running kernel's own default (invoke_bpf_mod_ret, arch/x86/net/bpf_jit_comp.c).
+ * Left out are the hooks that every kernel refuses to attach to (bpf_lsm_disabled_hooks,
+ * kernel/bpf/bpf_lsm.c). Hooks without a return value have 0. So have those whose default changed
+ * between kernels (dentry_init_security, inode_init_security, socket_getpeersec_dgram,
+ * socket_getpeersec_stream): on 0 the trampoline goes on to bpf_lsm_NAME, which returns the running
+ * kernel's own default (invoke_bpf_mod_ret, arch/x86/net/bpf_jit_comp.c).
  *
- * One hook a line, sorted, `LSM_HOOK(name, default)`, plain numbers only: build.rs reads this file too.
- * -38 is ENOSYS, -95 EOPNOTSUPP, -519 the kernel's own ENOPARAM.
+ * One hook a line, sorted, `LSM_HOOK(name, default)`, plain numbers only: build.rs reads this file
+ * too. -38 is ENOSYS, -95 EOPNOTSUPP, -519 the kernel's own ENOPARAM.
  */
+/* clang-format off */
 LSM_HOOK(audit_rule_free, 0)
 LSM_HOOK(audit_rule_init, 0)
 LSM_HOOK(audit_rule_known, 0)

@@ -16,10 +16,7 @@ pub const HOOKS: &[Hook] = include!(concat!(env!("OUT_DIR"), "/hooks.rs"));
 
 /// The hook of that name.
 pub fn hook(name: &str) -> Option<&'static Hook> {
-    HOOKS
-        .binary_search_by_key(&name, |hook| hook.name)
-        .ok()
-        .map(|index| &HOOKS[index])
+    HOOKS.binary_search_by_key(&name, |hook| hook.name).ok().map(|index| &HOOKS[index])
 }
 
 #[cfg(test)]
@@ -49,13 +46,7 @@ mod tests {
 
     #[test]
     fn leaves_out_hooks_that_kernels_refuse_to_attach_to() {
-        for name in [
-            "getprocattr",
-            "setprocattr",
-            "inode_getsecurity",
-            "vm_enough_memory",
-            "ismaclabel",
-        ] {
+        for name in ["getprocattr", "setprocattr", "inode_getsecurity", "vm_enough_memory", "ismaclabel"] {
             assert_eq!(hook(name), None);
         }
     }

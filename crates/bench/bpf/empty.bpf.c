@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program that does nothing for every LSM hook: what is measured with it is the cost of being attached.
+ * A program that does nothing for every LSM hook: what is measured with it is the cost of being
+ * attached.
  *
- * User space loads those that the job asks for and the running kernel has. The context is not looked at, so that the
- * programs need no type of any kernel.
+ * User space loads those that the job asks for and the running kernel has. The context is not
+ * looked at, so that the programs need no type of any kernel.
  */
 #define SEC(name) __attribute__((section(name), used))
 

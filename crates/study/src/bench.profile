@@ -15,6 +15,7 @@ profile tollgate-bench flags=(attach_disconnected,mediate_deleted) {
   /usr/** mrix,
   /etc/** r,
   /dev/** rwk,
+  /proc/ r,
   /proc/** rw,
   /run/** rwk,
   /tmp/** rwlk,

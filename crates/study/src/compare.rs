@@ -8,8 +8,14 @@ use tollgate_bench::{counter::Counter, workload::Tasks};
 use crate::{
     results::{Results, WorkloadResult},
     stats::wall,
-    table::cell,
+    table::{cell, notes::wrap},
 };
+
+/// The most characters of a line.
+const WIDTH: usize = 100;
+
+/// So many names are printed of what only one run measured.
+const MOST_NAMES: usize = 12;
 
 /// Two results side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,10 +46,13 @@ pub struct Pair {
     /// Whether tasks wait for one another in it.
     pub tasks: Tasks,
     /// The first's figure: minimum of one task, median of several and of wall time.
+    #[serde(serialize_with = "crate::results::number::one")]
     pub before: f64,
     /// The second's figure.
+    #[serde(serialize_with = "crate::results::number::one")]
     pub after: f64,
     /// The difference in percent of the first; on the wall clock the Hodges-Lehmann shift of the rounds.
+    #[serde(serialize_with = "crate::results::number::one")]
     pub percent: f64,
 }
 
@@ -60,7 +69,9 @@ pub enum CompareError {
         after: &'static str,
     },
     /// They have nothing in common.
-    #[error("the two have no kernel, configuration and workload in common (first: {before}; second: {after}): compare runs of the same study")]
+    #[error(
+        "the two have no kernel, configuration and workload in common (first: {before}; second: {after}): compare runs of the same study"
+    )]
     NothingInCommon {
         /// The first's kernels.
         before: String,
@@ -178,11 +189,11 @@ impl Comparison {
         }
         for (which, names) in [("first", &self.only_before), ("second", &self.only_after)] {
             if !names.is_empty() {
-                text.push_str(&format!("Only the {which} measured: {}.\n", names.join(", ")));
+                text.push_str(&wrap(&format!("Only the {which} measured: {}.", some(names)), WIDTH));
             }
         }
         for note in &self.notes {
-            text.push_str(&format!("Note: {note}.\n"));
+            text.push_str(&wrap(&format!("Note: {note}."), WIDTH));
         }
         let verdict = match self.dearer().len() {
             0 => "Nothing got".to_owned(),
@@ -206,14 +217,22 @@ impl Comparison {
                 format!("{}{mark}", precise(pair.percent)),
             ]);
         }
-        let widths: [usize; 6] =
-            std::array::from_fn(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0));
+        let widths: [usize; 6] = std::array::from_fn(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0));
         let line = |row: &[String; 6]| {
             let [k, c, w, b, a, d] = row;
             let [kw, cw, ww, bw, aw, _] = widths;
             format!("{k:kw$}  {c:cw$}  {w:ww$}  {b:>bw$}  {a:>aw$}  {d}\n")
         };
         rows.iter().map(line).collect()
+    }
+}
+
+/// The first of many names: the run of another study may lack hundreds.
+fn some(names: &[String]) -> String {
+    let shown = names[..names.len().min(MOST_NAMES)].join(", ");
+    match names.len() - names.len().min(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown}, and {more} more (--json prints all)"),
     }
 }
 
@@ -263,15 +282,25 @@ kernel  configuration  workload  before  after  difference
 
     #[test]
     fn does_not_call_cheaper_dearer() {
-        assert!(of(&run(4000., 10378.), &run(3916., 10378.)).dearer().is_empty());
+        let cheaper = of(&run(4000., 10378.), &run(3916., 10378.));
+        assert!(cheaper.dearer().is_empty());
+        assert_eq!(cheaper.identical(), (1, 2));
     }
 
     #[test]
     fn reports_what_only_one_measured() {
         let comparison = of(&run(1., 1.), &run(1., 1.)[..1]);
         assert_eq!(comparison.only_before, ["6.1 yama stat", "6.1 yama pipe"]);
-        assert!(comparison.render().contains("Only the first measured: 6.1 yama stat, 6.1 yama pipe."));
+        assert!(comparison.render().contains("Only the first measured: 6.1 yama stat, 6.1 yama pipe.\n"));
         assert_eq!(of(&run(1., 1.)[..1], &run(1., 1.)).only_after.len(), 2);
+    }
+
+    #[test]
+    fn prints_some_of_many_that_only_one_measured_and_how_many_more() {
+        let many: Vec<Boot> = (0..30).map(|i| boot(&format!("own-{i}"), 0).measured("stat", &[1.0])).collect();
+        let text = of(&[run(1., 1.), many].concat(), &run(1., 1.)).render();
+        assert!(text.contains("6.1 own-11 stat, and 18 more (--json") && !text.contains("own-12"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
     }
 
     #[test]
@@ -280,10 +309,13 @@ kernel  configuration  workload  before  after  difference
         after.configurations.iter_mut().for_each(|c| c.release = "6.1.0-57-cloud-amd64".to_owned());
         after.environment.tollgate = "0.2.0".to_owned();
         let comparison = compare(&results(&run(1., 1.)), &after, 1.0).unwrap();
-        assert_eq!(comparison.notes, [
-            "kernel 6.1 was 6.1.0-56-cloud-amd64 in the first and is 6.1.0-57-cloud-amd64 in the second",
-            "tollgate was 0.1.0 in the first and is 0.2.0 in the second",
-        ]);
+        assert_eq!(
+            comparison.notes,
+            [
+                "kernel 6.1 was 6.1.0-56-cloud-amd64 in the first and is 6.1.0-57-cloud-amd64 in the second",
+                "tollgate was 0.1.0 in the first and is 0.2.0 in the second",
+            ]
+        );
     }
 
     #[test]

@@ -154,9 +154,13 @@ mod tests {
         assert_eq!(rows[0], COLUMNS.join(","));
         assert_eq!(
             rows[1],
-            "6.1,none,capability,none,stat,instructions,one,4000,4000.5,0.019997500312460944,1,2,4000,4000,4000,,,,,,"
+            "6.1,none,capability,none,stat,instructions,one,4000,4000.5,0.01999750031246549,1,2,4000,4000,4000,,,,,,"
         );
-        assert!(rows[2].starts_with("6.1,yama,capability,none,stat,") && rows[2].ends_with(",1000,25,25,25,,"), "{}", rows[2]);
+        assert!(
+            rows[2].starts_with("6.1,yama,capability,none,stat,") && rows[2].ends_with(",1000,25,25,25,,"),
+            "{}",
+            rows[2]
+        );
         assert!(rows[3].starts_with("6.1,yama,") && rows[3].ends_with(",\"no \"\"true\"\", sorry\""), "{}", rows[3]);
         assert_eq!(rows[4], "6.1,tomoyo,capability,none,,,,,,,,,,,,,,,,,padding 0 failed: panic");
         assert_eq!(rows.len(), 5);
@@ -172,7 +176,12 @@ mod tests {
     #[test]
     fn writes_a_markdown_table_with_its_notes() {
         let text = markdown(&example());
-        assert!(text.starts_with("# An example\n\n## Linux 6.1\n\n| workload | none | yama | tomoyo |\n|---|---:|---:|---:|\n"), "{text}");
+        assert!(
+            text.starts_with(
+                "# An example\n\n## Linux 6.1\n\n| workload | none | yama | tomoyo |\n|---|---:|---:|---:|\n"
+            ),
+            "{text}"
+        );
         assert!(text.contains("\n| stat | 4000 | +25.0% | - |\n"), "{text}");
         assert!(text.contains("\n- yama: exec: no \"true\", sorry\n"), "{text}");
     }

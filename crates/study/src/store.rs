@@ -24,14 +24,14 @@ pub struct Store {
 #[non_exhaustive]
 pub enum StoreError {
     /// A file or folder of it cannot be read or written.
-    #[error("cannot {what} {}: {source}{}", path.display(), remedy(source))]
+    #[error("cannot {what} {}: {cause}{}", path.display(), remedy(cause))]
     Io {
         /// What was tried.
         what: &'static str,
         /// On what.
         path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
+        /// Why it failed; part of the message, so no `source` that a printed chain would repeat.
+        cause: io::Error,
     },
     /// A file does not hold what it should.
     #[error("{}: {reason}; delete it, and run the study with --resume to measure it again", path.display())]
@@ -73,8 +73,8 @@ pub enum StoreError {
     },
 }
 
-fn remedy(source: &io::Error) -> &'static str {
-    match source.kind() {
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; make room, then run again with --resume: what was measured is kept"
         }
@@ -110,7 +110,7 @@ impl Store {
             Ok(text) if text == study => Ok(store),
             Ok(_) => Err(StoreError::OtherStudy { path: root.to_owned() }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(root, study),
-            Err(source) => Err(StoreError::Io { what: "read", path, source }),
+            Err(cause) => Err(StoreError::Io { what: "read", path, cause }),
         }
     }
 
@@ -159,7 +159,7 @@ impl Store {
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| malformed(&path, &e)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::Io { what: "read", path, source }),
+            Err(cause) => Err(StoreError::Io { what: "read", path, cause }),
         }
     }
 
@@ -180,7 +180,7 @@ fn boot_name(kernel: &str, configuration: &str, clock: Counter, boot: u32) -> St
 
 /// What a folder holds, in the order of names; nothing if there is no such folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let error = |source| StoreError::Io { what: "read", path: folder.to_owned(), source };
+    let error = |cause| StoreError::Io { what: "read", path: folder.to_owned(), cause };
     let listing = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(error)?,
@@ -203,15 +203,15 @@ fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     beside.push(".new");
     let beside = PathBuf::from(beside);
     let written = fs::write(&beside, contents).and_then(|()| fs::rename(&beside, path));
-    written.map_err(|source| {
+    written.map_err(|cause| {
         let _ = fs::remove_file(&beside); // what is half written is of no use; the first error is the one to report
-        StoreError::Io { what: "write", path: path.to_owned(), source }
+        StoreError::Io { what: "write", path: path.to_owned(), cause }
     })
 }
 
 fn make_parent(path: &Path) -> Result<(), StoreError> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    fs::create_dir_all(folder).map_err(|source| StoreError::Io { what: "make", path: folder.to_owned(), source })
+    fs::create_dir_all(folder).map_err(|cause| StoreError::Io { what: "make", path: folder.to_owned(), cause })
 }
 
 /// Reads a file whose schema must be `known`; `writer` finds the version of the program that wrote it.
@@ -220,8 +220,8 @@ fn read_json<T: DeserializeOwned>(
     known: u32,
     writer: impl Fn(&serde_json::Value) -> String,
 ) -> Result<T, StoreError> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| StoreError::Io { what: "read", path: path.to_owned(), source })?;
+    let text =
+        fs::read_to_string(path).map_err(|cause| StoreError::Io { what: "read", path: path.to_owned(), cause })?;
     let read = serde_json::from_str::<T>(&text);
     // Another schema may or may not happen to parse: its number is looked at first.
     let value = serde_json::from_str::<serde_json::Value>(&text).map_err(|e| malformed(path, &e))?;

@@ -12,7 +12,7 @@ use crate::Error;
 /// One program for each hook of `tollgate_abi::HOOKS`, named as the hook.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 
-/// The hooks that the workloads reach: traced as `bpf_lsm_*` on Debian's 6.1 and 6.18 over the whole catalogue, without
+/// The hooks that the workloads reach: traced as `bpf_lsm_*` on Debian's 6.1 to 7.2 over the whole catalogue, without
 /// those that only set-ups reach, such as mounting. A kernel has most of them.
 pub const REACHED_HOOKS: &[&str] = &[
     // Path walks and files.

@@ -178,7 +178,15 @@ mod tests {
     fn leaves_no_process_when_the_measured_one_dies() {
         let (reader, writer) = pipe().unwrap();
         in_a_process_of_its_own(move || {
-            let peer = sleeping();
+            let (ready, starts) = pipe().map_err(|e| e.to_string())?;
+            let peer = Peer::fork(move || {
+                write(&starts, &[0])?;
+                pause();
+                Ok(())
+            });
+            let peer = peer.map_err(|e| e.to_string())?;
+            // From here on only the death of this process can end it.
+            read(&ready, &mut [0]).map_err(|e| e.to_string())?;
             write(&writer, &peer.pid().as_raw().to_ne_bytes()).map_err(|e| e.to_string())?;
             std::mem::forget(peer);
             Ok(())

@@ -112,10 +112,8 @@ fn workloads(own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<Unmeasured>) {
     let mut results = Vec::new();
     let mut unmeasured = Vec::new();
     for name in names {
-        let runs: Vec<(&BootRecord, &Measured)> = own
-            .iter()
-            .filter_map(|b| Some((*b, b.report()?.workloads.iter().find(|w| w.name == name)?)))
-            .collect();
+        let runs: Vec<(&BootRecord, &Measured)> =
+            own.iter().filter_map(|b| Some((*b, b.report()?.workloads.iter().find(|w| w.name == name)?))).collect();
         let error = runs.iter().find_map(|(boot, m)| Some((boot, m.error.as_ref()?)));
         let result = workload(name, &runs);
         if let Some((boot, error)) = error {
@@ -245,10 +243,8 @@ mod tests {
 
     #[test]
     fn says_which_padding_could_not_be_measured_when_others_could() {
-        let built = results(&[
-            boot("none", 0).measured("exec", &[7.0]),
-            boot("none", 1).broken("exec", "out of memory"),
-        ]);
+        let built =
+            results(&[boot("none", 0).measured("exec", &[7.0]), boot("none", 1).broken("exec", "out of memory")]);
         let none = built.find("6.1", "none").unwrap();
         assert_eq!(none.workload("exec").unwrap().samples, [7.0]);
         assert_eq!(none.unmeasured[0].reason, "padding 1: out of memory");

@@ -11,7 +11,9 @@ pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, O
     for boot in own {
         for denial in &boot.denials {
             judged = Oracle::Held;
-            if let Err(reason) = baseline_allows(baseline, denial.act).and_then(|()| denies(boot, denial.act, denial.errno)) {
+            if let Err(reason) =
+                baseline_allows(baseline, denial.act).and_then(|()| denies(boot, denial.act, denial.errno))
+            {
                 return (Oracle::Void, Some(reason));
             }
         }

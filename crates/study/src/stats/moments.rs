@@ -56,6 +56,12 @@ mod tests {
         }
     }
 
+    /// Adding a tenth a thousand times loses the last digits of it; the second pass finds them.
+    #[test]
+    fn finds_the_mean_of_a_thousand_tenths_to_the_last_bit() {
+        assert_eq!(mean(&[0.1; 1000]), Some(0.1));
+    }
+
     #[test]
     fn gives_none_where_there_is_no_deviation_to_speak_of() {
         assert_eq!(mean(&[]), None);

@@ -72,12 +72,12 @@ pub struct OwnConfiguration {
 #[non_exhaustive]
 pub enum StudyError {
     /// The file cannot be read.
-    #[error("study file {}: {source}", path.display())]
+    #[error("study file {}: {cause}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+        /// Why; part of the message, so no `source` that a printed chain would repeat.
+        cause: std::io::Error,
     },
     /// Something in it is wrong.
     #[error("{file}:{line}:{column}: {message}")]

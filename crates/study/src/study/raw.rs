@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toml::Spanned;
 use tollgate_bench::counter::Counter;
+use toml::Spanned;
 
 /// A value and where it stands.
 pub(super) type At<T> = Spanned<T>;

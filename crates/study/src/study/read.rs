@@ -25,8 +25,8 @@ struct Wrong(Range<usize>, String);
 impl Study {
     /// Reads and checks a file.
     pub fn read(path: &Path) -> Result<Self, StudyError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| StudyError::Unreadable { path: path.to_owned(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|cause| StudyError::Unreadable { path: path.to_owned(), cause })?;
         Self::parse(&path.display().to_string(), &text)
     }
 
@@ -118,7 +118,9 @@ fn check_kernel(at: &At<String>, clock: Counter) -> Result<(), Wrong> {
     }
     wrong(
         at,
-        format!("{kernel:?} names no kernel; allowed are a series such as \"6.1\", a path of an image with a `/`, and \"{HOST}\""),
+        format!(
+            "{kernel:?} names no kernel; allowed are a series such as \"6.1\", a path of an image with a `/`, and \"{HOST}\""
+        ),
     )
 }
 
@@ -148,7 +150,10 @@ fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> 
         if !HOOKS.iter().any(|known| known.name == hook.get_ref()) {
             return wrong(
                 hook,
-                format!("{:?} is no hook that a BPF program can attach to; names are those of lsm_hooks.h", hook.get_ref()),
+                format!(
+                    "{:?} is no hook that a BPF program can attach to; names are those of lsm_hooks.h",
+                    hook.get_ref()
+                ),
             );
         }
     }
@@ -168,7 +173,9 @@ fn check_configurations(raw: &Raw, own: &[OwnConfiguration]) -> Result<(), Wrong
             let known = known_names();
             return wrong(
                 at,
-                format!("unknown configuration {name:?}; allowed are {known}, and those of a `[[configuration]]` in this file"),
+                format!(
+                    "unknown configuration {name:?}; allowed are {known}, and those of a `[[configuration]]` in this file"
+                ),
             );
         }
     }
@@ -189,7 +196,8 @@ fn baseline(baseline: Option<&At<String>>, configurations: &At<Vec<At<String>>>)
     if configurations.get_ref().iter().any(|c| c.get_ref() == name) {
         return Ok(name.to_owned());
     }
-    let message = format!("the baseline {name:?} is not measured; add it to `configurations`, or name another as `baseline`");
+    let message =
+        format!("the baseline {name:?} is not measured; add it to `configurations`, or name another as `baseline`");
     baseline.map_or_else(|| wrong(configurations, &message), |at| wrong(at, &message))
 }
 
@@ -197,15 +205,15 @@ fn baseline(baseline: Option<&At<String>>, configurations: &At<Vec<At<String>>>)
 fn workloads(raw: &Raw) -> Result<Vec<String>, Wrong> {
     distinct(&raw.workloads, "workloads")?;
     let variants = Variants {
-        filesystems: each(&raw.filesystems, "file system", "tmpfs, ext4 and rootfs", |n| expand::filesystem(n))?,
+        filesystems: each(&raw.filesystems, "file system", "tmpfs, ext4 and rootfs", expand::filesystem)?,
         depths: raw.depths.iter().map(|d| within(d, "a depth", 1, 10).map(|d| d as u8)).collect::<Result<_, _>>()?,
-        networks: each(&raw.networks, "network", "loopback and veth", |n| expand::network(n))?,
+        networks: each(&raw.networks, "network", "loopback and veth", expand::network)?,
     };
     let mut names: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
     for entry in raw.workloads.get_ref() {
         let selections = expand::expand(entry.get_ref(), &variants).or_else(|e| {
-            let list = "; `tollgate bench list` prints all";
+            let list = " (`tollgate bench list` prints all)";
             wrong(entry, format!("{e}{list}"))
         })?;
         names.extend(selections.iter().map(ToString::to_string).filter(|name| seen.insert(name.clone())));
@@ -213,12 +221,7 @@ fn workloads(raw: &Raw) -> Result<Vec<String>, Wrong> {
     Ok(names)
 }
 
-fn each<T>(
-    list: &[At<String>],
-    what: &str,
-    allowed: &str,
-    read: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, Wrong> {
+fn each<T>(list: &[At<String>], what: &str, allowed: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Wrong> {
     list.iter()
         .map(|at| match read(at.get_ref()) {
             Some(value) => Ok(value),

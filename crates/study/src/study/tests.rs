@@ -78,7 +78,10 @@ fn rejects_a_suffix_that_does_not_apply() {
 #[test]
 fn rejects_an_unknown_configuration_and_lists_what_is_allowed() {
     let message = error("\"tomoyo\"", "\"smack\"");
-    assert!(message.starts_with("s.toml:5:27: unknown configuration \"smack\"; allowed are none, capability"), "{message}");
+    assert!(
+        message.starts_with("s.toml:5:27: unknown configuration \"smack\"; allowed are none, capability"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -119,7 +122,9 @@ fn rejects_numbers_out_of_range() {
 #[test]
 fn rejects_what_belongs_to_the_other_clock() {
     assert!(error("depths", "rounds = 20\ndepths").contains("`rounds` is of the wall clock"));
-    assert!(error("depths", "clock = \"wall\"\npaddings = 2\ndepths").contains("`paddings` is of the instruction clock"));
+    assert!(
+        error("depths", "clock = \"wall\"\npaddings = 2\ndepths").contains("`paddings` is of the instruction clock")
+    );
     let message = error("depths", "clock = \"wall\"\nrounds = 9\ndepths");
     assert!(message.ends_with("`rounds` must be a number from 10 to 10000"), "{message}");
 }

@@ -127,16 +127,14 @@ mod tests {
     #[test]
     fn sizes_a_difference_for_the_colours() {
         let size = |own: f64| {
-            let built = results(&[boot("none", 0).measured("stat", &[1000.]), boot("yama", 0).measured("stat", &[own])]);
+            let built =
+                results(&[boot("none", 0).measured("stat", &[1000.]), boot("yama", 0).measured("stat", &[own])]);
             cell(&built, built.find("6.1", "yama").unwrap(), "stat").size
         };
-        assert_eq!([1000., 1049., 900., 1050., 1200.].map(size), [
-            Size::Nothing,
-            Size::Small,
-            Size::Small,
-            Size::Middling,
-            Size::Large
-        ]);
+        assert_eq!(
+            [1000., 1049., 900., 1050., 1200.].map(size),
+            [Size::Nothing, Size::Small, Size::Small, Size::Middling, Size::Large]
+        );
     }
 
     #[test]

@@ -43,7 +43,8 @@ fn on_kernel(results: &Results, kernel: &str, style: Style) -> String {
         head: head(configuration),
         cells: workloads.iter().map(|w| cell::cell(results, configuration, w)).collect(),
     };
-    let baseline = results.find(kernel, &results.study.baseline).map_or_else(|| unmeasured(results, &workloads), column);
+    let baseline =
+        results.find(kernel, &results.study.baseline).map_or_else(|| unmeasured(results, &workloads), column);
     let others: Vec<Column> = results.on(kernel).filter(|c| c.name != results.study.baseline).map(column).collect();
     let mut text = layout::lay_out(&labels(&workloads), &baseline, &others, style.width, style.colour);
     text.push('\n');

@@ -26,7 +26,8 @@ pub(crate) fn notes(results: &Results, kernel: &str) -> Vec<String> {
             }
         }
     }
-    let mut lines: Vec<String> = notes.into_iter().map(|(names, text)| format!("{}: {text}", names.join(", "))).collect();
+    let mut lines: Vec<String> =
+        notes.into_iter().map(|(names, text)| format!("{}: {text}", names.join(", "))).collect();
     let missing: Vec<&str> = results
         .study
         .configurations
@@ -160,7 +161,9 @@ fn percent_of(low: f64, high: f64) -> String {
 }
 
 fn false_difference(results: &Results, kernel: &str) -> Vec<String> {
-    let Some(again) = results.find(kernel, AGAIN).filter(|_| results.study.baseline == "none") else { return Vec::new() };
+    let Some(again) = results.find(kernel, AGAIN).filter(|_| results.study.baseline == "none") else {
+        return Vec::new();
+    };
     let differences: Vec<_> = again.workloads.iter().filter_map(|w| w.difference).collect();
     let line = FalseDifference::of(&differences).map(|f| {
         format!(
@@ -173,7 +176,7 @@ fn false_difference(results: &Results, kernel: &str) -> Vec<String> {
 }
 
 /// Breaks a text into lines of at most `width` characters; all but the first are indented.
-pub(super) fn wrap(text: &str, width: usize) -> String {
+pub(crate) fn wrap(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last().map_or(0, |l| l.chars().count());
@@ -202,10 +205,10 @@ mod tests {
             boot("yama", 0).measured("stat", &[1.0]).broken("sh", reason).broken("exec", reason),
             failed("tomoyo", "the guest panicked"),
         ]);
-        assert_eq!(notes(&built, "6.1"), [
-            "none, yama: sh, exec: this kernel has no user namespace",
-            "tomoyo: padding 0 failed: the guest panicked",
-        ]);
+        assert_eq!(
+            notes(&built, "6.1"),
+            ["none, yama: sh, exec: this kernel has no user namespace", "tomoyo: padding 0 failed: the guest panicked",]
+        );
     }
 
     #[test]
@@ -213,16 +216,12 @@ mod tests {
         let mut built = results(&[boot("none", 0).measured("stat", &[1.0])]);
         built.study.configurations.push("yama".to_owned());
         built.study.boots = 3;
-        assert_eq!(notes(&built, "6.1"), [
-            "none: 1 of 3 boots so far",
-            "not measured yet: yama; --resume goes on"
-        ]);
+        assert_eq!(notes(&built, "6.1"), ["none: 1 of 3 boots so far", "not measured yet: yama; --resume goes on"]);
     }
 
     #[test]
     fn reports_a_control_that_moved_and_by_how_much() {
-        let built =
-            results(&[boot("none", 0).measured("null", &[300.]), boot("tomoyo", 0).measured("null", &[303.])]);
+        let built = results(&[boot("none", 0).measured("null", &[300.]), boot("tomoyo", 0).measured("null", &[303.])]);
         assert_eq!(
             controls(&built, "6.1"),
             ["Controls null equal under all 2 configurations: no: null 300 to 303 (+1.0%, tomoyo)."]

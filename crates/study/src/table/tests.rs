@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    results::examples::{Boot, boot, denying, results, wall_results},
     configuration::KNOWN,
+    results::examples::{Boot, boot, denying, results, wall_results},
     study::Published,
 };
 use tollgate_bench::oracle::Act;
@@ -63,7 +63,8 @@ selinux-enforcing: exec: execve /work/c/true: Permission denied
 }
 
 fn all_configurations(paddings: u32) -> Vec<Boot> {
-    let names = (0..paddings).flat_map(|padding| KNOWN.iter().zip(0u16..).map(move |(known, i)| (padding, known.name, i)));
+    let names =
+        (0..paddings).flat_map(|padding| KNOWN.iter().zip(0u16..).map(move |(known, i)| (padding, known.name, i)));
     names
         .map(|(padding, name, i)| {
             let figure = 6000.0 + 400.0 * f64::from(i) + f64::from(padding * 7);
@@ -90,7 +91,8 @@ fn colours_only_when_asked() {
     assert!(!render(&built, Style::default()).contains('\x1b'));
     let coloured = render(&built, Style { colour: true, ..Style::default() });
     assert!(coloured.contains("\x1b[31m+27.6%\x1b[0m") && coloured.contains("\x1b[33m+12.3%\x1b[0m"), "{coloured}");
-    let plain = ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"].iter().fold(coloured, |t, c| t.replace(c, ""));
+    let plain =
+        ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"].iter().fold(coloured, |t, c| t.replace(c, ""));
     assert_eq!(plain, render(&built, Style::default()));
 }
 
