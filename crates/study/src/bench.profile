@@ -19,6 +19,7 @@ profile tollgate-bench flags=(attach_disconnected,mediate_deleted) {
   /proc/** rw,
   /run/** rwk,
   /tmp/** rwlk,
+  /tollgate-* rw,
   /c/** mrwlkix,
   /work/ r,
   /work/** mrwlkix,

@@ -1,13 +1,26 @@
 //! Empty BPF programs: the cost of being attached.
+//!
+//! They are loaded by a child that pins them and ends: a hundred link descriptors and the memory in which libbpf has
+//! held the kernel's types would make every fork and exec of the measured process a fifth dearer.
+
+use std::{
+    fs,
+    io::{Read, Write, pipe},
+    path::PathBuf,
+};
 
 use libbpf_rs::{
     Link, Object, ObjectBuilder, OpenObject, PrintLevel,
     btf::{Btf, types::Func},
     set_print,
 };
+use nix::{
+    sys::wait::waitpid,
+    unistd::{ForkResult, fork},
+};
 
 use super::securityfs::require;
-use crate::Error;
+use crate::{Error, error::Context};
 
 /// One program for each hook of `tollgate_abi::HOOKS`, named as the hook.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
@@ -121,10 +134,53 @@ pub const REACHED_HOOKS: &[&str] = &[
     "shm_shmctl",
 ];
 
-/// Attaches an empty program to each hook asked for, or to those that the workloads reach if none was. The programs
-/// are gone when the last link is dropped.
-pub(super) fn attach(asked: &[String]) -> Result<(String, Vec<Link>), Error> {
+/// Where the links are pinned, on the kernel's BPF file system.
+const PINS: &str = "/sys/fs/bpf/tollgate-bench";
+
+/// Attached programs. Dropping it detaches them.
+#[derive(Debug)]
+pub(super) struct Pinned(PathBuf);
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // A link that stays pinned shows in the next attempt to pin one of its name.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Attaches an empty program to each hook asked for, or to those that the workloads reach if none was; says what was
+/// attached.
+pub(super) fn attach(asked: &[String]) -> Result<(String, Pinned), Error> {
     require("bpf")?;
+    fs::create_dir_all(PINS).context(format!("make {PINS} (mount -t bpf bpf /sys/fs/bpf)"))?;
+    let pinned = Pinned(PINS.into());
+    let (mut answer, mut tell) = pipe().context("make a pipe")?;
+    // SAFETY: a job measures on one thread and starts none before this, so the child may allocate and take locks.
+    match unsafe { fork() }.context("fork the loader")? {
+        ForkResult::Child => {
+            let (status, text) = match attach_and_pin(asked) {
+                Ok(text) => (0, text),
+                Err(error) => (1, error.to_string()),
+            };
+            // If the parent has gone there is nobody left to tell.
+            let _ = tell.write_all(text.as_bytes());
+            // SAFETY: `_exit` has no preconditions; what the parent registered for its own exit must not run here.
+            unsafe { libc::_exit(status) }
+        }
+        ForkResult::Parent { child } => {
+            drop(tell);
+            let mut text = String::new();
+            answer.read_to_string(&mut text).context("hear from the loader")?;
+            match waitpid(child, None).context("wait for the loader")? {
+                nix::sys::wait::WaitStatus::Exited(_, 0) => Ok((text, pinned)),
+                nix::sys::wait::WaitStatus::Exited(..) => Err(Error::Unavailable(text)),
+                other => Err(Error::Unavailable(format!("bpf: the loader ended with {other:?}"))),
+            }
+        }
+    }
+}
+
+fn attach_and_pin(asked: &[String]) -> Result<String, Error> {
     // libbpf's own words go to standard error, whose traffic would disturb what is measured.
     set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
     let btf = Btf::from_vmlinux()
@@ -145,8 +201,8 @@ pub(super) fn attach(asked: &[String]) -> Result<(String, Vec<Link>), Error> {
             load(&hooks)?
         }
     };
-    let links = attach_all(&object)?;
-    Ok((describe(links.len(), &absent, &refused), links))
+    let attached = pin_all(&object)?;
+    Ok(describe(attached, &absent, &refused))
 }
 
 /// Which hooks to attach to.
@@ -203,16 +259,17 @@ fn load(hooks: &[&str]) -> Result<Object, Error> {
     object.load().map_err(failed)
 }
 
-fn attach_all(object: &Object) -> Result<Vec<Link>, Error> {
-    let loaded = object.progs_mut().filter(|program| program.autoload());
-    loaded
-        .map(|program| {
-            program.attach_lsm().map_err(|error| {
-                let hook = program.name().to_string_lossy();
-                Error::Unavailable(format!("bpf: cannot attach to the hook {hook}: {error:#}"))
-            })
-        })
-        .collect()
+/// Attaches every loaded program and pins its link under the hook's name; the number of them.
+fn pin_all(object: &Object) -> Result<usize, Error> {
+    let mut attached = 0;
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        let hook = program.name().to_string_lossy().into_owned();
+        let failed = |what: &str, error| Error::Unavailable(format!("bpf: cannot {what} the hook {hook}: {error:#}"));
+        let mut link: Link = program.attach_lsm().map_err(|error| failed("attach to", error))?;
+        link.pin(format!("{PINS}/{hook}")).map_err(|error| failed("pin the program of", error))?;
+        attached += 1;
+    }
+    Ok(attached)
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub struct Confined {
 #[derive(Debug)]
 enum Kept {
     Nothing,
-    Links { _links: Vec<libbpf_rs::Link> },
+    Programs { _pinned: bpf::Pinned },
     Tomoyo(tomoyo::Learning),
     Yama { _scope: yama::Restricted },
 }
@@ -122,8 +122,8 @@ pub fn confine(confinement: &Confinement, work: &Path) -> Result<Confined, Error
     match confinement {
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
         Confinement::BpfEmpty { hooks } => {
-            let (verified, links) = bpf::attach(hooks)?;
-            Ok(Confined { verified, kept: Kept::Links { _links: links } })
+            let (verified, pinned) = bpf::attach(hooks)?;
+            Ok(Confined { verified, kept: Kept::Programs { _pinned: pinned } })
         }
         Confinement::Selinux { policy, enforcing } => {
             selinux::load(policy.as_deref(), *enforcing).map(Confined::standing)

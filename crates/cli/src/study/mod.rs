@@ -98,8 +98,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn list(arguments: &List) -> anyhow::Result<ExitCode> {
-    let studies: Vec<Study> =
-        BUILT_IN.iter().map(|(name, text)| Study::parse(name, text)).collect::<Result<_, _>>()?;
+    let studies: Vec<Study> = BUILT_IN.iter().map(|(name, text)| Study::parse(name, text)).collect::<Result<_, _>>()?;
     if arguments.json {
         output::json(&studies.iter().map(Study::header).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);

@@ -47,11 +47,8 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let mut study = super::find(&arguments.study)?;
     let text = study.text.clone();
     let cache = Cache::of_user()?;
-    let store = if arguments.resume {
-        Store::resume(&arguments.out, &text)?
-    } else {
-        Store::create(&arguments.out, &text)?
-    };
+    let store =
+        if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
     let (accelerator, machine) = choose_machine(&mut study, &cache)?;
     let preparing = Progress::new(0, 1);
     let timeout = Duration::from_secs(arguments.timeout);
@@ -118,9 +115,9 @@ fn choose_machine(study: &mut Study, cache: &Cache) -> anyhow::Result<(Accelerat
 fn workers(arguments: &Run, study: &Study) -> usize {
     match study.clock {
         Counter::Wall => 1,
-        Counter::Instructions => arguments
-            .guests
-            .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from),
+        Counter::Instructions => {
+            arguments.guests.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+        }
     }
 }
 
