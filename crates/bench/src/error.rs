@@ -5,12 +5,12 @@
 #[non_exhaustive]
 pub enum Error {
     /// A system call of a set-up step failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Io {
         /// What was tried, with the path or the name it was tried on.
         what: String,
         /// Why it failed.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// This kernel or this machine cannot do what the job asks.
     #[error("{0}")]
@@ -41,6 +41,6 @@ pub(crate) trait Context<T> {
 
 impl<T, E: Into<std::io::Error>> Context<T> for Result<T, E> {
     fn context(self, what: impl Into<String>) -> Result<T, Error> {
-        self.map_err(|e| Error::Io { what: what.into(), source: e.into() })
+        self.map_err(|e| Error::Io { what: what.into(), cause: e.into() })
     }
 }

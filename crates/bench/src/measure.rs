@@ -47,7 +47,7 @@ fn prepare_and_take(
     // Dropped after the operation, which may have files open in it.
     let place = places.place(selection)?;
     let mut operation = (workload.setup)(&place)?;
-    let failed = |source| Error::Io { what: selection.to_string(), source };
+    let failed = |cause| Error::Io { what: selection.to_string(), cause };
     // Touched before the loop: a page fault must not fall between two samples of some configurations only.
     let mut samples = vec![0.0; count];
     match meter.counter() {
@@ -163,7 +163,7 @@ mod tests {
     fn takes_one_operation_a_sample_after_a_warm_up() {
         let runs = Rc::new(Cell::new(0));
         let mut samples = vec![0.0; 100];
-        let failed = |source| Error::Io { what: "pool".into(), source };
+        let failed = |cause| Error::Io { what: "pool".into(), cause };
         instructions(&mut Pool { left: 0, runs: runs.clone() }, None, &mut samples, failed).unwrap();
         assert_eq!(runs.get(), 100 + 29);
         assert!(samples.iter().all(|s| *s > 0.0), "the counter moved in every sample");
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn reports_the_error_of_an_operation() {
         let mut failing = || Err(io::Error::from_raw_os_error(libc::EACCES));
-        let failed = |source| Error::Io { what: "open+close".into(), source };
+        let failed = |cause| Error::Io { what: "open+close".into(), cause };
         let error = instructions(&mut failing, None, &mut [0.0], failed).unwrap_err().to_string();
         assert!(error.starts_with("open+close: Permission denied"), "{error}");
         assert_eq!(wall(&mut failing, &mut [0.0]).unwrap_err().raw_os_error(), Some(libc::EACCES));

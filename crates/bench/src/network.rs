@@ -208,7 +208,7 @@ fn new_namespace() -> Result<OwnedFd, Error> {
         nix::Error::EPERM => Error::Unavailable(
             "two network namespaces need root (CAP_SYS_ADMIN): run as root, or choose :loopback".to_owned(),
         ),
-        _ => Error::Io { what: "make a network namespace".to_owned(), source: errno.into() },
+        _ => Error::Io { what: "make a network namespace".to_owned(), cause: errno.into() },
     })?;
     let made = current_namespace();
     return_to(&home)?;
@@ -228,11 +228,11 @@ fn return_to(home: &OwnedFd) -> Result<(), Error> {
 /// Makes the pair in the caller's namespace and puts its far end into the other.
 fn make_veth(far: std::os::fd::RawFd) -> Result<(), Error> {
     let mut kernel = Socket::open().context("open an rtnetlink socket")?;
-    kernel.ask(Message::new_veth(NEAR_END, FAR_END, far)).map_err(|source| match source.raw_os_error() {
+    kernel.ask(Message::new_veth(NEAR_END, FAR_END, far)).map_err(|cause| match cause.raw_os_error() {
         Some(libc::EOPNOTSUPP) => {
             Error::Unavailable("this kernel has no veth device: load the module veth, or choose :loopback".to_owned())
         }
-        _ => Error::Io { what: "make a veth pair".to_owned(), source },
+        _ => Error::Io { what: "make a veth pair".to_owned(), cause },
     })
 }
 

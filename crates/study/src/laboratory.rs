@@ -49,12 +49,12 @@ pub enum LaboratoryError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// A process or a file on the host failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Io {
         /// What was tried.
         what: String,
         /// Why it failed.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -351,7 +351,7 @@ impl Lines {
 
 fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> LaboratoryError {
     let what = what.into();
-    move |source| LaboratoryError::Io { what, source }
+    move |cause| LaboratoryError::Io { what, cause }
 }
 
 #[cfg(test)]

@@ -43,12 +43,12 @@ pub enum PolicyError {
         detail: String,
     },
     /// A file could not be read or written.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Io {
         /// What was tried.
         what: String,
         /// Why it failed.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -175,5 +175,5 @@ fn make(folder: &Path) -> Result<(), PolicyError> {
 
 fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PolicyError {
     let what = what.into();
-    move |source| PolicyError::Io { what, source }
+    move |cause| PolicyError::Io { what, cause }
 }

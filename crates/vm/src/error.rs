@@ -13,12 +13,12 @@ pub enum Error {
         program: String,
     },
     /// A file, socket or process operation failed.
-    #[error("{what}: {source}{}", remedy(source))]
+    #[error("{what}: {cause}{}", remedy(cause))]
     Io {
         /// What was tried, with the path.
         what: String,
         /// Why it failed.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The system is not one whose kernels this crate can fetch.
     #[error(
@@ -118,8 +118,8 @@ pub enum Error {
     Interrupted,
 }
 
-fn remedy(source: &io::Error) -> &'static str {
-    match source.kind() {
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
         io::ErrorKind::StorageFull => " (free some space, or set XDG_CACHE_HOME or TMPDIR to a folder on another disk)",
         io::ErrorKind::PermissionDenied => " (is the folder yours? XDG_CACHE_HOME and TMPDIR choose others)",
         _ => "",
@@ -134,6 +134,6 @@ pub(crate) trait Context<T> {
 
 impl<T, E: Into<io::Error>> Context<T> for Result<T, E> {
     fn context(self, what: impl Into<String>) -> Result<T, Error> {
-        self.map_err(|e| Error::Io { what: what.into(), source: e.into() })
+        self.map_err(|e| Error::Io { what: what.into(), cause: e.into() })
     }
 }

@@ -126,7 +126,7 @@ pub fn emulator_version() -> Result<String, Error> {
 fn absent(e: io::Error) -> Error {
     match e.kind() {
         io::ErrorKind::NotFound => Error::QemuAbsent { program: QEMU.into() },
-        _ => Error::Io { what: format!("run {QEMU}"), source: e },
+        _ => Error::Io { what: format!("run {QEMU}"), cause: e },
     }
 }
 

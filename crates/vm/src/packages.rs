@@ -180,7 +180,7 @@ impl<'c> Packages<'c> {
 fn run(command: &mut Command, program: &str) -> Result<Output, Error> {
     command.output().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::NotDebian { reason: format!("{program} not found") },
-        _ => Error::Io { what: format!("run {program}"), source: e },
+        _ => Error::Io { what: format!("run {program}"), cause: e },
     })
 }
 

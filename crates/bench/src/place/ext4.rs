@@ -68,7 +68,7 @@ fn head(device: &Path) -> Result<Vec<u8>, Error> {
             "there is no {}: load the module brd (modprobe brd rd_nr=1 rd_size=65536), or choose :tmpfs",
             device.display()
         )),
-        _ => Error::Io { what: format!("open {}", device.display()), source: e },
+        _ => Error::Io { what: format!("open {}", device.display()), cause: e },
     })?;
     let mut head = vec![0; HEAD];
     file.read_exact(&mut head).context(format!("read {}", device.display()))?;

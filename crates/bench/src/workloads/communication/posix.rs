@@ -77,7 +77,7 @@ impl Queue {
         let opened = mq_open(name.as_c_str(), flags, MODE, Some(&MqAttr::new(0, 1, 1, 0)));
         let queue = Queue(opened.map_err(|errno| match errno {
             Errno::ENOSYS => Error::Unavailable("this kernel has no POSIX message queues".to_owned()),
-            _ => Error::Io { what: "make a POSIX message queue".to_owned(), source: errno.into() },
+            _ => Error::Io { what: "make a POSIX message queue".to_owned(), cause: errno.into() },
         })?);
         mq_unlink(name.as_c_str()).context("remove the name of a POSIX message queue")?;
         Ok(queue)

@@ -87,7 +87,7 @@ fn readlink(place: &Place) -> Prepared {
     let (target, name) = (path(place, "file")?, path(place, "name")?);
     symlinkat(target.as_c_str(), AT_FDCWD, name.as_c_str()).map_err(|e| crate::Error::Io {
         what: format!("make a symbolic link in {}", place.dir.display()),
-        source: e.into(),
+        cause: e.into(),
     })?;
     let mut buffer = vec![0_u8; libc::PATH_MAX as usize];
     Ok(Box::new(move || {
