@@ -48,8 +48,10 @@ fn main() -> ExitCode {
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            // By way of memory: the generator panics where a reader such as `head` has gone away.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut script);
+            output::write(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)
         }
     };
     result.unwrap_or_else(|error| {
