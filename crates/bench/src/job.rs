@@ -76,6 +76,22 @@ pub struct Measured {
     pub tasks: Tasks,
     /// One figure a sample, in the order taken; empty if it could not be measured.
     pub samples: Vec<f64>,
+    /// How idle time was left out, where tasks wait for one another; absent if it was not, as on a wall clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
     /// Why it could not be measured.
     pub error: Option<String>,
+}
+
+/// How the time in which the processor was idle was left out of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Idle {
+    /// It was never idle.
+    Never,
+    /// The kernel says how long, in `/proc/timer_list`.
+    TimerList,
+    /// On a kernel that does not say: a process under `SCHED_IDLE` ran whenever no other did, and its CPU time is left
+    /// out. What differs by it: switching to a process instead of to the idle loop, and a tick that never stops.
+    Soaker,
 }

@@ -1,11 +1,15 @@
 //! The measuring loop.
 
+mod rest;
+mod turns;
+
 use std::io;
 
+use self::{rest::rest, turns::Turns};
 use crate::{
     Error,
-    counter::{Counter, IdleClock, Meter, nanoseconds, ticks},
-    job::Measured,
+    counter::{Counter, Meter, Soaker, TimerList, nanoseconds, ticks},
+    job::{Idle, Measured},
     place::Places,
     selection::Selection,
     workload::{Operation, Tasks},
@@ -24,15 +28,16 @@ pub fn measure(selection: &Selection, places: &Places, meter: &mut Meter, sample
     let workload = selection.workload;
     let count = samples.unwrap_or(workload.samples) as usize;
     let taken = prepare_and_take(selection, places, meter, count);
-    let (samples, error) = match taken {
-        Ok(samples) => (samples, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
+    let (samples, idle, error) = match taken {
+        Ok((samples, idle)) => (samples, idle, None),
+        Err(error) => (Vec::new(), None, Some(error.to_string())),
     };
     Measured {
         name: selection.to_string(),
         unit: meter.counter().unit().to_owned(),
         tasks: workload.tasks,
         samples,
+        idle,
         error,
     }
 }
@@ -42,47 +47,93 @@ fn prepare_and_take(
     places: &Places,
     meter: &mut Meter,
     count: usize,
-) -> Result<Vec<f64>, Error> {
+) -> Result<(Vec<f64>, Option<Idle>), Error> {
     let workload = selection.workload;
+    // Before the set-up, whose peers inherit it.
+    let _taking_turns = match (meter.counter(), workload.tasks) {
+        (Counter::Instructions, Tasks::Several) => Some(Turns::take()?),
+        _ => None,
+    };
     // Dropped after the operation, which may have files open in it.
     let place = places.place(selection)?;
     let mut operation = (workload.setup)(&place)?;
     let failed = |cause| Error::Io { what: selection.to_string(), cause };
     // Touched before the loop: a page fault must not fall between two samples of some configurations only.
     let mut samples = vec![0.0; count];
-    match meter.counter() {
-        Counter::Wall => wall(operation.as_mut(), &mut samples).map_err(failed)?,
-        Counter::Instructions => {
-            let idle = match workload.tasks {
-                Tasks::One => None,
-                Tasks::Several => meter.idle()?,
-            };
-            instructions(operation.as_mut(), idle, &mut samples, failed)?;
+    let idle = match (meter.counter(), workload.tasks) {
+        (Counter::Wall, _) => {
+            wall(operation.as_mut(), &mut samples).map_err(failed)?;
+            None
         }
-    }
-    Ok(samples)
+        (Counter::Instructions, Tasks::One) => {
+            warm_up(operation.as_mut(), count).map_err(failed)?;
+            instructions(operation.as_mut(), || Ok(0), &mut samples, failed)?;
+            None
+        }
+        (Counter::Instructions, Tasks::Several) => match meter.idle()? {
+            Some(list) => Some(without_idle(operation.as_mut(), list, &mut samples, failed)?),
+            None => None,
+        },
+    };
+    Ok((samples, idle))
 }
 
-/// Fills the samples, one operation each, after a quarter as many that are thrown away.
+/// Fills the samples with the instructions of an operation in which tasks wait for one another, idle time left out.
+///
+/// Mostly there is none: the next task is always ready to run. So the samples are first taken as those of one task are;
+/// reading the idle time around each would make the timer ticks fall between them that disturb caches of the kernel.
+/// Only if the processor did fall idle are they taken again, and the idle time of each is found.
+fn without_idle(
+    operation: &mut dyn Operation,
+    list: &mut TimerList,
+    samples: &mut [f64],
+    failed: impl Fn(io::Error) -> Error,
+) -> Result<Idle, Error> {
+    warm_up(operation, samples.len()).map_err(&failed)?;
+    let before = list.read()?;
+    instructions(operation, || Ok(0), samples, &failed)?;
+    let after = list.read()?;
+    if after.entered == before.entered {
+        return Ok(Idle::Never);
+    }
+    if after.slept.is_some() {
+        let slept = || Ok(list.read()?.slept.unwrap_or_default());
+        instructions(operation, slept, samples, failed)?;
+        return Ok(Idle::TimerList);
+    }
+    let soaker = Soaker::start()?;
+    warm_up(operation, samples.len()).map_err(&failed)?;
+    instructions(operation, || soaker.soaked(), samples, failed)?;
+    soaker.confirm()?;
+    Ok(Idle::Soaker)
+}
+/// Runs the operation a quarter as many times as it will be measured, and a few more.
+fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
+    for _ in 0..samples / 4 + 4 {
+        operation.before()?;
+        operation.run()?;
+    }
+    Ok(())
+}
+
+/// Fills the samples, one operation each; `slept` is asked around each for the idle time so far.
 fn instructions(
     operation: &mut dyn Operation,
-    mut idle: Option<&mut IdleClock>,
+    mut slept: impl FnMut() -> Result<u64, Error>,
     samples: &mut [f64],
     failed: impl Fn(io::Error) -> Error,
 ) -> Result<(), Error> {
-    let warm_up = samples.len() / 4 + 4;
-    for number in 0..warm_up + samples.len() {
+    for sample in samples {
         operation.before().map_err(&failed)?;
-        let slept_before = idle.as_mut().map(|clock| clock.read()).transpose()?;
+        if operation.leaves_work() {
+            rest();
+        }
+        let slept_before = slept()?;
         let start = ticks();
         let outcome = operation.run();
         let end = ticks();
         outcome.map_err(&failed)?;
-        let slept_after = idle.as_mut().map(|clock| clock.read()).transpose()?;
-        let slept = slept_after.unwrap_or_default() - slept_before.unwrap_or_default();
-        if let Some(sample) = number.checked_sub(warm_up) {
-            samples[sample] = (end - start) as f64 - slept as f64;
-        }
+        *sample = (end - start) as f64 - (slept()? - slept_before) as f64;
     }
     Ok(())
 }
@@ -159,22 +210,43 @@ mod tests {
         assert!(samples.iter().all(|s| *s >= 0.0));
     }
 
+    fn failed(cause: io::Error) -> Error {
+        Error::Io { what: "open+close".into(), cause }
+    }
+
     #[test]
     fn takes_one_operation_a_sample_after_a_warm_up() {
         let runs = Rc::new(Cell::new(0));
+        let mut pool = Pool { left: 0, runs: runs.clone() };
         let mut samples = vec![0.0; 100];
-        let failed = |cause| Error::Io { what: "pool".into(), cause };
-        instructions(&mut Pool { left: 0, runs: runs.clone() }, None, &mut samples, failed).unwrap();
+        warm_up(&mut pool, samples.len()).unwrap();
+        assert_eq!(runs.get(), 29);
+        instructions(&mut pool, || Ok(0), &mut samples, failed).unwrap();
         assert_eq!(runs.get(), 100 + 29);
         assert!(samples.iter().all(|s| *s > 0.0), "the counter moved in every sample");
     }
 
     #[test]
+    fn leaves_out_the_time_slept_in_each_operation() {
+        // More than a machine can run between two readings of the counter.
+        const SLEPT: u64 = 1 << 50;
+        let mut readings = 0;
+        let slept = || {
+            readings += 1;
+            Ok(readings * SLEPT)
+        };
+        let mut samples = [0.0; 3];
+        instructions(&mut || Ok(()), slept, &mut samples, failed).unwrap();
+        assert!(samples.iter().all(|s| *s < 0.0 && *s >= -(SLEPT as f64)), "{samples:?}");
+        assert_eq!(readings, 6);
+    }
+
+    #[test]
     fn reports_the_error_of_an_operation() {
         let mut failing = || Err(io::Error::from_raw_os_error(libc::EACCES));
-        let failed = |cause| Error::Io { what: "open+close".into(), cause };
-        let error = instructions(&mut failing, None, &mut [0.0], failed).unwrap_err().to_string();
+        let error = instructions(&mut failing, || Ok(0), &mut [0.0], failed).unwrap_err().to_string();
         assert!(error.starts_with("open+close: Permission denied"), "{error}");
+        assert_eq!(warm_up(&mut failing, 1).unwrap_err().raw_os_error(), Some(libc::EACCES));
         assert_eq!(wall(&mut failing, &mut [0.0]).unwrap_err().raw_os_error(), Some(libc::EACCES));
     }
 

@@ -51,7 +51,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     let acts = job.acts.iter().map(|act| ActOutcome { act: *act, errno: try_act(act) }).collect();
     let settled = if job.settle {
         progress("settling");
-        Some(settle::settle()?)
+        Some(settle::settle(job.counter)?)
     } else {
         None
     };

@@ -22,6 +22,13 @@ pub trait Operation {
         u32::MAX
     }
 
+    /// Whether the kernel goes on with what the operation left behind, in RCU callbacks and work queues, so that one
+    /// operation finds the caches as filled as the last ones left them. The instruction counter then lets the kernel
+    /// finish before each run.
+    fn leaves_work(&self) -> bool {
+        false
+    }
+
     /// The operation: little more than its system calls, on prepared arguments, nothing allocated.
     fn run(&mut self) -> io::Result<()>;
 }
@@ -29,6 +36,20 @@ pub trait Operation {
 impl<F: FnMut() -> io::Result<()>> Operation for F {
     fn run(&mut self) -> io::Result<()> {
         self()
+    }
+}
+
+/// An operation that [leaves work](Operation::leaves_work), such as one that makes and ends a task.
+#[derive(Debug)]
+pub struct LeavesWork<F>(pub F);
+
+impl<F: FnMut() -> io::Result<()>> Operation for LeavesWork<F> {
+    fn leaves_work(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        self.0()
     }
 }
 

@@ -200,6 +200,7 @@ mod tests {
             unit: "instructions".into(),
             tasks: Tasks::One,
             samples: samples.to_vec(),
+            idle: None,
             error: error.map(str::to_owned),
         }
     }

@@ -56,6 +56,6 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         eprintln!("tollgate: {error:#}");
-        ExitCode::from(2)
+        ExitCode::from(if interrupt::came() { interrupt::STATUS } else { 2 })
     })
 }

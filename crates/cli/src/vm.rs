@@ -82,7 +82,7 @@ enum ClockName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum AcceleratorName {
+pub(crate) enum AcceleratorName {
     Kvm,
     Emulation,
 }
@@ -119,6 +119,8 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user()?;
     let kernel = kernel::find(&cache, &arguments.kernel)?;
     let (accelerator, reason) = choose_accelerator(arguments, &cache, &kernel.image)?;
+    // Before anything is made ready for it.
+    guest::emulator_version()?;
     let machine = Machine {
         kernel: kernel.image.clone(),
         clock: arguments.clock.into(),

@@ -7,7 +7,7 @@ use tollgate_bench::{counter::Counter, workload::Tasks};
 
 use crate::{
     results::{Results, WorkloadResult},
-    stats::wall,
+    stats::{exact::Figure, wall},
     table::{cell, notes::wrap},
 };
 
@@ -45,12 +45,14 @@ pub struct Pair {
     pub workload: String,
     /// Whether tasks wait for one another in it.
     pub tasks: Tasks,
-    /// The first's figure: minimum of one task, median of several and of wall time.
+    /// The first's figure: the mean if both studies go by it, else minimum of one task, median of several and of wall time.
     #[serde(serialize_with = "crate::results::number::one")]
     pub before: f64,
     /// The second's figure.
     #[serde(serialize_with = "crate::results::number::one")]
     pub after: f64,
+    /// Whether the smallest sample is the same in both.
+    pub same_minimum: bool,
     /// The difference in percent of the first; on the wall clock the Hodges-Lehmann shift of the rounds.
     #[serde(serialize_with = "crate::results::number::one")]
     pub percent: f64,
@@ -88,11 +90,12 @@ pub fn compare(before: &Results, after: &Results, threshold: f64) -> Result<Comp
         return Err(CompareError::Clocks { before: before.clock.unit(), after: after.clock.unit() });
     }
     let later: BTreeMap<Key<'_>, &WorkloadResult> = index(after).into_iter().collect();
+    let compared = Compared::of(before, after);
     let mut pairs = Vec::new();
     let mut only_before = Vec::new();
     for (key, first) in index(before) {
         match later.get(&key) {
-            Some(second) => pairs.push(pair(before.clock, key, first, second)),
+            Some(second) => pairs.push(pair(before.clock, compared, key, first, second)),
             None => only_before.push(name(key)),
         }
     }
@@ -118,12 +121,37 @@ fn kernels(results: &Results) -> String {
     if kernels.is_empty() { "nothing measured".to_owned() } else { kernels.join(", ") }
 }
 
-fn pair(clock: Counter, key: Key<'_>, first: &WorkloadResult, second: &WorkloadResult) -> Pair {
-    let figure = |w: &WorkloadResult| match (clock, w.tasks) {
-        (Counter::Instructions, Tasks::One) => w.min,
-        _ => w.figure,
-    };
-    let (before, after) = (figure(first), figure(second));
+/// What two results are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    /// What both tables show.
+    Figures,
+    /// The smallest sample of one task, what both tables show of several.
+    Minima,
+    /// The smallest sample of one task, the median of several: one table shows means, the other does not.
+    Neither,
+}
+
+impl Compared {
+    fn of(before: &Results, after: &Results) -> Self {
+        match (before.clock, before.study.figure, after.study.figure) {
+            (Counter::Wall, _, _) | (_, Figure::Mean, Figure::Mean) => Self::Figures,
+            (_, Figure::Minimum, Figure::Minimum) => Self::Minima,
+            _ => Self::Neither,
+        }
+    }
+
+    fn figure(self, workload: &WorkloadResult) -> f64 {
+        match (self, workload.tasks) {
+            (Self::Figures, _) | (Self::Minima, Tasks::Several) => workload.figure,
+            (Self::Minima | Self::Neither, Tasks::One) => workload.min,
+            (Self::Neither, Tasks::Several) => workload.median,
+        }
+    }
+}
+
+fn pair(clock: Counter, compared: Compared, key: Key<'_>, first: &WorkloadResult, second: &WorkloadResult) -> Pair {
+    let (before, after) = (compared.figure(first), compared.figure(second));
     let ratio = if before == after { 0.0 } else { 100.0 * (after - before) / before };
     let percent = match clock {
         Counter::Instructions => ratio,
@@ -136,6 +164,7 @@ fn pair(clock: Counter, key: Key<'_>, first: &WorkloadResult, second: &WorkloadR
         tasks: first.tasks,
         before,
         after,
+        same_minimum: first.min == second.min,
         percent,
     }
 }
@@ -159,6 +188,12 @@ fn notes(before: &Results, after: &Results) -> Vec<String> {
     differs("tollgate", &before.environment.tollgate, &after.environment.tollgate);
     let qemu = |r: &Results| r.environment.qemu.clone().unwrap_or_else(|| "not used".to_owned());
     differs("QEMU", &qemu(before), &qemu(after));
+    if Compared::of(before, after) == Compared::Neither {
+        notes.push(
+            "one study goes by means and the other by minima: minima are compared, medians where tasks wait for one another"
+                .to_owned(),
+        );
+    }
     notes
 }
 
@@ -173,7 +208,7 @@ impl Comparison {
     /// Workloads of a single task whose minimum is the same in both, and how many there are.
     pub fn identical(&self) -> (usize, usize) {
         let single = || self.pairs.iter().filter(|p| p.tasks == Tasks::One);
-        (single().filter(|p| p.before == p.after).count(), single().count())
+        (single().filter(|p| p.same_minimum).count(), single().count())
     }
 
     /// The comparison for people, with the workloads that differ.
@@ -244,7 +279,7 @@ fn precise(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::examples::{Boot, boot, results, wall_results};
+    use crate::results::examples::{Boot, boot, mean_results, results, wall_results};
 
     fn run(stat: f64, pipe: f64) -> Vec<Boot> {
         vec![
@@ -316,6 +351,24 @@ kernel  configuration  workload  before  after  difference
                 "tollgate was 0.1.0 in the first and is 0.2.0 in the second",
             ]
         );
+    }
+
+    #[test]
+    fn compares_means_where_both_studies_go_by_them() {
+        let run = |last| [boot("none", 0).measured("stat", &[100., 100., 100., last])];
+        let comparison = compare(&mean_results(&run(180.)), &mean_results(&run(190.)), 1.0).unwrap();
+        assert_eq!((comparison.pairs[0].before, comparison.pairs[0].after), (120.0, 122.5));
+        assert_eq!((comparison.identical(), comparison.dearer().len()), ((1, 1), 1));
+        assert!(comparison.notes.is_empty());
+    }
+
+    #[test]
+    fn compares_minima_of_a_study_by_means_with_one_by_minima_and_says_so() {
+        let run = [boot("none", 0).measured("stat", &[100., 140.]).measured("pipe", &[1., 2., 6.])];
+        let comparison = compare(&mean_results(&run), &results(&run), 1.0).unwrap();
+        assert!(comparison.pairs.iter().all(|p| p.before == p.after), "{:?}", comparison.pairs);
+        assert_eq!(comparison.pairs[1].after, 2.0);
+        assert!(comparison.notes[0].contains("minima are compared"), "{:?}", comparison.notes);
     }
 
     #[test]

@@ -83,10 +83,8 @@ impl Known {
     /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty`; others have none.
     #[must_use]
     pub fn confinement(&self, hooks: &[String]) -> Confinement {
-        let selinux = |loaded: bool, enforcing| Confinement::Selinux {
-            policy: loaded.then(|| PathBuf::from(POLICY)),
-            enforcing,
-        };
+        let selinux =
+            |loaded: bool, enforcing| Confinement::Selinux { policy: loaded.then(|| PathBuf::from(POLICY)), enforcing };
         match self.set_up {
             SetUp::Nothing => Confinement::None,
             SetUp::BpfEmpty => Confinement::BpfEmpty { hooks: hooks.to_vec() },

@@ -10,11 +10,7 @@ use crate::{
 };
 
 /// Looks at this host and at what the boots were made of. `revision` is the program's own.
-pub fn describe(
-    cache: &Cache,
-    laboratory: &Laboratory<'_>,
-    revision: Option<&str>,
-) -> Result<Environment, Error> {
+pub fn describe(cache: &Cache, laboratory: &Laboratory<'_>, revision: Option<&str>) -> Result<Environment, Error> {
     let kernels: Vec<KernelImage> = laboratory.kernels().map(|(spec, kernel)| image(spec, kernel)).collect();
     Ok(Environment {
         tollgate: env!("CARGO_PKG_VERSION").into(),
@@ -30,16 +26,12 @@ pub fn describe(
 
 fn image(spec: &str, kernel: &tollgate_vm::Kernel) -> KernelImage {
     match kernel.packages.first() {
-        Some(package) => KernelImage {
-            kernel: spec.into(),
-            package: package.name.clone(),
-            version: package.version.clone(),
-        },
-        None => KernelImage {
-            kernel: spec.into(),
-            package: kernel.image.display().to_string(),
-            version: String::new(),
-        },
+        Some(package) => {
+            KernelImage { kernel: spec.into(), package: package.name.clone(), version: package.version.clone() }
+        }
+        None => {
+            KernelImage { kernel: spec.into(), package: kernel.image.display().to_string(), version: String::new() }
+        }
     }
 }
 

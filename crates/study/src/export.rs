@@ -31,7 +31,7 @@ pub fn csv(results: &Results) -> String {
     text
 }
 
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 23] = [
     "kernel",
     "configuration",
     "lsm",
@@ -41,6 +41,8 @@ const COLUMNS: [&str; 21] = [
     "tasks",
     "min",
     "median",
+    "mean",
+    "mean_error",
     "spread",
     "at_min",
     "samples",
@@ -64,7 +66,9 @@ fn measured(results: &Results, configuration: &ConfigurationResult, workload: &W
     let w = workload;
     let mut fields = head(configuration, &w.name);
     fields.extend([w.unit.clone(), json_word(&w.tasks)]);
-    fields.extend([w.min, w.median, w.spread].map(|n| n.to_string()));
+    fields.extend([w.min, w.median, w.mean].map(|n| n.to_string()));
+    fields.push(w.mean_error.map_or(String::new(), |e| e.to_string()));
+    fields.push(w.spread.to_string());
     fields.extend([w.at_min, w.samples.len()].map(|n| n.to_string()));
     fields.extend([w.figure, w.low, w.high].map(|n| n.to_string()));
     let difference = w.difference.map(|d| [d.absolute, d.percent, d.low, d.high].map(|n| n.to_string()));
@@ -117,6 +121,29 @@ pub fn markdown(results: &Results) -> String {
         for line in notes::legend(results, kernel, &names).into_iter().chain(notes::notes(results, kernel)) {
             let _ = writeln!(text, "- {}", escape(&line));
         }
+        if let Some(baseline) = results.find(kernel, &results.study.baseline) {
+            text.push_str(&baseline_in_full(baseline));
+        }
+    }
+    text
+}
+
+/// The baseline's minimum, median and mean side by side: what one figure leaves out, another holds.
+fn baseline_in_full(baseline: &ConfigurationResult) -> String {
+    let mut text = format!(
+        "\n| {} | unit | minimum | samples at it | median | mean | its standard error | spread |\n|---|---|{}\n",
+        escape(&baseline.name),
+        "---:|".repeat(6)
+    );
+    for w in &baseline.workloads {
+        let [min, median, mean] = [w.min, w.median, w.mean].map(cell::figure);
+        let error = w.mean_error.map_or(cell::ABSENT.to_owned(), |e| format!("{e:.1}"));
+        let (name, at_min, samples, spread) = (escape(&w.name), w.at_min, w.samples.len(), w.spread);
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {min} | {at_min} of {samples} | {median} | {mean} | {error} | {spread:.2} % |",
+            w.unit
+        );
     }
     text
 }
@@ -154,7 +181,7 @@ mod tests {
         assert_eq!(rows[0], COLUMNS.join(","));
         assert_eq!(
             rows[1],
-            "6.1,none,capability,none,stat,instructions,one,4000,4000.5,0.01999750031246549,1,2,4000,4000,4000,,,,,,"
+            "6.1,none,capability,none,stat,instructions,one,4000,4000.5,4000.5,0.5,0.01999750031246549,1,2,4000,4000,4000,,,,,,"
         );
         assert!(
             rows[2].starts_with("6.1,yama,capability,none,stat,") && rows[2].ends_with(",1000,25,25,25,,"),
@@ -162,7 +189,7 @@ mod tests {
             rows[2]
         );
         assert!(rows[3].starts_with("6.1,yama,") && rows[3].ends_with(",\"no \"\"true\"\", sorry\""), "{}", rows[3]);
-        assert_eq!(rows[4], "6.1,tomoyo,capability,none,,,,,,,,,,,,,,,,,padding 0 failed: panic");
+        assert_eq!(rows[4], "6.1,tomoyo,capability,none,,,,,,,,,,,,,,,,,,,padding 0 failed: panic");
         assert_eq!(rows.len(), 5);
     }
 
@@ -184,6 +211,8 @@ mod tests {
         );
         assert!(text.contains("\n| stat | 4000 | +25.0% | - |\n"), "{text}");
         assert!(text.contains("\n- yama: exec: no \"true\", sorry\n"), "{text}");
+        let stat = "\n| stat | instructions | 4000 | 1 of 2 | 4000 | 4000 | 0.5 | 0.02 % |\n";
+        assert!(text.ends_with(stat), "{text}");
     }
 
     #[test]

@@ -177,8 +177,7 @@ impl<'a> Laboratory<'a> {
                 .chain(arguments.iter().map(|word| word.to_string_lossy().into_owned()))
                 .collect()
         };
-        let denials =
-            job.confinement.oracle().into_iter().map(|(act, errno)| Denial { act, errno }).collect();
+        let denials = job.confinement.oracle().into_iter().map(|(act, errno)| Denial { act, errno }).collect();
         BootRecord {
             schema: SCHEMA,
             tollgate: env!("CARGO_PKG_VERSION").into(),
@@ -256,12 +255,15 @@ impl<'a> Laboratory<'a> {
     }
 
     fn run_here(&self, job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Outcome, LaboratoryError> {
-        let file = tempfile::Builder::new().prefix("tollgate-job-").tempfile().map_err(io("make the job's file"))?;
-        std::fs::write(file.path(), job_text(job)?).map_err(io("write the job's file"))?;
-        let program = std::env::current_exe().map_err(io("find the running program"))?;
-        let mut child = Command::new(program)
+        // What the measuring process leaves behind when it is killed goes away with this folder.
+        let folder = tempfile::Builder::new().prefix("tollgate-").tempdir().map_err(io("make the job's folder"))?;
+        let file = folder.path().join("job.json");
+        std::fs::write(&file, job_text(job)?).map_err(io("write the job's file"))?;
+        // This very program, even when its file has been replaced since it was started.
+        let mut child = Command::new("/proc/self/exe")
             .args(["bench", "job"])
-            .arg(file.path())
+            .arg(&file)
+            .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

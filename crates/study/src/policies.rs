@@ -17,8 +17,7 @@ use tollgate_vm::{Cache, Package, Packages};
 const SUITE: &str = "bookworm";
 const SELINUX_POLICY: &str = "selinux-policy-default";
 /// Tools and the libraries they load, unpacked and run in place.
-const SELINUX_TOOLS: [&str; 6] =
-    ["policycoreutils", "secilc", "libsepol2", "libselinux1", "libaudit1", "libsemanage2"];
+const SELINUX_TOOLS: [&str; 6] = ["policycoreutils", "secilc", "libsepol2", "libselinux1", "libaudit1", "libsemanage2"];
 /// The newest binary policy version that every kernel since 5.10 reads (security/selinux/include/security.h).
 const POLICY_VERSION: &str = "33";
 
@@ -152,11 +151,8 @@ fn library_folders(root: &Path) -> Vec<PathBuf> {
 
 fn run(command: &mut Command, input: &Path) -> Result<Output, PolicyError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |detail: String| PolicyError::Tool {
-        program: program.clone(),
-        input: input.display().to_string(),
-        detail,
-    };
+    let failed =
+        |detail: String| PolicyError::Tool { program: program.clone(), input: input.display().to_string(), detail };
     let output = command.output().map_err(|e| failed(e.to_string()))?;
     if output.status.success() {
         return Ok(output);

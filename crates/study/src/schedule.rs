@@ -79,7 +79,8 @@ pub fn run<E: From<LaboratoryError>>(
                     let result = run_one(laboratory, &boot, &sender);
                     let failed = result.is_err();
                     // The receiver is gone only when another failure has ended the study.
-                    if sender.send(result.map(|finished| Event::Finished(boot, Box::new(finished)))).is_err() || failed {
+                    if sender.send(result.map(|finished| Event::Finished(boot, Box::new(finished)))).is_err() || failed
+                    {
                         break;
                     }
                 }

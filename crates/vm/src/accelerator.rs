@@ -61,10 +61,35 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         Ok(_) => Ok((Accelerator::Kvm, "a trial guest came up on it".into())),
         Err(Error::Interrupted) => Err(Error::Interrupted),
         Err(e @ (Error::QemuAbsent { .. } | Error::Io { .. })) => Err(e),
-        Err(e) => {
-            let sentence = e.to_string();
-            let first = sentence.lines().next().unwrap_or_default().to_string();
-            Ok((Accelerator::Emulation, format!("KVM does not work here: {first}")))
+        Err(e) => Ok((Accelerator::Emulation, format!("KVM was tried and does not work here: {}", symptom(&e)))),
+    }
+}
+
+/// What a trial guest that failed did, in a few words.
+fn symptom(error: &Error) -> String {
+    match error {
+        Error::Timeout { .. } => format!("a trial guest did not come up within {} s", PATIENCE.as_secs()),
+        Error::QemuDied { status, detail, .. } => {
+            let last = detail.lines().last().unwrap_or_default();
+            format!("QEMU ended with {status} {last}").trim_end().to_string()
         }
+        other => other.to_string().lines().next().unwrap_or_default().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_a_hanging_guest_from_an_aborting_emulator() {
+        let hang = Error::Timeout { seconds: 10, console: "long\ntext".into() };
+        assert_eq!(symptom(&hang), "a trial guest did not come up within 10 s");
+        let abort = Error::QemuDied {
+            status: "signal: 6".into(),
+            detail: "warning: x\nerror: failed to set MSR 0x10a to 0x0".into(),
+            console: String::new(),
+        };
+        assert_eq!(symptom(&abort), "QEMU ended with signal: 6 error: failed to set MSR 0x10a to 0x0");
     }
 }

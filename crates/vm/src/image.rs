@@ -11,6 +11,9 @@ use std::{
 
 use crate::{Error, agent, cpio, error::Context};
 
+/// This very program, even when its file has been replaced since it was started.
+const RUNNING: &str = "/proc/self/exe";
+
 /// Folders that mount points and programs expect.
 const FOLDERS: [&str; 12] =
     ["bin", "dev", "etc", "lib", "proc", "root", "run", "sbin", "sys", "tmp", "usr/bin", "usr/sbin"];
@@ -31,8 +34,7 @@ pub struct Image {
 impl Image {
     /// The agent (this very program) as init, and busybox with its applets, if the host has it.
     pub fn with_agent() -> Result<Self, Error> {
-        let program = std::env::current_exe().context("find the running program")?;
-        Self::with_agent_program(&program)
+        Self::with_agent_program(Path::new(RUNNING))
     }
 
     /// The same with the agent from another file: tests name the program they test.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_bench::counter::Counter;
 use tollgate_study::{
@@ -22,7 +22,7 @@ use tollgate_study::{
 use tollgate_vm::{Accelerator, Cache, accelerator, kernel};
 
 use super::progress::Progress;
-use crate::interrupt;
+use crate::{interrupt, vm::AcceleratorName};
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -37,6 +37,10 @@ pub(crate) struct Run {
     /// Guests at a time on the instruction clock, instead of one a processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     guests: Option<u16>,
+    /// Wall clock only: run guests on this instead of finding out by trying. Wall times under emulation measure the
+    /// emulator: good for trying a study out
+    #[arg(long, value_enum)]
+    accelerator: Option<AcceleratorName>,
     /// Give a guest up after this many seconds
     #[arg(long, default_value_t = 900, value_name = "SECONDS")]
     timeout: u64,
@@ -49,7 +53,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user()?;
     let store =
         if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
-    let (accelerator, machine) = choose_machine(&mut study, &cache)?;
+    let (accelerator, machine) = choose_machine(&mut study, &cache, arguments.accelerator)?;
     let preparing = Progress::new(0, 1);
     let timeout = Duration::from_secs(arguments.timeout);
     let laboratory =
@@ -90,12 +94,23 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 
 /// What the boots run on, in words for the results too. On the wall clock emulation measures nothing but itself: without
 /// KVM the study becomes the host's own A/A pair.
-fn choose_machine(study: &mut Study, cache: &Cache) -> anyhow::Result<(Accelerator, String)> {
+fn choose_machine(
+    study: &mut Study,
+    cache: &Cache,
+    asked: Option<AcceleratorName>,
+) -> anyhow::Result<(Accelerator, String)> {
     let guests = study.kernels.iter().find(|kernel| *kernel != HOST).cloned();
-    Ok(match (study.clock, guests) {
-        (Counter::Instructions, _) => (Accelerator::Emulation, "emulation (the instruction clock needs it)".into()),
-        (Counter::Wall, None) => (Accelerator::Emulation, "the host itself (KVM was not tried)".into()),
-        (Counter::Wall, Some(spec)) => {
+    Ok(match (study.clock, guests, asked) {
+        (Counter::Instructions, _, Some(AcceleratorName::Kvm)) => {
+            bail!("KVM cannot count instructions: say clock = \"wall\" in the study, or leave --accelerator out")
+        }
+        (Counter::Instructions, _, _) => (Accelerator::Emulation, "emulation (the instruction clock needs it)".into()),
+        (Counter::Wall, None, _) => (Accelerator::Emulation, "the host itself (KVM was not tried)".into()),
+        (Counter::Wall, Some(_), Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "kvm (as asked for)".into()),
+        (Counter::Wall, Some(_), Some(AcceleratorName::Emulation)) => {
+            (Accelerator::Emulation, "emulation (as asked for; its wall times measure the emulator)".into())
+        }
+        (Counter::Wall, Some(spec), None) => {
             let kernel = kernel::find(cache, &spec)?;
             let verdict = accelerator::choose(cache, &kernel.image, interrupt::flag()?)?;
             if verdict.accelerator == Accelerator::Kvm {

@@ -8,7 +8,8 @@ use super::{
 use crate::{
     record::{BootRecord, Outcome},
     stats::{
-        exact::{Difference, Over, Summary},
+        exact::{Difference, Figure, Over, Summary},
+        moments::mean,
         quantile::median,
         wall,
     },
@@ -47,7 +48,7 @@ pub fn build(head: Head, boots: &[BootRecord]) -> Results {
         for name in &head.study.configurations {
             let own = of(name);
             if let Some(first) = own.first() {
-                here.push(configuration(first, &baseline, &own));
+                here.push(configuration(head.study.figure, first, &baseline, &own));
             }
         }
         compare_with_baseline(&head, &mut here);
@@ -64,7 +65,12 @@ pub fn build(head: Head, boots: &[BootRecord]) -> Results {
     }
 }
 
-fn configuration(first: &BootRecord, baseline: &[&BootRecord], own: &[&BootRecord]) -> ConfigurationResult {
+fn configuration(
+    figure: Figure,
+    first: &BootRecord,
+    baseline: &[&BootRecord],
+    own: &[&BootRecord],
+) -> ConfigurationResult {
     let report = own.iter().find_map(|b| b.report());
     let (oracle, void) = oracle::judge(baseline, own);
     let mut notes: Vec<String> = void.map(|reason| format!("oracle void: {reason}")).into_iter().collect();
@@ -72,7 +78,7 @@ fn configuration(first: &BootRecord, baseline: &[&BootRecord], own: &[&BootRecor
         notes.extend(failure(boot));
         notes.extend(unsettled(boot));
     }
-    let (workloads, unmeasured) = workloads(own);
+    let (workloads, unmeasured) = workloads(figure, own);
     ConfigurationResult {
         name: first.configuration.clone(),
         kernel: first.kernel.clone(),
@@ -102,7 +108,7 @@ fn unsettled(boot: &BootRecord) -> Option<String> {
 }
 
 /// The workloads of all boots, in the order in which they first appear.
-fn workloads(own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<Unmeasured>) {
+fn workloads(figure: Figure, own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<Unmeasured>) {
     let mut names: Vec<&str> = Vec::new();
     for measured in own.iter().filter_map(|b| b.report()).flat_map(|r| &r.workloads) {
         if !names.contains(&measured.name.as_str()) {
@@ -115,7 +121,7 @@ fn workloads(own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<Unmeasured>) {
         let runs: Vec<(&BootRecord, &Measured)> =
             own.iter().filter_map(|b| Some((*b, b.report()?.workloads.iter().find(|w| w.name == name)?))).collect();
         let error = runs.iter().find_map(|(boot, m)| Some((boot, m.error.as_ref()?)));
-        let result = workload(name, &runs);
+        let result = workload(figure, name, &runs);
         if let Some((boot, error)) = error {
             let reason = if result.is_some() { format!("{}: {error}", boot.which()) } else { error.clone() };
             unmeasured.push(Unmeasured { name: name.to_owned(), reason });
@@ -128,9 +134,10 @@ fn workloads(own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<Unmeasured>) {
 }
 
 /// `None` if no boot holds a sample. A workload that ended with an error keeps none: it did not do what it is named for.
-fn workload(name: &str, runs: &[(&BootRecord, &Measured)]) -> Option<WorkloadResult> {
+fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Option<WorkloadResult> {
     let mut boots = Vec::new();
     let mut figures = Vec::new();
+    let mut errors = Vec::new();
     let mut spreads = Vec::new();
     let mut samples: Vec<f64> = Vec::new();
     let sound = runs.iter().filter(|(_, m)| m.error.is_none());
@@ -140,12 +147,14 @@ fn workload(name: &str, runs: &[(&BootRecord, &Measured)]) -> Option<WorkloadRes
             boot: boot.boot,
             min: summary.min,
             median: summary.median,
+            mean: summary.mean,
             samples: measured.samples.len(),
         });
         figures.push(match boot.clock {
-            Counter::Instructions => summary.figure(measured.tasks),
+            Counter::Instructions => summary.figure(figure, measured.tasks),
             Counter::Wall => summary.median,
         });
+        errors.push(summary.mean_error);
         spreads.push(summary.spread);
         samples.extend(&measured.samples);
     }
@@ -158,6 +167,8 @@ fn workload(name: &str, runs: &[(&BootRecord, &Measured)]) -> Option<WorkloadRes
         tasks: first.tasks,
         min: all.min,
         median: all.median,
+        mean: all.mean,
+        mean_error: error_over_boots(&errors),
         spread: median(&spreads)?,
         at_min: all.at_min,
         figure: over.figure,
@@ -169,13 +180,21 @@ fn workload(name: &str, runs: &[(&BootRecord, &Measured)]) -> Option<WorkloadRes
     })
 }
 
+/// The standard error of the boots' common mean, from each boot's own; `None` if one of them has none.
+fn error_over_boots(errors: &[Option<f64>]) -> Option<f64> {
+    let squares: Vec<f64> = errors.iter().map(|error| error.map(|e| e * e)).collect::<Option<_>>()?;
+    Some((mean(&squares)? / squares.len() as f64).sqrt())
+}
+
 fn compare_with_baseline(head: &Head, configurations: &mut [ConfigurationResult]) {
     let Some(baseline) = configurations.iter().find(|c| c.name == head.study.baseline).cloned() else { return };
     for configuration in configurations.iter_mut().filter(|c| c.name != baseline.name) {
         for workload in &mut configuration.workloads {
             let Some(reference) = baseline.workload(&workload.name) else { continue };
             workload.difference = match head.clock {
-                Counter::Instructions => Difference::of_layouts(&reference.over(), &workload.over()),
+                Counter::Instructions => {
+                    Difference::of_layouts(&reference.over(head.study.figure), &workload.over(head.study.figure))
+                }
                 Counter::Wall => wall::paired(&reference.rounds(), &workload.rounds()),
             };
         }
@@ -183,8 +202,12 @@ fn compare_with_baseline(head: &Head, configurations: &mut [ConfigurationResult]
 }
 
 impl WorkloadResult {
-    fn over(&self) -> Over {
-        Over { figure: self.figure, low: self.low, high: self.high }
+    fn over(&self, figure: Figure) -> Over {
+        let error = match figure {
+            Figure::Minimum => 0.0,
+            Figure::Mean => self.mean_error.unwrap_or_default(),
+        };
+        Over { figure: self.figure, low: self.low, high: self.high, error }
     }
 
     /// The medians of the wall clock's rounds.
@@ -197,7 +220,7 @@ impl WorkloadResult {
 mod tests {
     use crate::results::{
         Oracle,
-        examples::{boot, denying, failed, results, wall_results},
+        examples::{boot, denying, failed, mean_results, results, wall_results},
     };
     use tollgate_bench::oracle::Act;
 
@@ -214,6 +237,26 @@ mod tests {
         assert_eq!(stat.boots.iter().map(|b| b.boot).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(stat.samples, [3900., 3910., 3904., 3904., 3999., 3916., 3930.]);
         assert_eq!(stat.difference, None);
+    }
+
+    #[test]
+    fn builds_the_figure_from_means_where_the_study_says_so() {
+        let built = mean_results(&[
+            boot("none", 0).measured("stat", &[100., 100., 160.]),
+            boot("none", 1).measured("stat", &[100., 100., 100.]),
+            boot("yama", 0).measured("stat", &[200.]),
+        ]);
+        let stat = built.find("6.1", "none").unwrap().workload("stat").unwrap();
+        assert_eq!((stat.figure, stat.low, stat.high), (110.0, 100.0, 120.0));
+        assert_eq!((stat.min, stat.mean, stat.boots[0].mean), (100.0, 110.0, 120.0));
+        // The first boot's error is 20, the second's 0; that of their mean, half of 20.
+        assert!((stat.mean_error.unwrap() - 10.0).abs() < 1e-9, "{stat:?}");
+        let yama = built.find("6.1", "yama").unwrap().workload("stat").unwrap();
+        assert_eq!(yama.mean_error, None);
+        let percent = |n: f64| (n * 10.0).round() / 10.0;
+        let difference = yama.difference.unwrap();
+        // The range over layouts, 20 of 110, is no more than twice the error; both are 18.2 %.
+        assert_eq!([difference.low, difference.percent, difference.high].map(percent), [63.6, 81.8, 100.0]);
     }
 
     #[test]

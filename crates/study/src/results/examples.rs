@@ -9,7 +9,10 @@ use tollgate_bench::{
 };
 
 use super::{Environment, KernelImage, Results, StudyHeader, build, build::Head};
-use crate::record::{self, BootRecord, Denial, Outcome};
+use crate::{
+    record::{self, BootRecord, Denial, Outcome},
+    stats::exact::Figure,
+};
 
 /// A record that can be added to.
 #[derive(Debug, Clone)]
@@ -91,7 +94,8 @@ impl Boot {
     fn workload(mut self, name: &str, samples: &[f64], error: Option<String>) -> Self {
         let tasks = name.parse::<Selection>().map_or(Tasks::One, |s| s.workload.tasks);
         let unit = self.0.clock.unit().to_owned();
-        self.report().workloads.push(Measured { name: name.to_owned(), unit, tasks, samples: samples.to_vec(), error });
+        let (name, samples) = (name.to_owned(), samples.to_vec());
+        self.report().workloads.push(Measured { name, unit, tasks, samples, idle: None, error });
         self
     }
 }
@@ -131,6 +135,7 @@ pub(crate) fn head(clock: Counter, boots: &[Boot]) -> Head {
             configurations,
             baseline: "none".to_owned(),
             boots: boots.iter().map(|b| b.0.boot + 1).max().unwrap_or(1),
+            figure: Figure::Minimum,
             threshold: 1.0,
             published: None,
             text: String::new(),
@@ -142,6 +147,14 @@ pub(crate) fn head(clock: Counter, boots: &[Boot]) -> Head {
 pub(crate) fn results(boots: &[Boot]) -> Results {
     let records: Vec<BootRecord> = boots.iter().map(|b| b.0.clone()).collect();
     build(head(Counter::Instructions, boots), &records)
+}
+
+/// Results on the instruction clock, of a study that goes by means.
+pub(crate) fn mean_results(boots: &[Boot]) -> Results {
+    let records: Vec<BootRecord> = boots.iter().map(|b| b.0.clone()).collect();
+    let mut head = head(Counter::Instructions, boots);
+    head.study.figure = Figure::Mean;
+    build(head, &records)
 }
 
 /// Results on the wall clock.

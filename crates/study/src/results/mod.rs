@@ -14,7 +14,10 @@ use tollgate_bench::{counter::Counter, workload::Tasks};
 pub use build::{Head, build};
 pub use controls::Control;
 
-use crate::{stats::exact::Difference, study::Published};
+use crate::{
+    stats::exact::{Difference, Figure},
+    study::Published,
+};
 
 /// The version of the results' format that this program writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -53,6 +56,8 @@ pub struct StudyHeader {
     pub baseline: String,
     /// Boots a configuration: paddings on the instruction clock, rounds on the wall clock.
     pub boots: u32,
+    /// Which figure tables show and comparisons go by, on the instruction clock.
+    pub figure: Figure,
     /// From how many percent on a comparison calls something dearer.
     pub threshold: f64,
     /// Figures that somebody else printed, to be shown beside these.
@@ -146,13 +151,19 @@ pub struct WorkloadResult {
     /// The median of all boots' samples.
     #[serde(serialize_with = "number::one")]
     pub median: f64,
+    /// The mean of all boots' samples.
+    #[serde(serialize_with = "number::one")]
+    pub mean: f64,
+    /// The standard error of the mean; absent where a boot has a single sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_error: Option<f64>,
     /// In-run spread: (90th - 10th percentile) / median in percent, median over the boots.
     #[serde(serialize_with = "number::one")]
     pub spread: f64,
     /// How many samples equal the smallest.
     pub at_min: usize,
-    /// What the tables show: the median over boots of the boots' own figures, which are their minimum (instructions, one
-    /// task) or median.
+    /// What the tables show: the median over boots of the boots' own figures, which are their mean if the study says so,
+    /// else their minimum (instructions, one task) or median.
     #[serde(serialize_with = "number::one")]
     pub figure: f64,
     /// The smallest boot's figure.
@@ -182,6 +193,9 @@ pub struct BootResult {
     /// The median.
     #[serde(serialize_with = "number::one")]
     pub median: f64,
+    /// The mean.
+    #[serde(serialize_with = "number::one")]
+    pub mean: f64,
     /// How many samples were taken.
     pub samples: usize,
 }

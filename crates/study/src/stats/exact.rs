@@ -1,9 +1,25 @@
-//! Statistics of instruction counts: repeatable to the instruction, so the minimum is a fact and not an estimate.
+//! Statistics of instruction counts: repeatable to the instruction, so the minimum is a fact and not an estimate. A mean is
+//! repeatable too, but counts how much of the kernel's own work happened to fall into the samples.
 
 use serde::{Deserialize, Serialize};
 use tollgate_bench::workload::Tasks;
 
-use super::quantile::{ascending, median, quantile};
+use super::{
+    moments::{error_of_mean, mean},
+    quantile::{ascending, median, quantile},
+};
+
+/// Which figure of a boot's samples configurations are compared by, on the instruction clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// The minimum, which timer ticks cannot lower; the median where tasks wait for one another, because the scheduler's
+    /// luck can lower the minimum. It leaves out what the kernel puts off (RCU callbacks, deferred frees).
+    #[default]
+    Minimum,
+    /// The mean, which holds all that ran: what was put off, and the timer's ticks.
+    Mean,
+}
 
 /// What the samples of one boot come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +28,10 @@ pub struct Summary {
     pub min: f64,
     /// The median.
     pub median: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard error of the mean; absent of a single sample.
+    pub mean_error: Option<f64>,
     /// The range between the 10th and the 90th percentile, in percent of the median.
     pub spread: f64,
     /// How many samples equal the smallest.
@@ -19,7 +39,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// `None` of no samples.
+    /// Of samples in the order taken; `None` of none.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let sorted = ascending(samples);
         let min = *sorted.first()?;
@@ -28,17 +48,19 @@ impl Summary {
         Some(Self {
             min,
             median: middle,
+            mean: mean(samples)?,
+            mean_error: error_of_mean(samples),
             spread: if middle == 0.0 { 0.0 } else { 100.0 * width / middle },
             at_min: sorted.iter().take_while(|&&s| s == min).count(),
         })
     }
 
-    /// The figure that configurations are compared by: the minimum, which timer ticks cannot lower; the median where
-    /// tasks wait for one another, because the scheduler's luck can lower the minimum.
-    pub fn figure(&self, tasks: Tasks) -> f64 {
-        match tasks {
-            Tasks::One => self.min,
-            Tasks::Several => self.median,
+    /// The figure that configurations are compared by.
+    pub fn figure(&self, figure: Figure, tasks: Tasks) -> f64 {
+        match (figure, tasks) {
+            (Figure::Minimum, Tasks::One) => self.min,
+            (Figure::Minimum, Tasks::Several) => self.median,
+            (Figure::Mean, _) => self.mean,
         }
     }
 }
@@ -52,13 +74,15 @@ pub struct Over {
     pub low: f64,
     /// The largest boot's figure.
     pub high: f64,
+    /// How far chance moves the figure, as a standard error: 0 of a minimum, which is a fact.
+    pub error: f64,
 }
 
 impl Over {
-    /// `None` of no boots.
+    /// Of figures without chance; `None` of no boots.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let sorted = ascending(figures);
-        Some(Self { figure: median(&sorted)?, low: *sorted.first()?, high: *sorted.last()? })
+        Some(Self { figure: median(&sorted)?, low: *sorted.first()?, high: *sorted.last()?, error: 0.0 })
     }
 
     /// How far layouts alone move the figure.
@@ -66,6 +90,9 @@ impl Over {
         self.high - self.low
     }
 }
+
+/// A difference of so many of its standard errors is one: some 95 % of those by chance alone are smaller.
+const STANDARD_ERRORS: f64 = 2.0;
 
 /// A configuration's difference to the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -76,7 +103,7 @@ pub struct Difference {
     /// In percent of the baseline.
     #[serde(serialize_with = "crate::results::number::one")]
     pub percent: f64,
-    /// Lower end of the percentage: by layout bias (instructions), or of the 95 % confidence interval (wall).
+    /// Lower end of the percentage: by layout bias and chance (instructions), or of the 95 % confidence interval (wall).
     #[serde(serialize_with = "crate::results::number::one")]
     pub low: f64,
     /// Upper end of the percentage.
@@ -86,7 +113,8 @@ pub struct Difference {
 
 impl Difference {
     /// The difference of two instruction counts. Where memory happens to lie moves counts too, so the percentage is
-    /// uncertain by the two ranges over layouts together. `None` of a baseline of 0.
+    /// uncertain by the two ranges over layouts together; and by twice the standard error of the difference, if that is
+    /// more. `None` of a baseline of 0.
     pub fn of_layouts(baseline: &Over, own: &Over) -> Option<Self> {
         if baseline.figure == 0.0 {
             return None;
@@ -94,7 +122,8 @@ impl Difference {
         let in_percent = 100.0 / baseline.figure;
         let absolute = own.figure - baseline.figure;
         let percent = absolute * in_percent;
-        let margin = (baseline.range() + own.range()) * in_percent;
+        let by_chance = STANDARD_ERRORS * baseline.error.hypot(own.error);
+        let margin = (baseline.range() + own.range()).max(by_chance) * in_percent;
         Some(Self { absolute, percent, low: percent - margin, high: percent + margin })
     }
 
@@ -125,7 +154,29 @@ mod tests {
     #[test]
     fn takes_the_median_where_tasks_wait_for_one_another() {
         let summary = Summary::of(&[10.0, 12.0, 14.0]).unwrap();
-        assert_eq!((summary.figure(Tasks::One), summary.figure(Tasks::Several)), (10.0, 12.0));
+        let figure = |tasks| summary.figure(Figure::Minimum, tasks);
+        assert_eq!((figure(Tasks::One), figure(Tasks::Several)), (10.0, 12.0));
+    }
+
+    #[test]
+    fn holds_what_is_put_off_in_the_mean_alone() {
+        // Every fourth operation does the work that the other three put off.
+        let summary = Summary::of(&[100.0, 100.0, 100.0, 180.0].repeat(10)).unwrap();
+        let figures = [Figure::Minimum, Figure::Mean].map(|figure| summary.figure(figure, Tasks::One));
+        assert_eq!(figures, [100.0, 120.0]);
+        assert_eq!(summary.figure(Figure::Mean, Tasks::Several), 120.0);
+        assert_eq!((summary.median, summary.mean_error), (100.0, Some(0.0)));
+    }
+
+    #[test]
+    fn holds_a_difference_of_means_within_two_standard_errors_for_nothing() {
+        let mean = |figure| Over { error: 3.0, ..Over::of(&[figure]).unwrap() };
+        // The error of the difference is the root of 3 * 3 + 3 * 3, 4.24.
+        let within = Difference::of_layouts(&mean(1000.0), &mean(1008.0)).unwrap();
+        assert!(within.is_nothing() && !within.is_none_at_all(), "{within:?}");
+        let beyond = Difference::of_layouts(&mean(1000.0), &mean(1009.0)).unwrap();
+        assert!(!beyond.is_nothing(), "{beyond:?}");
+        assert!((beyond.high - beyond.low - 4.0 * 0.4243).abs() < 1e-3, "{beyond:?}");
     }
 
     #[test]

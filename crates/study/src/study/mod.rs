@@ -14,10 +14,13 @@ use tollgate_bench::counter::Counter;
 
 pub use published::Published;
 
-use crate::results::StudyHeader;
+use crate::{results::StudyHeader, stats::exact::Figure};
 
 /// The kernel's name that stands for the running host.
 pub const HOST: &str = "host";
+
+/// The configurations of the host's own A/A pair: the baseline, and the same machine once more.
+pub const HOST_TWINS: (&str, &str) = ("host", "host-again");
 
 /// A study, read and checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +47,8 @@ pub struct Study {
     pub paddings: u32,
     /// Rounds, on the wall clock.
     pub rounds: u32,
+    /// Which figure tables show and comparisons go by, on the instruction clock.
+    pub figure: Figure,
     /// From how many percent on a comparison calls something dearer.
     pub threshold: f64,
     /// Figures that somebody else printed.
@@ -104,7 +109,7 @@ impl Study {
 
     /// Makes it the host's own A/A pair: what remains of a wall-clock study where no guest can be timed.
     pub fn only_the_host(&mut self) {
-        let names = ["host", "host-again"];
+        let names = [HOST_TWINS.0, HOST_TWINS.1];
         self.kernels = vec![HOST.to_owned()];
         self.configurations = names.map(str::to_owned).to_vec();
         self.baseline = names[0].to_owned();
@@ -133,6 +138,7 @@ impl Study {
             configurations: self.configurations.clone(),
             baseline: self.baseline.clone(),
             boots: self.boots(),
+            figure: self.figure,
             threshold: self.threshold,
             published: self.published.clone(),
             text: self.text.clone(),

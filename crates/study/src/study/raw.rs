@@ -6,6 +6,8 @@ use serde::Deserialize;
 use tollgate_bench::counter::Counter;
 use toml::Spanned;
 
+use crate::stats::exact::Figure;
+
 /// A value and where it stands.
 pub(super) type At<T> = Spanned<T>;
 
@@ -32,6 +34,7 @@ pub(super) struct Raw {
     pub(super) samples: Option<At<i64>>,
     pub(super) paddings: Option<At<i64>>,
     pub(super) rounds: Option<At<i64>>,
+    pub(super) figure: Option<At<Figure>>,
     pub(super) threshold: Option<At<f64>>,
     pub(super) published: Option<RawPublished>,
 }

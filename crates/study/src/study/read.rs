@@ -11,7 +11,7 @@ use super::{
     position::position,
     raw::{At, Raw, RawConfiguration, RawPublished},
 };
-use crate::configuration::KNOWN;
+use crate::{configuration::KNOWN, stats::exact::Figure};
 
 /// Fewer rounds give no confidence interval worth the name.
 const FEWEST_ROUNDS: u32 = 10;
@@ -64,6 +64,7 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
         samples: raw.samples.map(|s| within(&s, "samples", 1, 1_000_000)).transpose()?,
         paddings,
         rounds,
+        figure: figure(raw.clock, raw.figure.as_ref())?,
         threshold: threshold(raw.threshold.as_ref())?,
         published,
         text: text.to_owned(),
@@ -252,6 +253,16 @@ fn boots(clock: Counter, paddings: Option<&At<i64>>, rounds: Option<&At<i64>>) -
         (Counter::Wall, None, rounds) => {
             Ok((1, rounds.map_or(Ok(FEWEST_ROUNDS), |at| within(at, "`rounds`", FEWEST_ROUNDS, 10_000))?))
         }
+    }
+}
+
+/// Wall time has no minimum worth the name: there it is the median over rounds.
+fn figure(clock: Counter, figure: Option<&At<Figure>>) -> Result<Figure, Wrong> {
+    match (clock, figure) {
+        (Counter::Wall, Some(at)) => {
+            wrong(at, "`figure` is of the instruction clock; leave it out, or say `clock = \"instructions\"`")
+        }
+        (_, figure) => Ok(figure.map(|at| *at.get_ref()).unwrap_or_default()),
     }
 }
 

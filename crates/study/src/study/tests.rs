@@ -1,4 +1,5 @@
 use super::Study;
+use crate::stats::exact::Figure;
 use tollgate_bench::counter::Counter;
 
 const WHOLE: &str = r#"
@@ -120,7 +121,19 @@ fn rejects_numbers_out_of_range() {
 }
 
 #[test]
+fn takes_the_figure_that_is_asked_for_and_else_the_minimum() {
+    assert_eq!(Study::parse("s.toml", WHOLE).unwrap().figure, Figure::Minimum);
+    let means = Study::parse("s.toml", &WHOLE.replace("depths", "figure = \"mean\"\ndepths")).unwrap();
+    assert_eq!((means.figure, means.header().figure), (Figure::Mean, Figure::Mean));
+    let message = error("depths", "figure = \"average\"\ndepths");
+    assert_eq!(message, "s.toml:7:10: unknown variant `average`, expected `minimum` or `mean`");
+}
+
+#[test]
 fn rejects_what_belongs_to_the_other_clock() {
+    assert!(
+        error("depths", "clock = \"wall\"\nfigure = \"mean\"\ndepths").contains("`figure` is of the instruction clock")
+    );
     assert!(error("depths", "rounds = 20\ndepths").contains("`rounds` is of the wall clock"));
     assert!(
         error("depths", "clock = \"wall\"\npaddings = 2\ndepths").contains("`paddings` is of the instruction clock")

@@ -2,17 +2,19 @@
 
 use tollgate_bench::counter::Counter;
 
-use super::cell::{ABSENT, INCOMPARABLE, cell};
+use super::cell::{ABSENT, INCOMPARABLE, SMALLEST, cell};
 use crate::{
     results::{ConfigurationResult, Oracle, Results},
     stats::{
+        exact::Figure,
         quantile::median,
         wall::{FEWEST_PAIRS, FalseDifference},
     },
+    study::HOST_TWINS,
 };
 
-/// The configuration that is the baseline's own machine under another name.
-const AGAIN: &str = "capability";
+/// Baselines and the configuration that is the same machine once more.
+const TWINS: [(&str, &str); 2] = [("none", "capability"), HOST_TWINS];
 
 /// What could not be measured on a kernel and why, and what makes figures doubtful.
 pub(crate) fn notes(results: &Results, kernel: &str) -> Vec<String> {
@@ -78,10 +80,21 @@ pub(crate) fn legend(results: &Results, kernel: &str, workloads: &[&str]) -> Vec
 fn figures(results: &Results) -> String {
     let baseline = &results.study.baseline;
     match results.clock {
-        Counter::Instructions => format!(
-            "Clock: instructions. {baseline}: guest instructions an operation, minimum (median of CPU time without idle \
-             where tasks wait for one another); others: difference in percent."
-        ),
+        Counter::Instructions => {
+            let figure = match results.study.figure {
+                Figure::Minimum => {
+                    "minimum (median of CPU time without idle where tasks wait for one another); work that the kernel puts \
+                     off is not in it"
+                }
+                Figure::Mean => {
+                    "mean (of CPU time without idle where tasks wait for one another); work that the kernel puts off, and \
+                     timer ticks, are in it"
+                }
+            };
+            format!(
+                "Clock: instructions. {baseline}: guest instructions an operation, {figure}; others: difference in percent."
+            )
+        }
         Counter::Wall => format!(
             "Clock: wall. {baseline}: nanoseconds an operation, median over rounds; others: difference in percent with \
              its 95 % confidence interval."
@@ -118,12 +131,20 @@ fn signs(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
     let mut signs = Vec::new();
     if holds("~0") {
         signs.push(match results.clock {
-            Counter::Instructions => "~0: less than layout alone moves it.".to_owned(),
-            Counter::Wall => "~0: the interval includes none.".to_owned(),
+            Counter::Instructions => match results.study.figure {
+                Figure::Minimum => format!("~0: less than layout alone moves it, or than {SMALLEST} %."),
+                Figure::Mean => format!(
+                    "~0: less than layout alone moves it, or than twice its standard error, or than {SMALLEST} %."
+                ),
+            },
+            Counter::Wall => format!("~0: the interval includes none, or less than {SMALLEST} %."),
         });
     }
     if texts.iter().any(|t| t.contains('±')) {
-        signs.push("±: what layout alone moves.".to_owned());
+        signs.push(match results.study.figure {
+            Figure::Minimum => "±: what layout alone moves.".to_owned(),
+            Figure::Mean => "±: what layout alone moves, or twice its standard error if that is more.".to_owned(),
+        });
     }
     if holds(ABSENT) {
         signs.push(format!("{ABSENT}: not measured, see the notes."));
@@ -161,13 +182,14 @@ fn percent_of(low: f64, high: f64) -> String {
 }
 
 fn false_difference(results: &Results, kernel: &str) -> Vec<String> {
-    let Some(again) = results.find(kernel, AGAIN).filter(|_| results.study.baseline == "none") else {
+    let twin = TWINS.iter().find(|(baseline, _)| *baseline == results.study.baseline).map(|(_, twin)| *twin);
+    let Some((name, again)) = twin.and_then(|name| Some((name, results.find(kernel, name)?))) else {
         return Vec::new();
     };
     let differences: Vec<_> = again.workloads.iter().filter_map(|w| w.difference).collect();
     let line = FalseDifference::of(&differences).map(|f| {
         format!(
-            "A/A: {AGAIN} is the baseline's own machine and seems to differ by {:.1} % (median over workloads), {:.1} % at \
+            "A/A: {name} is the baseline's own machine and seems to differ by {:.1} % (median over workloads), {:.1} % at \
              most; {} of {} workloads are not told apart.",
             f.median, f.largest, f.nothing, f.workloads
         )

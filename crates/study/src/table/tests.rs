@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::{
     configuration::KNOWN,
-    results::examples::{Boot, boot, denying, results, wall_results},
+    results::examples::{Boot, boot, denying, mean_results, results, wall_results},
     study::Published,
 };
 use tollgate_bench::oracle::Act;
@@ -46,13 +46,14 @@ files
 processes
   exec        142356           0          -
 communication
-  pipe         10378       +0.0%     +12.3%
+  pipe         10378          ~0     +12.3%
 
 Clock: instructions. none: guest instructions an operation, minimum (median of CPU time without idle
-  where tasks wait for one another); others: difference in percent.
+  where tasks wait for one another); work that the kernel puts off is not in it; others: difference
+  in percent.
 Kernel 6.1.0-56-cloud-amd64 (linux-image-6.1-cloud-amd64 6.1.1-1); accelerator tcg; boots a
   configuration: 1; 2 samples a workload and boot; in-run spread 0.00 % (median over workloads).
--: not measured, see the notes.
+~0: less than layout alone moves it, or than 0.05 %. -: not measured, see the notes.
 Controls null equal under all 3 configurations: yes.
 
 Notes
@@ -71,6 +72,23 @@ fn all_configurations(paddings: u32) -> Vec<Boot> {
             boot(name, padding).measured("null", &[337.]).measured("creat+unlink:rootfs:d4", &[figure])
         })
         .collect()
+}
+
+#[test]
+fn prints_means_of_a_study_that_goes_by_them_and_says_what_they_hold() {
+    let cycle = |every: f64, rare: f64| [every, every, every, rare].repeat(20);
+    let boots = [
+        boot("none", 0).measured("stat", &cycle(100., 180.)).measured("chmod", &[90., 110.].repeat(2)),
+        boot("yama", 0).measured("stat", &cycle(100., 204.)).measured("chmod", &[92., 110.].repeat(2)),
+    ];
+    let text = render(&mean_results(&boots), Style::default());
+    assert!(text.contains("stat    120  +5.0%") && text.contains("chmod   100     ~0"), "{text}");
+    assert!(text.contains("guest instructions an operation, mean"), "{text}");
+    assert!(
+        text.contains("~0: less than layout alone moves it, or than twice its standard error, or than 0.05 %."),
+        "{text}"
+    );
+    assert!(render(&results(&boots), Style::default()).contains("stat    100      0"));
 }
 
 #[test]
@@ -130,7 +148,7 @@ fn reports_what_the_aa_pair_seems_to_differ_by_on_the_wall_clock() {
     assert!(text.contains("Clock: wall. none: nanoseconds an operation"), "{text}");
     assert!(text.contains("stat   100          ~0"), "{text}");
     assert!(text.contains("1 of 1 workloads are not told apart"), "{text}");
-    assert!(text.contains("~0: the interval includes none."), "{text}");
+    assert!(text.contains("~0: the interval includes none, or less than 0.05 %."), "{text}");
 }
 
 #[test]

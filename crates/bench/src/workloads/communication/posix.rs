@@ -26,7 +26,7 @@ use crate::{
     Error,
     error::Context,
     place::Place,
-    workload::{Prepared, Workload},
+    workload::{LeavesWork, Prepared, Workload},
     workloads::{peer::Peer, shared_memory::Shared},
 };
 
@@ -138,13 +138,13 @@ fn shared_memory(_: &Place) -> Prepared {
         return Err(Error::Unavailable(text));
     }
     let name = unused_name()?;
-    Ok(Box::new(move || {
+    Ok(Box::new(LeavesWork(move || {
         let memory = shm_open(name.as_c_str(), OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL, MODE)?;
         let mapped = map_and_unmap(&memory);
         drop(memory);
         mapped.and(shm_unlink(name.as_c_str()))?;
         Ok(())
-    }))
+    })))
 }
 
 fn map_and_unmap(memory: &OwnedFd) -> nix::Result<()> {

@@ -9,7 +9,7 @@ use crate::{
     Error,
     error::Context,
     place::Place,
-    workload::{Prepared, Workload},
+    workload::{LeavesWork, Prepared, Workload},
     workloads::peer::Peer,
 };
 
@@ -112,7 +112,7 @@ fn change(set: libc::c_int, semaphore: libc::c_ushort, by: libc::c_short) -> nix
 }
 
 fn shared_memory(_: &Place) -> Prepared {
-    Ok(Box::new(|| {
+    Ok(Box::new(LeavesWork(|| {
         // SAFETY: shmget takes numbers only.
         let segment = Errno::result(unsafe { libc::shmget(libc::IPC_PRIVATE, SHARED_SIZE, MODE) })?;
         let attached = attach_and_detach(segment);
@@ -120,7 +120,7 @@ fn shared_memory(_: &Place) -> Prepared {
         let removed = Errno::result(unsafe { libc::shmctl(segment, libc::IPC_RMID, ptr::null_mut()) });
         attached.and(removed.map(drop))?;
         Ok(())
-    }))
+    })))
 }
 
 fn attach_and_detach(segment: libc::c_int) -> nix::Result<()> {

@@ -16,7 +16,7 @@ use crate::{
     error::Context,
     network::{Link, Side},
     place::Place,
-    workload::Prepared,
+    workload::{LeavesWork, Prepared},
     workloads::peer::Peer,
 };
 
@@ -54,7 +54,7 @@ pub(super) fn connect(place: &Place) -> Prepared {
     let listener = Listener::open(&link)?;
     // The operation makes sockets: it has to stay on the near side.
     let inside = link.enter(Side::Near)?;
-    Ok(Box::new(move || {
+    Ok(Box::new(LeavesWork(move || {
         let _ = &inside;
         let near = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
         connect_to(near.as_raw_fd(), &listener.address)?;
@@ -62,7 +62,7 @@ pub(super) fn connect(place: &Place) -> Prepared {
         drop(listener.accept()?);
         drop(near);
         Ok(())
-    }))
+    })))
 }
 
 /// An open connection's two ends.

@@ -9,30 +9,34 @@ use nix::{
 };
 
 use super::program::Program;
-use crate::{Error, place::Place, workload::Prepared};
+use crate::{
+    Error,
+    place::Place,
+    workload::{LeavesWork, Prepared},
+};
 
 const SHELL: &CStr = c"/bin/sh";
 /// The stack of a child that only calls execve.
 const STACK: usize = 16 * 1024;
 
 pub(super) fn fork_and_exit(_: &Place) -> Prepared {
-    Ok(Box::new(|| {
+    Ok(Box::new(LeavesWork(|| {
         // SAFETY: the child calls _exit and nothing else.
         match unsafe { fork() }? {
             // SAFETY: _exit runs nothing of the copied program.
             ForkResult::Child => unsafe { libc::_exit(0) },
             ForkResult::Parent { child } => reap(child),
         }
-    }))
+    })))
 }
 
 pub(super) fn exec(place: &Place) -> Prepared {
     let program = Program::write_into(&place.dir)?;
     let mut command = Command::new(&[program.path()]);
-    Ok(Box::new(move || {
+    Ok(Box::new(LeavesWork(move || {
         let _ = &program;
         command.run()
-    }))
+    })))
 }
 
 pub(super) fn shell(_: &Place) -> Prepared {
@@ -40,7 +44,7 @@ pub(super) fn shell(_: &Place) -> Prepared {
         return Err(Error::Unavailable("there is no /bin/sh on this machine: install a shell, or leave out sh".into()));
     }
     let mut command = Command::new(&[SHELL, c"-c", c":"]);
-    Ok(Box::new(move || command.run()))
+    Ok(Box::new(LeavesWork(move || command.run())))
 }
 
 /// The thread's stack is glibc's to keep: after the first run it comes from its cache, as in any program.
@@ -48,13 +52,13 @@ pub(super) fn thread(_: &Place) -> Prepared {
     extern "C" fn end_at_once(_: *mut libc::c_void) -> *mut libc::c_void {
         ptr::null_mut()
     }
-    Ok(Box::new(|| {
+    Ok(Box::new(LeavesWork(|| {
         let mut thread = 0;
         // SAFETY: the thread touches nothing, and `thread` outlives the call.
         check(unsafe { libc::pthread_create(&mut thread, ptr::null(), end_at_once, ptr::null_mut()) })?;
         // SAFETY: made just now and joined once.
         check(unsafe { libc::pthread_join(thread, ptr::null_mut()) })
-    }))
+    })))
 }
 
 /// pthread functions return the errno.

@@ -1,0 +1,72 @@
+//! Lets the kernel finish what an operation left behind.
+
+use crate::counter::{pass_time, ticks};
+
+/// So many interrupts are waited for: an RCU grace period takes two or three timer ticks on a machine that is otherwise
+/// quiet, the callbacks the next, and what they hand to a work queue runs before the one after that.
+const INTERRUPTS: u32 = 8;
+
+/// A stretch in which nothing interferes takes little more than the 2048 instructions of `pass_time`; a timer tick runs
+/// thousands.
+const INTERRUPTED: u64 = 2048 + 1024;
+
+/// Where interrupts stay away, the wait is over after this many instructions: 25 ticks of 4 ms.
+const LONGEST: u64 = 100_000_000;
+
+/// Spins in user space, which RCU takes for a quiescent state, and returns just after a timer tick: the next is a
+/// whole period away.
+pub(super) fn rest() {
+    spin(|| {
+        pass_time();
+        ticks()
+    });
+}
+
+/// `stretch` passes some time and says what time it is.
+fn spin(mut stretch: impl FnMut() -> u64) {
+    let start = stretch();
+    let mut last = start;
+    let mut interrupts = 0;
+    while interrupts < INTERRUPTS && last - start < LONGEST {
+        let now = stretch();
+        if now - last > INTERRUPTED {
+            interrupts += 1;
+        }
+        last = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: u64 = 4_000_000;
+
+    /// Spins on a clock with a tick of 5000 instructions a period, and returns the time and the end of the last tick.
+    fn spin_with_ticks(period: u64) -> (u64, u64) {
+        let (mut now, mut tick, mut tick_end) = (0, period, 0);
+        spin(|| {
+            now += 2060;
+            if now >= tick {
+                tick += period;
+                now += 5000;
+                tick_end = now;
+            }
+            now
+        });
+        (now, tick_end)
+    }
+
+    #[test]
+    fn returns_just_after_the_last_of_the_interrupts() {
+        let (now, tick_end) = spin_with_ticks(TICK);
+        assert_eq!(now, tick_end);
+        assert!((8 * TICK..8 * TICK + 100_000).contains(&now), "{now}");
+    }
+
+    #[test]
+    fn returns_though_no_interrupt_comes() {
+        let (now, _) = spin_with_ticks(u64::MAX);
+        assert!((LONGEST..LONGEST + 10_000).contains(&now), "{now}");
+    }
+}

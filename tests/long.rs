@@ -1,0 +1,3 @@
+//! Real kernels in guests.
+
+mod program;

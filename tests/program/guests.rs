@@ -1,0 +1,28 @@
+//! How many guests the tests of one binary run at a time: two, whatever the number of test threads.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Places for guests.
+pub(crate) const PLACES: u32 = 2;
+
+static FREE: Mutex<u32> = Mutex::new(PLACES);
+static FREED: Condvar = Condvar::new();
+
+/// Places that are taken until this is dropped.
+pub(crate) struct Taken(u32);
+
+/// Waits for places and takes them, all at once: two tests that each have one of two would wait for ever.
+pub(crate) fn take(wanted: u32) -> Taken {
+    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut free = FREED.wait_while(free, |free| *free < wanted).unwrap_or_else(PoisonError::into_inner);
+    *free -= wanted;
+    Taken(wanted)
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // A failed test poisons nothing: the count is right at any time.
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        FREED.notify_all();
+    }
+}
