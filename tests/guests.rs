@@ -11,6 +11,7 @@ use program::{
     guests::{PLACES, take},
     results, signal, word, workload,
 };
+use tollgate_bench::workload::Tasks;
 use tollgate_study::{
     configuration::KNOWN,
     results::{Oracle, Results},
@@ -46,8 +47,9 @@ fn run_guest(scratch: &Scratch, arguments: &[&str]) -> Ended {
 
 /// The count in `... instructions (without idle)`.
 fn instructions(ended: &Ended) -> u64 {
-    let (before, _) = ended.stderr.split_once(" instructions").unwrap_or_else(|| panic!("no count: {}", ended.stderr));
-    before.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("no count: {}", ended.stderr))
+    let before = ended.stderr.split_once(" instructions (without idle)").map(|(before, _)| before);
+    let word = before.and_then(|before| before.rsplit(' ').next());
+    word.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no count: {}", ended.stderr))
 }
 
 #[test]
@@ -102,7 +104,7 @@ fn rejects_an_unknown_kernel_and_names_those_there_are() {
 }
 
 #[test]
-fn rejects_a_program_that_neither_the_machine_nor_busybox_has() {
+fn rejects_programs_files_and_modules_that_are_not_there() {
     let scratch = Scratch::new();
     run_guest(&scratch, &["--", "no-such-program"]).refused(&["no-such-program", "no such program", "busybox"]);
     run_guest(&scratch, &["--", "/no/such/program"]).refused(&["/no/such/program", "no such program"]);
@@ -293,7 +295,8 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
     let cost = |configuration_name: &str, name: &str| {
         workload(configuration(&results, configuration_name), name).difference.as_ref().unwrap().percent
     };
-    assert_eq!(cost("capability", "open+close"), 0.0, "the baseline's own machine again");
+    let twin = cost("capability", "open+close");
+    assert!(twin.abs() < 0.5, "the baseline's own machine again: {twin} %");
     assert!(cost("selinux-enforcing", "open+close") > 10.0);
     assert!(cost("bpf-empty", "open+close") > cost("bpf", "open+close"));
     assert!(cost("apparmor-confined", "open+close") > cost("apparmor", "open+close"));
@@ -318,8 +321,13 @@ fn measures_the_same_minima_again_and_the_comparison_says_so() {
     }
     let (first, second) = (scratch.path("first"), scratch.path("second"));
     let compared = scratch.run(&["study", "compare", word(&first), word(&second)]).with(0).stdout;
-    // Two configurations with five single-task workloads each; tcp has two tasks.
-    assert!(compared.contains("10 of 10 single-task minima identical"), "{compared}");
+    let one_task = |out: &Path| {
+        let results = results(out);
+        let workloads = results.configurations.iter().flat_map(|c| c.workloads.iter());
+        workloads.filter(|w| w.tasks == Tasks::One).count()
+    };
+    let all = one_task(&first);
+    assert!(all >= 8 && compared.contains(&format!("{all} of {all} single-task minima identical")), "{compared}");
     assert!(compared.contains("Nothing got dearer"), "{compared}");
     let raw = |out: &Path| {
         let results = results(out);

@@ -92,6 +92,7 @@ pub enum Idle {
     /// The kernel says how long, in `/proc/timer_list`.
     TimerList,
     /// On a kernel that does not say: a process under `SCHED_IDLE` ran whenever no other did, and its CPU time is left
-    /// out. What differs by it: switching to a process instead of to the idle loop, and a tick that never stops.
+    /// out. The cost of entering and leaving the idle loop is then not in the figure, and a scheduler with one more task
+    /// to choose from takes up to 4 % longer over a round trip.
     Soaker,
 }

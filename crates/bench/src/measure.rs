@@ -80,9 +80,10 @@ fn prepare_and_take(
 
 /// Fills the samples with the instructions of an operation in which tasks wait for one another, idle time left out.
 ///
-/// Mostly there is none: the next task is always ready to run. So the samples are first taken as those of one task are;
-/// reading the idle time around each would make the timer ticks fall between them that disturb caches of the kernel.
-/// Only if the processor did fall idle are they taken again, and the idle time of each is found.
+/// Mostly there is none: the next task is always ready to run. So the samples are first taken as those of one task are.
+/// Only if the processor did fall idle are they taken again with the idle time of each. Reading it moves a figure by some
+/// 2 %: it takes so long that timer ticks fall before every few samples, and the scheduler then has more to decay in its
+/// load averages.
 fn without_idle(
     operation: &mut dyn Operation,
     list: &mut TimerList,

@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_vm::{
-    Accelerator, Cache, Clock, Image, Machine, accelerator,
+    Accelerator, Cache, Clock, Image, Kernel, Machine, accelerator,
     guest::{self, GuestCommand, Limits, Outcome, Stream},
-    image, kernel,
+    image, kernel, modules,
 };
 
 use crate::{interrupt, output};
@@ -131,10 +131,7 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
         cpus: arguments.cpus,
     };
     let mut image = Image::with_agent()?;
-    if let (false, Some(folder)) = (arguments.module.is_empty(), &kernel.modules) {
-        let names: Vec<&str> = arguments.module.iter().map(String::as_str).collect();
-        image.kernel_modules(tollgate_vm::modules::with_dependencies(folder, &names)?);
-    }
+    add_modules(&mut image, &kernel, &arguments.module)?;
     for file in &arguments.file {
         add_file(&mut image, file)?;
     }
@@ -197,6 +194,25 @@ fn summary(outcome: &Outcome, reason: &str, wall: Duration) -> String {
         text.push_str(settled);
     }
     text
+}
+
+/// Kernel modules with what they need. One that has no file may be built in; but then nobody need ask for it.
+fn add_modules(image: &mut Image, kernel: &Kernel, wanted: &[String]) -> anyhow::Result<()> {
+    let names: Vec<String> = wanted.iter().map(|name| name.replace('-', "_")).collect();
+    let found = match &kernel.modules {
+        Some(folder) if !names.is_empty() => {
+            modules::with_dependencies(folder, &names.iter().map(String::as_str).collect::<Vec<_>>())?
+        }
+        _ => Vec::new(),
+    };
+    if let Some(missing) = names.iter().find(|name| !found.iter().any(|(module, _)| module == *name)) {
+        bail!(
+            "--module {missing}: kernel {} has no file of such a module; leave it out if it is built in",
+            kernel.release
+        );
+    }
+    image.kernel_modules(found);
+    Ok(())
 }
 
 /// `HOST` or `HOST:GUEST`.

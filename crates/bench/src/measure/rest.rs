@@ -6,9 +6,11 @@ use crate::counter::{pass_time, ticks};
 /// quiet, the callbacks the next, and what they hand to a work queue runs before the one after that.
 const INTERRUPTS: u32 = 8;
 
-/// A stretch in which nothing interferes takes little more than the 2048 instructions of `pass_time`; a timer tick runs
-/// thousands.
-const INTERRUPTED: u64 = 2048 + 1024;
+/// The instructions of [`pass_time`].
+const STRETCH: u64 = 2048;
+
+/// A stretch in which nothing interferes takes little more than its own instructions; a timer tick runs thousands.
+const INTERRUPTED: u64 = STRETCH + 1024;
 
 /// Where interrupts stay away, the wait is over after this many instructions: 25 ticks of 4 ms.
 const LONGEST: u64 = 100_000_000;
@@ -41,15 +43,17 @@ mod tests {
     use super::*;
 
     const TICK: u64 = 4_000_000;
+    /// No kernel's tick is shorter.
+    const TICK_LASTS: u64 = 1500;
 
-    /// Spins on a clock with a tick of 5000 instructions a period, and returns the time and the end of the last tick.
+    /// Spins on a clock with a tick a period, and returns the time and the end of the last tick.
     fn spin_with_ticks(period: u64) -> (u64, u64) {
         let (mut now, mut tick, mut tick_end) = (0, period, 0);
         spin(|| {
-            now += 2060;
+            now += STRETCH + 12;
             if now >= tick {
                 tick += period;
-                now += 5000;
+                now += TICK_LASTS;
                 tick_end = now;
             }
             now

@@ -16,32 +16,39 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// So many windows in a row must be quiet.
 const QUIET_WINDOWS: u32 = 5;
 
-/// What all other tasks together may run in a quiet window: 0.2 % of it.
-const QUIET: Duration = Duration::from_micros(200);
+/// When a kernel counts as quiet, and for how long that is waited for.
+struct Patience {
+    /// What all other tasks together may run in a quiet window.
+    quiet: Duration,
+    /// The wait is given up after this.
+    longest: Duration,
+}
 
-/// The wait is given up after this where an idle guest jumps over it.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// And after this where it passes for the host, too: medians of many rounds bear what is still going on.
-const LONGEST_ON_THE_WALL: Duration = Duration::from_secs(3);
+impl Patience {
+    /// An idle guest jumps over the wait on the instruction clock. On the wall clock it passes for the host, too, and
+    /// medians of many rounds bear what is still going on.
+    fn of(counter: Counter) -> Self {
+        match counter {
+            Counter::Instructions => Self { quiet: Duration::from_micros(200), longest: Duration::from_secs(60) },
+            Counter::Wall => Self { quiet: Duration::from_millis(1), longest: Duration::from_secs(3) },
+        }
+    }
+}
 
 /// So many tasks are named in the report.
 const NAMED: usize = 5;
 
 /// Waits, and reports for how long and for whom.
 pub(super) fn settle(counter: Counter) -> Result<Settled, Error> {
-    let longest = match counter {
-        Counter::Instructions => LONGEST,
-        Counter::Wall => LONGEST_ON_THE_WALL,
-    };
+    let patience = Patience::of(counter);
     let start = Instant::now();
     let first = look()?;
     let mut last = first.clone();
     let mut quiet = 0;
-    while quiet < QUIET_WINDOWS && start.elapsed() < longest {
+    while quiet < QUIET_WINDOWS && start.elapsed() < patience.longest {
         sleep(WINDOW);
         let now = look()?;
-        quiet = if ran(&last, &now) < QUIET { quiet + 1 } else { 0 };
+        quiet = if ran(&last, &now) < patience.quiet { quiet + 1 } else { 0 };
         last = now;
     }
     Ok(Settled {

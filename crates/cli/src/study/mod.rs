@@ -12,7 +12,7 @@ use std::{
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_study::{
-    compare, export,
+    compare, configuration, export,
     results::Results,
     store::Store,
     study::Study,
@@ -30,7 +30,7 @@ const BUILT_IN: [(&str, &str); 3] = [
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the studies that come with the program
+    /// List the studies that come with the program, and the configurations that they measure
     List(List),
     /// Run a study, print its table and keep everything that was measured
     Run(run::Run),
@@ -103,6 +103,7 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
         output::json(&studies.iter().map(Study::header).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
+    output::line("Studies")?;
     for study in studies {
         let size = format!(
             "{} kernels, {} configurations, {} workloads, {} boots each",
@@ -111,7 +112,11 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
             study.workloads.len(),
             study.boots()
         );
-        output::line(&format!("{:<10} {}\n{:<10} {size}", study.name, study.title, ""))?;
+        output::line(&format!("  {:<10} {}\n  {:<10} {size}", study.name, study.title, ""))?;
+    }
+    output::line("\nConfigurations")?;
+    for known in configuration::KNOWN {
+        output::line(&format!("  {:<18} {}", known.name, known.about))?;
     }
     Ok(ExitCode::SUCCESS)
 }
