@@ -11,6 +11,7 @@ pub mod measure;
 pub mod network;
 pub mod oracle;
 pub mod place;
+pub mod places;
 pub mod run;
 pub mod selection;
 pub mod workload;

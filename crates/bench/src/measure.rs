@@ -10,7 +10,7 @@ use crate::{
     Error,
     counter::{Counter, Meter, Soaker, TimerList, nanoseconds, ticks},
     job::{Idle, Measured},
-    place::Places,
+    places::Places,
     selection::Selection,
     workload::{Operation, Tasks},
 };

@@ -21,7 +21,7 @@ use nix::{
     sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, socket},
 };
 
-use crate::{Error, error::Context, selection::Network};
+use crate::{Error, error::Context, place::Network};
 use rtnetlink::{End, Message, Socket};
 
 /// The index of `lo` in every namespace: `LOOPBACK_IFINDEX` of include/net/net_namespace.h.

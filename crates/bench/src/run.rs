@@ -14,7 +14,7 @@ use crate::{
     job::{ActOutcome, Job, Measured, Report},
     measure::measure,
     oracle::try_act,
-    place::Places,
+    places::Places,
     selection::Selection,
 };
 

@@ -4,6 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     Error,
+    place::{FileSystem, Network},
     workload::{Group, Scope, Workload},
     workloads::{catalogue, find},
 };
@@ -25,55 +26,6 @@ pub struct Selection {
     pub depth: u8,
     /// The network it sends over; loopback if nothing was said.
     pub net: Network,
-}
-
-/// A file system that workloads are run on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum FileSystem {
-    /// A tmpfs mounted for the purpose.
-    #[default]
-    Tmpfs,
-    /// An ext4 on a block device in memory: a virtio disk would complete on the host's time.
-    Ext4,
-    /// The file system that the work directory itself is on: in a guest the initial root file system.
-    Rootfs,
-}
-
-impl FileSystem {
-    /// The suffix, without its colon.
-    pub fn name(self) -> &'static str {
-        match self {
-            FileSystem::Tmpfs => "tmpfs",
-            FileSystem::Ext4 => "ext4",
-            FileSystem::Rootfs => "rootfs",
-        }
-    }
-}
-
-impl fmt::Display for FileSystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A network that workloads send over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Network {
-    /// 127.0.0.1 in the caller's network namespace.
-    #[default]
-    Loopback,
-    /// A veth pair between two network namespaces made for the purpose.
-    Veth,
-}
-
-impl Network {
-    /// The suffix, without its colon.
-    pub fn name(self) -> &'static str {
-        match self {
-            Network::Loopback => "loopback",
-            Network::Veth => "veth",
-        }
-    }
 }
 
 /// What the suffixes of a selection say; nothing said is `None`.

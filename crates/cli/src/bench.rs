@@ -14,7 +14,7 @@ use tollgate_bench::{
     counter::{Counter, Meter},
     job::{Job, Measured},
     measure::measure,
-    place::Places,
+    places::Places,
     selection::{Selection, expand},
     workloads::catalogue,
 };

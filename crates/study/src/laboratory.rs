@@ -23,7 +23,6 @@ use crate::{
     configuration::{self, Known},
     policies::PolicyError,
     record::{BootRecord, Denial, Outcome, SCHEMA},
-    schedule::Boot,
     study::{HOST, Study},
 };
 
@@ -56,6 +55,17 @@ pub enum LaboratoryError {
         /// Why it failed.
         cause: std::io::Error,
     },
+}
+
+/// One boot of one configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Boot {
+    /// The kernel, as the study names it.
+    pub kernel: String,
+    /// The configuration's name.
+    pub configuration: String,
+    /// The padding's index, or the round.
+    pub index: u32,
 }
 
 /// Everything that boots need, made ready before the first one.

@@ -9,21 +9,10 @@ use std::{
 use tollgate_bench::counter::Counter;
 
 use crate::{
-    laboratory::{Finished, Laboratory, LaboratoryError},
+    laboratory::{Boot, Finished, Laboratory, LaboratoryError},
     stats::random::Random,
     study::Study,
 };
-
-/// One boot of one configuration.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Boot {
-    /// The kernel, as the study names it.
-    pub kernel: String,
-    /// The configuration's name.
-    pub configuration: String,
-    /// The padding's index, or the round.
-    pub index: u32,
-}
 
 /// What the workers have to say, in the order it happened.
 #[derive(Debug)]

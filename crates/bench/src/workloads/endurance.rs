@@ -15,8 +15,9 @@ use nix::{
 
 use super::catalogue;
 use crate::{
-    place::{Place, Places},
-    selection::{FileSystem, Network, Selection},
+    place::{FileSystem, Network, Place},
+    places::Places,
+    selection::Selection,
     workload::{Group, Scope, Workload},
 };
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_study::schedule::Boot;
+use tollgate_study::laboratory::Boot;
 
 /// The line. Nothing is shown where standard error is no terminal.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use clap::Args;
 use tollgate_bench::counter::Counter;
 use tollgate_study::{
     environment,
-    laboratory::{Finished, Laboratory},
+    laboratory::{Boot, Finished, Laboratory},
     record::{BootRecord, Outcome},
     results::{self, Head},
-    schedule::{self, Boot, Event},
+    schedule::{self, Event},
     store::Store,
     study::{HOST, Study},
 };

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     record::{BootRecord, Outcome},
     stats::{
-        exact::{Difference, Figure, Over, Summary},
+        exact::{Difference, Figure, Layouts, Over, Summary},
         moments::mean,
         quantile::median,
         wall,
@@ -151,7 +151,7 @@ fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Op
             samples: measured.samples.len(),
         });
         figures.push(match boot.clock {
-            Counter::Instructions => summary.figure(figure, measured.tasks),
+            Counter::Instructions => figure.choose(measured.tasks, summary.min, summary.median, summary.mean),
             Counter::Wall => summary.median,
         });
         errors.push(summary.mean_error);
@@ -193,7 +193,7 @@ fn compare_with_baseline(head: &Head, configurations: &mut [ConfigurationResult]
             let Some(reference) = baseline.workload(&workload.name) else { continue };
             workload.difference = match head.clock {
                 Counter::Instructions => {
-                    Difference::of_layouts(&reference.over(head.study.figure), &workload.over(head.study.figure))
+                    Difference::of_layouts(&reference.layouts(head.study.figure), &workload.layouts(head.study.figure))
                 }
                 Counter::Wall => wall::paired(&reference.rounds(), &workload.rounds()),
             };
@@ -202,12 +202,13 @@ fn compare_with_baseline(head: &Head, configurations: &mut [ConfigurationResult]
 }
 
 impl WorkloadResult {
-    fn over(&self, figure: Figure) -> Over {
+    fn layouts(&self, figure: Figure) -> Layouts {
+        let of = |boot: &BootResult| figure.choose(self.tasks, boot.min, boot.median, boot.mean);
         let error = match figure {
             Figure::Minimum => 0.0,
             Figure::Mean => self.mean_error.unwrap_or_default(),
         };
-        Over { figure: self.figure, low: self.low, high: self.high, error }
+        Layouts { figures: self.boots.iter().map(|boot| (boot.boot, of(boot))).collect(), error }
     }
 
     /// The medians of the wall clock's rounds.
@@ -255,8 +256,8 @@ mod tests {
         assert_eq!(yama.mean_error, None);
         let percent = |n: f64| (n * 10.0).round() / 10.0;
         let difference = yama.difference.unwrap();
-        // The range over layouts, 20 of 110, is no more than twice the error; both are 18.2 %.
-        assert_eq!([difference.low, difference.percent, difference.high].map(percent), [63.6, 81.8, 100.0]);
+        // Against padding 0 alone: 80 of 120, and twice the error of 10.
+        assert_eq!([difference.low, difference.percent, difference.high].map(percent), [50.0, 66.7, 83.3]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Statistics of instruction counts: repeatable to the instruction, so the minimum is a fact and not an estimate. A mean is
 //! repeatable too, but counts how much of the kernel's own work happened to fall into the samples.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tollgate_bench::workload::Tasks;
 
@@ -19,6 +21,17 @@ pub enum Figure {
     Minimum,
     /// The mean, which holds all that ran: what was put off, and the timer's ticks.
     Mean,
+}
+
+impl Figure {
+    /// Takes one of the three.
+    pub fn choose(self, tasks: Tasks, min: f64, median: f64, mean: f64) -> f64 {
+        match (self, tasks) {
+            (Self::Minimum, Tasks::One) => min,
+            (Self::Minimum, Tasks::Several) => median,
+            (Self::Mean, _) => mean,
+        }
+    }
 }
 
 /// What the samples of one boot come to.
@@ -54,15 +67,6 @@ impl Summary {
             at_min: sorted.iter().take_while(|&&s| s == min).count(),
         })
     }
-
-    /// The figure that configurations are compared by.
-    pub fn figure(&self, figure: Figure, tasks: Tasks) -> f64 {
-        match (figure, tasks) {
-            (Figure::Minimum, Tasks::One) => self.min,
-            (Figure::Minimum, Tasks::Several) => self.median,
-            (Figure::Mean, _) => self.mean,
-        }
-    }
 }
 
 /// One figure over boots that differ in layout, or in the round they belong to.
@@ -74,22 +78,28 @@ pub struct Over {
     pub low: f64,
     /// The largest boot's figure.
     pub high: f64,
+}
+
+impl Over {
+    /// `None` of no boots.
+    pub fn of(figures: &[f64]) -> Option<Self> {
+        let sorted = ascending(figures);
+        Some(Self { figure: median(&sorted)?, low: *sorted.first()?, high: *sorted.last()? })
+    }
+}
+
+/// Instruction counts of one workload in the layouts that it was measured in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layouts {
+    /// Each padding's figure.
+    pub figures: BTreeMap<u32, f64>,
     /// How far chance moves the figure, as a standard error: 0 of a minimum, which is a fact.
     pub error: f64,
 }
 
-impl Over {
-    /// Of figures without chance; `None` of no boots.
-    pub fn of(figures: &[f64]) -> Option<Self> {
-        let sorted = ascending(figures);
-        Some(Self { figure: median(&sorted)?, low: *sorted.first()?, high: *sorted.last()?, error: 0.0 })
-    }
-
-    /// How far layouts alone move the figure.
-    fn range(&self) -> f64 {
-        self.high - self.low
-    }
-}
+/// Two or three paddings seldom meet the two extremes: a difference must be further from nothing than so many times what
+/// they make of it.
+const RANGES: f64 = 2.0;
 
 /// A difference of so many of its standard errors is one: some 95 % of those by chance alone are smaller.
 const STANDARD_ERRORS: f64 = 2.0;
@@ -112,19 +122,19 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The difference of two instruction counts. Where memory happens to lie moves counts too, so the percentage is
-    /// uncertain by the two ranges over layouts together; and by twice the standard error of the difference, if that is
-    /// more. `None` of a baseline of 0.
-    pub fn of_layouts(baseline: &Over, own: &Over) -> Option<Self> {
-        if baseline.figure == 0.0 {
-            return None;
-        }
-        let in_percent = 100.0 / baseline.figure;
-        let absolute = own.figure - baseline.figure;
-        let percent = absolute * in_percent;
+    /// The difference of two instruction counts: the median over the paddings that both have, each against the same
+    /// padding of the baseline, because much of what a padding moves it moves under every configuration. The percentage is
+    /// uncertain by twice the range of these differences, or by twice the standard error of the difference if that is more.
+    /// `None` of no padding in common, and of a baseline of 0.
+    pub fn of_layouts(baseline: &Layouts, own: &Layouts) -> Option<Self> {
+        let pairs = own.figures.iter().filter_map(|(padding, own)| Some((*baseline.figures.get(padding)?, own)));
+        let (reference, differences): (Vec<f64>, Vec<f64>) = pairs.map(|(base, own)| (base, own - base)).unzip();
+        let in_percent = 100.0 / Some(median(&reference)?).filter(|figure| *figure != 0.0)?;
+        let over = Over::of(&differences)?;
+        let by_layout = RANGES * (over.high - over.low);
         let by_chance = STANDARD_ERRORS * baseline.error.hypot(own.error);
-        let margin = (baseline.range() + own.range()).max(by_chance) * in_percent;
-        Some(Self { absolute, percent, low: percent - margin, high: percent + margin })
+        let (percent, margin) = (over.figure * in_percent, by_layout.max(by_chance) * in_percent);
+        Some(Self { absolute: over.figure, percent, low: percent - margin, high: percent + margin })
     }
 
     /// Whether it cannot be told from no difference.
@@ -153,24 +163,27 @@ mod tests {
 
     #[test]
     fn takes_the_median_where_tasks_wait_for_one_another() {
-        let summary = Summary::of(&[10.0, 12.0, 14.0]).unwrap();
-        let figure = |tasks| summary.figure(Figure::Minimum, tasks);
+        let figure = |tasks| Figure::Minimum.choose(tasks, 10.0, 12.0, 13.0);
         assert_eq!((figure(Tasks::One), figure(Tasks::Several)), (10.0, 12.0));
+        assert_eq!(Figure::Mean.choose(Tasks::Several, 10.0, 12.0, 13.0), 13.0);
     }
 
     #[test]
     fn holds_what_is_put_off_in_the_mean_alone() {
         // Every fourth operation does the work that the other three put off.
         let summary = Summary::of(&[100.0, 100.0, 100.0, 180.0].repeat(10)).unwrap();
-        let figures = [Figure::Minimum, Figure::Mean].map(|figure| summary.figure(figure, Tasks::One));
-        assert_eq!(figures, [100.0, 120.0]);
-        assert_eq!(summary.figure(Figure::Mean, Tasks::Several), 120.0);
-        assert_eq!((summary.median, summary.mean_error), (100.0, Some(0.0)));
+        assert_eq!((summary.min, summary.median, summary.mean), (100.0, 100.0, 120.0));
+        assert_eq!(summary.mean_error, Some(0.0));
+    }
+
+    /// Figures without chance, paddings 0 and on.
+    fn layouts(figures: &[f64]) -> Layouts {
+        Layouts { figures: (0..).zip(figures.iter().copied()).collect(), error: 0.0 }
     }
 
     #[test]
     fn holds_a_difference_of_means_within_two_standard_errors_for_nothing() {
-        let mean = |figure| Over { error: 3.0, ..Over::of(&[figure]).unwrap() };
+        let mean = |figure| Layouts { error: 3.0, ..layouts(&[figure]) };
         // The error of the difference is the root of 3 * 3 + 3 * 3, 4.24.
         let within = Difference::of_layouts(&mean(1000.0), &mean(1008.0)).unwrap();
         assert!(within.is_nothing() && !within.is_none_at_all(), "{within:?}");
@@ -188,27 +201,45 @@ mod tests {
     #[test]
     fn reports_the_facts_difference_of_open_and_close_under_selinux() {
         // 6252 and 7979 instructions: +27.6 %
-        let one = |figure| Over::of(&[figure]).unwrap();
-        let difference = Difference::of_layouts(&one(6252.0), &one(7979.0)).unwrap();
+        let difference = Difference::of_layouts(&layouts(&[6252.0]), &layouts(&[7979.0])).unwrap();
         assert_eq!(difference.absolute, 1727.0);
         assert_eq!(format!("{:+.1}", difference.percent), "+27.6");
         assert!(!difference.is_nothing());
     }
 
     #[test]
-    fn holds_a_difference_within_both_ranges_for_nothing() {
-        let baseline = Over::of(&[1000.0, 1010.0, 1004.0]).unwrap();
-        let within = Difference::of_layouts(&baseline, &Over::of(&[1016.0, 1018.0, 1020.0]).unwrap()).unwrap();
-        assert_eq!(within.absolute, 14.0); // the ranges are 10 and 4
+    fn holds_a_difference_within_twice_its_range_over_layouts_for_nothing() {
+        let baseline = layouts(&[1000.0, 1010.0, 1004.0]);
+        let within = Difference::of_layouts(&baseline, &layouts(&[1008.0, 1014.0, 1010.0])).unwrap();
+        assert_eq!(within.absolute, 6.0); // of 8, 4 and 6: the range is 4
         assert!(within.is_nothing() && !within.is_none_at_all());
-        let beyond = Difference::of_layouts(&baseline, &Over::of(&[1017.0, 1019.0, 1021.0]).unwrap()).unwrap();
+        let beyond = Difference::of_layouts(&baseline, &layouts(&[1011.0, 1017.0, 1013.0])).unwrap();
         assert!(!beyond.is_nothing());
+    }
+
+    /// fork+exit: one padding makes the process's page tables a page larger, under SELinux too.
+    #[test]
+    fn finds_a_difference_that_every_layout_agrees_on_however_far_layouts_are_apart() {
+        let baseline = layouts(&[197_433.0, 203_914.0, 197_441.0]);
+        let selinux = Difference::of_layouts(&baseline, &layouts(&[199_331.0, 205_810.0, 199_336.0])).unwrap();
+        assert_eq!((selinux.absolute, format!("{:+.1}", selinux.percent).as_str()), (1896.0, "+1.0"));
+        assert!(!selinux.is_nothing(), "{selinux:?}");
+    }
+
+    #[test]
+    fn compares_only_paddings_that_both_have() {
+        let baseline = layouts(&[1000.0, 2000.0]);
+        let second = Layouts { figures: BTreeMap::from([(1, 2100.0)]), error: 0.0 };
+        let difference = Difference::of_layouts(&baseline, &second).unwrap();
+        assert_eq!((difference.absolute, difference.percent), (100.0, 5.0));
+        let third = Layouts { figures: BTreeMap::from([(2, 2100.0)]), error: 0.0 };
+        assert_eq!(Difference::of_layouts(&baseline, &third), None);
     }
 
     #[test]
     fn tells_the_same_figure_from_one_within_the_range() {
-        let one = Over::of(&[337.0]).unwrap();
+        let one = layouts(&[337.0]);
         assert!(Difference::of_layouts(&one, &one).unwrap().is_none_at_all());
-        assert_eq!(Difference::of_layouts(&Over::of(&[0.0]).unwrap(), &one), None);
+        assert_eq!(Difference::of_layouts(&layouts(&[0.0]), &one), None);
     }
 }

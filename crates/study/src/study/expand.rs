@@ -2,7 +2,8 @@
 
 use tollgate_bench::{
     Error,
-    selection::{self, FileSystem, Network, Selection},
+    place::{FileSystem, Network},
+    selection::{self, Selection},
     workload::Scope,
 };
 

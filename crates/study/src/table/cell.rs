@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn prints_a_percentage_and_how_far_layout_moves_it() {
         assert_eq!(text(&[6252.], &[7979.]), "+27.6%");
-        assert_eq!(text(&[1000., 1004.], &[1300., 1302.]), "+29.8% ±0.6");
+        assert_eq!(text(&[1000., 1004.], &[1300., 1302.]), "+29.8% ±0.4");
         assert_eq!(text(&[1000.], &[990.]), "-1.0%");
         assert_eq!(text(&[10.], &[1234.]), "+12240%");
     }

@@ -151,7 +151,7 @@ fn signs(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
     }
     if holds(INCOMPARABLE) {
         signs.push(match results.clock {
-            Counter::Instructions => format!("{INCOMPARABLE}: the baseline was not measured."),
+            Counter::Instructions => format!("{INCOMPARABLE}: the baseline was not measured at the same padding."),
             Counter::Wall => format!("{INCOMPARABLE}: fewer than {FEWEST_PAIRS} rounds in common with the baseline."),
         });
     }

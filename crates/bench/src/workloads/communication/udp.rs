@@ -43,8 +43,8 @@ pub(super) fn to_oneself(place: &Place) -> Prepared {
     let link = Link::open(place.net)?;
     let near = Sender::open(&link, Side::Near)?;
     let far = match place.net {
-        crate::selection::Network::Loopback => None,
-        crate::selection::Network::Veth => Some(Sender::open(&link, Side::Far)?),
+        crate::place::Network::Loopback => None,
+        crate::place::Network::Veth => Some(Sender::open(&link, Side::Far)?),
     };
     let mut message = [1];
     Ok(Box::new(move || {

@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        place::Places,
+        places::Places,
         selection::{Selection, expand},
     };
 
@@ -85,7 +85,7 @@ mod tests {
         let mut selections = expand("@files").unwrap();
         selections.retain(|s| !s.workload.name.ends_with("xattr"));
         for selection in &mut selections {
-            selection.fs = crate::selection::FileSystem::Rootfs;
+            selection.fs = crate::place::FileSystem::Rootfs;
             selection.depth = 10;
         }
         selections
