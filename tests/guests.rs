@@ -2,6 +2,8 @@
 //!
 //! QEMU, and a kernel in the cache or a network to fetch it, are needed: without them these tests fail, and say so.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
 mod program;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};

@@ -25,6 +25,8 @@ use crate::{
 
 /// The emulator.
 const QEMU: &str = "qemu-system-x86_64";
+/// A guest that has told its result has so long to power off; then it is stopped.
+const POWER_OFF: Duration = Duration::from_secs(5);
 /// How often the host looks at the clock, the interrupt flag and the emulator.
 const BEAT: Duration = Duration::from_millis(50);
 
@@ -173,6 +175,7 @@ impl Session {
     ) -> Result<Ended, Error> {
         let started = Instant::now();
         let mut connection: Option<UnixStream> = None;
+        let mut told: Option<Instant> = None;
         loop {
             if limits.interrupted.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
@@ -193,13 +196,16 @@ impl Session {
                 while connection.as_mut().map_or(Ok(false), |stream| self.receive(stream, on_output))? {}
                 return Ok(if self.done.is_some() { Ended::PoweredOff } else { Ended::Died(status) });
             }
+            if self.done.is_some() && told.get_or_insert_with(Instant::now).elapsed() > POWER_OFF {
+                return Ok(Ended::PoweredOff);
+            }
             if connection.is_none() || !open {
                 thread::sleep(BEAT);
             }
         }
     }
 
-    /// Takes in what has come; false at the end of the stream or when nothing came within a beat.
+    /// Takes in what has come, waiting for a beat at the most; false at the end of the stream.
     fn receive(&mut self, stream: &mut UnixStream, on_output: &mut dyn FnMut(Stream, &[u8])) -> Result<bool, Error> {
         let mut buffer = [0; 64 << 10];
         let count = match stream.read(&mut buffer) {

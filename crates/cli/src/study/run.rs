@@ -53,15 +53,17 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user()?;
     let store =
         if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
-    let (accelerator, machine) = choose_machine(&mut study, &cache, arguments.accelerator)?;
+    let chosen = choose_machine(&mut study, &cache, arguments.accelerator)?;
     let preparing = Progress::new(0, 1);
     let timeout = Duration::from_secs(arguments.timeout);
-    let laboratory =
-        Laboratory::prepare(&cache, &study, accelerator, timeout, interrupted, &mut |step| preparing.preparing(step))?;
+    let laboratory = Laboratory::prepare(&cache, &study, chosen.accelerator, timeout, interrupted, &mut |step| {
+        preparing.preparing(step)
+    })?;
     let environment = environment::describe(&cache, &laboratory, option_env!("TOLLGATE_REVISION"))?;
     let head = Head {
         clock: study.clock,
-        accelerator: machine,
+        accelerator: chosen.name.into(),
+        accelerator_reason: chosen.reason,
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         study: study.header(),
         environment,
@@ -92,35 +94,45 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-/// What the boots run on, in words for the results too. On the wall clock emulation measures nothing but itself: without
-/// KVM the study becomes the host's own A/A pair.
-fn choose_machine(
-    study: &mut Study,
-    cache: &Cache,
-    asked: Option<AcceleratorName>,
-) -> anyhow::Result<(Accelerator, String)> {
+/// What the boots run on.
+struct Chosen {
+    accelerator: Accelerator,
+    /// Its name in the results.
+    name: &'static str,
+    reason: String,
+}
+
+impl Chosen {
+    fn guests(accelerator: Accelerator, reason: impl Into<String>) -> Self {
+        Self { accelerator, name: accelerator.name(), reason: reason.into() }
+    }
+
+    fn host(reason: impl Into<String>) -> Self {
+        Self { accelerator: Accelerator::Emulation, name: HOST, reason: reason.into() }
+    }
+}
+
+/// On the wall clock emulation measures nothing but itself: without KVM the study becomes the host's own A/A pair.
+fn choose_machine(study: &mut Study, cache: &Cache, asked: Option<AcceleratorName>) -> anyhow::Result<Chosen> {
     let guests = study.kernels.iter().find(|kernel| *kernel != HOST).cloned();
     Ok(match (study.clock, guests, asked) {
         (Counter::Instructions, _, Some(AcceleratorName::Kvm)) => {
             bail!("KVM cannot count instructions: say clock = \"wall\" in the study, or leave --accelerator out")
         }
-        (Counter::Instructions, _, _) => (Accelerator::Emulation, "emulation (the instruction clock needs it)".into()),
-        (Counter::Wall, None, _) => (Accelerator::Emulation, "the host itself (KVM was not tried)".into()),
-        (Counter::Wall, Some(_), Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "kvm (as asked for)".into()),
+        (Counter::Instructions, _, _) => Chosen::guests(Accelerator::Emulation, "the instruction clock needs it"),
+        (Counter::Wall, None, _) => Chosen::host("the study asks for no guest; KVM was not tried"),
+        (Counter::Wall, Some(_), Some(AcceleratorName::Kvm)) => Chosen::guests(Accelerator::Kvm, "as asked for"),
         (Counter::Wall, Some(_), Some(AcceleratorName::Emulation)) => {
-            (Accelerator::Emulation, "emulation (as asked for; its wall times measure the emulator)".into())
+            Chosen::guests(Accelerator::Emulation, "as asked for; its wall times measure the emulator")
         }
         (Counter::Wall, Some(spec), None) => {
             let kernel = kernel::find(cache, &spec)?;
             let verdict = accelerator::choose(cache, &kernel.image, interrupt::flag()?)?;
             if verdict.accelerator == Accelerator::Kvm {
-                (Accelerator::Kvm, format!("kvm ({})", verdict.reason))
+                Chosen::guests(Accelerator::Kvm, verdict.reason)
             } else {
                 study.only_the_host();
-                (
-                    Accelerator::Emulation,
-                    format!("the host itself, an A/A pair; no guest was measured under KVM: {}", verdict.reason),
-                )
+                Chosen::host(format!("an A/A pair; no module was measured under KVM: {}", verdict.reason))
             }
         }
     })

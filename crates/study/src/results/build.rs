@@ -2,9 +2,7 @@
 
 use tollgate_bench::{counter::Counter, job::Measured};
 
-use super::{
-    BootResult, ConfigurationResult, Environment, Results, SCHEMA, StudyHeader, Unmeasured, WorkloadResult, oracle,
-};
+use super::{BootResult, ConfigurationResult, Environment, Results, SCHEMA, Unmeasured, WorkloadResult, oracle};
 use crate::{
     record::{BootRecord, Outcome},
     stats::{
@@ -13,6 +11,7 @@ use crate::{
         quantile::median,
         wall,
     },
+    study::StudyHeader,
 };
 
 /// What a run is, apart from its samples.
@@ -20,8 +19,10 @@ use crate::{
 pub struct Head {
     /// What samples are counted in.
     pub clock: Counter,
-    /// `tcg`, `kvm` or `host`, and how it was come by where that matters.
+    /// `emulation`, `kvm` or `host`: what executed the boots.
     pub accelerator: String,
+    /// How that was come by, for people.
+    pub accelerator_reason: String,
     /// When the study was started, in RFC 3339.
     pub started: String,
     /// The study.
@@ -58,6 +59,7 @@ pub fn build(head: Head, boots: &[BootRecord]) -> Results {
         schema: SCHEMA,
         clock: head.clock,
         accelerator: head.accelerator,
+        accelerator_reason: head.accelerator_reason,
         started: head.started,
         study: head.study,
         environment: head.environment,
@@ -74,10 +76,8 @@ fn configuration(
     let report = own.iter().find_map(|b| b.report());
     let (oracle, void) = oracle::judge(baseline, own);
     let mut notes: Vec<String> = void.map(|reason| format!("oracle void: {reason}")).into_iter().collect();
-    for boot in own {
-        notes.extend(failure(boot));
-        notes.extend(unsettled(boot));
-    }
+    notes.extend(own.iter().filter_map(|boot| failure(boot)));
+    notes.extend(unsettled(own));
     let (workloads, unmeasured) = workloads(figure, own);
     ConfigurationResult {
         name: first.configuration.clone(),
@@ -100,11 +100,18 @@ fn failure(boot: &BootRecord) -> Option<String> {
     }
 }
 
-/// Work that the kernel still did while it was measured is in the figures.
-fn unsettled(boot: &BootRecord) -> Option<String> {
-    let settled = boot.report()?.settled.as_ref().filter(|s| !s.quiet)?;
-    let busiest = settled.busiest.join(", ");
-    Some(format!("{}: the kernel was not quiet after {} ms; busiest: {busiest}", boot.which(), settled.waited_ms))
+/// Work that the kernel still did while it was measured is in the figures: in how many boots, and whose in the first.
+fn unsettled(own: &[&BootRecord]) -> Option<String> {
+    let settled = |boot: &&&BootRecord| boot.report().and_then(|r| r.settled.clone()).filter(|s| !s.quiet);
+    let noisy: Vec<&BootRecord> = own.iter().filter(|boot| settled(boot).is_some()).copied().collect();
+    let first = noisy.first().and_then(|boot| settled(&boot))?;
+    Some(format!(
+        "in {} of {} boots the kernel was not quiet when measuring began; after {} ms of waiting the busiest were (ms) {}",
+        noisy.len(),
+        own.len(),
+        first.waited_ms,
+        first.busiest.join(", ")
+    ))
 }
 
 /// The workloads of all boots, in the order in which they first appear.

@@ -8,10 +8,11 @@ use tollgate_bench::{
     workload::Tasks,
 };
 
-use super::{Environment, KernelImage, Results, StudyHeader, build, build::Head};
+use super::{Environment, KernelImage, Results, build, build::Head};
 use crate::{
     record::{self, BootRecord, Denial, Outcome},
     stats::exact::Figure,
+    study::StudyHeader,
 };
 
 /// A record that can be added to.
@@ -119,7 +120,8 @@ pub(crate) fn head(clock: Counter, boots: &[Boot]) -> Head {
     });
     Head {
         clock,
-        accelerator: "tcg".to_owned(),
+        accelerator: "emulation".to_owned(),
+        accelerator_reason: "the instruction clock needs it".to_owned(),
         started: "2026-11-21T01:00:00Z".to_owned(),
         environment: Environment {
             tollgate: "0.1.0".to_owned(),

@@ -14,10 +14,7 @@ use tollgate_bench::{counter::Counter, workload::Tasks};
 pub use build::{Head, build};
 pub use controls::Control;
 
-use crate::{
-    stats::exact::{Difference, Figure},
-    study::Published,
-};
+use crate::{stats::exact::Difference, study::StudyHeader};
 
 /// The version of the results' format that this program writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -29,8 +26,10 @@ pub struct Results {
     pub schema: u32,
     /// What samples are counted in.
     pub clock: Counter,
-    /// `tcg`, `kvm` or `host`, and how it was come by where that matters.
+    /// `emulation`, `kvm` or `host`: what executed the boots.
     pub accelerator: String,
+    /// How that was come by, for people.
+    pub accelerator_reason: String,
     /// When the study was started, in RFC 3339.
     pub started: String,
     /// The study.
@@ -39,32 +38,6 @@ pub struct Results {
     pub environment: Environment,
     /// One entry a kernel and configuration, in the study's order, of those with at least one boot.
     pub configurations: Vec<ConfigurationResult>,
-}
-
-/// The study that results belong to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StudyHeader {
-    /// Its name.
-    pub name: String,
-    /// Its title.
-    pub title: String,
-    /// The kernels it asks for.
-    pub kernels: Vec<String>,
-    /// The configurations it asks for.
-    pub configurations: Vec<String>,
-    /// The configuration that others are compared with.
-    pub baseline: String,
-    /// Boots a configuration: paddings on the instruction clock, rounds on the wall clock.
-    pub boots: u32,
-    /// Which figure tables show and comparisons go by, on the instruction clock.
-    pub figure: Figure,
-    /// From how many percent on a comparison calls something dearer.
-    pub threshold: f64,
-    /// Figures that somebody else printed, to be shown beside these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Published>,
-    /// The study file, word for word.
-    pub text: String,
 }
 
 /// Where a study ran.

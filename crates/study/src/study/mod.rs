@@ -1,6 +1,7 @@
 //! Studies: what is measured, on which kernels, under which configurations. docs/study-files.md describes the file.
 
 mod expand;
+mod header;
 mod position;
 mod published;
 mod raw;
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 
 use tollgate_bench::counter::Counter;
 
+pub use header::StudyHeader;
 pub use published::Published;
 
-use crate::{results::StudyHeader, stats::exact::Figure};
+use crate::stats::exact::Figure;
 
 /// The kernel's name that stands for the running host.
 pub const HOST: &str = "host";

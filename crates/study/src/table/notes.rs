@@ -115,9 +115,10 @@ fn machine(results: &Results, kernel: &str) -> String {
     };
     let spread = median(&workloads().map(|w| w.spread).collect::<Vec<_>>());
     format!(
-        "Kernel {release}{}; accelerator {}; boots a configuration: {}; {range} samples a workload and boot; in-run spread {}.",
+        "Kernel {release}{}; accelerator {} ({}); boots a configuration: {}; {range} samples a workload and boot; in-run spread {}.",
         image.map_or(String::new(), |i| format!(" ({i})")),
         results.accelerator,
+        results.accelerator_reason,
         results.study.boots,
         spread.map_or("unknown".to_owned(), |s| format!("{s:.2} % (median over workloads)")),
     )
