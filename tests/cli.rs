@@ -261,7 +261,7 @@ fn rejects_wrong_usage_with_status_2_and_helps_with_status_0() {
 #[test]
 fn fails_where_standard_output_is_full_and_not_where_its_reader_has_gone() {
     let scratch = Scratch::new();
-    let shell = |line: &str| scratch.finish(scratch.command("sh", &["-c", line, program::TOLLGATE]));
+    let shell = |line: &str| scratch.finish(scratch.command("sh", &["-c", line, word(&scratch.program())]));
     shell("\"$0\" bench list > /dev/full").refused(&["No space left on device"]);
     shell("\"$0\" completions bash > /dev/full").refused(&["No space left on device"]);
     // The status is that of the program: `sh` has no `pipefail` everywhere.

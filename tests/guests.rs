@@ -192,7 +192,7 @@ fn with_small_disk(scratch: &Scratch, size: &str, line: &str) -> Command {
     fs::create_dir(&small).unwrap();
     let line = format!("mount -t tmpfs -o size={size} none \"$SMALL\" && {line}");
     let mut command = scratch.command("unshare", &["--map-root-user", "--mount", "sh", "-c", &line]);
-    command.env("SMALL", small).env("TOLLGATE", program::TOLLGATE);
+    command.env("SMALL", small).env("TOLLGATE", scratch.program());
     // The cache is the user's, whoever that is within.
     command.env("XDG_CACHE_HOME", Cache::of_user().unwrap().root().parent().unwrap());
     command

@@ -8,7 +8,7 @@ mod program;
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use program::{Ended, Scratch, TOLLGATE, assert_all_measured, configuration, results, word, workload};
+use program::{Ended, Scratch, assert_all_measured, configuration, results, word, workload};
 use tollgate_bench::confine::REACHED_HOOKS;
 use tollgate_study::{
     configuration::KNOWN,
@@ -264,7 +264,7 @@ sed -n 's/.* bpf_lsm_\\([a-z0-9_]*\\) <-.*/\\1/p' trace | sort -u
 fn hooks_that_workloads_reach_get_empty_programs() {
     let scratch = Scratch::new();
     let script = format!("{}:/trace.sh", word(&scratch.file("trace.sh", TRACE)));
-    let program = format!("{TOLLGATE}:/tollgate");
+    let program = format!("{}:/tollgate", word(&scratch.program()));
     let make_ext4 = "/sbin/mke2fs:/sbin/mkfs.ext4";
     let mut reached = BTreeSet::new();
     for kernel in ["6.1", "6.12", "6.18", "7.2"] {

@@ -18,8 +18,8 @@ use tollgate_study::results::{ConfigurationResult, Results, WorkloadResult};
 
 pub(crate) mod guests;
 
-/// The program.
-pub(crate) const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
+/// The program as it was built.
+const BUILT: &str = env!("CARGO_BIN_EXE_tollgate");
 
 /// A program that has not ended by then hangs.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -30,13 +30,18 @@ const BEAT: Duration = Duration::from_millis(20);
 /// A folder of one test; it goes away with the test.
 pub(crate) struct Scratch {
     folder: TempDir,
+    program: TempDir,
 }
 
 impl Scratch {
     /// An empty one, with a folder for the program's temporary files.
     pub(crate) fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("tg-").tempdir().expect("make a scratch folder");
-        let scratch = Self { folder };
+        // A link of its own, where links can be made: a build meanwhile must not change the program half-way through a
+        // test, and a copy might still be open for writing in another test's child when this one starts it.
+        let program = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("make a folder for the program");
+        fs::hard_link(BUILT, program.path().join("tollgate")).expect("link the program");
+        let scratch = Self { folder, program };
         fs::create_dir(scratch.temporary()).expect("make a folder for temporary files");
         scratch
     }
@@ -58,9 +63,14 @@ impl Scratch {
         self.path("tmp")
     }
 
+    /// The program's path.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.program.path().join("tollgate")
+    }
+
     /// The program with these words, not yet started.
     pub(crate) fn tollgate(&self, arguments: &[&str]) -> Command {
-        self.command(TOLLGATE, arguments)
+        self.command(self.program(), arguments)
     }
 
     /// Another program in the same surroundings.

@@ -52,8 +52,8 @@ Clock: instructions. none: guest instructions an operation, minimum (median of C
   where tasks wait for one another); work that the kernel puts off is not in it; others: difference
   in percent.
 Kernel 6.1.0-56-cloud-amd64 (linux-image-6.1-cloud-amd64 6.1.1-1); accelerator emulation (the
-  instruction clock needs it); boots a configuration: 1; 2 samples a workload and boot; in-run spread
-  0.00 % (median over workloads).
+  instruction clock needs it); boots a configuration: 1; 2 samples a workload and boot; in-run
+  spread 0.00 % (median over workloads).
 ~0: less than layout alone moves it, or than 0.05 %. -: not measured, see the notes.
 Controls null equal under all 3 configurations: yes.
 
