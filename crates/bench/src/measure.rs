@@ -108,6 +108,7 @@ fn without_idle(
     soaker.confirm()?;
     Ok(Idle::Soaker)
 }
+
 /// Runs the operation a quarter as many times as it will be measured, and a few more.
 fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
     for _ in 0..samples / 4 + 4 {

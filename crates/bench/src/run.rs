@@ -1,10 +1,13 @@
 //! Does a job.
 
 pub mod settle;
+mod spool;
 
 use std::{hint::black_box, thread::sleep, time::Duration};
 
 use nix::sys::utsname::uname;
+
+use self::spool::Spool;
 
 use crate::{
     Error,
@@ -40,6 +43,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     // A confined process may not mount, nor open what the meter reads.
     let mut meter = Meter::open(job.counter)?;
     let places = Places::open(job.work.as_deref(), &selections)?;
+    let mut spool = Spool::open(selections.len())?;
     let lsm = active_modules();
 
     let mut confined = confine(&job.confinement, places.root())?;
@@ -55,10 +59,11 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     } else {
         None
     };
-    let workloads = below(job.padding as usize, &mut || {
+    let mut workloads = below(job.padding as usize, &mut || {
         sleep(TICK_STEP * job.padding);
-        measure_all(&selections, &places, &mut meter, job.samples, progress)
-    });
+        measure_all(&selections, &places, &mut meter, &mut spool, job.samples, progress)
+    })?;
+    spool.give_back(&mut workloads)?;
     Ok(Report { release, lsm, confinement: confined.verified.clone(), acts, settled, workloads })
 }
 
@@ -76,18 +81,28 @@ fn measure_all(
     selections: &[Selection],
     places: &Places,
     meter: &mut Meter,
+    spool: &mut Spool,
     samples: Option<u32>,
     progress: &mut dyn FnMut(&str),
-) -> Vec<Measured> {
+) -> Result<Vec<Measured>, Error> {
     let total = selections.len();
     let numbered = selections.iter().zip(1..);
     numbered
         .map(|(selection, number)| {
             progress(&format!("{number}/{total} {selection}"));
+            release_memory();
             sleep(AFTER_PROGRESS);
-            measure(selection, places, meter, samples)
+            let mut measured = measure(selection, places, meter, samples);
+            spool.keep(&mut measured)?;
+            Ok(measured)
         })
         .collect()
+}
+
+/// Gives back to the kernel what earlier steps (a learnt policy, another workload) have freed: a fork would copy it.
+fn release_memory() {
+    // SAFETY: malloc_trim has no preconditions; glibc takes the locks it needs.
+    unsafe { libc::malloc_trim(0) };
 }
 
 /// Calls `inner` with the stack moved down by so many steps.

@@ -20,6 +20,7 @@ profile tollgate-bench flags=(attach_disconnected,mediate_deleted) {
   /run/** rwk,
   /tmp/** rwlk,
   /tollgate-* rw,
+  /memfd:* rw,
   /c/** mrwlkix,
   /work/ r,
   /work/** mrwlkix,
