@@ -7,7 +7,7 @@ OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 export CARGO_BUILD_TARGET := $(TARGET)
 
-.PHONY: run build test test-unit test-long lint needs clean
+.PHONY: run build test test-unit test-long verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -28,7 +28,11 @@ test-unit: needs
 
 # Every kernel, the figures of docs/verify.md, and what else takes longer.
 test-long: test
-	$(CARGO) test --release --locked --package tollgate --features long --test long -- --nocapture --test-threads 1
+	$(MAKE) verify
+
+# The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs those whose names hold the word.
+verify: build
+	$(CARGO) test --release --locked --package tollgate --features long --test long -- --nocapture --test-threads 1 $(CLAIM)
 
 lint:
 	@scripts/install-needs --lint
