@@ -30,9 +30,10 @@ test-unit: needs
 test-long: test
 	$(MAKE) verify
 
-# The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs those whose names hold the word.
+# The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs the tests whose names hold the word.
 verify: build
-	$(CARGO) test --release --locked --package tollgate --features long --test long -- --nocapture --test-threads 1 $(CLAIM)
+	$(CARGO) test --release --locked --package tollgate --features long $(if $(CLAIM),--tests,--test long) -- \
+	    --nocapture --test-threads 1 $(CLAIM)
 
 lint:
 	@scripts/install-needs --lint

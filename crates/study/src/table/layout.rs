@@ -46,25 +46,39 @@ impl Column {
 /// The table: one block below the other, each with the labels and the first column.
 pub(super) fn lay_out(labels: &[Label], first: &Column, others: &[Column], limit: usize, colour: bool) -> String {
     let label_width = labels.iter().map(|l| width(&l.name) + 2).max().unwrap_or(0);
-    let start = label_width + GAP + first.width();
-    let mut text = String::new();
-    let mut rest = others;
-    loop {
-        let (block, later) = rest.split_at(fitting(rest, limit.saturating_sub(start)));
+    let room = limit.saturating_sub(label_width + GAP + first.width());
+    let blocks = balanced(others, room).into_iter().map(|block| {
         let columns: Vec<&Column> = std::iter::once(first).chain(block).collect();
-        text.push_str(&render(labels, label_width, &columns, colour));
+        render(labels, label_width, &columns, colour)
+    });
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// As few blocks as the room allows, the fullest of them with as few columns as so many blocks allow.
+fn balanced(columns: &[Column], room: usize) -> Vec<&[Column]> {
+    let fewest = blocks(columns, room, MOST_COLUMNS);
+    let narrower = (1..MOST_COLUMNS).map(|most| blocks(columns, room, most)).find(|b| b.len() == fewest.len());
+    narrower.unwrap_or(fewest)
+}
+
+/// Blocks of so many columns at the most, each as full as the room allows; one block at least.
+fn blocks(columns: &[Column], room: usize, most: usize) -> Vec<&[Column]> {
+    let mut blocks = Vec::new();
+    let mut rest = columns;
+    loop {
+        let (block, later) = rest.split_at(fitting(rest, room, most));
+        blocks.push(block);
         if later.is_empty() {
-            return text;
+            return blocks;
         }
-        text.push('\n');
         rest = later;
     }
 }
 
 /// How many of the columns fit into so many characters: one at least.
-fn fitting(columns: &[Column], room: usize) -> usize {
+fn fitting(columns: &[Column], room: usize, most: usize) -> usize {
     let mut used = 0;
-    let fit = columns.iter().take(MOST_COLUMNS).take_while(|column| {
+    let fit = columns.iter().take(most).take_while(|column| {
         used += GAP + column.width();
         used <= room
     });
@@ -115,6 +129,17 @@ fn paint(text: &str, size: Size) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spreads_columns_evenly_over_as_few_blocks_as_fit() {
+        let columns: Vec<Column> =
+            (0..13).map(|n| Column { head: vec![format!("column{n:02}")], cells: Vec::new() }).collect();
+        let sizes = |room| balanced(&columns, room).iter().map(|block| block.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(60), [5, 5, 3], "six would fit: 6, 6 and 1");
+        assert_eq!(sizes(1000), [7, 6], "no block has more than eight");
+        assert_eq!(sizes(0), [1; 13]);
+        assert_eq!(balanced(&[], 100).len(), 1);
+    }
 
     #[test]
     fn breaks_long_names_where_they_get_narrowest() {
