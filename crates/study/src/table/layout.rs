@@ -159,9 +159,9 @@ mod tests {
     fn fits_one_column_at_least_and_eight_at_most() {
         let column = Column { head: vec!["x".repeat(10)], cells: Vec::new() };
         let columns = vec![column; 12];
-        assert_eq!(fitting(&columns, 3), 1);
-        assert_eq!(fitting(&columns, 36), 3);
-        assert_eq!(fitting(&columns, 1000), 8);
-        assert_eq!(fitting(&columns[..0], 1000), 0);
+        assert_eq!(fitting(&columns, 3, MOST_COLUMNS), 1);
+        assert_eq!(fitting(&columns, 36, MOST_COLUMNS), 3);
+        assert_eq!(fitting(&columns, 1000, MOST_COLUMNS), 8);
+        assert_eq!(fitting(&columns[..0], 1000, MOST_COLUMNS), 0);
     }
 }
