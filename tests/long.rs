@@ -114,9 +114,10 @@ fn reference_study_agrees_with_the_earlier_measurement() {
 #[test]
 fn spread_is_small_on_every_kernel() {
     for kernel in KERNELS {
-        let all = every_kernel().on(kernel).flat_map(|c| c.workloads.iter().map(|w| w.spread));
-        let spread = median(all.collect());
-        report(&format!("in-run spread on {kernel}"), &format!("{spread:.2} %"), "under 2 %", spread < 2.0);
+        let all = || every_kernel().on(kernel).flat_map(|c| c.workloads.iter().map(|w| w.spread));
+        let (spread, widest) = (median(all().collect()), all().fold(0.0, f64::max));
+        let figure = format!("{spread:.2} % (widest {widest:.1} %)");
+        report(&format!("in-run spread on {kernel}"), &figure, "median under 2 %", spread < 2.0);
         assert!(spread < 2.0);
     }
 }
