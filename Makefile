@@ -5,6 +5,8 @@ TOLLGATE := target/$(TARGET)/release/tollgate
 STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
+VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
+            $(if $(CLAIM),--test cli --test guests --test long,--test long) --
 export CARGO_BUILD_TARGET := $(TARGET)
 
 .PHONY: run build test test-unit test-long verify lint needs clean
@@ -32,13 +34,16 @@ test-long: test
 
 # The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs the tests whose names hold the word.
 verify: build
-	$(CARGO) test --release --locked --package tollgate --features long $(if $(CLAIM),--tests,--test long) -- \
-	    --nocapture --test-threads 1 $(CLAIM)
+	@[ -z "$(CLAIM)" ] || $(VERIFY) --list $(CLAIM) | grep -q ': test$$' || \
+	    { echo 'tollgate: no test has "$(CLAIM)" in its name; docs/verify.md lists the claims' >&2; exit 1; }
+	$(VERIFY) --nocapture --test-threads 1 $(CLAIM)
 
 lint:
 	@scripts/install-needs --lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
+	    else echo 'tollgate: cargo-deny is not installed: licences and sources of crates are not checked' >&2; fi
 	clang-format --dry-run --Werror $$(git ls-files '*.bpf.c' 'crates/abi/*.h')
 
 clean:

@@ -126,7 +126,7 @@ fn reports_a_package_that_no_suite_has() {
 fn reports_a_panic_in_the_kernels_own_words() {
     let command = "echo before; echo c > /proc/sysrq-trigger";
     let ended = run_guest(&Scratch::new(), &["--clock", "instructions", "--", "sh", "-c", command]).with(2);
-    ended.says(&["kernel panicked: sysrq triggered crash", "console's last lines", "  | "]);
+    ended.says(&["kernel panicked: sysrq triggered crash", "from the console", "  | "]);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn measures_wall_time_under_kvm_or_on_the_host_and_says_which() {
         assert_eq!(results.kernels(), ["6.1"]);
     } else {
         assert_eq!(results.kernels(), ["host"]);
-        assert!(words.contains("no module was measured under KVM"), "{words}");
+        assert!(words.contains("no guest was measured under KVM"), "{words}");
     }
     assert_all_measured(&results);
 }

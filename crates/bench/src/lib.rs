@@ -5,13 +5,14 @@
 
 pub mod confine;
 pub mod counter;
-pub mod error;
+mod error;
 pub mod job;
 pub mod measure;
-pub mod network;
+mod network;
 pub mod oracle;
 pub mod place;
 pub mod places;
+mod program;
 pub mod run;
 pub mod selection;
 pub mod workload;

@@ -23,7 +23,7 @@ const WALL_SAMPLE_NS: u64 = 200_000;
 ///
 /// `samples` stands for the workload's own number. On the instruction counter a sample is one operation, the reading of
 /// the counter and one indirect call included (some ten instructions, the same in every sample). On the wall clock it is
-/// the mean of so many operations as take [200 microseconds](WALL_SAMPLE_NS).
+/// the mean of so many operations as take 200 microseconds.
 pub fn measure(selection: &Selection, places: &Places, meter: &mut Meter, samples: Option<u32>) -> Measured {
     let workload = selection.workload;
     let count = samples.unwrap_or(workload.samples) as usize;

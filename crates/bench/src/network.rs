@@ -44,7 +44,7 @@ const TRIAL: Duration = Duration::from_millis(20);
 
 /// A side of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// The measured process's.
     Near,
     /// The one it talks to.
@@ -53,7 +53,7 @@ pub enum Side {
 
 /// Two sides that packets pass between.
 #[derive(Debug, Clone)]
-pub struct Link(Option<Arc<Namespaces>>);
+pub(crate) struct Link(Option<Arc<Namespaces>>);
 
 impl Link {
     /// Makes the network ready. Needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN` for [`Network::Veth`]; so a run opens it
@@ -61,7 +61,7 @@ impl Link {
     ///
     /// The namespaces are made once in a process and go with it: the kernel takes them apart in a worker
     /// (`cleanup_net`), whose instructions would land in the samples of the next workload.
-    pub fn open(network: Network) -> Result<Link, Error> {
+    pub(crate) fn open(network: Network) -> Result<Link, Error> {
         static NAMESPACES: Mutex<Option<Arc<Namespaces>>> = Mutex::new(None);
         match network {
             Network::Loopback => raise_loopback().map(|()| Link(None)),
@@ -77,7 +77,7 @@ impl Link {
     }
 
     /// The IPv4 address of a side.
-    pub fn address(&self, side: Side) -> Ipv4Addr {
+    pub(crate) fn address(&self, side: Side) -> Ipv4Addr {
         match (&self.0, side) {
             (None, _) => Ipv4Addr::LOCALHOST,
             (Some(_), Side::Near) => NEAR,
@@ -87,7 +87,7 @@ impl Link {
 
     /// A socket bound to a side's address, and to the side's own port where that is free. A port of the kernel's
     /// choice is random, and which hash chain a packet walks would then differ from run to run.
-    pub fn socket(&self, side: Side, kind: SockType) -> Result<OwnedFd, Error> {
+    pub(crate) fn socket(&self, side: Side, kind: SockType) -> Result<OwnedFd, Error> {
         let address = self.address(side);
         let port = match side {
             Side::Near => NEAR_PORT,
@@ -106,7 +106,7 @@ impl Link {
     }
 
     /// Calls `make` in a side's namespace; what it opens stays there.
-    pub fn within<T>(&self, side: Side, make: impl FnOnce() -> T) -> Result<T, Error> {
+    pub(crate) fn within<T>(&self, side: Side, make: impl FnOnce() -> T) -> Result<T, Error> {
         let inside = self.enter(side)?;
         let made = make();
         inside.leave()?;
@@ -114,7 +114,7 @@ impl Link {
     }
 
     /// Moves the calling thread into a side's namespace until the result is dropped.
-    pub fn enter(&self, side: Side) -> Result<Inside, Error> {
+    pub(crate) fn enter(&self, side: Side) -> Result<Inside, Error> {
         let Some(namespaces) = &self.0 else { return Ok(Inside { home: None }) };
         let home = current_namespace()?;
         let target = match side {
@@ -128,7 +128,7 @@ impl Link {
 
 /// The calling thread is in a side's namespace; dropping this brings it back.
 #[derive(Debug)]
-pub struct Inside {
+pub(crate) struct Inside {
     home: Option<OwnedFd>,
 }
 

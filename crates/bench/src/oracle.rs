@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// A file that every kernel with sysfs has, anyone may read, and no workload opens: profiles and rulesets leave
 /// everything below `/sys` out.
-pub const FORBIDDEN: &str = "/sys/kernel/uevent_seqnum";
+pub(crate) const FORBIDDEN: &str = "/sys/kernel/uevent_seqnum";
 
 /// An act that succeeds when nothing is loaded and fails under the module it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,7 +25,8 @@ pub const FORBIDDEN: &str = "/sys/kernel/uevent_seqnum";
 pub enum Act {
     /// Make a heap page executable: SELinux's `execheap`, which Debian's policy withholds from `kernel_t`.
     HeapExec,
-    /// Open [`FORBIDDEN`], which the AppArmor profile, the Landlock ruleset or the learnt TOMOYO policy leaves out.
+    /// Open `/sys/kernel/uevent_seqnum`, which the AppArmor profile, the Landlock ruleset or the learnt TOMOYO policy
+    /// leaves out.
     OpenForbidden,
     /// Open physical memory for reading and writing: lockdown's integrity mode refuses it.
     OpenDevmem,
@@ -34,7 +35,7 @@ pub enum Act {
 }
 
 /// Tries the act, and gives the errno it failed with; `None` if it succeeded.
-pub fn try_act(act: &Act) -> Option<i32> {
+pub(crate) fn try_act(act: &Act) -> Option<i32> {
     let errno = match act {
         Act::HeapExec => in_child(heap_exec),
         Act::OpenForbidden => open(File::options().read(true), FORBIDDEN),

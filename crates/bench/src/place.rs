@@ -56,12 +56,12 @@ impl Network {
 
 /// Where one workload runs. Dropping it removes the directories that were made for it, and all that is in them.
 #[derive(Debug)]
-pub struct Place {
+pub(crate) struct Place {
     /// An empty directory, as deep as the selection says: a file made in it has `depth` components below the mount
     /// point. A set-up may fill it.
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// The network to send over.
-    pub net: Network,
+    pub(crate) net: Network,
     /// The mount point or the work directory: what must stay when everything below it goes.
     base: PathBuf,
 }

@@ -44,7 +44,7 @@ struct Mount {
 
 impl Places {
     /// Mounts what the selections need. Call it before anything is confined: a confined process may not mount. A file
-    /// system that cannot be made is no error here but one of [`Places::place`].
+    /// system that cannot be made is no error here but one of each workload on it.
     ///
     /// Without `root` a directory is made under the temporary directory, and mounts are made in a mount namespace of
     /// this thread's own, so that the machine's other processes never see them.
@@ -74,12 +74,12 @@ impl Places {
     }
 
     /// The work directory, which everything is made under.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Makes the directory for a selection, which must be one of those that the places were opened for.
-    pub fn place(&self, selection: &Selection) -> Result<Place, Error> {
+    pub(crate) fn place(&self, selection: &Selection) -> Result<Place, Error> {
         let (base, below) = match (selection.workload.scope, selection.fs) {
             (Scope::Fixed | Scope::Network, _) | (Scope::File, FileSystem::Rootfs) => (self.root.clone(), 1),
             (Scope::Path, FileSystem::Rootfs) => {

@@ -9,7 +9,7 @@ use crate::{Error, place::Place};
 /// Most are a closure that leaves things as it found them. One that uses something up (a name to create, a file to
 /// remove) implements the trait itself, restores it in [`Operation::before`] and says in [`Operation::reach`] how many
 /// runs one restoring is good for.
-pub trait Operation {
+pub(crate) trait Operation {
     /// Restores what the runs used up; called outside the clock, at least once every [`Operation::reach`] runs and
     /// once before the first.
     fn before(&mut self) -> io::Result<()> {
@@ -41,7 +41,7 @@ impl<F: FnMut() -> io::Result<()>> Operation for F {
 
 /// An operation that [leaves work](Operation::leaves_work), such as one that makes and ends a task.
 #[derive(Debug)]
-pub struct LeavesWork<F>(pub F);
+pub(crate) struct LeavesWork<F>(pub(crate) F);
 
 impl<F: FnMut() -> io::Result<()>> Operation for LeavesWork<F> {
     fn leaves_work(&self) -> bool {
@@ -54,7 +54,7 @@ impl<F: FnMut() -> io::Result<()>> Operation for LeavesWork<F> {
 }
 
 /// What a set-up returns: `Ok(Box::new(move || ...))`.
-pub type Prepared = Result<Box<dyn Operation>, Error>;
+pub(crate) type Prepared = Result<Box<dyn Operation>, Error>;
 
 /// The family a workload belongs to, in the order of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -111,7 +111,7 @@ pub struct Workload {
     pub samples: u32,
     /// Makes what the operation needs, outside the clock.
     #[serde(skip)]
-    pub setup: fn(&Place) -> Prepared,
+    pub(crate) setup: fn(&Place) -> Prepared,
 }
 
 impl PartialEq for Workload {

@@ -11,8 +11,9 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_vm::{
     Accelerator, Cache, Clock, Image, Kernel, Machine, accelerator,
-    guest::{self, GuestCommand, Limits, Outcome, Stream},
+    guest::{self, GuestCommand, Outcome, Stream},
     image, kernel, modules,
+    process::Limits,
 };
 
 use crate::{interrupt, output};
@@ -95,7 +96,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
-    let cache = Cache::of_user()?;
+    let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
     for series in &arguments.fetch {
         let kernel = kernel::refresh(&cache, series)?;
         eprintln!("{series}: {}", kernel.release);
@@ -116,7 +117,7 @@ fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
 
 fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
-    let cache = Cache::of_user()?;
+    let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
     let kernel = kernel::find(&cache, &arguments.kernel)?;
     let (accelerator, reason) = choose_accelerator(arguments, &cache, &kernel.image)?;
     // Before anything is made ready for it.
@@ -141,7 +142,7 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     let command = GuestCommand { argv, env: Vec::new(), settle };
     let limits = Limits { timeout: Duration::from_secs(arguments.timeout), interrupted };
     let started = Instant::now();
-    let outcome = guest::run(&machine, &image, &command, limits, &mut pass_on)?;
+    let outcome = guest::run(&machine, &image, &command, limits, &mut pass_on).map_err(tollgate_vm::Error::from)?;
     eprintln!("{}", summary(&outcome, &reason, started.elapsed()));
     // As a shell does: the command's own status, or 128 and the signal.
     let status = outcome.code.unwrap_or_else(|| 128 + outcome.signal.unwrap_or(0));

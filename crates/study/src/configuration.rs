@@ -101,6 +101,17 @@ impl Known {
         }
     }
 
+    /// Where the cache records the packages that what the set-up loads was built from.
+    #[must_use]
+    pub fn packages(&self) -> Option<&'static str> {
+        let [selinux, apparmor] = policies::RECORDS;
+        match self.set_up {
+            SetUp::SelinuxPermissive | SetUp::SelinuxEnforcing => Some(selinux),
+            SetUp::AppArmorConfined => Some(apparmor),
+            _ => None,
+        }
+    }
+
     /// Puts what the set-up loads into the guest's image; built first, if the cache does not have it.
     pub fn provide(&self, cache: &Cache, image: &mut Image) -> Result<(), PolicyError> {
         match self.set_up {

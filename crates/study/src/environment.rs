@@ -1,17 +1,30 @@
 //! Where a study ran: what a reader needs to know to judge its figures or to repeat them.
 
-use std::{fs, thread};
+use std::{collections::BTreeSet, fs, process::Command, thread};
 
+use tollgate_bench::counter::Counter;
 use tollgate_vm::{Cache, Error, Package, guest};
 
 use crate::{
+    configuration,
     laboratory::Laboratory,
     results::{Environment, KernelImage},
+    study::Study,
 };
 
 /// Looks at this host and at what the boots were made of. `revision` is the program's own.
-pub fn describe(cache: &Cache, laboratory: &Laboratory<'_>, revision: Option<&str>) -> Result<Environment, Error> {
+pub fn describe(
+    cache: &Cache,
+    study: &Study,
+    laboratory: &Laboratory<'_>,
+    revision: Option<&str>,
+) -> Result<Environment, Error> {
     let kernels: Vec<KernelImage> = laboratory.kernels().map(|(spec, kernel)| image(spec, kernel)).collect();
+    let mut packages = Vec::new();
+    if !kernels.is_empty() {
+        packages = policy_packages(cache, study);
+        packages.extend(host_packages());
+    }
     Ok(Environment {
         tollgate: env!("CARGO_PKG_VERSION").into(),
         revision: revision.map(Into::into),
@@ -20,7 +33,7 @@ pub fn describe(cache: &Cache, laboratory: &Laboratory<'_>, revision: Option<&st
         cores: thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
         host: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
         kernels,
-        packages: policy_packages(cache),
+        packages,
     })
 }
 
@@ -35,11 +48,62 @@ fn image(spec: &str, kernel: &tollgate_vm::Kernel) -> KernelImage {
     }
 }
 
-/// What the cached policies and their tools were built from.
-fn policy_packages(cache: &Cache) -> Vec<String> {
-    let records = crate::policies::RECORDS.map(|record| fs::read(cache.path(record)).unwrap_or_default());
-    let packages = records.iter().filter_map(|text| serde_json::from_slice::<Vec<Package>>(text).ok()).flatten();
+/// What the policies of the study's configurations and their tools were built from.
+fn policy_packages(cache: &Cache, study: &Study) -> Vec<String> {
+    let texts = policy_records(study).into_iter().map(|record| fs::read(cache.path(record)).unwrap_or_default());
+    let packages = texts.filter_map(|text| serde_json::from_slice::<Vec<Package>>(&text).ok()).flatten();
     packages.map(|package| format!("{} {}", package.name, package.version)).collect()
+}
+
+/// The records of packages that concern the study.
+fn policy_records(study: &Study) -> BTreeSet<&'static str> {
+    let base = |name: &String| study.own(name).map_or(name.clone(), |own| own.base.clone());
+    study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages()).collect()
+}
+
+/// What the guests' images take from this host; without dpkg nothing is known of it.
+fn host_packages() -> Vec<String> {
+    let mut query = Command::new("dpkg-query");
+    query.args(["-W", "-f=${db:Status-Status} ${Package} ${Version}\n", "busybox", "busybox-static", "e2fsprogs"]);
+    // Its exit status only says that it does not know one of them.
+    query.output().map(|output| installed(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
+}
+
+/// `NAME VERSION` of each package that is there: dpkg also lists some that only once were.
+fn installed(listing: &str) -> Vec<String> {
+    listing.lines().filter_map(|line| line.strip_prefix("installed ")).map(Into::into).collect()
+}
+
+/// What moves figures and is not the same in both: records of the one cannot go on with the other.
+///
+/// An instruction count depends on the program, on QEMU and on what the guest is made of, not on the host; wall time
+/// depends on the host too.
+#[must_use]
+pub fn differences(before: &Environment, now: &Environment, clock: Counter) -> Vec<String> {
+    let words = |e: &Environment| {
+        let kernels: Vec<String> =
+            e.kernels.iter().map(|k| format!("{}: {} {}", k.kernel, k.package, k.version)).collect();
+        let mut words = vec![
+            ("tollgate", e.tollgate.clone()),
+            ("the revision", e.revision.clone().unwrap_or_else(|| "unknown".into())),
+            ("QEMU", e.qemu.clone().unwrap_or_else(|| "not used".into())),
+            ("the list of kernels", listed(kernels)),
+            ("the list of packages", listed(e.packages.clone())),
+        ];
+        if clock == Counter::Wall {
+            words.push(("the processor", format!("{} ({} cores)", e.cpu, e.cores)));
+            words.push(("the host's kernel", e.host.clone()));
+        }
+        words
+    };
+    let pairs = words(before).into_iter().zip(words(now));
+    pairs.filter(|(a, b)| a != b).map(|((what, a), (_, b))| format!("{what} was {a} and is {b}")).collect()
+}
+
+/// In one order, however they were found.
+fn listed(mut words: Vec<String>) -> String {
+    words.sort();
+    if words.is_empty() { "empty".into() } else { words.join(", ") }
 }
 
 /// The first `model name` of /proc/cpuinfo.
@@ -51,10 +115,65 @@ fn processor(cpuinfo: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::examples::{boot, head};
 
     #[test]
     fn reads_the_processors_name() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: A 9 @ 1GHz\nmodel name\t: B\n"), "A 9 @ 1GHz");
         assert_eq!(processor(""), "");
+    }
+
+    fn study(configurations: &str) -> Study {
+        let text = format!(
+            "name = \"x\"\ntitle = \"X\"\nclock = \"instructions\"\nkernels = [\"6.1\"]\nworkloads = [\"stat\"]\n\
+             configurations = [{configurations}]\n[[configuration]]\nname = \"mine\"\nbase = \"apparmor-confined\"\n"
+        );
+        Study::parse("x.toml", &text).unwrap()
+    }
+
+    #[test]
+    fn lists_the_packages_of_those_policies_only_that_the_study_loads() {
+        let [selinux, apparmor] = crate::policies::RECORDS;
+        assert!(policy_records(&study("\"none\", \"apparmor\", \"mine\"")).contains(apparmor));
+        let both = "\"none\", \"selinux-permissive\", \"selinux-enforcing\", \"mine\"";
+        assert_eq!(policy_records(&study(both)), BTreeSet::from([selinux, apparmor]));
+    }
+
+    #[test]
+    fn leaves_out_packages_that_are_not_installed() {
+        let listing = "installed e2fsprogs 1.47.0-2\nconfig-files busybox 1:1.35.0-4\nnot-installed busybox-static \n";
+        assert_eq!(installed(listing), ["e2fsprogs 1.47.0-2"]);
+    }
+
+    fn environment() -> Environment {
+        head(Counter::Instructions, &[boot("none", 0)]).environment
+    }
+
+    #[test]
+    fn reports_each_difference_that_moves_figures() {
+        let before = environment();
+        let now = Environment {
+            tollgate: "0.2.0".into(),
+            revision: Some("0123456789ab".into()),
+            qemu: Some("7.2.17".into()),
+            kernels: Vec::new(),
+            packages: vec!["e2fsprogs 1".into(), "busybox 1".into()],
+            ..environment()
+        };
+        let expected = [
+            "tollgate was 0.1.0 and is 0.2.0",
+            "the revision was unknown and is 0123456789ab",
+            "QEMU was not used and is 7.2.17",
+            "the list of kernels was 6.1: linux-image-6.1-cloud-amd64 6.1.1-1 and is empty",
+            "the list of packages was empty and is busybox 1, e2fsprogs 1",
+        ];
+        assert_eq!(differences(&before, &now, Counter::Instructions), expected);
+    }
+
+    #[test]
+    fn reports_another_host_on_the_wall_clock_alone() {
+        let now = Environment { cpu: "another".into(), host: "6.12".into(), ..environment() };
+        assert!(differences(&environment(), &now, Counter::Instructions).is_empty());
+        assert_eq!(differences(&environment(), &now, Counter::Wall).len(), 2);
     }
 }

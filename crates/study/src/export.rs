@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::{
     results::{ConfigurationResult, Results, WorkloadResult},
     table::{cell, notes, workloads},
+    word::word,
 };
 
 /// One row a kernel, configuration and workload, with all figures; RFC 4180, with a head.
@@ -59,13 +60,13 @@ const COLUMNS: [&str; 23] = [
 
 fn head(configuration: &ConfigurationResult, workload: &str) -> Vec<String> {
     let c = configuration;
-    vec![c.kernel.clone(), c.name.clone(), c.lsm.clone(), json_word(&c.oracle), workload.to_owned()]
+    vec![c.kernel.clone(), c.name.clone(), c.lsm.clone(), word(&c.oracle), workload.to_owned()]
 }
 
 fn measured(results: &Results, configuration: &ConfigurationResult, workload: &WorkloadResult) -> Vec<String> {
     let w = workload;
     let mut fields = head(configuration, &w.name);
-    fields.extend([w.unit.clone(), json_word(&w.tasks)]);
+    fields.extend([w.unit.clone(), word(&w.tasks)]);
     fields.extend([w.min, w.median, w.mean].map(|n| n.to_string()));
     fields.push(w.mean_error.map_or(String::new(), |e| e.to_string()));
     fields.push(w.spread.to_string());
@@ -87,11 +88,6 @@ fn published(results: &Results, configuration: &ConfigurationResult, workload: &
     } else {
         published.percent(&configuration.kernel, workload, &configuration.name)
     }
-}
-
-/// The word that `results.json` has for it.
-fn json_word(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn push(text: &mut String, fields: &[String]) {

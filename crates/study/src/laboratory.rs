@@ -2,21 +2,20 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Read},
-    process::{Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
+    process::Command,
+    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
 use tollgate_bench::{confine::Confinement, counter::Counter, job::Job, oracle::Act};
 use tollgate_vm::{
     Accelerator, Cache, Clock, Error as VmError, Image, Kernel, Machine, agent,
-    guest::{self, GuestCommand, Limits, Stream},
+    guest::{self, GuestCommand, Stream},
     image::on_path,
     kernel,
     machine::Wiring,
     modules,
+    process::{self, Limits},
 };
 
 use crate::{
@@ -34,8 +33,6 @@ const WORK: &str = "/work";
 const MEMORY_MIB: u32 = 1024;
 /// The RAM disk of the ext4 places, and the pair of network devices.
 const MODULES: [&str; 2] = ["brd", "veth"];
-/// How often the host looks at the interrupt flag.
-const BEAT: Duration = Duration::from_millis(50);
 
 /// Why a study cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -149,7 +146,7 @@ impl<'a> Laboratory<'a> {
         Job {
             counter: self.study.clock,
             confinement: self.confinement(boot),
-            acts: if guest { self.acts(boot) } else { Vec::new() },
+            acts: if guest { self.acts() } else { Vec::new() },
             workloads: self.study.workloads.clone(),
             samples: self.study.samples,
             work: guest.then(|| WORK.into()),
@@ -163,16 +160,11 @@ impl<'a> Laboratory<'a> {
         known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks))
     }
 
-    /// The baseline tries every act of the study: they must all succeed there.
-    fn acts(&self, boot: &Boot) -> Vec<Act> {
-        let of = |name: &String| {
-            known(self.study, name).and_then(|known| known.confinement(&[]).oracle()).map(|(act, _)| act)
-        };
-        let mut acts: Vec<Act> = if boot.configuration == self.study.baseline {
-            self.study.configurations.iter().filter_map(of).collect()
-        } else {
-            of(&boot.configuration).into_iter().collect()
-        };
+    /// Every boot tries every act of the study. They must all succeed under the baseline, and what is measured after them
+    /// must not differ by what was tried before.
+    fn acts(&self) -> Vec<Act> {
+        let of = |name: &String| known(self.study, name)?.confinement(&[]).oracle().map(|(act, _)| act);
+        let mut acts: Vec<Act> = self.study.configurations.iter().filter_map(of).collect();
         acts.sort();
         acts.dedup();
         acts
@@ -244,9 +236,8 @@ impl<'a> Laboratory<'a> {
         image.content(JOB, 0o600, &job_text(job)?);
         let argv = [agent::PROGRAM, "bench", "job", JOB].map(String::from).to_vec();
         let command = GuestCommand { argv, env: Vec::new(), settle: false };
-        let limits = Limits { timeout: self.timeout, interrupted: self.interrupted };
         let mut errors = Lines::default();
-        let outcome = guest::run(&machine, &image, &command, limits, &mut |stream, bytes| {
+        let outcome = guest::run(&machine, &image, &command, self.limits(), &mut |stream, bytes| {
             if stream == Stream::Stderr {
                 errors.push(bytes, progress);
             }
@@ -256,11 +247,10 @@ impl<'a> Laboratory<'a> {
                 let text = (ended.code == Some(0)).then_some(ended.stdout);
                 Ok((outcome_of(text, &errors.other), ended.console))
             }
-            Err(e) if is_about_this_boot(&e) => {
-                let text = e.to_string();
-                Ok((Outcome::Failed(text.clone()), text))
+            Err(failure) if is_about_this_boot(&failure.error) => {
+                Ok((Outcome::Failed(failure.error.to_string()), failure.console))
             }
-            Err(e) => Err(e.into()),
+            Err(failure) => Err(failure.error.into()),
         }
     }
 
@@ -269,44 +259,23 @@ impl<'a> Laboratory<'a> {
         let folder = tempfile::Builder::new().prefix("tollgate-").tempdir().map_err(io("make the job's folder"))?;
         let file = folder.path().join("job.json");
         std::fs::write(&file, job_text(job)?).map_err(io("write the job's file"))?;
+        progress("measuring");
         // This very program, even when its file has been replaced since it was started.
-        let mut child = Command::new("/proc/self/exe")
-            .args(["bench", "job"])
-            .arg(&file)
-            .env("TMPDIR", folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(io("start the measuring process"))?;
-        let output = child.stdout.take().map(|mut stdout| {
-            thread::spawn(move || {
-                let mut text = Vec::new();
-                stdout.read_to_end(&mut text).map(|_| text)
-            })
-        });
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["bench", "job"]).arg(&file).env("TMPDIR", folder.path());
+        let ended = match process::output(&mut command, self.limits()) {
+            Err(VmError::TooLong { seconds, .. }) => {
+                return Ok(Outcome::Failed(format!("it did not end within {seconds} s; allow more with --timeout")));
+            }
+            other => other?,
+        };
         let mut errors = Lines::default();
-        if let Some(stderr) = child.stderr.take() {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                errors.push(format!("{line}\n").as_bytes(), progress);
-                if self.interrupted.load(Ordering::Relaxed) {
-                    break;
-                }
-            }
-        }
-        loop {
-            if self.interrupted.load(Ordering::Relaxed) {
-                // It may have ended by itself, by the same Ctrl-C.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(VmError::Interrupted.into());
-            }
-            if let Some(status) = child.try_wait().map_err(io("wait for the measuring process"))? {
-                let text = output.and_then(|reader| reader.join().ok()).and_then(Result::ok);
-                return Ok(outcome_of(text.filter(|_| status.success()), &errors.other));
-            }
-            thread::sleep(BEAT);
-        }
+        errors.push(&ended.stderr, &mut |_| {});
+        Ok(outcome_of(ended.status.success().then_some(ended.stdout), &errors.other))
+    }
+
+    fn limits(&self) -> Limits<'a> {
+        Limits { timeout: self.timeout, interrupted: self.interrupted }
     }
 }
 

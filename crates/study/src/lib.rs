@@ -13,3 +13,4 @@ pub mod stats;
 pub mod store;
 pub mod study;
 pub mod table;
+pub mod word;

@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use tollgate_vm::{Cache, Package, Packages};
+use tollgate_vm::{Cache, Package, Packages, process};
 
 /// The suite whose policy and tools are used: one for all kernels, so that kernels can be compared.
 const SUITE: &str = "bookworm";
@@ -74,11 +74,11 @@ pub fn selinux(cache: &Cache) -> Result<PathBuf, PolicyError> {
         let fetched = Packages::new(cache).unpack(&names, &root)?;
         let cil = fresh.join("cil");
         make(&cil)?;
-        let sources = modules_to_cil(&root, &cil)?;
+        let sources = modules_to_cil(cache, &root, &cil)?;
         let mut secilc = tool(&root, "usr/bin/secilc");
         secilc.args(["-c", POLICY_VERSION, "-M", "true", "-o"]).arg(fresh.join("policy"));
         secilc.arg("-f").arg(fresh.join("file_contexts")).args(sources);
-        run(&mut secilc, &cil)?;
+        run(cache, &mut secilc, &cil)?;
         write_record(fresh, &fetched)?;
         // What it was built from is two hundred times its size.
         fs::remove_dir_all(&cil).and_then(|()| fs::remove_dir_all(&root)).map_err(io("tidy up"))
@@ -98,7 +98,7 @@ pub fn apparmor_parser(cache: &Cache) -> Result<Unpacked, PolicyError> {
 }
 
 /// Turns every `*.pp.bz2` of the policy package into CIL, on all processors; the CIL files in the package's order.
-fn modules_to_cil(root: &Path, into: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+fn modules_to_cil(cache: &Cache, root: &Path, into: &Path) -> Result<Vec<PathBuf>, PolicyError> {
     let folder = root.join("usr/share/selinux/default");
     let entries = fs::read_dir(&folder).map_err(io(format!("list {}", folder.display())))?;
     let mut modules: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|e| e.path())).collect();
@@ -111,7 +111,7 @@ fn modules_to_cil(root: &Path, into: &Path) -> Result<Vec<PathBuf>, PolicyError>
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(module) = modules.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(e) = module_to_cil(root, module, &cil_name(into, module)) {
+                    if let Err(e) = module_to_cil(cache, root, module, &cil_name(into, module)) {
                         failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(e);
                         break;
                     }
@@ -130,11 +130,11 @@ fn cil_name(into: &Path, module: &Path) -> PathBuf {
     into.join(name)
 }
 
-fn module_to_cil(root: &Path, module: &Path, cil: &Path) -> Result<(), PolicyError> {
-    let unpacked = run(Command::new("bzip2").arg("-dc").arg(module), module)?.stdout;
+fn module_to_cil(cache: &Cache, root: &Path, module: &Path, cil: &Path) -> Result<(), PolicyError> {
+    let unpacked = run(cache, Command::new("bzip2").arg("-dc").arg(module), module)?.stdout;
     let package = cil.with_extension("pp");
     fs::write(&package, unpacked).map_err(io(format!("write {}", package.display())))?;
-    run(tool(root, "usr/libexec/selinux/hll/pp").arg(&package).arg(cil), module)?;
+    run(cache, tool(root, "usr/libexec/selinux/hll/pp").arg(&package).arg(cil), module)?;
     fs::remove_file(&package).map_err(io(format!("remove {}", package.display())))
 }
 
@@ -149,11 +149,11 @@ fn library_folders(root: &Path) -> Vec<PathBuf> {
     ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| root.join(folder)).to_vec()
 }
 
-fn run(command: &mut Command, input: &Path) -> Result<Output, PolicyError> {
+fn run(cache: &Cache, command: &mut Command, input: &Path) -> Result<Output, PolicyError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed =
         |detail: String| PolicyError::Tool { program: program.clone(), input: input.display().to_string(), detail };
-    let output = command.output().map_err(|e| failed(e.to_string()))?;
+    let output = process::output(command, cache.limits())?;
     if output.status.success() {
         return Ok(output);
     }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Accelerator, Cache, Clock, Error, Image, Machine,
     error::Context,
-    guest::{self, GuestCommand, Limits},
+    guest::{self, GuestCommand},
+    process::Limits,
 };
 
 /// A KVM guest is up within a second or two; one that is not by now never will be.
@@ -37,6 +38,11 @@ pub fn choose(cache: &Cache, kernel: &Path, interrupted: &AtomicBool) -> Result<
         return Ok(verdict);
     }
     let (accelerator, reason) = trial(kernel, interrupted)?;
+    let reason = match accelerator {
+        Accelerator::Kvm => reason,
+        // A loaded host or a missing right may have been the cause.
+        Accelerator::Emulation => format!("{reason} (delete {} to try again)", record.display()),
+    };
     let verdict = Verdict { accelerator, reason, found_under };
     let text = serde_json::to_vec_pretty(&verdict).map_err(std::io::Error::from).context("write the verdict")?;
     fs::write(&record, text).context(format!("write {}", record.display()))?;
@@ -45,7 +51,7 @@ pub fn choose(cache: &Cache, kernel: &Path, interrupted: &AtomicBool) -> Result<
 
 fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String), Error> {
     if !Path::new("/dev/kvm").exists() {
-        return Ok((Accelerator::Emulation, "there is no /dev/kvm".into()));
+        return Ok((Accelerator::Emulation, "KVM was not tried: there is no /dev/kvm".into()));
     }
     let machine = Machine {
         kernel: kernel.into(),
@@ -57,7 +63,9 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         cpus: 1,
     };
     let limits = Limits { timeout: PATIENCE, interrupted };
-    match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {}) {
+    match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {})
+        .map_err(Error::from)
+    {
         Ok(_) => Ok((Accelerator::Kvm, "a trial guest came up on it".into())),
         Err(Error::Interrupted) => Err(Error::Interrupted),
         Err(e @ (Error::QemuAbsent { .. } | Error::Io { .. })) => Err(e),

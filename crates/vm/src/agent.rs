@@ -7,7 +7,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{Read, Write},
     os::{
-        fd::{AsFd, AsRawFd},
+        fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
     path::Path,
@@ -34,6 +34,8 @@ pub const PROGRAM: &str = "/bin/tollgate";
 /// Where the image holds the order.
 pub(crate) const ORDER: &str = "/order.json";
 const PORT: &str = "/dev/ttyS1";
+/// For so long, in milliseconds, a command that has ended may still have something in its streams.
+const LAST_WORDS: u8 = 100;
 const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
 
 /// What the agent is to do.
@@ -123,20 +125,33 @@ fn run(port: &mut File, order: &Order, instruments: Instruments) -> Result<Done,
     Ok(Done { code: status.code(), signal: status.signal(), elapsed_ns, idle_ns, oom_kills: oom_kills() - kills })
 }
 
-/// Sends both streams as they come, until the command closes them.
+/// Sends both streams as they come, until the command has ended and what it wrote has been read. What it has left running
+/// in the background may hold the streams open and is not waited for.
 fn forward(port: &mut File, child: &mut Child) -> std::io::Result<()> {
+    let ended = pidfd(child)?;
     let mut out = child.stdout.take();
     let mut err = child.stderr.take();
     let mut buffer = vec![0; 16 << 10];
-    while out.is_some() || err.is_some() {
-        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(2);
+    let mut timeout = PollTimeout::NONE;
+    loop {
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(3);
         polled.extend(out.as_ref().map(|o| PollFd::new(o.as_fd(), PollFlags::POLLIN)));
         polled.extend(err.as_ref().map(|e| PollFd::new(e.as_fd(), PollFlags::POLLIN)));
-        poll(&mut polled, PollTimeout::NONE)?;
+        let streams = polled.len();
+        if timeout.is_none() {
+            polled.push(PollFd::new(ended.as_fd(), PollFlags::POLLIN));
+        }
+        let count = poll(&mut polled, timeout)?;
         let ready: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
         drop(polled);
+        if count == 0 || ready.is_empty() {
+            return Ok(());
+        }
+        if timeout.is_none() && ready[streams] {
+            timeout = PollTimeout::from(LAST_WORDS);
+        }
         let out_ready = out.is_some() && ready[0];
-        let err_ready = err.is_some() && ready[ready.len() - 1];
+        let err_ready = err.is_some() && ready[streams - 1];
         if out_ready && !pass_on(port, &mut out, &mut buffer, Frame::Stdout)? {
             out = None;
         }
@@ -144,7 +159,15 @@ fn forward(port: &mut File, child: &mut Child) -> std::io::Result<()> {
             err = None;
         }
     }
-    Ok(())
+}
+
+/// A descriptor that becomes readable when the command ends: no timer has to wake the guest up to ask.
+fn pidfd(child: &Child) -> std::io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes two numbers; a descriptor that it returns is new and owned by nobody else.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, child.id(), 0);
+        if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
+    }
 }
 
 /// Passes on one piece; false at the end of the stream.

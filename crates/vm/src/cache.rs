@@ -3,15 +3,26 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
 };
 
-use crate::{Error, error::Context};
+use nix::sys::statvfs::statvfs;
+
+use crate::{Error, error::Context, process::Limits};
+
+/// No program that helps to fill the cache may take longer: the slowest fetches a kernel over a slow line.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// The user's cache folder of this program.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
+    interrupted: &'static AtomicBool,
 }
+
+/// Of a cache whose work nobody interrupts.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Cache {
     /// `$XDG_CACHE_HOME/tollgate`, or `~/.cache/tollgate`.
@@ -29,7 +40,33 @@ impl Cache {
     pub fn at(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let root = root.into();
         fs::create_dir_all(&root).context(format!("make the cache folder {}", root.display()))?;
-        Ok(Self { root })
+        Ok(Self { root, interrupted: &NEVER })
+    }
+
+    /// The same cache, whose filling stops when the flag is set.
+    #[must_use]
+    pub fn interruptible(mut self, flag: &'static AtomicBool) -> Self {
+        self.interrupted = flag;
+        self
+    }
+
+    /// The limits of a program that helps to fill the cache.
+    #[must_use]
+    pub fn limits(&self) -> Limits<'static> {
+        Limits { timeout: PATIENCE, interrupted: self.interrupted }
+    }
+
+    /// Refuses work for which the disk has no room.
+    pub(crate) fn needs_room(&self, mebibytes: u64) -> Result<(), Error> {
+        let what = || format!("look at the disk of {}", self.root.display());
+        let disk = statvfs(&self.root).context(what())?;
+        let free = disk.blocks_available() * disk.fragment_size() / (1 << 20);
+        if free >= mebibytes {
+            return Ok(());
+        }
+        let short = format!("{free} MiB are free, {mebibytes} MiB are needed");
+        Err(std::io::Error::new(std::io::ErrorKind::StorageFull, short))
+            .context(format!("fill the cache {}", self.root.display()))
     }
 
     /// The folder itself.

@@ -14,7 +14,7 @@ const MAX_PAYLOAD: usize = 1 << 20;
 
 /// A message from the guest's agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Frame {
+pub(crate) enum Frame {
     /// The agent runs; the guest has booted.
     Ready(Ready),
     /// A piece of the command's standard output.
@@ -29,32 +29,32 @@ pub enum Frame {
 
 /// What the agent knows when it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ready {
+pub(crate) struct Ready {
     /// `uname -r` in the guest.
-    pub release: String,
+    pub(crate) release: String,
     /// What the wait for a quiet kernel found; `None` if it was not asked for.
-    pub settled: Option<String>,
+    pub(crate) settled: Option<String>,
 }
 
 /// How the command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub(crate) struct Done {
     /// Its exit code, or `None` if a signal ended it.
-    pub code: Option<i32>,
+    pub(crate) code: Option<i32>,
     /// The signal that ended it.
-    pub signal: Option<i32>,
+    pub(crate) signal: Option<i32>,
     /// Guest nanoseconds from its start to its end; on the instruction clock, instructions and idle time.
-    pub elapsed_ns: u64,
+    pub(crate) elapsed_ns: u64,
     /// Guest nanoseconds of those in which the processor was idle; `None` where the kernel does not say.
-    pub idle_ns: Option<u64>,
+    pub(crate) idle_ns: Option<u64>,
     /// Processes that the kernel killed for want of memory meanwhile.
-    pub oom_kills: u64,
+    pub(crate) oom_kills: u64,
 }
 
 impl Frame {
     /// The frame as bytes.
     #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let (kind, payload) = match self {
             Self::Ready(ready) => (1, json(ready)),
             Self::Stdout(bytes) => (2, bytes.clone()),
@@ -91,19 +91,19 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
 
 /// Puts frames together from bytes that arrive in any pieces.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub(crate) struct Decoder {
     pending: Vec<u8>,
     synchronised: bool,
 }
 
 impl Decoder {
     /// Takes in what arrived.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
     /// The next whole frame, if it is here.
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
+    pub(crate) fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         if !self.synchronised && !self.synchronise() {
             return Ok(None);
         }

@@ -1,11 +1,13 @@
 //! Reading a guest's console: text without the firmware's control sequences, its last lines, its panic.
 
+/// How a kernel begins to say that it cannot go on.
+const PANIC_SIGNS: [&str; 3] = ["Kernel panic", "BUG: ", "Oops: "];
 /// Lines of the console that an error shows.
 const TAIL: usize = 15;
 
 /// Drops escape sequences and control characters; keeps line breaks.
 #[must_use]
-pub fn clean(raw: &str) -> String {
+pub(crate) fn clean(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut characters = raw.chars().peekable();
     while let Some(c) = characters.next() {
@@ -31,16 +33,19 @@ fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// The last lines, each marked as the guest's.
+/// The last lines, each marked as the guest's; of a kernel that panicked, those from the first sign of it on: what follows
+/// is registers.
 #[must_use]
-pub fn tail(console: &str) -> String {
+pub(crate) fn tail(console: &str) -> String {
     let lines: Vec<&str> = console.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     if lines.is_empty() {
         return "the console is empty: the guest printed nothing".into();
     }
-    let shown = &lines[lines.len().saturating_sub(TAIL)..];
-    let mut text = String::from("the console's last lines:");
-    for line in shown {
+    let last = lines.len().saturating_sub(TAIL);
+    let first =
+        lines.iter().position(|line| PANIC_SIGNS.iter().any(|sign| line.contains(sign))).unwrap_or(last).min(last);
+    let mut text = String::from("from the console:");
+    for line in &lines[first..lines.len().min(first + TAIL)] {
         text.push_str("\n  | ");
         text.push_str(line);
     }
@@ -49,7 +54,7 @@ pub fn tail(console: &str) -> String {
 
 /// The sentence after `Kernel panic - not syncing:`.
 #[must_use]
-pub fn panic_reason(console: &str) -> Option<String> {
+pub(crate) fn panic_reason(console: &str) -> Option<String> {
     let (_, rest) = console.split_once("Kernel panic - not syncing: ")?;
     Some(rest.lines().next().unwrap_or_default().trim().to_string())
 }
@@ -69,6 +74,14 @@ mod tests {
         let tail = tail(&console);
         assert!(tail.ends_with("| line 39"));
         assert!(tail.contains("line 25") && !tail.contains("line 24"));
+    }
+
+    #[test]
+    fn shows_a_panic_from_its_beginning() {
+        let mut console = String::from("boot\nKernel panic - not syncing: why\n");
+        console.extend((0..40).map(|n| format!("register {n}\n")));
+        let tail = tail(&console);
+        assert!(tail.contains("not syncing: why") && tail.ends_with("| register 13"), "{tail}");
     }
 
     #[test]

@@ -11,39 +11,39 @@ const S_IFLNK: u32 = 0o120_000;
 const S_IFCHR: u32 = 0o020_000;
 
 /// Writes entries one after the other; [`Writer::finish`] closes the archive.
-pub struct Writer<W: Write> {
+pub(crate) struct Writer<W: Write> {
     out: W,
     next_inode: u32,
 }
 
 impl<W: Write> Writer<W> {
     /// An empty archive on `out`.
-    pub fn new(out: W) -> Self {
+    pub(crate) fn new(out: W) -> Self {
         Self { out, next_inode: 1 }
     }
 
     /// A directory; its parents must have been written before it.
-    pub fn directory(&mut self, path: &str) -> io::Result<()> {
+    pub(crate) fn directory(&mut self, path: &str) -> io::Result<()> {
         self.entry(path, S_IFDIR | 0o755, (0, 0), &[])
     }
 
     /// A regular file with its permission bits.
-    pub fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
         self.entry(path, S_IFREG | (mode & 0o7777), (0, 0), content)
     }
 
     /// A symbolic link.
-    pub fn symlink(&mut self, path: &str, target: &str) -> io::Result<()> {
+    pub(crate) fn symlink(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.entry(path, S_IFLNK | 0o777, (0, 0), target.as_bytes())
     }
 
     /// A character device.
-    pub fn device(&mut self, path: &str, mode: u32, major: u32, minor: u32) -> io::Result<()> {
+    pub(crate) fn device(&mut self, path: &str, mode: u32, major: u32, minor: u32) -> io::Result<()> {
         self.entry(path, S_IFCHR | mode, (major, minor), &[])
     }
 
     /// Writes the trailer and gives the output back.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.entry("TRAILER!!!", 0, (0, 0), &[])?;
         Ok(self.out)
     }

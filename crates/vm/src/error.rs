@@ -54,6 +54,22 @@ pub enum Error {
         /// The last lines of its standard error.
         detail: String,
     },
+    /// A program of the system did not end in time.
+    #[error("{program} did not end within {seconds} s and was stopped; try again, or run it by hand to see why")]
+    TooLong {
+        /// The program.
+        program: String,
+        /// The limit.
+        seconds: u64,
+    },
+    /// The package of a kernel holds no image where one is expected.
+    #[error("the packages of kernel {release} hold no {wanted}; name another kernel, or give an image by its path")]
+    NoImage {
+        /// The kernel.
+        release: String,
+        /// What was looked for.
+        wanted: String,
+    },
     /// No kernel answers to this name.
     #[error("no kernel {spec:?}; there are: {known} (or the path of a bzImage)")]
     NoSuchKernel {

@@ -9,7 +9,7 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
 };
@@ -21,6 +21,7 @@ use crate::{
     console,
     error::Context,
     machine::Wiring,
+    process::{Limits, dies_with_us},
 };
 
 /// The emulator.
@@ -39,15 +40,6 @@ pub struct GuestCommand {
     pub env: Vec<(String, String)>,
     /// Wait until the kernel's work after boot is over before the command starts.
     pub settle: bool,
-}
-
-/// When to give up.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
-    /// On the host's clock, from start to power-off.
-    pub timeout: Duration,
-    /// Set by a signal handler: stop at once.
-    pub interrupted: &'a AtomicBool,
 }
 
 /// Which of the command's streams.
@@ -84,6 +76,27 @@ pub struct Outcome {
     pub accelerator: Accelerator,
 }
 
+/// Why there is no outcome, and what the guest had printed by then.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: Error,
+    /// The whole console, cleaned of control characters; empty if no guest was started.
+    pub console: String,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, console: String::new() }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
 /// Runs `command` on `machine` with `image` as its root file system. `on_output` sees each piece of output as it comes.
 pub fn run(
     machine: &Machine,
@@ -91,7 +104,7 @@ pub fn run(
     command: &GuestCommand,
     limits: Limits<'_>,
     on_output: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, Failure> {
     let folder = private_folder()?;
     let wiring = Wiring { initrd: folder.path().join("initrd"), agent: folder.path().join("agent") };
     write_image(image, command, &wiring.initrd)?;
@@ -99,23 +112,20 @@ pub fn run(
     listener.set_nonblocking(true).context("listen without blocking")?;
     let mut qemu = Qemu::start(machine, &wiring)?;
     let mut session = Session { decoder: Decoder::default(), ready: None, done: None, stdout: Vec::new() };
-    let result = session.follow(&listener, &mut qemu, limits, on_output);
+    let ended = session.follow(&listener, &mut qemu, limits, on_output);
     let (console, errors) = qemu.stop();
-    let tail = || console::tail(&console);
-    match result {
-        Ok(Ended::PoweredOff) => {}
+    let outcome = match ended {
+        Ok(Ended::PoweredOff) => session.outcome(machine, &console),
         Ok(Ended::Timeout) => {
-            return Err(Error::Timeout { seconds: limits.timeout.as_secs(), console: tail() });
+            Err(Error::Timeout { seconds: limits.timeout.as_secs(), console: console::tail(&console) })
         }
-        Ok(Ended::Died(status)) => {
-            return Err(match console::panic_reason(&console) {
-                Some(reason) => Error::Panic { reason, console: tail() },
-                None => Error::QemuDied { status, detail: errors.trim().to_string(), console: tail() },
-            });
-        }
-        Err(e) => return Err(e),
-    }
-    session.outcome(machine, &console)
+        Ok(Ended::Died(status)) => Err(match console::panic_reason(&console) {
+            Some(reason) => Error::Panic { reason, console: console::tail(&console) },
+            None => Error::QemuDied { status, detail: errors.trim().to_string(), console: console::tail(&console) },
+        }),
+        Err(e) => Err(e),
+    };
+    outcome.map_err(|error| Failure { error, console })
 }
 
 /// The version line of the emulator.
@@ -288,11 +298,7 @@ impl Qemu {
             .stderr(Stdio::piped())
             // Ctrl-C is this program's to handle, not the emulator's.
             .process_group(0);
-        // SAFETY: prctl is async-signal-safe and touches no memory of the parent.
-        unsafe {
-            command.pre_exec(|| nix::sys::prctl::set_pdeathsig(nix::sys::signal::SIGKILL).map_err(Into::into));
-        }
-        let mut child = command.spawn().map_err(absent)?;
+        let mut child = dies_with_us(&mut command).spawn().map_err(absent)?;
         let console = child.stdout.take().map(drain);
         let errors = child.stderr.take().map(drain);
         Ok(Self { child, console, errors })

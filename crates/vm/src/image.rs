@@ -34,13 +34,8 @@ pub struct Image {
 impl Image {
     /// The agent (this very program) as init, and busybox with its applets, if the host has it.
     pub fn with_agent() -> Result<Self, Error> {
-        Self::with_agent_program(Path::new(RUNNING))
-    }
-
-    /// The same with the agent from another file: tests name the program they test.
-    pub fn with_agent_program(program: &Path) -> Result<Self, Error> {
         let mut image = Self::default();
-        image.host_file(program, agent::PROGRAM)?;
+        image.host_file(Path::new(RUNNING), agent::PROGRAM)?;
         image.symlink("/init", agent::PROGRAM);
         image.content(
             "/etc/passwd",

@@ -194,8 +194,11 @@ fn fetch(cache: &Cache, release: &str) -> Result<Kernel, Error> {
         let kernel = Kernel {
             release: release.into(),
             series: series_of(release).unwrap_or_default(),
-            image: locate(fresh, &image_candidates(release), release)?,
-            modules: locate(fresh, &module_candidates(release), release).ok(),
+            image: locate(fresh, &image_candidates(release)).ok_or_else(|| Error::NoImage {
+                release: release.into(),
+                wanted: image_candidates(release).join(" or "),
+            })?,
+            modules: locate(fresh, &module_candidates(release)),
             packages: fetched,
         };
         let record = serde_json::to_vec_pretty(&kernel).map_err(std::io::Error::from).context("write the record")?;
@@ -214,12 +217,8 @@ fn module_candidates(release: &str) -> [String; 2] {
     [format!("lib/modules/{release}"), format!("usr/lib/modules/{release}")]
 }
 
-fn locate(folder: &Path, candidates: &[String], release: &str) -> Result<PathBuf, Error> {
-    candidates
-        .iter()
-        .find(|path| folder.join(path).exists())
-        .map(PathBuf::from)
-        .ok_or_else(|| Error::NoPackage { name: format!("with the image of {release}"), suites: "all".into() })
+fn locate(folder: &Path, candidates: &[String]) -> Option<PathBuf> {
+    candidates.iter().find(|path| folder.join(path).exists()).map(PathBuf::from)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 pub mod accelerator;
 pub mod agent;
 mod cache;
-pub mod channel;
-pub mod console;
-pub mod cpio;
+mod channel;
+mod console;
+mod cpio;
 mod error;
 pub mod guest;
 pub mod image;
@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod machine;
 pub mod modules;
 pub mod packages;
+pub mod process;
 
 pub use cache::Cache;
 pub use error::Error;

@@ -11,14 +11,18 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cache, Error, error::Context};
+use crate::{Cache, Error, error::Context, process};
 
 /// Suites whose kernels and packages may be asked for, oldest first.
 const SUITES: [&str; 5] = ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports"];
 /// Those of them that have a security suite on the security mirror.
 const SECURED: [&str; 3] = ["bullseye", "bookworm", "trixie"];
-/// Debian's own keyring: it holds the keys of all these suites, also where a system file narrows its sources to fewer.
+/// Debian's own keyring: it holds the keys of all these suites, also where the system's sources name fewer.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// What the lists of all suites take on the disk, in MiB, with room to read them in.
+const LISTS_SIZE: u64 = 512;
+/// The same of the largest set of packages: a kernel, packed and unpacked.
+const PACKAGES_SIZE: u64 = 512;
 /// Package lists older than this are read anew, if the network is there.
 const LISTS_LIVE: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -57,6 +61,7 @@ impl<'c> Packages<'c> {
         if fresh && !force {
             return Ok(());
         }
+        self.cache.needs_room(LISTS_SIZE)?;
         let _lock = self.cache.lock("apt")?;
         self.write_configuration()?;
         let output = self.apt("apt-get", &["-q", "update", "-o", "APT::Update::Error-Mode=any"])?;
@@ -66,11 +71,7 @@ impl<'c> Packages<'c> {
         if stamp.exists() && !force {
             return Ok(());
         }
-        Err(Error::Offline {
-            what: "the package lists".into(),
-            detail: last_lines(&output.stderr, 3),
-            cache: self.cache.root().to_path_buf(),
-        })
+        Err(self.why_not(&["the package lists"], &output.stderr))
     }
 
     /// All package names that are `wanted`.
@@ -83,10 +84,16 @@ impl<'c> Packages<'c> {
     /// Fetches packages of this suite selection (`name`, `name=version` or `name/suite`) and unpacks them into `into`.
     pub fn unpack(&self, names: &[&str], into: &Path) -> Result<Vec<Package>, Error> {
         self.update(false)?;
+        self.cache.needs_room(PACKAGES_SIZE)?;
         let folder = tempfile::tempdir_in(self.cache.root()).context("make a folder for packages in the cache")?;
         let mut arguments = vec!["-q", "download"];
         arguments.extend(names);
-        let output = self.apt_in(folder.path(), "apt-get", &arguments)?;
+        let mut output = self.apt_in(folder.path(), "apt-get", &arguments)?;
+        if !output.status.success() && !is_unreachable(&String::from_utf8_lossy(&output.stderr)) {
+            // The lists may name a version that the mirror has replaced since.
+            self.update(true)?;
+            output = self.apt_in(folder.path(), "apt-get", &arguments)?;
+        }
         if !output.status.success() {
             return Err(self.why_not(names, &output.stderr));
         }
@@ -120,11 +127,12 @@ impl<'c> Packages<'c> {
         });
         match missing {
             Some(name) => Error::NoPackage { name: name.into(), suites: SUITES.join(", ") },
-            None => Error::Offline {
+            None if is_unreachable(&text) => Error::Offline {
                 what: names.join(", "),
                 detail: last_lines(stderr, 3),
                 cache: self.cache.root().to_path_buf(),
             },
+            None => Error::Apt { program: "apt-get".into(), detail: last_lines(stderr, 3) },
         }
     }
 
@@ -138,8 +146,13 @@ impl<'c> Packages<'c> {
         for folder in ["etc/preferences.d", "etc/apt.conf.d", "state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(home.join(folder)).context(format!("make {} in {}", folder, home.display()))?;
         }
-        let sources = sources(&self.system_mirrors()?, Path::new(KEYRING).exists());
-        let dump = run(Command::new("apt-config").arg("dump"), "apt-config")?;
+        let mirrors = self.system_mirrors()?;
+        let mut keys = system_keys(&mirrors);
+        keys.extend(Path::new(KEYRING).exists().then(|| KEYRING.to_string()));
+        keys.sort();
+        keys.dedup();
+        let sources = sources(&mirrors, &keys);
+        let dump = self.run(Command::new("apt-config").arg("dump"))?;
         let network = network_settings(&String::from_utf8_lossy(&dump.stdout));
         let write = |path: PathBuf, text: &str| fs::write(&path, text).context(format!("write {}", path.display()));
         write(home.join("etc/sources.list"), &sources)?;
@@ -152,7 +165,7 @@ impl<'c> Packages<'c> {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         let codename = os_codename(&release)
             .ok_or_else(|| Error::NotDebian { reason: "/etc/os-release is not Debian's".into() })?;
-        let output = run(Command::new("apt-get").args(["update", "--print-uris"]), "apt-get")?;
+        let output = self.run(Command::new("apt-get").args(["update", "--print-uris"]))?;
         let uris = String::from_utf8_lossy(&output.stdout).into_owned();
         Mirrors::from_uris(&uris, &codename)
             .ok_or_else(|| Error::NotDebian { reason: format!("apt has no source for {codename}") })
@@ -165,7 +178,14 @@ impl<'c> Packages<'c> {
     fn apt_in(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<Output, Error> {
         let mut command = Command::new(program);
         command.current_dir(folder).args(arguments).env("LC_ALL", "C").env("APT_CONFIG", self.home().join("apt.conf"));
-        run(&mut command, program)
+        self.run(&mut command)
+    }
+
+    fn run(&self, command: &mut Command) -> Result<Output, Error> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        process::output(command, self.cache.limits()).map_err(|e| {
+            if process::is_absent(&e) { Error::NotDebian { reason: format!("{program} not found") } } else { e }
+        })
     }
 
     fn succeed(&self, program: &str, arguments: &[&str]) -> Result<Output, Error> {
@@ -177,11 +197,20 @@ impl<'c> Packages<'c> {
     }
 }
 
-fn run(command: &mut Command, program: &str) -> Result<Output, Error> {
-    command.output().map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Error::NotDebian { reason: format!("{program} not found") },
-        _ => Error::Io { what: format!("run {program}"), cause: e },
-    })
+/// Whether apt says that it could not reach the mirror at all.
+fn is_unreachable(stderr: &str) -> bool {
+    [
+        "Could not resolve",
+        "Temporary failure resolving",
+        "Could not connect",
+        "Unable to connect",
+        "Connection failed",
+        "Connection refused",
+        "Connection timed out",
+        "Network is unreachable",
+    ]
+    .iter()
+    .any(|symptom| stderr.contains(symptom))
 }
 
 fn last_lines(bytes: &[u8], count: usize) -> String {
@@ -219,8 +248,28 @@ fn os_codename(release: &str) -> Option<String> {
     value("VERSION_CODENAME=")
 }
 
-fn sources(mirrors: &Mirrors, keyring: bool) -> String {
-    let option = if keyring { format!("[signed-by={KEYRING}] ") } else { String::new() };
+/// The key files that the system's own sources name for these mirrors.
+fn system_keys(mirrors: &Mirrors) -> Vec<String> {
+    let folder = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten();
+    let files = folder.filter_map(|entry| entry.ok().map(|e| e.path())).chain([PathBuf::from("/etc/apt/sources.list")]);
+    let texts = files.filter_map(|path| fs::read_to_string(path).ok());
+    texts.filter(|text| text.contains(&mirrors.main)).flat_map(|text| signed_by(&text)).collect()
+}
+
+/// The absolute paths behind `Signed-By:` (deb822) or `signed-by=` (one line) of a sources file.
+fn signed_by(sources: &str) -> Vec<String> {
+    let values = sources.lines().filter(|line| !line.trim_start().starts_with('#')).filter_map(|line| {
+        let lower = line.to_ascii_lowercase();
+        let at = lower.find("signed-by")? + "signed-by".len();
+        Some(line[at..].trim_start_matches([':', '=', ' ']).split(']').next().unwrap_or_default())
+    });
+    let paths = values.flat_map(|value| value.split([',', ' ']).map(str::trim)).filter(|path| path.starts_with('/'));
+    paths.map(Into::into).collect()
+}
+
+fn sources(mirrors: &Mirrors, keys: &[String]) -> String {
+    // Without a key file apt takes the system's trusted ones (Dir::Etc::trustedparts).
+    let option = if keys.is_empty() { String::new() } else { format!("[signed-by={}] ", keys.join(",")) };
     let line = |base: &str, suite: &str| format!("deb {option}{base} {suite} main\n");
     let mut text: String = SUITES.iter().map(|suite| line(&mirrors.main, suite)).collect();
     if let Some(security) = &mirrors.security {
@@ -287,7 +336,7 @@ mod tests {
     #[test]
     fn adds_suites_to_the_mirror_and_names_no_other() {
         let mirrors = Mirrors::from_uris(URIS, "bookworm").unwrap();
-        let text = sources(&mirrors, true);
+        let text = sources(&mirrors, &[KEYRING.to_string()]);
         assert!(text.contains("http://mirror.example/debian trixie-backports main"));
         assert!(text.contains("http://sec.example/debian-security bullseye-security main"));
         assert!(text.lines().all(|line| line.contains("signed-by=") && line.contains(".example/")));
@@ -297,6 +346,23 @@ mod tests {
     fn keeps_the_systems_proxy_and_drops_its_other_settings() {
         let dump = "Acquire::http \"\";\nAcquire::http::Proxy \"http://proxy.example:3128\";\nAcquire::IndexTargets::deb::DEP-11 \"\";\nAPT::X \"1\";\n";
         assert_eq!(network_settings(dump), "Acquire::http::Proxy \"http://proxy.example:3128\";\n");
+    }
+
+    #[test]
+    fn takes_the_keys_that_the_systems_sources_name() {
+        let deb822 = "Types: deb\nURIs: http://mirror.example/debian\nSigned-By: /usr/share/keyrings/own.gpg\n";
+        assert_eq!(signed_by(deb822), ["/usr/share/keyrings/own.gpg"]);
+        let line = "deb [arch=amd64 signed-by=/a.gpg,/b.gpg] http://mirror.example/debian bookworm main\n";
+        assert_eq!(signed_by(line), ["/a.gpg", "/b.gpg"]);
+        assert_eq!(signed_by("# Signed-By: /x.gpg\nSigned-By: ABCDEF\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn tells_an_unreachable_mirror_from_other_failures() {
+        assert!(is_unreachable("Err:1 x\n  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111)"));
+        assert!(is_unreachable("  Temporary failure resolving 'mirror.example'"));
+        assert!(!is_unreachable("E: Failed to fetch x  404  Not Found"));
+        assert!(!is_unreachable("W: GPG error: x InRelease: the signatures could not be verified"));
     }
 
     #[test]

@@ -186,22 +186,9 @@ fn attach_and_pin(asked: &[String]) -> Result<String, Error> {
     let btf = Btf::from_vmlinux()
         .map_err(|error| Error::Unavailable(format!("bpf: {error}; a kernel with CONFIG_DEBUG_INFO_BTF is needed")))?;
     let has = |hook: &str| btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some();
-    let Choice { mut hooks, absent } = choose(asked, has)?;
-
-    let mut refused = Vec::new();
-    let object = match load(&hooks) {
-        Ok(object) => object,
-        Err(_) => {
-            refused = hooks.extract_if(.., |hook| load(&[*hook]).is_err()).collect();
-            if let (Some(hook), false) = (refused.first(), asked.is_empty()) {
-                return Err(Error::Unavailable(format!(
-                    "bpf: this kernel attaches no program to the hook {hook}; leave it out"
-                )));
-            }
-            load(&hooks)?
-        }
-    };
-    let attached = pin_all(&object)?;
+    let Choice { hooks, absent } = choose(asked, has)?;
+    let Loaded { programs, refused } = load_accepted(&hooks, !asked.is_empty(), load)?;
+    let attached = pin_all(&programs)?;
     Ok(describe(attached, &absent, &refused))
 }
 
@@ -235,6 +222,50 @@ fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<
     Ok(Choice { hooks, absent: Vec::new() })
 }
 
+/// What the kernel took.
+#[derive(Debug)]
+struct Loaded<'a, T> {
+    programs: T,
+    /// Hooks of the default set that the kernel lets no program be attached to.
+    refused: Vec<&'a str>,
+}
+
+/// Loads the programs of the hooks in one go, or, if that fails, of those hooks that the kernel takes a program for.
+///
+/// Hooks that were asked for must all be taken. Of the default set some must: where the kernel takes none the reason is
+/// not the hooks, and a measurement with nothing attached would be given out as one with empty programs.
+fn load_accepted<'a, T>(
+    hooks: &[&'a str],
+    asked: bool,
+    load: impl Fn(&[&str]) -> Result<T, String>,
+) -> Result<Loaded<'a, T>, Error> {
+    if hooks.is_empty() {
+        return Err(Error::Unavailable("bpf: this kernel has none of the hooks; boot one with CONFIG_BPF_LSM".into()));
+    }
+    let cannot_load = |error| Error::Unavailable(format!("bpf: cannot load the empty programs: {error}"));
+    let error = match load(hooks) {
+        Ok(programs) => return Ok(Loaded { programs, refused: Vec::new() }),
+        Err(error) => error,
+    };
+    let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    for hook in hooks {
+        match load(&[*hook]) {
+            Ok(_) => accepted.push(*hook),
+            Err(error) if asked => {
+                return Err(Error::Unavailable(format!(
+                    "bpf: this kernel attaches no program to the hook {hook}: {error}; leave it out"
+                )));
+            }
+            Err(_) => refused.push(*hook),
+        }
+    }
+    if accepted.is_empty() {
+        return Err(cannot_load(format!("{error}; run it as root, on a kernel that is not locked down")));
+    }
+    let programs = load(&accepted).map_err(cannot_load)?;
+    Ok(Loaded { programs, refused })
+}
+
 fn describe(attached: usize, absent: &[&str], refused: &[&str]) -> String {
     let mut text = format!("bpf: {attached} empty programs attached");
     for (what, hooks) in [("not in this kernel", absent), ("refused by this kernel", refused)] {
@@ -249,8 +280,8 @@ fn open() -> Result<OpenObject, libbpf_rs::Error> {
     ObjectBuilder::default().name("empty")?.open_memory(OBJECT)
 }
 
-fn load(hooks: &[&str]) -> Result<Object, Error> {
-    let failed = |error| Error::Unavailable(format!("bpf: cannot load the empty programs: {error:#}"));
+fn load(hooks: &[&str]) -> Result<Object, String> {
+    let failed = |error| format!("{error:#}");
     let mut object = open().map_err(failed)?;
     for mut program in object.progs_mut() {
         let wanted = program.name().to_str().is_some_and(|name| hooks.contains(&name));
@@ -325,6 +356,38 @@ mod tests {
         let absent = choose(&truncate, |hook| hook != "file_truncate");
         let absent = absent.unwrap_err().to_string();
         assert!(absent.contains("no hook file_truncate"), "{absent}");
+    }
+
+    /// A kernel that takes no program for the hooks named; what it took are the hooks.
+    fn kernel_without(refused: &[&str]) -> impl Fn(&[&str]) -> Result<Vec<String>, String> {
+        move |hooks| match hooks.iter().find(|hook| refused.contains(hook)) {
+            Some(hook) => Err(format!("{hook}: invalid argument")),
+            None => Ok(hooks.iter().map(|hook| hook.to_string()).collect()),
+        }
+    }
+
+    #[test]
+    fn leaves_out_hooks_of_the_default_set_that_the_kernel_refuses() {
+        let loaded = load_accepted(&["capable", "file_open"], false, kernel_without(&["capable"])).unwrap();
+        assert_eq!((loaded.programs, loaded.refused), (vec!["file_open".to_owned()], vec!["capable"]));
+        let loaded = load_accepted(&["capable", "file_open"], false, kernel_without(&[])).unwrap();
+        assert_eq!((loaded.programs.len(), loaded.refused), (2, vec![]));
+    }
+
+    #[test]
+    fn rejects_a_kernel_that_takes_no_program_at_all() {
+        let hooks = ["capable", "file_open"];
+        let none = load_accepted(&hooks, false, kernel_without(&hooks)).unwrap_err().to_string();
+        assert!(none.contains("capable: invalid argument; run it as root"), "{none}");
+        let no_hooks = load_accepted(&[], false, kernel_without(&[])).unwrap_err().to_string();
+        assert!(no_hooks.contains("boot one with CONFIG_BPF_LSM"), "{no_hooks}");
+    }
+
+    #[test]
+    fn rejects_a_hook_asked_for_that_the_kernel_refuses_and_says_why() {
+        let error = load_accepted(&["capable", "file_open"], true, kernel_without(&["file_open"]));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("the hook file_open: file_open: invalid argument; leave it out"), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, oracle::Act};
 
 pub use bpf::REACHED_HOOKS;
-pub use securityfs::active_modules;
+pub(crate) use securityfs::active_modules;
 
 /// What is set up before the workloads run. Which modules are active at all is the command line's `lsm=`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,9 +81,9 @@ impl Confinement {
 /// Dropping it takes back what can be taken back: BPF programs are detached, TOMOYO and Yama return to what they were.
 /// A loaded SELinux or AppArmor policy, a Landlock domain and lockdown stay until the machine or the process ends.
 #[derive(Debug)]
-pub struct Confined {
+pub(crate) struct Confined {
     /// What was verified, in a line.
-    pub verified: String,
+    pub(crate) verified: String,
     /// What must live as long as the set-up.
     kept: Kept,
 }
@@ -102,12 +102,12 @@ impl Confined {
     }
 
     /// Whether the workloads must be run once, for the module to learn them, before [`Confined::enforce_learnt`].
-    pub fn learns(&self) -> bool {
+    pub(crate) fn learns(&self) -> bool {
         matches!(self.kept, Kept::Tomoyo(_))
     }
 
     /// Ends the learning and enforces what was learnt; nothing to do where nothing [learns](Confined::learns).
-    pub fn enforce_learnt(&mut self) -> Result<(), Error> {
+    pub(crate) fn enforce_learnt(&mut self) -> Result<(), Error> {
         if let Kept::Tomoyo(learning) = &mut self.kept {
             self.verified = learning.enforce()?;
         }
@@ -118,7 +118,7 @@ impl Confined {
 /// Sets the module up. `work` is the directory that the workloads use.
 ///
 /// Landlock and AppArmor confine the calling thread and what it starts from then on; the others the whole machine.
-pub fn confine(confinement: &Confinement, work: &Path) -> Result<Confined, Error> {
+pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined, Error> {
     match confinement {
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
         Confinement::BpfEmpty { hooks } => {

@@ -10,7 +10,7 @@ use crate::{Error, error::Context};
 pub(super) const ROOT: &str = "/sys/kernel/security";
 
 /// The active modules in the kernel's order, as in `lockdown,capability,selinux`; empty where securityfs cannot be read.
-pub fn active_modules() -> String {
+pub(crate) fn active_modules() -> String {
     read_active().unwrap_or_default()
 }
 

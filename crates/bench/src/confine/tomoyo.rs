@@ -14,13 +14,12 @@ use std::{
 };
 
 use super::securityfs::{ROOT, require};
-use crate::{Error, error::Context};
+use crate::{Error, error::Context, program};
 
-mod idle;
 mod learnt;
 
 /// The program that the kernel command line must name as `TOMOYO_loader=` and `TOMOYO_trigger=`.
-pub const TRIGGER: &str = "/tollgate-tomoyo";
+const TRIGGER: &str = "/tollgate-tomoyo";
 
 /// What a guest's kernel command line needs for [`Confinement::TomoyoLearnt`](super::Confinement::TomoyoLearnt).
 pub fn command_line() -> String {
@@ -35,7 +34,7 @@ const MOST_RULES: u32 = 16384;
 
 /// TOMOYO, learning or enforcing. Dropping it switches the profile off.
 #[derive(Debug)]
-pub struct Learning {
+pub(super) struct Learning {
     /// Open from the beginning, since the learnt policy need not allow opening it.
     profile: File,
     domains: File,
@@ -105,7 +104,7 @@ fn demand_trigger(command_line: &str) -> Result<(), Error> {
 
 /// Makes the program that does nothing, and executes it: the kernel then runs it as the loader, too.
 fn pull_trigger() -> Result<(), Error> {
-    fs::write(TRIGGER, idle::program()).context(format!("write {TRIGGER}"))?;
+    fs::write(TRIGGER, program::exit_0()).context(format!("write {TRIGGER}"))?;
     let executable = fs::Permissions::from_mode(0o755);
     fs::set_permissions(Path::new(TRIGGER), executable).context(format!("chmod {TRIGGER}"))?;
     let status = Command::new(TRIGGER).status().context(format!("run {TRIGGER}"))?;

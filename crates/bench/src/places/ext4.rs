@@ -21,8 +21,9 @@ const UUID: &str = "746f6c6c-6761-7465-8000-62656e636800";
 /// Where ext4 keeps its UUID: `s_uuid` in the superblock, which starts at byte 1024.
 const UUID_OFFSET: usize = 1024 + 0x68;
 
-/// How much of the device is looked at before it is overwritten.
-const HEAD: usize = 4096;
+/// How much of the device is looked at before it is overwritten. Partition tables and the labels of file systems and
+/// volumes lie within: btrfs' superblock, the furthest, is at 64 KiB.
+const HEAD: usize = 1 << 20;
 
 /// Makes the file system, unless the device holds something that is not ours.
 pub(super) fn make(device: &Path) -> Result<(), Error> {
@@ -63,15 +64,16 @@ fn run_mkfs(device: &Path) -> Result<Output, Error> {
 }
 
 fn head(device: &Path) -> Result<Vec<u8>, Error> {
-    let mut file = File::open(device).map_err(|e| match e.kind() {
+    let file = File::open(device).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Error::Unavailable(format!(
             "there is no {}: load the module brd (modprobe brd rd_nr=1 rd_size=65536), or choose :tmpfs",
             device.display()
         )),
         _ => Error::Io { what: format!("open {}", device.display()), cause: e },
     })?;
-    let mut head = vec![0; HEAD];
-    file.read_exact(&mut head).context(format!("read {}", device.display()))?;
+    let mut head = Vec::with_capacity(HEAD);
+    // A device may be smaller.
+    file.take(HEAD as u64).read_to_end(&mut head).context(format!("read {}", device.display()))?;
     Ok(head)
 }
 
@@ -84,6 +86,8 @@ fn may_overwrite(head: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     #[test]
@@ -100,8 +104,25 @@ mod tests {
     #[test]
     fn denies_a_device_with_other_data() {
         let mut head = vec![0; HEAD];
-        head[4095] = 1;
+        head[HEAD - 1] = 1;
         assert!(!may_overwrite(&head));
+    }
+
+    #[test]
+    fn denies_a_device_that_holds_a_btrfs() {
+        let device = tempfile::NamedTempFile::new().unwrap();
+        device.as_file().set_len(16 << 20).unwrap();
+        // The magic number of the superblock at 64 KiB; all before it may be zero.
+        device.as_file().write_all_at(b"_BHRfS_M", (64 << 10) + 64).unwrap();
+        let error = make(device.path()).unwrap_err().to_string();
+        assert!(error.contains("holds data that Tollgate did not put there"), "{error}");
+    }
+
+    #[test]
+    fn looks_at_a_device_smaller_than_the_head() {
+        let device = tempfile::NamedTempFile::new().unwrap();
+        device.as_file().set_len(64 << 10).unwrap();
+        assert_eq!(head(device.path()).unwrap(), [0; 64 << 10]);
     }
 
     #[test]

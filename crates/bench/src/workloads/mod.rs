@@ -38,7 +38,7 @@ pub fn catalogue() -> Vec<&'static Workload> {
 }
 
 /// The workload of that name.
-pub fn find(name: &str) -> Option<&'static Workload> {
+pub(crate) fn find(name: &str) -> Option<&'static Workload> {
     FAMILIES.iter().flat_map(|family| family.iter()).find(|w| w.name == name)
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Run(run::Run),
     /// Print what a study found
     Report(Report),
-    /// Compare two runs; exit status 1 if something got dearer
+    /// Compare two runs; exit status 1 if something got dearer, failed or lost its oracle
     Compare(Compare),
 }
 
@@ -144,7 +144,7 @@ fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     } else {
         output::write(&comparison.render())?;
     }
-    Ok(if comparison.dearer().is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if comparison.is_worse() { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
 fn read(dir: &Path) -> anyhow::Result<Results> {

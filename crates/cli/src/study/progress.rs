@@ -44,6 +44,12 @@ impl Progress {
         self.draw();
     }
 
+    /// A line that stays, above the one that moves.
+    pub(crate) fn note(&self, text: &str) {
+        self.clear();
+        eprintln!("tollgate: {text}");
+    }
+
     /// Takes the line away.
     pub(crate) fn clear(&self) {
         self.show("");

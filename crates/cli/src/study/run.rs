@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
     let mut study = super::find(&arguments.study)?;
     let text = study.text.clone();
-    let cache = Cache::of_user()?;
+    let cache = Cache::of_user()?.interruptible(interrupted);
     let store =
         if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
     let chosen = choose_machine(&mut study, &cache, arguments.accelerator)?;
@@ -59,8 +59,8 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let laboratory = Laboratory::prepare(&cache, &study, chosen.accelerator, timeout, interrupted, &mut |step| {
         preparing.preparing(step)
     })?;
-    let environment = environment::describe(&cache, &laboratory, option_env!("TOLLGATE_REVISION"))?;
-    let head = Head {
+    let environment = environment::describe(&cache, &study, &laboratory, option_env!("TOLLGATE_REVISION"))?;
+    let mut head = Head {
         clock: study.clock,
         accelerator: chosen.name.into(),
         accelerator_reason: chosen.reason,
@@ -68,6 +68,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         study: study.header(),
         environment,
     };
+    store.go_on(&mut head)?;
     let mut records = Records::open(&store, head)?;
     let boots: Vec<Boot> = schedule::boots(&study).into_iter().filter(|boot| !records.hold(boot)).collect();
     let workers = workers(arguments, &study);
@@ -77,6 +78,10 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             Event::Started(boot) => progress.step(boot, "booting"),
             Event::Step(boot, step) => progress.step(boot, &step),
             Event::Finished(boot, finished) => {
+                if let Outcome::Failed(reason) = &finished.record.outcome {
+                    let first = reason.lines().next().unwrap_or_default();
+                    progress.note(&format!("{} {}: {first}", boot.kernel, boot.configuration));
+                }
                 records.keep(*finished)?;
                 progress.finished(&boot);
             }
@@ -132,7 +137,7 @@ fn choose_machine(study: &mut Study, cache: &Cache, asked: Option<AcceleratorNam
                 Chosen::guests(Accelerator::Kvm, verdict.reason)
             } else {
                 study.only_the_host();
-                Chosen::host(format!("an A/A pair; no module was measured under KVM: {}", verdict.reason))
+                Chosen::host(format!("an A/A pair; no guest was measured under KVM: {}", verdict.reason))
             }
         }
     })
@@ -164,7 +169,10 @@ impl<'s> Records<'s> {
     fn open(store: &'s Store, head: Head) -> anyhow::Result<Self> {
         let mut boots = store.read_boots()?;
         boots.retain(|boot| boot.report().is_some());
-        Ok(Self { store, head, boots, written: None })
+        let mut records = Self { store, head, boots, written: None };
+        // Before the first record there is, so that none is ever without the environment that it was made in.
+        records.write()?;
+        Ok(records)
     }
 
     fn hold(&self, boot: &Boot) -> bool {
@@ -179,10 +187,6 @@ impl<'s> Records<'s> {
         if !console.is_empty() {
             let path = self.store.console(&record.kernel, &record.configuration, record.clock, record.boot)?;
             std::fs::write(&path, console).with_context(|| format!("write {}", path.display()))?;
-        }
-        if let Outcome::Failed(reason) = &record.outcome {
-            let first = reason.lines().next().unwrap_or_default();
-            eprintln!("\r\x1b[Ktollgate: {} {}: {first}", record.kernel, record.configuration);
         }
         self.boots.push(record);
         let due = self.written.is_none_or(|(at, took)| at.elapsed() > took * WRITING_SHARE);

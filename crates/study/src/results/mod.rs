@@ -210,4 +210,9 @@ impl ConfigurationResult {
     pub fn workload(&self, name: &str) -> Option<&WorkloadResult> {
         self.workloads.iter().find(|w| w.name == name)
     }
+
+    /// Whether a workload could not be measured, or not in every boot.
+    pub fn failed(&self, name: &str) -> bool {
+        self.unmeasured.iter().any(|u| u.name == name)
+    }
 }

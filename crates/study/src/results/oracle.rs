@@ -3,7 +3,7 @@
 use tollgate_bench::oracle::Act;
 
 use super::Oracle;
-use crate::record::BootRecord;
+use crate::{record::BootRecord, word::word};
 
 /// The verdict on one configuration's boots against the baseline's on the same kernel, and why it is void.
 pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, Option<String>) {
@@ -28,8 +28,8 @@ pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, O
 fn baseline_allows(baseline: &[&BootRecord], act: Act) -> Result<(), String> {
     let outcomes: Vec<Option<i32>> = baseline.iter().filter_map(|boot| outcome(boot, act)).collect();
     match outcomes.iter().flatten().next() {
-        _ if outcomes.is_empty() => Err(format!("{} was not tried under the baseline", name(act))),
-        Some(errno) => Err(format!("{} fails under the baseline too, with errno {errno}", name(act))),
+        _ if outcomes.is_empty() => Err(format!("{} was not tried under the baseline", word(&act))),
+        Some(errno) => Err(format!("{} fails under the baseline too, with errno {errno}", word(&act))),
         None => Ok(()),
     }
 }
@@ -37,10 +37,10 @@ fn baseline_allows(baseline: &[&BootRecord], act: Act) -> Result<(), String> {
 fn denies(boot: &BootRecord, act: Act, errno: i32) -> Result<(), String> {
     match outcome(boot, act) {
         _ if boot.report().is_none() => Ok(()), // its failure is noted; the other boots decide
-        None => Err(format!("{} was not tried ({})", name(act), boot.which())),
-        Some(None) => Err(format!("{} succeeded, errno {errno} was due ({})", name(act), boot.which())),
+        None => Err(format!("{} was not tried ({})", word(&act), boot.which())),
+        Some(None) => Err(format!("{} succeeded, errno {errno} was due ({})", word(&act), boot.which())),
         Some(Some(got)) if got != errno => {
-            Err(format!("{} failed with errno {got}, errno {errno} was due ({})", name(act), boot.which()))
+            Err(format!("{} failed with errno {got}, errno {errno} was due ({})", word(&act), boot.which()))
         }
         Some(Some(_)) => Ok(()),
     }
@@ -49,11 +49,6 @@ fn denies(boot: &BootRecord, act: Act, errno: i32) -> Result<(), String> {
 /// How an act came out in a boot: `None` if it was not tried, `Some(None)` if it succeeded.
 fn outcome(boot: &BootRecord, act: Act) -> Option<Option<i32>> {
     boot.report()?.acts.iter().find(|o| o.act == act).map(|o| o.errno)
-}
-
-/// The act's name as records spell it.
-fn name(act: Act) -> String {
-    serde_json::to_value(act).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_else(|| format!("{act:?}"))
 }
 
 #[cfg(test)]

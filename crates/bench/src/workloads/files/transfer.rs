@@ -1,11 +1,11 @@
 //! Reading, writing and copying.
 //!
-//! `read-N` and `write-N` are `pread` and `pwrite` at offset 0: the same hooks and the same file system code as `read`
-//! and `write`, in one system call that leaves the file's offset alone. `pread` moves through the file.
+//! `read-N` and `write-N` move the file's offset, which is set back outside the clock: on the instruction counter each
+//! sample is at offset 0. `pread` takes its offset along.
 
 use std::{
     fs::{File, OpenOptions},
-    io,
+    io::{self, Read, Seek, Write},
     os::unix::fs::FileExt,
 };
 
@@ -14,7 +14,7 @@ use crate::{
     Error,
     error::Context,
     place::Place,
-    workload::{Prepared, Workload},
+    workload::{Operation, Prepared, Workload},
 };
 
 const KIB: usize = 1024;
@@ -23,14 +23,14 @@ const KIB: usize = 1024;
 const FILE: usize = 64 * KIB;
 
 pub(in super::super) static WORKLOADS: &[Workload] = &[
-    on_file("read-1", "pread 1 byte at offset 0", |place| read(place, 1)),
-    on_file("read-1k", "pread 1 KB at offset 0", |place| read(place, KIB)),
-    on_file("read-4k", "pread 4 KB at offset 0", |place| read(place, 4 * KIB)),
-    on_file("read-64k", "pread 64 KB at offset 0", |place| read(place, 64 * KIB)),
-    on_file("write-1", "pwrite 1 byte at offset 0", |place| write(place, 1)),
-    on_file("write-1k", "pwrite 1 KB at offset 0", |place| write(place, KIB)),
-    on_file("write-4k", "pwrite 4 KB at offset 0", |place| write(place, 4 * KIB)),
-    on_file("write-64k", "pwrite 64 KB at offset 0", |place| write(place, 64 * KIB)),
+    on_file("read-1", "read 1 byte, the file\'s offset set back outside the clock", |place| read(place, 1)),
+    on_file("read-1k", "read 1 KB, the file\'s offset set back outside the clock", |place| read(place, KIB)),
+    on_file("read-4k", "read 4 KB, the file\'s offset set back outside the clock", |place| read(place, 4 * KIB)),
+    on_file("read-64k", "read 64 KB, the file\'s offset set back outside the clock", |place| read(place, 64 * KIB)),
+    on_file("write-1", "write 1 byte, the file\'s offset set back outside the clock", |place| write(place, 1)),
+    on_file("write-1k", "write 1 KB, the file\'s offset set back outside the clock", |place| write(place, KIB)),
+    on_file("write-4k", "write 4 KB, the file\'s offset set back outside the clock", |place| write(place, 4 * KIB)),
+    on_file("write-64k", "write 64 KB, the file\'s offset set back outside the clock", |place| write(place, 64 * KIB)),
     on_file("pread", "pread 1 KB, 1 KB further each time, round and round in 64 KB", pread),
     on_file("copy", "pread 64 KB from one file, pwrite them to another", copy),
 ];
@@ -50,16 +50,35 @@ fn whole(moved: usize, wanted: usize) -> io::Result<()> {
     Err(io::Error::other(format!("moved {moved} of {wanted} bytes; free some space on the file system")))
 }
 
+/// One `read` or `write` of the whole buffer where the file's offset is.
+struct Transfer {
+    file: File,
+    buffer: Vec<u8>,
+    /// Moves the buffer, and says how many bytes of it.
+    act: fn(&mut File, &mut [u8]) -> io::Result<usize>,
+}
+
+impl Operation for Transfer {
+    fn before(&mut self) -> io::Result<()> {
+        self.file.rewind()
+    }
+
+    /// To the file's end: no read finds less than it wants, and no write makes the file longer.
+    fn reach(&self) -> u32 {
+        (FILE / self.buffer.len()) as u32
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        whole((self.act)(&mut self.file, &mut self.buffer)?, self.buffer.len())
+    }
+}
+
 fn read(place: &Place, bytes: usize) -> Prepared {
-    let file = open(place)?;
-    let mut buffer = vec![1; bytes];
-    Ok(Box::new(move || whole(file.read_at(&mut buffer, 0)?, bytes)))
+    Ok(Box::new(Transfer { file: open(place)?, buffer: vec![1; bytes], act: |file, buffer| file.read(buffer) }))
 }
 
 fn write(place: &Place, bytes: usize) -> Prepared {
-    let file = open(place)?;
-    let buffer = vec![0x5a; bytes];
-    Ok(Box::new(move || whole(file.write_at(&buffer, 0)?, bytes)))
+    Ok(Box::new(Transfer { file: open(place)?, buffer: vec![0x5a; bytes], act: |file, buffer| file.write(buffer) }))
 }
 
 fn pread(place: &Place) -> Prepared {

@@ -8,10 +8,10 @@ use nix::{
     unistd::{ForkResult, Pid, fork},
 };
 
-use super::program::Program;
 use crate::{
     Error,
     place::Place,
+    program::Program,
     workload::{LeavesWork, Prepared},
 };
 

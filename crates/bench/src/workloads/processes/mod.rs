@@ -7,7 +7,6 @@ use crate::{
 
 mod creation;
 mod fault;
-mod program;
 mod signal;
 mod switch;
 mod trace;

@@ -23,7 +23,7 @@ const PF_R_X: u32 = 5;
 const EXIT_0: [u8; 9] = [0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05];
 
 /// The file's bytes: headers, one segment that holds the file itself, three instructions.
-pub(super) fn exit_0() -> Vec<u8> {
+pub(crate) fn exit_0() -> Vec<u8> {
     let code = u64::from(FILE_HEADER + PROGRAM_HEADER);
     let size = code + EXIT_0.len() as u64;
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]; // 64 bits, little endian, version 1
@@ -56,14 +56,14 @@ pub(super) fn exit_0() -> Vec<u8> {
 }
 
 /// The program as a file; removed on drop.
-pub(super) struct Program {
+pub(crate) struct Program {
     path: PathBuf,
     c_path: CString,
 }
 
 impl Program {
     /// Writes the program into a directory.
-    pub(super) fn write_into(directory: &Path) -> Result<Program, Error> {
+    pub(crate) fn write_into(directory: &Path) -> Result<Program, Error> {
         let path = directory.join("exit");
         let c_path = CString::new(path.as_os_str().as_bytes()).context(format!("name {}", path.display()))?;
         let written = fs::OpenOptions::new()
@@ -77,7 +77,7 @@ impl Program {
     }
 
     /// Its path, for execve.
-    pub(super) fn path(&self) -> &CString {
+    pub(crate) fn path(&self) -> &CString {
         &self.c_path
     }
 }
@@ -91,6 +91,8 @@ impl Drop for Program {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
@@ -107,6 +109,13 @@ mod tests {
         assert_eq!(number(&bytes, header + 32, 8), bytes.len() as u64, "p_filesz");
         let entry = (number(&bytes, 24, 8) - number(&bytes, header + 16, 8)) as usize;
         assert_eq!(&bytes[entry..], EXIT_0);
+    }
+
+    #[test]
+    fn ends_with_status_zero() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = Program::write_into(directory.path()).unwrap();
+        assert_eq!(Command::new(&program.path).status().unwrap().code(), Some(0));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Compares two results of the same clock: what is identical, what differs, what got dearer.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tollgate_bench::{counter::Counter, workload::Tasks};
 
 use crate::{
-    results::{Results, WorkloadResult},
+    results::{Oracle, Results, WorkloadResult},
     stats::{exact::Figure, wall},
     table::{cell, notes::wrap},
 };
@@ -26,7 +29,12 @@ pub struct Comparison {
     pub threshold: f64,
     /// One entry a kernel, configuration and workload that both measured, in the order of the first.
     pub pairs: Vec<Pair>,
-    /// What only the first measured, as `KERNEL CONFIGURATION WORKLOAD`.
+    /// What was seen to decide in the first and not in the second, as `KERNEL CONFIGURATION`: its figures price
+    /// something else than they say.
+    pub voided: Vec<String>,
+    /// What the first measured and the second could not, or not in every boot, as `KERNEL CONFIGURATION WORKLOAD`.
+    pub failed: Vec<String>,
+    /// What only the first measured and the second did not try.
     pub only_before: Vec<String>,
     /// What only the second measured.
     pub only_after: Vec<String>,
@@ -93,18 +101,42 @@ pub fn compare(before: &Results, after: &Results, threshold: f64) -> Result<Comp
     let compared = Compared::of(before, after);
     let mut pairs = Vec::new();
     let mut only_before = Vec::new();
+    let mut failed = Vec::new();
     for (key, first) in index(before) {
+        let fails = has_come_to_fail(before, after, key);
+        if fails {
+            failed.push(name(key));
+        }
         match later.get(&key) {
             Some(second) => pairs.push(pair(before.clock, compared, key, first, second)),
+            None if fails => {}
             None => only_before.push(name(key)),
         }
     }
-    if pairs.is_empty() {
+    if pairs.is_empty() && failed.is_empty() {
         return Err(CompareError::NothingInCommon { before: kernels(before), after: kernels(after) });
     }
     let earlier: BTreeMap<Key<'_>, &WorkloadResult> = index(before).into_iter().collect();
     let only_after = index(after).into_iter().filter(|(k, _)| !earlier.contains_key(k)).map(|(k, _)| name(k)).collect();
-    Ok(Comparison { clock: before.clock, threshold, pairs, only_before, only_after, notes: notes(before, after) })
+    let (voided, notes) = (voided(before, after), notes(before, after));
+    Ok(Comparison { clock: before.clock, threshold, pairs, voided, failed, only_before, only_after, notes })
+}
+
+/// Whether the second tried what the first measured, and failed where the first did not.
+fn has_come_to_fail(before: &Results, after: &Results, (kernel, configuration, workload): Key<'_>) -> bool {
+    let Some(now) = after.find(kernel, configuration) else { return false };
+    // Where every boot fails, no workload comes to be named.
+    if now.workloads.is_empty() && now.unmeasured.is_empty() {
+        return true;
+    }
+    let failed_before = before.find(kernel, configuration).is_some_and(|c| c.failed(workload));
+    now.failed(workload) && (!failed_before || now.workload(workload).is_none())
+}
+
+fn voided(before: &Results, after: &Results) -> Vec<String> {
+    let held = before.configurations.iter().filter(|c| c.oracle == Oracle::Held);
+    let void = held.filter(|c| after.find(&c.kernel, &c.name).is_some_and(|now| now.oracle == Oracle::Void));
+    void.map(|c| format!("{} {}", c.kernel, c.name)).collect()
 }
 
 fn index(results: &Results) -> Vec<(Key<'_>, &WorkloadResult)> {
@@ -186,6 +218,8 @@ fn notes(before: &Results, after: &Results) -> Vec<String> {
     };
     differs("the accelerator", &before.accelerator, &after.accelerator);
     differs("tollgate", &before.environment.tollgate, &after.environment.tollgate);
+    let revision = |r: &Results| r.environment.revision.clone().unwrap_or_else(|| "unknown".to_owned());
+    differs("the revision", &revision(before), &revision(after));
     let qemu = |r: &Results| r.environment.qemu.clone().unwrap_or_else(|| "not used".to_owned());
     differs("QEMU", &qemu(before), &qemu(after));
     if Compared::of(before, after) == Compared::Neither {
@@ -205,6 +239,11 @@ impl Comparison {
         dearer
     }
 
+    /// Whether the second is worse: something got dearer, failed, or is no longer seen to decide.
+    pub fn is_worse(&self) -> bool {
+        !self.dearer().is_empty() || !self.failed.is_empty() || !self.voided.is_empty()
+    }
+
     /// Workloads of a single task whose minimum is the same in both, and how many there are.
     pub fn identical(&self) -> (usize, usize) {
         let single = || self.pairs.iter().filter(|p| p.tasks == Tasks::One);
@@ -222,9 +261,15 @@ impl Comparison {
         if !differing.is_empty() {
             text.push_str(&self.table(&differing));
         }
-        for (which, names) in [("first", &self.only_before), ("second", &self.only_after)] {
+        let lists = [
+            ("Oracle held in the first, void in the second", &self.voided),
+            ("Measured in the first, failed in the second", &self.failed),
+            ("Only the first measured", &self.only_before),
+            ("Only the second measured", &self.only_after),
+        ];
+        for (what, names) in lists {
             if !names.is_empty() {
-                text.push_str(&wrap(&format!("Only the {which} measured: {}.", some(names)), WIDTH));
+                text.push_str(&wrap(&format!("{what}: {}.", some(names)), WIDTH));
             }
         }
         for note in &self.notes {
@@ -274,125 +319,4 @@ fn some(names: &[String]) -> String {
 /// A difference that is there must not print as none.
 fn precise(percent: f64) -> String {
     if percent.abs() < 0.1 { format!("{percent:+.3}%") } else { cell::percent(percent) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::examples::{Boot, boot, mean_results, results, wall_results};
-
-    fn run(stat: f64, pipe: f64) -> Vec<Boot> {
-        vec![
-            boot("none", 0).measured("stat", &[3916.]).measured("pipe", &[10378.]),
-            boot("yama", 0).measured("stat", &[stat, stat + 9.0]).measured("pipe", &[pipe]),
-        ]
-    }
-
-    fn of(before: &[Boot], after: &[Boot]) -> Comparison {
-        compare(&results(before), &results(after), 1.0).unwrap()
-    }
-
-    #[test]
-    fn reports_identical_minima() {
-        let comparison = of(&run(3916., 10378.), &run(3916., 10378.));
-        assert_eq!(comparison.identical(), (2, 2));
-        let golden = "2 of 2 single-task minima identical.\nNothing got dearer by more than 1 %.\n";
-        assert_eq!(comparison.render(), golden);
-    }
-
-    #[test]
-    fn reports_what_got_dearer_than_the_threshold() {
-        let comparison = of(&run(3916., 10378.), &run(4000., 10379.));
-        assert_eq!(comparison.identical(), (1, 2));
-        assert_eq!(comparison.dearer().len(), 1);
-        let golden = "\
-1 of 2 single-task minima identical.
-kernel  configuration  workload  before  after  difference
-6.1     yama           stat        3916   4000  +2.1% dearer
-6.1     yama           pipe       10378  10379  +0.010%
-1 of 4 got dearer by more than 1 %.
-";
-        assert_eq!(comparison.render(), golden);
-    }
-
-    #[test]
-    fn does_not_call_cheaper_dearer() {
-        let cheaper = of(&run(4000., 10378.), &run(3916., 10378.));
-        assert!(cheaper.dearer().is_empty());
-        assert_eq!(cheaper.identical(), (1, 2));
-    }
-
-    #[test]
-    fn reports_what_only_one_measured() {
-        let comparison = of(&run(1., 1.), &run(1., 1.)[..1]);
-        assert_eq!(comparison.only_before, ["6.1 yama stat", "6.1 yama pipe"]);
-        assert!(comparison.render().contains("Only the first measured: 6.1 yama stat, 6.1 yama pipe.\n"));
-        assert_eq!(of(&run(1., 1.)[..1], &run(1., 1.)).only_after.len(), 2);
-    }
-
-    #[test]
-    fn prints_some_of_many_that_only_one_measured_and_how_many_more() {
-        let many: Vec<Boot> = (0..30).map(|i| boot(&format!("own-{i}"), 0).measured("stat", &[1.0])).collect();
-        let text = of(&[run(1., 1.), many].concat(), &run(1., 1.)).render();
-        assert!(text.contains("6.1 own-11 stat, and 18 more (--json") && !text.contains("own-12"), "{text}");
-        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
-    }
-
-    #[test]
-    fn notes_another_release_and_another_program() {
-        let mut after = results(&run(1., 1.));
-        after.configurations.iter_mut().for_each(|c| c.release = "6.1.0-57-cloud-amd64".to_owned());
-        after.environment.tollgate = "0.2.0".to_owned();
-        let comparison = compare(&results(&run(1., 1.)), &after, 1.0).unwrap();
-        assert_eq!(
-            comparison.notes,
-            [
-                "kernel 6.1 was 6.1.0-56-cloud-amd64 in the first and is 6.1.0-57-cloud-amd64 in the second",
-                "tollgate was 0.1.0 in the first and is 0.2.0 in the second",
-            ]
-        );
-    }
-
-    #[test]
-    fn compares_means_where_both_studies_go_by_them() {
-        let run = |last| [boot("none", 0).measured("stat", &[100., 100., 100., last])];
-        let comparison = compare(&mean_results(&run(180.)), &mean_results(&run(190.)), 1.0).unwrap();
-        assert_eq!((comparison.pairs[0].before, comparison.pairs[0].after), (120.0, 122.5));
-        assert_eq!((comparison.identical(), comparison.dearer().len()), ((1, 1), 1));
-        assert!(comparison.notes.is_empty());
-    }
-
-    #[test]
-    fn compares_minima_of_a_study_by_means_with_one_by_minima_and_says_so() {
-        let run = [boot("none", 0).measured("stat", &[100., 140.]).measured("pipe", &[1., 2., 6.])];
-        let comparison = compare(&mean_results(&run), &results(&run), 1.0).unwrap();
-        assert!(comparison.pairs.iter().all(|p| p.before == p.after), "{:?}", comparison.pairs);
-        assert_eq!(comparison.pairs[1].after, 2.0);
-        assert!(comparison.notes[0].contains("minima are compared"), "{:?}", comparison.notes);
-    }
-
-    #[test]
-    fn refuses_different_clocks() {
-        let wall = wall_results(&[boot("none", 0).wall().measured("stat", &[1.0])]);
-        let error = compare(&results(&run(1., 1.)), &wall, 1.0).unwrap_err().to_string();
-        assert_eq!(error, "the first counts instructions, the second ns: compare results of the same clock");
-    }
-
-    #[test]
-    fn refuses_results_with_nothing_in_common() {
-        let other: Vec<Boot> = run(1., 1.).into_iter().map(|b| b.on("6.12")).collect();
-        let error = compare(&results(&run(1., 1.)), &results(&other), 1.0).unwrap_err().to_string();
-        assert!(error.contains("first: 6.1; second: 6.12"), "{error}");
-        assert!(compare(&results(&[]), &results(&[]), 1.0).unwrap_err().to_string().contains("nothing measured"));
-    }
-
-    #[test]
-    fn takes_the_shift_of_the_rounds_on_the_wall_clock() {
-        let run = |factor: f64| -> Vec<Boot> {
-            (0..10).map(|r| boot("none", r).wall().measured("stat", &[factor * f64::from(100 + r)])).collect()
-        };
-        let comparison = compare(&wall_results(&run(1.0)), &wall_results(&run(1.2)), 1.0).unwrap();
-        assert!((comparison.pairs[0].percent - 20.0).abs() < 1.0, "{:?}", comparison.pairs);
-        assert!(!comparison.render().contains("minima"));
-    }
 }

@@ -1,5 +1,8 @@
 //! The folder of a study's output: raw records, consoles, results. docs/results.md describes it.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -9,8 +12,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use tollgate_bench::counter::Counter;
 
 use crate::{
+    environment,
     record::{self, BootRecord},
-    results::{self, Environment, Results},
+    results::{self, Environment, Head, Results},
 };
 
 /// A folder of a study's output.
@@ -62,6 +66,20 @@ pub enum StoreError {
     /// The run to go on with measured another study.
     #[error("{} holds output of a study that differs from this one: give another --out, or the same study file", path.display())]
     OtherStudy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The run to go on with was made with another program or other packages.
+    #[error("{} holds samples that cannot stand beside new ones: {differences}; give another --out, or go on with the same program and packages", path.display())]
+    OtherEnvironment {
+        /// The folder.
+        path: PathBuf,
+        /// What differs.
+        differences: String,
+    },
+    /// The folder does not say what its records were made with.
+    #[error("{} holds samples but no environment.json, which says what measured them: give another --out, or delete the samples", path.display())]
+    Unknown {
         /// The folder.
         path: PathBuf,
     },
@@ -153,6 +171,31 @@ impl Store {
         read_json(&self.path(RESULTS), results::SCHEMA, |v| text_at(v, "/environment/tollgate"))
     }
 
+    /// Reads the results of an earlier run, if there was one.
+    fn read_earlier(&self) -> Result<Option<Results>, StoreError> {
+        if self.path(RESULTS).exists() { self.read_results().map(Some) } else { Ok(None) }
+    }
+
+    /// Refuses to go on with records that were made with other things than `head` names, where that moves figures.
+    /// What is left of an earlier head, its first start, is taken over.
+    pub fn go_on(&self, head: &mut Head) -> Result<(), StoreError> {
+        let Some(environment) = self.read_environment()? else {
+            let recorded = !entries(&self.path(SAMPLES))?.is_empty();
+            return if recorded { Err(StoreError::Unknown { path: self.root.clone() }) } else { Ok(()) };
+        };
+        let mut differences = environment::differences(&environment, &head.environment, head.clock);
+        if let Some(earlier) = self.read_earlier()? {
+            if earlier.accelerator != head.accelerator {
+                differences.push(format!("the accelerator was {} and is {}", earlier.accelerator, head.accelerator));
+            }
+            head.started = earlier.started;
+        }
+        if differences.is_empty() {
+            return Ok(());
+        }
+        Err(StoreError::OtherEnvironment { path: self.root.clone(), differences: differences.join("; ") })
+    }
+
     /// Reads the environment of an earlier run, if there was one.
     pub fn read_environment(&self) -> Result<Option<Environment>, StoreError> {
         let path = self.path(ENVIRONMENT);
@@ -239,103 +282,4 @@ fn text_at(value: &serde_json::Value, pointer: &str) -> String {
 
 fn malformed(path: &Path, error: &serde_json::Error) -> StoreError {
     StoreError::Malformed { path: path.to_owned(), reason: error.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::examples::{boot, failed, results};
-
-    fn folder() -> tempfile::TempDir {
-        tempfile::tempdir().unwrap()
-    }
-
-    #[test]
-    fn keeps_what_it_is_given() {
-        let folder = folder();
-        let store = Store::create(&folder.path().join("out"), "name = \"x\"").unwrap();
-        let boots = [boot("none", 0).measured("stat", &[1.0, 2.5]), failed("tomoyo", "panic")];
-        for boot in &boots {
-            store.write_boot(&boot.0).unwrap();
-        }
-        assert_eq!(store.read_boots().unwrap(), boots.clone().map(|b| b.0));
-        assert_eq!(store.read_environment().unwrap(), None);
-        store.write_results(&results(&boots)).unwrap();
-        let again = Store::open(&folder.path().join("out")).unwrap();
-        assert_eq!(again.read_results().unwrap(), results(&boots));
-        assert_eq!(again.read_environment().unwrap(), Some(results(&boots).environment));
-        assert!(folder.path().join("out/samples/6.1/none.p0.json").is_file());
-    }
-
-    #[test]
-    fn replaces_a_record_and_leaves_nothing_beside_it() {
-        let folder = folder();
-        let store = Store::create(folder.path(), "").unwrap();
-        store.write_boot(&failed("none", "panic").0).unwrap();
-        store.write_boot(&boot("none", 0).0).unwrap();
-        assert_eq!(store.read_boots().unwrap(), [boot("none", 0).0]);
-        assert_eq!(fs::read_dir(folder.path().join("samples/6.1")).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn names_rounds_and_given_images_apart() {
-        assert_eq!(boot_name("6.1", "none", Counter::Instructions, 2), "6.1/none.p2");
-        assert_eq!(boot_name("/boot/vmlinuz", "none", Counter::Wall, 0), "boot-vmlinuz/none.r0");
-        assert_eq!(boot_name("../vmlinuz", "none", Counter::Wall, 0), "vmlinuz/none.r0");
-    }
-
-    #[test]
-    fn refuses_a_folder_with_output_unless_it_is_to_go_on_with_the_same_study() {
-        let folder = folder();
-        Store::resume(folder.path(), "one").unwrap();
-        assert!(matches!(Store::create(folder.path(), "one"), Err(StoreError::Occupied { .. })));
-        assert!(Store::resume(folder.path(), "one").is_ok());
-        let other = Store::resume(folder.path(), "two").unwrap_err();
-        assert!(matches!(other, StoreError::OtherStudy { .. }), "{other}");
-    }
-
-    #[test]
-    fn reports_a_folder_without_results() {
-        let error = Store::open(folder().path()).unwrap_err().to_string();
-        assert!(error.contains("holds no results.json"), "{error}");
-    }
-
-    #[test]
-    fn reports_another_schema_and_who_wrote_it() {
-        let folder = folder();
-        let store = Store::create(folder.path(), "").unwrap();
-        let text = r#"{"schema": 7, "environment": {"tollgate": "3.1.0"}}"#;
-        fs::write(folder.path().join(RESULTS), text).unwrap();
-        let error = store.read_results().unwrap_err().to_string();
-        assert!(error.contains("has schema 7, written by tollgate 3.1.0"), "{error}");
-        assert!(error.contains("reads schema 1"), "{error}");
-    }
-
-    #[test]
-    fn reports_a_broken_record_with_its_place_and_the_remedy() {
-        let folder = folder();
-        let store = Store::create(folder.path(), "").unwrap();
-        store.write_boot(&boot("none", 0).0).unwrap();
-        fs::write(folder.path().join("samples/6.1/none.p0.json"), "{\"schema\": 1,\n \"kernel\"").unwrap();
-        let error = store.read_boots().unwrap_err().to_string();
-        assert!(error.contains("none.p0.json") && error.contains("line 2") && error.contains("--resume"), "{error}");
-    }
-
-    /// `/dev/full` refuses every write with ENOSPC.
-    #[test]
-    fn reports_a_full_disk_and_the_remedy() {
-        let folder = folder();
-        let store = Store::create(folder.path(), "").unwrap();
-        std::os::unix::fs::symlink("/dev/full", folder.path().join("results.json.new")).unwrap();
-        let error = store.write_results(&results(&[boot("none", 0)])).unwrap_err().to_string();
-        assert!(error.contains("cannot write") && error.contains("make room"), "{error}");
-    }
-
-    #[test]
-    fn reports_a_folder_that_cannot_be_made() {
-        let folder = folder();
-        fs::write(folder.path().join("file"), "").unwrap();
-        let error = Store::create(&folder.path().join("file/out"), "").unwrap_err().to_string();
-        assert!(error.starts_with("cannot make"), "{error}");
-    }
 }
