@@ -113,7 +113,8 @@ impl Store {
     /// Makes a folder for a study's output. One that holds output already is refused.
     pub fn create(root: &Path, study: &str) -> Result<Self, StoreError> {
         let store = Self { root: root.to_owned() };
-        if store.path(STUDY).exists() || store.path(RESULTS).exists() {
+        // A study file alone is what a run leaves that failed before its first boot.
+        if store.path(SAMPLES).exists() || store.path(RESULTS).exists() {
             return Err(StoreError::Occupied { path: root.to_owned() });
         }
         replace(&store.path(STUDY), study.as_bytes())?;

@@ -1,7 +1,7 @@
 //! Reading, writing and copying.
 //!
 //! `read-N` and `write-N` move the file's offset, which is set back outside the clock: on the instruction counter each
-//! sample is at offset 0. `pread` takes its offset along.
+//! sample is at offset 0. `pread` and `pwrite` take their offset along.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,14 +23,16 @@ const KIB: usize = 1024;
 const FILE: usize = 64 * KIB;
 
 pub(in super::super) static WORKLOADS: &[Workload] = &[
-    on_file("read-1", "read 1 byte, the file\'s offset set back outside the clock", |place| read(place, 1)),
-    on_file("read-1k", "read 1 KB, the file\'s offset set back outside the clock", |place| read(place, KIB)),
-    on_file("read-4k", "read 4 KB, the file\'s offset set back outside the clock", |place| read(place, 4 * KIB)),
-    on_file("read-64k", "read 64 KB, the file\'s offset set back outside the clock", |place| read(place, 64 * KIB)),
-    on_file("write-1", "write 1 byte, the file\'s offset set back outside the clock", |place| write(place, 1)),
-    on_file("write-1k", "write 1 KB, the file\'s offset set back outside the clock", |place| write(place, KIB)),
-    on_file("write-4k", "write 4 KB, the file\'s offset set back outside the clock", |place| write(place, 4 * KIB)),
-    on_file("write-64k", "write 64 KB, the file\'s offset set back outside the clock", |place| write(place, 64 * KIB)),
+    on_file("read-1", "read 1 byte, the file's offset set back outside the clock", |place| read(place, 1)),
+    on_file("read-1k", "read 1 KB, the file's offset set back outside the clock", |place| read(place, KIB)),
+    on_file("read-4k", "read 4 KB, the file's offset set back outside the clock", |place| read(place, 4 * KIB)),
+    on_file("read-64k", "read 64 KB, the file's offset set back outside the clock", |place| read(place, 64 * KIB)),
+    on_file("write-1", "write 1 byte, the file's offset set back outside the clock", |place| write(place, 1)),
+    on_file("write-1k", "write 1 KB, the file's offset set back outside the clock", |place| write(place, KIB)),
+    on_file("write-4k", "write 4 KB, the file's offset set back outside the clock", |place| write(place, 4 * KIB)),
+    on_file("write-64k", "write 64 KB, the file's offset set back outside the clock", |place| write(place, 64 * KIB)),
+    on_file("pread-1", "pread 1 byte at the file's beginning", pread_1),
+    on_file("pwrite-1", "pwrite 1 byte at the file's beginning", pwrite_1),
     on_file("pread", "pread 1 KB, 1 KB further each time, round and round in 64 KB", pread),
     on_file("copy", "pread 64 KB from one file, pwrite them to another", copy),
 ];
@@ -79,6 +81,16 @@ fn read(place: &Place, bytes: usize) -> Prepared {
 
 fn write(place: &Place, bytes: usize) -> Prepared {
     Ok(Box::new(Transfer { file: open(place)?, buffer: vec![0x5a; bytes], act: |file, buffer| file.write(buffer) }))
+}
+
+fn pread_1(place: &Place) -> Prepared {
+    let file = open(place)?;
+    Ok(Box::new(move || whole(file.read_at(&mut [0], 0)?, 1)))
+}
+
+fn pwrite_1(place: &Place) -> Prepared {
+    let file = open(place)?;
+    Ok(Box::new(move || whole(file.write_at(&[1], 0)?, 1)))
 }
 
 fn pread(place: &Place) -> Prepared {
