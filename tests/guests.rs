@@ -207,6 +207,13 @@ fn reports_a_full_disk_where_the_guest_is_made_ready() {
 }
 
 #[test]
+fn reports_a_full_disk_where_the_cache_is_before_anything_is_fetched() {
+    let scratch = Scratch::new();
+    let line = "XDG_CACHE_HOME=\"$SMALL\" $TOLLGATE vm kernels";
+    scratch.finish(with_small_disk(&scratch, "3m", line)).refused(&["MiB are free", "XDG_CACHE_HOME"]);
+}
+
+#[test]
 fn reports_a_full_disk_where_the_results_go_and_goes_on_when_there_is_room() {
     let scratch = Scratch::new();
     let text = study(&["none", "capability"], &["@controls", "stat"], "samples = 200");

@@ -45,10 +45,19 @@ fn names_rounds_and_given_images_apart() {
 fn refuses_a_folder_with_output_unless_it_is_to_go_on_with_the_same_study() {
     let folder = folder();
     Store::resume(folder.path(), "one").unwrap();
+    fs::create_dir(folder.path().join(SAMPLES)).unwrap();
     assert!(matches!(Store::create(folder.path(), "one"), Err(StoreError::Occupied { .. })));
     assert!(Store::resume(folder.path(), "one").is_ok());
     let other = Store::resume(folder.path(), "two").unwrap_err();
     assert!(matches!(other, StoreError::OtherStudy { .. }), "{other}");
+}
+
+#[test]
+fn takes_a_folder_again_in_which_nothing_was_measured() {
+    let folder = folder();
+    Store::create(folder.path(), "one").unwrap();
+    assert!(Store::create(folder.path(), "two").is_ok());
+    assert!(Store::resume(folder.path(), "two").is_ok());
 }
 
 #[test]
