@@ -1,6 +1,9 @@
 //! The contract between Tollgate's BPF programs and user space.
 //!
-//! The C header `lsm_hooks.h` is the source; what is here is generated from it.
+//! The C headers are the source; what is here is generated from them: `lsm_hooks.h` is the table of LSM hooks,
+//! [`tables`] is `tables.h`. `decide.h`, the evaluator, is compiled by those who use it.
+
+pub mod tables;
 
 /// An LSM hook that BPF programs can be attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,9 @@
+//! Decision tables, as `tables.h` describes them; that header has the comments.
+#![allow(
+    missing_docs,
+    non_camel_case_types,
+    reason = "these are the C header's names; its comments are the documentation"
+)]
+#![allow(clippy::unreadable_literal, reason = "generated")]
+
+include!(concat!(env!("OUT_DIR"), "/tables.rs"));

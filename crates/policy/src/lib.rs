@@ -1,0 +1,9 @@
+//! The security server: SELinux policies, read and compiled by libsepol, laid out as decision tables that BPF reads, and
+//! asked.
+//!
+//! [`sources`] reads what the user names; [`sepol`] lets libsepol compile or read it in a confined child and tells the
+//! binary policy and its [`model`]; [`tables`] lays the model out; [`built`] is the file that holds all of it;
+//! [`server`] answers questions from it, by [`decide`], the code that the kernel runs too. [`explain`], [`diff`],
+//! [`reach`], [`check`] and [`stats`] read the model; [`oracle`] asks libsepol the same questions.
+
+pub mod model;

@@ -1,0 +1,566 @@
+//! A policy as libsepol understands it, in plain data: what the shim tells (`dump`), what tables are built from, and
+//! what `explain`, `diff`, `reach` and `stats` read. Identifiers are libsepol's: users, roles, types, classes,
+//! sensitivities and permissions start at 1, categories and booleans at 0; 0 means none where one may be missing.
+
+/// A set of small numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bits(pub Vec<u64>);
+
+impl Bits {
+    /// Whether `bit` is in the set.
+    pub fn has(&self, bit: u32) -> bool {
+        self.0.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    /// Puts `bit` in the set.
+    pub fn insert(&mut self, bit: u32) {
+        let word = bit as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (bit % 64);
+    }
+
+    /// The numbers in the set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0u32..)
+            .zip(&self.0)
+            .flat_map(|(index, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * 64 + bit))
+    }
+
+    /// Whether nothing is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+}
+
+impl FromIterator<u32> for Bits {
+    fn from_iter<I: IntoIterator<Item = u32>>(bits: I) -> Self {
+        let mut set = Self::default();
+        for bit in bits {
+            set.insert(bit);
+        }
+        set
+    }
+}
+
+/// A sensitivity and its categories.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Level {
+    /// The sensitivity; 0 in a policy without MLS.
+    pub sensitivity: u32,
+    /// The categories, without trailing empty words.
+    pub categories: Bits,
+}
+
+/// Two levels, of which the second dominates the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Range {
+    /// The lower, current or effective level.
+    pub low: Level,
+    /// The upper level, or clearance.
+    pub high: Level,
+}
+
+/// A security context.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Context {
+    /// The user.
+    pub user: u32,
+    /// The role.
+    pub role: u32,
+    /// The type.
+    pub type_: u32,
+    /// The range; empty in a policy without MLS.
+    pub range: Range,
+}
+
+/// What a policy says about classes and permissions of the kernel's that it does not define.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HandleUnknown {
+    /// They are denied.
+    #[default]
+    Deny,
+    /// Such a policy is not to be loaded.
+    Reject,
+    /// They are allowed.
+    Allow,
+}
+
+/// A type or an attribute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Type {
+    /// Its name; empty where the policy has a gap.
+    pub name: String,
+    /// Whether it is an attribute.
+    pub attribute: bool,
+    /// The type that it has no more permissions than; 0: none.
+    pub bounds: u32,
+    /// Whether what its processes are denied is granted, and audited.
+    pub permissive: bool,
+    /// Of a type: its attributes, and itself. Of an attribute: its types.
+    pub set: Bits,
+}
+
+/// A role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Role {
+    /// Its name.
+    pub name: String,
+    /// The types it may have.
+    pub types: Bits,
+    /// The roles it dominates, itself included.
+    pub dominates: Bits,
+}
+
+/// A user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// The roles it may have.
+    pub roles: Bits,
+    /// The range it may have.
+    pub range: Range,
+    /// Its level by default.
+    pub default_level: Level,
+}
+
+/// A sensitivity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sensitivity {
+    /// Its name.
+    pub name: String,
+    /// Other names of it.
+    pub aliases: Vec<String>,
+    /// The categories that levels of it may have.
+    pub categories: Bits,
+}
+
+/// A category; its number is its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Category {
+    /// Its name.
+    pub name: String,
+    /// Other names of it.
+    pub aliases: Vec<String>,
+}
+
+/// A boolean.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Boolean {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: bool,
+}
+
+/// Whose user, role or type a new object gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhoseDefault {
+    /// What the class's kind says.
+    #[default]
+    None,
+    /// That of the creating process.
+    Source,
+    /// That of what the object lies in.
+    Target,
+}
+
+/// A class.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Class {
+    /// Its name; empty where the policy has a gap.
+    pub name: String,
+    /// Its permissions' names by number less 1, those of its common first; at most 32.
+    pub permissions: Vec<String>,
+    /// What denies although rules allow.
+    pub constraints: Vec<Constraint>,
+    /// What denies relabelling: expressions that must hold.
+    pub validatetrans: Vec<Vec<Term>>,
+    /// Whose user a new object has.
+    pub default_user: WhoseDefault,
+    /// Whose role a new object has.
+    pub default_role: WhoseDefault,
+    /// Whose type a new object has.
+    pub default_type: WhoseDefault,
+    /// Whose range a new object has: 0 or `TG_RANGE_*`.
+    pub default_range: u32,
+}
+
+/// A constraint: what permissions need `expression`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Constraint {
+    /// The permissions, bit = number less 1.
+    pub permissions: u32,
+    /// Postfix.
+    pub expression: Vec<Term>,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// Equal, or in.
+    Eq,
+    /// Not equal, or not in.
+    Neq,
+    /// Dominates.
+    Dom,
+    /// Is dominated by.
+    DomBy,
+    /// Neither dominates.
+    Incomp,
+}
+
+/// What two things are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pair {
+    /// Source and target user.
+    Users,
+    /// Source and target role.
+    Roles,
+    /// Source and target type.
+    Types,
+    /// Source's low and target's low level.
+    L1L2,
+    /// Source's low and target's high level.
+    L1H2,
+    /// Source's high and target's low level.
+    H1L2,
+    /// Source's high and target's high level.
+    H1H2,
+    /// Source's low and high level.
+    L1H1,
+    /// Target's low and high level.
+    L2H2,
+}
+
+/// Whose name is looked for in a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// The source's (validatetrans: the old context's).
+    Source,
+    /// The target's (validatetrans: the new context's).
+    Target,
+    /// The task's (validatetrans).
+    Task,
+}
+
+/// Names of what are in a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NameKind {
+    /// Users.
+    User,
+    /// Roles.
+    Role,
+    /// Types.
+    Type,
+}
+
+/// A term of a constraint's expression.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// The value before it is negated.
+    Not,
+    /// Both values before it hold.
+    And,
+    /// One of the values before it holds.
+    Or,
+    /// Two things are compared.
+    Compare(Pair, Comparison),
+    /// A name is in a set, or (`Neq`) is not.
+    In {
+        /// Whose name.
+        party: Party,
+        /// What kind of name.
+        kind: NameKind,
+        /// `Eq` or `Neq`.
+        comparison: Comparison,
+        /// The identifiers, attributes resolved.
+        names: Bits,
+        /// The types and attributes as written, where the policy still knows; else empty.
+        written: Bits,
+    },
+}
+
+/// What a rule of two types and a class says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuleKind {
+    /// `data`: permissions granted.
+    Allow,
+    /// `data`: permissions whose grants are audited.
+    AuditAllow,
+    /// `data`: permissions whose denials are not audited.
+    DontAudit,
+    /// `data`: the type of a new object.
+    Transition,
+    /// `data`: the type of a member of a polyinstantiated object.
+    Member,
+    /// `data`: the type to relabel to.
+    Change,
+}
+
+/// When a rule holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Condition {
+    /// Which of [`Policy::conditions`].
+    pub condition: u32,
+    /// The value that it must have.
+    pub value: bool,
+}
+
+/// A rule; source and target are types or attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rule {
+    /// What it says.
+    pub kind: RuleKind,
+    /// The source.
+    pub source: u32,
+    /// The target.
+    pub target: u32,
+    /// The class.
+    pub class: u32,
+    /// See [`RuleKind`].
+    pub data: u32,
+    /// When it holds; `None`: always.
+    pub condition: Option<Condition>,
+}
+
+/// What an extended rule's bits are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Extension {
+    /// Functions of one ioctl driver.
+    IoctlFunction {
+        /// The driver: the command's second byte.
+        driver: u8,
+    },
+    /// Whole ioctl drivers.
+    IoctlDriver,
+}
+
+/// A rule of extended permissions; `kind` is one of the first three.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExtendedRule {
+    /// What it says.
+    pub kind: RuleKind,
+    /// The source.
+    pub source: u32,
+    /// The target.
+    pub target: u32,
+    /// The class.
+    pub class: u32,
+    /// What its bits are.
+    pub extension: Extension,
+    /// 256 bits, least significant first.
+    pub bits: [u64; 4],
+    /// When it holds; `None`: always.
+    pub condition: Option<Condition>,
+}
+
+/// A term of a condition, postfix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logic {
+    /// The value of a boolean.
+    Boolean(u32),
+    /// Negation.
+    Not,
+    /// Both.
+    And,
+    /// Either or both.
+    Or,
+    /// Either, not both.
+    Xor,
+    /// The same.
+    Eq,
+    /// Not the same.
+    Neq,
+}
+
+/// A type transition by file name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameTransition {
+    /// The creating types.
+    pub sources: Bits,
+    /// The type of the directory.
+    pub target: u32,
+    /// The class of the new object.
+    pub class: u32,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub result: u32,
+}
+
+/// A role transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RoleTransition {
+    /// The role.
+    pub role: u32,
+    /// The type of what is executed, or of the directory.
+    pub target: u32,
+    /// The class.
+    pub class: u32,
+    /// The new role.
+    pub result: u32,
+}
+
+/// A range transition.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RangeTransition {
+    /// The type.
+    pub source: u32,
+    /// The type of what is executed, or of the directory.
+    pub target: u32,
+    /// The class.
+    pub class: u32,
+    /// The new range.
+    pub range: Range,
+}
+
+/// How objects of a file system are labelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FsUse {
+    /// 1 xattr, 2 trans, 3 task (`SECURITY_FS_USE_*`).
+    pub behaviour: u32,
+    /// The file system.
+    pub name: String,
+    /// The file system's own context.
+    pub context: Context,
+}
+
+/// Contexts of a file system that has no attributes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GenFs {
+    /// The file system.
+    pub name: String,
+    /// What paths start with.
+    pub path: String,
+    /// The class that it is for; 0: all.
+    pub class: u32,
+    /// The context.
+    pub context: Context,
+}
+
+/// A context for ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortContext {
+    /// The IP protocol's number.
+    pub protocol: u8,
+    /// The first port.
+    pub low: u16,
+    /// The last port.
+    pub high: u16,
+    /// The context.
+    pub context: Context,
+}
+
+/// Contexts for a network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterfaceContext {
+    /// Its name.
+    pub name: String,
+    /// Its own context.
+    pub interface: Context,
+    /// The context of packets that come in by it.
+    pub packet: Context,
+}
+
+/// A context for hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeContext {
+    /// The address.
+    pub address: std::net::IpAddr,
+    /// The mask.
+    pub mask: std::net::IpAddr,
+    /// The context.
+    pub context: Context,
+}
+
+/// The context of what the kernel makes before a policy is loaded, or has no better label for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitialSid {
+    /// Its number.
+    pub sid: u32,
+    /// Its name, which binary policies do not have: the kernel's name for the number.
+    pub name: String,
+    /// Its context.
+    pub context: Context,
+}
+
+/// A policy. In vectors that are indexed by identifiers that start at 1, element 0 is unused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The version of the binary policy.
+    pub version: u32,
+    /// Whether contexts have a range.
+    pub mls: bool,
+    /// What to do about the kernel's classes and permissions that it does not define.
+    pub handle_unknown: HandleUnknown,
+    /// The names of the policy capabilities that it has.
+    pub capabilities: Vec<String>,
+    /// By class.
+    pub classes: Vec<Class>,
+    /// By type.
+    pub types: Vec<Type>,
+    /// Other names of types, sorted by name.
+    pub type_aliases: Vec<(String, u32)>,
+    /// By role.
+    pub roles: Vec<Role>,
+    /// By user.
+    pub users: Vec<User>,
+    /// By sensitivity.
+    pub sensitivities: Vec<Sensitivity>,
+    /// By category.
+    pub categories: Vec<Category>,
+    /// By boolean.
+    pub booleans: Vec<Boolean>,
+    /// By condition: postfix.
+    pub conditions: Vec<Vec<Logic>>,
+    /// Rules of two types and a class.
+    pub rules: Vec<Rule>,
+    /// Rules of extended permissions.
+    pub extended_rules: Vec<ExtendedRule>,
+    /// Type transitions by file name.
+    pub name_transitions: Vec<NameTransition>,
+    /// Role transitions.
+    pub role_transitions: Vec<RoleTransition>,
+    /// Which role may become which.
+    pub role_allows: Vec<(u32, u32)>,
+    /// Range transitions.
+    pub range_transitions: Vec<RangeTransition>,
+    /// Initial SIDs.
+    pub initial_sids: Vec<InitialSid>,
+    /// File systems that labels are kept by.
+    pub fs_uses: Vec<FsUse>,
+    /// File systems without labels of their own.
+    pub genfs: Vec<GenFs>,
+    /// Ports.
+    pub ports: Vec<PortContext>,
+    /// Network interfaces.
+    pub interfaces: Vec<InterfaceContext>,
+    /// Hosts.
+    pub nodes: Vec<NodeContext>,
+    /// `ibpkeycon` and `ibendportcon` statements, which are counted only.
+    pub infiniband: u32,
+}
+
+impl Policy {
+    /// Whether a rule of that condition holds with the booleans as they are.
+    pub fn holds(&self, condition: Option<Condition>) -> bool {
+        let Some(Condition { condition, value }) = condition else { return true };
+        let mut stack = Vec::new();
+        for term in self.conditions.get(condition as usize).into_iter().flatten() {
+            let mut pop = || stack.pop().unwrap_or(false);
+            let result = match term {
+                Logic::Boolean(number) => self.booleans.get(*number as usize).is_some_and(|boolean| boolean.value),
+                Logic::Not => !pop(),
+                Logic::And => pop() & pop(),
+                Logic::Or => pop() | pop(),
+                Logic::Xor | Logic::Neq => pop() ^ pop(),
+                Logic::Eq => pop() == pop(),
+            };
+            stack.push(result);
+        }
+        stack.pop() == Some(value)
+    }
+}
