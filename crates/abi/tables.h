@@ -31,7 +31,7 @@
 
 struct tg_tables {
 	__u8 bytes[TG_CAPACITY];
-};
+} __attribute__((aligned(8)));
 
 struct tg_header {
 	__u32 magic, version;

@@ -1,0 +1,208 @@
+//! The evaluator, compiled for the host from the header that BPF programs include (`decide.h`).
+
+use std::collections::HashMap;
+
+use tollgate_abi::tables::{
+    TG_CAPACITY, TG_LEVELS, TG_MAGIC, TG_NAME, TG_VERSION, tg_context, tg_decision, tg_extended, tg_header, tg_label,
+    tg_level, tg_levels, tg_name, tg_question, tg_tables,
+};
+
+use crate::model::{Bits, Level};
+
+mod ffi {
+    use super::{tg_context, tg_decision, tg_extended, tg_label, tg_levels, tg_name, tg_question, tg_tables};
+
+    unsafe extern "C" {
+        pub(super) safe fn tollgate_decide(
+            tables: &tg_tables,
+            levels: &tg_levels,
+            question: &tg_question,
+            out: &mut tg_decision,
+        ) -> i32;
+        pub(super) safe fn tollgate_extend(
+            tables: &tg_tables,
+            decision: &tg_decision,
+            driver: u32,
+            out: &mut tg_extended,
+        ) -> i32;
+        pub(super) safe fn tollgate_validate(tables: &tg_tables, levels: &tg_levels, question: &tg_question) -> i32;
+        pub(super) safe fn tollgate_valid(tables: &tg_tables, levels: &tg_levels, context: &tg_context) -> i32;
+        pub(super) safe fn tollgate_label(
+            tables: &tg_tables,
+            levels: &tg_levels,
+            question: &tg_question,
+            name: Option<&tg_name>,
+            out: &mut tg_label,
+        ) -> i32;
+    }
+}
+
+/// Why bytes are not decision tables that this program can use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TablesError {
+    /// They do not begin as tables do, or have another length than they say.
+    #[error("no decision tables, or not all of them: build the policy again with `tollgate policy build`")]
+    NotTables,
+    /// They are of another version.
+    #[error(
+        "decision tables of version {found}, this program knows {TG_VERSION}: build the policy again with `tollgate policy build`"
+    )]
+    Version {
+        /// Their version.
+        found: u32,
+    },
+}
+
+/// Decision tables in a buffer of `TG_CAPACITY` bytes, which no content of theirs leads out of.
+pub struct Tables {
+    buffer: Box<tg_tables>,
+}
+
+impl std::fmt::Debug for Tables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tables").field("header", self.header()).finish_non_exhaustive()
+    }
+}
+
+impl Tables {
+    /// Tables from the bytes that [`crate::tables::build`] laid out.
+    pub fn new(content: &[u8]) -> Result<Self, TablesError> {
+        if content.len() < size_of::<tg_header>() || content.len() > TG_CAPACITY as usize {
+            return Err(TablesError::NotTables);
+        }
+        // SAFETY: `tg_tables` is an array of bytes, for which zero is a value.
+        let mut buffer: Box<tg_tables> = unsafe { Box::new_zeroed().assume_init() };
+        buffer.bytes[..content.len()].copy_from_slice(content);
+        let tables = Self { buffer };
+        let header = tables.header();
+        match (header.magic, header.version) {
+            (TG_MAGIC, TG_VERSION) if header.size as usize == content.len() => Ok(tables),
+            (TG_MAGIC, found) if found != TG_VERSION => Err(TablesError::Version { found }),
+            _ => Err(TablesError::NotTables),
+        }
+    }
+
+    /// What they begin with.
+    pub fn header(&self) -> &tg_header {
+        // SAFETY: the buffer is longer than a header and as aligned (`tg_tables` is), and any bytes are a header.
+        unsafe { &*self.buffer.bytes.as_ptr().cast() }
+    }
+
+    /// The bytes in use.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.buffer.bytes[..self.header().size as usize]
+    }
+
+    /// `context_struct_compute_av`: the access vectors of a question; `None` when there is no such class.
+    pub fn decide(&self, levels: &Levels, question: &tg_question) -> Option<tg_decision> {
+        let mut out = tg_decision::default();
+        (ffi::tollgate_decide(&self.buffer, &levels.buffer, question, &mut out) != 0).then_some(out)
+    }
+
+    /// `security_compute_xperms_decision`: the functions of a driver that a decision allows; `None` when no rule names
+    /// extended permissions, so that the plain permission decides.
+    pub fn extend(&self, decision: &tg_decision, driver: u8) -> Option<tg_extended> {
+        let mut out = tg_extended::default();
+        (ffi::tollgate_extend(&self.buffer, decision, driver.into(), &mut out) != 0).then_some(out)
+    }
+
+    /// `security_validate_transition`: whether `question.task` may relabel an object from `source` to `target`.
+    pub fn validate(&self, levels: &Levels, question: &tg_question) -> bool {
+        ffi::tollgate_validate(&self.buffer, &levels.buffer, question) != 0
+    }
+
+    /// `policydb_context_isvalid`.
+    pub fn valid(&self, levels: &Levels, context: &tg_context) -> bool {
+        ffi::tollgate_valid(&self.buffer, &levels.buffer, context) != 0
+    }
+
+    /// `security_compute_sid`: the context of a new object; `None` when there is no valid one. A level of it that was
+    /// not known is given an identifier, and fails as an invalid one would when there are too many.
+    pub fn label(&self, levels: &mut Levels, question: &tg_question, name: Option<&tg_name>) -> Option<tg_context> {
+        let mut out = tg_label::default();
+        if ffi::tollgate_label(&self.buffer, &levels.buffer, question, name, &mut out) == 0 {
+            return None;
+        }
+        let mut context = out.context;
+        if self.header().mls != 0 {
+            context.low = levels.intern(&from_raw(&out.level[0])).ok()?;
+            context.high = levels.intern(&from_raw(&out.level[1])).ok()?;
+        }
+        Some(context)
+    }
+}
+
+/// A file name as the evaluator takes it; `None` when it is empty or longer than a file name can be.
+pub fn name(text: &str) -> Option<tg_name> {
+    let mut name = tg_name::default();
+    if text.is_empty() || text.len() > TG_NAME as usize {
+        return None;
+    }
+    name.text[..text.len()].copy_from_slice(text.as_bytes());
+    name.length = u32::try_from(text.len()).ok()?;
+    Some(name)
+}
+
+/// Levels with identifiers: equal levels have equal ones.
+pub struct Levels {
+    buffer: Box<tg_levels>,
+    known: HashMap<Level, u32>,
+}
+
+/// More levels than `TG_LEVELS` at one time, or a level that cannot be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("more than {TG_LEVELS} different levels in use at one time, or a category above the highest: use fewer")]
+pub struct TooManyLevels;
+
+impl std::fmt::Debug for Levels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Levels").field("count", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl Levels {
+    /// The policy's own levels, in the order of their identifiers.
+    pub fn new(levels: &[Level]) -> Result<Self, TooManyLevels> {
+        // SAFETY: `tg_levels` is made of integers, for which zero is a value.
+        let buffer: Box<tg_levels> = unsafe { Box::new_zeroed().assume_init() };
+        let mut all = Self { buffer, known: HashMap::new() };
+        for (level, identifier) in levels.iter().zip(0..) {
+            if all.intern(level)? != identifier {
+                return Err(TooManyLevels);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The identifier of a level.
+    pub fn intern(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
+        let level = Level { sensitivity: level.sensitivity, categories: trimmed(&level.categories) };
+        if let Some(identifier) = self.known.get(&level) {
+            return Ok(*identifier);
+        }
+        let identifier = self.known.len();
+        let Some(raw) = self.buffer.level.get_mut(identifier) else { return Err(TooManyLevels) };
+        let Some(words) = raw.categories.get_mut(..level.categories.0.len()) else { return Err(TooManyLevels) };
+        words.copy_from_slice(&level.categories.0);
+        raw.sensitivity = level.sensitivity;
+        let identifier = u32::try_from(identifier).map_err(|_| TooManyLevels)?;
+        self.known.insert(level, identifier);
+        Ok(identifier)
+    }
+
+    /// The level of an identifier.
+    pub fn get(&self, identifier: u32) -> Level {
+        self.buffer.level.get(identifier as usize).map_or_else(Level::default, from_raw)
+    }
+}
+
+fn from_raw(raw: &tg_level) -> Level {
+    Level { sensitivity: raw.sensitivity, categories: trimmed(&Bits(raw.categories.to_vec())) }
+}
+
+/// The set without trailing empty words, so that equal sets are equal values.
+fn trimmed(bits: &Bits) -> Bits {
+    let length = bits.0.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
+    Bits(bits.0[..length].to_vec())
+}
