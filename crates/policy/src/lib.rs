@@ -9,3 +9,4 @@
 pub mod context;
 pub mod decide;
 pub mod model;
+pub mod server;

@@ -1,0 +1,192 @@
+//! Questions and answers by name: the security server of one policy.
+
+use tollgate_abi::tables::{TG_ASK_CHANGE, TG_ASK_MEMBER, TG_ASK_TRANSITION, tg_context, tg_decision, tg_question};
+
+use crate::{
+    context::{self, ContextError, Kind, Names},
+    decide::{self, Levels, Tables, TablesError, TooManyLevels},
+    model::{Context, Level, Policy, Range},
+};
+
+/// What kind of labelling decision is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// The context of a new object, or of a process after exec.
+    Transition,
+    /// The context of a member of a polyinstantiated object.
+    Member,
+    /// The context to relabel an object to.
+    Change,
+}
+
+/// Why tables and a policy do not make a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The tables cannot be used.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+    /// The policy's own levels are too many.
+    #[error(transparent)]
+    Levels(#[from] TooManyLevels),
+    /// They are not of one policy.
+    #[error("the decision tables are not of this policy: build it again with `tollgate policy build`")]
+    Mismatch,
+}
+
+/// A policy that answers.
+#[derive(Debug)]
+pub struct SecurityServer<'a> {
+    policy: &'a Policy,
+    names: Names,
+    tables: Tables,
+    levels: Levels,
+}
+
+impl<'a> SecurityServer<'a> {
+    /// The server of `policy`, whose tables and own levels these are.
+    pub fn new(policy: &'a Policy, tables: &[u8], levels: &[Level]) -> Result<Self, ServerError> {
+        let tables = Tables::new(tables)?;
+        let header = tables.header();
+        let counts = [header.types, header.classes, header.roles, header.users, header.sensitivities];
+        let expected = [
+            policy.types.len(),
+            policy.classes.len(),
+            policy.roles.len(),
+            policy.users.len(),
+            policy.sensitivities.len(),
+        ];
+        if counts.iter().zip(expected).any(|(count, length)| *count as usize + 1 != length.max(1)) {
+            return Err(ServerError::Mismatch);
+        }
+        Ok(Self { policy, names: Names::of(policy), tables, levels: Levels::new(levels)? })
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &'a Policy {
+        self.policy
+    }
+
+    /// Its names.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The levels met so far.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// The class of that name.
+    pub fn class(&self, name: &str) -> Result<u32, ContextError> {
+        self.names.find(Kind::Class, name)
+    }
+
+    /// A context from text, which must be valid.
+    pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
+        let context = self.names.context(self.policy, text)?;
+        let context = self.intern(&context)?;
+        if self.tables.valid(&self.levels, &context) {
+            return Ok(context);
+        }
+        let reason = self.invalid(&self.expand(&context));
+        Err(ContextError::Invalid { text: text.to_owned(), reason })
+    }
+
+    /// A context with identifiers for its levels; it need not be valid.
+    pub fn intern(&mut self, context: &Context) -> Result<tg_context, ContextError> {
+        let too_many = |_| TooManyLevels;
+        Ok(tg_context {
+            user: u16::try_from(context.user).map_err(too_many)?,
+            role: u16::try_from(context.role).map_err(too_many)?,
+            type_: context.type_,
+            low: self.levels.intern(&context.range.low)?,
+            high: self.levels.intern(&context.range.high)?,
+        })
+    }
+
+    /// A context with its levels in full.
+    pub fn expand(&self, context: &tg_context) -> Context {
+        let range = Range { low: self.levels.get(context.low), high: self.levels.get(context.high) };
+        Context { user: context.user.into(), role: context.role.into(), type_: context.type_, range }
+    }
+
+    /// A context as text.
+    pub fn text(&self, context: &tg_context) -> String {
+        context::text(self.policy, &self.expand(context))
+    }
+
+    /// The access vectors of source, target and class.
+    pub fn access(&self, source: tg_context, target: tg_context, class: u32) -> tg_decision {
+        let question = tg_question { source, target, class, ..tg_question::default() };
+        self.tables
+            .decide(&self.levels, &question)
+            .unwrap_or(tg_decision { auditdeny: u32::MAX, ..tg_decision::default() })
+    }
+
+    /// A labelling decision; `None` when no valid context comes of it. Only a transition looks at `name`.
+    pub fn label(
+        &mut self,
+        ask: Ask,
+        source: tg_context,
+        target: tg_context,
+        class: u32,
+        name: Option<&str>,
+    ) -> Option<tg_context> {
+        let raw = match ask {
+            Ask::Transition => TG_ASK_TRANSITION,
+            Ask::Member => TG_ASK_MEMBER,
+            Ask::Change => TG_ASK_CHANGE,
+        };
+        let question = tg_question { source, target, class, ask: raw, ..tg_question::default() };
+        let name = name.filter(|_| ask == Ask::Transition).and_then(decide::name);
+        self.tables.label(&mut self.levels, &question, name.as_ref())
+    }
+
+    /// Whether `task` may relabel an object of `class` from `old` to `new`, as far as validatetrans statements go.
+    pub fn validate(&self, old: tg_context, new: tg_context, task: tg_context, class: u32) -> bool {
+        let question = tg_question { source: old, target: new, task, class, ..tg_question::default() };
+        self.tables.validate(&self.levels, &question)
+    }
+
+    /// The names of an access vector's permissions, sorted.
+    pub fn permissions(&self, class: u32, vector: u32) -> Vec<&'a str> {
+        let Some(class) = self.policy.classes.get(class as usize) else { return Vec::new() };
+        let named = class.permissions.iter().enumerate().filter(|(number, _)| vector >> number & 1 == 1);
+        let mut names: Vec<&str> = named.map(|(_, name)| name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// What does not hold of an invalid context (`policydb_context_isvalid`).
+    fn invalid(&self, context: &Context) -> String {
+        let (Some(user), Some(role)) =
+            (self.policy.users.get(context.user as usize), self.policy.roles.get(context.role as usize))
+        else {
+            return "it has no user or no role".to_owned();
+        };
+        let object = context.role == tollgate_abi::tables::TG_OBJECT_R;
+        if !object && !role.types.has(context.type_) {
+            let type_ = self.policy.types.get(context.type_ as usize).map_or("", |t| &t.name);
+            return format!("role {} may not have type {type_}", role.name);
+        }
+        if !object && !user.roles.has(context.role) {
+            return format!("user {} may not have role {}", user.name, role.name);
+        }
+        for level in [&context.range.low, &context.range.high] {
+            let sensitivity = self.policy.sensitivities.get(level.sensitivity as usize);
+            if let Some(sensitivity) = sensitivity
+                && level.categories.iter().any(|category| !sensitivity.categories.has(category))
+            {
+                return format!("sensitivity {} may not have all of these categories", sensitivity.name);
+            }
+        }
+        let range = context::range_text(self.policy, &user.range);
+        format!("its high level must dominate its low one, and user {} has no more than {range}", user.name)
+    }
+}
