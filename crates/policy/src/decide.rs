@@ -117,20 +117,38 @@ impl Tables {
         ffi::tollgate_valid(&self.buffer, &levels.buffer, context) != 0
     }
 
-    /// `security_compute_sid`: the context of a new object; `None` when there is no valid one. A level of it that was
-    /// not known is given an identifier, and fails as an invalid one would when there are too many.
-    pub fn label(&self, levels: &mut Levels, question: &tg_question, name: Option<&tg_name>) -> Option<tg_context> {
+    /// `security_compute_sid`: the context of a new object, or the one that it would have were it valid. A level of it
+    /// that was not known is given an identifier.
+    pub fn label(&self, levels: &mut Levels, question: &tg_question, name: Option<&tg_name>) -> Labelled {
         let mut out = tg_label::default();
-        if ffi::tollgate_label(&self.buffer, &levels.buffer, question, name, &mut out) == 0 {
-            return None;
-        }
+        let valid = ffi::tollgate_label(&self.buffer, &levels.buffer, question, name, &mut out) != 0;
         let mut context = out.context;
         if self.header().mls != 0 {
-            context.low = levels.intern(&from_raw(&out.level[0])).ok()?;
-            context.high = levels.intern(&from_raw(&out.level[1])).ok()?;
+            let [low, high] = out.level.each_ref().map(|raw| levels.intern(&from_raw(raw)));
+            (context.low, context.high) = match (low, high) {
+                (Ok(low), Ok(high)) => (low, high),
+                _ => return Labelled::TooManyLevels,
+            };
         }
-        Some(context)
+        match (valid, context.user) {
+            (true, _) => Labelled::Valid(context),
+            (false, 0) => Labelled::Nothing,
+            (false, _) => Labelled::Invalid(context),
+        }
     }
+}
+
+/// What comes of a labelling decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labelled {
+    /// A context.
+    Valid(tg_context),
+    /// A context that the policy does not permit: the kernel refuses, but for permissive domains.
+    Invalid(tg_context),
+    /// No context at all: there is no such class.
+    Nothing,
+    /// A level that there is no room for.
+    TooManyLevels,
 }
 
 /// A file name as the evaluator takes it; `None` when it is empty or longer than a file name can be.

@@ -4,7 +4,7 @@ use tollgate_abi::tables::{TG_ASK_CHANGE, TG_ASK_MEMBER, TG_ASK_TRANSITION, tg_c
 
 use crate::{
     context::{self, ContextError, Kind, Names},
-    decide::{self, Levels, Tables, TablesError, TooManyLevels},
+    decide::{self, Labelled, Levels, Tables, TablesError, TooManyLevels},
     model::{Context, Level, Policy, Range},
 };
 
@@ -32,6 +32,26 @@ pub enum ServerError {
     /// They are not of one policy.
     #[error("the decision tables are not of this policy: build it again with `tollgate policy build`")]
     Mismatch,
+}
+
+/// Why no context comes of a labelling decision.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabelError {
+    /// The rules lead to a context that the policy does not permit; the kernel refuses to make the object.
+    #[error("the rules give `{text}`, which is not a valid context: {reason}")]
+    Invalid {
+        /// The context.
+        text: String,
+        /// What does not hold.
+        reason: String,
+    },
+    /// There is no such class.
+    #[error("the policy has no such class")]
+    NoClass,
+    /// There are more levels than the tables hold.
+    #[error(transparent)]
+    Levels(#[from] TooManyLevels),
 }
 
 /// A policy that answers.
@@ -129,7 +149,7 @@ impl<'a> SecurityServer<'a> {
             .unwrap_or(tg_decision { auditdeny: u32::MAX, ..tg_decision::default() })
     }
 
-    /// A labelling decision; `None` when no valid context comes of it. Only a transition looks at `name`.
+    /// A labelling decision. Only a transition looks at `name`.
     pub fn label(
         &mut self,
         ask: Ask,
@@ -137,7 +157,7 @@ impl<'a> SecurityServer<'a> {
         target: tg_context,
         class: u32,
         name: Option<&str>,
-    ) -> Option<tg_context> {
+    ) -> Result<tg_context, LabelError> {
         let raw = match ask {
             Ask::Transition => TG_ASK_TRANSITION,
             Ask::Member => TG_ASK_MEMBER,
@@ -145,7 +165,16 @@ impl<'a> SecurityServer<'a> {
         };
         let question = tg_question { source, target, class, ask: raw, ..tg_question::default() };
         let name = name.filter(|_| ask == Ask::Transition).and_then(decide::name);
-        self.tables.label(&mut self.levels, &question, name.as_ref())
+        match self.tables.label(&mut self.levels, &question, name.as_ref()) {
+            Labelled::Valid(context) => Ok(context),
+            Labelled::Invalid(context) => {
+                let context = self.expand(&context);
+                let reason = self.invalid(&context);
+                Err(LabelError::Invalid { text: context::text(self.policy, &context), reason })
+            }
+            Labelled::Nothing => Err(LabelError::NoClass),
+            Labelled::TooManyLevels => Err(LabelError::Levels(TooManyLevels)),
+        }
     }
 
     /// Whether `task` may relabel an object of `class` from `old` to `new`, as far as validatetrans statements go.
