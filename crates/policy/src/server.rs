@@ -199,6 +199,9 @@ impl<'a> SecurityServer<'a> {
         else {
             return "it has no user or no role".to_owned();
         };
+        if self.policy.mls && context.range.low.sensitivity == 0 {
+            return "the two ranges have no level in common".to_owned();
+        }
         let object = context.role == tollgate_abi::tables::TG_OBJECT_R;
         if !object && !role.types.has(context.type_) {
             let type_ = self.policy.types.get(context.type_ as usize).map_or("", |t| &t.name);
