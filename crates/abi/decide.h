@@ -147,6 +147,52 @@ TG_INLINE __u64 tg_identities(const struct tg_tables *tables, const struct tg_co
 	       (__u64)(s->type == t->type) << TG_T1_T2;
 }
 
+/* Constraint code as it runs. */
+struct tg_run {
+	__u32 code;  /* the next step */
+	__u32 stack; /* a bit a value, the lowest is the top */
+	__u32 granted;
+};
+
+/* One step of constraint code; a function, so that the verifier looks at it once, not TG_STEPS
+ * times with every way that the steps before it may have gone. */
+TG_FUNCTION int tg_step(const struct tg_tables *tables, const struct tg_predicates *predicates,
+			struct tg_run *run)
+{
+	if (!tables || !predicates || !run)
+		return 0;
+	const struct tg_step *step =
+		TG_AT(tables, struct tg_step, tg_header(tables)->code_at, run->code);
+	__u32 operand = step->operand, stack = run->stack;
+
+	run->code++;
+	switch (step->operation) {
+	case TG_LEAF:
+		stack = stack << 1 | (predicates->word[operand >> 6 & 3] >> (operand & 63) & 1);
+		break;
+	case TG_NOT:
+		stack ^= 1;
+		break;
+	case TG_AND:
+		stack = (stack >> 1) & (stack | ~1u);
+		break;
+	case TG_OR:
+		stack = (stack >> 1) | (stack & 1);
+		break;
+	case TG_BEGIN:
+		if (!(run->granted & step->permissions))
+			run->code += operand;
+		break;
+	default:
+		if (!(stack & 1))
+			run->granted &= ~step->permissions;
+		stack = 0;
+		break;
+	}
+	run->stack = stack;
+	return 0;
+}
+
 /* Runs `steps` steps of constraint code on `granted`; what is left of it. */
 TG_FUNCTION __u32 tg_constrain(const struct tg_tables *tables,
 			       const struct tg_predicates *predicates, __u32 code, __u32 steps,
@@ -154,41 +200,14 @@ TG_FUNCTION __u32 tg_constrain(const struct tg_tables *tables,
 {
 	if (!tables || !predicates)
 		return 0;
-	__u32 at = tg_header(tables)->code_at, end = code + steps, stack = 0;
+	struct tg_run run = {.code = code, .granted = granted};
 
 	for (__u32 step = 0; step < TG_STEPS; step++) {
-		if (code >= end)
+		if (run.code >= code + steps)
 			break;
-		const struct tg_step *now = TG_AT(tables, struct tg_step, at, code);
-		__u32 operand = now->operand, permissions = now->permissions;
-
-		switch (now->operation) {
-		case TG_LEAF:
-			stack = stack << 1 |
-				(predicates->word[operand >> 6 & 3] >> (operand & 63) & 1);
-			break;
-		case TG_NOT:
-			stack ^= 1;
-			break;
-		case TG_AND:
-			stack = (stack >> 1) & (stack | ~1u);
-			break;
-		case TG_OR:
-			stack = (stack >> 1) | (stack & 1);
-			break;
-		case TG_BEGIN:
-			if (!(granted & permissions))
-				code += operand;
-			break;
-		default:
-			if (!(stack & 1))
-				granted &= ~permissions;
-			stack = 0;
-			break;
-		}
-		code++;
+		tg_step(tables, predicates, &run);
 	}
-	return granted;
+	return run.granted;
 }
 
 /* The tuples of a question: of row and column, and of `self`. */
@@ -458,32 +477,45 @@ TG_FUNCTION int tg_label_range(const struct tg_tables *tables, const struct tg_l
 	return 1;
 }
 
-/* The number of a file name that rules mention; 0: none does. The hash is 64-bit FNV-1a, 48 bits of
- * it. */
+/* A file name's hash: 48 bits of 64-bit FNV-1a. */
+TG_FUNCTION __u64 tg_name_hash(const struct tg_name *name)
+{
+	if (!name)
+		return 0;
+	__u64 hash = 0xcbf29ce484222325ull;
+
+	for (__u32 i = 0; i < TG_NAME; i++) {
+		if (i >= name->length)
+			break;
+		hash = (hash ^ name->text[i]) * 0x100000001b3ull;
+	}
+	return hash >> 16;
+}
+
+/* Whether a file name is the one that lies at `at`. */
+TG_FUNCTION int tg_name_equal(const struct tg_tables *tables, __u32 at, const struct tg_name *name)
+{
+	if (!tables || !name || *TG_AT(tables, __u8, at, 0) != name->length)
+		return 0;
+	for (__u32 i = 0; i < TG_NAME; i++) {
+		if (i >= name->length)
+			break;
+		if (*TG_AT(tables, __u8, at, i + 1) != name->text[i])
+			return 0;
+	}
+	return 1;
+}
+
+/* The number of a file name that rules mention; 0: none does. */
 TG_FUNCTION __u32 tg_name_number(const struct tg_tables *tables, const struct tg_name *name)
 {
 	if (!tables || !name || !name->length || name->length > TG_NAME)
 		return 0;
-	__u64 hash = 0xcbf29ce484222325ull, found = 0;
-	__u32 length = name->length, differs = 0;
+	__u64 key = (__u64)TG_NAME_HASH << 48 | tg_name_hash(name), found = 0;
 
-	for (__u32 i = 0; i < TG_NAME; i++) {
-		if (i >= length)
-			break;
-		hash = (hash ^ name->text[i]) * 0x100000001b3ull;
-	}
-	if (!tg_find(tables, (__u64)TG_NAME_HASH << 48 | hash >> 16, &found))
+	if (!tg_find(tables, key, &found) || !tg_name_equal(tables, (__u32)found, name))
 		return 0;
-	__u32 at = (__u32)found;
-
-	if (*TG_AT(tables, __u8, at, 0) != length)
-		return 0;
-	for (__u32 i = 0; i < TG_NAME; i++) {
-		if (i >= length)
-			break;
-		differs |= *TG_AT(tables, __u8, at, i + 1) ^ name->text[i];
-	}
-	return differs ? 0 : (__u32)(found >> 32);
+	return (__u32)(found >> 32);
 }
 
 /* filename_compute_type: the type that a new object gets for its name; 0: no rule. */
