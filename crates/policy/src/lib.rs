@@ -11,3 +11,4 @@ pub mod context;
 pub mod decide;
 pub mod model;
 pub mod server;
+pub mod tables;

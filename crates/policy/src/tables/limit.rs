@@ -1,0 +1,139 @@
+//! What decision tables cannot hold.
+
+use tollgate_abi::tables::{TG_BOUNDS, TG_CAPACITY, TG_CATEGORIES, TG_LEVELS, TG_NAME, TG_NAMED, TG_PROBES, TG_STEPS};
+
+/// Name sets that constraints may tell apart: the bits of `tg_type.sets`.
+pub(super) const SETS: usize = 64;
+/// Values that an expression may have on the stack: the bits of `tg_constrain`'s.
+pub(super) const DEPTH: usize = 32;
+/// Levels of a policy's own; the others are for what processes and objects get at run time.
+pub(super) const LEVELS: usize = TG_LEVELS as usize / 2;
+
+/// Why a policy cannot be laid out as decision tables.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableLimit {
+    /// Some kind of thing has more identifiers than 16 bits number.
+    #[error("decision tables number at most {most} {what}, the policy has {has}: remove those that no rule needs")]
+    Identifiers {
+        /// What kind.
+        what: &'static str,
+        /// How many there are.
+        has: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The tables would be too large.
+    #[error(
+        "decision tables hold {TG_CAPACITY} bytes, the policy needs {needs} or more by its {section}: remove modules that are not \
+         needed, or write fewer rules for single types"
+    )]
+    Capacity {
+        /// What did not fit any more.
+        section: &'static str,
+        /// Bytes needed up to there.
+        needs: usize,
+    },
+    /// The keys do not fit in what is left of the tables.
+    #[error(
+        "the policy's {keys} single rules (self, transitions, names) find no place in the {room} bytes that decision tables have \
+         left for them, {TG_PROBES} slots each: remove modules that are not needed"
+    )]
+    Keys {
+        /// How many keys there are.
+        keys: usize,
+        /// Bytes that are left.
+        room: usize,
+    },
+    /// Constraints name more different sets of users, roles and types than a word has bits.
+    #[error(
+        "constraints may name {SETS} different sets of users, roles or types, the policy's name more, the first in class \
+         {class}: use the same attributes in several constraints"
+    )]
+    NameSets {
+        /// The class whose constraint has the first set too many.
+        class: String,
+    },
+    /// The constraints of a class are too long.
+    #[error(
+        "constraints of a class may have {TG_STEPS} terms, those of class {class} have {has}, two of them for each \
+         constraint: join constraints that have one expression"
+    )]
+    Steps {
+        /// The class.
+        class: String,
+        /// Terms, and two more for each constraint.
+        has: usize,
+    },
+    /// A constraint is too deep.
+    #[error(
+        "constraints may have {DEPTH} values waiting for an operator, one of class {class} has {has}: write `A and B and C` \
+         as `(A and B) and C`"
+    )]
+    Depth {
+        /// The class.
+        class: String,
+        /// Values on the stack.
+        has: usize,
+    },
+    /// A constraint is none that the kernel evaluates.
+    #[error("a constraint of class {class} is not one that the kernel evaluates: {why}")]
+    Expression {
+        /// The class.
+        class: String,
+        /// What it has.
+        why: &'static str,
+    },
+    /// There are too many categories.
+    #[error("decision tables have {TG_CATEGORIES} categories, the policy has {has}: use fewer")]
+    Categories {
+        /// How many there are.
+        has: usize,
+    },
+    /// Users, sensitivities and range transitions have too many different levels.
+    #[error(
+        "a policy may have {LEVELS} levels of its own, the first too many is that of {of}: give users and range transitions \
+         the same ranges"
+    )]
+    Levels {
+        /// Whose level is too many.
+        of: &'static str,
+    },
+    /// A type has too many parents above it.
+    #[error(
+        "a type may have {TG_BOUNDS} parents above it, {type_} has more, or is its own: bound it by one that is higher up"
+    )]
+    Bounds {
+        /// The type.
+        type_: String,
+    },
+    /// A file name is longer than file names are.
+    #[error("file names have at most {TG_NAME} bytes, a type transition has one of {has}, {name}: no file can have it")]
+    NameLength {
+        /// The name.
+        name: String,
+        /// Its length in bytes.
+        has: usize,
+    },
+    /// A file name leads to too many types.
+    #[error(
+        "type transitions may give {TG_NAMED} types to one file name, target and class, {has} are given to {name} in {target}: \
+         write fewer rules for that name"
+    )]
+    NameSources {
+        /// The name.
+        name: String,
+        /// The target type.
+        target: String,
+        /// How many types there are.
+        has: usize,
+    },
+    /// Two file names look the same to the tables.
+    #[error("the file names {first} and {second} of type transitions have the same 48-bit hash: rename one of them")]
+    NameHash {
+        /// One name.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
