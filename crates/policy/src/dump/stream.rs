@@ -1,0 +1,129 @@
+//! The stream's elements, read from bytes that are not trusted.
+
+use super::DumpError;
+use crate::model::{Bits, Context, Level, Range};
+
+/// What is left to read.
+pub(super) struct Stream<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], DumpError> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(DumpError::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DumpError> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(DumpError::Short)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    pub(super) fn number(&mut self) -> Result<u32, DumpError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// A count of elements, each of which takes `least` bytes or more: no count makes more room than the bytes justify.
+    fn count(&mut self, least: usize) -> Result<usize, DumpError> {
+        let count = self.number()? as usize;
+        if count > self.rest.len() / least { Err(DumpError::Short) } else { Ok(count) }
+    }
+
+    /// A count, then so many elements of at least `least` bytes.
+    pub(super) fn list<T>(
+        &mut self,
+        least: usize,
+        mut element: impl FnMut(&mut Self) -> Result<T, DumpError>,
+    ) -> Result<Vec<T>, DumpError> {
+        let count = self.count(least)?;
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
+            list.push(element(self)?);
+        }
+        Ok(list)
+    }
+
+    /// The same for identifiers that start at 1: element 0 is empty.
+    pub(super) fn numbered<T: Default>(
+        &mut self,
+        least: usize,
+        element: impl FnMut(&mut Self) -> Result<T, DumpError>,
+    ) -> Result<Vec<T>, DumpError> {
+        let mut list = self.list(least, element)?;
+        list.insert(0, T::default());
+        Ok(list)
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, DumpError> {
+        let length = self.count(1)?;
+        let bytes = self.bytes(length)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| DumpError::Content("text that is not UTF-8"))
+    }
+
+    /// A set of numbers up to `greatest`.
+    pub(super) fn set(&mut self, greatest: usize) -> Result<Bits, DumpError> {
+        let count = self.count(8)?;
+        let mut words = Vec::with_capacity(count);
+        for _ in 0..count {
+            words.push(self.array().map(u64::from_le_bytes)?);
+        }
+        let highest = words.last().map_or(0, |word| (words.len() * 64 - 1) - word.leading_zeros() as usize);
+        match words.last() {
+            Some(0) => Err(DumpError::Content("a set with an empty word at its end")),
+            _ if highest > greatest => Err(DumpError::Content("a set with a number that is not there")),
+            _ => Ok(Bits(words)),
+        }
+    }
+
+    /// An identifier between `least` and `greatest`.
+    pub(super) fn within(&mut self, least: u32, greatest: usize) -> Result<u32, DumpError> {
+        let identifier = self.number()?;
+        if identifier < least || identifier as usize > greatest {
+            return Err(DumpError::Content("a number that is not there"));
+        }
+        Ok(identifier)
+    }
+}
+
+/// How many of each there are: what identifiers are checked against.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) classes: usize,
+    pub(super) types: usize,
+    pub(super) roles: usize,
+    pub(super) users: usize,
+    pub(super) sensitivities: usize,
+    pub(super) categories: usize,
+    pub(super) booleans: usize,
+    pub(super) mls: bool,
+}
+
+impl Counts {
+    pub(super) fn level(&self, stream: &mut Stream<'_>) -> Result<Level, DumpError> {
+        let sensitivity = stream.within(u32::from(self.mls), self.sensitivities)?;
+        Ok(Level { sensitivity, categories: stream.set(self.categories.saturating_sub(1))? })
+    }
+
+    pub(super) fn range(&self, stream: &mut Stream<'_>) -> Result<Range, DumpError> {
+        Ok(Range { low: self.level(stream)?, high: self.level(stream)? })
+    }
+
+    pub(super) fn context(&self, stream: &mut Stream<'_>) -> Result<Context, DumpError> {
+        Ok(Context {
+            user: stream.within(1, self.users)?,
+            role: stream.within(1, self.roles)?,
+            type_: stream.within(1, self.types)?,
+            range: self.range(stream)?,
+        })
+    }
+}
