@@ -10,6 +10,7 @@ pub mod cil;
 pub mod context;
 pub mod decide;
 pub mod dump;
+pub mod kernel;
 pub mod model;
 pub mod server;
 pub mod tables;
