@@ -11,6 +11,8 @@ pub mod context;
 pub mod decide;
 pub mod dump;
 pub mod kernel;
+pub mod lines;
 pub mod model;
+pub mod sepol;
 pub mod server;
 pub mod tables;

@@ -1,0 +1,184 @@
+//! The process in which libsepol works, and the pipe that it answers by.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::OFlag,
+    poll::{PollFd, PollFlags, PollTimeout},
+    sys::{
+        signal::{Signal, kill},
+        wait::{WaitStatus, waitpid},
+    },
+    unistd::{ForkResult, Pid},
+};
+
+use super::{SepolError, confine, shim};
+
+/// A wait for the child that has no other end: it may compute for 600 s, beside others.
+const DEADLINE: Duration = Duration::from_secs(1800);
+/// libsepol's parsers and walks recurse; pages of it that are not used cost nothing.
+const STACK: usize = 64 << 20;
+/// The most that a section may hold: several times what Debian's policies need.
+const LARGEST: u64 = 256 << 20;
+
+/// What the child answered.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) messages: Vec<u8>,
+    pub(super) image: Option<Vec<u8>>,
+    pub(super) model: Option<Vec<u8>>,
+    pub(super) file_contexts: Option<Vec<u8>>,
+    pub(super) cil: Option<Vec<u8>>,
+    refused_step: Option<Vec<u8>>,
+}
+
+/// Lets `work` run in a confined child of this process, which answers in sections on the descriptor that it is given
+/// and returns 0, or -1 when libsepol refused. `task` says what it does, for errors: "compile the policy".
+pub(super) fn run(task: &'static str, work: impl FnOnce(RawFd) -> i32 + Send) -> Result<Answer, SepolError> {
+    // The child goes on on the stack of the thread that forks it, and dies when that thread ends.
+    let stack = || thread::Builder::new().name("libsepol".into()).stack_size(STACK);
+    thread::scope(|scope| match stack().spawn_scoped(scope, || fork(task, work)) {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(cause) => Err(SepolError::Start { task, cause }),
+    })
+}
+
+fn fork(task: &'static str, work: impl FnOnce(RawFd) -> i32) -> Result<Answer, SepolError> {
+    let start = |errno: Errno| SepolError::Start { task, cause: errno.into() };
+    let (input, out) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(start)?;
+    let parent = nix::unistd::getpid();
+    // SAFETY: the child runs libsepol and allocates, which glibc's fork prepares malloc and stdio for; it takes no lock
+    // that another thread of the parent may have held: libsepol's compiler is called in such children only. It never
+    // returns from here.
+    match unsafe { nix::unistd::fork() }.map_err(start)? {
+        ForkResult::Child => {
+            let status = catch_unwind(AssertUnwindSafe(|| be_child(out.as_raw_fd(), parent, work)));
+            // SAFETY: _exit runs nothing of the parent's.
+            unsafe { libc::_exit(status.unwrap_or(3)) }
+        }
+        ForkResult::Parent { child } => {
+            drop(out);
+            attend(task, child, input)
+        }
+    }
+}
+
+/// The child's life; what it exits with.
+fn be_child(out: RawFd, parent: Pid, work: impl FnOnce(RawFd) -> i32) -> i32 {
+    match confine::confine(out, parent.as_raw()) {
+        Ok(()) => i32::from(work(confine::OUT) != 0),
+        Err(refused) => {
+            let told = format!("{}: {}", refused.step, refused.cause);
+            // The pipe is where it was, or has been moved.
+            for out in [confine::OUT, out] {
+                if shim::section(out, shim::REFUSED_STEP, told.as_bytes()) && shim::section(out, shim::END, &[]) {
+                    break;
+                }
+            }
+            2
+        }
+    }
+}
+
+/// Reads the child's answer to its end and reaps it.
+fn attend(task: &'static str, child: Pid, input: OwnedFd) -> Result<Answer, SepolError> {
+    let mut pipe = Pipe { file: File::from(input), deadline: Instant::now() + DEADLINE };
+    let answer = read_answer(&mut pipe);
+    drop(pipe);
+    if answer.as_ref().is_err_and(|cause| cause.kind() != io::ErrorKind::UnexpectedEof) {
+        // It is gone or about to: whatever it says after this is not read.
+        let _ = kill(child, Signal::SIGKILL);
+    }
+    let status = reap(child).map_err(|errno| SepolError::Start { task, cause: errno.into() })?;
+    judge(task, answer, status)
+}
+
+fn reap(child: Pid) -> Result<WaitStatus, Errno> {
+    loop {
+        match waitpid(child, None) {
+            Err(Errno::EINTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// What an answer and the way that the child ended come to.
+fn judge(task: &'static str, answer: io::Result<Answer>, status: WaitStatus) -> Result<Answer, SepolError> {
+    match (answer, status) {
+        (Err(cause), _) if cause.kind() == io::ErrorKind::TimedOut => {
+            Err(SepolError::TimedOut { task, seconds: DEADLINE.as_secs() })
+        }
+        (Err(cause), _) if cause.kind() == io::ErrorKind::InvalidData => Err(SepolError::Garbled { task, cause }),
+        (_, WaitStatus::Signaled(_, signal, _)) => Err(SepolError::Died { task, signal: signal.as_str() }),
+        (Ok(Answer { refused_step: Some(step), .. }), _) => {
+            Err(SepolError::Confine { task, step: String::from_utf8_lossy(&step).into_owned() })
+        }
+        (Ok(answer), WaitStatus::Exited(_, 0)) => Ok(answer),
+        (Ok(answer), WaitStatus::Exited(_, 1)) => {
+            Err(SepolError::Refused { task, messages: super::messages(&answer.messages) })
+        }
+        (Ok(_), status) => {
+            Err(SepolError::Garbled { task, cause: io::Error::other(format!("it ended with {status:?}")) })
+        }
+        (Err(cause), _) => Err(SepolError::Garbled { task, cause }),
+    }
+}
+
+/// The sections of an answer up to its end; anyone may have written them.
+pub(super) fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
+    let garbled = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut answer = Answer::default();
+    loop {
+        let mut head = [0; 9];
+        input.read_exact(&mut head)?;
+        let [tag, length @ ..] = head;
+        let length = u64::from_le_bytes(length);
+        if length > LARGEST {
+            return Err(garbled(format!("a section of {length} bytes")));
+        }
+        let mut content = Vec::new();
+        input.take(length).read_to_end(&mut content)?;
+        if content.len() as u64 != length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match tag {
+            shim::END if length == 0 => return Ok(answer),
+            shim::MESSAGES => answer.messages = content,
+            shim::IMAGE => answer.image = Some(content),
+            shim::MODEL => answer.model = Some(content),
+            shim::FILE_CONTEXTS => answer.file_contexts = Some(content),
+            shim::CIL => answer.cil = Some(content),
+            shim::REFUSED_STEP => answer.refused_step = Some(content),
+            _ => return Err(garbled(format!("a section of kind {tag}"))),
+        }
+    }
+}
+
+/// The reading end, which waits until its deadline only.
+struct Pipe {
+    file: File,
+    deadline: Instant,
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+            match nix::poll::poll(&mut [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)], timeout) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return self.file.read(buffer),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}

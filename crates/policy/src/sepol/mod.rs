@@ -1,0 +1,243 @@
+//! libsepol, which reads and compiles policies, in a child process that has nothing to lose.
+//!
+//! libsepol 3.4's readers predate many fixes of their validation, and a policy may come from anywhere: each call forks
+//! a child that gives up its privileges ([`confine`]) before libsepol sees a byte, and answers by a pipe. Whatever
+//! happens to the child is an error here and no more.
+
+mod child;
+mod confine;
+mod shim;
+#[cfg(test)]
+mod tests;
+
+use std::{io, thread};
+
+use crate::lines::{self, Lines};
+
+/// The newest binary policy version that every kernel since 5.10 reads (security/selinux/include/security.h).
+pub const VERSION: u32 = 33;
+/// The oldest one with MLS in its present form (`POLICYDB_VERSION_MLS`).
+const OLDEST: u32 = 19;
+const POLICY_MAGIC: u32 = 0xf97c_ff8c;
+const POLICY_WORD: &[u8] = b"SE Linux";
+
+/// A CIL source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CilFile {
+    /// Its name, for messages.
+    pub name: String,
+    /// What it says.
+    pub text: Vec<u8>,
+}
+
+/// How to compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The version of the binary policy.
+    pub version: u32,
+    /// Whether `neverallow` rules are left unchecked.
+    pub disable_neverallow: bool,
+    /// Whether the statements' places are left out, which makes it faster.
+    pub without_lines: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { version: VERSION, disable_neverallow: false, without_lines: false }
+    }
+}
+
+/// A policy that libsepol has compiled or read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compiled {
+    /// The binary policy, as a kernel's SELinux would load it.
+    pub image: Vec<u8>,
+    /// What it says, as the module `dump` reads it.
+    pub model: Vec<u8>,
+    /// Where it says it.
+    pub lines: Lines,
+    /// The text of `file_contexts`; empty when it has none.
+    pub file_contexts: String,
+}
+
+/// Why libsepol did not compile or read a policy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SepolError {
+    /// libsepol found fault with it.
+    #[error("cannot {task}: libsepol refused:\n{messages}")]
+    Refused {
+        /// What was tried.
+        task: &'static str,
+        /// What libsepol said, with files and lines.
+        messages: String,
+    },
+    /// The child was killed.
+    #[error(
+        "cannot {task}: its reader died of {signal}; the file is corrupted or hostile, or needs too much memory or \
+         time: nothing of it was used"
+    )]
+    Died {
+        /// What was tried.
+        task: &'static str,
+        /// What killed it.
+        signal: &'static str,
+    },
+    /// The child did not come to an end.
+    #[error("cannot {task}: its reader took longer than {seconds} s and was stopped: nothing of it was used")]
+    TimedOut {
+        /// What was tried.
+        task: &'static str,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The child's answer cannot be understood.
+    #[error(
+        "cannot {task}: its reader's answer is not whole ({cause}); the file may be hostile: nothing of it was used"
+    )]
+    Garbled {
+        /// What was tried.
+        task: &'static str,
+        /// What is wrong with it.
+        cause: io::Error,
+    },
+    /// The child could not be confined.
+    #[error(
+        "cannot {task}: its reader could not {step}, and unconfined it is not run: run it where seccomp is allowed, on \
+         Linux 5.9 or later"
+    )]
+    Confine {
+        /// What was tried.
+        task: &'static str,
+        /// The step that was refused, and why.
+        step: String,
+    },
+    /// The child could not be made.
+    #[error("cannot {task}: no process for its reader: {cause}")]
+    Start {
+        /// What was tried.
+        task: &'static str,
+        /// Why.
+        cause: io::Error,
+    },
+    /// It does not begin as a binary policy does.
+    #[error(
+        "not a binary policy: it does not begin with SELinux's magic number; a kernel's policy is /sys/fs/selinux/policy"
+    )]
+    NotPolicy,
+    /// It ends before its version.
+    #[error("the binary policy is truncated: it has {0} bytes")]
+    Truncated(usize),
+    /// It is newer than libsepol.
+    #[error("policy version {found}; libsepol reads {OLDEST} up to {newest}: build the policy for an older version")]
+    Version {
+        /// Its version.
+        found: u32,
+        /// The newest that is read.
+        newest: u32,
+    },
+}
+
+/// Compiles CIL sources, together.
+pub fn compile(files: &[CilFile], options: &Options) -> Result<Compiled, SepolError> {
+    let task = "compile the policy";
+    if !(OLDEST..=shim::newest()).contains(&options.version) {
+        return Err(SepolError::Version { found: options.version, newest: shim::newest() });
+    }
+    thread::scope(|scope| {
+        // It takes as long as compiling does.
+        let places = (!options.without_lines).then(|| scope.spawn(|| statements(files)));
+        let answer = child::run(task, |out| shim::compile(files, options, out));
+        let lines = match places.map(thread::ScopedJoinHandle::join) {
+            None => Lines::missing("the policy was compiled without the statements' places"),
+            Some(Ok(lines)) => lines,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        };
+        let answer = answer?;
+        let file_contexts = String::from_utf8(whole(task, answer.file_contexts, "file contexts")?)
+            .map_err(|_| garbled(task, "its file contexts are not UTF-8"))?;
+        Ok(Compiled {
+            image: whole(task, answer.image, "image")?,
+            model: whole(task, answer.model, "model")?,
+            lines,
+            file_contexts,
+        })
+    })
+}
+
+/// Reads a binary policy.
+pub fn read(image: &[u8]) -> Result<Compiled, SepolError> {
+    let task = "read the binary policy";
+    check_head(image)?;
+    let answer = child::run(task, |out| shim::read(image, out))?;
+    Ok(Compiled {
+        image: image.to_vec(),
+        model: whole(task, answer.model, "model")?,
+        lines: Lines::missing("the policy was read from a binary policy, which does not hold its statements' places"),
+        file_contexts: String::new(),
+    })
+}
+
+/// The CIL of a module package (`.pp`), or of a module.
+pub fn module_to_cil(package: &[u8]) -> Result<Vec<u8>, SepolError> {
+    let task = "turn the module package into CIL";
+    let answer = child::run(task, |out| shim::module(package, out))?;
+    whole(task, answer.cil, "CIL")
+}
+
+/// The statements of `files`, or why there are none.
+fn statements(files: &[CilFile]) -> Lines {
+    // libsepol names the file of every mark: the shorter, the faster.
+    let marked: Vec<CilFile> = (0..)
+        .zip(files)
+        .map(|(number, file)| CilFile { name: format!("f{number}"), text: lines::mark(&file.text, number) })
+        .collect();
+    let names = files.iter().map(|file| file.name.clone()).collect();
+    let task = "find the statements' places";
+    let resolved = child::run(task, |out| shim::resolve(&marked, out))
+        .and_then(|answer| whole(task, answer.cil, "CIL"))
+        .and_then(|cil| String::from_utf8(cil).map_err(|_| garbled(task, "its CIL is not UTF-8")));
+    match resolved {
+        Ok(resolved) => Lines::from_resolved(names, &resolved),
+        Err(error) => Lines::missing(error.to_string()),
+    }
+}
+
+fn whole(task: &'static str, section: Option<Vec<u8>>, what: &str) -> Result<Vec<u8>, SepolError> {
+    section.ok_or_else(|| garbled(task, format!("it has no {what}")))
+}
+
+fn garbled(task: &'static str, what: impl Into<String>) -> SepolError {
+    SepolError::Garbled { task, cause: io::Error::new(io::ErrorKind::InvalidData, what.into()) }
+}
+
+/// What the beginning of a binary policy tells without libsepol: magic number, its name, its version.
+fn check_head(image: &[u8]) -> Result<(), SepolError> {
+    let number =
+        |at: usize| image.get(at..at + 4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    let truncated = SepolError::Truncated(image.len());
+    match number(0) {
+        Some(POLICY_MAGIC) => {}
+        Some(_) => return Err(SepolError::NotPolicy),
+        None => return Err(truncated),
+    }
+    let Some(length) = number(4) else { return Err(truncated) };
+    if length as usize != POLICY_WORD.len() {
+        return Err(SepolError::NotPolicy);
+    }
+    match (image.get(8..16), number(16)) {
+        (Some(word), _) if word != POLICY_WORD => Err(SepolError::NotPolicy),
+        (Some(_), Some(found)) if !(OLDEST..=shim::newest()).contains(&found) => {
+            Err(SepolError::Version { found, newest: shim::newest() })
+        }
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err(truncated),
+    }
+}
+
+/// libsepol's messages as an error shows them: printable, without the empty lines.
+fn messages(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace(|c: char| c.is_control() && c != '\n' && c != '\t', "?");
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() { "it gave no reason".to_owned() } else { lines.join("\n") }
+}
