@@ -13,6 +13,7 @@ pub mod dump;
 pub mod kernel;
 pub mod lines;
 pub mod model;
+pub mod oracle;
 pub mod sepol;
 pub mod server;
 pub mod tables;

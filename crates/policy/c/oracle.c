@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * libsepol's own evaluator. It works on one policy and one SID table that it keeps in global
+ * variables: crates/policy/src/oracle.rs lets one caller at a time in.
+ */
+#include <stdlib.h>
+
+#include <sepol/debug.h>
+#include <sepol/policydb/policydb.h>
+#include <sepol/policydb/services.h>
+#include <sepol/policydb/sidtab.h>
+
+struct oracle {
+	policydb_t policy;
+	sidtab_t sids;
+};
+
+struct oracle *tollgate_oracle_load(char *image, size_t length);
+void tollgate_oracle_free(struct oracle *oracle);
+
+/* The policy of `image`, in force; NULL when it cannot be read. */
+struct oracle *tollgate_oracle_load(char *image, size_t length)
+{
+	struct oracle *oracle = calloc(1, sizeof(*oracle));
+	struct policy_file file;
+
+	if (!oracle)
+		return NULL;
+	sepol_debug(0);
+	policy_file_init(&file);
+	file.type = PF_USE_MEMORY;
+	file.data = image;
+	file.len = length;
+	file.size = length;
+	if (policydb_init(&oracle->policy))
+		goto failed;
+	/* On failure the policy has been destroyed (policydb_read). */
+	if (policydb_read(&oracle->policy, &file, 0))
+		goto failed;
+	if (policydb_load_isids(&oracle->policy, &oracle->sids)) {
+		policydb_destroy(&oracle->policy);
+		goto failed;
+	}
+	sepol_set_policydb(&oracle->policy);
+	sepol_set_sidtab(&oracle->sids);
+	return oracle;
+failed:
+	free(oracle);
+	return NULL;
+}
+
+void tollgate_oracle_free(struct oracle *oracle)
+{
+	sepol_sidtab_destroy(&oracle->sids);
+	policydb_destroy(&oracle->policy);
+	free(oracle);
+}
