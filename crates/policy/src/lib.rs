@@ -9,6 +9,7 @@
 pub mod cil;
 pub mod context;
 pub mod decide;
+pub mod diff;
 pub mod dump;
 pub mod kernel;
 pub mod lines;
@@ -17,3 +18,4 @@ pub mod oracle;
 pub mod sepol;
 pub mod server;
 pub mod tables;
+pub mod vectors;

@@ -1,0 +1,71 @@
+//! What changing from one policy to another grants and takes away. Types, classes and permissions are matched by name.
+//!
+//! Rules are compared by what they say of each source, target and class, not as they are written ([`access`]), so that
+//! a rule for an attribute equals the rules for its types. Conditional rules count as the booleans are. Everything
+//! else, constraints among it, is compared as statements ([`statements`]).
+
+use serde::Serialize;
+
+use crate::{model::Policy, vectors::Vectors};
+
+pub mod access;
+pub mod statements;
+
+pub use access::{Change, Domains, Kind};
+pub use statements::Statements;
+
+/// One of two policies that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// What its tables say.
+    pub vectors: &'a Vectors,
+}
+
+/// A type that only one of the policies has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Only {
+    /// Its name.
+    pub name: String,
+    /// Rules (allow, auditallow, dontaudit) whose source it is, by name or by attribute.
+    pub as_source: u32,
+    /// Rules whose target it is.
+    pub as_target: u32,
+}
+
+/// All that differs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Diff {
+    /// Types that only the policy before has. What rules said of them is not among `domains`.
+    pub removed_types: Vec<Only>,
+    /// Types that only the policy after has.
+    pub added_types: Vec<Only>,
+    /// What rules grant and take away, among types that both have.
+    pub domains: Vec<Domains>,
+    /// Everything else, by kind of statement; kinds that do not differ are left out.
+    pub statements: Vec<Statements>,
+    /// Booleans whose rules differ, whatever their values.
+    pub booleans: Vec<String>,
+}
+
+impl Diff {
+    /// Whether the policies say the same.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Compares two policies.
+pub fn diff(before: Side<'_>, after: Side<'_>) -> Diff {
+    Diff {
+        removed_types: access::only(before.policy, after.policy),
+        added_types: access::only(after.policy, before.policy),
+        domains: access::domains(before, after),
+        statements: statements::compare(before.policy, after.policy),
+        booleans: statements::booleans(before.policy, after.policy),
+    }
+}
+
+#[cfg(test)]
+mod tests;

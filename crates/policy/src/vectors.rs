@@ -1,0 +1,176 @@
+//! The rules' part of decision tables, read whole: rows and columns of types, the vector where they meet, and what
+//! holds on a type itself. It answers by row and column, so that what compares or follows all types of a policy need
+//! not ask about each pair.
+
+use std::collections::HashMap;
+
+use tollgate_abi::tables::{TG_SELF, tg_entry, tg_tuple};
+
+use crate::decide::Tables;
+
+/// Access vectors that rules give, constraints left aside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Access {
+    /// What is allowed.
+    pub allow: u32,
+    /// What is audited when granted.
+    pub auditallow: u32,
+    /// What is not audited when denied.
+    pub dontaudit: u32,
+}
+
+impl Access {
+    /// Both together.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            allow: self.allow | other.allow,
+            auditallow: self.auditallow | other.auditallow,
+            dontaudit: self.dontaudit | other.dontaudit,
+        }
+    }
+
+    /// Whether no rule says anything.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// What the tables say of types, classes and permissions. Numbers out of range answer as those without rules do.
+#[derive(Debug, Default)]
+pub struct Vectors {
+    /// By type: its row and its column.
+    places: Vec<(u32, u32)>,
+    classes: usize,
+    columns: usize,
+    matrix: Vec<u16>,
+    vectors: Vec<u16>,
+    tuples: Vec<Access>,
+    itself: HashMap<(u32, u32), Access>,
+}
+
+impl Vectors {
+    /// What `tables` hold.
+    pub fn of(tables: &Tables) -> Self {
+        let (header, bytes) = (*tables.header(), tables.as_bytes());
+        let (classes, columns) = (header.classes as usize, header.columns as usize);
+        let size = size_of::<tollgate_abi::tables::tg_type>();
+        let places = part(bytes, header.type_at, (header.types as usize + 1) * size)
+            .chunks_exact(size)
+            .map(|record| (word(record, 0), word(record, 4)))
+            .collect();
+        let size = size_of::<tg_tuple>();
+        let tuples: Vec<Access> = part(bytes, header.tuple_at, header.tuples as usize * size)
+            .chunks_exact(size)
+            .map(|record| Access { allow: word(record, 0), auditallow: word(record, 4), dontaudit: word(record, 8) })
+            .collect();
+        let itself = entries(tables)
+            .filter(|(key, _)| key >> 48 == u64::from(TG_SELF))
+            .map(|(key, value)| {
+                let tuple = usize::try_from(value).ok().and_then(|tuple| tuples.get(tuple));
+                (((key >> 32 & 0xffff) as u32, (key & 0xffff) as u32), tuple.copied().unwrap_or_default())
+            })
+            .collect();
+        Self {
+            places,
+            classes,
+            columns,
+            matrix: halves(part(bytes, header.matrix_at, header.rows as usize * columns * 2)),
+            vectors: halves(part(bytes, header.vector_at, header.vectors as usize * (classes + 1) * 2)),
+            tuples,
+            itself,
+        }
+    }
+
+    /// How many classes there are; the first is 1.
+    pub fn classes(&self) -> u32 {
+        self.classes as u32
+    }
+
+    /// How many columns.
+    pub fn columns(&self) -> u32 {
+        self.columns as u32
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> u32 {
+        self.matrix.len().checked_div(self.columns).unwrap_or(0) as u32
+    }
+
+    /// How many vectors.
+    pub fn vectors(&self) -> u32 {
+        (self.vectors.len() / (self.classes + 1)) as u32
+    }
+
+    /// The row of a source type.
+    pub fn row(&self, type_: u32) -> u32 {
+        self.places.get(type_ as usize).map_or(0, |place| place.0)
+    }
+
+    /// The column of a target type.
+    pub fn column(&self, type_: u32) -> u32 {
+        self.places.get(type_ as usize).map_or(0, |place| place.1)
+    }
+
+    /// The vectors of a row, by column.
+    pub fn row_of(&self, row: u32) -> &[u16] {
+        let start = row as usize * self.columns;
+        self.matrix.get(start..start + self.columns).unwrap_or_default()
+    }
+
+    /// The vector where a row and a column meet.
+    pub fn vector(&self, row: u32, column: u32) -> u32 {
+        self.row_of(row).get(column as usize).copied().unwrap_or_default().into()
+    }
+
+    /// What a vector says of a class.
+    pub fn access(&self, vector: u32, class: u32) -> Access {
+        if class as usize > self.classes {
+            return Access::default();
+        }
+        let tuple = self.vectors.get(vector as usize * (self.classes + 1) + class as usize);
+        tuple.and_then(|tuple| self.tuples.get(usize::from(*tuple))).copied().unwrap_or_default()
+    }
+
+    /// What holds where source and target are both `type_`, beyond what row and column say.
+    pub fn itself(&self, type_: u32, class: u32) -> Access {
+        self.itself.get(&(type_, class)).copied().unwrap_or_default()
+    }
+
+    /// All that holds on types themselves: the type, the class and what.
+    pub fn own(&self) -> impl Iterator<Item = (u32, u32, Access)> + '_ {
+        self.itself.iter().map(|((type_, class), access)| (*type_, *class, *access))
+    }
+
+    /// What the rules say of a source, a target and a class: what `tg_rules` answers.
+    pub fn rules(&self, source: u32, target: u32, class: u32) -> Access {
+        let access = self.access(self.vector(self.row(source), self.column(target)), class);
+        if source == target { access.or(self.itself(source, class)) } else { access }
+    }
+}
+
+/// The keys in use of the tables' hash, with their values.
+pub(crate) fn entries(tables: &Tables) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let header = tables.header();
+    let slots = 1usize << (64u32.saturating_sub(header.key_shift)).min(32);
+    let slots = slots + tollgate_abi::tables::TG_PROBES as usize;
+    let size = size_of::<tg_entry>();
+    part(tables.as_bytes(), header.key_at, slots.saturating_mul(size))
+        .chunks_exact(size)
+        .map(|entry| (u64::from(word(entry, 0)) | u64::from(word(entry, 4)) << 32, entry))
+        .filter(|(key, _)| *key != 0)
+        .map(|(key, entry)| (key, u64::from(word(entry, 8)) | u64::from(word(entry, 12)) << 32))
+}
+
+/// As much of a part as the tables have.
+fn part(bytes: &[u8], at: u32, length: usize) -> &[u8] {
+    let rest = bytes.get(at as usize..).unwrap_or_default();
+    &rest[..length.min(rest.len())]
+}
+
+fn word(record: &[u8], at: usize) -> u32 {
+    record.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+fn halves(bytes: &[u8]) -> Vec<u16> {
+    bytes.chunks_exact(2).map(|two| u16::from_ne_bytes([two[0], two[1]])).collect()
+}
