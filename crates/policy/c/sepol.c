@@ -15,8 +15,7 @@
 #include <sepol/policydb/policydb.h>
 #include <sepol/sepol.h>
 
-/* c/dump.c; no model is sent without it. */
-int tollgate_dump(policydb_t *policydb, FILE *out) __attribute__((weak));
+#include "dump.h"
 
 /* The parent shows no more than this of libsepol's messages. */
 #define MESSAGES (64u << 10)
@@ -95,7 +94,9 @@ static int send_model(policydb_t *policydb, int out)
 
 	if (!stream)
 		return -1;
-	result = tollgate_dump ? tollgate_dump(policydb, stream) : 0;
+	result = tollgate_dump(policydb, stream);
+	if (result)
+		fprintf(stderr, "%s\n", tollgate_dump_error());
 	if (fclose(stream))
 		result = -1;
 	if (!result)

@@ -6,10 +6,10 @@
 //! [`server`] answers questions from it, by [`decide`], the code that the kernel runs too. [`explain`], [`diff`],
 //! [`reach`], [`check`] and [`stats`] read the model; [`oracle`] asks libsepol the same questions.
 
+pub mod built;
 pub mod cil;
 pub mod context;
 pub mod decide;
-pub mod diff;
 pub mod dump;
 pub mod kernel;
 pub mod lines;
@@ -18,4 +18,3 @@ pub mod oracle;
 pub mod sepol;
 pub mod server;
 pub mod tables;
-pub mod vectors;
