@@ -125,14 +125,21 @@ exit:
 	return result;
 }
 
-static cil_db_t *open_sources(const struct tollgate_file *files, size_t count)
+static cil_db_t *open_sources(const struct tollgate_file *files, size_t count,
+			      const struct tollgate_options *options)
 {
 	cil_db_t *db = NULL;
 
+	/* With less, libsepol 3.4 passes over file contexts that contradict each other. */
 	cil_set_log_level(CIL_WARN);
 	cil_db_init(&db);
 	cil_set_mls(db, 1);
 	cil_set_target_platform(db, SEPOL_TARGET_SELINUX);
+	/* libsepol 3.4 leaves these two as malloc returned them. */
+	cil_set_multiple_decls(db, options->multiple_decls);
+	cil_set_qualified_names(db, 0);
+	cil_set_policy_version(db, options->version);
+	cil_set_disable_neverallow(db, options->disable_neverallow);
 	/* secilc's defaults: attributes that rules use stay, for explanations to name them. */
 	cil_set_attrs_expand_generated(db, 0);
 	cil_set_attrs_expand_size(db, 1);
@@ -183,12 +190,10 @@ static int send_file_contexts(cil_db_t *db, int out)
 static int compile(const struct tollgate_file *files, size_t count,
 		   const struct tollgate_options *options, int out)
 {
-	cil_db_t *db = open_sources(files, count);
+	cil_db_t *db = open_sources(files, count, options);
 
 	if (!db)
 		return -1;
-	cil_set_policy_version(db, options->version);
-	cil_set_disable_neverallow(db, options->disable_neverallow);
 	if (cil_compile(db) || send_image(db, out))
 		return -1;
 	return send_file_contexts(db, out);
@@ -224,13 +229,14 @@ static int write_resolved(FILE *stream, void *db)
 	return cil_write_resolve_ast(stream, db);
 }
 
-int tollgate_resolve(const struct tollgate_file *files, size_t count, int out)
+int tollgate_resolve(const struct tollgate_file *files, size_t count,
+		     const struct tollgate_options *options, int out)
 {
 	cil_db_t *db;
 
 	if (listen())
 		return -1;
-	db = open_sources(files, count);
+	db = open_sources(files, count, options);
 	return finish(out, db ? send_cil(write_resolved, db, out) : -1);
 }
 

@@ -30,13 +30,15 @@ struct tollgate_file {
 struct tollgate_options {
 	uint32_t version; /* of the binary policy */
 	uint32_t disable_neverallow;
+	uint32_t multiple_decls; /* declarations and file contexts may be repeated */
 };
 
 /* CIL sources to MESSAGES, IMAGE, MODEL, FILE_CONTEXTS. */
 int tollgate_compile(const struct tollgate_file *files, size_t count,
 		     const struct tollgate_options *options, int out);
 /* CIL sources to CIL, their resolved tree. */
-int tollgate_resolve(const struct tollgate_file *files, size_t count, int out);
+int tollgate_resolve(const struct tollgate_file *files, size_t count,
+		     const struct tollgate_options *options, int out);
 /* A binary policy to MODEL. */
 int tollgate_read(const char *image, size_t length, int out);
 /* A module package, or a module, to CIL. */

@@ -116,8 +116,7 @@ impl Kernel {
         let answer = self.ask("access", &request).map_err(|cause| self.failed("access", &request, cause))?;
         let malformed = || io::Error::new(io::ErrorKind::InvalidData, format!("the answer was `{answer}`"));
         // allowed, decided, auditallow, auditdeny, sequence number (decimal), flags
-        let words: Vec<u32> =
-            answer.split_whitespace().map_while(|word| u32::from_str_radix(word, 16).ok()).collect();
+        let words: Vec<u32> = answer.split_whitespace().map_while(|word| u32::from_str_radix(word, 16).ok()).collect();
         match words[..] {
             [allowed, _, auditallow, auditdeny, _, flags] => {
                 Ok(Access { allowed, auditallow, auditdeny, permissive: flags & PERMISSIVE != 0 })

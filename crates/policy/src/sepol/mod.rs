@@ -37,13 +37,15 @@ pub struct Options {
     pub version: u32,
     /// Whether `neverallow` rules are left unchecked.
     pub disable_neverallow: bool,
+    /// Whether the same may be declared, or the same path given the same context, twice: as semodule does.
+    pub multiple_decls: bool,
     /// Whether the statements' places are left out, which makes it faster.
     pub without_lines: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { version: VERSION, disable_neverallow: false, without_lines: false }
+        Self { version: VERSION, disable_neverallow: false, multiple_decls: false, without_lines: false }
     }
 }
 
@@ -146,7 +148,7 @@ pub fn compile(files: &[CilFile], options: &Options) -> Result<Compiled, SepolEr
     }
     thread::scope(|scope| {
         // It takes as long as compiling does.
-        let places = (!options.without_lines).then(|| scope.spawn(|| statements(files)));
+        let places = (!options.without_lines).then(|| scope.spawn(|| statements(files, options)));
         let answer = child::run(task, |out| shim::compile(files, options, out));
         let lines = match places.map(thread::ScopedJoinHandle::join) {
             None => Lines::missing("the policy was compiled without the statements' places"),
@@ -186,7 +188,7 @@ pub fn module_to_cil(package: &[u8]) -> Result<Vec<u8>, SepolError> {
 }
 
 /// The statements of `files`, or why there are none.
-fn statements(files: &[CilFile]) -> Lines {
+fn statements(files: &[CilFile], options: &Options) -> Lines {
     // libsepol names the file of every mark: the shorter, the faster.
     let marked: Vec<CilFile> = (0..)
         .zip(files)
@@ -194,7 +196,7 @@ fn statements(files: &[CilFile]) -> Lines {
         .collect();
     let names = files.iter().map(|file| file.name.clone()).collect();
     let task = "find the statements' places";
-    let resolved = child::run(task, |out| shim::resolve(&marked, out))
+    let resolved = child::run(task, |out| shim::resolve(&marked, options, out))
         .and_then(|answer| whole(task, answer.cil, "CIL"))
         .and_then(|cil| String::from_utf8(cil).map_err(|_| garbled(task, "its CIL is not UTF-8")));
     match resolved {

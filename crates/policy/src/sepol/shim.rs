@@ -26,12 +26,24 @@ struct TollgateFile {
 struct TollgateOptions {
     version: u32,
     disable_neverallow: u32,
+    multiple_decls: u32,
+}
+
+impl From<&Options> for TollgateOptions {
+    fn from(options: &Options) -> Self {
+        Self {
+            version: options.version,
+            disable_neverallow: options.disable_neverallow.into(),
+            multiple_decls: options.multiple_decls.into(),
+        }
+    }
 }
 
 unsafe extern "C" {
     fn tollgate_compile(files: *const TollgateFile, count: usize, options: *const TollgateOptions, out: c_int)
     -> c_int;
-    fn tollgate_resolve(files: *const TollgateFile, count: usize, out: c_int) -> c_int;
+    fn tollgate_resolve(files: *const TollgateFile, count: usize, options: *const TollgateOptions, out: c_int)
+    -> c_int;
     fn tollgate_read(image: *const c_char, length: usize, out: c_int) -> c_int;
     fn tollgate_module(package: *const c_char, length: usize, out: c_int) -> c_int;
     fn tollgate_section(out: c_int, tag: c_int, content: *const c_char, length: usize) -> c_int;
@@ -40,8 +52,7 @@ unsafe extern "C" {
 
 /// Compiles CIL sources; for the child only.
 pub(super) fn compile(files: &[CilFile], options: &Options, out: RawFd) -> i32 {
-    let options =
-        TollgateOptions { version: options.version, disable_neverallow: u32::from(options.disable_neverallow) };
+    let options = options.into();
     with_files(files, |files| {
         // SAFETY: files and options outlive the call; out is open.
         unsafe { tollgate_compile(files.as_ptr(), files.len(), &options, out) }
@@ -49,9 +60,12 @@ pub(super) fn compile(files: &[CilFile], options: &Options, out: RawFd) -> i32 {
 }
 
 /// Resolves CIL sources; for the child only.
-pub(super) fn resolve(files: &[CilFile], out: RawFd) -> i32 {
-    // SAFETY: files outlive the call; out is open.
-    with_files(files, |files| unsafe { tollgate_resolve(files.as_ptr(), files.len(), out) })
+pub(super) fn resolve(files: &[CilFile], options: &Options, out: RawFd) -> i32 {
+    let options = options.into();
+    with_files(files, |files| {
+        // SAFETY: files and options outlive the call; out is open.
+        unsafe { tollgate_resolve(files.as_ptr(), files.len(), &options, out) }
+    })
 }
 
 /// Reads a binary policy; for the child only.

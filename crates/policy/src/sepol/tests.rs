@@ -50,6 +50,9 @@ fn compiled() -> Compiled {
 fn compiles_a_policy_with_model_places_and_file_contexts() {
     let policy = compiled();
     assert_eq!(policy.image[..4], POLICY_MAGIC.to_le_bytes());
+    let model = crate::dump::read(&policy.model).unwrap();
+    assert_eq!(model.version, VERSION);
+    assert!(model.types.iter().any(|type_| type_.name == "web.t"));
     assert_eq!(policy.file_contexts, "/a(/.*)?\t--\tsystem_u:object_r:file_t:s0\n");
     let places: Vec<String> = policy
         .lines
