@@ -6,7 +6,7 @@
 //! It reads the policy in this process: give it images that [`crate::sepol`] made or read.
 
 use std::{
-    ffi::{CStr, CString, c_char, c_int},
+    ffi::{CStr, CString, c_char, c_int, c_uint},
     ptr::{self, NonNull},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -39,7 +39,14 @@ unsafe extern "C" {
     fn sepol_transition_sid(source: u32, target: u32, class: u16, out: *mut u32) -> c_int;
     fn sepol_member_sid(source: u32, target: u32, class: u16, out: *mut u32) -> c_int;
     fn sepol_change_sid(source: u32, target: u32, class: u16, out: *mut u32) -> c_int;
-    fn sepol_validate_transition(old: u32, new: u32, task: u32, class: u16) -> c_int;
+    fn sepol_validate_transition_reason_buffer(
+        old: u32,
+        new: u32,
+        task: u32,
+        class: u16,
+        reason: *mut *mut c_char,
+        flags: c_uint,
+    ) -> c_int;
 }
 
 /// libsepol does not read the image.
@@ -138,8 +145,15 @@ impl Oracle {
 
     /// Whether `task` may relabel an object of `class` from `old` to `new`, as far as validatetrans statements go.
     pub fn validate(&self, old: u32, new: u32, task: u32, class: u32) -> bool {
-        // SAFETY: SIDs that are not there and classes that are not there are errors to libsepol.
-        unsafe { sepol_validate_transition(old, new, task, u16::try_from(class).unwrap_or(0)) == 0 }
+        let class = u16::try_from(class).unwrap_or(0);
+        let mut reason = ptr::null_mut();
+        // SAFETY: SIDs that are not there and classes that are not there are errors to libsepol. It sets `reason` to what
+        // malloc gave it, or to null, and leaves it to the caller.
+        unsafe {
+            let valid = sepol_validate_transition_reason_buffer(old, new, task, class, &raw mut reason, 0) == 0;
+            libc::free(reason.cast());
+            valid
+        }
     }
 }
 
