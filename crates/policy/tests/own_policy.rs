@@ -1,6 +1,8 @@
 //! Tollgate's own policy (policies/tollgate) answers as its tables of answers say, by libsepol and by the decision
 //! tables. The guest tests ask the kernel's SELinux the same.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use tollgate_policy::{
