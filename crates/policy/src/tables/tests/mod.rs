@@ -1,6 +1,7 @@
 //! Small policies made by hand, laid out and asked through the evaluator. What is expected is written by hand from
 //! SELinux's rules; the comparison with libsepol is in `against_libsepol`.
 
+mod against_libsepol;
 mod constraints;
 mod decisions;
 mod labels;
