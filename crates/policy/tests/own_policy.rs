@@ -1,5 +1,5 @@
 //! Tollgate's own policy (policies/tollgate) answers as its tables of answers say, by libsepol and by the decision
-//! tables. The guest tests ask the kernel's SELinux the same.
+//! tables.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
