@@ -11,6 +11,7 @@ pub mod cil;
 pub mod context;
 pub mod decide;
 pub mod dump;
+pub mod explain;
 pub mod kernel;
 pub mod lines;
 pub mod model;

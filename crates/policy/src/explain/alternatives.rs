@@ -1,0 +1,85 @@
+//! Other contexts for a question that constraints stop: one part of one of them otherwise.
+
+use super::{
+    Question,
+    attributes::merge,
+    validity,
+    world::{World, dominates},
+};
+use crate::{
+    context,
+    model::{Context, Level, Policy, Range},
+};
+
+/// How many contexts are told for one part.
+const CONTEXTS: usize = 3;
+
+/// A context that constraints would not stop.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Alternative {
+    /// What is otherwise: `source range`, `target role`.
+    pub part: String,
+    /// The context, whole.
+    pub context: String,
+}
+
+/// Contexts that would do in place of one of the question's, the other unchanged. Of ranges, the one that keeps most.
+pub(super) fn find(world: &World<'_>, question: &Question) -> Vec<Alternative> {
+    let policy = world.policy;
+    let mut found = Vec::new();
+    for (party, is_source) in [("source", true), ("target", false)] {
+        let own = if is_source { &question.source } else { &question.target };
+        let does = |context: &Context| {
+            let mut asked = question.clone();
+            *(if is_source { &mut asked.source } else { &mut asked.target }) = context.clone();
+            context != own
+                && validity::invalid(policy, &asked).is_empty()
+                && world.steps(&asked).iter().all(|step| world.taken_away(step).is_empty())
+        };
+        let ranges = ranges(policy, question, own).map(|range| Context { range, ..own.clone() });
+        let roles = (1..policy.roles.len() as u32).map(|role| Context { role, ..own.clone() });
+        let users = (1..policy.users.len() as u32).map(|user| Context { user, ..own.clone() });
+        let mut tell = |part: &str, contexts: &mut dyn Iterator<Item = Context>, most: usize| {
+            for context in contexts.filter(|context| does(context)).take(most) {
+                found.push(Alternative { part: format!("{party} {part}"), context: context::text(policy, &context) });
+            }
+        };
+        tell("range", &mut { ranges }, 1);
+        tell("role", &mut { roles }, CONTEXTS);
+        tell("user", &mut { users }, CONTEXTS);
+    }
+    found
+}
+
+/// Ranges made of the question's levels, those first that leave one end as it is.
+fn ranges<'q>(policy: &Policy, question: &'q Question, own: &'q Context) -> impl Iterator<Item = Range> + use<'q> {
+    let (s, t) = (&question.source.range, &question.target.range);
+    let mut levels: Vec<Level> = [&s.low, &t.low, &s.high, &t.high].map(Level::clone).to_vec();
+    let count = if policy.mls { levels.len() } else { 0 };
+    levels.truncate(count);
+    for first in 0..count {
+        for second in first + 1..count {
+            levels.push(join(&levels[first], &levels[second], true));
+            levels.push(join(&levels[first], &levels[second], false));
+        }
+    }
+    let all = levels.clone();
+    let low = levels.clone().into_iter().map(|low| Range { low, high: own.range.high.clone() });
+    let high = levels.clone().into_iter().map(|high| Range { low: own.range.low.clone(), high });
+    let single = levels.clone().into_iter().map(|level| Range { low: level.clone(), high: level });
+    let both = levels
+        .into_iter()
+        .flat_map(move |low| all.clone().into_iter().map(move |high| Range { low: low.clone(), high }));
+    low.chain(high).chain(single).chain(both).filter(|range| dominates(&range.high, &range.low))
+}
+
+/// The least level that dominates two, or the greatest that both dominate.
+fn join(first: &Level, second: &Level, up: bool) -> Level {
+    let sensitivities = (first.sensitivity, second.sensitivity);
+    let sensitivity = if up { sensitivities.0.max(sensitivities.1) } else { sensitivities.0.min(sensitivities.1) };
+    let mut categories = merge(&first.categories, &second.categories, |a, b| if up { a | b } else { a & b });
+    while categories.0.last() == Some(&0) {
+        categories.0.pop();
+    }
+    Level { sensitivity, categories }
+}

@@ -1,0 +1,208 @@
+//! What would allow what is denied: statements to add, and contexts that would do.
+
+use super::{
+    Alternative, Place, Question, alternatives,
+    attributes::{Membership, only},
+    statements::{Neverallow, Statements},
+    validity::Invalid,
+    world::{Missing, World},
+};
+use crate::{
+    cil,
+    model::{NameKind, Party, Policy, RuleKind, Term},
+};
+
+/// How many memberships are thought of; three together only where there are few.
+const CANDIDATES: usize = 32;
+const FEW: usize = 12;
+
+/// What would allow what is denied.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Remedy {
+    /// Statements which, added to the sources, would allow it. Empty: no statements that could be added would.
+    pub cil: Vec<String>,
+    /// Neverallow statements that forbid those: a policy with both is not built.
+    pub forbidden_by: Vec<Place>,
+    /// Why no statements that could be added would do.
+    pub obstacle: Option<String>,
+    /// Other contexts that constraints would not stop.
+    pub alternatives: Vec<Alternative>,
+    /// What an alternative would need besides: rules are missing as well.
+    pub with_alternatives: Vec<String>,
+}
+
+/// Finds what would allow `question`.
+pub(super) fn find(world: &World<'_>, statements: &Statements<'_>, question: &Question, invalid: &[Invalid]) -> Remedy {
+    let policy = world.policy;
+    let mut supposed = world.clone();
+    let mut statements_to_add: Vec<String> = invalid.iter().filter_map(|invalid| invalid.cil.clone()).collect();
+    let (from, to) = (question.source.role, question.target.role);
+    if supposed.changes_role(question) && !supposed.may_change_role(from, to) {
+        supposed.role_allows.push((from, to));
+        statements_to_add.push(cil::role_allow(policy, (from, to)));
+    }
+    let without = invalid.iter().find(|invalid| invalid.cil.is_none());
+    let mut obstacle = without.map(|invalid| format!("{}: {}", invalid.context, invalid.reason));
+    let mut found = Found::default();
+    if is_constrained(&supposed, question) {
+        match memberships(&supposed, statements, question) {
+            Some(exempt) => found = exempt,
+            None => obstacle = obstacle.or_else(|| Some(NO_EXEMPTION.to_owned())),
+        }
+    }
+    supposed = with_memberships(&supposed, statements, &found.put);
+    for put in &found.put {
+        let (type_, attribute) = (cil::type_name(policy, put.0), cil::type_name(policy, put.1));
+        statements_to_add.push(format!("(typeattributeset {attribute} ({type_}))"));
+    }
+    let mut rules = Vec::new();
+    // The parents first: libsepol builds no policy in which a bounded type has more than they.
+    for step in world.steps(question).iter().rev().filter(|step| !supposed.granted(step)) {
+        rules.push(allow(policy, step));
+        found.forbidden.extend(forbids(statements, step, &found.put));
+    }
+    found.forbidden.dedup();
+    let is_context_at_fault = !invalid.is_empty() || is_constrained(world, question);
+    let alternatives = if is_context_at_fault { alternatives::find(world, question) } else { Vec::new() };
+    let with_alternatives = if alternatives.is_empty() { Vec::new() } else { rules.clone() };
+    if obstacle.is_some() {
+        return Remedy { cil: Vec::new(), forbidden_by: Vec::new(), obstacle, alternatives, with_alternatives };
+    }
+    statements_to_add.extend(rules);
+    Remedy { cil: statements_to_add, forbidden_by: found.forbidden, obstacle, alternatives, with_alternatives }
+}
+
+const NO_EXEMPTION: &str = "no attribute that one of the types could be given makes an exception: the contexts would \
+                            have to be others, or the constraints";
+
+fn allow(policy: &Policy, step: &Question) -> String {
+    let (source, target) = (step.source.type_, step.target.type_);
+    let to = if source == target { "self".to_owned() } else { cil::type_name(policy, target) };
+    let permissions = cil::class_permissions(policy, step.class, step.permission);
+    format!("(allow {} {to} {permissions})", cil::type_name(policy, source))
+}
+
+/// Whether constraints, or missing role changes, take away what rules might allow.
+fn is_constrained(world: &World<'_>, question: &Question) -> bool {
+    world.steps(question).iter().any(|step| !world.taken_away(step).is_empty())
+}
+
+/// Memberships that make an exception, and neverallow statements that they violate.
+#[derive(Default)]
+struct Found {
+    put: Vec<Membership>,
+    forbidden: Vec<Place>,
+}
+
+/// The fewest types put in attributes for which constraints make an exception; if possible, without violating a
+/// neverallow statement.
+fn memberships(world: &World<'_>, statements: &Statements<'_>, question: &Question) -> Option<Found> {
+    let candidates = candidates(world, question);
+    let mut forbidden: Option<Found> = None;
+    for put in choices(&candidates) {
+        let mut simple = world.clone();
+        for (type_, attribute) in &put {
+            let set = simple.sets.entry(*type_).or_insert_with(|| world.set(*type_).clone());
+            set.insert(*attribute);
+        }
+        // Attributes defined by others are looked at only where this much already helps: it costs more.
+        if is_constrained(&simple, question) || is_constrained(&with_memberships(world, statements, &put), question) {
+            continue;
+        }
+        let violated = violated(world, statements, &put);
+        if violated.is_empty() {
+            return Some(Found { put, forbidden: Vec::new() });
+        }
+        forbidden.get_or_insert(Found { put, forbidden: violated });
+    }
+    forbidden
+}
+
+/// The attributes that constraints which do not hold name, each with the type that could be put in it.
+fn candidates(world: &World<'_>, question: &Question) -> Vec<Membership> {
+    let policy = world.policy;
+    let mut candidates = Vec::new();
+    for step in world.steps(question) {
+        let constraints = policy.classes.get(step.class as usize).map_or(&[][..], |class| &class.constraints);
+        for missing in world.taken_away(&step) {
+            let Missing::Constraint(index) = missing else { continue };
+            for term in constraints.get(index).into_iter().flat_map(|constraint| &constraint.expression) {
+                let Term::In { party, kind: NameKind::Type, names, written, .. } = term else { continue };
+                let type_ = if *party == Party::Target { step.target.type_ } else { step.source.type_ };
+                for name in cil::written_types(policy, names, written).iter() {
+                    let is_attribute = policy.types.get(name as usize).is_some_and(|t| t.attribute);
+                    if is_attribute && !world.set(type_).has(name) && !candidates.contains(&(type_, name)) {
+                        candidates.push((type_, name));
+                    }
+                }
+            }
+        }
+    }
+    candidates.truncate(CANDIDATES);
+    candidates
+}
+
+/// One, two or three of the candidates, the fewest first.
+fn choices(candidates: &[Membership]) -> Vec<Vec<Membership>> {
+    let together = if candidates.len() <= FEW { 3 } else { 2 };
+    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut last = all.clone();
+    for _ in 0..together {
+        let longer = |choice: &Vec<usize>| {
+            let first = choice.last().map_or(0, |last| last + 1);
+            let choice = choice.clone();
+            (first..candidates.len()).map(move |next| [&choice[..], &[next]].concat())
+        };
+        last = last.iter().flat_map(longer).collect();
+        all.extend(last.iter().cloned());
+    }
+    all.iter().skip(1).map(|choice| choice.iter().map(|index| candidates[*index]).collect()).collect()
+}
+
+/// The world in which types have been put in attributes.
+fn with_memberships<'a>(world: &World<'a>, statements: &Statements<'_>, put: &[Membership]) -> World<'a> {
+    let mut supposed = world.clone();
+    for (type_, _) in put {
+        supposed.sets.insert(*type_, statements.attributes.supposing(put).set(*type_));
+    }
+    supposed
+}
+
+/// The neverallow statements that forbid a rule for just this.
+fn forbids(statements: &Statements<'_>, step: &Question, put: &[Membership]) -> Vec<Place> {
+    let (sources, targets) = (only(step.source.type_), only(step.target.type_));
+    let forbids = |never: &Neverallow| never.forbids(&sources, &targets, step.class) & step.permission != 0;
+    statements.neverallows(put).into_iter().filter(forbids).map(|never| never.place).collect()
+}
+
+/// The neverallow statements that the rules violate once types are put in attributes, and did not before.
+fn violated(world: &World<'_>, statements: &Statements<'_>, put: &[Membership]) -> Vec<Place> {
+    let policy = world.policy;
+    let supposed = with_memberships(world, statements, put);
+    let (before, after) = (statements.neverallows(&[]), statements.neverallows(put));
+    let types = |name: u32| match policy.types.get(name as usize) {
+        Some(attribute) if attribute.attribute => attribute.set.clone(),
+        _ => only(name),
+    };
+    let mut violated = vec![false; after.len()];
+    for (type_, _) in put {
+        let set = supposed.set(*type_);
+        let rules = policy.rules.iter().filter(|rule| rule.kind == RuleKind::Allow);
+        for rule in rules.filter(|rule| set.has(rule.source) || set.has(rule.target)) {
+            let (was_sources, was_targets) = (types(rule.source), types(rule.target));
+            let (mut sources, mut targets) = (was_sources.clone(), was_targets.clone());
+            if set.has(rule.source) {
+                sources.insert(*type_);
+            }
+            if set.has(rule.target) {
+                targets.insert(*type_);
+            }
+            for ((never, was), violated) in after.iter().zip(&before).zip(&mut violated) {
+                *violated = *violated
+                    || never.forbids(&sources, &targets, rule.class) & rule.data != 0
+                        && was.forbids(&was_sources, &was_targets, rule.class) & rule.data == 0;
+            }
+        }
+    }
+    after.into_iter().zip(violated).filter(|(_, violated)| *violated).map(|(never, _)| never.place).collect()
+}

@@ -1,0 +1,238 @@
+//! The rules that are about a question, and how they come to be.
+
+use super::{
+    Place, Question,
+    statements::{RuleStatement, Statements},
+    world::World,
+};
+use crate::{
+    cil,
+    model::{Condition, Extension, Logic, Policy, Rule, RuleKind},
+};
+
+/// How many booleans of a condition are tried in turn; libsepol allows no more than five terms.
+const BOOLEANS: usize = 10;
+
+/// How a name in a rule comes to mean a type.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Match {
+    /// It is the type's.
+    Name,
+    /// The type has that attribute.
+    Attribute {
+        /// The attribute.
+        name: String,
+    },
+    /// The target is `self`: the source.
+    #[serde(rename = "self")]
+    Itself,
+}
+
+/// A value that a boolean would need.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Flip {
+    /// The boolean.
+    pub boolean: String,
+    /// The value.
+    pub value: bool,
+}
+
+/// What a rule depends on.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ToldCondition {
+    /// The expression of booleans, as CIL.
+    pub expression: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The booleans in it and their values.
+    pub booleans: Vec<Flip>,
+    /// The fewest booleans that would make it hold.
+    pub flips: Vec<Flip>,
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ToldRule {
+    /// The rule as the binary policy has it, as CIL.
+    pub cil: String,
+    /// How the source comes in.
+    pub source: Match,
+    /// How the target comes in.
+    pub target: Match,
+    /// `None`: it always holds.
+    pub condition: Option<ToldCondition>,
+    /// The statements that it comes from.
+    pub places: Vec<Place>,
+}
+
+impl ToldRule {
+    /// Whether it holds with the booleans as they are.
+    pub fn holds(&self) -> bool {
+        self.condition.as_ref().is_none_or(|condition| condition.holds)
+    }
+}
+
+/// What commands `ioctl` may have, where rules name some.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Extended {
+    /// The commands that are allowed, as CIL; none: no command is.
+    pub allowed: Vec<String>,
+    /// The rules that name commands, as CIL.
+    pub rules: Vec<String>,
+}
+
+/// The rules of a kind that name a question's types, class and permission.
+pub(super) fn told(
+    world: &World<'_>,
+    statements: &Statements<'_>,
+    kind: RuleKind,
+    question: &Question,
+) -> Vec<ToldRule> {
+    let policy = world.policy;
+    let keyword = match kind {
+        RuleKind::AuditAllow => "auditallow",
+        RuleKind::DontAudit => "dontaudit",
+        _ => "allow",
+    };
+    let mut rules: Vec<&Rule> = world.rules(kind, question).collect();
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    // The most particular first.
+    let breadth =
+        |name: u32| policy.types.get(name as usize).map_or(0, |t| if t.attribute { t.set.iter().count() } else { 1 });
+    rules.sort_by_key(|rule| breadth(rule.source) + breadth(rule.target));
+    let written = statements.rules(keyword, question);
+    let attribute = |number: u32| policy.types.get(number as usize).is_some_and(|t| t.attribute);
+    let by = |number: u32| match attribute(number) {
+        true => Match::Attribute { name: cil::type_name(policy, number) },
+        false => Match::Name,
+    };
+    let mut all = Vec::new();
+    for rule in rules {
+        let places = |is_of: &dyn Fn(&str, u32, u32) -> bool| -> Vec<&RuleStatement<'_>> {
+            let (s, t) = (question.source.type_, question.target.type_);
+            let of_rule = |statement: &&RuleStatement<'_>| {
+                statement.conditional == rule.condition.is_some()
+                    && if statement.target == "self" {
+                        (rule.source, rule.target) == (s, t)
+                    } else {
+                        is_of(statement.source, rule.source, s) && is_of(statement.target, rule.target, t)
+                    }
+            };
+            written.iter().filter(of_rule).collect()
+        };
+        let number = |name: &str| statements.attributes.number(name);
+        let mut own = places(&|name, number_of_rule, type_| match number(name) {
+            Some(named) => named == number_of_rule,
+            None => number_of_rule == type_,
+        });
+        if own.is_empty() {
+            // An attribute of few types may have been replaced by them, and yet be known.
+            own = places(&|_, number_of_rule, type_| number_of_rule == type_);
+        }
+        let mut told = ToldRule {
+            cil: cil::rule(policy, rule),
+            source: by(rule.source),
+            target: by(rule.target),
+            condition: rule.condition.map(|condition| told_condition(policy, condition)),
+            places: own.iter().map(|statement| statement.place.clone()).collect(),
+        };
+        if let Some(statement) = own.iter().find(|statement| statement.target == "self") {
+            told.target = Match::Itself;
+            told.source = statements.attributes.number(statement.source).map_or(Match::Name, by);
+        }
+        all.push(told);
+    }
+    all
+}
+
+fn told_condition(policy: &Policy, condition: Condition) -> ToldCondition {
+    let terms = policy.conditions.get(condition.condition as usize).into_iter().flatten();
+    let mut numbers: Vec<u32> =
+        terms.filter_map(|term| if let Logic::Boolean(number) = term { Some(*number) } else { None }).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let told = |number: u32, flip: bool| {
+        let boolean = policy.booleans.get(number as usize);
+        Flip {
+            boolean: boolean.map_or_else(|| format!("#{number}"), |b| b.name.clone()),
+            value: boolean.is_some_and(|b| b.value) ^ flip,
+        }
+    };
+    let holds = policy.holds(Some(condition));
+    ToldCondition {
+        expression: cil::when(policy, condition),
+        holds,
+        booleans: numbers.iter().map(|number| told(*number, false)).collect(),
+        flips: if holds {
+            Vec::new()
+        } else {
+            fewest(policy, condition, &numbers).into_iter().map(|number| told(number, true)).collect()
+        },
+    }
+}
+
+/// The fewest booleans whose change makes a condition hold.
+fn fewest(policy: &Policy, condition: Condition, numbers: &[u32]) -> Vec<u32> {
+    let numbers = &numbers[..numbers.len().min(BOOLEANS)];
+    let mut choices: Vec<u32> = (1..1 << numbers.len()).collect();
+    choices.sort_by_key(|choice| choice.count_ones());
+    let chosen = |choice: u32| {
+        let at = (0..).zip(numbers).filter(move |(place, _)| choice >> place & 1 == 1);
+        at.map(|(_, number)| *number).collect::<Vec<u32>>()
+    };
+    let mut supposed = Policy {
+        booleans: policy.booleans.clone(),
+        conditions: vec![policy.conditions.get(condition.condition as usize).cloned().unwrap_or_default()],
+        ..Policy::default()
+    };
+    let asked = Condition { condition: 0, ..condition };
+    for numbers in choices.into_iter().map(chosen) {
+        let flip = |supposed: &mut Policy| {
+            numbers.iter().filter_map(|n| supposed.booleans.get_mut(*n as usize).map(|b| b.value = !b.value)).count()
+        };
+        flip(&mut supposed);
+        if supposed.holds(Some(asked)) {
+            return numbers;
+        }
+        flip(&mut supposed);
+    }
+    Vec::new()
+}
+
+/// What rules say of the commands of `ioctl`: as soon as one names commands, no others are allowed
+/// (`security_compute_xperms_decision`).
+pub(super) fn extended(world: &World<'_>, question: &Question) -> Option<Extended> {
+    let policy = world.policy;
+    let class = policy.classes.get(question.class as usize)?;
+    let ioctl = class.permissions.iter().position(|permission| permission == "ioctl")?;
+    if question.permission >> ioctl & 1 == 0 {
+        return None;
+    }
+    let (sources, targets) = (world.set(question.source.type_), world.set(question.target.type_));
+    let about = policy.extended_rules.iter().filter(|rule| {
+        rule.class == question.class
+            && sources.has(rule.source)
+            && targets.has(rule.target)
+            && policy.holds(rule.condition)
+    });
+    let about: Vec<_> = about.collect();
+    let mut drivers = [0u64; 4];
+    let mut functions = std::collections::BTreeMap::<u8, [u64; 4]>::new();
+    for rule in about.iter().filter(|rule| rule.kind == RuleKind::Allow) {
+        let sum = match rule.extension {
+            Extension::IoctlDriver => &mut drivers,
+            Extension::IoctlFunction { driver } => functions.entry(driver).or_default(),
+        };
+        sum.iter_mut().zip(rule.bits).for_each(|(sum, bits)| *sum |= bits);
+    }
+    let mut allowed = vec![cil::commands(Extension::IoctlDriver, &drivers)];
+    allowed.extend(
+        functions.iter().map(|(driver, bits)| cil::commands(Extension::IoctlFunction { driver: *driver }, bits)),
+    );
+    allowed.retain(|text| !text.is_empty());
+    let rules: Vec<String> = about.iter().map(|rule| cil::extended_rule(policy, rule)).collect();
+    (!rules.is_empty()).then_some(Extended { allowed, rules })
+}
