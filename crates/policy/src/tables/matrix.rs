@@ -106,7 +106,7 @@ fn collect(policy: &Policy) -> (Rules, Own) {
     (between, own)
 }
 
-/// Rules by source, then target, then class.
+/// Rules by source, then target, then class: tuples and vectors are numbered in this order, whatever that of the rules.
 #[derive(Debug)]
 struct Grants {
     grants: Rules,
@@ -204,8 +204,6 @@ impl<'t, 'p> Vectors<'t, 'p> {
             }
             sum.add(access);
         }
-        // Tuples are numbered as they come: the order of classes must not depend on that of rules.
-        self.classes.sort_unstable();
         let mut vector = vec![0; self.length];
         for class in self.classes.drain(..) {
             let sum = &mut self.sum[class as usize];

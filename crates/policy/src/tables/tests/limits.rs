@@ -80,6 +80,19 @@ fn refuses_tables_above_their_capacity() {
     build(&chain(1500)).unwrap();
 }
 
+/// Each type has its own rules, but all say the same: merged, the matrix would be small, but it is made before.
+#[test]
+fn refuses_a_matrix_that_takes_too_much_memory_to_make() {
+    let star = |types: u32| {
+        let mut policy = wide(types as usize, 4);
+        policy.rules =
+            (2..=types).flat_map(|type_| [allow(type_, 1, FILE, READ), allow(1, type_, FILE, READ)]).collect();
+        policy
+    };
+    assert!(matches!(refused(&star(6000)), TableLimit::Capacity { section: "matrix of types", .. }));
+    assert!(build(&star(1500)).unwrap().tables.len() < 1 << 20);
+}
+
 #[test]
 fn refuses_more_keys_than_there_is_room_for() {
     let mut policy = policy();
