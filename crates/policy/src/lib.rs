@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod lines;
 pub mod model;
 pub mod oracle;
+pub mod reach;
 pub mod sepol;
 pub mod server;
 pub mod tables;
