@@ -22,3 +22,4 @@ pub mod sepol;
 pub mod server;
 pub mod tables;
 pub mod vectors;
+pub mod verify;

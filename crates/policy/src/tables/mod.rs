@@ -19,6 +19,7 @@ use crate::model::{Level, Policy};
 use self::{keys::Keys, layout::Layout, levels::Levels, tuples::Tuples};
 
 pub use limit::TableLimit;
+pub(crate) use records::SOCKETS;
 
 /// Decision tables.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::{
 
 /// The socket classes that the kernel knows (classmap.h of Linux 6.16, and the same since): those whose new objects `security_compute_sid`
 /// labels like their creator. A class of another object manager's that has `_socket` in its name is none of them.
-const SOCKETS: &[&str] = &[
+pub(crate) const SOCKETS: &[&str] = &[
     "alg_socket",
     "appletalk_socket",
     "atmpvc_socket",

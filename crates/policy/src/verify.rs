@@ -1,0 +1,263 @@
+//! Verifying a policy's decision tables: the same questions to the tables and to another implementation of SELinux's
+//! decisions, libsepol or the running kernel.
+
+mod contexts;
+mod peers;
+mod questions;
+mod random;
+
+use std::time::Instant;
+
+use tollgate_abi::tables::tg_context;
+
+pub use self::{
+    peers::{Answer, Difference, KernelPeer, Libsepol, Peer, PeerError},
+    questions::{Batch, Kind, Question},
+    random::Random,
+};
+use crate::{
+    context::{self, ContextError},
+    model::{Context, Policy},
+    server::{Ask, LabelError, SecurityServer},
+};
+
+/// How much is asked, and from which seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// How many access decisions. Labelling decisions are half as many: a quarter transitions, an eighth each members
+    /// and changes; and a sixteenth are validatetrans decisions.
+    pub decisions: usize,
+    /// The same seed gives the same questions.
+    pub seed: u64,
+}
+
+/// Questions of one kind that are asked, and timed, together.
+const BATCH: usize = 20_000;
+/// Mismatches that are kept in full.
+const KEPT: usize = 20;
+
+/// What came of the questions of one kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally {
+    /// How many were asked.
+    pub asked: usize,
+    /// How many answers were not the same.
+    pub mismatches: usize,
+    /// How many were granted something, given a context or permitted.
+    pub granted: usize,
+    /// Nanoseconds an answer took us: a number for each batch.
+    pub ours_ns: Vec<f64>,
+    /// Nanoseconds an answer took the peer: a number for each batch.
+    pub peers_ns: Vec<f64>,
+}
+
+/// A question that was not answered alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What was asked for.
+    pub kind: Kind,
+    /// The question, in words.
+    pub question: String,
+    /// Our answer.
+    pub ours: String,
+    /// The peer's answer.
+    pub peers: String,
+}
+
+/// What came of a verification.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// By kind of question, those that were asked.
+    pub tallies: Vec<(Kind, Tally)>,
+    /// Questions that the peer is known to answer otherwise, and that were not counted.
+    pub differences: Vec<(Difference, usize)>,
+    /// The first mismatches.
+    pub mismatches: Vec<Mismatch>,
+}
+
+impl Report {
+    /// How many answers were not the same.
+    pub fn count(&self) -> usize {
+        self.tallies.iter().map(|(_, tally)| tally.mismatches).sum()
+    }
+
+    /// What came of the questions of a kind.
+    pub fn of(&self, kind: Kind) -> Tally {
+        self.tallies.iter().find(|(of, _)| *of == kind).map(|(_, tally)| tally.clone()).unwrap_or_default()
+    }
+}
+
+/// Why a verification could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The peer could not answer.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// A context is not one of the policy's.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+}
+
+/// Asks the tables and the peer the same questions; `server` makes a fresh server of the tables, since levels that
+/// answers bring along would fill one up.
+pub fn run<'a>(
+    server: &dyn Fn() -> Result<SecurityServer<'a>, VerifyError>,
+    peer: &mut dyn Peer,
+    plan: Plan,
+) -> Result<Report, VerifyError> {
+    let mut random = Random::new(plan.seed);
+    let mut report = Report::default();
+    let kinds = [
+        (Kind::Access, plan.decisions),
+        (Kind::Transition, plan.decisions / 4),
+        (Kind::Member, plan.decisions / 8),
+        (Kind::Change, plan.decisions / 8),
+        (Kind::Validate, plan.decisions / 16),
+    ];
+    for (kind, count) in kinds {
+        let mut tally = Tally::default();
+        let mut left = count;
+        while left > 0 {
+            let mut server = server()?;
+            let policy = server.policy();
+            let mut batch = Batch::new(policy, kind, left.min(BATCH), &mut random);
+            if batch.questions.is_empty() {
+                break;
+            }
+            left -= batch.questions.len();
+            set_apart(policy, peer, &mut batch, &mut report);
+            ask(&mut server, peer, &batch, &mut tally, &mut report)?;
+        }
+        report.tallies.push((kind, tally));
+    }
+    Ok(report)
+}
+
+/// Takes out of a batch what the peer is known to answer otherwise, and counts it.
+fn set_apart(policy: &Policy, peer: &dyn Peer, batch: &mut Batch, report: &mut Report) {
+    let Batch { kind, contexts, questions } = batch;
+    questions.retain(|question| {
+        let Some(difference) = peer.difference(policy, *kind, contexts, question) else { return true };
+        match report.differences.iter_mut().find(|(known, _)| *known == difference) {
+            Some((_, count)) => *count += 1,
+            None => report.differences.push((difference, 1)),
+        }
+        false
+    });
+}
+
+/// Puts a batch to both, each timed, and compares.
+fn ask(
+    server: &mut SecurityServer<'_>,
+    peer: &mut dyn Peer,
+    batch: &Batch,
+    tally: &mut Tally,
+    report: &mut Report,
+) -> Result<(), VerifyError> {
+    let policy = server.policy();
+    let contexts: Vec<tg_context> =
+        batch.contexts.iter().map(|context| server.intern(context)).collect::<Result<_, _>>()?;
+    let texts: Vec<String> = batch.contexts.iter().map(|context| context::text(policy, context)).collect();
+    peer.begin(&texts)?;
+    let per_answer = |since: Instant| since.elapsed().as_nanos() as f64 / batch.questions.len().max(1) as f64;
+
+    let since = Instant::now();
+    let ours: Vec<Ours> =
+        batch.questions.iter().map(|question| answer(server, batch.kind, &contexts, question)).collect();
+    tally.ours_ns.push(per_answer(since));
+    let since = Instant::now();
+    let peers: Vec<Answer> =
+        batch.questions.iter().map(|question| peer.answer(batch.kind, question)).collect::<Result<_, _>>()?;
+    tally.peers_ns.push(per_answer(since));
+
+    for ((question, ours), theirs) in batch.questions.iter().zip(ours).zip(peers) {
+        let ours = expand(server, ours, peer.makes_invalid_contexts());
+        tally.asked += 1;
+        tally.granted += usize::from(ours.is_granted());
+        if same(server, &ours, &theirs)? {
+            continue;
+        }
+        tally.mismatches += 1;
+        if report.mismatches.len() < KEPT {
+            report.mismatches.push(Mismatch {
+                kind: batch.kind,
+                question: in_words(policy, batch.kind, &texts, question),
+                ours: ours.to_string(),
+                peers: theirs.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Our answer as it comes, without text.
+enum Ours {
+    Answer(Answer),
+    Label(Result<tg_context, LabelError>),
+}
+
+fn answer(server: &mut SecurityServer<'_>, kind: Kind, contexts: &[tg_context], question: &Question) -> Ours {
+    let (source, target) = (contexts[question.source], contexts[question.target]);
+    let ask = match kind {
+        Kind::Access => {
+            let decision = server.access(source, target, question.class);
+            return Ours::Answer(Answer::Access {
+                allowed: decision.allowed,
+                auditallow: decision.auditallow,
+                auditdeny: decision.auditdeny,
+                permissive: Some(decision.permissive != 0),
+            });
+        }
+        Kind::Validate => {
+            let permitted = server.validate(source, target, contexts[question.task], question.class);
+            return Ours::Answer(Answer::Validated(permitted));
+        }
+        Kind::Transition => Ask::Transition,
+        Kind::Member => Ask::Member,
+        Kind::Change => Ask::Change,
+    };
+    Ours::Label(server.label(ask, source, target, question.class, question.name.as_deref()))
+}
+
+/// Our answer with contexts as text.
+fn expand(server: &SecurityServer<'_>, ours: Ours, invalid_too: bool) -> Answer {
+    match ours {
+        Ours::Answer(answer) => answer,
+        Ours::Label(Ok(context)) => Answer::Label(Some(server.text(&context))),
+        Ours::Label(Err(LabelError::Invalid { text, .. })) if invalid_too => Answer::Label(Some(text)),
+        Ours::Label(Err(_)) => Answer::Label(None),
+    }
+}
+
+/// Whether two answers mean the same; contexts may be written in more than one way.
+fn same(server: &SecurityServer<'_>, ours: &Answer, theirs: &Answer) -> Result<bool, ContextError> {
+    let parse = |text: &str| -> Result<Context, ContextError> { server.names().context(server.policy(), text) };
+    Ok(match (ours, theirs) {
+        (Answer::Label(Some(ours)), Answer::Label(Some(theirs))) => ours == theirs || parse(ours)? == parse(theirs)?,
+        (
+            Answer::Access { allowed, auditallow, auditdeny, permissive },
+            Answer::Access { allowed: a, auditallow: b, auditdeny: c, permissive: d },
+        ) => {
+            (allowed, auditallow, auditdeny) == (a, b, c)
+                && permissive.zip(*d).is_none_or(|(ours, theirs)| ours == theirs)
+        }
+        _ => ours == theirs,
+    })
+}
+
+/// A question as a person would ask it.
+fn in_words(policy: &Policy, kind: Kind, texts: &[String], question: &Question) -> String {
+    let class = policy.classes.get(question.class as usize).map_or("?", |class| class.name.as_str());
+    let mut text = format!("{} {} {class}", texts[question.source], texts[question.target]);
+    if let Some(name) = &question.name {
+        text.push_str(&format!(" {name:?}"));
+    }
+    if kind == Kind::Validate {
+        text.push_str(&format!(" by {}", texts[question.task]));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! Those that decisions are compared with, and where they are known to decide otherwise.
+
+use std::fmt;
+
+use super::questions::{Kind, Question};
+use crate::{
+    kernel::{self, KernelError},
+    model::{Context, Policy},
+    oracle::{Oracle, OracleError},
+    server::Ask,
+    tables::SOCKETS,
+};
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Access vectors.
+    Access {
+        /// What is granted.
+        allowed: u32,
+        /// What is audited when granted.
+        auditallow: u32,
+        /// What is audited when denied.
+        auditdeny: u32,
+        /// Whether the source is permissive; `None`: not told.
+        permissive: Option<bool>,
+    },
+    /// A context; `None` when it would not be valid.
+    Label(Option<String>),
+    /// Whether an object may be relabelled.
+    Validated(bool),
+}
+
+impl Answer {
+    /// Whether it grants something, gives a context or permits.
+    pub(super) fn is_granted(&self) -> bool {
+        match self {
+            Self::Access { allowed, .. } => *allowed != 0,
+            Self::Label(label) => label.is_some(),
+            Self::Validated(permitted) => *permitted,
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Access { allowed, auditallow, auditdeny, permissive } => {
+                write!(f, "allowed {allowed:#x}, auditallow {auditallow:#x}, auditdeny {auditdeny:#x}")?;
+                if *permissive == Some(true) { f.write_str(", permissive") } else { Ok(()) }
+            }
+            Self::Label(Some(context)) => f.write_str(context),
+            Self::Label(None) => f.write_str("no valid context"),
+            Self::Validated(permitted) => f.write_str(if *permitted { "permitted" } else { "not permitted" }),
+        }
+    }
+}
+
+/// Where libsepol 3.4 decides otherwise than the kernel, which is right and which the tables follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    /// A rule names the new object's file name.
+    Name,
+    /// The class is a socket.
+    Socket,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "libsepol's transitions do not look at file names (the kernel's filename_compute_type)",
+            Self::Socket => {
+                "libsepol labels sockets like files, the kernel like their creator (security_is_socket_class)"
+            }
+        })
+    }
+}
+
+/// Why a peer cannot answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// libsepol does not take the policy.
+    #[error(transparent)]
+    Load(#[from] OracleError),
+    /// A context that ours holds valid is not valid to the peer.
+    #[error("libsepol does not take the context `{0}`, which is valid by the decision tables")]
+    Context(String),
+    /// The kernel cannot be asked.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+/// Another implementation of SELinux's decisions.
+pub trait Peer {
+    /// Makes ready for questions about these contexts.
+    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError>;
+
+    /// Answers a question about the contexts that it was made ready for.
+    fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError>;
+
+    /// Whether a question is one that it is known to answer otherwise.
+    fn difference(&self, policy: &Policy, kind: Kind, contexts: &[Context], question: &Question) -> Option<Difference>;
+
+    /// Whether it gives contexts that are not valid.
+    fn makes_invalid_contexts(&self) -> bool;
+}
+
+/// libsepol.
+#[derive(Debug)]
+pub struct Libsepol<'a> {
+    image: &'a [u8],
+    oracle: Option<Oracle>,
+    begun: usize,
+    sids: Vec<u32>,
+}
+
+/// Batches before the policy is loaded anew: libsepol looks SIDs up one by one, and keeps them all.
+const FRESH_EVERY: usize = 4;
+
+impl<'a> Libsepol<'a> {
+    /// libsepol with a binary policy, which must be one that [`crate::sepol`] made or read.
+    pub fn new(image: &'a [u8]) -> Self {
+        Self { image, oracle: None, begun: 0, sids: Vec::new() }
+    }
+
+    fn oracle(&mut self) -> Result<&mut Oracle, OracleError> {
+        match &mut self.oracle {
+            Some(oracle) => Ok(oracle),
+            none => Ok(none.insert(Oracle::load(self.image)?)),
+        }
+    }
+}
+
+impl Peer for Libsepol<'_> {
+    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError> {
+        if self.begun.is_multiple_of(FRESH_EVERY) {
+            // Before the next one is loaded: there is one at a time.
+            self.oracle = None;
+        }
+        self.begun += 1;
+        let oracle = self.oracle()?;
+        let sid = |context: &String| oracle.sid(context).ok_or_else(|| PeerError::Context(context.clone()));
+        self.sids = contexts.iter().map(sid).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError> {
+        let sid = |place: usize| self.sids[place];
+        let (source, target, task) = (sid(question.source), sid(question.target), sid(question.task));
+        let class = question.class;
+        let oracle = self.oracle()?;
+        let label = match kind {
+            Kind::Access => {
+                let crate::oracle::Access { allowed, auditallow, auditdeny } = oracle.access(source, target, class);
+                return Ok(Answer::Access { allowed, auditallow, auditdeny, permissive: None });
+            }
+            Kind::Validate => return Ok(Answer::Validated(oracle.validate(source, target, task, class))),
+            Kind::Transition => oracle.transition(source, target, class),
+            Kind::Member => oracle.member(source, target, class),
+            Kind::Change => oracle.change(source, target, class),
+        };
+        Ok(Answer::Label(label.and_then(|sid| oracle.context(sid))))
+    }
+
+    fn difference(&self, policy: &Policy, kind: Kind, contexts: &[Context], question: &Question) -> Option<Difference> {
+        let (source, target) = (contexts[question.source].type_, contexts[question.target].type_);
+        match kind {
+            Kind::Access | Kind::Validate => None,
+            Kind::Transition | Kind::Member | Kind::Change => {
+                let class = policy.classes.get(question.class as usize).map_or("", |class| class.name.as_str());
+                if SOCKETS.contains(&class) {
+                    return Some(Difference::Socket);
+                }
+                let name = question.name.as_deref().filter(|_| kind == Kind::Transition)?;
+                let named = policy.name_transitions.iter().any(|rule| {
+                    rule.name == name
+                        && rule.class == question.class
+                        && rule.target == target
+                        && rule.sources.has(source)
+                });
+                named.then_some(Difference::Name)
+            }
+        }
+    }
+
+    fn makes_invalid_contexts(&self) -> bool {
+        false
+    }
+}
+
+/// The running kernel.
+#[derive(Debug)]
+pub struct KernelPeer {
+    kernel: kernel::Kernel,
+    contexts: Vec<String>,
+}
+
+impl KernelPeer {
+    /// The kernel whose SELinux this is.
+    pub fn new(kernel: kernel::Kernel) -> Self {
+        Self { kernel, contexts: Vec::new() }
+    }
+}
+
+impl Peer for KernelPeer {
+    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError> {
+        contexts.clone_into(&mut self.contexts);
+        Ok(())
+    }
+
+    fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError> {
+        let (source, target) = (&self.contexts[question.source], &self.contexts[question.target]);
+        let ask = match kind {
+            Kind::Access => {
+                let access = self.kernel.access(source, target, question.class)?;
+                return Ok(Answer::Access {
+                    allowed: access.allowed,
+                    auditallow: access.auditallow,
+                    auditdeny: access.auditdeny,
+                    permissive: Some(access.permissive),
+                });
+            }
+            Kind::Validate => {
+                let task = &self.contexts[question.task];
+                return Ok(Answer::Validated(self.kernel.validate(source, target, task, question.class)?));
+            }
+            Kind::Transition => Ask::Transition,
+            Kind::Member => Ask::Member,
+            Kind::Change => Ask::Change,
+        };
+        Ok(Answer::Label(self.kernel.label(ask, source, target, question.class, question.name.as_deref())?))
+    }
+
+    fn difference(&self, _: &Policy, _: Kind, _: &[Context], _: &Question) -> Option<Difference> {
+        None
+    }
+
+    fn makes_invalid_contexts(&self) -> bool {
+        // compute_sid_handle_invalid_context
+        !self.kernel.is_enforcing()
+    }
+}
