@@ -1,8 +1,8 @@
 //! libsepol's own evaluator, asked the questions that ours answers: the oracle of tests and of `policy verify`.
 //!
-//! libsepol 3.4 differs from the kernel in three places, where the kernel is right: it does not look at file names in
-//! transitions, it does not give sockets their creator's role, type and range, and it does not bound types at run time
-//! (`context_struct_compute_av`, `sepol_compute_sid` of libsepol/src/services.c beside security/selinux/ss/services.c).
+//! libsepol 3.4 differs from the kernel in two places, where the kernel is right: it does not look at file names in
+//! transitions, and it does not give sockets their creator's role, type and range (`sepol_compute_sid` of
+//! libsepol/src/services.c beside security/selinux/ss/services.c). [`crate::verify::Difference`] lists them.
 //! It reads the policy in this process: give it images that [`crate::sepol`] made or read.
 
 use std::{
