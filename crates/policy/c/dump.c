@@ -113,6 +113,18 @@ static int permission(hashtab_key_t key, hashtab_datum_t datum, void *names)
 	return 0;
 }
 
+/* The types and attributes of a constraint's term as they were written. What was written as * or ~
+ * or with exceptions, as only checkpolicy does, is not a plain set: it is told as not known. */
+static const ebitmap_t *written(const constraint_expr_t *term)
+{
+	static const ebitmap_t none;
+	const type_set_t *set = term->type_names;
+
+	if (!(term->attr & CEXPR_TYPE) || !set || set->flags || !ebitmap_is_empty(&set->negset))
+		return &none;
+	return &set->types;
+}
+
 static int expression(FILE *out, const constraint_expr_t *first)
 {
 	uint32_t count = 0;
@@ -121,16 +133,13 @@ static int expression(FILE *out, const constraint_expr_t *first)
 		count++;
 	number(out, count);
 	for (const constraint_expr_t *term = first; term; term = term->next) {
-		static const ebitmap_t none;
-		int types = term->attr & CEXPR_TYPE;
-
 		number(out, term->expr_type);
 		number(out, term->attr);
 		number(out, term->op);
 		if (term->expr_type != CEXPR_NAMES)
 			continue;
 		set(out, &term->names, 1);
-		set(out, types && term->type_names ? &term->type_names->types : &none, 1);
+		set(out, written(term), 1);
 	}
 	return 0;
 }
@@ -243,6 +252,8 @@ static void listed(FILE *out, hashtab_t table, int (*map)(hashtab_key_t, hashtab
 
 static void types(FILE *out, policydb_t *p)
 {
+	static const ebitmap_t none;
+
 	number(out, p->p_types.nprim);
 	for (uint32_t i = 0; i < p->p_types.nprim; i++) {
 		type_datum_t *type = p->type_val_to_struct[i];
@@ -252,7 +263,8 @@ static void types(FILE *out, policydb_t *p)
 		text(out, type ? p->p_type_val_to_name[i] : NULL);
 		number(out, attribute | permissive << 1);
 		number(out, type ? type->bounds : 0);
-		set(out, &p->type_attr_map[i], 1);
+		/* policydb_read puts the numbers of gaps in their sets, too. */
+		set(out, type ? &p->type_attr_map[i] : &none, 1);
 	}
 	listed(out, p->p_types.table, type_alias, 0);
 }

@@ -17,6 +17,7 @@ struct oracle {
 
 struct oracle *tollgate_oracle_load(char *image, size_t length);
 void tollgate_oracle_free(struct oracle *oracle);
+int tollgate_oracle_has(const struct oracle *oracle, uint32_t class);
 
 /* The policy of `image`, in force; NULL when it cannot be read. */
 struct oracle *tollgate_oracle_load(char *image, size_t length)
@@ -34,10 +35,10 @@ struct oracle *tollgate_oracle_load(char *image, size_t length)
 	file.size = length;
 	if (policydb_init(&oracle->policy))
 		goto failed;
-	/* On failure the policy has been destroyed (policydb_read). */
-	if (policydb_read(&oracle->policy, &file, 0))
-		goto failed;
-	if (policydb_load_isids(&oracle->policy, &oracle->sids)) {
+	/* On failure policydb_read leaves what it has read to its caller, as in
+	 * policydb_from_image. */
+	if (policydb_read(&oracle->policy, &file, 0) ||
+	    policydb_load_isids(&oracle->policy, &oracle->sids)) {
 		policydb_destroy(&oracle->policy);
 		goto failed;
 	}
@@ -54,4 +55,14 @@ void tollgate_oracle_free(struct oracle *oracle)
 	sepol_sidtab_destroy(&oracle->sids);
 	policydb_destroy(&oracle->policy);
 	free(oracle);
+}
+
+/* Whether the policy has that class. libsepol's evaluator follows a null pointer where the numbers
+ * of classes have a gap (context_struct_compute_av, sepol_validate_transition). */
+int tollgate_oracle_has(const struct oracle *oracle, uint32_t class)
+{
+	const policydb_t *policy = &oracle->policy;
+
+	return class && class <= policy->p_classes.nprim && class <= UINT16_MAX &&
+	       policy->class_val_to_struct[class - 1];
 }

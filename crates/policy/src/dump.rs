@@ -72,8 +72,8 @@ pub fn read(bytes: &[u8]) -> Result<Policy, DumpError> {
 
 /// Classes, types, roles, users, levels, booleans and conditions.
 fn symbols(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Result<(), DumpError> {
-    policy.classes = stream.numbered(4, |stream| class(stream, counts))?;
-    policy.types = stream.numbered(4, |stream| type_(stream, counts))?;
+    policy.classes = stream.numbered(32, |stream| class(stream, counts))?;
+    policy.types = stream.numbered(16, |stream| type_(stream, counts))?;
     for number in 1..policy.types.len() {
         for attribute in policy.types[number].set.clone().iter() {
             if let Some(attribute) = policy.types.get_mut(attribute as usize)
@@ -88,7 +88,7 @@ fn symbols(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Res
     policy.roles = stream.numbered(12, |stream| {
         Ok(Role { name: stream.text()?, types: stream.set(counts.types)?, dominates: stream.set(counts.roles)? })
     })?;
-    policy.users = stream.numbered(8, |stream| user(stream, counts))?;
+    policy.users = stream.numbered(32, |stream| user(stream, counts))?;
     policy.sensitivities = stream.numbered(12, |stream| {
         let (name, aliases) = (stream.text()?, stream.list(4, Stream::text)?);
         Ok(Sensitivity { name, aliases, categories: stream.set(counts.categories.saturating_sub(1))? })
@@ -191,8 +191,9 @@ fn term(stream: &mut Stream<'_>, counts: &Counts) -> Result<Term, DumpError> {
         5 => {
             let party = match operand & !7 {
                 0 => Party::Source,
-                8 => Party::Target,
-                16 | 24 => Party::Task,
+                // The kernel looks at the target's mark first (constraint_expr_eval).
+                8 | 24 => Party::Target,
+                16 => Party::Task,
                 _ => return Err(DumpError::Content("an unknown party of a constraint")),
             };
             let (kind, greatest) = match operand & 7 {

@@ -33,6 +33,7 @@ struct RawAccess {
 unsafe extern "C" {
     fn tollgate_oracle_load(image: *mut c_char, length: usize) -> *mut Loaded;
     fn tollgate_oracle_free(oracle: *mut Loaded);
+    fn tollgate_oracle_has(oracle: *const Loaded, class: u32) -> c_int;
     fn sepol_context_to_sid(context: *const c_char, length: usize, sid: *mut u32) -> c_int;
     fn sepol_sid_to_context(sid: u32, context: *mut *mut c_char, length: *mut usize) -> c_int;
     fn sepol_compute_av(source: u32, target: u32, class: u16, requested: u32, out: *mut RawAccess) -> c_int;
@@ -102,7 +103,8 @@ impl Oracle {
         (failed == 0).then_some(sid)
     }
 
-    /// The context of a SID; `None` when there is no such SID.
+    /// The context of a SID; that of `unlabeled` when there is no such SID (`sepol_sidtab_search`), `None` when it cannot
+    /// be told.
     pub fn context(&self, sid: u32) -> Option<String> {
         let (mut text, mut length) = (ptr::null_mut(), 0);
         // SAFETY: on success libsepol has allocated a text that ends with a zero byte.
@@ -119,8 +121,8 @@ impl Oracle {
     /// The access vectors of two SIDs and a class.
     pub fn access(&self, source: u32, target: u32, class: u32) -> Access {
         let mut raw = RawAccess::default();
-        let class = u16::try_from(class).unwrap_or(0);
-        // SAFETY: SIDs that are not there and classes that are not there are errors to libsepol.
+        let class = self.class(class);
+        // SAFETY: libsepol takes SIDs that are not there for `unlabeled`, and class 0 is an error to it.
         let failed = unsafe { sepol_compute_av(source, target, class, 0, &raw mut raw) };
         if failed != 0 {
             return Access { auditdeny: u32::MAX, ..Access::default() };
@@ -130,38 +132,48 @@ impl Oracle {
 
     /// The SID of a new object; `None` when its context would not be valid.
     pub fn transition(&mut self, source: u32, target: u32, class: u32) -> Option<u32> {
-        compute(sepol_transition_sid, source, target, class)
+        compute(sepol_transition_sid, source, target, self.class(class))
     }
 
     /// The SID of a member of a polyinstantiated object.
     pub fn member(&mut self, source: u32, target: u32, class: u32) -> Option<u32> {
-        compute(sepol_member_sid, source, target, class)
+        compute(sepol_member_sid, source, target, self.class(class))
     }
 
     /// The SID to relabel an object to.
     pub fn change(&mut self, source: u32, target: u32, class: u32) -> Option<u32> {
-        compute(sepol_change_sid, source, target, class)
+        compute(sepol_change_sid, source, target, self.class(class))
     }
 
     /// Whether `task` may relabel an object of `class` from `old` to `new`, as far as validatetrans statements go.
     pub fn validate(&self, old: u32, new: u32, task: u32, class: u32) -> bool {
-        let class = u16::try_from(class).unwrap_or(0);
+        let class = self.class(class);
         let mut reason = ptr::null_mut();
-        // SAFETY: SIDs that are not there and classes that are not there are errors to libsepol. It sets `reason` to what
-        // malloc gave it, or to null, and leaves it to the caller.
+        // SAFETY: libsepol takes SIDs that are not there for `unlabeled`, and class 0 is an error to it. It sets `reason`
+        // to what malloc gave it, or to null, and leaves it to the caller.
         unsafe {
             let valid = sepol_validate_transition_reason_buffer(old, new, task, class, &raw mut reason, 0) == 0;
             libc::free(reason.cast());
             valid
         }
     }
+
+    /// A class as libsepol takes it; 0 for one that the policy does not have.
+    fn class(&self, class: u32) -> u16 {
+        // SAFETY: it was made by `tollgate_oracle_load` and lives as long as `self`.
+        let has = unsafe { tollgate_oracle_has(self.loaded.as_ptr(), class) } != 0;
+        if has { u16::try_from(class).unwrap_or(0) } else { 0 }
+    }
 }
 
 type Compute = unsafe extern "C" fn(u32, u32, u16, *mut u32) -> c_int;
 
-fn compute(function: Compute, source: u32, target: u32, class: u32) -> Option<u32> {
+fn compute(function: Compute, source: u32, target: u32, class: u16) -> Option<u32> {
+    if class == 0 {
+        return None;
+    }
     let mut sid = 0;
-    // SAFETY: SIDs that are not there and classes that are not there are errors to libsepol.
-    let failed = unsafe { function(source, target, u16::try_from(class).ok()?, &raw mut sid) };
+    // SAFETY: libsepol takes SIDs that are not there for `unlabeled`, and the class is there.
+    let failed = unsafe { function(source, target, class, &raw mut sid) };
     (failed == 0).then_some(sid)
 }
