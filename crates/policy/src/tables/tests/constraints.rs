@@ -149,6 +149,8 @@ fn denies_a_new_role_without_role_allow() {
     let mut policy = policy();
     policy.rules = vec![allow(A, B, PROCESS, 7), allow(A, B, FILE, 7)];
     policy.role_allows = vec![(USER_R, ADMIN_R)];
+    // A permission of that name, of a class that is not processes.
+    policy.classes[FILE as usize].permissions[1] = "transition".to_owned();
     let server = Server::new(&policy);
     let allowed = |from, to, class| server.decide(context(ALICE, from, A), context(ALICE, to, B), class).allowed;
     assert_eq!(allowed(USER_R, ADMIN_R, PROCESS), 7);

@@ -179,6 +179,9 @@ fn refuses_too_many_categories() {
     build(&policy).unwrap();
     policy.categories.push(Category::default());
     assert_eq!(refused(&policy), TableLimit::Categories { has: 1025 });
+    policy.categories.pop();
+    policy.users[1].range.high = level(&[1024]);
+    assert_eq!(refused(&policy), TableLimit::Categories { has: 1088 }, "in whole words");
 }
 
 #[test]
