@@ -12,6 +12,7 @@
 #include <sepol/module.h>
 #include <sepol/module_to_cil.h>
 #include <sepol/policydb.h>
+#include <sepol/policydb/conditional.h>
 #include <sepol/policydb/policydb.h>
 #include <sepol/sepol.h>
 
@@ -121,6 +122,39 @@ static int read_image(const char *image, size_t length, int out)
 	}
 	result = send_model(inside(policydb), out);
 exit:
+	sepol_policydb_free(policydb);
+	return result;
+}
+
+/* Booleans of a binary policy as `states` says, by their numbers; the image anew, and its model. */
+static int set_booleans(const char *image, size_t length, const unsigned char *states, size_t count,
+			int out)
+{
+	sepol_policydb_t *policydb = NULL;
+	void *changed = NULL;
+	int result = -1;
+
+	if (sepol_policydb_create(&policydb))
+		return -1;
+	if (sepol_policydb_from_image(NULL, (void *)image, length, policydb))
+		goto exit;
+	if (inside(policydb)->p_bools.nprim != count) {
+		fprintf(stderr, "it has %u booleans, %zu states were given\n",
+			inside(policydb)->p_bools.nprim, count);
+		goto exit;
+	}
+	for (size_t number = 0; number < count; number++)
+		inside(policydb)->bool_val_to_struct[number]->state = !!states[number];
+	if (evaluate_conds(inside(policydb)))
+		goto exit;
+	if (sepol_policydb_to_image(NULL, policydb, &changed, &length))
+		goto exit;
+	if (tollgate_section(out, TOLLGATE_IMAGE, changed, length) ||
+	    read_image(changed, length, out))
+		goto exit;
+	result = 0;
+exit:
+	free(changed);
 	sepol_policydb_free(policydb);
 	return result;
 }
@@ -243,6 +277,12 @@ int tollgate_resolve(const struct tollgate_file *files, size_t count,
 int tollgate_read(const char *image, size_t length, int out)
 {
 	return listen() ? -1 : finish(out, read_image(image, length, out));
+}
+
+int tollgate_set_booleans(const char *image, size_t length, const unsigned char *states,
+			  size_t count, int out)
+{
+	return listen() ? -1 : finish(out, set_booleans(image, length, states, count, out));
 }
 
 static int write_package(FILE *stream, void *package)

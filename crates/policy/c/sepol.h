@@ -41,6 +41,9 @@ int tollgate_resolve(const struct tollgate_file *files, size_t count,
 		     const struct tollgate_options *options, int out);
 /* A binary policy to MODEL. */
 int tollgate_read(const char *image, size_t length, int out);
+/* A binary policy, and a state for each of its booleans by number, to IMAGE, MODEL. */
+int tollgate_set_booleans(const char *image, size_t length, const unsigned char *states,
+			  size_t count, int out);
 /* A module package, or a module, to CIL. */
 int tollgate_module(const char *package, size_t length, int out);
 /* A section: tag (1 byte), length (8 bytes, little endian), content. */

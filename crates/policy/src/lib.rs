@@ -6,6 +6,7 @@
 //! [`server`] answers questions from it, by [`decide`], the code that the kernel runs too. [`explain`], [`diff`],
 //! [`reach`], [`check`] and [`stats`] read the model; [`oracle`] asks libsepol the same questions.
 
+pub mod booleans;
 pub mod built;
 pub mod cil;
 pub mod context;

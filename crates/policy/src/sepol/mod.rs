@@ -180,6 +180,15 @@ pub fn read(image: &[u8]) -> Result<Compiled, SepolError> {
     })
 }
 
+/// A binary policy with its booleans' values (by number) changed to `states`: the image, and its model.
+pub fn set_booleans(image: &[u8], states: &[bool]) -> Result<(Vec<u8>, Vec<u8>), SepolError> {
+    let task = "set the booleans of the binary policy";
+    check_head(image)?;
+    let states: Vec<u8> = states.iter().map(|state| u8::from(*state)).collect();
+    let answer = child::run(task, |out| shim::set_booleans(image, &states, out))?;
+    Ok((whole(task, answer.image, "image")?, whole(task, answer.model, "model")?))
+}
+
 /// The CIL of a module package (`.pp`), or of a module.
 pub fn module_to_cil(package: &[u8]) -> Result<Vec<u8>, SepolError> {
     let task = "turn the module package into CIL";

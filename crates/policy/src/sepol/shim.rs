@@ -1,7 +1,7 @@
 //! `c/sepol.h` for Rust.
 
 use std::{
-    ffi::{CString, c_char, c_int},
+    ffi::{CString, c_char, c_int, c_uchar},
     os::fd::RawFd,
 };
 
@@ -45,6 +45,13 @@ unsafe extern "C" {
     fn tollgate_resolve(files: *const TollgateFile, count: usize, options: *const TollgateOptions, out: c_int)
     -> c_int;
     fn tollgate_read(image: *const c_char, length: usize, out: c_int) -> c_int;
+    fn tollgate_set_booleans(
+        image: *const c_char,
+        length: usize,
+        states: *const c_uchar,
+        count: usize,
+        out: c_int,
+    ) -> c_int;
     fn tollgate_module(package: *const c_char, length: usize, out: c_int) -> c_int;
     fn tollgate_section(out: c_int, tag: c_int, content: *const c_char, length: usize) -> c_int;
     fn tollgate_newest() -> u32;
@@ -72,6 +79,12 @@ pub(super) fn resolve(files: &[CilFile], options: &Options, out: RawFd) -> i32 {
 pub(super) fn read(image: &[u8], out: RawFd) -> i32 {
     // SAFETY: image outlives the call and is not written to; out is open.
     unsafe { tollgate_read(image.as_ptr().cast(), image.len(), out) }
+}
+
+/// Sets the booleans of a binary policy; for the child only.
+pub(super) fn set_booleans(image: &[u8], states: &[u8], out: RawFd) -> i32 {
+    // SAFETY: image and states outlive the call and are not written to; out is open.
+    unsafe { tollgate_set_booleans(image.as_ptr().cast(), image.len(), states.as_ptr(), states.len(), out) }
 }
 
 /// Turns a module package into CIL; for the child only.
