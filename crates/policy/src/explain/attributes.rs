@@ -185,7 +185,8 @@ pub(super) fn merge(first: &Bits, second: &Bits, with: impl Fn(u64, u64) -> u64)
     Bits((0..length).map(|index| with(word(first, index), word(second, index))).collect())
 }
 
-fn put_in(set: &mut Bits, number: u32, value: bool) {
+/// Puts a number in a set, or takes it out.
+pub(super) fn put_in(set: &mut Bits, number: u32, value: bool) {
     if value {
         set.insert(number);
     } else if let Some(word) = set.0.get_mut(number as usize / 64) {

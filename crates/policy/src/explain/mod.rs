@@ -5,10 +5,12 @@
 
 mod alternatives;
 mod attributes;
+mod bounds;
 mod remedy;
 mod rules;
 mod statement;
 mod statements;
+mod text;
 mod validity;
 mod world;
 

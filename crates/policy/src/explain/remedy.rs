@@ -1,8 +1,11 @@
 //! What would allow what is denied: statements to add, and contexts that would do.
 
+use std::collections::BTreeSet;
+
 use super::{
     Alternative, Place, Question, alternatives,
     attributes::{Membership, only},
+    bounds::{self, Excess},
     statements::{Neverallow, Statements},
     validity::Invalid,
     world::{Missing, World},
@@ -46,7 +49,11 @@ pub(super) fn find(world: &World<'_>, statements: &Statements<'_>, question: &Qu
     let mut found = Found::default();
     if is_constrained(&supposed, question) {
         match memberships(&supposed, statements, question) {
-            Some(exempt) => found = exempt,
+            Some(exempt) => {
+                let exceeds = exempt.exceeds.map(|excess| exceeding(policy, excess, &exempt.put));
+                obstacle = obstacle.or(exceeds);
+                found = exempt;
+            }
             None => obstacle = obstacle.or_else(|| Some(NO_EXEMPTION.to_owned())),
         }
     }
@@ -75,6 +82,21 @@ pub(super) fn find(world: &World<'_>, statements: &Statements<'_>, question: &Qu
 const NO_EXEMPTION: &str = "no attribute that one of the types could be given makes an exception: the contexts would \
                             have to be others, or the constraints";
 
+fn exceeding(policy: &Policy, (child, target, class): Excess, put: &[Membership]) -> String {
+    let names: Vec<String> = put
+        .iter()
+        .map(|put| format!("{} in {}", cil::type_name(policy, put.0), cil::type_name(policy, put.1)))
+        .collect();
+    let parent = policy.types.get(child as usize).map_or(0, |t| t.bounds);
+    let (child, parent) = (cil::type_name(policy, child), cil::type_name(policy, parent));
+    let (target, class) = (cil::type_name(policy, target), cil::class_name(policy, class));
+    format!(
+        "putting {} would make an exception, but {child} would then have more than {parent}, which bounds it \
+         (class {class}, target {target}): libsepol would not build that",
+        names.join(" and ")
+    )
+}
+
 fn allow(policy: &Policy, step: &Question) -> String {
     let (source, target) = (step.source.type_, step.target.type_);
     let to = if source == target { "self".to_owned() } else { cil::type_name(policy, target) };
@@ -87,18 +109,22 @@ fn is_constrained(world: &World<'_>, question: &Question) -> bool {
     world.steps(question).iter().any(|step| !world.taken_away(step).is_empty())
 }
 
-/// Memberships that make an exception, and neverallow statements that they violate.
+/// Memberships that make an exception, and what is against them.
 #[derive(Default)]
 struct Found {
     put: Vec<Membership>,
+    /// The neverallow statements that they violate.
     forbidden: Vec<Place>,
+    /// Whether a bounded type would have more than its parent.
+    exceeds: Option<Excess>,
 }
 
-/// The fewest types put in attributes for which constraints make an exception; if possible, without violating a
-/// neverallow statement.
+/// The fewest types put in attributes for which constraints make an exception; if possible, such that nothing is
+/// against it.
 fn memberships(world: &World<'_>, statements: &Statements<'_>, question: &Question) -> Option<Found> {
     let candidates = candidates(world, question);
-    let mut forbidden: Option<Found> = None;
+    let exceeded = if candidates.is_empty() { BTreeSet::new() } else { bounds::excesses(world) };
+    let mut second_best: Option<Found> = None;
     for put in choices(&candidates) {
         let mut simple = world.clone();
         for (type_, attribute) in &put {
@@ -106,16 +132,25 @@ fn memberships(world: &World<'_>, statements: &Statements<'_>, question: &Questi
             set.insert(*attribute);
         }
         // Attributes defined by others are looked at only where this much already helps: it costs more.
-        if is_constrained(&simple, question) || is_constrained(&with_memberships(world, statements, &put), question) {
+        if is_constrained(&simple, question) {
             continue;
         }
-        let violated = violated(world, statements, &put);
-        if violated.is_empty() {
-            return Some(Found { put, forbidden: Vec::new() });
+        let supposed = with_memberships(world, statements, &put);
+        if is_constrained(&supposed, question) {
+            continue;
         }
-        forbidden.get_or_insert(Found { put, forbidden: violated });
+        let forbidden = violated(world, &supposed, statements, &put);
+        let exceeds = bounds::excesses(&supposed).difference(&exceeded).next().copied();
+        let is_free = forbidden.is_empty() && exceeds.is_none();
+        let found = Found { put, forbidden, exceeds };
+        if is_free {
+            return Some(found);
+        }
+        if second_best.as_ref().is_none_or(|best| best.exceeds.is_some() && found.exceeds.is_none()) {
+            second_best = Some(found);
+        }
     }
-    forbidden
+    second_best
 }
 
 /// The attributes that constraints which do not hold name, each with the type that could be put in it.
@@ -176,27 +211,16 @@ fn forbids(statements: &Statements<'_>, step: &Question, put: &[Membership]) -> 
 }
 
 /// The neverallow statements that the rules violate once types are put in attributes, and did not before.
-fn violated(world: &World<'_>, statements: &Statements<'_>, put: &[Membership]) -> Vec<Place> {
+fn violated(world: &World<'_>, supposed: &World<'_>, statements: &Statements<'_>, put: &[Membership]) -> Vec<Place> {
     let policy = world.policy;
-    let supposed = with_memberships(world, statements, put);
     let (before, after) = (statements.neverallows(&[]), statements.neverallows(put));
-    let types = |name: u32| match policy.types.get(name as usize) {
-        Some(attribute) if attribute.attribute => attribute.set.clone(),
-        _ => only(name),
-    };
     let mut violated = vec![false; after.len()];
     for (type_, _) in put {
         let set = supposed.set(*type_);
         let rules = policy.rules.iter().filter(|rule| rule.kind == RuleKind::Allow);
         for rule in rules.filter(|rule| set.has(rule.source) || set.has(rule.target)) {
-            let (was_sources, was_targets) = (types(rule.source), types(rule.target));
-            let (mut sources, mut targets) = (was_sources.clone(), was_targets.clone());
-            if set.has(rule.source) {
-                sources.insert(*type_);
-            }
-            if set.has(rule.target) {
-                targets.insert(*type_);
-            }
+            let (was_sources, was_targets) = (world.types(rule.source), world.types(rule.target));
+            let (sources, targets) = (supposed.types(rule.source), supposed.types(rule.target));
             for ((never, was), violated) in after.iter().zip(&before).zip(&mut violated) {
                 *violated = *violated
                     || never.forbids(&sources, &targets, rule.class) & rule.data != 0

@@ -233,6 +233,7 @@ pub(super) fn extended(world: &World<'_>, question: &Question) -> Option<Extende
         functions.iter().map(|(driver, bits)| cil::commands(Extension::IoctlFunction { driver: *driver }, bits)),
     );
     allowed.retain(|text| !text.is_empty());
+    allowed.sort_by(|one, other| one.trim_start_matches("(range ").cmp(other.trim_start_matches("(range ")));
     let rules: Vec<String> = about.iter().map(|rule| cil::extended_rule(policy, rule)).collect();
     (!rules.is_empty()).then_some(Extended { allowed, rules })
 }

@@ -59,7 +59,7 @@ fn wrong(policy: &Policy, context: &Context) -> Vec<Invalid> {
     }
     if !dominates(high, low) {
         say("its high level does not dominate its low one".to_owned(), None);
-    } else if !is_object && !(dominates(low, &user.range.low) && dominates(&user.range.high, high)) {
+    } else if !(is_object || dominates(low, &user.range.low) && dominates(&user.range.high, high)) {
         let range = context::range_text(policy, &user.range);
         say(format!("user {} may have no levels but those of {range}", user.name), None);
     }

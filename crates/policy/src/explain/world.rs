@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::Question;
+use super::{
+    Question,
+    attributes::{only, put_in},
+};
 use crate::model::{Bits, Comparison, Context, Level, NameKind, Pair, Party, Policy, Rule, RuleKind, Term};
 
 /// How many parents of a bounded type are followed; the decision tables hold no more (`TG_BOUNDS`).
@@ -43,6 +46,16 @@ impl<'a> World<'a> {
         static NONE: Bits = Bits(Vec::new());
         let own = || self.policy.types.get(type_ as usize).map_or(&NONE, |t| &t.set);
         self.sets.get(&type_).unwrap_or_else(own)
+    }
+
+    /// The types of an attribute; a type itself.
+    pub(super) fn types(&self, name: u32) -> Bits {
+        let own = self.policy.types.get(name as usize);
+        let mut types = own.filter(|t| t.attribute).map_or_else(|| only(name), |attribute| attribute.set.clone());
+        for (type_, set) in &self.sets {
+            put_in(&mut types, *type_, set.has(name));
+        }
+        types
     }
 
     /// The rules of a kind that name a question's types, class and permission, whether or not their condition holds.
