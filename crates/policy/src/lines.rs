@@ -10,6 +10,7 @@ mod resolved;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use mark::lists;
 pub use mark::mark;
 
 /// The version of [`Lines::to_bytes`].

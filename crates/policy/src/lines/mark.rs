@@ -68,6 +68,21 @@ pub fn mark(text: &[u8], file: usize) -> Vec<u8> {
     out
 }
 
+/// The lines of lists in `text` that begin with `word`.
+pub(crate) fn lists(text: &[u8], word: &[u8]) -> Vec<u32> {
+    let mut lines = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\n' | b'\r' => line += 1,
+            b'(' if first_word(&text[at + 1..]) == word => lines.push(line),
+            _ => {}
+        }
+        at += token(&text[at..]);
+    }
+    lines
+}
+
 /// The length of the token that starts `rest`, by cil_lexer.l's rules.
 fn token(rest: &[u8]) -> usize {
     let until = |end: fn(u8) -> bool| rest[1..].iter().position(|byte| end(*byte)).map_or(rest.len(), |n| n + 1);

@@ -40,19 +40,28 @@ pub(super) struct Answer {
     refused_step: Option<Vec<u8>>,
 }
 
+/// What the child does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task {
+    /// For errors: "compile the policy".
+    pub(super) name: &'static str,
+    /// The processor time that it may use.
+    pub(super) seconds: u64,
+}
+
 /// Lets `work` run in a confined child of this process, which answers in sections on the descriptor that it is given
-/// and returns 0, or -1 when libsepol refused. `task` says what it does, for errors: "compile the policy".
-pub(super) fn run(task: &'static str, work: impl FnOnce(RawFd) -> i32 + Send) -> Result<Answer, SepolError> {
+/// and returns 0, or -1 when libsepol refused.
+pub(super) fn run(task: Task, work: impl FnOnce(RawFd) -> i32 + Send) -> Result<Answer, SepolError> {
     // The child goes on on the stack of the thread that forks it, and dies when that thread ends.
     let stack = || thread::Builder::new().name("libsepol".into()).stack_size(STACK);
     thread::scope(|scope| match stack().spawn_scoped(scope, || fork(task, work)) {
         Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        Err(cause) => Err(SepolError::Start { task, cause }),
+        Err(cause) => Err(SepolError::Start { task: task.name, cause }),
     })
 }
 
-fn fork(task: &'static str, work: impl FnOnce(RawFd) -> i32) -> Result<Answer, SepolError> {
-    let start = |errno: Errno| SepolError::Start { task, cause: errno.into() };
+fn fork(task: Task, work: impl FnOnce(RawFd) -> i32) -> Result<Answer, SepolError> {
+    let start = |errno: Errno| SepolError::Start { task: task.name, cause: errno.into() };
     let (input, out) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(start)?;
     let parent = nix::unistd::getpid();
     // SAFETY: the child runs libsepol and allocates, which glibc's fork prepares malloc and stdio for; it takes no lock
@@ -60,20 +69,20 @@ fn fork(task: &'static str, work: impl FnOnce(RawFd) -> i32) -> Result<Answer, S
     // returns from here.
     match unsafe { nix::unistd::fork() }.map_err(start)? {
         ForkResult::Child => {
-            let status = catch_unwind(AssertUnwindSafe(|| be_child(out.as_raw_fd(), parent, work)));
+            let status = catch_unwind(AssertUnwindSafe(|| be_child(task, out.as_raw_fd(), parent, work)));
             // SAFETY: _exit runs nothing of the parent's.
             unsafe { libc::_exit(status.unwrap_or(3)) }
         }
         ForkResult::Parent { child } => {
             drop(out);
-            attend(task, child, input)
+            attend(task.name, child, input)
         }
     }
 }
 
 /// The child's life; what it exits with.
-fn be_child(out: RawFd, parent: Pid, work: impl FnOnce(RawFd) -> i32) -> i32 {
-    match confine::confine(out, parent.as_raw()) {
+fn be_child(task: Task, out: RawFd, parent: Pid, work: impl FnOnce(RawFd) -> i32) -> i32 {
+    match confine::confine(out, parent.as_raw(), task.seconds) {
         Ok(()) => i32::from(work(confine::OUT) != 0),
         Err(refused) => {
             let told = format!("{}: {}", refused.step, refused.cause);

@@ -10,8 +10,6 @@ pub(super) const OUT: RawFd = 3;
 
 const NOBODY: libc::uid_t = 65534;
 const MEMORY: u64 = 4 << 30;
-/// Debian's policy, with its places, takes some 30 s on a slow processor.
-const CPU_SECONDS: u64 = 600;
 
 /// Calls that are allowed whatever their arguments: memory, the pipe, time, and what abort(3) makes on its way.
 const CALLS: [c_long; 23] = [
@@ -47,11 +45,11 @@ pub(super) struct Refused {
 }
 
 /// Confines the calling process for good and moves `out` to [`OUT`], the only descriptor that stays open. `parent` is
-/// the process that made it.
+/// the process that made it, `seconds` the processor time that it may use.
 ///
 /// Giving up root's own privileges is tried only: a container may refuse it, and the filter of system calls leaves
 /// them without use.
-pub(super) fn confine(out: RawFd, parent: libc::pid_t) -> Result<(), Refused> {
+pub(super) fn confine(out: RawFd, parent: libc::pid_t, seconds: u64) -> Result<(), Refused> {
     keep_only(out)?;
     forget_handlers();
     give_up_root();
@@ -62,7 +60,7 @@ pub(super) fn confine(out: RawFd, parent: libc::pid_t) -> Result<(), Refused> {
         return Err(Refused { step: "die with the parent", cause: io::ErrorKind::NotFound.into() });
     }
     limit(libc::RLIMIT_AS, "limit memory", MEMORY, MEMORY)?;
-    limit(libc::RLIMIT_CPU, "limit processor time", CPU_SECONDS, CPU_SECONDS + 5)?;
+    limit(libc::RLIMIT_CPU, "limit processor time", seconds, seconds + 5)?;
     limit(libc::RLIMIT_FSIZE, "limit files' sizes", 0, 0)?;
     limit(libc::RLIMIT_CORE, "limit core dumps", 0, 0)?;
     limit(libc::RLIMIT_NOFILE, "limit open files", OUT as u64 + 1, OUT as u64 + 1)?;

@@ -8,16 +8,23 @@ mod child;
 mod confine;
 mod shim;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{io, thread};
 
+use self::child::Task;
 use crate::lines::{self, Lines};
 
 /// The newest binary policy version that every kernel since 5.10 reads (security/selinux/include/security.h).
 pub const VERSION: u32 = 33;
 /// The oldest one with MLS in its present form (`POLICYDB_VERSION_MLS`).
 const OLDEST: u32 = 19;
+/// Debian's policies take 5 s of processor time, and as much again for the statements' places.
+const COMPILE: Task = Task { name: "compile the policy", seconds: 600 };
+const PLACES: Task = Task { name: "find the statements' places", seconds: 600 };
+/// They take 0.1 s. libsepol 3.4 goes round in circles in some damaged ones.
+const READ: Task = Task { name: "read the binary policy", seconds: 30 };
+const CONVERT: Task = Task { name: "turn the module package into CIL", seconds: 60 };
 const POLICY_MAGIC: u32 = 0xf97c_ff8c;
 const POLICY_WORD: &[u8] = b"SE Linux";
 
@@ -142,20 +149,20 @@ pub enum SepolError {
 
 /// Compiles CIL sources, together.
 pub fn compile(files: &[CilFile], options: &Options) -> Result<Compiled, SepolError> {
-    let task = "compile the policy";
+    let task = COMPILE.name;
     if !(OLDEST..=shim::newest()).contains(&options.version) {
         return Err(SepolError::Version { found: options.version, newest: shim::newest() });
     }
     thread::scope(|scope| {
         // It takes as long as compiling does.
         let places = (!options.without_lines).then(|| scope.spawn(|| statements(files, options)));
-        let answer = child::run(task, |out| shim::compile(files, options, out));
+        let answer = child::run(COMPILE, |out| shim::compile(files, options, out));
         let lines = match places.map(thread::ScopedJoinHandle::join) {
             None => Lines::missing("the policy was compiled without the statements' places"),
             Some(Ok(lines)) => lines,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         };
-        let answer = answer?;
+        let answer = answer.map_err(|error| with_places(error, files))?;
         let file_contexts = String::from_utf8(whole(task, answer.file_contexts, "file contexts")?)
             .map_err(|_| garbled(task, "its file contexts are not UTF-8"))?;
         Ok(Compiled {
@@ -169,12 +176,15 @@ pub fn compile(files: &[CilFile], options: &Options) -> Result<Compiled, SepolEr
 
 /// Reads a binary policy.
 pub fn read(image: &[u8]) -> Result<Compiled, SepolError> {
-    let task = "read the binary policy";
+    read_within(image, READ)
+}
+
+fn read_within(image: &[u8], task: Task) -> Result<Compiled, SepolError> {
     check_head(image)?;
     let answer = child::run(task, |out| shim::read(image, out))?;
     Ok(Compiled {
         image: image.to_vec(),
-        model: whole(task, answer.model, "model")?,
+        model: whole(task.name, answer.model, "model")?,
         lines: Lines::missing("the policy was read from a binary policy, which does not hold its statements' places"),
         file_contexts: String::new(),
     })
@@ -182,18 +192,17 @@ pub fn read(image: &[u8]) -> Result<Compiled, SepolError> {
 
 /// A binary policy with its booleans' values (by number) changed to `states`: the image, and its model.
 pub fn set_booleans(image: &[u8], states: &[bool]) -> Result<(Vec<u8>, Vec<u8>), SepolError> {
-    let task = "set the booleans of the binary policy";
+    let task = Task { name: "set the booleans of the binary policy", ..READ };
     check_head(image)?;
     let states: Vec<u8> = states.iter().map(|state| u8::from(*state)).collect();
     let answer = child::run(task, |out| shim::set_booleans(image, &states, out))?;
-    Ok((whole(task, answer.image, "image")?, whole(task, answer.model, "model")?))
+    Ok((whole(task.name, answer.image, "image")?, whole(task.name, answer.model, "model")?))
 }
 
 /// The CIL of a module package (`.pp`), or of a module.
 pub fn module_to_cil(package: &[u8]) -> Result<Vec<u8>, SepolError> {
-    let task = "turn the module package into CIL";
-    let answer = child::run(task, |out| shim::module(package, out))?;
-    whole(task, answer.cil, "CIL")
+    let answer = child::run(CONVERT, |out| shim::module(package, out))?;
+    whole(CONVERT.name, answer.cil, "CIL")
 }
 
 /// The statements of `files`, or why there are none.
@@ -204,14 +213,30 @@ fn statements(files: &[CilFile], options: &Options) -> Lines {
         .map(|(number, file)| CilFile { name: format!("f{number}"), text: lines::mark(&file.text, number) })
         .collect();
     let names = files.iter().map(|file| file.name.clone()).collect();
-    let task = "find the statements' places";
-    let resolved = child::run(task, |out| shim::resolve(&marked, options, out))
-        .and_then(|answer| whole(task, answer.cil, "CIL"))
-        .and_then(|cil| String::from_utf8(cil).map_err(|_| garbled(task, "its CIL is not UTF-8")));
+    let resolved = child::run(PLACES, |out| shim::resolve(&marked, options, out))
+        .and_then(|answer| whole(PLACES.name, answer.cil, "CIL"))
+        .and_then(|cil| String::from_utf8(cil).map_err(|_| garbled(PLACES.name, "its CIL is not UTF-8")));
     match resolved {
         Ok(resolved) => Lines::from_resolved(names, &resolved),
         Err(error) => Lines::missing(error.to_string()),
     }
+}
+
+/// libsepol's messages about words that it does not know, which name no place (`parse_statement` of cil_build_ast.c),
+/// with it.
+fn with_places(error: SepolError, files: &[CilFile]) -> SepolError {
+    let SepolError::Refused { task, messages } = error else { return error };
+    let with_place = |message: &str| {
+        let word = message.strip_prefix("Error: ").unwrap_or(message).strip_prefix("Unknown keyword ")?;
+        let places = files.iter().flat_map(|file| {
+            lines::lists(&file.text, word.as_bytes()).into_iter().map(move |line| format!("{}:{line}", file.name))
+        });
+        let places: Vec<String> = places.take(5).collect();
+        (!places.is_empty()).then(|| format!("Unknown keyword {word} at {}", places.join(", ")))
+    };
+    let messages: Vec<String> =
+        messages.lines().map(|message| with_place(message).unwrap_or_else(|| message.to_owned())).collect();
+    SepolError::Refused { task, messages: messages.join("\n") }
 }
 
 fn whole(task: &'static str, section: Option<Vec<u8>>, what: &str) -> Result<Vec<u8>, SepolError> {

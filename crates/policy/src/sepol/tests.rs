@@ -1,6 +1,6 @@
 use super::*;
 
-const SMALL: &str = "(handleunknown deny)
+pub(crate) const SMALL: &str = "(handleunknown deny)
 (mls true)
 (policycap open_perms)
 (class file (read write))
@@ -38,7 +38,7 @@ const SMALL: &str = "(handleunknown deny)
 (filecon \"/a(/.*)?\" file (system_u object_r file_t ((s0) (s0))))
 ";
 
-fn small() -> Vec<CilFile> {
+pub(crate) fn small() -> Vec<CilFile> {
     vec![CilFile { name: "small.cil".into(), text: SMALL.into() }]
 }
 
@@ -69,4 +69,174 @@ fn compiles_a_policy_with_model_places_and_file_contexts() {
             "small.cil:35 (booleanif (tune) (true (allow kernel_t file_t (file (write)))))"
         ]
     );
+}
+
+const TRY: Task = Task { name: "try", seconds: 10 };
+
+fn refusal<T: std::fmt::Debug>(result: Result<T, SepolError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+fn with(text: &str) -> Vec<CilFile> {
+    vec![CilFile { name: "small.cil".into(), text: format!("{SMALL}{text}").into_bytes() }]
+}
+
+#[test]
+fn compiles_several_files_together_and_names_the_one_at_fault() {
+    let mut files = small();
+    files.push(CilFile {
+        name: "more.cil".into(),
+        text: b"\n(type more_t)\n(allow more_t absent_t (file (read)))".into(),
+    });
+    let error = refusal(compile(&files, &Options::default()));
+    assert!(error.contains("more.cil:3"), "{error}");
+    files[1].text = b"(type more_t)".into();
+    assert!(compile(&files, &Options::default()).is_ok());
+}
+
+#[test]
+fn names_file_and_line_of_a_syntax_error() {
+    let error = refusal(compile(&with("(type a\n"), &Options::default()));
+    assert!(error.contains("line 38 of small.cil"), "{error}");
+    let error = refusal(compile(&with("(block b\n (nonsense a))\n"), &Options::default()));
+    assert!(error.contains("Unknown keyword nonsense at small.cil:38"), "{error}");
+    let error = refusal(compile(&with("(type \u{1})\n"), &Options::default()));
+    assert!(error.contains("37 of small.cil") && !error.contains('\u{1}'), "{error}");
+}
+
+#[test]
+fn lists_the_rules_that_a_neverallow_forbids() {
+    let broken = with(
+        "(neverallow t_attr file_t (file (write)))\n(typeattribute t_attr)(typeattributeset t_attr (web.t))\n(allow web.t file_t (file (write)))\n",
+    );
+    let error = refusal(compile(&broken, &Options::default()));
+    assert!(
+        error.contains("neverallow") && error.contains("small.cil:37") && error.contains("small.cil:39"),
+        "{error}"
+    );
+    assert!(compile(&broken, &Options { disable_neverallow: true, ..Options::default() }).is_ok());
+}
+
+#[test]
+fn compiles_for_the_version_that_is_asked_for() {
+    let old = compile(&small(), &Options { version: 30, ..Options::default() }).unwrap();
+    assert_eq!(old.image[16..20], 30u32.to_le_bytes());
+    let error = refusal(compile(&small(), &Options { version: 99, ..Options::default() }));
+    assert!(error.contains("policy version 99; libsepol reads 19 up to 33"), "{error}");
+}
+
+#[test]
+fn allows_repetition_only_where_it_is_asked_for() {
+    let twice = with("(filecon \"/a(/.*)?\" file (system_u object_r file_t ((s0) (s0))))\n(type file_t)\n");
+    assert!(compile(&twice, &Options::default()).is_err());
+    let policy = compile(&twice, &Options { multiple_decls: true, ..Options::default() }).unwrap();
+    assert_eq!(policy.file_contexts.lines().count(), 1);
+    assert_eq!(policy.lines.missing, None);
+}
+
+#[test]
+fn tells_a_policy_that_was_read_from_its_image() {
+    let policy = compiled();
+    let again = read(&policy.image).unwrap();
+    assert_eq!((again.image, again.model), (policy.image, policy.model));
+    assert!(again.lines.missing.is_some());
+}
+
+#[test]
+fn rejects_what_is_not_a_binary_policy() {
+    assert!(refusal(read(SMALL.as_bytes())).contains("not a binary policy"));
+    let package = [0xf97c_ff8f_u32.to_le_bytes(), [0; 4]].concat();
+    assert!(refusal(read(&package)).contains("not a binary policy"));
+    let mut image = compiled().image;
+    image[16] = 99;
+    let error = refusal(read(&image));
+    assert!(error.contains("policy version 99; libsepol reads 19 up to 33"), "{error}");
+    assert!(refusal(module_to_cil(&compiled().image[..40])).contains("cannot turn the module package into CIL"));
+}
+
+#[test]
+fn rejects_a_policy_cut_short_anywhere() {
+    let image = compiled().image;
+    for end in (0..image.len()).step_by(image.len() / 60).chain([image.len() - 1]) {
+        assert!(read(&image[..end]).is_err(), "{end} of {}", image.len());
+    }
+}
+
+#[test]
+fn survives_every_flipped_bit_with_an_error_or_a_policy() {
+    let image = compiled().image;
+    let mut refused = 0;
+    for flip in 0..300 {
+        let mut damaged = image.clone();
+        // Spread over the file, each bit of a byte in its turn.
+        damaged[flip * image.len() / 300] ^= 1 << (flip % 8);
+        match read_within(&damaged, Task { seconds: 1, ..READ }) {
+            // Names need not be UTF-8 for libsepol.
+            Ok(policy) => refused += u32::from(crate::dump::read(&policy.model).is_err()),
+            Err(error) => {
+                refused += 1;
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+    assert!(refused > 50, "{refused} of 300");
+}
+
+#[test]
+fn turns_death_of_the_child_into_an_error() {
+    let died = |work: fn(i32) -> i32| refusal(child::run(TRY, work));
+    // SAFETY: the child has nothing that an abort could harm.
+    let error = died(|_| unsafe { libc::abort() });
+    assert!(error.contains("cannot try: its reader died of SIGABRT"), "{error}");
+    let error = died(|_| panic!("in the child"));
+    assert!(error.starts_with("cannot try"), "{error}");
+    let error = died(|_| 0);
+    assert!(error.contains("not whole"), "{error}");
+    // SAFETY: getppid has no preconditions; it is not among the calls that are allowed.
+    let error = died(|_| unsafe { libc::getppid() });
+    assert!(error.contains("died of SIGSYS"), "{error}");
+}
+
+#[test]
+fn denies_the_child_files_programs_and_executable_memory() {
+    let died = |work: fn(i32) -> i32| refusal(child::run(TRY, work)).contains("died of SIGSYS");
+    // SAFETY: the path is a C string.
+    assert!(died(|_| unsafe { libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY) }));
+    // SAFETY: the paths are C strings and the lists end with a null pointer.
+    assert!(died(|_| unsafe { libc::execl(c"/bin/true".as_ptr(), c"true".as_ptr(), std::ptr::null::<i8>()) }));
+    // SAFETY: socket has no preconditions.
+    assert!(died(|_| unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0) }));
+    // SAFETY: signal 0 of a process does nothing to it.
+    assert!(died(|_| unsafe { libc::kill(1, 0) }));
+    // SAFETY: a new mapping overlaps nothing.
+    assert!(died(|_| unsafe {
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        i32::from(libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0).is_null())
+    }));
+}
+
+#[test]
+fn denies_the_child_memory_without_bounds_and_root() {
+    let answer = child::run(TRY, |out| {
+        let huge = Vec::<u8>::new().try_reserve_exact(5 << 30).is_err();
+        let say = format!("{huge}");
+        i32::from(!(shim::section(out, shim::CIL, say.as_bytes()) && shim::section(out, shim::END, &[])))
+    });
+    assert_eq!(answer.unwrap().cil.as_deref(), Some(&b"true"[..]));
+}
+
+#[test]
+fn rejects_answers_that_are_not_whole_or_not_answers() {
+    let section = |tag: u8, length: u64, content: &[u8]| [&[tag], &length.to_le_bytes()[..], content].concat();
+    let whole = [section(shim::CIL, 3, b"abc"), section(shim::END, 0, b"")].concat();
+    let answer = child::read_answer(&mut &whole[..]).unwrap();
+    assert_eq!(answer.cil.as_deref(), Some(&b"abc"[..]));
+    for end in 0..whole.len() {
+        assert!(child::read_answer(&mut &whole[..end]).is_err(), "{end}");
+    }
+    for garbled in [section(shim::CIL, u64::MAX, b""), section(77, 0, b""), section(shim::END, 1, b"x")] {
+        let error = child::read_answer(&mut &garbled[..]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{garbled:?}");
+    }
 }

@@ -1,0 +1,177 @@
+//! Debian's own policies, built from its packages without installing them.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use tollgate_vm::{Cache, Packages};
+
+use crate::{
+    built::{Built, BuiltError},
+    sepol::Options,
+    sources::{self, SourceError},
+};
+
+/// The suite whose policies are built: one for all kernels, so that kernels can be compared.
+pub const SUITE: &str = "bookworm";
+
+/// The built policy, in the folder that [`build`] gives.
+pub const BUILT: &str = "policy.tollgate";
+/// The binary policy beside it.
+pub const IMAGE: &str = "policy.33";
+/// Its `file_contexts`.
+pub const FILE_CONTEXTS: &str = "file_contexts";
+/// The packages that it was built from.
+pub const PACKAGES: &str = "packages.json";
+
+/// The modules that the packages' postinst installs disabled, "not needed on a debian system"; the same in both.
+const NOT_DEFAULT: [&str; 17] = [
+    "amtu",
+    "bugzilla",
+    "cobbler",
+    "condor",
+    "cyphesis",
+    "git",
+    "ksmtuned",
+    "likewise",
+    "livecd",
+    "nessus",
+    "numad",
+    "oddjob",
+    "openca",
+    "soundserver",
+    "thunderbird",
+    "updfstab",
+    "usernetctl",
+];
+
+/// Which of Debian's policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// `selinux-policy-default`: type enforcement, one sensitivity.
+    Default,
+    /// `selinux-policy-mls`: 16 sensitivities.
+    Mls,
+}
+
+/// Which of its modules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modules {
+    /// Those that are enabled after installation.
+    Enabled,
+    /// All that the package ships.
+    Shipped,
+}
+
+/// Why a policy of Debian's could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DebianError {
+    /// The package could not be had, or the cache could not be written.
+    #[error(transparent)]
+    Packages(#[from] tollgate_vm::Error),
+    /// Its modules could not be read or compiled.
+    #[error("cannot compile the modules of {package}: {cause}")]
+    Sources {
+        /// The package.
+        package: &'static str,
+        /// Why.
+        cause: SourceError,
+    },
+    /// The built policy could not be written.
+    #[error(transparent)]
+    Built(#[from] BuiltError),
+    /// A file could not be read or written.
+    #[error("cannot {what}: {cause}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        cause: io::Error,
+    },
+}
+
+impl Flavour {
+    /// Its name, which is that of the folder in `/etc/selinux` too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Mls => "mls",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::Default => "selinux-policy-default",
+            Self::Mls => "selinux-policy-mls",
+        }
+    }
+
+    /// Where the cache keeps it, below its root.
+    pub fn folder(self, modules: Modules) -> &'static str {
+        match (self, modules) {
+            (Self::Default, Modules::Enabled) => "policies/default-bookworm",
+            (Self::Default, Modules::Shipped) => "policies/default-bookworm-shipped",
+            (Self::Mls, Modules::Enabled) => "policies/mls-bookworm",
+            (Self::Mls, Modules::Shipped) => "policies/mls-bookworm-shipped",
+        }
+    }
+}
+
+/// The folder of `cache` with [`BUILT`], [`IMAGE`], [`FILE_CONTEXTS`] and [`PACKAGES`] of a policy of Debian's, as
+/// semodule would compile it on an installed system; made when it is not there.
+pub fn build(cache: &Cache, flavour: Flavour, modules: Modules) -> Result<PathBuf, DebianError> {
+    cache.folder(flavour.folder(modules), |fresh| {
+        let root = fresh.join("root");
+        fs::create_dir_all(&root).map_err(io(format!("make {}", root.display())))?;
+        let package = flavour.package();
+        let fetched = Packages::new(cache).unpack(&[&format!("{package}/{SUITE}")], &root)?;
+        let compiled = sources::read(&packages_of(&root, flavour, modules)?)
+            .and_then(|sources| in_short_names(sources, &root, flavour).build(&Options::default()));
+        let built: Built = compiled.map_err(|cause| DebianError::Sources { package, cause })?;
+        built.write(&fresh.join(BUILT))?;
+        let write = |name: &str, bytes: &[u8]| fs::write(fresh.join(name), bytes).map_err(io(format!("write {name}")));
+        write(IMAGE, &built.image)?;
+        write(FILE_CONTEXTS, built.file_contexts.as_bytes())?;
+        let record = serde_json::to_vec_pretty(&fetched).map_err(io::Error::from).map_err(io("write the record"))?;
+        write(PACKAGES, &record)?;
+        fs::remove_dir_all(&root).map_err(io("tidy up"))
+    })
+}
+
+/// The module packages that are wanted, sorted.
+fn packages_of(root: &Path, flavour: Flavour, modules: Modules) -> Result<Vec<PathBuf>, DebianError> {
+    let folder = shipped(root, flavour);
+    let entries = fs::read_dir(&folder).map_err(io(format!("list {}", folder.display())))?;
+    let mut packages: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    packages.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_suffix(".pp.bz2").is_some_and(|module| modules == Modules::Shipped || !NOT_DEFAULT.contains(&module))
+    });
+    packages.sort();
+    Ok(packages)
+}
+
+fn shipped(root: &Path, flavour: Flavour) -> PathBuf {
+    root.join("usr/share/selinux").join(flavour.name())
+}
+
+/// The modules by their names, since the folder that they lay in goes.
+fn in_short_names(sources: sources::Sources, root: &Path, flavour: Flavour) -> sources::Sources {
+    let folder = format!("{}/", shipped(root, flavour).display());
+    match sources {
+        sources::Sources::Cil { mut files, modules } => {
+            for file in &mut files {
+                file.name = file.name.replace(&folder, "");
+            }
+            sources::Sources::Cil { files, modules }
+        }
+        other => other,
+    }
+}
+
+fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> DebianError {
+    let what = what.into();
+    move |cause| DebianError::Io { what, cause }
+}
