@@ -1,6 +1,8 @@
-//! Compiles the shim over libsepol and the host's copy of the evaluator, and links libsepol.a.
+//! Compiles the shim over libsepol and the evaluator, for the host and for BPF, and links libsepol.a.
 
-use std::env;
+use std::{env, path::PathBuf};
+
+use libbpf_cargo::SkeletonBuilder;
 
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 
@@ -8,6 +10,7 @@ fn main() {
     let include = env::var("DEP_TOLLGATE_ABI_INCLUDE").expect("tollgate-abi says where its headers are");
     println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-changed={include}");
+    evaluator(&include);
     let mut build = cc::Build::new();
     build.include(&include).include("c").std("gnu11").opt_level(2).warnings(true).extra_warnings(true);
     build.flag("-Werror");
@@ -26,4 +29,21 @@ fn main() {
         env::var("LIBSEPOL_LIBRARY_PATH").unwrap_or_else(|_| LIBRARIES.to_owned())
     );
     println!("cargo::rustc-link-lib=static=sepol");
+}
+
+/// The evaluator as a BPF program, in `OUT_DIR/decide.bpf.o`.
+fn evaluator(include: &str) {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let object = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("decide.bpf.o");
+    let mut builder = SkeletonBuilder::new();
+    if let Some(clang) = env::var_os("CLANG") {
+        builder.clang(clang);
+    }
+    // Where Debian has <asm/types.h>.
+    let own = "-I/usr/include/x86_64-linux-gnu";
+    builder.source("bpf/decide.bpf.c").obj(object).clang_args(["-I", include, own, "-mcpu=v3", "-Wall", "-Werror"]);
+    if let Err(error) = builder.build() {
+        panic!("{error:#}\nclang with the BPF target is needed: install the package clang, or set CLANG");
+    }
 }

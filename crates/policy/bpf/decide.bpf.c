@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The evaluator in BPF, for tests and benchmarks: answers the questions that lie in `jobs`, so that
- * the verifier of a running kernel sees all of decide.h, and its answers can be compared with the
- * host's.
+ * The evaluator in BPF: answers the questions that lie in `jobs`. It is how decide.h meets the
+ * verifier of a kernel and its answers are compared with others' (`policy verify --against bpf`).
  */
 #include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "decide.h"
@@ -13,7 +13,6 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct tg_tables);
 } tables SEC(".maps");
@@ -21,7 +20,6 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct tg_levels);
 } levels SEC(".maps");
@@ -29,7 +27,6 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, JOBS);
-	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct job);
 } jobs SEC(".maps");
@@ -37,29 +34,33 @@ struct {
 static long answer_one(__u32 index, void *unused)
 {
 	__u32 zero = 0;
-	const struct tg_tables *of = bpf_map_lookup_elem(&tables, &zero);
+	const struct tg_tables *by = bpf_map_lookup_elem(&tables, &zero);
 	const struct tg_levels *with = bpf_map_lookup_elem(&levels, &zero);
 	struct job *job = bpf_map_lookup_elem(&jobs, &index);
 
-	if (!of || !with || !job)
+	if (!by || !with || !job)
 		return 1;
 	switch (job->kind) {
-	case JOB_DECIDE:
-		job->result = tg_decide(of, with, &job->question, &job->decision);
-		job->extended_result = tg_extend(of, &job->decision, job->driver, &job->extended);
+	case JOB_ACCESS:
+		job->result = tg_decide(by, with, &job->question, &job->decision);
+		break;
+	case JOB_EXTENDED:
+		tg_decide(by, with, &job->question, &job->decision);
+		job->result = tg_extend(by, &job->decision, job->driver, &job->extended);
 		break;
 	case JOB_LABEL:
-		job->result = tg_compute_label(of, with, &job->question, &job->name, &job->label);
+		job->result = tg_compute_label(by, with, &job->question, &job->name, &job->label);
 		break;
-	default:
-		job->result = tg_validate(of, with, &job->question);
+	case JOB_VALIDATE:
+		job->result = tg_validate(by, with, &job->question);
 		break;
 	}
 	return 0;
 }
 
 struct order {
-	__u64 count, nanoseconds;
+	__u64 count;	   /* of jobs to do */
+	__u64 nanoseconds; /* that they took */
 };
 
 SEC("syscall") int answer(struct order *order)
@@ -71,4 +72,6 @@ SEC("syscall") int answer(struct order *order)
 	return 0;
 }
 
+/* The verifier wants no licence of this one; the LSM programs that include decide.h have the same.
+ */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

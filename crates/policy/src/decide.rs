@@ -209,13 +209,20 @@ impl Levels {
         Ok(identifier)
     }
 
+    /// All levels, as the kernel is given them.
+    pub fn as_bytes(&self) -> &[u8] {
+        let buffer: *const tg_levels = &raw const *self.buffer;
+        // SAFETY: `tg_levels` is made of integers without gaps, each byte of which may be read.
+        unsafe { std::slice::from_raw_parts(buffer.cast(), size_of::<tg_levels>()) }
+    }
+
     /// The level of an identifier.
     pub fn get(&self, identifier: u32) -> Level {
         self.buffer.level.get(identifier as usize).map_or_else(Level::default, from_raw)
     }
 }
 
-fn from_raw(raw: &tg_level) -> Level {
+pub(crate) fn from_raw(raw: &tg_level) -> Level {
     Level { sensitivity: raw.sensitivity, categories: trimmed(&Bits(raw.categories.to_vec())) }
 }
 

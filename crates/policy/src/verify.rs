@@ -1,17 +1,19 @@
 //! Verifying a policy's decision tables: the same questions to the tables and to another implementation of SELinux's
 //! decisions, libsepol or the running kernel.
 
+mod bpf;
 mod contexts;
 mod peers;
 mod questions;
 mod random;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tollgate_abi::tables::tg_context;
 
 pub use self::{
-    peers::{Answer, Difference, KernelPeer, Libsepol, Peer, PeerError},
+    bpf::Bpf,
+    peers::{Answer, Difference, KernelPeer, Libsepol, Peer, PeerError, Subject},
     questions::{Batch, Kind, Question},
     random::Random,
 };
@@ -25,7 +27,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// How many access decisions. Labelling decisions are half as many: a quarter transitions, an eighth each members
-    /// and changes; and a sixteenth are validatetrans decisions.
+    /// and changes; and a sixteenth each are validatetrans decisions and (where the peer can tell) extended permissions.
     pub decisions: usize,
     /// The same seed gives the same questions.
     pub seed: u64,
@@ -110,12 +112,16 @@ pub fn run<'a>(
     let mut report = Report::default();
     let kinds = [
         (Kind::Access, plan.decisions),
+        (Kind::Extended, plan.decisions / 16),
         (Kind::Transition, plan.decisions / 4),
         (Kind::Member, plan.decisions / 8),
         (Kind::Change, plan.decisions / 8),
         (Kind::Validate, plan.decisions / 16),
     ];
     for (kind, count) in kinds {
+        if !peer.knows(kind) {
+            continue;
+        }
         let mut tally = Tally::default();
         let mut left = count;
         while left > 0 {
@@ -159,17 +165,15 @@ fn ask(
     let contexts: Vec<tg_context> =
         batch.contexts.iter().map(|context| server.intern(context)).collect::<Result<_, _>>()?;
     let texts: Vec<String> = batch.contexts.iter().map(|context| context::text(policy, context)).collect();
-    peer.begin(&texts)?;
-    let per_answer = |since: Instant| since.elapsed().as_nanos() as f64 / batch.questions.len().max(1) as f64;
+    peer.begin(&Subject { contexts: &contexts, levels: server.levels(), texts: &texts })?;
+    let per_answer = |took: Duration| took.as_nanos() as f64 / batch.questions.len().max(1) as f64;
 
     let since = Instant::now();
-    let ours: Vec<Ours> =
-        batch.questions.iter().map(|question| answer(server, batch.kind, &contexts, question)).collect();
-    tally.ours_ns.push(per_answer(since));
-    let since = Instant::now();
-    let peers: Vec<Answer> =
-        batch.questions.iter().map(|question| peer.answer(batch.kind, question)).collect::<Result<_, _>>()?;
-    tally.peers_ns.push(per_answer(since));
+    let answer = |question| answer(server, batch.kind, &contexts, question);
+    let ours: Vec<Ours> = batch.questions.iter().map(answer).collect();
+    tally.ours_ns.push(per_answer(since.elapsed()));
+    let (peers, took) = peer.answers(batch.kind, &batch.questions)?;
+    tally.peers_ns.push(per_answer(took));
 
     for ((question, ours), theirs) in batch.questions.iter().zip(ours).zip(peers) {
         let ours = expand(server, ours, peer.makes_invalid_contexts());
@@ -208,6 +212,11 @@ fn answer(server: &mut SecurityServer<'_>, kind: Kind, contexts: &[tg_context], 
                 auditdeny: decision.auditdeny,
                 permissive: Some(decision.permissive != 0),
             });
+        }
+        Kind::Extended => {
+            let decision = server.access(source, target, question.class);
+            let extended = server.tables().extend(&decision, question.driver);
+            return Ours::Answer(Answer::Extended(extended.map(Box::new)));
         }
         Kind::Validate => {
             let permitted = server.validate(source, target, contexts[question.task], question.class);
@@ -252,6 +261,9 @@ fn in_words(policy: &Policy, kind: Kind, texts: &[String], question: &Question) 
     let mut text = format!("{} {} {class}", texts[question.source], texts[question.target]);
     if let Some(name) = &question.name {
         text.push_str(&format!(" {name:?}"));
+    }
+    if kind == Kind::Extended {
+        text.push_str(&format!(" driver {:#x}", question.driver));
     }
     if kind == Kind::Validate {
         text.push_str(&format!(" by {}", texts[question.task]));

@@ -1,9 +1,15 @@
 //! Those that decisions are compared with, and where they are known to decide otherwise.
 
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use tollgate_abi::tables::{tg_context, tg_extended};
 
 use super::questions::{Kind, Question};
 use crate::{
+    decide::Levels,
     kernel::{self, KernelError},
     model::{Context, Policy},
     oracle::{Oracle, OracleError},
@@ -29,6 +35,8 @@ pub enum Answer {
     Label(Option<String>),
     /// Whether an object may be relabelled.
     Validated(bool),
+    /// The functions of an ioctl driver; `None`: no rule names any.
+    Extended(Option<Box<tg_extended>>),
 }
 
 impl Answer {
@@ -38,6 +46,7 @@ impl Answer {
             Self::Access { allowed, .. } => *allowed != 0,
             Self::Label(label) => label.is_some(),
             Self::Validated(permitted) => *permitted,
+            Self::Extended(extended) => extended.is_some(),
         }
     }
 }
@@ -52,6 +61,11 @@ impl fmt::Display for Answer {
             Self::Label(Some(context)) => f.write_str(context),
             Self::Label(None) => f.write_str("no valid context"),
             Self::Validated(permitted) => f.write_str(if *permitted { "permitted" } else { "not permitted" }),
+            Self::Extended(None) => f.write_str("no extended permissions"),
+            Self::Extended(Some(extended)) => {
+                let tg_extended { allow, auditallow, dontaudit, .. } = **extended;
+                write!(f, "allow {allow:#x?}, auditallow {auditallow:#x?}, dontaudit {dontaudit:#x?}")
+            }
         }
     }
 }
@@ -89,21 +103,52 @@ pub enum PeerError {
     /// The kernel cannot be asked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// The evaluator cannot be run in BPF.
+    #[error("cannot {what} in BPF: {cause} (it takes root and Linux 5.17 or later)")]
+    Bpf {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        cause: libbpf_rs::Error,
+    },
+}
+
+/// What questions are about.
+pub struct Subject<'s> {
+    /// The contexts, with identifiers of levels.
+    pub contexts: &'s [tg_context],
+    /// Those levels.
+    pub levels: &'s Levels,
+    /// The contexts as text.
+    pub texts: &'s [String],
 }
 
 /// Another implementation of SELinux's decisions.
 pub trait Peer {
     /// Makes ready for questions about these contexts.
-    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError>;
+    fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError>;
 
-    /// Answers a question about the contexts that it was made ready for.
-    fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError>;
+    /// Answers questions about the contexts that it was made ready for; and how long that took it.
+    fn answers(&mut self, kind: Kind, questions: &[Question]) -> Result<(Vec<Answer>, Duration), PeerError>;
+
+    /// Whether it can be asked questions of that kind.
+    fn knows(&self, kind: Kind) -> bool;
 
     /// Whether a question is one that it is known to answer otherwise.
     fn difference(&self, policy: &Policy, kind: Kind, contexts: &[Context], question: &Question) -> Option<Difference>;
 
     /// Whether it gives contexts that are not valid.
     fn makes_invalid_contexts(&self) -> bool;
+}
+
+/// Answers one question after the other.
+fn timed(
+    questions: &[Question],
+    answer: impl FnMut(&Question) -> Result<Answer, PeerError>,
+) -> Result<(Vec<Answer>, Duration), PeerError> {
+    let since = Instant::now();
+    let answers = questions.iter().map(answer).collect::<Result<_, _>>()?;
+    Ok((answers, since.elapsed()))
 }
 
 /// libsepol.
@@ -130,20 +175,6 @@ impl<'a> Libsepol<'a> {
             none => Ok(none.insert(Oracle::load(self.image)?)),
         }
     }
-}
-
-impl Peer for Libsepol<'_> {
-    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError> {
-        if self.begun.is_multiple_of(FRESH_EVERY) {
-            // Before the next one is loaded: there is one at a time.
-            self.oracle = None;
-        }
-        self.begun += 1;
-        let oracle = self.oracle()?;
-        let sid = |context: &String| oracle.sid(context).ok_or_else(|| PeerError::Context(context.clone()));
-        self.sids = contexts.iter().map(sid).collect::<Result<_, _>>()?;
-        Ok(())
-    }
 
     fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError> {
         let sid = |place: usize| self.sids[place];
@@ -156,17 +187,40 @@ impl Peer for Libsepol<'_> {
                 return Ok(Answer::Access { allowed, auditallow, auditdeny, permissive: None });
             }
             Kind::Validate => return Ok(Answer::Validated(oracle.validate(source, target, task, class))),
+            Kind::Extended => return Ok(Answer::Extended(None)),
             Kind::Transition => oracle.transition(source, target, class),
             Kind::Member => oracle.member(source, target, class),
             Kind::Change => oracle.change(source, target, class),
         };
         Ok(Answer::Label(label.and_then(|sid| oracle.context(sid))))
     }
+}
+
+impl Peer for Libsepol<'_> {
+    fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
+        if self.begun.is_multiple_of(FRESH_EVERY) {
+            // Before the next one is loaded: there is one at a time.
+            self.oracle = None;
+        }
+        self.begun += 1;
+        let oracle = self.oracle()?;
+        let sid = |context: &String| oracle.sid(context).ok_or_else(|| PeerError::Context(context.clone()));
+        self.sids = subject.texts.iter().map(sid).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn answers(&mut self, kind: Kind, questions: &[Question]) -> Result<(Vec<Answer>, Duration), PeerError> {
+        timed(questions, |question| self.answer(kind, question))
+    }
+
+    fn knows(&self, kind: Kind) -> bool {
+        kind != Kind::Extended
+    }
 
     fn difference(&self, policy: &Policy, kind: Kind, contexts: &[Context], question: &Question) -> Option<Difference> {
         let (source, target) = (contexts[question.source].type_, contexts[question.target].type_);
         match kind {
-            Kind::Access | Kind::Validate => None,
+            Kind::Access | Kind::Extended | Kind::Validate => None,
             Kind::Transition | Kind::Member | Kind::Change => {
                 let class = policy.classes.get(question.class as usize).map_or("", |class| class.name.as_str());
                 if SOCKETS.contains(&class) {
@@ -201,15 +255,8 @@ impl KernelPeer {
     pub fn new(kernel: kernel::Kernel) -> Self {
         Self { kernel, contexts: Vec::new() }
     }
-}
 
-impl Peer for KernelPeer {
-    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError> {
-        contexts.clone_into(&mut self.contexts);
-        Ok(())
-    }
-
-    fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError> {
+    fn answer(&self, kind: Kind, question: &Question) -> Result<Answer, PeerError> {
         let (source, target) = (&self.contexts[question.source], &self.contexts[question.target]);
         let ask = match kind {
             Kind::Access => {
@@ -225,11 +272,27 @@ impl Peer for KernelPeer {
                 let task = &self.contexts[question.task];
                 return Ok(Answer::Validated(self.kernel.validate(source, target, task, question.class)?));
             }
+            Kind::Extended => return Ok(Answer::Extended(None)),
             Kind::Transition => Ask::Transition,
             Kind::Member => Ask::Member,
             Kind::Change => Ask::Change,
         };
         Ok(Answer::Label(self.kernel.label(ask, source, target, question.class, question.name.as_deref())?))
+    }
+}
+
+impl Peer for KernelPeer {
+    fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
+        subject.texts.clone_into(&mut self.contexts);
+        Ok(())
+    }
+
+    fn answers(&mut self, kind: Kind, questions: &[Question]) -> Result<(Vec<Answer>, Duration), PeerError> {
+        timed(questions, |question| self.answer(kind, question))
+    }
+
+    fn knows(&self, kind: Kind) -> bool {
+        kind != Kind::Extended
     }
 
     fn difference(&self, _: &Policy, _: Kind, _: &[Context], _: &Question) -> Option<Difference> {

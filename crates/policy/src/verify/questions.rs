@@ -1,13 +1,15 @@
 //! Questions: half follow a rule of the policy, so that something is granted; the rest is random or at a boundary.
 
 use super::{contexts::Contexts, random::Random};
-use crate::model::{Bits, Context, NameKind, Policy, RuleKind, Term};
+use crate::model::{Bits, Context, ExtendedRule, Extension, NameKind, Policy, RuleKind, Term};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// Access vectors.
     Access,
+    /// The permitted functions of an ioctl driver.
+    Extended,
     /// The context of a new object.
     Transition,
     /// The context of a member of a polyinstantiated object.
@@ -31,6 +33,8 @@ pub struct Question {
     pub name: Option<String>,
     /// `Validate`: who relabels.
     pub task: usize,
+    /// `Extended`: the driver, the second byte of the commands.
+    pub driver: u8,
 }
 
 /// Questions of one kind.
@@ -51,6 +55,7 @@ struct Hint {
     target: u32,
     class: u32,
     name: Option<String>,
+    driver: u8,
 }
 
 /// A hint turned into contexts.
@@ -59,6 +64,7 @@ struct Pair {
     target: usize,
     class: u32,
     name: Option<String>,
+    driver: u8,
 }
 
 /// Pairs of contexts in a batch that follow a rule, and contexts of any type.
@@ -83,7 +89,13 @@ impl Batch {
             if let (Some(source), Some(target)) = (source, target) {
                 let at = contexts.len();
                 contexts.extend([source, target]);
-                pairs.push(Pair { source: at, target: at + 1, class: hint.class, name: hint.name.clone() });
+                pairs.push(Pair {
+                    source: at,
+                    target: at + 1,
+                    class: hint.class,
+                    name: hint.name.clone(),
+                    driver: hint.driver,
+                });
             }
         }
         let special = special_types(policy);
@@ -117,7 +129,9 @@ impl Asks<'_> {
         let any = |random: &mut Random| random.below(self.contexts.len());
         let task = any(random);
         let pair = random.pick(self.pairs);
-        let question = |source, target, class, name| Question { source, target, class, name, task };
+        let named = random.pick(self.pairs).filter(|_| !random.once_in(4)).map(|pair| pair.driver);
+        let driver = named.unwrap_or((random.number() & 0xff) as u8);
+        let question = |source, target, class, name| Question { source, target, class, name, task, driver };
         match (random.below(8), pair) {
             (0..4, Some(pair)) => {
                 let name = pair.name.as_deref().map(|name| near(name, random));
@@ -174,7 +188,7 @@ fn near(name: &str, random: &mut Random) -> String {
 
 /// What the policy's rules of a kind are about.
 fn hints(policy: &Policy, kind: Kind) -> Vec<Hint> {
-    let hint = |source, target, class| Hint { role: 0, source, target, class, name: None };
+    let hint = |source, target, class| Hint { role: 0, source, target, class, name: None, driver: 0 };
     let of_rules = |kinds: &'static [RuleKind]| {
         let rules = policy.rules.iter().filter(move |rule| kinds.contains(&rule.kind));
         rules.map(move |rule| hint(rule.source, rule.target, rule.class))
@@ -202,6 +216,19 @@ fn hints(policy: &Policy, kind: Kind) -> Vec<Hint> {
                 );
             }
             hints
+        }
+        Kind::Extended => {
+            let drivers = |rule: &ExtendedRule| match rule.extension {
+                Extension::IoctlFunction { driver } => vec![driver],
+                Extension::IoctlDriver => {
+                    (0..=255).filter(|bit: &u8| rule.bits[*bit as usize / 64] >> (bit % 64) & 1 == 1).collect()
+                }
+            };
+            let rules = policy.extended_rules.iter();
+            rules
+                .flat_map(|rule| drivers(rule).into_iter().map(move |driver| (rule, driver)))
+                .map(|(rule, driver)| Hint { driver, ..hint(rule.source, rule.target, rule.class) })
+                .collect()
         }
         Kind::Validate => {
             let classes = (0u32..).zip(&policy.classes).filter(|(_, class)| !class.validatetrans.is_empty());

@@ -54,12 +54,16 @@ fn finds_no_mismatch_in_tollgates_own_policy() {
 struct Frank<'a>(Libsepol<'a>, Difference);
 
 impl Peer for Frank<'_> {
-    fn begin(&mut self, contexts: &[String]) -> Result<(), PeerError> {
-        self.0.begin(contexts)
+    fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
+        self.0.begin(subject)
     }
 
-    fn answer(&mut self, kind: Kind, question: &Question) -> Result<Answer, PeerError> {
-        self.0.answer(kind, question)
+    fn answers(&mut self, kind: Kind, questions: &[Question]) -> Result<(Vec<Answer>, Duration), PeerError> {
+        self.0.answers(kind, questions)
+    }
+
+    fn knows(&self, kind: Kind) -> bool {
+        self.0.knows(kind)
     }
 
     fn difference(&self, policy: &Policy, kind: Kind, of: &[Context], question: &Question) -> Option<Difference> {
