@@ -3,6 +3,7 @@
 mod bench;
 mod interrupt;
 mod output;
+mod policy;
 mod study;
 mod vm;
 
@@ -23,6 +24,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Policies: built into decision tables, asked, explained and compared
+    #[command(subcommand)]
+    Policy(policy::Command),
     /// Studies: what security modules cost, measured, kept and compared
     #[command(subcommand)]
     Study(study::Command),
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         agent::main(agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds });
     }
     let result = match Arguments::parse().command {
+        Command::Policy(command) => policy::run(command),
         Command::Study(command) => study::run(command),
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),

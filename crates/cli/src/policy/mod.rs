@@ -1,0 +1,92 @@
+//! `tollgate policy`: policies, built and asked.
+
+mod build;
+mod label;
+mod query;
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::Subcommand;
+use tollgate_policy::{
+    built::{self, Built},
+    server::Ask,
+    sources,
+};
+
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile CIL, module packages or a binary policy into decision tables
+    Build(build::Build),
+    /// Print what a source context may do to a target context
+    Query(query::Query),
+    /// Print the context of a new object, or of a process after exec
+    Transition(label::Label),
+    /// Print the context of a member of a polyinstantiated object
+    Member(label::Label),
+    /// Print the context to relabel an object to
+    Change(label::Label),
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Build(arguments) => build::run(&arguments),
+        Command::Query(arguments) => query::run(&arguments),
+        Command::Transition(arguments) => label::run(Ask::Transition, &arguments),
+        Command::Member(arguments) => label::run(Ask::Member, &arguments),
+        Command::Change(arguments) => label::run(Ask::Change, &arguments),
+    }
+}
+
+/// A policy to ask: a built one, or anything that one can be built from, which then takes as long as building it.
+fn open(path: &Path) -> anyhow::Result<Built> {
+    let mut start = Vec::new();
+    let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    Read::by_ref(&mut file).take(built::MAGIC.len() as u64).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
+    if start == built::MAGIC {
+        return Built::open(path).with_context(|| path.display().to_string());
+    }
+    Ok(Built::from_compiled(sources::compile(sources::read(&[path.to_owned()])?)?)?)
+}
+
+/// Answers each line of a file (`-`: standard input) on a line of its own, in order. A line that cannot be answered has
+/// its error in its place, and makes the exit status 2.
+fn batch(file: &Path, mut answer: impl FnMut(&[&str]) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
+    let input: Box<dyn Read> = if file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(file).with_context(|| format!("cannot open {}", file.display()))?)
+    };
+    let mut input = BufReader::new(input);
+    let (mut text, mut line) = (String::new(), Vec::new());
+    let mut failed = false;
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line).with_context(|| format!("cannot read {}", file.display()))? == 0 {
+            break;
+        }
+        let question = String::from_utf8_lossy(&line);
+        let fields: Vec<&str> = question.trim_end_matches(['\n', '\r']).split('\t').collect();
+        match answer(&fields) {
+            Ok(answer) => text.push_str(&answer),
+            Err(error) => {
+                failed = true;
+                text.push_str(&format!("error: {error:#}").replace('\n', " "));
+            }
+        }
+        text.push('\n');
+        if text.len() > 1 << 16 {
+            output::write(&text)?;
+            text.clear();
+        }
+    }
+    output::write(&text)?;
+    Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,106 @@
+//! `tollgate policy query`: access vectors.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+use tollgate_policy::server::SecurityServer;
+
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
+    policy: PathBuf,
+    /// The context that acts
+    #[arg(value_name = "SCON", required_unless_present = "batch")]
+    source: Option<String>,
+    /// The context that is acted on
+    #[arg(value_name = "TCON", required_unless_present = "batch")]
+    target: Option<String>,
+    /// The class of the object
+    #[arg(required_unless_present = "batch")]
+    class: Option<String>,
+    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS` of a file (`-`: standard input), one a line: the allowed permissions,
+    /// sorted, with commas between, `-` for none, or `error: ...`, and the exit status is then 2
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "json"])]
+    batch: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// An answer.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    source: &'a str,
+    target: &'a str,
+    class: &'a str,
+    allowed: Vec<&'a str>,
+    auditallow: Vec<&'a str>,
+    dontaudit: Vec<&'a str>,
+    /// Whether the source is permissive: what is not allowed is granted all the same, and audited.
+    permissive: bool,
+    /// Whether rules of extended permissions (ioctl commands) hold too.
+    extended: bool,
+}
+
+pub(crate) fn run(arguments: &Query) -> anyhow::Result<ExitCode> {
+    let built = super::open(&arguments.policy)?;
+    let mut server = built.server()?;
+    if let Some(file) = &arguments.batch {
+        return batch(&mut server, file);
+    }
+    let (Some(source), Some(target), Some(class)) = (&arguments.source, &arguments.target, &arguments.class) else {
+        bail!("give SCON, TCON and CLASS, or --batch FILE");
+    };
+    let answer = ask(&mut server, source, target, class)?;
+    if arguments.json { output::json(&answer)? } else { print(&answer)? }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask<'a>(server: &mut SecurityServer<'a>, source: &'a str, target: &'a str, class: &'a str) -> anyhow::Result<Answer<'a>> {
+    let (s, t, c) = (server.context(source)?, server.context(target)?, server.class(class)?);
+    let decision = server.access(s, t, c);
+    Ok(Answer {
+        source,
+        target,
+        class,
+        allowed: server.permissions(c, decision.allowed),
+        auditallow: server.permissions(c, decision.auditallow),
+        dontaudit: server.permissions(c, !decision.auditdeny),
+        permissive: decision.permissive != 0,
+        extended: decision.extended | decision.extended_self != 0,
+    })
+}
+
+fn print(answer: &Answer<'_>) -> anyhow::Result<()> {
+    let list = |names: &[&str]| if names.is_empty() { "-".to_owned() } else { names.join(" ") };
+    output::line(&format!("allowed     {}", list(&answer.allowed)))?;
+    if !answer.auditallow.is_empty() {
+        output::line(&format!("auditallow  {}", list(&answer.auditallow)))?;
+    }
+    if !answer.dontaudit.is_empty() {
+        output::line(&format!("dontaudit   {}", list(&answer.dontaudit)))?;
+    }
+    if answer.permissive {
+        output::line("permissive  the source is: what is not allowed is granted all the same, and audited")?;
+    }
+    if answer.extended {
+        output::line("extended    only some ioctl commands are allowed: `tollgate policy explain ... ioctl` lists them")?;
+    }
+    Ok(())
+}
+
+fn batch(server: &mut SecurityServer<'_>, file: &Path) -> anyhow::Result<ExitCode> {
+    super::batch(file, |fields| {
+        let [source, target, class] = fields else { bail!("expected SCON<TAB>TCON<TAB>CLASS") };
+        let (s, t, c) = (server.context(source)?, server.context(target)?, server.class(class)?);
+        let allowed = server.permissions(c, server.access(s, t, c).allowed);
+        Ok(if allowed.is_empty() { "-".to_owned() } else { allowed.join(",") })
+    })
+}
