@@ -6,7 +6,7 @@ STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
-            $(if $(CLAIM),--test cli --test guests --test long,--test long) --
+            $(if $(CLAIM),--test '*',--test long --test policy_figures) --
 export CARGO_BUILD_TARGET := $(TARGET)
 
 .PHONY: run build test test-unit test-long verify lint needs clean
@@ -44,7 +44,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
 	    else echo 'tollgate: cargo-deny is not installed: licences and sources of crates are not checked' >&2; fi
-	clang-format --dry-run --Werror $$(git ls-files '*.bpf.c' 'crates/abi/*.h')
+	clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')
 
 clean:
 	$(CARGO) clean

@@ -8,7 +8,7 @@ mod program;
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use program::{Ended, Scratch, assert_all_measured, configuration, results, word, workload};
+use program::{Ended, Scratch, assert_all_measured, configuration, report, results, word, workload};
 use tollgate_bench::confine::REACHED_HOOKS;
 use tollgate_study::{
     configuration::KNOWN,
@@ -21,11 +21,6 @@ const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "6.18", "7.2"];
 
 /// The configurations whose policy must be seen to deny something.
 const DENYING: [&str; 6] = ["selinux-enforcing", "apparmor-confined", "tomoyo-learnt", "landlock", "lockdown", "yama"];
-
-/// What docs/verify.md has a line of.
-fn report(what: &str, figure: &str, goal: &str, met: bool) {
-    println!("{what}: {figure} (goal: {goal}): {}", if met { "met" } else { "NOT MET" });
-}
 
 fn run_study(scratch: &Scratch, study: &str, out: &str) -> Ended {
     let out = scratch.path(out);

@@ -307,6 +307,11 @@ pub(crate) fn assert_all_measured(results: &Results) {
     }
 }
 
+/// Prints what docs/verify.md has a line of.
+pub(crate) fn report(what: &str, figure: &str, goal: &str, met: bool) {
+    println!("{what}: {figure} (goal: {goal}): {}", if met { "met" } else { "NOT MET" });
+}
+
 /// A path as a word of a command line.
 pub(crate) fn word(path: &Path) -> &str {
     path.to_str().expect("scratch paths are UTF-8")

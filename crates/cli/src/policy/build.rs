@@ -2,9 +2,10 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
+use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
-use tollgate_policy::{built::Built, sources};
+use tollgate_policy::{built::Built, sepol::Options, sources};
 
 use crate::output;
 
@@ -39,7 +40,9 @@ struct Report {
 
 pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let compiled = sources::compile(sources::read(&arguments.sources)?)?;
+    let Some(compiled) = sources::read(&arguments.sources)?.compile(&Options::default())? else {
+        bail!("{} is built already: name what it was built from", arguments.sources[0].display());
+    };
     let compile_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let built = Built::from_compiled(compiled)?;

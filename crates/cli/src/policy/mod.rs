@@ -1,6 +1,8 @@
 //! `tollgate policy`: policies, built and asked.
 
 mod build;
+mod debian;
+mod export;
 mod label;
 mod query;
 
@@ -13,11 +15,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Subcommand;
-use tollgate_policy::{
-    built::{self, Built},
-    server::Ask,
-    sources,
-};
+use tollgate_policy::{built::Built, sepol::Options, server::Ask, sources};
 
 use crate::output;
 
@@ -25,6 +23,10 @@ use crate::output;
 pub(crate) enum Command {
     /// Compile CIL, module packages or a binary policy into decision tables
     Build(build::Build),
+    /// Build Debian's own policy from its packages
+    Debian(debian::Debian),
+    /// Take the binary policy or the file contexts out of a built policy
+    Export(export::Export),
     /// Print what a source context may do to a target context
     Query(query::Query),
     /// Print the context of a new object, or of a process after exec
@@ -38,6 +40,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Build(arguments) => build::run(&arguments),
+        Command::Debian(arguments) => debian::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Transition(arguments) => label::run(Ask::Transition, &arguments),
         Command::Member(arguments) => label::run(Ask::Member, &arguments),
@@ -47,13 +51,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// A policy to ask: a built one, or anything that one can be built from, which then takes as long as building it.
 fn open(path: &Path) -> anyhow::Result<Built> {
-    let mut start = Vec::new();
-    let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    Read::by_ref(&mut file).take(built::MAGIC.len() as u64).read_to_end(&mut start).with_context(|| format!("cannot read {}", path.display()))?;
-    if start == built::MAGIC {
-        return Built::open(path).with_context(|| path.display().to_string());
-    }
-    Ok(Built::from_compiled(sources::compile(sources::read(&[path.to_owned()])?)?)?)
+    let sources = sources::read(&[path.to_owned()])?;
+    sources.build(&Options::default()).with_context(|| path.display().to_string())
 }
 
 /// Answers each line of a file (`-`: standard input) on a line of its own, in order. A line that cannot be answered has

@@ -1,0 +1,82 @@
+//! `tollgate policy debian`.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tollgate_policy::{
+    built::Built,
+    debian::{self, Flavour, Modules},
+};
+use tollgate_vm::Cache;
+
+use crate::{interrupt, output};
+
+#[derive(Debug, Args)]
+pub(crate) struct Debian {
+    /// Which policy
+    #[arg(value_enum)]
+    policy: Name,
+    /// The built policy
+    #[arg(short, long, value_name = "POLICY")]
+    out: PathBuf,
+    /// Take every module of the package, also those that its installation leaves disabled
+    #[arg(long)]
+    all_modules: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Name {
+    /// Type enforcement, one sensitivity: selinux-policy-default
+    Default,
+    /// Sixteen sensitivities: selinux-policy-mls
+    Mls,
+}
+
+/// What was built.
+#[derive(Debug, Serialize)]
+struct Report {
+    policy: PathBuf,
+    suite: &'static str,
+    version: u32,
+    rules: usize,
+    tables_bytes: usize,
+    /// The folder of the cache with the binary policy, its file_contexts and what it was built from.
+    cached: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
+    let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
+    let flavour = match arguments.policy {
+        Name::Default => Flavour::Default,
+        Name::Mls => Flavour::Mls,
+    };
+    let modules = if arguments.all_modules { Modules::Shipped } else { Modules::Enabled };
+    let cached = debian::build(&cache, flavour, modules)?;
+    let built = Built::open(&cached.join(debian::BUILT))?;
+    built.write(&arguments.out)?;
+    let report = Report {
+        policy: arguments.out.clone(),
+        suite: debian::SUITE,
+        version: built.policy.version,
+        rules: built.policy.rules.len(),
+        tables_bytes: built.tables.len(),
+        cached,
+    };
+    if arguments.json {
+        output::json(&report)?;
+    } else {
+        output::line(&format!(
+            "{}: {} rules, decision tables {} bytes; policy.{}, file_contexts and packages are in {}",
+            report.policy.display(),
+            report.rules,
+            report.tables_bytes,
+            report.version,
+            report.cached.display()
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

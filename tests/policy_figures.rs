@@ -1,0 +1,72 @@
+//! What policies cost, printed with spread and goal: `make verify CLAIM=policies_cost`. Times are of the wall clock and of
+//! whatever machine this is, so that none of them fails the test; sizes do.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+
+use std::{path::Path, time::Duration};
+
+use program::{Scratch, report, word};
+
+/// How often a command is run for its time.
+const RUNS: usize = 11;
+
+const QUESTION: [&str; 3] = ["system_u:system_r:sshd_t:s0", "system_u:object_r:shadow_t:s0", "file"];
+
+/// Least, median and greatest of some times, in milliseconds.
+fn spread(mut times: Vec<f64>) -> (f64, String) {
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    (median, format!("{median:.1} ms (least {:.1}, greatest {:.1}, {} runs)", times[0], times[times.len() - 1], times.len()))
+}
+
+fn milliseconds(times: impl Iterator<Item = Duration>) -> Vec<f64> {
+    times.map(|time| time.as_secs_f64() * 1e3).collect()
+}
+
+fn timed(scratch: &Scratch, arguments: &[&str], status: i32) -> Vec<f64> {
+    milliseconds((0..RUNS).map(|_| scratch.run(arguments).with(status).took))
+}
+
+/// Debian's policy, built or from the cache.
+fn debian(scratch: &Scratch, name: &str) -> std::path::PathBuf {
+    let out = scratch.path(name);
+    scratch.run(&["policy", "debian", name, "-o", word(&out)]).with(0);
+    out
+}
+
+fn tables_of(scratch: &Scratch, policy: &Path) -> (u64, Vec<f64>) {
+    let (image, out) = (scratch.path("image"), scratch.path("again"));
+    scratch.run(&["policy", "export", word(policy), "--image", word(&image)]).with(0);
+    let build = || scratch.run(&["policy", "build", word(&image), "-o", word(&out), "--json"]).with(0).json();
+    let reports: Vec<_> = (0..5).map(|_| build()).collect();
+    let times = reports.iter().map(|report| report["tables_seconds"].as_f64().unwrap() * 1e3).collect();
+    (reports[0]["tables_bytes"].as_u64().unwrap(), times)
+}
+
+#[test]
+fn policies_cost_what_they_may() {
+    let scratch = Scratch::new();
+    let (default, mls) = (debian(&scratch, "default"), debian(&scratch, "mls"));
+    let (bytes, times) = tables_of(&scratch, &mls);
+    let mib = bytes as f64 / f64::from(1 << 20);
+    report("decision tables of Debian mls", &format!("{mib:.2} MiB"), "at most 8 MiB", mib <= 8.0);
+    assert!(mib <= 8.0);
+    let (median, text) = spread(times);
+    report("laying out Debian mls after libsepol's work", &text, "1 s", median <= 1000.0);
+
+    let [source, target, class] = QUESTION;
+    let (median, text) = spread(timed(&scratch, &["policy", "query", word(&mls), source, target, class], 0));
+    report("query of a built policy, the whole process", &text, "50 ms", median <= 50.0);
+    let (median, text) = spread(timed(&scratch, &["policy", "diff", word(&default), word(&mls), "--json"], 1));
+    report("diff of Debian default and mls", &text, "5 s", median <= 5000.0);
+
+    for (name, policy) in [("default", &default), ("mls", &mls)] {
+        let verified = scratch.run(&["policy", "verify", word(policy), "--decisions", "20000", "--json"]).with(0).json();
+        let nanoseconds = |who: &str| verified["nanoseconds"][who]["median"].as_f64().unwrap();
+        let (ours, theirs) = (nanoseconds("ours"), nanoseconds("libsepol"));
+        let figure = format!("{ours:.0} ns against libsepol's {theirs:.0} ns, {:.0} times faster", theirs / ours);
+        report(&format!("a decision under Debian {name}, wall clock, median of batches"), &figure, "10 times", theirs >= 10.0 * ours);
+    }
+}
