@@ -4,7 +4,10 @@
 //! numbers are little endian, of 4 bytes those at the beginning, of 8 those of the table. Sections: see [`Section`].
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
+    ops::Range,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -45,6 +48,7 @@ const SECTIONS: [Section; 6] =
     [Section::Image, Section::Model, Section::Tables, Section::Levels, Section::Lines, Section::FileContexts];
 const ENTRY: usize = 4 + 8 + 8;
 const HEAD: usize = 8 + 4 + 4;
+const TABLE_END: usize = HEAD + SECTIONS.len() * ENTRY;
 
 /// Why a built policy could not be read, made or written.
 #[derive(Debug, thiserror::Error)]
@@ -127,25 +131,51 @@ impl Built {
 
     /// Reads a built policy.
     pub fn open(path: &Path) -> Result<Self, BuiltError> {
-        let bytes = fs::read(path).map_err(|cause| BuiltError::Io { what: "read", path: path.to_owned(), cause })?;
-        if !bytes.starts_with(MAGIC) {
+        Self::open_parts(path, &SECTIONS)
+    }
+
+    /// Reads what answers questions and no more: image, statements and file contexts are empty, and most of the file is
+    /// left where it is.
+    pub fn open_for_questions(path: &Path) -> Result<Self, BuiltError> {
+        Self::open_parts(path, &[Section::Model, Section::Tables, Section::Levels])
+    }
+
+    fn open_parts(path: &Path, wanted: &[Section]) -> Result<Self, BuiltError> {
+        let error = |cause| BuiltError::Io { what: "read", path: path.to_owned(), cause };
+        let mut file = File::open(path).map_err(error)?;
+        let mut head = Vec::new();
+        Read::by_ref(&mut file).take(TABLE_END as u64).read_to_end(&mut head).map_err(error)?;
+        if !head.starts_with(MAGIC) {
             return Err(BuiltError::NotBuilt(path.to_owned()));
         }
-        Self::from_bytes(&bytes)
+        let length = file.metadata().map_err(error)?.len();
+        let places = places(&head, usize::try_from(length).unwrap_or(usize::MAX))?;
+        let mut contents: [Vec<u8>; SECTIONS.len()] = Default::default();
+        for (content, (section, place)) in contents.iter_mut().zip(SECTIONS.iter().zip(places)) {
+            if wanted.contains(section) {
+                content.resize(place.len(), 0);
+                file.read_exact_at(content, place.start as u64).map_err(error)?;
+            }
+        }
+        Self::from_contents(contents)
     }
 
     /// Reads a built policy from bytes, which are not trusted.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BuiltError> {
-        let sections = Sections::read(bytes)?;
+        let places = places(bytes, bytes.len())?;
+        Self::from_contents(places.map(|place| bytes.get(place).unwrap_or_default().to_vec()))
+    }
+
+    fn from_contents([image, model, tables, levels, lines, file_contexts]: [Vec<u8>; 6]) -> Result<Self, BuiltError> {
+        let file_contexts = String::from_utf8(file_contexts);
         let built = Self {
-            policy: dump::read(sections.get(Section::Model))?,
-            image: sections.get(Section::Image).to_vec(),
-            model: sections.get(Section::Model).to_vec(),
-            tables: sections.get(Section::Tables).to_vec(),
-            levels: read_levels(sections.get(Section::Levels))?,
-            lines: Lines::from_bytes(sections.get(Section::Lines))?,
-            file_contexts: String::from_utf8(sections.get(Section::FileContexts).to_vec())
-                .map_err(|cause| BuiltError::Damaged(format!("file contexts: {cause}")))?,
+            policy: dump::read(&model)?,
+            image,
+            model,
+            tables,
+            levels: read_levels(&levels)?,
+            lines: if lines.is_empty() { Lines::default() } else { Lines::from_bytes(&lines)? },
+            file_contexts: file_contexts.map_err(|cause| BuiltError::Damaged(format!("file contexts: {cause}")))?,
         };
         built.server()?;
         Ok(built)
@@ -159,7 +189,7 @@ impl Built {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((SECTIONS.len() as u32).to_le_bytes());
-        let mut offset = HEAD + SECTIONS.len() * ENTRY;
+        let mut offset = TABLE_END;
         for (section, content) in SECTIONS.iter().zip(contents) {
             bytes.extend((*section as u32).to_le_bytes());
             bytes.extend((offset as u64).to_le_bytes());
@@ -189,46 +219,34 @@ impl Built {
     }
 }
 
-/// The file's sections, found and within it.
-struct Sections<'a> {
-    found: Vec<(u32, &'a [u8])>,
-}
-
-impl<'a> Sections<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, BuiltError> {
-        let short = || BuiltError::Damaged("it ends too early".to_owned());
-        let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
-        if !bytes.starts_with(MAGIC) {
-            return Err(BuiltError::Damaged("it begins otherwise".to_owned()));
-        }
-        let found = number(8).ok_or_else(short)?;
-        if found != VERSION {
-            return Err(BuiltError::Version { found });
-        }
-        if number(12) != Some(SECTIONS.len() as u32) {
-            return Err(BuiltError::Damaged("its table of sections".to_owned()));
-        }
-        let mut sections = Self { found: Vec::new() };
-        let mut next = HEAD + SECTIONS.len() * ENTRY;
-        for (index, section) in SECTIONS.iter().enumerate() {
-            let at = HEAD + index * ENTRY;
-            let (offset, length) = (long(at + 4).ok_or_else(short)?, long(at + 12).ok_or_else(short)?);
-            if number(at) != Some(*section as u32) || offset != next {
-                return Err(BuiltError::Damaged("its table of sections".to_owned()));
-            }
-            next = offset.checked_add(length).ok_or_else(short)?;
-            sections.found.push((*section as u32, bytes.get(offset..next).ok_or_else(short)?));
-        }
-        if next != bytes.len() {
-            return Err(BuiltError::Damaged("something follows its end".to_owned()));
-        }
-        Ok(sections)
+/// Where the sections of a file of `length` bytes lie, by its first `TABLE_END` bytes.
+fn places(head: &[u8], length: usize) -> Result<[Range<usize>; SECTIONS.len()], BuiltError> {
+    let short = || BuiltError::Damaged("it ends too early".to_owned());
+    let table = || BuiltError::Damaged("its table of sections".to_owned());
+    let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let long = |at: usize| usize::try_from(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?)).ok();
+    if !head.starts_with(MAGIC) {
+        return Err(BuiltError::Damaged("it begins otherwise".to_owned()));
     }
-
-    fn get(&self, section: Section) -> &'a [u8] {
-        self.found.iter().find(|(number, _)| *number == section as u32).map_or(&[], |(_, content)| content)
+    let found = number(8).ok_or_else(short)?;
+    if found != VERSION {
+        return Err(BuiltError::Version { found });
     }
+    if number(12).ok_or_else(short)? as usize != SECTIONS.len() {
+        return Err(table());
+    }
+    let mut next = TABLE_END;
+    let mut places = [const { 0..0 }; SECTIONS.len()];
+    for ((index, section), place) in SECTIONS.iter().enumerate().zip(&mut places) {
+        let at = HEAD + index * ENTRY;
+        let (offset, size) = (long(at + 4).ok_or_else(short)?, long(at + 12).ok_or_else(short)?);
+        if number(at) != Some(*section as u32) || offset != next {
+            return Err(table());
+        }
+        next = offset.checked_add(size).filter(|end| *end <= length).ok_or_else(short)?;
+        *place = offset..next;
+    }
+    if next == length { Ok(places) } else { Err(BuiltError::Damaged("something follows its end".to_owned())) }
 }
 
 /// A level: its sensitivity, the number of words of its categories, the words.

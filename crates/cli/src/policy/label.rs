@@ -47,7 +47,7 @@ pub(crate) fn run(ask: Ask, arguments: &Label) -> anyhow::Result<ExitCode> {
     if ask != Ask::Transition && arguments.name.is_some() {
         bail!("only `transition` looks at a file's name: leave it out");
     }
-    let built = super::open(&arguments.policy)?;
+    let built = super::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
         return super::batch(file, |fields| match fields {

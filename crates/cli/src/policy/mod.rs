@@ -15,7 +15,12 @@ use std::{
 
 use anyhow::Context;
 use clap::Subcommand;
-use tollgate_policy::{built::Built, sepol::Options, server::Ask, sources};
+use tollgate_policy::{
+    built::{Built, BuiltError},
+    sepol::Options,
+    server::Ask,
+    sources,
+};
 
 use crate::output;
 
@@ -53,6 +58,14 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn open(path: &Path) -> anyhow::Result<Built> {
     let sources = sources::read(&[path.to_owned()])?;
     sources.build(&Options::default()).with_context(|| path.display().to_string())
+}
+
+/// The same for questions, of which most of a built policy need not be read.
+fn open_for_questions(path: &Path) -> anyhow::Result<Built> {
+    match Built::open_for_questions(path) {
+        Err(BuiltError::NotBuilt(_)) => open(path),
+        other => other.with_context(|| path.display().to_string()),
+    }
 }
 
 /// Answers each line of a file (`-`: standard input) on a line of its own, in order. A line that cannot be answered has

@@ -50,7 +50,7 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(arguments: &Query) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = super::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
         return batch(&mut server, file);
