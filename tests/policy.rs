@@ -225,7 +225,8 @@ fn rejects_a_policy_file_that_is_not_there() {
 fn reports_what_it_built() {
     let scratch = Scratch::new();
     let source = scratch.file("small.cil", SMALL);
-    let report = scratch.run(&["policy", "build", word(&source), "-o", word(&scratch.path("out")), "--json"]).with(0).json();
+    let report =
+        scratch.run(&["policy", "build", word(&source), "-o", word(&scratch.path("out")), "--json"]).with(0).json();
     assert_eq!((report["types"].as_u64(), report["classes"].as_u64()), (Some(7), Some(4)));
     assert_eq!(report["image_bytes"].as_u64(), Some(image(&scratch.path("out")).len() as u64));
     assert!(report["tables_bytes"].as_u64() > Some(0), "{report}");

@@ -18,7 +18,10 @@ const QUESTION: [&str; 3] = ["system_u:system_r:sshd_t:s0", "system_u:object_r:s
 fn spread(mut times: Vec<f64>) -> (f64, String) {
     times.sort_by(f64::total_cmp);
     let median = times[times.len() / 2];
-    (median, format!("{median:.1} ms (least {:.1}, greatest {:.1}, {} runs)", times[0], times[times.len() - 1], times.len()))
+    (
+        median,
+        format!("{median:.1} ms (least {:.1}, greatest {:.1}, {} runs)", times[0], times[times.len() - 1], times.len()),
+    )
 }
 
 fn milliseconds(times: impl Iterator<Item = Duration>) -> Vec<f64> {
@@ -63,10 +66,16 @@ fn policies_cost_what_they_may() {
     report("diff of Debian default and mls", &text, "5 s", median <= 5000.0);
 
     for (name, policy) in [("default", &default), ("mls", &mls)] {
-        let verified = scratch.run(&["policy", "verify", word(policy), "--decisions", "20000", "--json"]).with(0).json();
+        let verified =
+            scratch.run(&["policy", "verify", word(policy), "--decisions", "20000", "--json"]).with(0).json();
         let nanoseconds = |who: &str| verified["nanoseconds"][who]["median"].as_f64().unwrap();
         let (ours, theirs) = (nanoseconds("ours"), nanoseconds("libsepol"));
         let figure = format!("{ours:.0} ns against libsepol's {theirs:.0} ns, {:.0} times faster", theirs / ours);
-        report(&format!("a decision under Debian {name}, wall clock, median of batches"), &figure, "10 times", theirs >= 10.0 * ours);
+        report(
+            &format!("a decision under Debian {name}, wall clock, median of batches"),
+            &figure,
+            "10 times",
+            theirs >= 10.0 * ours,
+        );
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct Export {
 
 pub(crate) fn run(arguments: &Export) -> anyhow::Result<ExitCode> {
     let built = super::open(&arguments.policy)?;
-    let contents = [(&arguments.image, built.image.as_slice()), (&arguments.file_contexts, built.file_contexts.as_bytes())];
+    let contents =
+        [(&arguments.image, built.image.as_slice()), (&arguments.file_contexts, built.file_contexts.as_bytes())];
     for (path, content) in contents {
         if let Some(path) = path {
             fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))?;

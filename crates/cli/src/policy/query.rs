@@ -59,11 +59,20 @@ pub(crate) fn run(arguments: &Query) -> anyhow::Result<ExitCode> {
         bail!("give SCON, TCON and CLASS, or --batch FILE");
     };
     let answer = ask(&mut server, source, target, class)?;
-    if arguments.json { output::json(&answer)? } else { print(&answer)? }
+    if arguments.json {
+        output::json(&answer)?
+    } else {
+        print(&answer)?
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn ask<'a>(server: &mut SecurityServer<'a>, source: &'a str, target: &'a str, class: &'a str) -> anyhow::Result<Answer<'a>> {
+fn ask<'a>(
+    server: &mut SecurityServer<'a>,
+    source: &'a str,
+    target: &'a str,
+    class: &'a str,
+) -> anyhow::Result<Answer<'a>> {
     let (s, t, c) = (server.context(source)?, server.context(target)?, server.class(class)?);
     let decision = server.access(s, t, c);
     Ok(Answer {
@@ -91,7 +100,9 @@ fn print(answer: &Answer<'_>) -> anyhow::Result<()> {
         output::line("permissive  the source is: what is not allowed is granted all the same, and audited")?;
     }
     if answer.extended {
-        output::line("extended    only some ioctl commands are allowed: `tollgate policy explain ... ioctl` lists them")?;
+        output::line(
+            "extended    only some ioctl commands are allowed: `tollgate policy explain ... ioctl` lists them",
+        )?;
     }
     Ok(())
 }
