@@ -103,7 +103,7 @@ mod tests {
     };
 
     const POLICY: &str = r"
-        (handleunknown deny) (mls false)
+        (handleunknown deny) (mls true)
         (class file (read write)) (classorder (file))
         (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r a_t ((s0) (s0))))
         (sensitivity s0) (sensitivityorder (s0)) (category c0) (categoryorder (c0)) (sensitivitycategory s0 (c0))
@@ -122,8 +122,8 @@ mod tests {
 
     fn allowed(built: &Built) -> Vec<String> {
         let mut server = built.server().unwrap();
-        let source = server.context("u:r:a_t").unwrap();
-        let target = server.context("u:object_r:b_t").unwrap();
+        let source = server.context("u:r:a_t:s0").unwrap();
+        let target = server.context("u:object_r:b_t:s0").unwrap();
         let class = server.class("file").unwrap();
         let vector = server.access(source, target, class).allowed;
         server.permissions(class, vector).into_iter().map(str::to_owned).collect()

@@ -23,6 +23,7 @@ pub mod reach;
 pub mod sepol;
 pub mod server;
 pub mod sources;
+pub mod stats;
 pub mod tables;
 pub mod vectors;
 pub mod verify;

@@ -283,6 +283,13 @@ pub enum Term {
     },
 }
 
+impl Term {
+    /// Whether it compares levels, so that its constraint is one of MLS.
+    pub fn compares_levels(&self) -> bool {
+        matches!(self, Self::Compare(pair, _) if !matches!(pair, Pair::Users | Pair::Roles | Pair::Types))
+    }
+}
+
 /// What a rule of two types and a class says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RuleKind {

@@ -161,13 +161,19 @@ pub(crate) fn entries(tables: &Tables) -> impl Iterator<Item = (u64, u64)> + '_ 
         .map(|(key, entry)| (key, u64::from(word(entry, 8)) | u64::from(word(entry, 12)) << 32))
 }
 
+/// The records of a part.
+pub(crate) fn records(tables: &Tables, at: u32, count: usize, size: usize) -> std::slice::ChunksExact<'_, u8> {
+    part(tables.as_bytes(), at, count.saturating_mul(size)).chunks_exact(size)
+}
+
 /// As much of a part as the tables have.
 fn part(bytes: &[u8], at: u32, length: usize) -> &[u8] {
     let rest = bytes.get(at as usize..).unwrap_or_default();
     &rest[..length.min(rest.len())]
 }
 
-fn word(record: &[u8], at: usize) -> u32 {
+/// The word at a byte of a record; 0 beyond its end.
+pub(crate) fn word(record: &[u8], at: usize) -> u32 {
     record.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
