@@ -217,7 +217,7 @@ fn denies_the_child_files_programs_and_executable_memory() {
 }
 
 #[test]
-fn denies_the_child_memory_without_bounds_and_root() {
+fn denies_the_child_memory_without_bounds() {
     let answer = child::run(TRY, |out| {
         let huge = Vec::<u8>::new().try_reserve_exact(5 << 30).is_err();
         let say = format!("{huge}");
