@@ -8,6 +8,7 @@
 
 pub mod booleans;
 pub mod built;
+pub mod check;
 pub mod cil;
 pub mod context;
 pub mod debian;
