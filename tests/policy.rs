@@ -208,7 +208,9 @@ fn rejects_a_policy_above_a_table_limit() {
         text.push_str(&format!("(constrain (file (write)) (neq t2 many{number}_t))\n"));
     }
     let source = scratch.file("many.cil", &text);
-    scratch.run(&["policy", "build", word(&source), "-o", word(&scratch.path("out"))]).refused(&["64", "name sets"]);
+    scratch
+        .run(&["policy", "build", word(&source), "-o", word(&scratch.path("out"))])
+        .refused(&["64 different sets", "attributes"]);
     assert!(!scratch.path("out").exists());
 }
 

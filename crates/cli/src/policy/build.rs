@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use tollgate_policy::{built::Built, sepol::Options, sources};
@@ -40,12 +40,14 @@ struct Report {
 
 pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let Some(compiled) = sources::read(&arguments.sources)?.compile(&Options::default())? else {
+    let sources = sources::read(&arguments.sources)?;
+    let compiled = sources.compile(&Options::default()).with_context(|| list(&arguments.sources))?;
+    let Some(compiled) = compiled else {
         bail!("{} is built already: name what it was built from", arguments.sources[0].display());
     };
     let compile_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let built = Built::from_compiled(compiled)?;
+    let built = Built::from_compiled(compiled).with_context(|| list(&arguments.sources))?;
     let tables_seconds = start.elapsed().as_secs_f64();
     built.write(&arguments.out)?;
     let policy = &built.policy;
@@ -77,4 +79,10 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What an error is about: the first of the sources, and how many there are besides.
+fn list(sources: &[PathBuf]) -> String {
+    let first = sources.first().map_or_else(String::new, |path| path.display().to_string());
+    if sources.len() > 1 { format!("{first} and {} more", sources.len() - 1) } else { first }
 }

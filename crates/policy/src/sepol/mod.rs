@@ -234,9 +234,32 @@ fn with_places(error: SepolError, files: &[CilFile]) -> SepolError {
         let places: Vec<String> = places.take(5).collect();
         (!places.is_empty()).then(|| format!("Unknown keyword {word} at {}", places.join(", ")))
     };
-    let messages: Vec<String> =
-        messages.lines().map(|message| with_place(message).unwrap_or_else(|| message.to_owned())).collect();
+    let placed = |message: &str| with_place(message).unwrap_or_else(|| with_line(place_first(message), files));
+    let messages: Vec<String> = messages.lines().map(placed).collect();
     SepolError::Refused { task, messages: messages.join("\n") }
+}
+
+/// A message that ends with a place, and what is written there: libsepol does not say which of a statement's names is
+/// unknown.
+fn with_line(message: String, files: &[CilFile]) -> String {
+    let line = message.rsplit_once(" at ").and_then(|(_, place)| {
+        let (name, number) = place.rsplit_once(':')?;
+        let text = &files.iter().find(|file| file.name == name)?.text;
+        text.split(|byte| *byte == b'\n').nth(number.parse::<usize>().ok()?.checked_sub(1)?)
+    });
+    match line.map(|line| String::from_utf8_lossy(line).trim().to_owned()) {
+        Some(line) if !line.is_empty() => format!("{message}: {line}"),
+        _ => message,
+    }
+}
+
+/// `MESSAGE at line LINE of FILE`, as libsepol's parser writes, with the place where editors and people look for it.
+fn place_first(message: &str) -> String {
+    let place = message.rsplit_once(" at line ").and_then(|(what, place)| Some((what, place.split_once(" of ")?)));
+    match place {
+        Some((what, (line, file))) if line.parse::<u32>().is_ok() => format!("{file}:{line}: {what}"),
+        _ => message.to_owned(),
+    }
 }
 
 fn whole(task: &'static str, section: Option<Vec<u8>>, what: &str) -> Result<Vec<u8>, SepolError> {
