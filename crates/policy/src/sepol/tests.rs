@@ -240,3 +240,30 @@ fn rejects_answers_that_are_not_whole_or_not_answers() {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{garbled:?}");
     }
 }
+
+#[test]
+fn places_the_statements_of_macros_and_inherited_blocks_under_libsepol_too() {
+    let policy = compile(
+        &with(
+            "(macro outer ((type x))\n (booleanif tune (true (call reads (x)))))\n(call outer (kernel_t))\n\
+             (booleanif tune (false\n (call reads (kernel_t))))\n\
+             (block base (blockabstract base)\n (type u) (allow u file_t (file (write))))\n\
+             (block heir (blockinherit base))\n(in heir\n (allow u u (file (read))))\n",
+        ),
+        &Options::default(),
+    )
+    .unwrap();
+    assert_eq!(policy.lines.missing, None);
+    let told: Vec<(u32, &str)> =
+        policy.lines.statements.iter().filter(|s| s.line >= 37).map(|s| (s.line, s.text.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (39, "(booleanif (tune) (true (allow kernel_t file_t (file (read)))))"),
+            (41, "(booleanif (tune) (false (allow kernel_t file_t (file (read)))))"),
+            (43, "(type heir.u)"),
+            (43, "(allow heir.u file_t (file (write)))"),
+            (46, "(allow heir.u heir.u (file (read)))"),
+        ]
+    );
+}
