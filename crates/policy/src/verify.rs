@@ -20,7 +20,7 @@ pub use self::{
 use crate::{
     context::{self, ContextError},
     model::{Context, Policy},
-    server::{Ask, LabelError, SecurityServer},
+    server::{Ask, LabelError, SecurityServer, ServerError},
 };
 
 /// How much is asked, and from which seed.
@@ -96,6 +96,9 @@ pub enum VerifyError {
     /// The peer could not answer.
     #[error(transparent)]
     Peer(#[from] PeerError),
+    /// The tables do not make a server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// A context is not one of the policy's.
     #[error(transparent)]
     Context(#[from] ContextError),

@@ -5,6 +5,7 @@ mod debian;
 mod export;
 mod label;
 mod query;
+mod verify;
 
 use std::{
     fs::File,
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Member(label::Label),
     /// Print the context to relabel an object to
     Change(label::Label),
+    /// Ask the decision tables and libsepol, the running kernel's SELinux or its BPF the same questions
+    Verify(verify::Verify),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -51,6 +54,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Transition(arguments) => label::run(Ask::Transition, &arguments),
         Command::Member(arguments) => label::run(Ask::Member, &arguments),
         Command::Change(arguments) => label::run(Ask::Change, &arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
     }
 }
 

@@ -103,8 +103,7 @@ impl<'a> Bpf<'a> {
         order[..8].copy_from_slice(&(count as u64).to_ne_bytes());
         let input = ProgramInput { context_in: Some(&mut order), ..ProgramInput::default() };
         if let Some(program) = self.object.progs_mut().next() {
-            let run = program.test_run(input);
-            run.map_err(|cause| PeerError::Bpf { what: "run the evaluator", cause })?;
+            program.test_run(input).map_err(|cause| PeerError::Bpf { what: "run the evaluator", cause })?;
         }
         let (_, nanoseconds) = order.split_at(8);
         Ok(Duration::from_nanos(nanoseconds.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))))

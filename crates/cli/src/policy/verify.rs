@@ -1,0 +1,154 @@
+//! `tollgate policy verify`: the decision tables against another implementation of SELinux's decisions.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tollgate_policy::{
+    built::Built,
+    kernel::{Kernel, SELINUXFS},
+    sepol,
+    server::SecurityServer,
+    verify::{self, Bpf, KernelPeer, Kind, Libsepol, Peer, Plan, Report},
+};
+
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The policy: a built one, or what one can be built from
+    policy: PathBuf,
+    /// Who answers the same questions
+    #[arg(long, value_enum, default_value_t = Against::Libsepol)]
+    against: Against,
+    /// How many access decisions to compare; labelling and other decisions come in proportion
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    decisions: u32,
+    /// The same seed asks the same questions
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Against {
+    /// SELinux's own library, in this process
+    Libsepol,
+    /// The running kernel's SELinux, which must have loaded this policy
+    Kernel,
+    /// The running kernel's BPF, which runs the same evaluator
+    Bpf,
+}
+
+/// Status when answers differ.
+const DIFFERENT: u8 = 1;
+
+pub(crate) fn run(arguments: &Verify) -> anyhow::Result<ExitCode> {
+    let built = super::open(&arguments.policy)?;
+    let plan = Plan { decisions: arguments.decisions as usize, seed: arguments.seed };
+    let report = match arguments.against {
+        Against::Libsepol => {
+            // libsepol is to read it in this process: only what it has read in the confined child before.
+            let read = sepol::read(&built.image).with_context(|| arguments.policy.display().to_string())?;
+            compare(&built, plan, &mut Libsepol::new(&read.image))?
+        }
+        Against::Kernel => {
+            let kernel = Kernel::open(SELINUXFS.as_ref(), &built.policy)?;
+            compare(&built, plan, &mut KernelPeer::new(kernel))?
+        }
+        Against::Bpf => compare(&built, plan, &mut Bpf::new(&built.policy, &built.tables)?)?,
+    };
+    if arguments.json {
+        output::json(&as_json(&report))?;
+    } else {
+        print(&report, arguments.against)?;
+    }
+    Ok(if report.count() == 0 { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+}
+
+fn compare(built: &Built, plan: Plan, peer: &mut dyn Peer) -> anyhow::Result<Report> {
+    let server = || Ok(SecurityServer::new(&built.policy, &built.tables, &built.levels)?);
+    Ok(verify::run(&server, peer, plan)?)
+}
+
+const fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Access => "access",
+        Kind::Extended => "ioctl",
+        Kind::Transition => "transition",
+        Kind::Member => "member",
+        Kind::Change => "change",
+        Kind::Validate => "validatetrans",
+    }
+}
+
+/// Least, median and greatest.
+fn spread(values: &[f64]) -> Option<[f64; 3]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some([*sorted.first()?, sorted[sorted.len() / 2], *sorted.last()?])
+}
+
+fn print(report: &Report, against: Against) -> anyhow::Result<()> {
+    let peer = match against {
+        Against::Libsepol => "libsepol",
+        Against::Kernel => "kernel",
+        Against::Bpf => "bpf",
+    };
+    let nanoseconds = |values: &[f64]| {
+        spread(values)
+            .map_or_else(|| "-".into(), |[least, median, most]| format!("{median:.0} [{least:.0}..{most:.0}]"))
+    };
+    output::line(&format!(
+        "{:<14}{:>9}{:>9}{:>11}   {:<22}{peer}, ns",
+        "question", "asked", "granted", "mismatches", "tables, ns"
+    ))?;
+    for (kind, tally) in &report.tallies {
+        output::line(&format!(
+            "{:<14}{:>9}{:>9}{:>11}   {:<22}{}",
+            name(*kind),
+            tally.asked,
+            tally.granted,
+            tally.mismatches,
+            nanoseconds(&tally.ours_ns),
+            nanoseconds(&tally.peers_ns)
+        ))?;
+    }
+    for (difference, count) in &report.differences {
+        output::line(&format!("{count} not compared: {difference}"))?;
+    }
+    for mismatch in &report.mismatches {
+        output::line(&format!("\n{} {}", name(mismatch.kind), mismatch.question))?;
+        output::line(&format!("  tables: {}\n  {peer}: {}", mismatch.ours, mismatch.peers))?;
+    }
+    match report.count() {
+        0 => output::line("0 mismatches"),
+        count => output::line(&format!("\n{count} mismatches, the first {} above", report.mismatches.len())),
+    }
+}
+
+fn as_json(report: &Report) -> serde_json::Value {
+    let tallies = report.tallies.iter().map(|(kind, tally)| {
+        json!({
+            "question": name(*kind), "asked": tally.asked, "granted": tally.granted, "mismatches": tally.mismatches,
+            "tables_ns": tally.ours_ns, "peer_ns": tally.peers_ns,
+        })
+    });
+    let differences = report
+        .differences
+        .iter()
+        .map(|(difference, count)| json!({ "reason": difference.to_string(), "not_compared": count }));
+    let mismatches = report.mismatches.iter().map(|mismatch| {
+        json!({
+            "kind": name(mismatch.kind), "question": mismatch.question, "tables": mismatch.ours, "peer": mismatch.peers,
+        })
+    });
+    json!({
+        "questions": tallies.collect::<Vec<_>>(),
+        "known_differences": differences.collect::<Vec<_>>(),
+        "mismatches": mismatches.collect::<Vec<_>>(),
+    })
+}
