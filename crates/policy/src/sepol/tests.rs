@@ -97,11 +97,11 @@ fn compiles_several_files_together_and_names_the_one_at_fault() {
 #[test]
 fn names_file_and_line_of_a_syntax_error() {
     let error = refusal(compile(&with("(type a\n"), &Options::default()));
-    assert!(error.contains("line 38 of small.cil"), "{error}");
+    assert!(error.contains("small.cil:38: "), "{error}");
     let error = refusal(compile(&with("(block b\n (nonsense a))\n"), &Options::default()));
     assert!(error.contains("Unknown keyword nonsense at small.cil:38"), "{error}");
     let error = refusal(compile(&with("(type \u{1})\n"), &Options::default()));
-    assert!(error.contains("37 of small.cil") && !error.contains('\u{1}'), "{error}");
+    assert!(error.contains("small.cil:37: ") && !error.contains('\u{1}'), "{error}");
 }
 
 #[test]
