@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf};
 use tollgate_policy::{
     built::Built,
     context,
-    explain::{Explanation, Match, Question, Step, Verdict, explain},
+    explain::{Explanation, Match, Question, Step, ToldRule, Verdict, explain},
     model::{Context, Level, Policy, Range},
     oracle::Oracle,
     sepol::{self, CilFile, Options},
@@ -304,6 +304,13 @@ fn names_the_booleans_that_switch_rules() {
     assert_eq!(told.steps[0].switched_off[0].places[0].line, line_of("(true (allow web_t log_t (file (write))))"));
     assert_eq!(offered(&told), ["(allow web_t log_t (file (write)))"]);
     assert!(told.to_string().contains("set web_logs=on strict=off"), "{told}");
+    let told = ask(WEB, &object("log_t", "s0"), "file", "entrypoint");
+    for (condition, statement) in [("web_logs", "(booleanif web_logs"), ("strict", "(booleanif (not strict)")] {
+        let rules = told.steps[0].switched_off.iter();
+        let of_condition = |rule: &&ToldRule| rule.condition.iter().any(|c| c.expression.contains(condition));
+        let lines: Vec<u32> = rules.filter(of_condition).flat_map(|r| &r.places).map(|place| place.line).collect();
+        assert_eq!(lines, [line_of(statement)], "not the statement of the other condition");
+    }
     let told = ask("staff_u:staff_r:shell_t:s0", &object("log_t", "s0"), "file", "write");
     let condition = told.steps[0].rules[0].condition.as_ref().unwrap();
     assert_eq!((told.verdict, condition.expression.as_str()), (Verdict::Allowed, "(not (and web_logs (not strict)))"));

@@ -2,6 +2,7 @@
 
 use super::{
     Place, Question,
+    statement::Sexp,
     statements::{RuleStatement, Statements},
     world::World,
 };
@@ -114,7 +115,7 @@ pub(super) fn told(
         let places = |is_of: &dyn Fn(&str, u32, u32) -> bool| -> Vec<&RuleStatement<'_>> {
             let (s, t) = (question.source.type_, question.target.type_);
             let of_rule = |statement: &&RuleStatement<'_>| {
-                statement.conditional == rule.condition.is_some()
+                is_when(policy, statement.when.as_ref(), rule.condition)
                     && if statement.target == "self" {
                         (rule.source, rule.target) == (s, t)
                     } else {
@@ -148,12 +149,65 @@ pub(super) fn told(
     all
 }
 
-fn told_condition(policy: &Policy, condition: Condition) -> ToldCondition {
+/// Whether a statement's expression of booleans is a rule's: libsepol brings those of a policy into another form.
+fn is_when(policy: &Policy, written: Option<&(Sexp<'_>, bool)>, condition: Option<Condition>) -> bool {
+    let (Some((expression, branch)), Some(condition)) = (written, condition) else {
+        return written.is_none() && condition.is_none();
+    };
+    let numbers = booleans(policy, condition);
+    let mut supposed = only_condition(policy, condition);
+    (0..1u32 << numbers.len().min(BOOLEANS)).all(|values| {
+        for (place, number) in numbers.iter().enumerate() {
+            if let Some(boolean) = supposed.booleans.get_mut(*number as usize) {
+                boolean.value = values >> place & 1 == 1;
+            }
+        }
+        let holds = supposed.holds(Some(Condition { condition: 0, ..condition }));
+        value(&supposed, expression).map(|value| value == *branch) == Some(holds)
+    })
+}
+
+/// The value of a written expression of booleans; `None` where it names none of the policy's.
+fn value(policy: &Policy, expression: &Sexp<'_>) -> Option<bool> {
+    match expression.items() {
+        [Sexp::Word(name)] => policy.booleans.iter().find(|boolean| boolean.name == *name).map(|boolean| boolean.value),
+        [only] => value(policy, only),
+        [Sexp::Word("not"), only] => value(policy, only).map(|value| !value),
+        [Sexp::Word(operator), first, second] => {
+            let (first, second) = (value(policy, first)?, value(policy, second)?);
+            match *operator {
+                "and" => Some(first & second),
+                "or" => Some(first | second),
+                "xor" | "neq" => Some(first ^ second),
+                "eq" => Some(first == second),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The booleans of a condition.
+fn booleans(policy: &Policy, condition: Condition) -> Vec<u32> {
     let terms = policy.conditions.get(condition.condition as usize).into_iter().flatten();
     let mut numbers: Vec<u32> =
         terms.filter_map(|term| if let Logic::Boolean(number) = term { Some(*number) } else { None }).collect();
     numbers.sort_unstable();
     numbers.dedup();
+    numbers
+}
+
+/// As much of a policy as a condition needs, which is its first there.
+fn only_condition(policy: &Policy, condition: Condition) -> Policy {
+    Policy {
+        booleans: policy.booleans.clone(),
+        conditions: vec![policy.conditions.get(condition.condition as usize).cloned().unwrap_or_default()],
+        ..Policy::default()
+    }
+}
+
+fn told_condition(policy: &Policy, condition: Condition) -> ToldCondition {
+    let numbers = booleans(policy, condition);
     let told = |number: u32, flip: bool| {
         let boolean = policy.booleans.get(number as usize);
         Flip {
@@ -183,11 +237,7 @@ fn fewest(policy: &Policy, condition: Condition, numbers: &[u32]) -> Vec<u32> {
         let at = (0..).zip(numbers).filter(move |(place, _)| choice >> place & 1 == 1);
         at.map(|(_, number)| *number).collect::<Vec<u32>>()
     };
-    let mut supposed = Policy {
-        booleans: policy.booleans.clone(),
-        conditions: vec![policy.conditions.get(condition.condition as usize).cloned().unwrap_or_default()],
-        ..Policy::default()
-    };
+    let mut supposed = only_condition(policy, condition);
     let asked = Condition { condition: 0, ..condition };
     for numbers in choices.into_iter().map(chosen) {
         let flip = |supposed: &mut Policy| {

@@ -37,8 +37,8 @@ pub(super) struct RuleStatement<'a> {
     pub(super) source: &'a str,
     /// Its target: a type, an attribute or `self`.
     pub(super) target: &'a str,
-    /// Whether it depends on booleans.
-    pub(super) conditional: bool,
+    /// The expression of booleans that it depends on, and the value that it needs.
+    pub(super) when: Option<(Sexp<'a>, bool)>,
     /// Where it is.
     pub(super) place: Place,
 }
@@ -154,11 +154,12 @@ impl<'a> Statements<'a> {
             match words.next() {
                 Some(word @ ("booleanif" | "tunableif")) => {
                     let Some(all) = Sexp::read(text) else { continue };
-                    let rules = branches(&all, keyword);
-                    for rule in rules {
+                    let [_, expression, branches @ ..] = all.items() else { continue };
+                    for (rule, value) in branches.iter().flat_map(|branch| rules_of(branch, keyword)) {
                         let [_, Sexp::Word(source), Sexp::Word(target), _] = rule.items() else { continue };
                         if is_about(&mut as_is, source, target, question) {
-                            found.extend(self.rule(rule, word == "booleanif", question, statement));
+                            let when = (word == "booleanif").then(|| (expression.clone(), value));
+                            found.extend(self.rule(rule, when, question, statement));
                         }
                     }
                 }
@@ -168,7 +169,7 @@ impl<'a> Statements<'a> {
                     if is_about(&mut as_is, source, target, question)
                         && let Some(rule) = Sexp::read(text)
                     {
-                        found.extend(self.rule(&rule, false, question, statement));
+                        found.extend(self.rule(&rule, None, question, statement));
                     }
                 }
                 _ => {}
@@ -181,14 +182,14 @@ impl<'a> Statements<'a> {
     fn rule(
         &self,
         rule: &Sexp<'a>,
-        conditional: bool,
+        when: Option<(Sexp<'a>, bool)>,
         question: &Question,
         statement: &Statement,
     ) -> Option<RuleStatement<'a>> {
         let [_, Sexp::Word(source), Sexp::Word(target), permissions] = rule.items() else { return None };
         let about = self.permissions(permissions, question.class) & question.permission != 0;
         let place = || self.place(statement, &statement.text);
-        about.then(|| RuleStatement { source, target, conditional, place: place() })
+        about.then(|| RuleStatement { source, target, when, place: place() })
     }
 
     /// The permissions of a class that a class and permission set names, as an access vector: `(file (read))`,
@@ -339,15 +340,11 @@ fn is_about<'n>(as_is: &mut Supposed<'n, '_>, source: &'n str, target: &'n str, 
         }
 }
 
-/// The rules of a kind in the branches of a `booleanif`.
-fn branches<'s, 'a>(list: &'s Sexp<'a>, keyword: &str) -> Vec<&'s Sexp<'a>> {
-    match list.items().split_first() {
-        Some((Sexp::Word(word), _)) if *word == keyword => vec![list],
-        Some((Sexp::Word("booleanif" | "tunableif" | "true" | "false"), rest)) => {
-            rest.iter().flat_map(|item| branches(item, keyword)).collect()
-        }
-        _ => Vec::new(),
-    }
+/// The rules of a kind in a branch of a `booleanif`, and the branch's value.
+fn rules_of<'s, 'a>(branch: &'s Sexp<'a>, keyword: &str) -> Vec<(&'s Sexp<'a>, bool)> {
+    let Some((Sexp::Word(value @ ("true" | "false")), rules)) = branch.items().split_first() else { return Vec::new() };
+    let of_kind = rules.iter().filter(|rule| rule.items().first().and_then(Sexp::word) == Some(keyword));
+    of_kind.map(|rule| (rule, *value == "true")).collect()
 }
 
 /// What an expression of permissions selects: words, `(all)`, `(not ...)`, `(and ...)`, `(or ...)`, `(xor ...)`, lists.
