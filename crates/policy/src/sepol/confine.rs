@@ -52,6 +52,7 @@ pub(super) struct Refused {
 pub(super) fn confine(out: RawFd, parent: libc::pid_t, seconds: u64) -> Result<(), Refused> {
     keep_only(out)?;
     forget_handlers();
+    allocate_from_one_arena();
     give_up_root();
     // SAFETY: prctl with these arguments touches no memory.
     step("die with the parent", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong, 0, 0, 0) })?;
@@ -93,6 +94,13 @@ fn forget_handlers() {
         // SAFETY: the default disposition runs no code of ours.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// When many threads of the parent had an arena each, glibc's malloc(3) would count the processors before it makes one
+/// more, from a file that the filter lets nobody open (`arena_get2`).
+fn allocate_from_one_arena() {
+    // SAFETY: mallopt has no preconditions; after fork, malloc's locks are free.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
 fn give_up_root() {
