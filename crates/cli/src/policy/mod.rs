@@ -2,6 +2,7 @@
 
 mod build;
 mod debian;
+mod explain;
 mod export;
 mod label;
 mod query;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Build(build::Build),
     /// Build Debian's own policy from its packages
     Debian(debian::Debian),
+    /// Tell why a decision is as it is, and what would change it
+    Explain(explain::Explain),
     /// Take the binary policy or the file contexts out of a built policy
     Export(export::Export),
     /// Print what a source context may do to a target context
@@ -49,6 +52,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Build(arguments) => build::run(&arguments),
         Command::Debian(arguments) => debian::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Transition(arguments) => label::run(Ask::Transition, &arguments),

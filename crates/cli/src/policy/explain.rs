@@ -1,0 +1,49 @@
+//! `tollgate policy explain`: why a decision is as it is, and what would change it.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use tollgate_policy::explain::{self, Question, Verdict};
+
+use crate::output;
+
+/// The exit status is 0 when it is allowed, and 1 when it is denied or a context is not valid.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
+    policy: PathBuf,
+    /// The context that acts; it need not be valid
+    #[arg(value_name = "SCON")]
+    source: String,
+    /// The context that is acted on; it need not be valid
+    #[arg(value_name = "TCON")]
+    target: String,
+    /// The class of the object
+    class: String,
+    /// The permission
+    #[arg(value_name = "PERM")]
+    permission: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Explain) -> anyhow::Result<ExitCode> {
+    let built = super::open(&arguments.policy)?;
+    let server = built.server()?;
+    let names = server.names();
+    let class = server.class(&arguments.class)?;
+    let question = Question {
+        source: names.context(&built.policy, &arguments.source)?,
+        target: names.context(&built.policy, &arguments.target)?,
+        class,
+        permission: names.permission(class, &arguments.permission)?,
+    };
+    let explanation = explain::explain(&built.policy, &built.lines, &question);
+    if arguments.json {
+        output::json(&explanation)?
+    } else {
+        output::write(&explanation.to_string())?
+    }
+    Ok(if explanation.verdict == Verdict::Allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
