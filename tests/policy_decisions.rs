@@ -1,0 +1,68 @@
+//! The decision tables against libsepol, by `tollgate policy verify`: random and boundary questions, the same each time.
+//! 200,000 decisions a policy here, ten million with the feature `long`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+
+use std::path::PathBuf;
+
+use program::{Scratch, report, word};
+
+const DECISIONS: u64 = if cfg!(feature = "long") { 10_000_000 } else { 200_000 };
+
+/// Asks libsepol and the tables the same questions; both must have granted and refused, or nothing was compared.
+fn agrees(scratch: &Scratch, name: &str, policy: &PathBuf) {
+    let decisions = DECISIONS.to_string();
+    let arguments = ["policy", "verify", word(policy), "--decisions", &decisions, "--json"];
+    let answer = scratch.run(&arguments).with(0).json();
+    let questions = answer["questions"].as_array().unwrap();
+    assert_eq!(questions.len(), 5, "access, transition, member, change, validatetrans: {answer}");
+    for kind in questions {
+        let number = |field: &str| kind[field].as_u64().unwrap();
+        let (asked, granted, mismatches) = (number("asked"), number("granted"), number("mismatches"));
+        let what = format!("{} decisions of {name} against libsepol", kind["question"].as_str().unwrap());
+        report(
+            &what,
+            &format!("{asked} asked, {granted} granted, {mismatches} mismatches"),
+            "0 mismatches",
+            mismatches == 0,
+        );
+        assert_eq!(mismatches, 0, "{answer}");
+        if kind["question"] == "access" {
+            assert_eq!(asked, DECISIONS);
+            assert!(granted > asked / 20 && granted < asked / 20 * 19, "one-sided: {granted} of {asked}");
+        } else {
+            assert!(asked > DECISIONS / 40 && granted > 0, "hardly asked: {kind}");
+        }
+    }
+}
+
+fn debian(scratch: &Scratch, name: &str) -> PathBuf {
+    let out = scratch.path(name);
+    scratch.run(&["policy", "debian", name, "-o", word(&out)]).with(0);
+    out
+}
+
+#[test]
+fn agrees_with_libsepol_on_debians_default_policy() {
+    let scratch = Scratch::new();
+    let policy = debian(&scratch, "default");
+    agrees(&scratch, "Debian default", &policy);
+}
+
+#[test]
+fn agrees_with_libsepol_on_debians_mls_policy() {
+    let scratch = Scratch::new();
+    let policy = debian(&scratch, "mls");
+    agrees(&scratch, "Debian mls", &policy);
+}
+
+#[test]
+fn agrees_with_libsepol_on_tollgates_own_policy() {
+    let scratch = Scratch::new();
+    let policy = scratch.path("own");
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate");
+    scratch.run(&["policy", "build", sources, "-o", word(&policy)]).with(0);
+    agrees(&scratch, "Tollgate's own policy", &policy);
+}
