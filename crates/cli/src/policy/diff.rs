@@ -1,0 +1,108 @@
+//! `tollgate policy diff`: what a change grants and takes away.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use tollgate_policy::{
+    built::Built,
+    diff::{self, Change, Diff, Domains, Side},
+    vectors::Vectors,
+};
+
+use crate::output;
+
+/// How many names of a list are printed without --all.
+const SHOWN: usize = 8;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The policy before: a built one, or anything that one can be built from
+    before: PathBuf,
+    /// The policy after
+    after: PathBuf,
+    /// Print all names of long lists
+    #[arg(long)]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (before, after) = (super::open(&arguments.before)?, super::open(&arguments.after)?);
+    let found = between(&before, &after)?;
+    if arguments.json {
+        output::json(&found)?;
+    } else {
+        output::write(&text(&found, arguments.all))?;
+    }
+    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What differs between two built policies.
+pub(super) fn between(before: &Built, after: &Built) -> anyhow::Result<Diff> {
+    let vectors = [Vectors::of(before.server()?.tables()), Vectors::of(after.server()?.tables())];
+    Ok(diff::diff(
+        Side { policy: &before.policy, vectors: &vectors[0] },
+        Side { policy: &after.policy, vectors: &vectors[1] },
+    ))
+}
+
+/// The report: domains, then everything else.
+pub(super) fn text(diff: &Diff, all: bool) -> String {
+    if diff.is_empty() {
+        return "The policies say the same.\n".to_owned();
+    }
+    let mut text = String::new();
+    for (sign, types) in [('-', &diff.removed_types), ('+', &diff.added_types)] {
+        for only in types {
+            text.push_str(&format!(
+                "{sign} type {} (source of {} rules, target of {})\n",
+                only.name, only.as_source, only.as_target
+            ));
+        }
+    }
+    for domains in &diff.domains {
+        domain(&mut text, domains, all);
+    }
+    for statements in &diff.statements {
+        text.push_str(&format!("{}\n", statements.kind));
+        for (sign, list) in [('-', &statements.removed), ('+', &statements.added)] {
+            let shown = if all { list.len() } else { SHOWN };
+            for statement in list.iter().take(shown) {
+                text.push_str(&format!("  {sign} {statement}\n"));
+            }
+            if list.len() > shown {
+                text.push_str(&format!("  {sign} (and {} more: --all)\n", list.len() - shown));
+            }
+        }
+    }
+    if !diff.booleans.is_empty() {
+        let names: Vec<&str> = diff.booleans.iter().map(String::as_str).collect();
+        text.push_str(&format!("booleans whose rules differ\n  {}\n", listed(&names, all)));
+    }
+    text.push_str("Conditional rules were compared with the booleans as they are in each policy.\n");
+    text
+}
+
+fn domain(text: &mut String, domains: &Domains, all: bool) {
+    let sources: Vec<&str> = domains.sources.iter().map(String::as_str).collect();
+    text.push_str(&format!("{}\n", listed(&sources, all)));
+    for change in &domains.changes {
+        let Change { kind, class, added, permissions, targets, itself } = change;
+        let sign = if *added { '+' } else { '-' };
+        let own = if domains.sources.len() == 1 { "itself" } else { "each itself" };
+        let targets: Vec<&str> = itself.then_some(own).into_iter().chain(targets.iter().map(String::as_str)).collect();
+        let permissions = permissions.join(" ");
+        text.push_str(&format!("  {sign} {kind} {class} {{ {permissions} }} on {}\n", listed(&targets, all)));
+    }
+}
+
+/// Names with commas between; of a long list the first, and how many more there are.
+pub(super) fn listed(names: &[&str], all: bool) -> String {
+    // A list that is a little longer is shorter than what would be said of its rest.
+    if all || names.len() <= SHOWN + 2 {
+        return names.join(", ");
+    }
+    format!("{} (and {} more: --all)", names[..SHOWN].join(", "), names.len() - SHOWN)
+}
