@@ -1,11 +1,16 @@
 //! `tollgate policy`: policies, built and asked.
 
+mod boolean;
 mod build;
+mod check;
 mod debian;
+mod diff;
 mod explain;
 mod export;
 mod label;
 mod query;
+mod reach;
+mod stats;
 mod verify;
 
 use std::{
@@ -46,6 +51,16 @@ pub(crate) enum Command {
     Change(label::Label),
     /// Ask the decision tables and libsepol, the running kernel's SELinux or its BPF the same questions
     Verify(verify::Verify),
+    /// Print what changing from one policy to another grants and takes away; exit status 1 if they differ
+    Diff(diff::Arguments),
+    /// Print where information can go: what a domain's reaches, who can write a type
+    Reach(reach::Arguments),
+    /// Print figures of a policy and of its decision tables
+    Stats(stats::Arguments),
+    /// Look for what a policy leaves open and a kernel cannot enforce; exit status 1 if something is found
+    Check(check::Arguments),
+    /// List booleans, or set them in a new policy, or print what setting them would change
+    Bool(boolean::Arguments),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -59,6 +74,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Member(arguments) => label::run(Ask::Member, &arguments),
         Command::Change(arguments) => label::run(Ask::Change, &arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Reach(arguments) => reach::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Bool(arguments) => boolean::run(&arguments),
     }
 }
 
