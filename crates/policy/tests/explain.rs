@@ -357,6 +357,20 @@ fn tells_each_comparison_of_a_constraint() {
 }
 
 #[test]
+fn prefers_an_exception_that_nothing_is_against() {
+    // In mlstrusted, web_t would leave plain and have less than web_child_t, which it bounds.
+    let told = ask("system_u:system_r:web_t:s1", &object("web_part_t", "s0"), "file", "append");
+    assert_eq!(offered(&told), ["(typeattributeset mlswriter (web_t))"]);
+    let told = ask(WEB, &object("log_t", "s2:c1"), "file", "read");
+    let obstacle = told.remedy.as_ref().unwrap().obstacle.as_ref().unwrap();
+    assert!(obstacle.contains("web_child_t would then have more than web_t"), "{told}");
+    let told = ask("staff_u:system_r:web_t:s0", WEB, "process", "transition");
+    assert_eq!(offered(&told), ["(typeattributeset changer (web_t))"]);
+    let promise = &told.remedy.as_ref().unwrap().forbidden_by;
+    assert_eq!(promise[0].line, line_of("(neverallow changer log_t (file (append)))"), "{told}");
+}
+
+#[test]
 fn says_when_no_statement_would_do() {
     let told = ask(WEB, &object("log_t", "s1"), "dir", "add_name");
     assert_eq!(offered(&told), [""; 0]);

@@ -83,3 +83,18 @@ fn join(first: &Level, second: &Level, up: bool) -> Level {
     }
     Level { sensitivity, categories }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::join;
+    use crate::model::Level;
+
+    #[test]
+    fn joins_levels_upwards_and_downwards() {
+        let level =
+            |sensitivity, categories: &[u32]| Level { sensitivity, categories: categories.iter().copied().collect() };
+        let (one, other) = (level(1, &[0, 70]), level(2, &[0, 1]));
+        assert_eq!(join(&one, &other, true), level(2, &[0, 1, 70]));
+        assert_eq!(join(&one, &other, false), level(1, &[0]));
+    }
+}
