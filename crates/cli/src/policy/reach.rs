@@ -16,6 +16,8 @@ use crate::output;
 
 /// How many types are printed without --all.
 const SHOWN: usize = 20;
+/// How many rules of a step are shown.
+const RULES: usize = 2;
 const NOTE: &str = "By the rules alone: constraints, MLS among them, may forbid more.";
 
 #[derive(Debug, Args)]
@@ -114,9 +116,10 @@ fn tell(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
     }
     let shown = if arguments.all { answer.types.len() } else { SHOWN };
     for reached in answer.types.iter().take(shown) {
-        output::line(&format!("{} ({} steps)", reached.name, reached.steps))?;
+        let plural = if reached.steps == 1 { "" } else { "s" };
+        output::line(&format!("{} ({} step{plural})", reached.name, reached.steps))?;
         for step in &reached.path {
-            output::line(&format!("  {} -> {}: {}", step.from, step.to, step.rules.join(" ")))?;
+            output::line(&format!("  {} -> {}: {}", step.from, step.to, few(&step.rules, arguments.all)))?;
         }
     }
     if answer.types.len() > shown {
@@ -128,4 +131,14 @@ fn tell(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
         output::line(&format!("Counted as both ways, since it is not known where they lead: {unknown}"))?;
     }
     Ok(status)
+}
+
+/// The first rules of a step, which an unconfined domain has a hundred of.
+fn few(rules: &[String], all: bool) -> String {
+    match rules.get(RULES..) {
+        Some(rest) if !all && !rest.is_empty() => {
+            format!("{} (and {} more: --all)", rules[..RULES].join(" "), rest.len())
+        }
+        _ => rules.join(" "),
+    }
 }
