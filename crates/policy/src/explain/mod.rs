@@ -265,6 +265,3 @@ fn compared(policy: &Policy, term: &Term, step: &Question) -> Option<String> {
         Term::Not | Term::And | Term::Or => None,
     }
 }
-
-#[cfg(test)]
-mod tests;
