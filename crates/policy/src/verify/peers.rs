@@ -113,8 +113,13 @@ pub enum PeerError {
     #[error(transparent)]
     Load(#[from] OracleError),
     /// A context that ours holds valid is not valid to the peer.
-    #[error("libsepol does not take the context `{0}`, which is valid by the decision tables")]
-    Context(String),
+    #[error("{peer} does not take the context `{context}`, which is valid by the decision tables")]
+    Context {
+        /// Who does not take it.
+        peer: &'static str,
+        /// The context.
+        context: String,
+    },
     /// The kernel cannot be asked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -225,7 +230,9 @@ impl Peer for Libsepol<'_> {
         }
         self.begun += 1;
         let oracle = self.oracle()?;
-        let sid = |context: &String| oracle.sid(context).ok_or_else(|| PeerError::Context(context.clone()));
+        let sid = |context: &String| {
+            oracle.sid(context).ok_or_else(|| PeerError::Context { peer: "libsepol", context: context.clone() })
+        };
         self.sids = subject.texts.iter().map(sid).collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -311,6 +318,11 @@ impl KernelPeer {
 
 impl Peer for KernelPeer {
     fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
+        for context in subject.texts {
+            if !self.kernel.is_valid(context)? {
+                return Err(PeerError::Context { peer: "the kernel", context: context.clone() });
+            }
+        }
         subject.texts.clone_into(&mut self.contexts);
         Ok(())
     }
