@@ -3,6 +3,9 @@
 //! `TGPOLICY`, the format's version, the number of sections, a table of (section, offset, length), the sections. All
 //! numbers are little endian, of 4 bytes those at the beginning, of 8 those of the table. Sections: see [`Section`].
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs::{self, File},
     io::{self, Read},

@@ -7,6 +7,8 @@
 
 mod rules;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use stream::{Counts, Stream};
 
@@ -91,7 +93,7 @@ fn symbols(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Res
     policy.users = stream.numbered(32, |stream| user(stream, counts))?;
     policy.sensitivities = stream.numbered(12, |stream| {
         let (name, aliases) = (stream.text()?, stream.list(4, Stream::text)?);
-        Ok(Sensitivity { name, aliases, categories: stream.set(counts.categories.saturating_sub(1))? })
+        Ok(Sensitivity { name, aliases, categories: stream.categories(counts.categories)? })
     })?;
     policy.categories =
         stream.list(8, |stream| Ok(Category { name: stream.text()?, aliases: stream.list(4, Stream::text)? }))?;
