@@ -1,9 +1,14 @@
 //! `tollgate policy verify`: the decision tables against another implementation of SELinux's decisions.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    fmt::{self, Display, Formatter},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use serde_json::json;
 use tollgate_policy::{
     built::Built,
@@ -43,6 +48,16 @@ enum Against {
     Bpf,
 }
 
+impl Against {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Libsepol => "libsepol",
+            Self::Kernel => "kernel",
+            Self::Bpf => "bpf",
+        }
+    }
+}
+
 /// Status when answers differ.
 const DIFFERENT: u8 = 1;
 
@@ -62,7 +77,7 @@ pub(crate) fn run(arguments: &Verify) -> anyhow::Result<ExitCode> {
         Against::Bpf => compare(&built, plan, &mut Bpf::new(&built.policy, &built.tables)?)?,
     };
     if arguments.json {
-        output::json(&as_json(&report))?;
+        output::json(&as_json(&report, arguments.against))?;
     } else {
         print(&report, arguments.against)?;
     }
@@ -85,26 +100,34 @@ const fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// Least, median and greatest.
-fn spread(values: &[f64]) -> Option<[f64; 3]> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    Some([*sorted.first()?, sorted[sorted.len() / 2], *sorted.last()?])
+/// Of the batches.
+#[derive(Debug, Serialize)]
+struct Spread {
+    least: f64,
+    median: f64,
+    greatest: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Some(Self { least: *sorted.first()?, median: sorted[sorted.len() / 2], greatest: *sorted.last()? })
+    }
+}
+
+impl Display for Spread {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} [{:.0}..{:.0}]", self.median, self.least, self.greatest)
+    }
 }
 
 fn print(report: &Report, against: Against) -> anyhow::Result<()> {
-    let peer = match against {
-        Against::Libsepol => "libsepol",
-        Against::Kernel => "kernel",
-        Against::Bpf => "bpf",
-    };
-    let nanoseconds = |values: &[f64]| {
-        spread(values)
-            .map_or_else(|| "-".into(), |[least, median, most]| format!("{median:.0} [{least:.0}..{most:.0}]"))
-    };
+    let peer = against.name();
+    let nanoseconds = |values: &[f64]| Spread::of(values).map_or_else(|| "-".into(), |spread| spread.to_string());
     output::line(&format!(
         "{:<14}{:>9}{:>9}{:>11}   {:<22}{peer}, ns",
-        "question", "asked", "granted", "mismatches", "tables, ns"
+        "question", "asked", "granted", "mismatches", "ours, ns"
     ))?;
     for (kind, tally) in &report.tallies {
         output::line(&format!(
@@ -122,7 +145,7 @@ fn print(report: &Report, against: Against) -> anyhow::Result<()> {
     }
     for mismatch in &report.mismatches {
         output::line(&format!("\n{} {}", name(mismatch.kind), mismatch.question))?;
-        output::line(&format!("  tables: {}\n  {peer}: {}", mismatch.ours, mismatch.peers))?;
+        output::line(&format!("  ours: {}\n  {peer}: {}", mismatch.ours, mismatch.peers))?;
     }
     match report.count() {
         0 => output::line("0 mismatches"),
@@ -130,11 +153,11 @@ fn print(report: &Report, against: Against) -> anyhow::Result<()> {
     }
 }
 
-fn as_json(report: &Report) -> serde_json::Value {
+fn as_json(report: &Report, against: Against) -> serde_json::Value {
     let tallies = report.tallies.iter().map(|(kind, tally)| {
         json!({
             "question": name(*kind), "asked": tally.asked, "granted": tally.granted, "mismatches": tally.mismatches,
-            "tables_ns": tally.ours_ns, "peer_ns": tally.peers_ns,
+            "ours_ns": Spread::of(&tally.ours_ns), (against.name().to_owned() + "_ns"): Spread::of(&tally.peers_ns),
         })
     });
     let differences = report
@@ -143,10 +166,12 @@ fn as_json(report: &Report) -> serde_json::Value {
         .map(|(difference, count)| json!({ "reason": difference.to_string(), "not_compared": count }));
     let mismatches = report.mismatches.iter().map(|mismatch| {
         json!({
-            "kind": name(mismatch.kind), "question": mismatch.question, "tables": mismatch.ours, "peer": mismatch.peers,
+            "kind": name(mismatch.kind), "question": mismatch.question, "ours": mismatch.ours, against.name(): mismatch.peers,
         })
     });
+    let access = report.of(Kind::Access);
     json!({
+        "nanoseconds": { "ours": Spread::of(&access.ours_ns), against.name(): Spread::of(&access.peers_ns) },
         "questions": tallies.collect::<Vec<_>>(),
         "known_differences": differences.collect::<Vec<_>>(),
         "mismatches": mismatches.collect::<Vec<_>>(),
