@@ -5,14 +5,14 @@
 
 mod program;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use program::{Scratch, report, word};
 
 const DECISIONS: u64 = if cfg!(feature = "long") { 10_000_000 } else { 200_000 };
 
 /// Asks libsepol and the tables the same questions; both must have granted and refused, or nothing was compared.
-fn agrees(scratch: &Scratch, name: &str, policy: &PathBuf) {
+fn agrees(scratch: &Scratch, name: &str, policy: &Path) {
     let decisions = DECISIONS.to_string();
     let arguments = ["policy", "verify", word(policy), "--decisions", &decisions, "--json"];
     let answer = scratch.run(&arguments).with(0).json();

@@ -167,7 +167,6 @@ static cil_db_t *open_sources(const struct tollgate_file *files, size_t count,
 	/* With less, libsepol 3.4 passes over file contexts that contradict each other. */
 	cil_set_log_level(CIL_WARN);
 	cil_db_init(&db);
-	cil_set_mls(db, 1);
 	cil_set_target_platform(db, SEPOL_TARGET_SELINUX);
 	/* libsepol 3.4 leaves these two as malloc returned them. */
 	cil_set_multiple_decls(db, options->multiple_decls);

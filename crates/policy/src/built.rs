@@ -3,6 +3,9 @@
 //! `TGPOLICY`, the format's version, the number of sections, a table of (section, offset, length), the sections. All
 //! numbers are little endian, of 4 bytes those at the beginning, of 8 those of the table. Sections: see [`Section`].
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs::{self, File},
     io::{self, Read},
@@ -131,33 +134,7 @@ impl Built {
 
     /// Reads a built policy.
     pub fn open(path: &Path) -> Result<Self, BuiltError> {
-        Self::open_parts(path, &SECTIONS)
-    }
-
-    /// Reads what answers questions and no more: image, statements and file contexts are empty, and most of the file is
-    /// left where it is.
-    pub fn open_for_questions(path: &Path) -> Result<Self, BuiltError> {
-        Self::open_parts(path, &[Section::Model, Section::Tables, Section::Levels])
-    }
-
-    fn open_parts(path: &Path, wanted: &[Section]) -> Result<Self, BuiltError> {
-        let error = |cause| BuiltError::Io { what: "read", path: path.to_owned(), cause };
-        let mut file = File::open(path).map_err(error)?;
-        let mut head = Vec::new();
-        Read::by_ref(&mut file).take(TABLE_END as u64).read_to_end(&mut head).map_err(error)?;
-        if !head.starts_with(MAGIC) {
-            return Err(BuiltError::NotBuilt(path.to_owned()));
-        }
-        let length = file.metadata().map_err(error)?.len();
-        let places = places(&head, usize::try_from(length).unwrap_or(usize::MAX))?;
-        let mut contents: [Vec<u8>; SECTIONS.len()] = Default::default();
-        for (content, (section, place)) in contents.iter_mut().zip(SECTIONS.iter().zip(places)) {
-            if wanted.contains(section) {
-                content.resize(place.len(), 0);
-                file.read_exact_at(content, place.start as u64).map_err(error)?;
-            }
-        }
-        Self::from_contents(contents)
+        Self::from_contents(contents(path, &SECTIONS)?)
     }
 
     /// Reads a built policy from bytes, which are not trusted.
@@ -166,7 +143,7 @@ impl Built {
         Self::from_contents(places.map(|place| bytes.get(place).unwrap_or_default().to_vec()))
     }
 
-    fn from_contents([image, model, tables, levels, lines, file_contexts]: [Vec<u8>; 6]) -> Result<Self, BuiltError> {
+    fn from_contents([image, model, tables, levels, lines, file_contexts]: Contents) -> Result<Self, BuiltError> {
         let file_contexts = String::from_utf8(file_contexts);
         let built = Self {
             policy: dump::read(&model)?,
@@ -174,7 +151,7 @@ impl Built {
             model,
             tables,
             levels: read_levels(&levels)?,
-            lines: if lines.is_empty() { Lines::default() } else { Lines::from_bytes(&lines)? },
+            lines: Lines::from_bytes(&lines)?,
             file_contexts: file_contexts.map_err(|cause| BuiltError::Damaged(format!("file contexts: {cause}")))?,
         };
         built.server()?;
@@ -217,6 +194,57 @@ impl Built {
     pub fn server(&self) -> Result<SecurityServer<'_>, BuiltError> {
         Ok(SecurityServer::new(&self.policy, &self.tables, &self.levels)?)
     }
+}
+
+/// The parts of a built policy that answer questions: what `policy query` reads, a third of Debian's.
+#[derive(Debug)]
+pub struct Answering {
+    policy: Policy,
+    tables: Vec<u8>,
+    levels: Vec<Level>,
+}
+
+impl Answering {
+    /// Reads them from a built policy; its rules, statements and image are left unread.
+    pub fn open(path: &Path) -> Result<Self, BuiltError> {
+        let [_, model, tables, levels, ..] = contents(path, &[Section::Model, Section::Tables, Section::Levels])?;
+        Ok(Self { policy: dump::read_names(&model)?, tables, levels: read_levels(&levels)? })
+    }
+
+    /// What answers questions.
+    pub fn server(&self) -> Result<SecurityServer<'_>, BuiltError> {
+        Ok(SecurityServer::new(&self.policy, &self.tables, &self.levels)?)
+    }
+}
+
+impl From<Built> for Answering {
+    fn from(Built { policy, tables, levels, .. }: Built) -> Self {
+        Self { policy, tables, levels }
+    }
+}
+
+/// The sections' contents, in their order.
+type Contents = [Vec<u8>; SECTIONS.len()];
+
+/// The contents of the sections that are wanted, and nothing for the others.
+fn contents(path: &Path, wanted: &[Section]) -> Result<Contents, BuiltError> {
+    let error = |cause| BuiltError::Io { what: "read", path: path.to_owned(), cause };
+    let mut file = File::open(path).map_err(error)?;
+    let mut head = Vec::new();
+    Read::by_ref(&mut file).take(TABLE_END as u64).read_to_end(&mut head).map_err(error)?;
+    if !head.starts_with(MAGIC) {
+        return Err(BuiltError::NotBuilt(path.to_owned()));
+    }
+    let length = file.metadata().map_err(error)?.len();
+    let places = places(&head, usize::try_from(length).unwrap_or(usize::MAX))?;
+    let mut contents = Contents::default();
+    for (content, (section, place)) in contents.iter_mut().zip(SECTIONS.iter().zip(places)) {
+        if wanted.contains(section) {
+            content.resize(place.len(), 0);
+            file.read_exact_at(content, place.start as u64).map_err(error)?;
+        }
+    }
+    Ok(contents)
 }
 
 /// Where the sections of a file of `length` bytes lie, by its first `TABLE_END` bytes.

@@ -7,6 +7,8 @@
 
 mod rules;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use stream::{Counts, Stream};
 
@@ -39,6 +41,20 @@ pub enum DumpError {
 /// Reads a stream.
 pub fn read(bytes: &[u8]) -> Result<Policy, DumpError> {
     let stream = &mut Stream::new(bytes);
+    let (mut policy, counts) = head(stream)?;
+    rules::read(stream, &counts, &mut policy)?;
+    if !stream.is_empty() {
+        return Err(DumpError::Long);
+    }
+    Ok(policy)
+}
+
+/// Reads names and what belongs to them, and leaves rules and what follows them unread: four fifths of a stream.
+pub fn read_names(bytes: &[u8]) -> Result<Policy, DumpError> {
+    Ok(head(&mut Stream::new(bytes))?.0)
+}
+
+fn head(stream: &mut Stream<'_>) -> Result<(Policy, Counts), DumpError> {
     if stream.number()? != MAGIC || stream.number()? != VERSION {
         return Err(DumpError::Version);
     }
@@ -63,11 +79,7 @@ pub fn read(bytes: &[u8]) -> Result<Policy, DumpError> {
         *count = stream.within(0, u16::MAX.into())? as usize;
     }
     symbols(stream, &counts, &mut policy)?;
-    rules::read(stream, &counts, &mut policy)?;
-    if !stream.is_empty() {
-        return Err(DumpError::Long);
-    }
-    Ok(policy)
+    Ok((policy, counts))
 }
 
 /// Classes, types, roles, users, levels, booleans and conditions.
@@ -91,7 +103,7 @@ fn symbols(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Res
     policy.users = stream.numbered(32, |stream| user(stream, counts))?;
     policy.sensitivities = stream.numbered(12, |stream| {
         let (name, aliases) = (stream.text()?, stream.list(4, Stream::text)?);
-        Ok(Sensitivity { name, aliases, categories: stream.set(counts.categories.saturating_sub(1))? })
+        Ok(Sensitivity { name, aliases, categories: stream.categories(counts.categories)? })
     })?;
     policy.categories =
         stream.list(8, |stream| Ok(Category { name: stream.text()?, aliases: stream.list(4, Stream::text)? }))?;

@@ -16,6 +16,8 @@ pub mod decide;
 pub mod diff;
 pub mod dump;
 pub mod explain;
+#[cfg(test)]
+mod fuzz;
 pub mod kernel;
 pub mod lines;
 pub mod model;

@@ -5,6 +5,9 @@
 //! libsepol/src/services.c beside security/selinux/ss/services.c). [`crate::verify::Difference`] lists them.
 //! It reads the policy in this process: give it images that [`crate::sepol`] made or read.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint},
     ptr::{self, NonNull},

@@ -66,7 +66,6 @@ pub fn stats(built: &Built, tables: &Tables) -> Stats {
 fn names(policy: &Policy) -> Figures {
     let types = policy.types.iter().filter(|t| !t.name.is_empty());
     let (attributes, types): (Vec<_>, Vec<_>) = types.partition(|t| t.attribute);
-    // The permissions that classes share by a common count once, as seinfo counts them: they are told apart by name.
     let mut permissions: Vec<&str> =
         policy.classes.iter().flat_map(|class| &class.permissions).map(String::as_str).collect();
     let all = permissions.len();

@@ -9,7 +9,7 @@ use tollgate_policy::{
     sepol::{self, CilFile, Compiled, Options},
 };
 
-const POLICY: &str = "
+const POLICY: &str = "(mls true)
 (class file (read write)) (classorder (file))
 (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r a ((s) (s))))
 (sensitivity s) (sensitivityorder (s)) (sensitivitycategory s (c)) (category c) (categoryorder (c))
@@ -92,6 +92,7 @@ fn keeps_nothing_of_a_policy_that_the_oracle_refuses() {
     // What is lost each time is more than 10 KiB.
     assert!(resident() < before + (4 << 20), "{} KiB more than before", (resident() - before) >> 10);
 }
+
 #[test]
 fn reports_no_class_in_a_gap_of_their_numbers() {
     // A class with a name of 4 bytes and no common, of number 1, with 2 permissions and 1 constraint (class_read), in a

@@ -23,7 +23,7 @@ use std::{
 use anyhow::Context;
 use clap::Subcommand;
 use tollgate_policy::{
-    built::{Built, BuiltError},
+    built::{Answering, Built, BuiltError},
     sepol::Options,
     server::Ask,
     sources,
@@ -89,9 +89,9 @@ fn open(path: &Path) -> anyhow::Result<Built> {
 }
 
 /// The same for questions, of which most of a built policy need not be read.
-fn open_for_questions(path: &Path) -> anyhow::Result<Built> {
-    match Built::open_for_questions(path) {
-        Err(BuiltError::NotBuilt(_)) => open(path),
+fn open_for_questions(path: &Path) -> anyhow::Result<Answering> {
+    match Answering::open(path) {
+        Err(BuiltError::NotBuilt(_)) => Ok(open(path)?.into()),
         other => other.with_context(|| path.display().to_string()),
     }
 }

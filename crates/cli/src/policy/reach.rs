@@ -125,7 +125,8 @@ fn tell(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
     if answer.types.len() > shown {
         output::line(&format!("(and {} more: --all)", answer.types.len() - shown))?;
     }
-    output::line(&format!("{} types. {NOTE}", answer.types.len()))?;
+    let plural = if answer.types.len() == 1 { "" } else { "s" };
+    output::line(&format!("{} type{plural}. {NOTE}", answer.types.len()))?;
     if !answer.unknown.is_empty() {
         let unknown = answer.unknown.join(", ");
         output::line(&format!("Counted as both ways, since it is not known where they lead: {unknown}"))?;

@@ -74,6 +74,13 @@ fn reports_a_domain_that_nothing_leads_to() {
     policy.rules[1] = allow(2, 2, PROCESS, 1);
     policy.rules.push(allow(1, 3, FILE, 1));
     assert_eq!(find(&findings(&policy, None), "no process can enter").names, ["sshd_t"], "it leads to itself only");
+
+    // The same by an attribute of which it is the only type: then row and column say it.
+    policy.types[2].set.insert(4);
+    let set = [2].into_iter().collect();
+    policy.types.push(Type { name: "only".to_owned(), attribute: true, set, ..Type::default() });
+    policy.rules[1] = allow(4, 4, PROCESS, 1);
+    assert_eq!(find(&findings(&policy, None), "no process can enter").names, ["sshd_t"]);
 }
 
 #[test]

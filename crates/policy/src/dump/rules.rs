@@ -135,28 +135,28 @@ fn transitions(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) ->
 }
 
 fn contexts(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Result<(), DumpError> {
-    policy.initial_sids = stream.list(28, |stream| {
+    policy.initial_sids = stream.list(32, |stream| {
         let sid = stream.number()?;
         let name = INITIAL_SIDS.get(sid as usize).map_or_else(|| format!("#{sid}"), ToString::to_string);
         Ok(InitialSid { sid, name, context: counts.context(stream)? })
     })?;
-    policy.fs_uses = stream.list(32, |stream| {
+    policy.fs_uses = stream.list(36, |stream| {
         Ok(FsUse { behaviour: stream.number()?, name: stream.text()?, context: counts.context(stream)? })
     })?;
-    policy.genfs = stream.list(36, |stream| {
+    policy.genfs = stream.list(40, |stream| {
         let (name, path) = (stream.text()?, stream.text()?);
         Ok(GenFs { name, path, class: stream.within(0, counts.classes)?, context: counts.context(stream)? })
     })?;
-    policy.ports = stream.list(36, |stream| {
+    policy.ports = stream.list(40, |stream| {
         let protocol = stream.within(0, u8::MAX.into())? as u8;
         let (low, high) = (stream.within(0, u16::MAX.into())? as u16, stream.within(0, u16::MAX.into())? as u16);
         Ok(PortContext { protocol, low, high, context: counts.context(stream)? })
     })?;
-    policy.interfaces = stream.list(56, |stream| {
+    policy.interfaces = stream.list(60, |stream| {
         let name = stream.text()?;
         Ok(InterfaceContext { name, interface: counts.context(stream)?, packet: counts.context(stream)? })
     })?;
-    policy.nodes = stream.list(36, |stream| {
+    policy.nodes = stream.list(40, |stream| {
         let length = stream.number()? as usize;
         let (address, mask) = (address(stream, length)?, address(stream, length)?);
         Ok(NodeContext { address, mask, context: counts.context(stream)? })

@@ -1,7 +1,9 @@
 //! The stream's elements, read from bytes that are not trusted.
 
+use std::ops::Range;
+
 use super::DumpError;
-use crate::model::{Bits, Context, Level, Range};
+use crate::model::{self, Bits, Context, Level};
 
 /// What is left to read.
 pub(super) struct Stream<'a> {
@@ -70,17 +72,29 @@ impl<'a> Stream<'a> {
         String::from_utf8(bytes.to_vec()).map_err(|_| DumpError::Content("text that is not UTF-8"))
     }
 
-    /// A set of numbers up to `greatest`.
+    /// A set of identifiers up to `greatest`.
     pub(super) fn set(&mut self, greatest: usize) -> Result<Bits, DumpError> {
+        self.bits(1..greatest + 1)
+    }
+
+    /// A set of categories, which start at 0.
+    pub(super) fn categories(&mut self, count: usize) -> Result<Bits, DumpError> {
+        self.bits(0..count)
+    }
+
+    fn bits(&mut self, numbers: Range<usize>) -> Result<Bits, DumpError> {
         let count = self.count(8)?;
         let mut words = Vec::with_capacity(count);
         for _ in 0..count {
             words.push(self.array().map(u64::from_le_bytes)?);
         }
-        let highest = words.last().map_or(0, |word| (words.len() * 64 - 1) - word.leading_zeros() as usize);
+        // One more than the highest number.
+        let end = words.last().map_or(0, |word| words.len() * 64 - word.leading_zeros() as usize);
         match words.last() {
             Some(0) => Err(DumpError::Content("a set with an empty word at its end")),
-            _ if highest > greatest => Err(DumpError::Content("a set with a number that is not there")),
+            _ if end > numbers.end || words.first().is_some_and(|word| word & 1 == 1 && numbers.start > 0) => {
+                Err(DumpError::Content("a set with a number that is not there"))
+            }
             _ => Ok(Bits(words)),
         }
     }
@@ -111,11 +125,11 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn level(&self, stream: &mut Stream<'_>) -> Result<Level, DumpError> {
         let sensitivity = stream.within(u32::from(self.mls), self.sensitivities)?;
-        Ok(Level { sensitivity, categories: stream.set(self.categories.saturating_sub(1))? })
+        Ok(Level { sensitivity, categories: stream.categories(self.categories)? })
     }
 
-    pub(super) fn range(&self, stream: &mut Stream<'_>) -> Result<Range, DumpError> {
-        Ok(Range { low: self.level(stream)?, high: self.level(stream)? })
+    pub(super) fn range(&self, stream: &mut Stream<'_>) -> Result<model::Range, DumpError> {
+        Ok(model::Range { low: self.level(stream)?, high: self.level(stream)? })
     }
 
     pub(super) fn context(&self, stream: &mut Stream<'_>) -> Result<Context, DumpError> {

@@ -102,3 +102,22 @@ fn leaves_out_templates_and_wraps_conditions() {
     );
     assert_eq!(lines.place(&lines.statements[3]), "a.cil:9");
 }
+
+#[test]
+fn fuzz_lines_are_lines_or_errors() {
+    let statement = |line: u32| Statement { file: line % 2, line, text: format!("(type t{line})") };
+    let lines = Lines {
+        files: vec!["a.cil".into(), "ä.cil".into()],
+        statements: (1..20).map(statement).collect(),
+        missing: None,
+    };
+    let (good, missing) = (lines.to_bytes(), Lines::missing("no reason").to_bytes());
+    let mut whole = 0_u64;
+    crate::fuzz::run(&[&good, &missing], |bytes| {
+        if let Ok(lines) = Lines::from_bytes(bytes) {
+            whole += 1;
+            lines.statements.iter().for_each(|statement| assert!(!lines.place(statement).is_empty()));
+        }
+    });
+    assert!(whole > 0, "no mutation was read whole");
+}

@@ -1,10 +1,15 @@
 //! Where information goes when a permission is used: the table `flow.txt`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::LazyLock,
+};
 
 use crate::model::{Class, Policy};
 
-const TABLE: &str = include_str!("flow.txt");
+const TEXT: &str = include_str!("flow.txt");
+/// It is part of the program, and a test reads it: every line of it is one.
+static TABLE: LazyLock<Table<'static>> = LazyLock::new(|| parse(TEXT).unwrap_or_default());
 
 /// Directions of one permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,13 +74,11 @@ pub(super) struct Flow {
 impl Flow {
     /// The directions of `policy`'s permissions, weak ones only if `weak`.
     pub(super) fn of(policy: &Policy, weak: bool) -> Self {
-        // The table is part of the program, and a test reads it: every line of it is one.
-        let table = parse(TABLE).unwrap_or_default();
         let mut unknown = BTreeSet::new();
         let mut masks = |class: &Class| {
             let (mut read, mut write) = (0, 0);
             for (bit, permission) in (0..32).zip(&class.permissions) {
-                let known = table.get(&(class.name.as_str(), permission.as_str())).copied();
+                let known = TABLE.get(&(class.name.as_str(), permission.as_str())).copied();
                 let direction = known.unwrap_or_else(|| {
                     unknown.insert(format!("{} {permission}", class.name));
                     Direction::UNKNOWN
@@ -103,12 +106,12 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
-    use super::{Flow, TABLE, parse};
+    use super::{Flow, TEXT, parse};
     use crate::model::{Class, Policy};
 
     #[test]
     fn reads_every_line_of_its_table() {
-        assert_eq!(parse(TABLE).map(|table| table.len() > 1000), Ok(true));
+        assert_eq!(parse(TEXT).map(|table| table.len() > 1000), Ok(true));
     }
 
     #[test]

@@ -267,3 +267,52 @@ fn places_the_statements_of_macros_and_inherited_blocks_under_libsepol_too() {
         ]
     );
 }
+
+/// The child is as hostile as what it reads: its answer is read to an end, or is an error.
+#[test]
+fn fuzz_answers_of_the_child_are_answers_or_errors() {
+    let section = |tag: u8, content: &[u8]| {
+        let head = [tag].into_iter().chain((content.len() as u64).to_le_bytes());
+        head.chain(content.iter().copied()).collect::<Vec<u8>>()
+    };
+    let policy = compiled();
+    let good = [
+        section(shim::IMAGE, &policy.image),
+        section(shim::MODEL, &policy.model),
+        section(shim::FILE_CONTEXTS, policy.file_contexts.as_bytes()),
+        section(shim::CIL, SMALL.as_bytes()),
+        section(shim::MESSAGES, b"a warning\x1b[2J\n"),
+        section(shim::REFUSED_STEP, b"no"),
+        section(shim::END, &[]),
+    ]
+    .concat();
+    let short = [section(shim::MESSAGES, b"no"), section(shim::END, &[])].concat();
+    assert!(child::read_answer(&mut good.as_slice()).is_ok());
+    let mut whole = 0_u64;
+    crate::fuzz::run(&[&good, &short], |bytes| {
+        if let Ok(answer) = child::read_answer(&mut &*bytes) {
+            whole += 1;
+            messages(&answer.messages);
+            let kept = [&answer.image, &answer.model, &answer.file_contexts, &answer.cil].into_iter().flatten();
+            assert!(kept.map(Vec::len).sum::<usize>() <= bytes.len());
+        }
+    });
+    assert!(whole > 0, "no mutation was read whole");
+}
+
+/// libsepol may die of a hostile image, this process may not: what comes is a policy that can be laid out, or an error.
+#[test]
+fn fuzz_binary_policies_are_policies_or_errors() {
+    let everything = CilFile { name: "all.cil".into(), text: include_bytes!("../dump/everything.cil").to_vec() };
+    let everything = compile(&[everything], &Options { without_lines: true, ..Options::default() }).unwrap();
+    let mut read_whole = 0_u64;
+    crate::fuzz::run(&[&compiled().image, &everything.image], |bytes| {
+        if let Ok(compiled) = read_within(bytes, Task { seconds: 1, ..READ })
+            && let Ok(model) = crate::dump::read(&compiled.model)
+        {
+            read_whole += 1;
+            let _ = crate::tables::build(&model);
+        }
+    });
+    assert!(read_whole > 0, "no mutation was read");
+}

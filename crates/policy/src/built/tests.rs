@@ -1,0 +1,105 @@
+use tollgate_abi::tables::{TG_ASK_CHANGE, TG_ASK_MEMBER, TG_ASK_TRANSITION, TG_LEVELS, tg_context, tg_question};
+
+use super::*;
+use crate::{
+    decide::{self, Levels, Tables},
+    fuzz,
+    sepol::{self, CilFile, Options},
+};
+
+fn built() -> Built {
+    let file = CilFile { name: "test.cil".into(), text: include_bytes!("../dump/everything.cil").to_vec() };
+    Built::from_compiled(sepol::compile(&[file], &Options::default()).unwrap()).unwrap()
+}
+
+#[test]
+fn gives_back_what_was_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let (built, path) = (built(), folder.path().join("policy"));
+    built.write(&path).unwrap();
+    let read = Built::open(&path).unwrap();
+    assert_eq!(read.policy, built.policy);
+    assert_eq!((&read.image, &read.model, &read.tables), (&built.image, &built.model, &built.tables));
+    assert_eq!((&read.levels, &read.lines, &read.file_contexts), (&built.levels, &built.lines, &built.file_contexts));
+    assert!(!read.lines.statements.is_empty() && !read.levels.is_empty());
+}
+
+#[test]
+fn rejects_a_file_cut_short_wherever_it_is_cut_and_one_that_goes_on() {
+    let mut bytes = built().to_bytes();
+    for end in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
+        assert!(Built::from_bytes(&bytes[..end]).is_err(), "{end} of {}", bytes.len());
+    }
+    bytes.push(0);
+    assert!(matches!(Built::from_bytes(&bytes), Err(BuiltError::Damaged(_))));
+}
+
+#[test]
+fn rejects_another_format_and_what_is_no_built_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy");
+    let mut bytes = built().to_bytes();
+    bytes[8] += 1;
+    assert!(matches!(Built::from_bytes(&bytes), Err(BuiltError::Version { found: 2 })));
+    fs::write(&path, "(type a)").unwrap();
+    assert!(matches!(Built::open(&path), Err(BuiltError::NotBuilt(_))));
+    assert!(matches!(Built::open(folder.path()), Err(BuiltError::Io { what: "read", .. })));
+}
+
+#[test]
+fn rejects_tables_of_another_policy() {
+    let mut one = built();
+    one.policy.types.pop();
+    assert!(matches!(one.server(), Err(BuiltError::Damaged(_))));
+}
+
+#[test]
+fn fuzz_built_policies_answer_or_are_errors() {
+    let bytes = built().to_bytes();
+    let mut whole = 0_u64;
+    fuzz::run(&[&bytes], |bytes| {
+        if let Ok(built) = Built::from_bytes(bytes) {
+            whole += 1;
+            let mut levels = Levels::new(&built.levels).unwrap();
+            ask_everything(&Tables::new(&built.tables).unwrap(), &mut levels, whole);
+        }
+    });
+    assert!(whole > 0, "no mutation was read whole");
+}
+
+/// The kernel's tables may lie: whatever is in them, an answer comes.
+#[test]
+fn fuzz_tables_answer_whatever_is_in_them() {
+    let built = built();
+    let mut answered = 0_u64;
+    fuzz::run(&[&built.tables], |bytes| {
+        let Ok(tables) = Tables::new(bytes) else { return };
+        answered += 1;
+        ask_everything(&tables, &mut Levels::new(&built.levels).unwrap(), answered);
+    });
+    assert!(answered > 0, "no mutation kept its header");
+}
+
+/// Asks each kind of question a few times, with identifiers that are there and with some that are not.
+fn ask_everything(tables: &Tables, levels: &mut Levels, seed: u64) {
+    let random = &mut fuzz::Random::new(seed);
+    for ask in [TG_ASK_TRANSITION, TG_ASK_MEMBER, TG_ASK_CHANGE] {
+        let mut identifier = || if random.below(8) == 0 { u32::MAX } else { random.below(12) as u32 };
+        let mut context = || tg_context {
+            user: identifier() as u16,
+            role: identifier() as u16,
+            type_: identifier(),
+            low: identifier() % TG_LEVELS,
+            high: identifier(),
+        };
+        let (source, target, task) = (context(), context(), context());
+        let question = tg_question { source, target, task, class: identifier(), ask };
+        if let Some(decision) = tables.decide(levels, &question) {
+            let _ = tables.extend(&decision, 0x12);
+        }
+        tables.validate(levels, &question);
+        tables.valid(levels, &source);
+        tables.label(levels, &question, None);
+        tables.label(levels, &question, decide::name("a name").as_ref());
+    }
+}
