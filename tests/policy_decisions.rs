@@ -8,6 +8,7 @@ mod program;
 use std::path::{Path, PathBuf};
 
 use program::{Scratch, report, word};
+use tollgate_policy::built::Built;
 
 const DECISIONS: u64 = if cfg!(feature = "long") { 10_000_000 } else { 200_000 };
 
@@ -65,4 +66,26 @@ fn agrees_with_libsepol_on_tollgates_own_policy() {
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate");
     scratch.run(&["policy", "build", sources, "-o", word(&policy)]).with(0);
     agrees(&scratch, "Tollgate's own policy", &policy);
+}
+
+#[test]
+fn shows_the_questions_that_are_not_answered_alike() {
+    let scratch = Scratch::new();
+    let policy = scratch.path("changed");
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate");
+    scratch.run(&["policy", "build", sources, "-o", word(&policy)]).with(0);
+    let mut built = Built::open(&policy).unwrap();
+    let tuple = built.server().unwrap().tables().header().tuple_at as usize + 2 * 16;
+    built.tables[tuple] ^= 1;
+    built.write(&policy).unwrap();
+    let verify = |more: &[&str]| {
+        let arguments = ["policy", "verify", word(&policy), "--decisions", "20000"];
+        scratch.run(&[&arguments, more].concat()).with(1)
+    };
+    let text = verify(&[]).stdout;
+    assert!(text.contains("\naccess ") && text.contains("\n  ours: allowed 0x"), "{text}");
+    assert!(text.contains("\n  libsepol: allowed 0x") && text.ends_with(" above\n"), "{text}");
+    let answer = verify(&["--json"]).json();
+    let first = &answer["mismatches"][0];
+    assert!(first["ours"] != first["libsepol"] && first["kind"] == "access", "{answer}");
 }

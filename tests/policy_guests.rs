@@ -97,6 +97,16 @@ fn notices_that_a_kernel_runs_another_policy() {
     with_policy(&scratch, "6.1", &built, line, &[(&small, "/other")]).refused(&["another policy", "class"]);
 }
 
+#[test]
+fn says_what_is_missing_where_there_is_no_selinux() {
+    let scratch = Scratch::new();
+    let file = format!("{}:/built", word(&policy(&scratch, "tollgate")));
+    let verify = ["tollgate", "policy", "verify", "/built", "--against", "kernel"];
+    let _place = take(1);
+    let ended = scratch.run(&[&["vm", "run", "--lsm", "bpf", "--file", &file, "--"], &verify[..]].concat());
+    ended.refused(&["/sys/fs/selinux is not there", "lsm=", "mount -t selinuxfs"]);
+}
+
 const OF_BPF: [(&str, u64); 5] =
     [("access", 20_000), ("transition", 5_000), ("member", 5_000), ("change", 5_000), ("validatetrans", 1_250)];
 

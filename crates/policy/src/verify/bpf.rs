@@ -1,8 +1,13 @@
 //! The evaluator in the running kernel's BPF.
 
-use std::{io, mem::offset_of, time::Duration};
+use std::{
+    io,
+    mem::offset_of,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
-use libbpf_rs::{Map, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use libbpf_rs::{Map, MapCore, MapFlags, Object, ObjectBuilder, PrintLevel, ProgramInput, set_print};
 use tollgate_abi::tables::{
     TG_ASK_CHANGE, TG_ASK_MEMBER, TG_ASK_TRANSITION, TG_CAPACITY, tg_context, tg_decision, tg_extended, tg_label,
     tg_name, tg_question,
@@ -26,6 +31,13 @@ const JOB_ACCESS: u32 = 0;
 const JOB_EXTENDED: u32 = 1;
 const JOB_LABEL: u32 = 2;
 const JOB_VALIDATE: u32 = 3;
+
+/// What libbpf said while it loaded the program, the verifier's log above all.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn keep(_: PrintLevel, text: String) {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+}
 
 /// `struct job` of `bpf/jobs.h`.
 #[repr(C)]
@@ -74,9 +86,15 @@ pub struct Bpf<'a> {
 impl<'a> Bpf<'a> {
     /// Loads the program with the tables of `policy`.
     pub fn new(policy: &'a Policy, tables: &[u8]) -> Result<Self, PeerError> {
-        let failed = |cause| PeerError::Bpf { what: "load the evaluator", cause };
+        let before = set_print(Some((PrintLevel::Warn, keep)));
         let object = ObjectBuilder::default().open_memory(OBJECT).and_then(libbpf_rs::OpenObject::load);
-        let bpf = Self { policy, object: object.map_err(failed)?, contexts: Vec::new() };
+        set_print(before);
+        let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
+        let object = object.map_err(|cause| match cause.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => PeerError::NotPermitted,
+            _ => PeerError::Refused { said, cause },
+        })?;
+        let bpf = Self { policy, object, contexts: Vec::new() };
         let mut whole = tables.to_vec();
         whole.resize(TG_CAPACITY as usize, 0);
         bpf.put("tables", 0, &whole)?;

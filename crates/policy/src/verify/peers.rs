@@ -110,8 +110,19 @@ pub enum PeerError {
     /// The kernel cannot be asked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// This process may not load BPF programs.
+    #[error("may not load the evaluator in BPF: run it as root, outside of containers that refuse bpf(2)")]
+    NotPermitted,
+    /// The kernel refused the evaluator.
+    #[error("the kernel refused the evaluator in BPF, which takes Linux 5.17 or later: {cause}\n{said}")]
+    Refused {
+        /// What libbpf said, with the verifier's log.
+        said: String,
+        /// Its error.
+        cause: libbpf_rs::Error,
+    },
     /// The evaluator cannot be run in BPF.
-    #[error("cannot {what} in BPF: {cause} (it takes root and Linux 5.17 or later)")]
+    #[error("cannot {what} in BPF: {cause}")]
     Bpf {
         /// What was tried.
         what: &'static str,
