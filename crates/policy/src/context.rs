@@ -200,12 +200,14 @@ impl Names {
         }
         let mut level = Level { sensitivity: self.find(Kind::Sensitivity, sensitivity)?, categories: Bits::default() };
         for item in categories.into_iter().flat_map(|list| list.split(',')) {
-            let (first, last) = item.split_once('.').map_or((item, item), |(first, last)| (first, last));
-            let (first, last) = (self.find(Kind::Category, first)?, self.find(Kind::Category, last)?);
-            if last < first {
+            let (first, last) = item.split_once('.').map_or((item, None), |(first, last)| (first, Some(last)));
+            let first = self.find(Kind::Category, first)?;
+            let last = last.map(|last| self.find(Kind::Category, last)).transpose()?;
+            // The kernel refuses a range of one, too.
+            if last.is_some_and(|last| last <= first) {
                 return Err(malformed());
             }
-            (first..=last).for_each(|category| level.categories.insert(category));
+            (first..=last.unwrap_or(first)).for_each(|category| level.categories.insert(category));
         }
         Ok(level)
     }

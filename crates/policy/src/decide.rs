@@ -165,6 +165,8 @@ pub fn name(text: &str) -> Option<tg_name> {
 /// Levels with identifiers: equal levels have equal ones.
 pub struct Levels {
     buffer: Box<tg_levels>,
+    /// How many are the policy's own.
+    own: usize,
     known: HashMap<Level, u32>,
 }
 
@@ -184,7 +186,7 @@ impl Levels {
     pub fn new(levels: &[Level]) -> Result<Self, TooManyLevels> {
         // SAFETY: `tg_levels` is made of integers, for which zero is a value.
         let buffer: Box<tg_levels> = unsafe { Box::new_zeroed().assume_init() };
-        let mut all = Self { buffer, known: HashMap::new() };
+        let mut all = Self { buffer, own: levels.len(), known: HashMap::new() };
         for (level, identifier) in levels.iter().zip(0..) {
             if all.intern(level)? != identifier {
                 return Err(TooManyLevels);
@@ -207,6 +209,18 @@ impl Levels {
         let identifier = u32::try_from(identifier).map_err(|_| TooManyLevels)?;
         self.known.insert(level, identifier);
         Ok(identifier)
+    }
+
+    /// How many more there may be.
+    pub fn room(&self) -> usize {
+        self.buffer.level.len() - self.known.len()
+    }
+
+    /// Forgets all but the policy's own: the identifiers of the others mean nothing afterwards.
+    pub fn forget(&mut self) {
+        let own = self.own;
+        self.known.retain(|_, identifier| (*identifier as usize) < own);
+        self.buffer.level[own..].fill(tg_level::default());
     }
 
     /// All levels, as the kernel is given them.

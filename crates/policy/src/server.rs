@@ -8,6 +8,9 @@ use crate::{
     model::{Context, Level, Policy, Range},
 };
 
+/// The levels that a question may bring: its two contexts' and those of the answer.
+const LEVELS_OF_A_QUESTION: usize = 6;
+
 /// What kind of labelling decision is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
@@ -100,6 +103,14 @@ impl<'a> SecurityServer<'a> {
     /// The levels met so far.
     pub fn levels(&self) -> &Levels {
         &self.levels
+    }
+
+    /// Makes room for the levels of one more question by two contexts when there is too little. Contexts that were given
+    /// before must not be used afterwards.
+    pub fn make_room(&mut self) {
+        if self.levels.room() < LEVELS_OF_A_QUESTION {
+            self.levels.forget();
+        }
     }
 
     /// The class of that name.
@@ -220,5 +231,55 @@ impl<'a> SecurityServer<'a> {
         }
         let range = context::range_text(self.policy, &user.range);
         format!("its high level must dominate its low one, and user {} has no more than {range}", user.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        built::Built,
+        sepol::{self, CilFile, Options},
+    };
+
+    /// Any process may write up, with 70 categories.
+    fn built() -> Built {
+        let categories: String = (0..70).map(|number| format!("c{number} ")).collect();
+        let text = format!(
+            "(handleunknown deny) (mls true) (class file (write)) (classorder (file))
+            (sid kernel) (sidorder (kernel)) (sidcontext kernel (u r a ((s0) (s0))))
+            (sensitivity s0) (sensitivityorder (s0)) {} (categoryorder ({categories}))
+            (sensitivitycategory s0 (range c0 c69))
+            (user u) (userrole u r) (userlevel u (s0)) (userrange u ((s0) (s0 (range c0 c69))))
+            (role r) (role object_r) (roletype r a)
+            (type a) (allow a a (file (write))) (mlsconstrain (file (write)) (domby l1 l2))",
+            (0..70).map(|number| format!("(category c{number})")).collect::<String>()
+        );
+        let file = CilFile { name: "levels.cil".to_owned(), text: text.into_bytes() };
+        Built::from_compiled(sepol::compile(&[file], &Options::default()).unwrap()).unwrap()
+    }
+
+    /// The level of the categories whose bits are set in `number`, as it is written; every second one has c69.
+    fn level(number: u32) -> String {
+        let mut text = "s0".to_owned();
+        for (count, bit) in (0..13).filter(|bit| number >> bit & 1 == 1).enumerate() {
+            text.push(if count == 0 { ':' } else { ',' });
+            text.push_str(&format!("c{}", 2 * bit));
+        }
+        if number % 2 == 1 { text + ",c69" } else { text }
+    }
+
+    #[test]
+    fn answers_any_number_of_questions_about_any_levels() {
+        let built = built();
+        let mut server = built.server().unwrap();
+        let class = server.class("file").unwrap();
+        for number in 0..6000 {
+            server.make_room();
+            let source = server.context("u:r:a:s0:c0").unwrap();
+            let written = format!("u:object_r:a:{}", level(number));
+            let target = server.context(&written).unwrap();
+            assert_eq!(server.text(&target), written);
+            assert_eq!(server.access(source, target, class).allowed, number & 1, "{written}");
+        }
     }
 }

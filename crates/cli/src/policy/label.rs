@@ -50,13 +50,18 @@ pub(crate) fn run(ask: Ask, arguments: &Label) -> anyhow::Result<ExitCode> {
     let built = super::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
-        return super::batch(file, |fields| match fields {
-            [source, target, class] => label(&mut server, ask, source, target, class, None),
-            [source, target, class, name] if ask == Ask::Transition => {
-                label(&mut server, ask, source, target, class, Some(name))
+        return super::batch(file, |fields| {
+            server.make_room();
+            match fields {
+                [source, target, class] => label(&mut server, ask, source, target, class, None),
+                [source, target, class, name] if ask == Ask::Transition => {
+                    label(&mut server, ask, source, target, class, Some(name))
+                }
+                _ if ask == Ask::Transition => {
+                    bail!("expected SCON<TAB>TCON<TAB>CLASS, then <TAB>NAME if there is one")
+                }
+                _ => bail!("expected SCON<TAB>TCON<TAB>CLASS"),
             }
-            _ if ask == Ask::Transition => bail!("expected SCON<TAB>TCON<TAB>CLASS, then <TAB>NAME if there is one"),
-            _ => bail!("expected SCON<TAB>TCON<TAB>CLASS"),
         });
     }
     let (Some(source), Some(target), Some(class)) = (&arguments.source, &arguments.target, &arguments.class) else {

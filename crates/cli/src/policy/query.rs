@@ -110,6 +110,7 @@ fn print(answer: &Answer<'_>) -> anyhow::Result<()> {
 fn batch(server: &mut SecurityServer<'_>, file: &Path) -> anyhow::Result<ExitCode> {
     super::batch(file, |fields| {
         let [source, target, class] = fields else { bail!("expected SCON<TAB>TCON<TAB>CLASS") };
+        server.make_room();
         let (s, t, c) = (server.context(source)?, server.context(target)?, server.class(class)?);
         let allowed = server.permissions(c, server.access(s, t, c).allowed);
         Ok(if allowed.is_empty() { "-".to_owned() } else { allowed.join(",") })

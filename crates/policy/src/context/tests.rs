@@ -59,6 +59,7 @@ fn rejects_what_is_not_a_context() {
         ("system_u:object_r:sshd_t:", "is not a range"),
         ("system_u:object_r:sshd_t:s0:", "is not a range"),
         ("system_u:object_r:sshd_t:s0:c5.c1", "is not a range"),
+        ("system_u:object_r:sshd_t:s0:c5.c5", "is not a range"),
         ("system_u:object_r:sshd_t:s0:c1,", "no category ``"),
         ("system_u:object_r:sshd_t:s0:c1024", "no category `c1024` (like it: c10"),
         ("system_u:object_r:sshd_t:s9", "no sensitivity `s9` (like it: s0, s1)"),
