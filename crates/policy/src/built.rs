@@ -7,14 +7,14 @@
 mod tests;
 
 use std::{
-    fs::{self, File},
-    io::{self, Read},
+    fs::{self, File, Permissions},
+    io::{self, Read, Write},
     ops::Range,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use tempfile::NamedTempFile;
+use tempfile::Builder;
 
 use crate::{
     dump::{self, DumpError},
@@ -52,6 +52,8 @@ const SECTIONS: [Section; 6] =
 const ENTRY: usize = 4 + 8 + 8;
 const HEAD: usize = 8 + 4 + 4;
 const TABLE_END: usize = HEAD + SECTIONS.len() * ENTRY;
+/// The most bytes that a section may have: no child of libsepol's sends more. A sparse file can claim any length.
+const LARGEST: usize = 256 << 20;
 
 /// Why a built policy could not be read, made or written.
 #[derive(Debug, thiserror::Error)]
@@ -177,16 +179,20 @@ impl Built {
         bytes
     }
 
-    /// Writes the file; one that was there is replaced whole, or left as it was.
+    /// Writes the file; one that was there, be it behind a link, is replaced whole, or left as it was. What is no file,
+    /// such as /dev/null, is written to.
     pub fn write(&self, path: &Path) -> Result<(), BuiltError> {
         let error = |cause| BuiltError::Io { what: "write", path: path.to_owned(), cause };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let fresh = NamedTempFile::new_in(folder).map_err(error)?;
-        fs::write(fresh.path(), self.to_bytes()).map_err(error)?;
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+            return fs::write(&target, self.to_bytes()).map_err(error);
+        }
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let readable = Permissions::from_mode(0o644);
+        let mut fresh = Builder::new().permissions(readable).tempfile_in(folder).map_err(error)?;
+        fresh.write_all(&self.to_bytes()).map_err(error)?;
         fresh.as_file().sync_all().map_err(error)?;
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        fresh.as_file().set_permissions(mode).map_err(error)?;
-        fresh.persist(path).map_err(|failure| error(failure.error))?;
+        fresh.persist(&target).map_err(|failure| error(failure.error))?;
         Ok(())
     }
 
@@ -268,7 +274,7 @@ fn places(head: &[u8], length: usize) -> Result<[Range<usize>; SECTIONS.len()], 
     for ((index, section), place) in SECTIONS.iter().enumerate().zip(&mut places) {
         let at = HEAD + index * ENTRY;
         let (offset, size) = (long(at + 4).ok_or_else(short)?, long(at + 12).ok_or_else(short)?);
-        if number(at) != Some(*section as u32) || offset != next {
+        if number(at) != Some(*section as u32) || offset != next || size > LARGEST {
             return Err(table());
         }
         next = offset.checked_add(size).filter(|end| *end <= length).ok_or_else(short)?;

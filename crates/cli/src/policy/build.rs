@@ -1,6 +1,11 @@
 //! `tollgate policy build`.
 
-use std::{path::PathBuf, process::ExitCode, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -39,6 +44,9 @@ struct Report {
 }
 
 pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
+    if let Some(source) = arguments.sources.iter().find(|source| is_same(source, &arguments.out)) {
+        bail!("{} is a source: write the policy to another file", source.display());
+    }
     let start = Instant::now();
     let sources = sources::read(&arguments.sources)?;
     let compiled = sources.compile(&Options::default()).with_context(|| list(&arguments.sources))?;
@@ -79,6 +87,14 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether both are one file, whatever the links to it.
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
 }
 
 /// What an error is about: the first of the sources, and how many there are besides.

@@ -25,6 +25,37 @@ fn gives_back_what_was_built() {
 }
 
 #[test]
+fn writes_behind_a_link_and_to_what_is_no_file() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let built = built();
+    symlink("policy", path("link")).unwrap();
+    fs::write(path("policy"), "an old one").unwrap();
+    built.write(&path("link")).unwrap();
+    assert!(path("link").is_symlink());
+    assert_eq!(fs::read(path("policy")).unwrap(), built.to_bytes());
+    symlink("/dev/null", path("null")).unwrap();
+    built.write(&path("null")).unwrap();
+    assert!(path("null").is_symlink(), "a device is not replaced");
+    assert!(matches!(built.write(folder.path()), Err(BuiltError::Io { what: "write", .. })));
+}
+
+#[test]
+fn rejects_a_sparse_file_that_claims_more_than_memory_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy");
+    let mut head = built().to_bytes();
+    head.truncate(TABLE_END);
+    let (last, size) = (TABLE_END - ENTRY, 1_u64 << 42);
+    let offset = u64::from_le_bytes(head[last + 4..last + 12].try_into().unwrap());
+    head[last + 12..].copy_from_slice(&size.to_le_bytes());
+    fs::write(&path, head).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(offset + size).unwrap();
+    assert!(matches!(Built::open(&path), Err(BuiltError::Damaged(_))));
+}
+
+#[test]
 fn rejects_a_file_cut_short_wherever_it_is_cut_and_one_that_goes_on() {
     let mut bytes = built().to_bytes();
     for end in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
