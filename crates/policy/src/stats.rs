@@ -154,7 +154,7 @@ fn laid(tables: &Tables, levels: usize) -> Figures {
         ("steps of the longest class", steps.iter().copied().max().unwrap_or_default()),
         ("levels", levels as u64),
         ("bytes", header.size.into()),
-        ("bytes of the matrix", rows * columns * 2),
+        ("bytes of the matrix", rows.saturating_mul(columns).saturating_mul(2)),
         ("bytes of vectors", vectors * (u64::from(header.classes) + 1) * 2),
         ("bytes of tuples", u64::from(header.tuples) * size_of::<tg_tuple>() as u64),
         ("bytes of keys", slots * size_of::<tg_entry>() as u64),

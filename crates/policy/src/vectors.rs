@@ -52,7 +52,11 @@ impl Vectors {
     /// What `tables` hold.
     pub fn of(tables: &Tables) -> Self {
         let (header, bytes) = (*tables.header(), tables.as_bytes());
-        let (classes, columns) = (header.classes as usize, header.columns as usize);
+        let classes = header.classes as usize;
+        let cells = (header.rows as usize).saturating_mul(header.columns as usize);
+        let matrix = halves(part(bytes, header.matrix_at, cells.saturating_mul(2)));
+        // No more than there are cells, whatever the header says.
+        let columns = matrix.len().min(header.columns as usize);
         let size = size_of::<tollgate_abi::tables::tg_type>();
         let places = part(bytes, header.type_at, (header.types as usize + 1) * size)
             .chunks_exact(size)
@@ -74,7 +78,7 @@ impl Vectors {
             places,
             classes,
             columns,
-            matrix: halves(part(bytes, header.matrix_at, header.rows as usize * columns * 2)),
+            matrix,
             vectors: halves(part(bytes, header.vector_at, header.vectors as usize * (classes + 1) * 2)),
             tuples,
             itself,

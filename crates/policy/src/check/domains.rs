@@ -85,7 +85,7 @@ fn unreachable(policy: &Policy, vectors: &Vectors) -> Vec<String> {
     let mut by_column: Vec<Vec<u32>> = vec![Vec::new(); vectors.columns() as usize];
     for (number, _) in numbers(policy) {
         for (column, vector) in vectors.row_of(vectors.row(number)).iter().enumerate() {
-            if enters[usize::from(*vector)] && by_column[column].len() < 2 {
+            if enters.get(usize::from(*vector)) == Some(&true) && by_column[column].len() < 2 {
                 by_column[column].push(number);
             }
         }
@@ -94,9 +94,10 @@ fn unreachable(policy: &Policy, vectors: &Vectors) -> Vec<String> {
     numbers(policy)
         .filter(|(number, _)| {
             let row = vectors.row_of(vectors.row(*number));
-            row.iter().any(|vector| entered[usize::from(*vector)])
+            let sources = by_column.get(vectors.column(*number) as usize);
+            row.iter().any(|vector| entered.get(usize::from(*vector)) == Some(&true))
                 && !initial.has(*number)
-                && !by_column[vectors.column(*number) as usize].iter().any(|source| source != number)
+                && !sources.is_some_and(|sources| sources.iter().any(|source| source != number))
         })
         .map(|(_, t)| t.name.clone())
         .collect()

@@ -1,10 +1,14 @@
 use super::{Finding, Kernel, Severity, check};
 use crate::{
     decide::Tables,
+    diff::{Side, diff},
+    fuzz,
     model::{
         Bits, Class, Comparison, Constraint, HandleUnknown, NameKind, Pair, Party, Policy, Rule, RuleKind, Term, Type,
     },
+    reach::{Limits, Reach, Way},
     tables,
+    vectors::Vectors,
 };
 
 const FILE: u32 = 1;
@@ -145,4 +149,23 @@ fn reports_what_the_policy_leaves_undefined_and_what_becomes_of_it() {
         assert!(finding.names.contains(&"file execute".to_owned()), "a permission");
         assert!(!finding.names.contains(&"file read".to_owned()));
     }
+}
+
+/// The tables of a built policy may lie.
+#[test]
+fn fuzz_analyses_end_whatever_is_in_the_tables() {
+    let policy = policy();
+    let laid = tables::build(&policy).unwrap();
+    let mut answered = 0_u64;
+    fuzz::run(&[&laid.tables], |bytes| {
+        let Ok(tables) = Tables::new(bytes) else { return };
+        answered += 1;
+        check(&policy, &tables, laid.levels.len(), None);
+        let vectors = Vectors::of(&tables);
+        let reach = Reach::new(&policy, &vectors, Way::From, 1, &Limits::default());
+        reach.types().iter().for_each(|(type_, _)| drop(reach.path(*type_)));
+        let side = Side { policy: &policy, vectors: &vectors };
+        diff(side, side);
+    });
+    assert!(answered > 0, "no mutation kept its header");
 }
