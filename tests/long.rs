@@ -282,3 +282,22 @@ fn hooks_that_workloads_reach_get_empty_programs() {
     report("hooks in the set that no kernel reaches", &format!("{never:?}"), "none", never.is_empty());
     assert!(never.is_empty(), "{never:?}");
 }
+
+/// Ten minutes for what reads descriptions of policies, built policies, statements' places, decision tables, the answers
+/// of libsepol's child, and binary policies in it, at the same time; then ten for the evaluator under sanitizers.
+#[test]
+fn fuzz_finds_no_crash_and_no_read_outside() {
+    let seconds = 600;
+    let ended = std::process::Command::new(env!("CARGO"))
+        .args(["test", "--release", "--locked", "--package", "tollgate-policy", "--lib", "--test", "evaluator"])
+        .args(["fuzz_", "--", "--test-threads", "16"])
+        .env("TOLLGATE_FUZZ_SECONDS", seconds.to_string())
+        .output()
+        .unwrap();
+    let (out, error) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let passed: Vec<&str> = out.lines().filter(|line| line.ends_with("... ok")).collect();
+    let figure = format!("{} readers, {} min each, without a crash", passed.len(), seconds / 60);
+    report("fuzzing", &figure, "10 min", ended.status.success());
+    assert!(ended.status.success(), "{out}{error}");
+    assert!(passed.len() >= 7, "{out}{error}");
+}

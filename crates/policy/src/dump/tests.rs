@@ -19,6 +19,9 @@ fn everything() -> Vec<u8> {
     stream_of(include_str!("everything.cil"))
 }
 
+/// A rule with names: kind, source, target, class, data, and when it holds.
+type Said<'a> = (RuleKind, &'a str, &'a str, &'a str, u32, Option<Condition>);
+
 /// A policy, and the identifiers of names in it.
 struct Told(Policy);
 
@@ -61,8 +64,7 @@ impl Told {
         names.iter().map(bit).fold(0, |word: u32, bit: u32| word | bit)
     }
 
-    /// The rules as text: kind, source, target, class, data, and when they hold.
-    fn rules(&self) -> Vec<(RuleKind, &str, &str, &str, u32, Option<Condition>)> {
+    fn rules(&self) -> Vec<Said<'_>> {
         let name = |number: u32| self.0.types[number as usize].name.as_str();
         let class = |number: u32| self.0.classes[number as usize].name.as_str();
         let rule = |rule: &crate::model::Rule| {
