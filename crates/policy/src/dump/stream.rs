@@ -50,7 +50,9 @@ impl<'a> Stream<'a> {
         let count = self.count(least)?;
         let mut list = Vec::with_capacity(count);
         for _ in 0..count {
+            let before = self.rest.len();
             list.push(element(self)?);
+            debug_assert!(before - self.rest.len() >= least, "an element took less than {least} bytes");
         }
         Ok(list)
     }
