@@ -30,19 +30,27 @@ fn rejects_sets_of_numbers_that_are_not_there() {
     assert!(categories(&[1 << 63], 63).is_err() && categories(&[1], 0).is_err());
 }
 
-/// A stream with one of everything in as few bytes as it can have: names and sets are empty.
-fn smallest() -> Vec<u8> {
+/// A stream with one of everything in as few bytes as it can have: names and sets are empty, and lists within lists, or
+/// with `inner` they too have one element (constraints two).
+fn smallest(inner: bool) -> Vec<u8> {
     let context = [1, 1, 1, 0, 0, 0, 0];
+    // One permission, four defaults, a constraint without terms and one with one, a validatetrans.
+    let (mut class, mut sensitivity): (&[u32], &[u32]) = (&[0; 8], &[0; 3]);
+    let (mut category, mut condition): (&[u32], &[u32]) = (&[0; 2], &[0]);
+    if inner {
+        class = &[0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0];
+        (sensitivity, category, condition) = (&[0, 1, 0, 0], &[0, 1, 0], &[1, 2, 0]);
+    }
     let lists: &[&[u32]] = &[
-        &[0; 8],                                         // class
+        class,                                           // class
         &[0; 4],                                         // type
         &[0, 1],                                         // type alias
         &[0; 3],                                         // role
         &[0; 8],                                         // user
-        &[0; 3],                                         // sensitivity
-        &[0; 2],                                         // category
+        sensitivity,                                     // sensitivity
+        category,                                        // category
         &[0; 2],                                         // boolean
-        &[0],                                            // condition
+        condition,                                       // condition
         &[0x10, 1, 1, 1, 0, 1],                          // rule
         &[0x100, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], // extended rule
         &[0, 1, 1, 1, 0],                                // transition by name
@@ -130,14 +138,17 @@ fn is_sound(policy: &Policy) -> bool {
 /// What counts are checked against must not be more than an element can have: valid policies would be refused.
 #[test]
 fn reads_elements_of_the_least_size() {
-    let policy = read(&smallest()).unwrap();
+    let policy = read(&smallest(false)).unwrap();
     assert!(is_sound(&policy));
     assert_eq!((policy.rules.len(), policy.interfaces.len(), policy.nodes.len()), (1, 1, 1));
+    let policy = read(&smallest(true)).unwrap();
+    assert!(is_sound(&policy));
+    assert_eq!((policy.classes[1].constraints.len(), policy.conditions[0].len()), (2, 1));
 }
 
 #[test]
 fn rejects_every_number_that_refers_to_nothing() {
-    for good in [smallest(), everything()] {
+    for good in [smallest(false), smallest(true), everything()] {
         for at in (0..good.len() - 3).step_by(4) {
             for wrong in [0_u32, 2, 3, 20, 300, u32::MAX] {
                 let mut stream = good.clone();
@@ -161,7 +172,7 @@ fn rejects_another_version() {
 fn fuzz_streams_make_policies_or_errors() {
     let stream = everything();
     let mut read_whole = 0_u64;
-    fuzz::run(&[&stream, &smallest()], |bytes| {
+    fuzz::run(&[&stream, &smallest(false), &smallest(true)], |bytes| {
         if let Ok(policy) = read(bytes) {
             read_whole += 1;
             assert!(is_sound(&policy), "{policy:?}");
