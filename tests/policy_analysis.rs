@@ -115,7 +115,7 @@ fn counts_and_checks_a_policy() {
     let stats = scratch.run(&["policy", "stats", word(&policy), "--json"]).with(0).json();
     assert_eq!((&stats["policy"]["types"], &stats["policy"]["attributes"]), (&json!(7), &json!(3)));
     assert_eq!((&stats["policy"]["classes"], &stats["policy"]["booleans"]), (&json!(4), &json!(1)));
-    assert_eq!(stats["policy"]["constraints on levels"], 2);
+    assert_eq!(stats["policy"]["constraints_on_levels"], 2);
     scratch.run(&["policy", "stats", word(&policy)]).with(0);
     let found = scratch.run(&["policy", "check", word(&policy), "--kernel", "6.1"]).with(1).stdout;
     assert!(found.contains("warning: classes and permissions of Linux 6.1 that the policy does not define"), "{found}");

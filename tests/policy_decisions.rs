@@ -22,7 +22,7 @@ fn agrees(scratch: &Scratch, name: &str, policy: &Path) {
     for kind in questions {
         let number = |field: &str| kind[field].as_u64().unwrap();
         let (asked, granted, mismatches) = (number("asked"), number("granted"), number("mismatches"));
-        let what = format!("{} decisions of {name} against libsepol", kind["question"].as_str().unwrap());
+        let what = format!("{} decisions of {name} against libsepol", kind["kind"].as_str().unwrap());
         report(
             &what,
             &format!("{asked} asked, {granted} granted, {mismatches} mismatches"),
@@ -30,7 +30,7 @@ fn agrees(scratch: &Scratch, name: &str, policy: &Path) {
             mismatches == 0,
         );
         assert_eq!(mismatches, 0, "{answer}");
-        if kind["question"] == "access" {
+        if kind["kind"] == "access" {
             assert_eq!(asked, DECISIONS);
             assert!(granted > asked / 20 && granted < asked / 20 * 19, "one-sided: {granted} of {asked}");
         } else {

@@ -45,7 +45,7 @@ impl std::fmt::Display for Kind {
 #[non_exhaustive]
 pub enum ContextError {
     /// A name that the policy does not have.
-    #[error("the policy has no {kind} `{name}`{}", offer(.nearest))]
+    #[error("the {} has no {kind} `{name}`{}", owner(.kind), offer(.nearest))]
     Unknown {
         /// What it would be.
         kind: Kind,
@@ -85,6 +85,10 @@ pub enum ContextError {
     /// There are more levels than the tables hold.
     #[error(transparent)]
     Levels(#[from] crate::decide::TooManyLevels),
+}
+
+fn owner(kind: &Kind) -> &'static str {
+    if *kind == Kind::Permission { "class" } else { "policy" }
 }
 
 fn offer(nearest: &[String]) -> String {

@@ -35,8 +35,10 @@ pub struct Stats {
     pub sections: Figures,
 }
 
+/// `type aliases` is the key `type_aliases`.
 fn as_object<S: serde::Serializer>(figures: &Figures, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(figures.iter().map(|(name, figure)| (name, figure)))
+    let key = |name: &str| name.to_lowercase().replace(", ", "_").replace(' ', "_");
+    serializer.collect_map(figures.iter().map(|(name, figure)| (key(name), figure)))
 }
 
 /// The figures of a built policy, whose tables are `tables`.

@@ -10,14 +10,14 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A policy: a built one, or anything that one can be built from
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
     /// Values to set; without any, the booleans are listed
     #[arg(value_name = "NAME=on|off")]
     assignments: Vec<String>,
-    /// Write the policy with these values; without it, what they grant and take away is printed
-    #[arg(short, long, value_name = "FILE", requires = "assignments")]
-    output: Option<PathBuf>,
+    /// Write the policy with these values, built; without it, what they grant and take away is printed
+    #[arg(short, long, value_name = "POLICY", requires = "assignments")]
+    out: Option<PathBuf>,
     /// Print all names of long lists
     #[arg(long)]
     all: bool,
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let assignments =
         arguments.assignments.iter().map(|text| booleans::assignment(text)).collect::<Result<Vec<_>, _>>()?;
     let changed = booleans::set(&built, &assignments)?;
-    if let Some(path) = &arguments.output {
+    if let Some(path) = &arguments.out {
         changed.write(path)?;
         return Ok(ExitCode::SUCCESS);
     }

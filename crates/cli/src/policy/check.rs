@@ -10,7 +10,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A policy: a built one, or anything that one can be built from (then libsepol checks its neverallow rules)
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
     /// Look at what the kernel of this release cannot enforce, such as 6.1 or 6.12.9-amd64
     #[arg(long, value_name = "RELEASE")]

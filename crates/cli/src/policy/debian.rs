@@ -14,9 +14,9 @@ use crate::{interrupt, output};
 
 #[derive(Debug, Args)]
 pub(crate) struct Debian {
-    /// Which policy
+    /// Which of its policies
     #[arg(value_enum)]
-    policy: Name,
+    flavour: Name,
     /// The built policy
     #[arg(short, long, value_name = "POLICY")]
     out: PathBuf,
@@ -50,7 +50,7 @@ struct Report {
 
 pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
-    let flavour = match arguments.policy {
+    let flavour = match arguments.flavour {
         Name::Default => Flavour::Default,
         Name::Mls => Flavour::Mls,
     };

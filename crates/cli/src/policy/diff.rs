@@ -16,9 +16,9 @@ const SHOWN: usize = 8;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The policy before: a built one, or anything that one can be built from
+    /// The policy before: a built one; or CIL, a module package or a binary policy, which is built first
     before: PathBuf,
-    /// The policy after
+    /// The policy after, the same
     after: PathBuf,
     /// Print all names of long lists
     #[arg(long)]

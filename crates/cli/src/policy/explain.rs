@@ -7,7 +7,6 @@ use tollgate_policy::explain::{self, Question, Verdict};
 
 use crate::output;
 
-/// The exit status is 0 when it is allowed, and 1 when it is denied or a context is not valid.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A built policy; or CIL, a module package or a binary policy, which is built first

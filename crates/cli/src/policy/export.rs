@@ -2,23 +2,30 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("parts").required(true).multiple(true))]
 pub(crate) struct Export {
-    /// A built policy
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
     /// Write the binary policy, which SELinux's `load_policy` and setools read
-    #[arg(long, value_name = "FILE", required_unless_present = "file_contexts")]
+    #[arg(long, value_name = "FILE", group = "parts")]
     image: Option<PathBuf>,
     /// Write the file contexts, which libselinux's `restorecon` and `matchpathcon` read
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "parts")]
     file_contexts: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Export) -> anyhow::Result<ExitCode> {
     let built = super::open(&arguments.policy)?;
+    if arguments.file_contexts.is_some() && built.file_contexts.is_empty() {
+        bail!(
+            "{} has no file contexts: they come from `filecon` statements and from module packages",
+            arguments.policy.display()
+        );
+    }
     let contents =
         [(&arguments.image, built.image.as_slice()), (&arguments.file_contexts, built.file_contexts.as_bytes())];
     for (path, content) in contents {

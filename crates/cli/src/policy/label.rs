@@ -22,15 +22,22 @@ pub(crate) struct Label {
     /// The class of the object; `process` for exec
     #[arg(required_unless_present = "batch")]
     class: Option<String>,
-    /// The name of a new file, which `transition` looks at
-    name: Option<String>,
-    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS`, for `transition` with `<TAB>NAME` if there is one, of a file (`-`:
-    /// standard input), one a line: the context, or `error: ...`, and the exit status is then 2
+    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS` of a file (`-`: standard input), for `transition` with `<TAB>NAME` if
+    /// there is one, one a line: the context, or `error: ...`, and the exit status is then 2
     #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "json"])]
     batch: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Transition {
+    #[command(flatten)]
+    label: Label,
+    /// The name of the new file
+    #[arg(conflicts_with = "batch")]
+    name: Option<String>,
 }
 
 /// An answer.
@@ -39,14 +46,17 @@ struct Answer<'a> {
     source: &'a str,
     target: &'a str,
     class: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     context: String,
 }
 
-pub(crate) fn run(ask: Ask, arguments: &Label) -> anyhow::Result<ExitCode> {
-    if ask != Ask::Transition && arguments.name.is_some() {
-        bail!("only `transition` looks at a file's name: leave it out");
-    }
+pub(crate) fn transition(arguments: &Transition) -> anyhow::Result<ExitCode> {
+    run(Ask::Transition, &arguments.label, arguments.name.as_deref())
+}
+
+/// `name` is for [`Ask::Transition`] alone.
+pub(crate) fn run(ask: Ask, arguments: &Label, name: Option<&str>) -> anyhow::Result<ExitCode> {
     let built = super::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
@@ -67,7 +77,6 @@ pub(crate) fn run(ask: Ask, arguments: &Label) -> anyhow::Result<ExitCode> {
     let (Some(source), Some(target), Some(class)) = (&arguments.source, &arguments.target, &arguments.class) else {
         bail!("give SCON, TCON and CLASS, or --batch FILE");
     };
-    let name = arguments.name.as_deref();
     let context = label(&mut server, ask, source, target, class, name)?;
     if arguments.json {
         output::json(&Answer { source, target, class, name, context })?;

@@ -37,23 +37,21 @@ pub(crate) enum Command {
     Build(build::Build),
     /// Build Debian's own policy from its packages
     Debian(debian::Debian),
-    /// Tell why a decision is as it is, and what would change it
-    Explain(explain::Explain),
     /// Take the binary policy or the file contexts out of a built policy
     Export(export::Export),
     /// Print what a source context may do to a target context
     Query(query::Query),
     /// Print the context of a new object, or of a process after exec
-    Transition(label::Label),
+    Transition(label::Transition),
     /// Print the context of a member of a polyinstantiated object
     Member(label::Label),
     /// Print the context to relabel an object to
     Change(label::Label),
-    /// Ask the decision tables and libsepol, the running kernel's SELinux or its BPF the same questions
-    Verify(verify::Verify),
+    /// Tell why a decision is as it is, and what would change it; exit status 1 if it is denied
+    Explain(explain::Explain),
     /// Print what changing from one policy to another grants and takes away; exit status 1 if they differ
     Diff(diff::Arguments),
-    /// Print where information can go: what a domain's reaches, who can write a type
+    /// Print where information can go from a type, or who can write one; exit status 1 if --from reaches --to
     Reach(reach::Arguments),
     /// Print figures of a policy and of its decision tables
     Stats(stats::Arguments),
@@ -61,24 +59,26 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// List booleans, or set them in a new policy, or print what setting them would change
     Bool(boolean::Arguments),
+    /// Ask libsepol, the running kernel's SELinux or its BPF what the tables are asked; exit status 1 if answers differ
+    Verify(verify::Verify),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Build(arguments) => build::run(&arguments),
         Command::Debian(arguments) => debian::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
-        Command::Transition(arguments) => label::run(Ask::Transition, &arguments),
-        Command::Member(arguments) => label::run(Ask::Member, &arguments),
-        Command::Change(arguments) => label::run(Ask::Change, &arguments),
-        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Transition(arguments) => label::transition(&arguments),
+        Command::Member(arguments) => label::run(Ask::Member, &arguments, None),
+        Command::Change(arguments) => label::run(Ask::Change, &arguments, None),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Reach(arguments) => reach::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Bool(arguments) => boolean::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
     }
 }
 
@@ -92,6 +92,8 @@ fn open(path: &Path) -> anyhow::Result<Built> {
 fn open_for_questions(path: &Path) -> anyhow::Result<Answering> {
     match Answering::open(path) {
         Err(BuiltError::NotBuilt(_)) => Ok(open(path)?.into()),
+        // It names the file itself.
+        Err(cause @ BuiltError::Io { .. }) => Err(cause.into()),
         other => other.with_context(|| path.display().to_string()),
     }
 }

@@ -23,7 +23,7 @@ const NOTE: &str = "By the rules alone: constraints, MLS among them, may forbid 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("ends").required(true).multiple(true))]
 pub(crate) struct Arguments {
-    /// A policy: a built one, or anything that one can be built from
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
     /// Follow information from this type: a domain, or what it can read
     #[arg(long, value_name = "TYPE", group = "ends")]
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TYPE")]
     exclude: Vec<String>,
     /// At most this many steps (with --through: before it and after it)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     steps: Option<u32>,
     /// Count permissions that carry little, too: attributes, names, signals
     #[arg(long)]

@@ -9,7 +9,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A policy: a built one, or anything that one can be built from
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
     /// Print JSON
     #[arg(long)]

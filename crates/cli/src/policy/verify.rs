@@ -22,7 +22,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// The policy: a built one, or what one can be built from
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
     /// Who answers the same questions
     #[arg(long, value_enum, default_value_t = Against::Libsepol)]
@@ -156,7 +156,7 @@ fn print(report: &Report, against: Against) -> anyhow::Result<()> {
 fn as_json(report: &Report, against: Against) -> serde_json::Value {
     let tallies = report.tallies.iter().map(|(kind, tally)| {
         json!({
-            "question": name(*kind), "asked": tally.asked, "granted": tally.granted, "mismatches": tally.mismatches,
+            "kind": name(*kind), "asked": tally.asked, "granted": tally.granted, "mismatches": tally.mismatches,
             "ours_ns": Spread::of(&tally.ours_ns), (against.name().to_owned() + "_ns"): Spread::of(&tally.peers_ns),
         })
     });
