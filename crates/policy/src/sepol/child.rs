@@ -15,7 +15,7 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout},
     sys::{
         signal::{Signal, kill},
-        wait::{WaitStatus, waitpid},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{ForkResult, Pid},
 };
@@ -24,6 +24,8 @@ use super::{SepolError, confine, shim};
 
 /// A wait for the child that has no other end: it may compute for 600 s, beside others.
 const DEADLINE: Duration = Duration::from_secs(1800);
+/// A child that has answered, or closed its pipe, needs no more than this to give its memory back and end.
+const LEAVE: Duration = Duration::from_secs(10);
 /// libsepol's parsers and walks recurse; pages of it that are not used cost nothing.
 const STACK: usize = 64 << 20;
 /// The most that a section may hold: several times what Debian's policies need.
@@ -110,10 +112,17 @@ fn attend(task: &'static str, child: Pid, input: OwnedFd) -> Result<Answer, Sepo
     judge(task, answer, status)
 }
 
+/// Waits for a child that has nothing more to say; one that stays is killed, since it may be anyone's by now.
 fn reap(child: Pid) -> Result<WaitStatus, Errno> {
+    let deadline = Instant::now() + LEAVE;
     loop {
-        match waitpid(child, None) {
+        match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
             Err(Errno::EINTR) => {}
+            Ok(WaitStatus::StillAlive) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+            Ok(WaitStatus::StillAlive) => {
+                kill(child, Signal::SIGKILL)?;
+                thread::sleep(Duration::from_millis(1));
+            }
             other => return other,
         }
     }

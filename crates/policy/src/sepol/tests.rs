@@ -226,6 +226,21 @@ fn denies_the_child_memory_without_bounds() {
     assert_eq!(answer.unwrap().cil.as_deref(), Some(&b"true"[..]));
 }
 
+/// The processor's time that it may use would never be over.
+#[test]
+fn ends_a_child_that_stays_after_its_answer() {
+    let task = Task { name: "stay", seconds: 60 };
+    let error = refusal(child::run(task, |out| {
+        shim::section(out, shim::END, &[]);
+        let word = 0;
+        loop {
+            // SAFETY: it waits while the word, which outlives the call, is 0.
+            unsafe { libc::syscall(libc::SYS_futex, &raw const word, libc::FUTEX_WAIT, 0, std::ptr::null::<i8>()) };
+        }
+    }));
+    assert!(error.contains("cannot stay: its reader died of SIGKILL"), "{error}");
+}
+
 #[test]
 fn rejects_answers_that_are_not_whole_or_not_answers() {
     let section = |tag: u8, length: u64, content: &[u8]| [&[tag], &length.to_le_bytes()[..], content].concat();
