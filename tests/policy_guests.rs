@@ -62,7 +62,7 @@ fn all_alike(verified: &Value, policy: &str, floors: &[(&str, u64)]) {
     assert_eq!(verified["mismatches"], Value::Array(Vec::new()), "{policy}");
     for (kind, floor) in floors {
         let questions = verified["questions"].as_array().unwrap();
-        let tally = questions.iter().find(|tally| tally["question"] == *kind).unwrap();
+        let tally = questions.iter().find(|tally| tally["kind"] == *kind).unwrap();
         assert_eq!(tally["mismatches"], 0, "{policy} {kind}");
         let count = |name: &str| tally[name].as_u64().unwrap();
         assert!(count("asked") >= *floor, "{policy} {kind}: {tally}");
