@@ -51,6 +51,11 @@ impl Answer {
     }
 }
 
+/// 256 bits, the greatest first.
+fn digits(bits: [u64; 4]) -> String {
+    bits.iter().rev().map(|word| format!("{word:016x}")).collect()
+}
+
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -64,7 +69,8 @@ impl fmt::Display for Answer {
             Self::Extended(None) => f.write_str("no extended permissions"),
             Self::Extended(Some(extended)) => {
                 let tg_extended { allow, auditallow, dontaudit, .. } = **extended;
-                write!(f, "allow {allow:#x?}, auditallow {auditallow:#x?}, dontaudit {dontaudit:#x?}")
+                let [allow, auditallow, dontaudit] = [allow, auditallow, dontaudit].map(digits);
+                write!(f, "allow {allow}, auditallow {auditallow}, dontaudit {dontaudit}")
             }
         }
     }
