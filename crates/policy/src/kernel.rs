@@ -125,8 +125,17 @@ impl Kernel {
         }
     }
 
+    /// Whether a context is valid (`security_context_to_sid`).
+    pub fn is_valid(&self, context: &str) -> Result<bool, KernelError> {
+        match self.ask("context", context) {
+            Ok(_) => Ok(true),
+            Err(cause) if cause.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+            Err(cause) => Err(self.failed("context", context, cause)),
+        }
+    }
+
     /// `security_transition_sid_user`, `security_member_sid` or `security_change_sid`: a labelling decision; `None`
-    /// when the kernel refuses to make such a context.
+    /// when the kernel refuses to make such a context, or there is none. Both contexts must be valid.
     pub fn label(
         &self,
         ask: Ask,
@@ -147,7 +156,8 @@ impl Kernel {
         }
         match self.ask(file, &request) {
             Ok(answer) => Ok(Some(answer)),
-            Err(cause) if cause.raw_os_error() == Some(libc::EACCES) => Ok(None),
+            // EINVAL: mls_context_glblub found no level
+            Err(cause) if matches!(cause.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) => Ok(None),
             Err(cause) => Err(self.failed(file, &request, cause)),
         }
     }

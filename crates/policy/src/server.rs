@@ -49,6 +49,9 @@ pub enum LabelError {
         /// What does not hold.
         reason: String,
     },
+    /// The new range would be what two ranges share, and they share none (`mls_context_glblub`); the kernel refuses.
+    #[error("the class takes the levels that source and target have in common, and they have none")]
+    NoCommonLevel,
     /// There is no such class.
     #[error("the policy has no such class")]
     NoClass,
@@ -180,6 +183,9 @@ impl<'a> SecurityServer<'a> {
             Labelled::Valid(context) => Ok(context),
             Labelled::Invalid(context) => {
                 let context = self.expand(&context);
+                if self.policy.mls && context.range.low.sensitivity == 0 {
+                    return Err(LabelError::NoCommonLevel);
+                }
                 let reason = self.invalid(&context);
                 Err(LabelError::Invalid { text: context::text(self.policy, &context), reason })
             }
@@ -210,9 +216,6 @@ impl<'a> SecurityServer<'a> {
         else {
             return "it has no user or no role".to_owned();
         };
-        if self.policy.mls && context.range.low.sensitivity == 0 {
-            return "the two ranges have no level in common".to_owned();
-        }
         let object = context.role == tollgate_abi::tables::TG_OBJECT_R;
         if !object && !role.types.has(context.type_) {
             let type_ = self.policy.types.get(context.type_ as usize).map_or("", |t| &t.name);

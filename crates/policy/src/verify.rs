@@ -13,13 +13,13 @@ use tollgate_abi::tables::tg_context;
 
 pub use self::{
     bpf::Bpf,
-    peers::{Answer, Difference, KernelPeer, Libsepol, Peer, PeerError, Subject},
+    peers::{Answer, Difference, KernelPeer, Label, Libsepol, Peer, PeerError, Subject},
     questions::{Batch, Kind, Question},
     random::Random,
 };
 use crate::{
     context::{self, ContextError},
-    model::{Context, Policy},
+    model::Policy,
     server::{Ask, LabelError, SecurityServer, ServerError},
 };
 
@@ -182,7 +182,7 @@ fn ask(
         let ours = expand(server, ours, peer.makes_invalid_contexts());
         tally.asked += 1;
         tally.granted += usize::from(ours.is_granted());
-        if same(server, &ours, &theirs)? {
+        if same(server, peer, &ours, &theirs) {
             continue;
         }
         tally.mismatches += 1;
@@ -236,17 +236,21 @@ fn answer(server: &mut SecurityServer<'_>, kind: Kind, contexts: &[tg_context], 
 fn expand(server: &SecurityServer<'_>, ours: Ours, invalid_too: bool) -> Answer {
     match ours {
         Ours::Answer(answer) => answer,
-        Ours::Label(Ok(context)) => Answer::Label(Some(server.text(&context))),
-        Ours::Label(Err(LabelError::Invalid { text, .. })) if invalid_too => Answer::Label(Some(text)),
+        Ours::Label(Ok(context)) => Answer::Label(Some(server.text(&context).into())),
+        Ours::Label(Err(LabelError::Invalid { text, .. })) if invalid_too => Answer::Label(Some(text.into())),
         Ours::Label(Err(_)) => Answer::Label(None),
     }
 }
 
 /// Whether two answers mean the same; contexts may be written in more than one way.
-fn same(server: &SecurityServer<'_>, ours: &Answer, theirs: &Answer) -> Result<bool, ContextError> {
-    let parse = |text: &str| -> Result<Context, ContextError> { server.names().context(server.policy(), text) };
-    Ok(match (ours, theirs) {
-        (Answer::Label(Some(ours)), Answer::Label(Some(theirs))) => ours == theirs || parse(ours)? == parse(theirs)?,
+fn same(server: &SecurityServer<'_>, peer: &mut dyn Peer, ours: &Answer, theirs: &Answer) -> bool {
+    let parse = |label: &Label| server.names().context(server.policy(), &label.text).ok();
+    match (ours, theirs) {
+        (Answer::Label(Some(ours)), Answer::Label(Some(theirs))) => {
+            ours.text == theirs.text
+                || parse(theirs).is_some_and(|theirs| parse(ours) == Some(theirs))
+                || peer.means(&ours.text, theirs)
+        }
         (
             Answer::Access { allowed, auditallow, auditdeny, permissive },
             Answer::Access { allowed: a, auditallow: b, auditdeny: c, permissive: d },
@@ -255,7 +259,7 @@ fn same(server: &SecurityServer<'_>, ours: &Answer, theirs: &Answer) -> Result<b
                 && permissive.zip(*d).is_none_or(|(ours, theirs)| ours == theirs)
         }
         _ => ours == theirs,
-    })
+    }
 }
 
 /// A question as a person would ask it.

@@ -166,7 +166,7 @@ impl<'a> Bpf<'a> {
                 let [low, high] = job.label.level.each_ref().map(decide::from_raw);
                 let tg_context { user, role, type_, .. } = job.label.context;
                 let context = Context { user: user.into(), role: role.into(), type_, range: Range { low, high } };
-                Answer::Label((job.result != 0).then(|| context::text(self.policy, &context)))
+                Answer::Label((job.result != 0).then(|| context::text(self.policy, &context).into()))
             }
         }
     }

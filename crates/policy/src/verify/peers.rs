@@ -32,11 +32,26 @@ pub enum Answer {
         permissive: Option<bool>,
     },
     /// A context; `None` when it would not be valid.
-    Label(Option<String>),
+    Label(Option<Label>),
     /// Whether an object may be relabelled.
     Validated(bool),
     /// The functions of an ioctl driver; `None`: no rule names any.
     Extended(Option<Box<tg_extended>>),
+}
+
+/// A context as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The context as text.
+    pub text: String,
+    /// The peer's own number for it, where it has one.
+    pub sid: Option<u32>,
+}
+
+impl From<String> for Label {
+    fn from(text: String) -> Self {
+        Self { text, sid: None }
+    }
 }
 
 impl Answer {
@@ -63,7 +78,7 @@ impl fmt::Display for Answer {
                 write!(f, "allowed {allowed:#x}, auditallow {auditallow:#x}, auditdeny {auditdeny:#x}")?;
                 if *permissive == Some(true) { f.write_str(", permissive") } else { Ok(()) }
             }
-            Self::Label(Some(context)) => f.write_str(context),
+            Self::Label(Some(label)) => f.write_str(&label.text),
             Self::Label(None) => f.write_str("no valid context"),
             Self::Validated(permitted) => f.write_str(if *permitted { "permitted" } else { "not permitted" }),
             Self::Extended(None) => f.write_str("no extended permissions"),
@@ -111,8 +126,13 @@ pub enum PeerError {
     #[error(transparent)]
     Load(#[from] OracleError),
     /// A context that ours holds valid is not valid to the peer.
-    #[error("libsepol does not take the context `{0}`, which is valid by the decision tables")]
-    Context(String),
+    #[error("{peer} does not take the context `{context}`, which is valid by the decision tables")]
+    Context {
+        /// Who does not take it.
+        peer: &'static str,
+        /// The context.
+        context: String,
+    },
     /// The kernel cannot be asked.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -163,6 +183,11 @@ pub trait Peer {
 
     /// Whether it gives contexts that are not valid.
     fn makes_invalid_contexts(&self) -> bool;
+
+    /// Whether it takes `text` for the context that `label` told, though that is written otherwise.
+    fn means(&mut self, _text: &str, _label: &Label) -> bool {
+        false
+    }
 }
 
 /// Answers one question after the other.
@@ -181,7 +206,7 @@ pub struct Libsepol<'a> {
     image: &'a [u8],
     oracle: Option<Oracle>,
     begun: usize,
-    sids: Vec<u32>,
+    pub(super) sids: Vec<u32>,
 }
 
 /// Batches before the policy is loaded anew: libsepol looks SIDs up one by one, and keeps them all.
@@ -216,7 +241,8 @@ impl<'a> Libsepol<'a> {
             Kind::Member => oracle.member(source, target, class),
             Kind::Change => oracle.change(source, target, class),
         };
-        Ok(Answer::Label(label.and_then(|sid| oracle.context(sid))))
+        let told = |sid| Some(Label { text: oracle.context(sid)?, sid: Some(sid) });
+        Ok(Answer::Label(label.and_then(told)))
     }
 }
 
@@ -228,7 +254,9 @@ impl Peer for Libsepol<'_> {
         }
         self.begun += 1;
         let oracle = self.oracle()?;
-        let sid = |context: &String| oracle.sid(context).ok_or_else(|| PeerError::Context(context.clone()));
+        let sid = |context: &String| {
+            oracle.sid(context).ok_or_else(|| PeerError::Context { peer: "libsepol", context: context.clone() })
+        };
         self.sids = subject.texts.iter().map(sid).collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -264,6 +292,12 @@ impl Peer for Libsepol<'_> {
 
     fn makes_invalid_contexts(&self) -> bool {
         false
+    }
+
+    /// libsepol 3.4 writes `c574,c575,c1020` as `c574,c959,c1020`: where a run of categories ends with a word of the bit
+    /// map and the next words are empty, it takes the bit before the next word that is not (`mls_sid_to_context`).
+    fn means(&mut self, text: &str, label: &Label) -> bool {
+        self.oracle().is_ok_and(|oracle| label.sid.is_some() && oracle.sid(text) == label.sid)
     }
 }
 
@@ -301,12 +335,18 @@ impl KernelPeer {
             Kind::Member => Ask::Member,
             Kind::Change => Ask::Change,
         };
-        Ok(Answer::Label(self.kernel.label(ask, source, target, question.class, question.name.as_deref())?))
+        let label = self.kernel.label(ask, source, target, question.class, question.name.as_deref())?;
+        Ok(Answer::Label(label.map(Label::from)))
     }
 }
 
 impl Peer for KernelPeer {
     fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
+        for context in subject.texts {
+            if !self.kernel.is_valid(context)? {
+                return Err(PeerError::Context { peer: "the kernel", context: context.clone() });
+            }
+        }
         subject.texts.clone_into(&mut self.contexts);
         Ok(())
     }

@@ -5,7 +5,7 @@ use tollgate_abi::tables::{
 };
 
 use super::*;
-use crate::{built::Built, sepol};
+use crate::{built::Built, model::Context, oracle::Oracle, sepol};
 
 const PLAN: Plan = Plan { decisions: 16_000, seed: 7 };
 
@@ -206,4 +206,19 @@ fn meets_every_class_names_roles_bounds_and_every_relation_of_levels() {
     assert!(names.iter().any(known) && !names.iter().all(known), "{names:?}");
     let validated = batch(Kind::Validate);
     assert!(validated.questions.iter().any(|q| !policy.classes[q.class as usize].validatetrans.is_empty()));
+}
+
+#[test]
+fn knows_a_context_again_that_libsepol_writes_wrong() {
+    let (text, wrong) = ("system_u:object_r:etc_t:s0:c574,c575,c1020", "system_u:object_r:etc_t:s0:c574,c959,c1020");
+    let mut oracle = Oracle::load(&own().image).unwrap();
+    let sid = oracle.sid(text);
+    let label = Label { text: oracle.context(sid.unwrap()).unwrap(), sid };
+    assert_eq!(label.text, wrong);
+    drop(oracle);
+    let mut peer = Libsepol::new(&own().image);
+    let server = own().server().unwrap();
+    peer.begin(&Subject { contexts: &[], levels: server.levels(), texts: &[text.into()] }).unwrap();
+    let label = Label { sid: peer.sids.first().copied(), ..label };
+    assert!(peer.means(text, &label) && !peer.means(wrong, &label));
 }
