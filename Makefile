@@ -7,11 +7,9 @@ OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
             $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures) --
-# For how long each reader of bytes that may be anyone's is fuzzed.
-FUZZ     ?= 600
 export CARGO_BUILD_TARGET := $(TARGET)
 
-.PHONY: run build test test-unit test-long verify fuzz lint needs clean
+.PHONY: run build test test-unit test-long verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -32,7 +30,6 @@ test-unit: needs
 
 # Every kernel, the figures of docs/verify.md, and what else takes longer.
 test-long: test
-	$(MAKE) fuzz
 	$(MAKE) verify
 
 # The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs the tests whose names hold the word.
@@ -40,10 +37,6 @@ verify: build
 	@[ -z "$(CLAIM)" ] || $(VERIFY) --list $(CLAIM) | grep -q ': test$$' || \
 	    { echo 'tollgate: no test has "$(CLAIM)" in its name; docs/verify.md lists the claims' >&2; exit 1; }
 	$(VERIFY) --nocapture --test-threads 1 $(CLAIM)
-
-# Readers of built policies, of what the confined child tells and of binary policies, given ever new mutations.
-fuzz: needs
-	TOLLGATE_FUZZ_SECONDS=$(FUZZ) $(CARGO) test --release --locked --package tollgate-policy --lib fuzz_ -- --nocapture
 
 lint:
 	@scripts/install-needs --lint
