@@ -224,6 +224,19 @@ fn rejects_a_policy_file_that_is_not_there() {
 }
 
 #[test]
+fn exports_what_other_programs_read_and_never_onto_the_policy_itself() {
+    let scratch = Scratch::new();
+    let built = small(&scratch);
+    let (before, out) = (fs::read(&built).unwrap(), scratch.path("policy.33"));
+    scratch.run(&["policy", "export", word(&built), "--image", word(&out)]).with(0);
+    assert_eq!(fs::read(&out).unwrap(), image(&built));
+    scratch
+        .run(&["policy", "export", word(&built), "--image", word(&built)])
+        .refused(&["overwritten by a part of itself"]);
+    assert_eq!(fs::read(&built).unwrap(), before);
+}
+
+#[test]
 fn reports_what_it_built() {
     let scratch = Scratch::new();
     let source = scratch.file("small.cil", SMALL);

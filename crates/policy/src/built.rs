@@ -27,7 +27,7 @@ use crate::{
 
 /// What a built policy begins with.
 pub const MAGIC: &[u8; 8] = b"TGPOLICY";
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The parts of a built policy, in the order in which they lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,16 +5,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tollgate_abi::tables::TG_VERSION;
 use tollgate_vm::{Cache, Packages};
 
 use crate::{
-    built::{Built, BuiltError},
+    built::{self, Built, BuiltError},
+    dump, lines,
     sepol::Options,
     sources::{self, SourceError},
 };
 
 /// The suite whose policies are built: one for all kernels, so that kernels can be compared.
 pub const SUITE: &str = "bookworm";
+
+// A built policy of another format lies in another folder of the cache, or this program would find one that it cannot
+// read. Whoever raises a version changes the folders' number, here and in tollgate-study's records.
+const _: () = assert!(
+    built::VERSION == 1 && dump::VERSION == 1 && lines::VERSION == 1 && TG_VERSION == 1,
+    "a format has a new version: give the folders a new number"
+);
 
 /// The built policy, in the folder that [`build`] gives.
 pub const BUILT: &str = "policy.tollgate";
@@ -111,10 +120,10 @@ impl Flavour {
     /// Where the cache keeps it, below its root.
     pub fn folder(self, modules: Modules) -> &'static str {
         match (self, modules) {
-            (Self::Default, Modules::Enabled) => "policies/default-bookworm",
-            (Self::Default, Modules::Shipped) => "policies/default-bookworm-shipped",
-            (Self::Mls, Modules::Enabled) => "policies/mls-bookworm",
-            (Self::Mls, Modules::Shipped) => "policies/mls-bookworm-shipped",
+            (Self::Default, Modules::Enabled) => "policies/1/default-bookworm",
+            (Self::Default, Modules::Shipped) => "policies/1/default-bookworm-shipped",
+            (Self::Mls, Modules::Enabled) => "policies/1/mls-bookworm",
+            (Self::Mls, Modules::Shipped) => "policies/1/mls-bookworm-shipped",
         }
     }
 }

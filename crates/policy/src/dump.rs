@@ -18,7 +18,7 @@ use crate::model::{
 };
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TGMD");
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Why a stream does not tell a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -152,6 +152,10 @@ fn class(stream: &mut Stream<'_>, counts: &Counts) -> Result<Class, DumpError> {
     let permissions = stream.list(4, Stream::text)?;
     if permissions.len() > 32 {
         return Err(DumpError::Content("a class with more than 32 permissions"));
+    }
+    // What compares policies goes by name.
+    if (1..permissions.len()).any(|at| !permissions[at].is_empty() && permissions[..at].contains(&permissions[at])) {
+        return Err(DumpError::Content("a class with two permissions of one name"));
     }
     let mut whose = || match stream.number()? {
         0 => Ok(WhoseDefault::None),

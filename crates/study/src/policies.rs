@@ -9,7 +9,7 @@ use tollgate_policy::debian::{self, DebianError, Flavour, Modules, SUITE};
 use tollgate_vm::{Cache, Package, Packages};
 
 /// Where the cache records the packages that each of these was built from.
-pub const RECORDS: [&str; 2] = ["policies/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
+pub const RECORDS: [&str; 2] = ["policies/1/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
 
 /// Why a policy could not be built.
 #[derive(Debug, thiserror::Error)]

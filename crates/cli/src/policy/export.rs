@@ -26,6 +26,11 @@ pub(crate) fn run(arguments: &Export) -> anyhow::Result<ExitCode> {
             arguments.policy.display()
         );
     }
+    let original = fs::canonicalize(&arguments.policy).ok();
+    let written = [&arguments.image, &arguments.file_contexts].into_iter().flatten();
+    if written.into_iter().any(|path| original.is_some() && fs::canonicalize(path).ok() == original) {
+        bail!("{} would be overwritten by a part of itself: name another file", arguments.policy.display());
+    }
     let contents =
         [(&arguments.image, built.image.as_slice()), (&arguments.file_contexts, built.file_contexts.as_bytes())];
     for (path, content) in contents {

@@ -161,6 +161,16 @@ fn rejects_every_number_that_refers_to_nothing() {
 }
 
 #[test]
+fn rejects_a_class_with_two_permissions_of_one_name() {
+    let text = |name: &str| [&(name.len() as u32).to_le_bytes(), name.as_bytes()].concat();
+    let mut stream = everything();
+    let (from, to) = (text("entrypoint"), text("execute"));
+    let at = stream.windows(from.len()).position(|window| window == from).unwrap();
+    stream.splice(at..at + from.len(), to);
+    assert_eq!(read(&stream), Err(DumpError::Content("a class with two permissions of one name")));
+}
+
+#[test]
 fn rejects_another_version() {
     let mut stream = everything();
     stream[4] += 1;
