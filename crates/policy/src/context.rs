@@ -266,28 +266,12 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
     let limit = name.chars().count() / 3 + 1;
     let mut near: Vec<(usize, &str)> = candidates
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= limit)
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (strsim::levenshtein(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .collect();
     near.sort_unstable();
     near.dedup();
     near.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
-}
-
-/// How many characters must be put in, taken out or replaced to make one text the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

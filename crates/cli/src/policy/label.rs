@@ -1,40 +1,19 @@
 //! `tollgate policy transition`, `member` and `change`: labelling decisions.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 use tollgate_policy::server::{Ask, SecurityServer};
 
+use super::question::Question;
 use crate::output;
-
-#[derive(Debug, Args)]
-pub(crate) struct Label {
-    /// A built policy; or CIL, a module package or a binary policy, which is built first
-    policy: PathBuf,
-    /// The context of the process
-    #[arg(value_name = "SCON", required_unless_present = "batch")]
-    source: Option<String>,
-    /// The context of the directory, of the program or of the object
-    #[arg(value_name = "TCON", required_unless_present = "batch")]
-    target: Option<String>,
-    /// The class of the object; `process` for exec
-    #[arg(required_unless_present = "batch")]
-    class: Option<String>,
-    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS` of a file (`-`: standard input), for `transition` with `<TAB>NAME` if
-    /// there is one, one a line: the context, or `error: ...`, and the exit status is then 2
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "json"])]
-    batch: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct Transition {
     #[command(flatten)]
-    label: Label,
+    question: Question,
     /// The name of the new file
     #[arg(conflicts_with = "batch")]
     name: Option<String>,
@@ -52,11 +31,11 @@ struct Answer<'a> {
 }
 
 pub(crate) fn transition(arguments: &Transition) -> anyhow::Result<ExitCode> {
-    run(Ask::Transition, &arguments.label, arguments.name.as_deref())
+    run(Ask::Transition, &arguments.question, arguments.name.as_deref())
 }
 
 /// `name` is for [`Ask::Transition`] alone.
-pub(crate) fn run(ask: Ask, arguments: &Label, name: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(ask: Ask, arguments: &Question, name: Option<&str>) -> anyhow::Result<ExitCode> {
     let built = super::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
@@ -74,9 +53,7 @@ pub(crate) fn run(ask: Ask, arguments: &Label, name: Option<&str>) -> anyhow::Re
             }
         });
     }
-    let (Some(source), Some(target), Some(class)) = (&arguments.source, &arguments.target, &arguments.class) else {
-        bail!("give SCON, TCON and CLASS, or --batch FILE");
-    };
+    let [source, target, class] = arguments.parts()?;
     let context = label(&mut server, ask, source, target, class, name)?;
     if arguments.json {
         output::json(&Answer { source, target, class, name, context })?;

@@ -9,6 +9,7 @@ mod explain;
 mod export;
 mod label;
 mod query;
+mod question;
 mod reach;
 mod stats;
 mod verify;
@@ -40,13 +41,13 @@ pub(crate) enum Command {
     /// Take the binary policy or the file contexts out of a built policy
     Export(export::Export),
     /// Print what a source context may do to a target context
-    Query(query::Query),
+    Query(question::Question),
     /// Print the context of a new object, or of a process after exec
     Transition(label::Transition),
     /// Print the context of a member of a polyinstantiated object
-    Member(label::Label),
+    Member(question::Question),
     /// Print the context to relabel an object to
-    Change(label::Label),
+    Change(question::Question),
     /// Tell why a decision is as it is, and what would change it; exit status 1 if it is denied
     Explain(explain::Explain),
     /// Print what changing from one policy to another grants and takes away; exit status 1 if they differ

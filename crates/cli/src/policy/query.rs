@@ -1,38 +1,13 @@
 //! `tollgate policy query`: access vectors.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::bail;
-use clap::Args;
 use serde::Serialize;
 use tollgate_policy::server::SecurityServer;
 
+use super::question::Question;
 use crate::output;
-
-#[derive(Debug, Args)]
-pub(crate) struct Query {
-    /// A built policy; or CIL, a module package or a binary policy, which is built first
-    policy: PathBuf,
-    /// The context that acts
-    #[arg(value_name = "SCON", required_unless_present = "batch")]
-    source: Option<String>,
-    /// The context that is acted on
-    #[arg(value_name = "TCON", required_unless_present = "batch")]
-    target: Option<String>,
-    /// The class of the object
-    #[arg(required_unless_present = "batch")]
-    class: Option<String>,
-    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS` of a file (`-`: standard input), one a line: the allowed permissions,
-    /// sorted, with commas between, `-` for none, or `error: ...`, and the exit status is then 2
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "json"])]
-    batch: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
 
 /// An answer.
 #[derive(Debug, Serialize)]
@@ -49,15 +24,13 @@ struct Answer<'a> {
     extended: bool,
 }
 
-pub(crate) fn run(arguments: &Query) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Question) -> anyhow::Result<ExitCode> {
     let built = super::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
         return batch(&mut server, file);
     }
-    let (Some(source), Some(target), Some(class)) = (&arguments.source, &arguments.target, &arguments.class) else {
-        bail!("give SCON, TCON and CLASS, or --batch FILE");
-    };
+    let [source, target, class] = arguments.parts()?;
     let answer = ask(&mut server, source, target, class)?;
     if arguments.json {
         output::json(&answer)?
