@@ -9,16 +9,23 @@ use std::{
 
 const HOOKS: &str = "lsm_hooks.h";
 const TABLES: &str = "tables.h";
+const ENFORCER: &str = "enforcer.h";
+const CLASSES: &str = "classes.txt";
 
 fn main() {
-    for header in [HOOKS, TABLES, "decide.h"] {
+    for header in [HOOKS, TABLES, ENFORCER, CLASSES, "decide.h"] {
         println!("cargo::rerun-if-changed={header}");
     }
     let include = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     println!("cargo::metadata=include={include}");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     hooks(&out.join("hooks.rs"));
-    tables(&out.join("tables.rs"));
+    bindings(TABLES, "(tg|TG)_.*", &out.join("tables.rs"));
+    bindings(ENFORCER, "(tg|TG|SECINITSID)_.*", &out.join("enforcer.rs"));
+    let generated = out.join("include");
+    fs::create_dir_all(&generated).expect("OUT_DIR can be written");
+    println!("cargo::metadata=generated={}", generated.display());
+    classes(&generated.join("classes.h"), &out.join("classes.rs"));
 }
 
 /// The table of LSM hooks as a Rust slice.
@@ -41,19 +48,44 @@ fn hook(line: &str) -> Option<(&str, i32)> {
     Some((name, default.parse().ok()?))
 }
 
-/// The structures and numbers of decision tables.
-fn tables(rust: &Path) {
+/// Classes and permissions: numbers in C, names in Rust.
+fn classes(c: &Path, rust: &Path) {
+    let table = fs::read_to_string(CLASSES).expect("the table lies beside build.rs");
+    let mut header = format!("/* Generated from {CLASSES}. */\n#pragma once\n");
+    let mut text = String::from("&[\n");
+    let lines = table.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    for (line, number) in lines.zip(1..) {
+        let mut words = line.split(' ');
+        let class = words.next().expect("a line has a word");
+        let permissions: Vec<&str> = words.collect();
+        let upper = class.to_uppercase();
+        writeln!(header, "#define SECCLASS_{upper} {number}").expect("a string takes any text");
+        for (bit, permission) in permissions.iter().enumerate() {
+            let permission = permission.to_uppercase();
+            writeln!(header, "#define {upper}__{permission} (1u << {bit})").expect("a string takes any text");
+        }
+        writeln!(text, "    Class {{ name: {class:?}, permissions: &{permissions:?} }},")
+            .expect("a string takes any text");
+    }
+    text.push(']');
+    fs::write(c, header).expect("OUT_DIR can be written");
+    fs::write(rust, text).expect("OUT_DIR can be written");
+}
+
+/// The structures and numbers of a header; those of the headers that it includes are left to them.
+fn bindings(header: &str, items: &str, rust: &Path) {
     let bindings = bindgen::Builder::default()
-        .header(TABLES)
+        .header(header)
         .clang_args(["-I/usr/include/x86_64-linux-gnu"])
-        .allowlist_item("(tg|TG)_.*")
-        .no_copy("tg_tables|tg_levels")
+        .allowlist_item(items)
+        .no_copy("tg_tables|tg_levels|tg_generation")
         .derive_default(true)
         .derive_eq(true)
         .prepend_enum_name(false)
         .generate_comments(false);
+    let bindings = if header == TABLES { bindings } else { bindings.blocklist_file(format!(".*{TABLES}")) };
     match bindings.generate() {
         Ok(bindings) => bindings.write_to_file(rust).expect("OUT_DIR can be written"),
-        Err(error) => panic!("{TABLES}: {error}\nlibclang is needed: install the package clang, or set LIBCLANG_PATH"),
+        Err(error) => panic!("{header}: {error}\nlibclang is needed: install the package clang, or set LIBCLANG_PATH"),
     }
 }

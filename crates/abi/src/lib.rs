@@ -1,9 +1,28 @@
 //! The contract between Tollgate's BPF programs and user space.
 //!
 //! The C headers are the source; what is here is generated from them: `lsm_hooks.h` is the table of LSM hooks,
-//! [`tables`] is `tables.h`. `decide.h`, the evaluator, is compiled by those who use it.
+//! [`tables`] is `tables.h`, [`enforcer`] is `enforcer.h`. `decide.h`, the evaluator, is compiled by those who use it.
+//! [`CLASSES`] is `classes.txt`, from which comes `classes.h` too.
 
+pub mod enforcer;
 pub mod tables;
+
+/// An object class, as the object managers number it: by its place in [`CLASSES`], from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// Its name in policies.
+    pub name: &'static str,
+    /// Its permissions; one's bit is its place.
+    pub permissions: &'static [&'static str],
+}
+
+/// The classes that the kernels 5.10 to 7.2 have.
+pub const CLASSES: &[Class] = include!(concat!(env!("OUT_DIR"), "/classes.rs"));
+
+/// The class of a number (`SECCLASS_*` in C).
+pub fn class(number: u32) -> Option<&'static Class> {
+    CLASSES.get((number as usize).checked_sub(1)?)
+}
 
 /// An LSM hook that BPF programs can be attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the enforcer's BPF programs and its daemon share: the generation that is in force, the
+ * values of maps, the events. Numbers are the kernel's byte order.
+ *
+ * A SID is the machine's name for a security context, as in SELinux. It outlives generations: each
+ * has its own array from SID to context, in its own numbers for users, roles and types.
+ */
+#ifndef TOLLGATE_ENFORCER_H
+#define TOLLGATE_ENFORCER_H
+
+#include "tables.h"
+
+/* SIDs: the kernel's initial ones keep their numbers
+ * (security/selinux/include/initial_sid_to_string.h). */
+#define TG_SIDS (1u << 15)
+enum tg_initial_sid {
+	SECINITSID_KERNEL = 1,
+	SECINITSID_SECURITY,
+	SECINITSID_UNLABELED,
+	SECINITSID_FS,
+	SECINITSID_FILE,
+	SECINITSID_INIT = 7,
+	SECINITSID_ANY_SOCKET,
+	SECINITSID_PORT,
+	SECINITSID_NETIF,
+	SECINITSID_NETMSG,
+	SECINITSID_NODE,
+	SECINITSID_DEVNULL = 27,
+	/* Tasks without a label: the machine as it was before us, unconfined. */
+	TG_SID_MACHINE = 28,
+	TG_FIRST_SID = 32,
+};
+
+#define TG_SECCLASSES 128u
+#define TG_TYPES (1u << 16)
+#define TG_NO_PERMISSION 0xffu
+
+/* How the policy numbers a class of ours (classes.txt). */
+struct tg_secclass {
+	__u32 class;   /* 0: the policy does not know it */
+	__u32 unknown; /* our permissions that the policy does not know */
+	__u8 bit[32];  /* of our permission, the policy's; TG_NO_PERMISSION: it has none */
+};
+
+/* Policy capabilities that object managers ask for; a bit each in tg_generation.capabilities. */
+enum tg_policycap {
+	TG_POLICYCAP_NETPEER,
+	TG_POLICYCAP_OPENPERM,
+	TG_POLICYCAP_EXTSOCKCLASS,
+	TG_POLICYCAP_ALWAYSNETWORK,
+	TG_POLICYCAP_CGROUPSECLABEL,
+	TG_POLICYCAP_NNP_NOSUID_TRANSITION,
+	TG_POLICYCAP_GENFS_SECLABEL_SYMLINKS,
+	TG_POLICYCAP_IOCTL_SKIP_CLOEXEC,
+	TG_POLICYCAP_USERSPACE_INITIAL_CONTEXT,
+	TG_POLICYCAP_NETLINK_XPERM,
+	TG_POLICYCAP_NETIF_WILDCARD,
+	TG_POLICYCAP_GENFS_SECLABEL_WILDCARD,
+	TG_POLICYCAP_FUNCTIONFS_SECLABEL,
+	TG_POLICYCAP_MEMFD_CLASS,
+	TG_POLICYCAP_BPF_TOKEN_PERMS,
+};
+
+/* One policy in force: the only element of an array map, which the map `generations` holds. */
+struct tg_generation {
+	struct tg_tables tables;
+	struct tg_levels levels;
+	struct tg_context contexts[TG_SIDS]; /* type 0: no context of this generation */
+	struct tg_secclass classes[TG_SECCLASSES];
+	__u64 unconfined[TG_TYPES / 64]; /* bit = type: of domains that are asked nothing */
+	__u64 capabilities;
+	__u32 number;
+	__u32 allow_unknown; /* handle_unknown is allow */
+};
+
+/* `sids`: the SID of a context of a generation. */
+struct tg_sid_key {
+	struct tg_context context;
+	__u32 generation;
+};
+
+/* `tasks`, task storage. A task without one has TG_SID_MACHINE (cred_security_struct of SELinux).
+ */
+struct tg_task {
+	__u32 sid;
+	__u32 old_sid; /* before the last exec */
+	__u32 exec_sid, create_sid, key_create_sid,
+		socket_create_sid; /* 0: by the policy's rules */
+	__u32 next_sid;		   /* between bprm_creds_for_exec and bprm_committing_creds */
+	__u32 flags;
+	/* Objects that are being made: inode_create and its like have decided, d_instantiate
+	 * labels. Two, for overlayfs makes one inside the other. */
+	struct tg_creation {
+		__u64 dentry;
+		__u32 sid, used;
+	} creations[2];
+};
+#define TG_TASK_PERMISSIVE 1u /* `run --permissive`: what is denied is granted, and audited */
+
+/* `inodes`, inode storage: the label that is in force. */
+struct tg_inode {
+	__u32 sid;
+	__u32 class;	/* SECCLASS of a socket; 0: by the inode's mode */
+	__u32 task_sid; /* of who made it */
+	__u32 node;	/* in a genfscon tree: where below this directory labels are looked up; 0:
+			   nowhere */
+};
+
+/* `labels`, the durable ones: of files whose label is not their directory's. */
+struct tg_label_key {
+	__u64 inode;
+	__u32 device, generation;
+};
+struct tg_label_value {
+	__u32 sid;
+	__u32 dirty; /* the daemon has still to write the attribute */
+};
+
+enum tg_fs_behaviour {			/* fs_use of a file system */
+		       TG_FS_GENFS = 1, /* by path, genfscon */
+		       TG_FS_XATTR,
+		       TG_FS_TRANS,
+		       TG_FS_TASK,
+};
+
+/* `filesystems`: by the type's name. */
+struct tg_fs_name {
+	char text[32];
+};
+struct tg_filesystem {
+	__u32 behaviour; /* enum tg_fs_behaviour */
+	__u32 sid;	 /* of the file system; its files' too, for genfs, when no path matches */
+	__u32 node;	 /* genfs: the tree's root, 0: none */
+	__u32 reserved;
+};
+
+/* `superblocks`: by address, from mount to unmount. */
+struct tg_superblock {
+	__u32 sid, default_sid, behaviour, device;
+};
+
+/* `genfs`, a trie: the longest prefix of a name below a node. */
+#define TG_GENFS_NAME 60u
+struct tg_genfs_key {
+	__u32 bits; /* of `node` and the name */
+	__u32 node;
+	char name[TG_GENFS_NAME];
+};
+struct tg_genfs_value {
+	__u32 sid;    /* 0: none ends here */
+	__u32 node;   /* below the directory of exactly this name; 0: none */
+	__u32 length; /* of the name */
+	__u32 class;  /* 0: any */
+};
+
+/* Global state, the map `state`: the daemon's half and the programs' counters. */
+struct tg_settings {
+	__u32 enforcing;
+	__u32 statistics;	  /* somebody asks for them */
+	__u32 audit_limit;	  /* events a second; what is above is counted */
+	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
+};
+
+/* Why something failed, counted; `status` tells them. A confined subject was denied each time. */
+enum tg_failure {
+	TG_FAILED_NO_GENERATION,
+	TG_FAILED_NO_CONTEXT,	/* a SID that the generation has no context for */
+	TG_FAILED_NO_LABEL,	/* an inode without one */
+	TG_FAILED_TASK_STORAGE, /* the helper returned nothing */
+	TG_FAILED_INODE_STORAGE,
+	TG_FAILED_SIDS_FULL,
+	TG_FAILED_LEVELS_FULL,
+	TG_FAILED_LABELS_FULL,
+	TG_FAILED_SUPERBLOCK,
+	TG_FAILED_CREDENTIALS, /* overridden ones, whose subject is not known */
+	TG_FAILED_EVENT_LOST,  /* the ring buffer was full */
+	TG_FAILED_EVENT_LIMIT, /* above audit_limit */
+	TG_FAILED_DESCRIPTORS, /* more than an exec can look at */
+	TG_FAILURES = 16,
+};
+
+/* Object managers, for statistics. */
+enum tg_manager {
+	TG_MANAGER_FILE,
+	TG_MANAGER_DIRECTORY,
+	TG_MANAGER_FILESYSTEM,
+	TG_MANAGER_PROCESS,
+	TG_MANAGER_CAPABILITY,
+	TG_MANAGER_DESCRIPTOR,
+	TG_MANAGER_OTHER,
+	TG_MANAGERS = 16,
+};
+struct tg_statistics {
+	__u64 asked, cached, tables, denied;
+};
+
+/* Events. */
+enum tg_event_kind {
+	TG_EVENT_AVC = 1, /* denied, or granted with auditallow */
+	TG_EVENT_LABEL,	  /* a label to write: a doorbell, the map has it */
+	TG_EVENT_SID,	  /* a context was given a SID: a doorbell likewise */
+	TG_EVENT_MOUNT,	  /* a file system to walk */
+};
+enum tg_object_kind { /* what `object` of an event tells */
+		      TG_OBJECT_NONE,
+		      TG_OBJECT_INODE,	    /* device, inode, name: dev=, ino=, name= */
+		      TG_OBJECT_PATH,	    /* likewise, and the whole path: path= */
+		      TG_OBJECT_IOCTL,	    /* likewise, and ioctlcmd= */
+		      TG_OBJECT_CAPABILITY, /* number: capability= */
+		      TG_OBJECT_TASK,	    /* number, name: the target's opid= and ocomm= */
+		      TG_OBJECT_NAME,	    /* name only, such as kmod= or a file system's */
+};
+#define TG_EVENT_NAME 256u
+
+struct tg_event {
+	__u64 time; /* nanoseconds since boot */
+	__u32 kind;
+	__u32 generation;
+	__u32 source, target, class; /* SIDs, SECCLASS */
+	__u32 requested, denied;     /* our permissions; denied 0: granted */
+	__u32 permissive;
+	__u32 pid, tgid;
+	__u32 object; /* enum tg_object_kind */
+	__u32 number; /* capability, ioctl command, process */
+	__u32 device;
+	__u32 result; /* errno */
+	__u64 inode;
+	char command[16];
+	char filesystem[16];
+	char name[TG_EVENT_NAME]; /* NUL-terminated; TG_OBJECT_PATH: components from the last to the
+				     first, each NUL-terminated */
+};
+
+#endif

@@ -1,0 +1,16 @@
+//! What the enforcer's BPF programs and its daemon share, as `enforcer.h` describes it; that header has the comments.
+#![allow(
+    missing_docs,
+    non_camel_case_types,
+    reason = "these are the C header's names; its comments are the documentation"
+)]
+#![allow(
+    clippy::allow_attributes_without_reason,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unreadable_literal,
+    reason = "generated"
+)]
+
+use crate::tables::{tg_context, tg_levels, tg_tables};
+
+include!(concat!(env!("OUT_DIR"), "/enforcer.rs"));
