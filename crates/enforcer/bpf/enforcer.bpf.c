@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The object managers: one BPF program for each LSM hook that SELinux asks a question at. */
+char LICENSE[] __attribute__((section("license"), used)) = "Dual BSD/GPL";

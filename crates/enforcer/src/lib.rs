@@ -1,0 +1,4 @@
+//! The enforcer: Flask's enforcing half on BPF LSM.
+//!
+//! `bpf/` are the object managers, in the kernel. The rest is what loads them, labels what exists, swaps generations,
+//! tells what was denied, and answers the command line.
