@@ -18,10 +18,12 @@
 #define TG_FUNCTION __attribute__((noinline))
 #define TG_INLINE static __attribute__((always_inline))
 #define TG_UNROLL _Pragma("clang loop unroll(full)")
+#define TG_ROLL _Pragma("clang loop unroll(disable)") /* for its stack */
 #else
 #define TG_FUNCTION static inline
 #define TG_INLINE static inline
 #define TG_UNROLL
+#define TG_ROLL
 #endif
 
 /* An element of the tables; its size must be a power of two, and `at` a multiple of it. */
@@ -90,7 +92,7 @@ TG_FUNCTION int tg_relation(const struct tg_level *a, const struct tg_level *b)
 		return 0;
 	__u64 only_a = 0, only_b = 0;
 
-	TG_UNROLL
+	TG_ROLL
 	for (__u32 i = 0; i < TG_CATEGORIES / 64; i++) {
 		only_a |= a->categories[i] & ~b->categories[i];
 		only_b |= b->categories[i] & ~a->categories[i];
@@ -265,37 +267,50 @@ TG_FUNCTION __u32 tg_restrict(const struct tg_tables *tables, const struct tg_le
 	return granted;
 }
 
+/* What the parents of a bounded source have of `allowed`; changes the question's types. */
+TG_INLINE __u32 tg_bounded(const struct tg_tables *tables, const struct tg_levels *levels,
+			   struct tg_question *question, __u32 allowed)
+{
+	struct tg_decision above = {};
+
+	for (__u32 parent = 0; parent < TG_BOUNDS; parent++) {
+		__u32 source = tg_type(tables, question->source.type)->bounds;
+		__u32 target = tg_type(tables, question->target.type)->bounds;
+
+		if (!source || !allowed)
+			break;
+		question->source.type = source;
+		if (target)
+			question->target.type = target;
+		tg_rules(tables, source, question->target.type, question->class, &above);
+		allowed &= tg_restrict(tables, levels, question, above.allowed);
+	}
+	return allowed;
+}
+
 /*
  * context_struct_compute_av: the access vectors of a source, a target and a class. A bounded type
  * has no more than its parent has, its parent's target being the target's parent
- * (type_attribute_bounds_av). Returns 0 when there is no such class; nothing is allowed then.
+ * (type_attribute_bounds_av). Returns 0 when there is no such class; nothing is allowed then. The
+ * question is as it was afterwards: a copy would cost a BPF program its stack.
  */
 TG_FUNCTION int tg_decide(const struct tg_tables *tables, const struct tg_levels *levels,
-			  const struct tg_question *question, struct tg_decision *out)
+			  struct tg_question *question, struct tg_decision *out)
 {
 	if (!tables || !levels || !question || !out)
 		return 0;
-	struct tg_question asked = *question;
-	struct tg_decision above = {};
+	__u32 source = question->source.type, target = question->target.type;
 
 	*out = (struct tg_decision){.auditdeny = ~0u};
-	if (!asked.class || asked.class > tg_header(tables)->classes)
+	if (!question->class || question->class > tg_header(tables)->classes)
 		return 0;
-	tg_rules(tables, asked.source.type, asked.target.type, asked.class, out);
-	out->permissive = tg_type(tables, asked.source.type)->flags & TG_TYPE_PERMISSIVE;
-	out->allowed = tg_restrict(tables, levels, &asked, out->allowed);
-
-	for (__u32 parent = 0; parent < TG_BOUNDS; parent++) {
-		__u32 source = tg_type(tables, asked.source.type)->bounds;
-		__u32 target = tg_type(tables, asked.target.type)->bounds;
-
-		if (!source || !out->allowed)
-			break;
-		asked.source.type = source;
-		asked.target.type = target ? target : asked.target.type;
-		tg_rules(tables, asked.source.type, asked.target.type, asked.class, &above);
-		out->allowed &= tg_restrict(tables, levels, &asked, above.allowed);
-	}
+	tg_rules(tables, source, target, question->class, out);
+	out->permissive = tg_type(tables, source)->flags & TG_TYPE_PERMISSIVE;
+	out->allowed = tg_restrict(tables, levels, question, out->allowed);
+	if (out->allowed && tg_type(tables, source)->bounds)
+		out->allowed &= tg_bounded(tables, levels, question, out->allowed);
+	question->source.type = source;
+	question->target.type = target;
 	return 1;
 }
 

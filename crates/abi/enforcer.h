@@ -154,14 +154,6 @@ struct tg_genfs_value {
 	__u32 class;  /* 0: any */
 };
 
-/* Global state, the map `state`: the daemon's half and the programs' counters. */
-struct tg_settings {
-	__u32 enforcing;
-	__u32 statistics;	  /* somebody asks for them */
-	__u32 audit_limit;	  /* events a second; what is above is counted */
-	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
-};
-
 /* Why something failed, counted; `status` tells them. A confined subject was denied each time. */
 enum tg_failure {
 	TG_FAILED_NO_GENERATION,
@@ -193,6 +185,41 @@ enum tg_manager {
 };
 struct tg_statistics {
 	__u64 asked, cached, tables, denied;
+};
+
+/*
+ * Caches, direct-mapped arrays of single words, each read and written at once, so that no lock is
+ * needed (bpf/cache.h says what is in one). Who changes what they were filled from changes it, adds
+ * 1 to `epoch`, and then clears them; who fills one reads `epoch` first and clears its own entry
+ * when `epoch` is another afterwards.
+ */
+#define TG_TASK_ENTRIES 4096u
+#define TG_ACCESS_ROWS 16384u
+#define TG_ACCESS_WAYS 4u
+#define TG_AVC_ENTRIES 8192u
+#define TG_LIVE 16u
+
+/* All global variables of the programs; the daemon has them mapped. */
+struct tg_state {
+	/* settings */
+	__u32 enforcing;
+	__u32 statistics;	  /* somebody asks for them */
+	__u32 audit_limit;	  /* events a second; what is above is counted */
+	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
+	__u64 epoch;
+	/* What marks an entry that holds for any live confined subject: 0x8000 | a count of changes
+	 * of `live`; 0: there are none, for there are more subjects than TG_LIVE. */
+	__u64 any;
+	__u32 live[TG_LIVE]; /* SIDs of confined subjects that a task has or had; 0: free */
+	__u32 last_sid;
+	__u32 last_level;
+	__u64 audit_second, audit_count; /* events in this second */
+	__u64 failures[TG_FAILURES];
+	__u64 events;
+	struct tg_statistics statistic[TG_MANAGERS];
+	__u64 task_cache[TG_TASK_ENTRIES];
+	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
+	__u64 avc[TG_AVC_ENTRIES];
 };
 
 /* Events. */

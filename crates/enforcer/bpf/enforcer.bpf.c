@@ -1,3 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The object managers: one BPF program for each LSM hook that SELinux asks a question at. */
-char LICENSE[] __attribute__((section("license"), used)) = "Dual BSD/GPL";
+#include "file.h"
+#include "process.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

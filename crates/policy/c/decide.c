@@ -17,7 +17,9 @@ int tollgate_label(const struct tg_tables *tables, const struct tg_levels *level
 int tollgate_decide(const struct tg_tables *tables, const struct tg_levels *levels,
 		    const struct tg_question *question, struct tg_decision *out)
 {
-	return tg_decide(tables, levels, question, out);
+	struct tg_question asked = *question;
+
+	return tg_decide(tables, levels, &asked, out);
 }
 
 int tollgate_extend(const struct tg_tables *tables, const struct tg_decision *decision,

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A question and its answer: the access vector cache, then the tables of the generation in force.
+ */
+#ifndef TOLLGATE_ASK_H
+#define TOLLGATE_ASK_H
+
+#include "cache.h"
+
+/* A question, and what the audit says of it. */
+struct tg_request {
+	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions of ours */
+	__u32 manager;			 /* enum tg_manager */
+	__u32 object;			 /* enum tg_object_kind */
+	__u32 number;			 /* capability, ioctl command, process */
+	__u32 quiet;			 /* decide only: no event */
+	__u64 dentry;			 /* address, for the name and the path */
+	__u64 inode;			 /* address */
+	/* Answered: what may be cached of all permissions. */
+	__u32 allowed, denied;
+};
+
+/* What the tables say, in our permissions. */
+struct tg_answer {
+	__u32 allowed, auditallow, auditdeny, permissive;
+	__u32 extended, extended_self; /* as in struct tg_decision */
+};
+
+/* map_decision of security/selinux/ss/services.c: the policy's permissions in our order. */
+TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
+		       const struct tg_decision *decision, struct tg_answer *answer)
+{
+	if (!generation || !decision || !answer)
+		return 0;
+	const struct tg_secclass *map = &generation->classes[class & (TG_SECCLASSES - 1)];
+	__u32 unknown = generation->allow_unknown ? map->unknown : 0;
+
+	*answer = (struct tg_answer){.auditdeny = ~0u, .allowed = unknown};
+	answer->permissive = decision->permissive;
+	answer->extended = decision->extended;
+	answer->extended_self = decision->extended_self;
+	for (__u32 i = 0; i < 32; i++) {
+		__u32 bit = map->bit[i], known = bit < 32, shift = bit & 31;
+
+		answer->allowed |= (known & decision->allowed >> shift) << i;
+		answer->auditallow |= (known & decision->auditallow >> shift) << i;
+		answer->auditdeny &= ~((known & ~decision->auditdeny >> shift) << i);
+	}
+	return 1;
+}
+
+/* Asks the tables. 0: they could not be asked, which is counted; nothing is allowed then. */
+TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_answer *answer)
+{
+	if (!answer)
+		return 0;
+	*answer = (struct tg_answer){.auditdeny = ~0u};
+	struct tg_generation *generation = tg_generation(0);
+
+	if (!generation) {
+		tg_failed(TG_FAILED_NO_GENERATION);
+		return 0;
+	}
+	struct tg_question question = {
+		.source = generation->contexts[source & (TG_SIDS - 1)],
+		.target = generation->contexts[target & (TG_SIDS - 1)],
+		.class = generation->classes[class & (TG_SECCLASSES - 1)].class,
+	};
+	struct tg_decision decision = {.auditdeny = ~0u};
+
+	if (!question.source.type || !question.target.type) {
+		tg_failed(TG_FAILED_NO_CONTEXT);
+		return 0;
+	}
+	/* A class that the policy does not know: tg_map grants its permissions, or none. */
+	if (question.class)
+		tg_decide(&generation->tables, &generation->levels, &question, &decision);
+	return tg_map(generation, class, &decision, answer);
+}
+
+#include "audit.h"
+
+static __always_inline void tg_count(__u32 manager, int cached)
+{
+	if (!state.statistics)
+		return;
+	struct tg_statistics *statistic = &state.statistic[manager & (TG_MANAGERS - 1)];
+
+	__sync_fetch_and_add(&statistic->asked, 1);
+	__sync_fetch_and_add(cached ? &statistic->cached : &statistic->tables, 1);
+}
+
+/*
+ * avc_has_perm: whether the source has the permissions; what is denied, or granted with auditallow,
+ * is audited. 0 or -EACCES; `request->allowed` is what may be cached.
+ */
+TG_FUNCTION int tg_ask(struct tg_request *request)
+{
+	if (!request)
+		return -EACCES;
+	struct tg_answer answer = {};
+	__u64 epoch = READ_ONCE(state.epoch), *entry, found, tag;
+	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
+
+	entry = tg_avc_entry(key);
+	tag = tg_avc_tag(key, epoch);
+	found = READ_ONCE(*entry) ^ tag;
+	if (!(found >> 32) && !(request->av & ~(__u32)found)) {
+		tg_count(request->manager, 1);
+		request->allowed = found;
+		return 0;
+	}
+	tg_count(request->manager, 0);
+	tg_compute(request->source, request->target, request->class, &answer);
+	request->allowed = answer.allowed & ~answer.auditallow;
+	request->denied = request->av & ~answer.allowed;
+	int result = tg_audit(request, &answer);
+
+	if (!result)
+		request->allowed |= request->denied & ~answer.auditallow;
+	__sync_lock_test_and_set(entry, tag | request->allowed);
+	if (READ_ONCE(state.epoch) != epoch)
+		WRITE_ONCE(*entry, 0);
+	return result;
+}
+
+#endif

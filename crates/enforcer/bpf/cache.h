@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The caches that answer most questions. All are arrays of 64-bit words, reached at a constant
+ * address without a helper; an entry holds its whole tag, so one comparison tells a hit.
+ *
+ *   task_cache   task address 40 | unconfined 1, spare 7 | SID 16
+ *   access_cache inode address 29 | permissions 19 | SID 16. A row is an inode; ways 0 to 2 are of
+ *                subjects, by SID; way 3 holds what every live confined subject may (state.any).
+ *   avc          tag 26 | generation 6 | permissions 32, by source, target and class
+ *
+ * Only what is granted and not audited is cached: all else takes the slow way each time.
+ * A task's entry is rewritten before a task runs (task_alloc), an inode's row cleared when its
+ * memory becomes another inode (inode_alloc_security): an address is never taken for its
+ * predecessor.
+ */
+#ifndef TOLLGATE_CACHE_H
+#define TOLLGATE_CACHE_H
+
+#include "state.h"
+
+#define TG_ANY_WAY 3
+#define TG_UNCONFINED 0x10000u /* in a task's entry, above the SID */
+
+/* Addresses of kernel objects as numbers: a difference to an address of ours is a scalar to the
+ * verifier, and as unique. */
+static char anchor[8];
+
+#define TG_ADDRESS(object)                                                                         \
+	({                                                                                         \
+		__u64 address_ = (__u64)((char *)(object) - (char *)anchor);                       \
+		TG_OPAQUE(address_);                                                               \
+		address_;                                                                          \
+	})
+
+/* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
+#define TG_KEY(object)                                                                             \
+	({                                                                                         \
+		__u64 key_ = TG_ADDRESS(object) << 18;                                             \
+		TG_OPAQUE(key_);                                                                   \
+		key_ *= 0x61c88647;                                                                \
+		TG_OPAQUE(key_);                                                                   \
+		key_;                                                                              \
+	})
+
+static __always_inline __u64 *tg_row(__u64 key)
+{
+	__u64 *row = state.access_cache, offset = key >> 50;
+
+	row += offset * TG_ACCESS_WAYS;
+	TG_OPAQUE(row);
+	return row;
+}
+
+#define TG_ACCESS_TAG ((~0ull << 35) | 0xffff)
+
+/* Whether `way` of the row says that subject `sid` has the permissions `hot`. */
+static __always_inline int tg_hit(__u64 key, __u32 way, __u64 sid, __u64 hot)
+{
+	__u64 *row = tg_row(key);
+
+	row += way;
+	return !((READ_ONCE(*row) ^ (key << 14 | hot << 16 | sid)) & (TG_ACCESS_TAG | hot << 16));
+}
+
+/* The way of a subject: 0 to 2 (daemon and programs give subjects no SID that is 3 modulo 4). */
+static __always_inline __u32 tg_way(__u64 sid)
+{
+	return sid & 3;
+}
+
+static __always_inline void tg_remember(__u64 key, __u32 way, __u64 sid, __u64 hot, __u64 epoch)
+{
+	__u64 *row = tg_row(key);
+
+	row += way;
+	__sync_lock_test_and_set(row, key << 14 | hot << 16 | sid);
+	if (READ_ONCE(state.epoch) != epoch)
+		WRITE_ONCE(*row, 0);
+}
+
+static __always_inline void tg_forget(__u64 key)
+{
+	__u64 *row = tg_row(key);
+
+	WRITE_ONCE(row[0], 0);
+	WRITE_ONCE(row[1], 0);
+	WRITE_ONCE(row[2], 0);
+	WRITE_ONCE(row[3], 0);
+}
+
+/*
+ * The 19 permissions of an inode that the access cache holds. Files and directories have bits 0 to
+ * 18 alike; of these, what is never asked of an object that exists, or rarely, gives its place to
+ * what is asked often. TG_NOT_HOT: one that the cache cannot hold.
+ */
+#define TG_HOT_PLACE_A 3  /* create: a directory's search, a file's execute_no_trans */
+#define TG_HOT_PLACE_B 7  /* relabelfrom: add_name */
+#define TG_HOT_PLACE_C 8  /* relabelto: remove_name */
+#define TG_HOT_PLACE_D 15 /* quotaon: rmdir */
+#define TG_HOT_SAME (0x7ffffu & ~(1u << 3 | 1u << 7 | 1u << 8 | 1u << 15))
+#define TG_NOT_HOT (1u << 31)
+
+#define TG_MOVED(av, from, place) (((av) & (from)) / (from) << (place))
+
+static __always_inline __u32 tg_hot(__u32 av, int directory)
+{
+	if (directory)
+		return (av & TG_HOT_SAME) | TG_MOVED(av, DIR__SEARCH, TG_HOT_PLACE_A) |
+		       TG_MOVED(av, DIR__ADD_NAME, TG_HOT_PLACE_B) |
+		       TG_MOVED(av, DIR__REMOVE_NAME, TG_HOT_PLACE_C) |
+		       TG_MOVED(av, DIR__RMDIR, TG_HOT_PLACE_D);
+	return (av & TG_HOT_SAME) | TG_MOVED(av, FILE__EXECUTE_NO_TRANS, TG_HOT_PLACE_A);
+}
+
+/* Whether the access cache can hold all of `av`. */
+static __always_inline int tg_is_hot(__u32 av, int directory)
+{
+	__u32 moved = directory ? DIR__SEARCH | DIR__ADD_NAME | DIR__REMOVE_NAME | DIR__RMDIR
+				: FILE__EXECUTE_NO_TRANS;
+
+	return !(av & ~(TG_HOT_SAME | moved));
+}
+
+/* The access vector cache: a bijection on 39 bits; 13 choose the entry, 26 are the tag. */
+#define TG_AVC_KEY(source, target, class)                                                          \
+	(((__u64)(target) << 23 | (__u64)(source) << 7 | (class)) * 0x9e3779b97f4a7c15ull)
+
+static __always_inline __u64 *tg_avc_entry(__u64 key)
+{
+	__u64 *entry = state.avc, index = key >> 26 & (TG_AVC_ENTRIES - 1);
+
+	entry += index;
+	TG_OPAQUE(entry);
+	return entry;
+}
+
+static __always_inline __u64 tg_avc_tag(__u64 key, __u64 epoch)
+{
+	return (key & ((1u << 26) - 1)) << 38 | (epoch & 63) << 32;
+}
+
+#endif

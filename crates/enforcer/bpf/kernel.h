@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The members of kernel structures that the object managers read, and no more. Where they lie is
+ * found in the running kernel's BTF when the programs are loaded (CO-RE), by their names.
+ */
+#ifndef TOLLGATE_KERNEL_H
+#define TOLLGATE_KERNEL_H
+
+#include <linux/types.h>
+
+typedef unsigned short umode_t;
+typedef unsigned int fmode_t;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct qstr {
+	union {
+		struct {
+			__u32 hash, len;
+		};
+		__u64 hash_len;
+	};
+	const unsigned char *name;
+};
+
+struct file_system_type {
+	const char *name;
+};
+
+struct user_namespace;
+
+struct super_block {
+	__u32 s_dev;
+	unsigned long s_flags, s_magic, s_iflags;
+	struct file_system_type *s_type;
+	struct dentry *s_root;
+	struct user_namespace *s_user_ns;
+	char s_id[32];
+};
+
+struct inode {
+	umode_t i_mode;
+	unsigned int i_flags;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	const unsigned int i_nlink;
+	__u32 i_generation;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+	struct super_block *d_sb;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+	struct super_block *mnt_sb;
+	int mnt_flags;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct cred {
+	unsigned int securebits;
+	struct user_namespace *user_ns;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+	unsigned int f_flags;
+	fmode_t f_mode;
+	const struct cred *f_cred;
+};
+
+struct task_struct {
+	unsigned int flags, ptrace;
+	int pid, tgid;
+	unsigned long atomic_flags;
+	struct task_struct *real_parent, *parent, *group_leader;
+	const struct cred *real_cred, *cred;
+	struct files_struct *files;
+	struct mm_struct *mm;
+	char comm[16];
+};
+
+struct linux_binprm {
+	struct file *file;
+	struct cred *cred;
+	int unsafe;
+};
+
+#pragma clang attribute pop
+
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define S_IFLNK 0120000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+#define S_IFDIR 0040000
+#define S_IFCHR 0020000
+#define S_IFIFO 0010000
+#define S_PRIVATE (1u << 9)
+
+#define MAY_EXEC 0x1
+#define MAY_WRITE 0x2
+#define MAY_READ 0x4
+#define MAY_APPEND 0x8
+#define MAY_ACCESS 0x10
+#define MAY_OPEN 0x20
+#define MAY_CHDIR 0x40
+#define MAY_NOT_BLOCK 0x80
+
+#define FMODE_READ 0x1
+#define FMODE_WRITE 0x2
+#define O_APPEND 02000
+
+#define EPERM 1
+#define ECHILD 10
+#define ENOMEM 12
+#define EACCES 13
+#define ENOSPC 28
+
+#endif

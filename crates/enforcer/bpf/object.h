@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is asked about: the label of an inode, and the check of an access to it. */
+#ifndef TOLLGATE_OBJECT_H
+#define TOLLGATE_OBJECT_H
+
+#include "ask.h"
+#include "subject.h"
+
+/* inode_mode_to_security_class */
+static __always_inline __u32 tg_mode_class(umode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFSOCK:
+		return SECCLASS_SOCK_FILE;
+	case S_IFLNK:
+		return SECCLASS_LNK_FILE;
+	case S_IFBLK:
+		return SECCLASS_BLK_FILE;
+	case S_IFDIR:
+		return SECCLASS_DIR;
+	case S_IFCHR:
+		return SECCLASS_CHR_FILE;
+	case S_IFIFO:
+		return SECCLASS_FIFO_FILE;
+	}
+	return SECCLASS_FILE;
+}
+
+struct tg_object {
+	__u32 sid, class;
+};
+
+/* The label of an inode. One without is as unlabelled as SELinux's (SECINITSID_UNLABELED). */
+static __always_inline struct tg_object tg_object_of(struct inode *inode)
+{
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	struct tg_object object = {SECINITSID_UNLABELED, 0};
+
+	if (label && label->sid) {
+		object.sid = label->sid;
+		object.class = label->class;
+	} else {
+		tg_failed(TG_FAILED_NO_LABEL);
+	}
+	if (!object.class)
+		object.class = tg_mode_class(inode->i_mode);
+	return object;
+}
+
+/* What of `allowed` every live confined subject may do with an object, beside `own`, who asks. */
+static __always_inline __u32 tg_any_allowed(struct tg_request *request, __u32 own, __u32 allowed)
+{
+	request->quiet = 1;
+	for (__u32 i = 0; i < TG_LIVE; i++) {
+		request->source = READ_ONCE(state.live[i]);
+		if (!request->source)
+			break;
+		if (request->source == own)
+			continue;
+		tg_ask(request);
+		allowed &= request->allowed;
+	}
+	return allowed;
+}
+
+/* Asks about an inode, and remembers the answer in the access cache. */
+static __always_inline int tg_ask_inode(__u64 key, struct tg_request *request, int hot)
+{
+	__u64 epoch = READ_ONCE(state.epoch), any = READ_ONCE(state.any);
+	int directory = request->class == SECCLASS_DIR;
+	int result = tg_ask(request);
+	__u32 own = request->source, allowed = request->allowed;
+
+	if (!hot)
+		return result;
+	tg_remember(key, tg_way(own), own, tg_hot(allowed, directory), epoch);
+	if (any)
+		tg_remember(key, TG_ANY_WAY, any,
+			    tg_hot(tg_any_allowed(request, own, allowed), directory), epoch);
+	return result;
+}
+
+/* The second step of a check: the caches have not answered for everybody. */
+static __noinline int tg_check_subject(struct inode *inode, struct dentry *dentry, __u64 key,
+				       __u32 av, __u32 hot)
+{
+	__u64 subject = tg_subject();
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	if (!(hot & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, hot))
+		return 0;
+	if (inode->i_flags & S_PRIVATE)
+		return 0;
+	struct tg_object object = tg_object_of(inode);
+	struct tg_request request = {
+		.source = subject,
+		.target = object.sid,
+		.class = object.class,
+		.av = av,
+		.manager = object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE,
+		.object = TG_OBJECT_INODE,
+		.inode = TG_ADDRESS(inode),
+		.dentry = dentry ? TG_ADDRESS(dentry) : 0,
+	};
+
+	return tg_ask_inode(key, &request, !(hot & TG_NOT_HOT)) ? -EACCES : 0;
+}
+
+/*
+ * inode_has_perm: whether the current task has the permissions `av` on an inode. `directory` must
+ * be a constant, for the places of permissions in the cache are found when this is compiled.
+ */
+static __always_inline int tg_check_inode(struct inode *inode, struct dentry *dentry, __u32 av,
+					  int directory)
+{
+	__u64 key = TG_KEY(inode);
+	__u32 hot = tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
+
+	if (!(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot))
+		return 0;
+	return tg_check_subject(inode, dentry, key, av, hot);
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Who asks: the SID of the current task (current_sid() of SELinux). */
+#ifndef TOLLGATE_SUBJECT_H
+#define TOLLGATE_SUBJECT_H
+
+#include "cache.h"
+
+/* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
+TG_FUNCTION int tg_is_unconfined(__u32 sid)
+{
+	struct tg_generation *generation = tg_generation(0);
+
+	if (sid == TG_SID_MACHINE)
+		return 1;
+	if (!generation)
+		return 0;
+	__u32 type = generation->contexts[sid & (TG_SIDS - 1)].type & (TG_TYPES - 1);
+
+	return type && generation->unconfined[type >> 6] >> (type & 63) & 1;
+}
+
+static __always_inline __u64 *tg_task_entry(__u64 task)
+{
+	/* 12 bits of the product of the address's lower half */
+	return &state.task_cache[((__u32)task * 0x9e3779b1u) >> 20];
+}
+
+/* A task_struct is aligned to 64 bytes: of 46 bits of its address, 40 make the tag. */
+static __always_inline void tg_remember_task(__u64 task, __u64 subject, __u64 epoch)
+{
+	__u64 *entry = tg_task_entry(task);
+
+	__sync_lock_test_and_set(entry, task << 18 | subject);
+	if (READ_ONCE(state.epoch) != epoch)
+		WRITE_ONCE(*entry, 0);
+}
+
+static __noinline __u64 tg_subject_slow(__u64 current)
+{
+	__u64 epoch = READ_ONCE(state.epoch);
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	__u64 subject = task ? task->sid & 0xffff : TG_SID_MACHINE;
+
+	if (tg_is_unconfined(subject))
+		subject |= TG_UNCONFINED;
+	tg_remember_task(current, subject, epoch);
+	return subject;
+}
+
+/* The current task's SID, with TG_UNCONFINED. */
+static __always_inline __u64 tg_subject(void)
+{
+	__u64 current = bpf_get_current_task();
+	__u64 found = READ_ONCE(*tg_task_entry(current)) ^ current << 18;
+
+	if (__builtin_expect(found >> 24, 0))
+		return tg_subject_slow(current);
+	return found;
+}
+
+/*
+ * Makes `sid` known as a subject that may run from now on, before it does: what way 3 of the access
+ * cache holds was computed without it.
+ */
+TG_FUNCTION int tg_make_live(__u32 sid)
+{
+	if (sid == TG_SID_MACHINE || tg_is_unconfined(sid))
+		return 0;
+	for (__u32 i = 0; i < TG_LIVE; i++) {
+		__u32 *place = &state.live[i], there = READ_ONCE(*place);
+
+		if (!there)
+			there = __sync_val_compare_and_swap(place, 0, sid);
+		if (there == sid)
+			return 0;
+		if (!there) {
+			__u64 any = READ_ONCE(state.any);
+
+			/* After 2^15 changes an old entry could be taken for a new one: no more. */
+			WRITE_ONCE(state.any, any && any < 0xffff ? any + 1 : 0);
+			return 1;
+		}
+	}
+	WRITE_ONCE(state.any, 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,168 @@
+//! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
+//!
+//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`. While they are there enforcement goes on,
+//! whether or not a daemon runs.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use libbpf_rs::{
+    MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
+    btf::{Btf, types::Func},
+    set_print,
+};
+
+/// `bpf/enforcer.bpf.c`.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
+
+/// What libbpf said while it loaded the programs, the verifier's log above all.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn keep(_: PrintLevel, text: String) {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+}
+
+/// Why the programs are not in the kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramsError {
+    /// The kernel's types are not known.
+    #[error("this kernel tells no types of its own ({cause}): one with CONFIG_DEBUG_INFO_BTF is needed")]
+    NoTypes {
+        /// Why they could not be read.
+        cause: libbpf_rs::Error,
+    },
+    /// The kernel refused.
+    #[error("cannot {what}: {cause}{}", .said.lines().map(|line| format!("\n  {line}")).collect::<String>())]
+    Refused {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        cause: libbpf_rs::Error,
+        /// What libbpf and the verifier said.
+        said: String,
+    },
+    /// The pins are not as they should be.
+    #[error("{}: {cause}", .path.display())]
+    Pins {
+        /// The path.
+        path: PathBuf,
+        /// Why it failed.
+        cause: io::Error,
+    },
+}
+
+fn said() -> String {
+    std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> ProgramsError {
+    move |cause| ProgramsError::Refused { what: what.into(), cause, said: said() }
+}
+
+/// The directory of pins.
+#[derive(Debug, Clone)]
+pub struct Pins(PathBuf);
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self(Self::ROOT.into())
+    }
+}
+
+impl Pins {
+    /// Where they are unless somebody says otherwise.
+    pub const ROOT: &str = "/sys/fs/bpf/tollgate";
+
+    /// The pin of a map.
+    #[must_use]
+    pub fn map(&self, name: &str) -> PathBuf {
+        self.0.join("maps").join(name)
+    }
+
+    /// The pin of the link of a hook's program.
+    #[must_use]
+    pub fn link(&self, hook: &str) -> PathBuf {
+        self.0.join("links").join(hook)
+    }
+
+    fn make(&self) -> Result<(), ProgramsError> {
+        for path in [self.0.join("maps"), self.0.join("links")] {
+            fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
+        }
+        Ok(())
+    }
+}
+
+/// A pinned map, opened.
+pub fn map(pins: &Pins, name: &str) -> Result<MapHandle, ProgramsError> {
+    MapHandle::from_pinned_path(pins.map(name)).map_err(refused(format!("open the map {name}")))
+}
+
+/// The hooks that the running kernel has, of those there are programs for.
+pub fn hooks() -> Result<Vec<String>, ProgramsError> {
+    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
+    let object = open()?;
+    let names = object.progs().map(|program| program.name().to_string_lossy().into_owned());
+    Ok(names.filter(|hook| btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some()).collect())
+}
+
+fn open() -> Result<OpenObject, ProgramsError> {
+    let before = set_print(Some((PrintLevel::Warn, keep)));
+    let object = ObjectBuilder::default().name("tollgate").and_then(|builder| builder.open_memory(OBJECT));
+    set_print(before);
+    object.map_err(refused("read the programs"))
+}
+
+/// Loads the programs of `hooks`, over the pinned maps where there are some; pins the maps that were not.
+pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
+    pins.make()?;
+    let mut object = open()?;
+    for mut program in object.progs_mut() {
+        let wanted = program.name().to_str().is_some_and(|name| hooks.iter().any(|hook| hook == name));
+        program.set_autoload(wanted);
+    }
+    for mut map in object.maps_mut() {
+        let pin = pins.map(&map_name(&map.name().to_string_lossy()));
+        if pin.exists() {
+            map.reuse_pinned_map(&pin).map_err(refused(format!("use the pinned map {}", pin.display())))?;
+        }
+    }
+    let before = set_print(Some((PrintLevel::Warn, keep)));
+    let loaded = object.load();
+    set_print(before);
+    let mut object = loaded.map_err(refused("load the programs"))?;
+    for mut map in object.maps_mut() {
+        let pin = pins.map(&map_name(&map.name().to_string_lossy()));
+        if !pin.exists() {
+            map.pin(&pin).map_err(refused(format!("pin a map as {}", pin.display())))?;
+        }
+    }
+    Ok(object)
+}
+
+/// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.
+fn map_name(name: &str) -> String {
+    name.rsplit_once('.').map_or(name, |(_, section)| section).to_owned()
+}
+
+/// Attaches the loaded programs and pins their links.
+pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
+    let mut attached = 0;
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        let hook = program.name().to_string_lossy().into_owned();
+        let mut link = program.attach_lsm().map_err(refused(format!("attach to the hook {hook}")))?;
+        link.pin(pins.link(&hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;
+        attached += 1;
+    }
+    Ok(attached)
+}
+
+/// Whether pins of an earlier daemon are there.
+#[must_use]
+pub fn pinned(pins: &Pins) -> bool {
+    Path::new(&pins.0).join("links").read_dir().is_ok_and(|mut links| links.next().is_some())
+}
