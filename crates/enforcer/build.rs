@@ -4,7 +4,10 @@ use std::{env, path::PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
+const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+
 fn main() {
+    selabel();
     let include = env::var("DEP_TOLLGATE_ABI_INCLUDE").expect("tollgate-abi says where its headers are");
     let generated = env::var("DEP_TOLLGATE_ABI_GENERATED").expect("tollgate-abi says where classes.h is");
     for path in ["bpf", &include, &generated] {
@@ -23,4 +26,15 @@ fn main() {
     if let Err(error) = builder.build() {
         panic!("{error:#}\nclang with the BPF target is needed: install the package clang, or set CLANG");
     }
+}
+
+/// The shim over libselinux's selabel, and the libraries that it needs.
+fn selabel() {
+    println!("cargo::rerun-if-changed=c");
+    let mut build = cc::Build::new();
+    build.std("gnu11").opt_level(2).warnings(true).extra_warnings(true).flag("-Werror");
+    build.file("c/file_contexts.c").compile("tollgate_enforcer");
+    println!("cargo::rustc-link-search=native={LIBRARIES}");
+    println!("cargo::rustc-link-lib=static=selinux");
+    println!("cargo::rustc-link-lib=static=pcre2-8");
 }

@@ -1,0 +1,151 @@
+//! What a policy says of file systems: `fs_use` and `genfscon`, as the maps `filesystems` and `genfs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tollgate_abi::enforcer::{
+    SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_TASK, TG_FS_TRANS, TG_FS_XATTR, tg_filesystem, tg_fs_name,
+};
+use tollgate_policy::model::{Context, FsUse, GenFs, Policy};
+
+use crate::labels::genfs::{self, Tree};
+
+/// Where SELinux labels by path (`SE_SBGENFS` in `selinux_set_mnt_opts`). Files of every other file system in a `genfscon`
+/// have the label of its root.
+const BY_PATH: [&str; 11] =
+    ["binder", "bpf", "cgroup", "cgroup2", "debugfs", "functionfs", "proc", "pstore", "securityfs", "sysfs", "tracefs"];
+/// Of those, the one that needs a policy capability.
+const FUNCTIONFS: &str = "functionfs";
+/// With it, paths are patterns; libsepol ends them in a star, so that they mean what they meant.
+const WILDCARDS: &str = "genfs_seclabel_wildcard";
+
+/// The maps' contents, and what does not fit in them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Filesystems {
+    /// Of the map `filesystems`, by name. The root and all files of a file system that is not there are unlabelled.
+    pub filesystems: Vec<(tg_fs_name, tg_filesystem)>,
+    /// Of the map `genfs`.
+    pub genfs: Vec<genfs::Entry>,
+    /// One more than the greatest node: where the nodes of the next generation start.
+    pub next_node: u32,
+    /// Statements of the policy that the maps cannot hold, each with its reason. They label nothing.
+    pub unsupported: Vec<String>,
+}
+
+/// The maps of `policy`. `sid` gives a context its SID; `first_node`, not 0, is the number of the first node, so that two
+/// generations need share none.
+pub fn of<E>(
+    policy: &Policy,
+    first_node: u32,
+    sid: &mut dyn FnMut(&Context) -> Result<u32, E>,
+) -> Result<Filesystems, E> {
+    let mut result = Filesystems { next_node: first_node, ..Filesystems::default() };
+    let mut known = BTreeSet::new();
+    for statement in &policy.fs_uses {
+        if let Some(name) = result.name(&statement.name).filter(|_| known.insert(statement.name.as_str())) {
+            result.fs_use(name, statement, sid)?;
+        }
+    }
+    let mut by_name: BTreeMap<&str, Vec<&GenFs>> = BTreeMap::new();
+    for statement in &policy.genfs {
+        by_name.entry(&statement.name).or_default().push(statement);
+    }
+    // As security_fs_use does: genfscon is asked where there is no fs_use.
+    by_name.retain(|name, _| !known.contains(name));
+    for (text, statements) in by_name {
+        if let Some(name) = result.name(text) {
+            result.genfscon(policy, name, text, &statements, sid)?;
+        }
+    }
+    Ok(result)
+}
+
+impl Filesystems {
+    /// The key of a file system.
+    fn name(&mut self, text: &str) -> Option<tg_fs_name> {
+        let mut name = tg_fs_name::default();
+        if text.len() >= name.text.len() {
+            self.unsupported.push(format!("file system {text}: its name is longer than {}", name.text.len() - 1));
+            return None;
+        }
+        for (to, from) in name.text.iter_mut().zip(text.bytes()) {
+            *to = from.cast_signed();
+        }
+        Some(name)
+    }
+
+    fn fs_use<E>(
+        &mut self,
+        name: tg_fs_name,
+        statement: &FsUse,
+        sid: &mut dyn FnMut(&Context) -> Result<u32, E>,
+    ) -> Result<(), E> {
+        let behaviour = match statement.behaviour {
+            1 => TG_FS_XATTR,
+            2 => TG_FS_TRANS,
+            3 => TG_FS_TASK,
+            other => {
+                self.unsupported.push(format!("fs_use of {}: behaviour {other} is not known", statement.name));
+                return Ok(());
+            }
+        };
+        let sid = sid(&statement.context)?;
+        self.filesystems.push((name, tg_filesystem { behaviour, sid, ..Default::default() }));
+        Ok(())
+    }
+
+    fn genfscon<E>(
+        &mut self,
+        policy: &Policy,
+        name: tg_fs_name,
+        text: &str,
+        statements: &[&GenFs],
+        sid: &mut dyn FnMut(&Context) -> Result<u32, E>,
+    ) -> Result<(), E> {
+        let mut tree = Tree::default();
+        let mut root = None;
+        for statement in statements {
+            let Some(path) = self.path(policy, statement) else { continue };
+            if path == "/" {
+                root = Some(sid(&statement.context)?);
+            }
+            if is_by_path(policy, text) && tree.insert(path, sid(&statement.context)?).is_err() {
+                self.refuse(statement, "a name in it is too long for a key of a map");
+            }
+        }
+        // SELinux leaves a file system unlabelled whose root no statement names.
+        let sid = root.unwrap_or(SECINITSID_UNLABELED);
+        let node = if tree.is_empty() { 0 } else { self.next_node };
+        self.genfs.extend(tree.entries(node, sid));
+        self.next_node += u32::try_from(tree.len()).unwrap_or(u32::MAX);
+        self.filesystems.push((name, tg_filesystem { behaviour: TG_FS_GENFS, sid, node, ..Default::default() }));
+        Ok(())
+    }
+
+    /// What paths begin with that a statement is for; `None`, and a reason, when the maps cannot say it.
+    fn path<'p>(&mut self, policy: &Policy, statement: &'p GenFs) -> Option<&'p str> {
+        if statement.class != 0 {
+            self.refuse(statement, "it is for one kind of file only");
+            return None;
+        }
+        if !policy.capabilities.iter().any(|name| name == WILDCARDS) {
+            return Some(&statement.path);
+        }
+        let prefix = statement.path.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '?']));
+        if prefix.is_none() {
+            self.refuse(statement, "it is a pattern that is not a prefix");
+        }
+        prefix
+    }
+
+    fn refuse(&mut self, statement: &GenFs, reason: &str) {
+        self.unsupported.push(format!("genfscon {} {}: {reason}", statement.name, statement.path));
+    }
+}
+
+fn is_by_path(policy: &Policy, name: &str) -> bool {
+    BY_PATH.contains(&name)
+        && (name != FUNCTIONFS || policy.capabilities.iter().any(|capability| capability == "functionfs_seclabel"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_TASK, TG_FS_TRANS, TG_FS_XATTR, tg_filesystem};
+use tollgate_policy::model::{Context, FsUse, GenFs, Policy};
+
+use super::{Filesystems, of};
+use crate::labels::genfs::Genfs;
+
+fn context(type_: u32) -> Context {
+    Context { user: 1, role: 1, type_, ..Context::default() }
+}
+
+fn fs_use(behaviour: u32, name: &str, type_: u32) -> FsUse {
+    FsUse { behaviour, name: name.into(), context: context(type_) }
+}
+
+fn genfscon(name: &str, path: &str, type_: u32) -> GenFs {
+    GenFs { name: name.into(), path: path.into(), class: 0, context: context(type_) }
+}
+
+/// The SID of a context is 100 and its type.
+fn filesystems(policy: &Policy) -> Filesystems {
+    of(policy, 1, &mut |context| Ok::<_, ()>(100 + context.type_)).unwrap()
+}
+
+fn find(filesystems: &Filesystems, name: &str) -> Option<tg_filesystem> {
+    let text =
+        |text: &[i8]| -> String { text.iter().map(|c| c.cast_unsigned() as char).take_while(|c| *c != '\0').collect() };
+    filesystems.filesystems.iter().find(|(key, _)| text(&key.text) == name).map(|(_, value)| *value)
+}
+
+fn names(found: &Filesystems, filesystem: &str, path: &str) -> u32 {
+    let genfs = Genfs::new(&found.genfs);
+    let filesystem = find(found, filesystem).unwrap();
+    let (mut sid, mut node) = (filesystem.sid, filesystem.node);
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        if let Some(found) = genfs.find(node, name.as_bytes()) {
+            (sid, node) = (found.sid, found.node);
+        }
+    }
+    sid
+}
+
+#[test]
+fn numbers_behaviours_as_the_programs_do() {
+    let policy = Policy {
+        fs_uses: vec![fs_use(1, "ext4", 1), fs_use(2, "tmpfs", 2), fs_use(3, "pipefs", 3)],
+        ..Policy::default()
+    };
+    let found = filesystems(&policy);
+    for (name, behaviour, sid) in [("ext4", TG_FS_XATTR, 101), ("tmpfs", TG_FS_TRANS, 102), ("pipefs", TG_FS_TASK, 103)]
+    {
+        assert_eq!(find(&found, name), Some(tg_filesystem { behaviour, sid, node: 0, reserved: 0 }), "{name}");
+    }
+    assert_eq!((find(&found, "vfat"), found.unsupported.len()), (None, 0));
+}
+
+#[test]
+fn labels_by_path_only_where_selinux_does() {
+    let statements = ["proc", "sysfs", "vfat"].map(|name| [genfscon(name, "/", 1), genfscon(name, "/a", 2)]);
+    let found = filesystems(&Policy { genfs: statements.concat(), ..Policy::default() });
+    for (name, sid) in [("proc", 102), ("sysfs", 102), ("vfat", 101)] {
+        let filesystem = find(&found, name).unwrap();
+        assert_eq!((filesystem.behaviour, filesystem.sid), (TG_FS_GENFS, 101), "{name}");
+        assert_eq!(names(&found, name, "/a/b"), sid, "{name}");
+    }
+    assert_eq!(find(&found, "vfat").unwrap().node, 0);
+}
+
+#[test]
+fn leaves_unlabelled_what_no_statement_names() {
+    let genfs = vec![genfscon("sysfs", "/class", 2)];
+    let found = filesystems(&Policy { genfs, ..Policy::default() });
+    assert_eq!(find(&found, "sysfs").unwrap().sid, SECINITSID_UNLABELED);
+    assert_eq!(names(&found, "sysfs", "/kernel"), SECINITSID_UNLABELED);
+    assert_eq!(names(&found, "sysfs", "/class/net"), 102);
+}
+
+#[test]
+fn asks_genfscon_only_where_there_is_no_fs_use() {
+    let genfs = vec![genfscon("tmpfs", "/", 1), genfscon("proc", "/", 2)];
+    let found = filesystems(&Policy { fs_uses: vec![fs_use(2, "tmpfs", 3)], genfs, ..Policy::default() });
+    assert_eq!(find(&found, "tmpfs").map(|found| (found.behaviour, found.sid)), Some((TG_FS_TRANS, 103)));
+    assert_eq!(find(&found, "proc").map(|found| (found.behaviour, found.sid)), Some((TG_FS_GENFS, 102)));
+}
+
+#[test]
+fn shares_no_node_between_file_systems_or_generations() {
+    let statements = ["proc", "sysfs"].map(|name| [genfscon(name, "/", 1), genfscon(name, "/a/b", 2)]);
+    let policy = Policy { genfs: statements.concat(), ..Policy::default() };
+    let first = filesystems(&policy);
+    let second = of(&policy, first.next_node, &mut |_| Ok::<_, ()>(9)).unwrap();
+    let all: Vec<u32> =
+        [&first, &second].iter().flat_map(|found| found.genfs.iter().map(|(key, _)| key.node)).collect();
+    let roots: Vec<u32> =
+        [&first, &second].iter().flat_map(|found| found.filesystems.iter().map(|(_, value)| value.node)).collect();
+    assert_eq!((all.iter().min(), all.iter().max()), (Some(&1), Some(&(second.next_node - 1))));
+    // Root, a, b, for two file systems.
+    assert_eq!(roots, [1, 4, 7, 10]);
+}
+
+#[test]
+fn tells_what_the_maps_cannot_say() {
+    let long = "n".repeat(61);
+    let policy = Policy {
+        fs_uses: vec![fs_use(9, "ext4", 1), fs_use(1, &"f".repeat(32), 1)],
+        genfs: vec![
+            genfscon("proc", "/", 1),
+            GenFs { class: 7, ..genfscon("proc", "/kmsg", 2) },
+            genfscon("proc", &format!("/{long}"), 3),
+        ],
+        ..Policy::default()
+    };
+    let found = filesystems(&policy);
+    assert_eq!(found.unsupported.len(), 4, "{:?}", found.unsupported);
+    assert_eq!(names(&found, "proc", "/kmsg"), 101);
+    assert_eq!(names(&found, "proc", &format!("/{long}")), 101);
+}
+
+#[test]
+fn reads_patterns_as_the_prefixes_that_they_are_and_refuses_others() {
+    let policy = Policy {
+        capabilities: vec!["genfs_seclabel_wildcard".into()],
+        genfs: vec![
+            genfscon("sysfs", "/*", 1),
+            genfscon("sysfs", "/class*", 2),
+            genfscon("sysfs", "/devices/*/net*", 3),
+            genfscon("sysfs", "/kernel", 4),
+        ],
+        ..Policy::default()
+    };
+    let found = filesystems(&policy);
+    assert_eq!([names(&found, "sysfs", "/x"), names(&found, "sysfs", "/classes")], [101, 102]);
+    assert_eq!(found.unsupported.len(), 2, "{:?}", found.unsupported);
+}
+
+#[test]
+fn labels_functionfs_by_path_only_with_its_capability() {
+    let genfs = vec![genfscon("functionfs", "/", 1), genfscon("functionfs", "/ep0", 2)];
+    let without = Policy { genfs, ..Policy::default() };
+    assert_eq!(names(&filesystems(&without), "functionfs", "/ep0"), 101);
+    let with = Policy { capabilities: vec!["functionfs_seclabel".into()], ..without };
+    assert_eq!(names(&filesystems(&with), "functionfs", "/ep0"), 102);
+}
+
+#[test]
+fn stops_at_a_context_that_cannot_have_a_sid() {
+    let policy = Policy { fs_uses: vec![fs_use(1, "ext4", 1)], ..Policy::default() };
+    assert_eq!(of(&policy, 1, &mut |_| Err("full")), Err("full"));
+}
