@@ -3,5 +3,6 @@
 //! `bpf/` are the object managers, in the kernel. The rest is what loads them, labels what exists, swaps generations,
 //! tells what was denied, and answers the command line.
 
+pub mod audit;
 pub mod labels;
 pub mod programs;

@@ -1,0 +1,308 @@
+//! A denial, and the kernel audit's form of it (security/selinux/avc.c, security/lsm_audit.c).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use tollgate_abi::{
+    Class, class,
+    enforcer::{
+        TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_NAME, TG_OBJECT_PATH, TG_OBJECT_TASK,
+        tg_event,
+    },
+};
+
+use super::Untrusted;
+
+/// What was denied, or granted and audited.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Denial {
+    /// When, in milliseconds since 1970.
+    #[serde(with = "time")]
+    pub time: u64,
+    /// Denied or granted.
+    pub verdict: Verdict,
+    /// What was denied of what was asked for; or what was granted.
+    pub permissions: Vec<String>,
+    /// The process.
+    pub pid: u32,
+    /// Its command.
+    pub comm: Untrusted,
+    /// What it acted on.
+    #[serde(flatten)]
+    pub object: Object,
+    /// Its context; none: the policy in force has none of that SID.
+    pub scontext: Option<String>,
+    /// Its SID.
+    pub ssid: u32,
+    /// The object's context.
+    pub tcontext: Option<String>,
+    /// The object's SID.
+    pub tsid: u32,
+    /// The object's class.
+    pub tclass: String,
+    /// It was granted all the same.
+    pub permissive: bool,
+    /// What the system call returned for it; 0 where it was granted.
+    pub errno: u32,
+    /// The generation of the policy.
+    pub generation: u32,
+    /// 0; or this entry stands for so many more that were like this one within a second.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated: u64,
+}
+
+/// Denied or granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Denied, or it would have been.
+    Denied,
+    /// Granted, and the policy has an auditallow rule for it.
+    Granted,
+}
+
+/// What is known of the object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "object", rename_all = "lowercase")]
+pub enum Object {
+    /// Nothing.
+    None,
+    /// A file, by the last component of its name.
+    Inode {
+        /// That component, if one is known.
+        #[serde(default, skip_serializing_if = "Untrusted::is_empty")]
+        name: Untrusted,
+        /// Where it lies; none: it does not exist yet.
+        #[serde(flatten)]
+        place: Option<Place>,
+    },
+    /// A file by its path.
+    Path {
+        /// The path.
+        path: Untrusted,
+        /// Where it lies.
+        #[serde(flatten)]
+        place: Option<Place>,
+    },
+    /// An ioctl of a file.
+    Ioctl {
+        /// Its path.
+        path: Untrusted,
+        /// Where it lies.
+        #[serde(flatten)]
+        place: Option<Place>,
+        /// The command.
+        ioctlcmd: u16,
+    },
+    /// A capability by its number.
+    Capability {
+        /// The number.
+        capability: u32,
+    },
+    /// Another process.
+    Task {
+        /// The process.
+        opid: u32,
+        /// Its command.
+        ocomm: Untrusted,
+    },
+    /// A kernel module by name.
+    Module {
+        /// The name.
+        kmod: Untrusted,
+    },
+    /// An anonymous inode by what made it.
+    Anonymous {
+        /// Such as `[userfaultfd]`.
+        anonclass: Untrusted,
+    },
+    /// Anything else that has a name.
+    Named {
+        /// The name.
+        name: Untrusted,
+    },
+}
+
+/// An inode.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The file system, as the kernel names it (`s_id`): its block device, or its type.
+    pub dev: Untrusted,
+    /// The inode's number.
+    pub ino: u64,
+}
+
+impl Denial {
+    /// From an event of the object managers. `booted` is when the machine did, in nanoseconds since 1970; `context` gives
+    /// a SID's text.
+    pub fn new(event: &tg_event, booted: u64, mut context: impl FnMut(u32) -> Option<String>) -> Self {
+        let (verdict, vector) =
+            if event.denied == 0 { (Verdict::Granted, event.requested) } else { (Verdict::Denied, event.denied) };
+        let known = class(event.class);
+        Self {
+            time: booted.saturating_add(event.time) / 1_000_000,
+            verdict,
+            permissions: permissions(known, vector),
+            pid: event.tgid,
+            comm: Untrusted::from_c(&event.command),
+            object: Object::new(event, known),
+            scontext: context(event.source),
+            ssid: event.source,
+            tcontext: context(event.target),
+            tsid: event.target,
+            tclass: known.map_or_else(|| event.class.to_string(), |class| class.name.to_owned()),
+            permissive: verdict == Verdict::Denied && event.permissive != 0,
+            errno: event.result,
+            generation: event.generation,
+            repeated: 0,
+        }
+    }
+
+    /// The type of the process's context: its domain.
+    #[must_use]
+    pub fn domain(&self) -> Option<&str> {
+        self.scontext.as_deref()?.split(':').nth(2)
+    }
+}
+
+/// The names of a vector's permissions; what has none in one hexadecimal number, as avc_dump_av has it.
+fn permissions(class: Option<&Class>, vector: u32) -> Vec<String> {
+    let bits = (0..32).filter(|bit| vector >> bit & 1 != 0);
+    let name = |bit: u32| class.and_then(|class| class.permissions.get(bit as usize));
+    let mut names: Vec<String> = bits.clone().filter_map(name).map(|name| (*name).to_owned()).collect();
+    let nameless = bits.filter(|&bit| name(bit).is_none()).fold(0u32, |sum, bit| sum | 1 << bit);
+    if nameless != 0 {
+        names.push(format!("0x{nameless:x}"));
+    }
+    names
+}
+
+impl Object {
+    fn new(event: &tg_event, class: Option<&Class>) -> Self {
+        let name = Untrusted::from_c(&event.name);
+        let dev = Untrusted::from_c(&event.filesystem);
+        let place = (!dev.is_empty()).then_some(Place { dev, ino: event.inode });
+        match event.object {
+            TG_OBJECT_INODE => Self::Inode { name, place },
+            TG_OBJECT_PATH => Self::Path { path: path(event), place },
+            TG_OBJECT_IOCTL => Self::Ioctl { path: path(event), place, ioctlcmd: event.number as u16 },
+            TG_OBJECT_CAPABILITY => Self::Capability { capability: event.number },
+            TG_OBJECT_TASK => Self::Task { opid: event.number, ocomm: name },
+            TG_OBJECT_NAME => match class.map(|class| class.name) {
+                Some("system") => Self::Module { kmod: name },
+                Some("anon_inode") => Self::Anonymous { anonclass: name },
+                _ => Self::Named { name },
+            },
+            _ => Self::None,
+        }
+    }
+}
+
+/// The path of an event, which has its components from the last to the first; what lies on no path as d_path names it.
+fn path(event: &tg_event) -> Untrusted {
+    match Untrusted::from_c(&event.filesystem).bytes() {
+        b"pipefs" => return Untrusted::new(format!("pipe:[{}]", event.inode)),
+        b"sockfs" => return Untrusted::new(format!("socket:[{}]", event.inode)),
+        b"anon_inodefs" => {
+            return Untrusted::new([b"anon_inode:", Untrusted::from_c(&event.name).bytes()].concat());
+        }
+        _ => (),
+    }
+    let bytes: Vec<u8> = event.name.iter().map(|&c| c.cast_unsigned()).collect();
+    let components = bytes.split(|&byte| byte == 0).take_while(|component| !component.is_empty());
+    let mut path = Vec::new();
+    for component in components.collect::<Vec<_>>().into_iter().rev() {
+        path.push(b'/');
+        path.extend(component);
+    }
+    Untrusted::new(if path.is_empty() { b"/".to_vec() } else { path })
+}
+
+/// The text of the kernel's record: avc_audit_pre_callback, dump_common_audit_data, avc_audit_post_callback.
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.verdict == Verdict::Denied { "denied" } else { "granted" };
+        write!(f, "avc:  {verdict}  {{ {} }} for  pid={} comm={}", self.permissions.join(" "), self.pid, self.comm)?;
+        self.object.fmt(f)?;
+        context(f, "scontext", self.scontext.as_deref(), "ssid", self.ssid)?;
+        context(f, "tcontext", self.tcontext.as_deref(), "tsid", self.tsid)?;
+        write!(f, " tclass={}", self.tclass)?;
+        if self.verdict == Verdict::Denied {
+            write!(f, " permissive={}", u8::from(self.permissive))?;
+        }
+        if self.repeated == 0 { Ok(()) } else { write!(f, " repeated={}", self.repeated) }
+    }
+}
+
+fn context(f: &mut fmt::Formatter<'_>, key: &str, text: Option<&str>, or: &str, sid: u32) -> fmt::Result {
+    match text {
+        Some(text) => write!(f, " {key}={text}"),
+        None => write!(f, " {or}={sid}"),
+    }
+}
+
+/// As audit_log_lsm_data, with its blanks.
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place_of = |f: &mut fmt::Formatter<'_>, place: &Option<Place>| match place {
+            Some(Place { dev, ino }) => write!(f, " dev={dev} ino={ino}"),
+            None => Ok(()),
+        };
+        match self {
+            Self::None => Ok(()),
+            Self::Inode { name, place } => {
+                if !name.is_empty() {
+                    write!(f, " name={name}")?;
+                }
+                place_of(f, place)
+            }
+            Self::Path { path, place } => {
+                write!(f, " path={path}")?;
+                place_of(f, place)
+            }
+            Self::Ioctl { path, place, ioctlcmd } => {
+                write!(f, " path={path}")?;
+                place_of(f, place)?;
+                write!(f, " ioctlcmd=0x{ioctlcmd:x}")
+            }
+            Self::Capability { capability } => write!(f, " capability={capability} "),
+            Self::Task { opid, ocomm } => write!(f, " opid={opid} ocomm={ocomm}"),
+            Self::Module { kmod } => write!(f, " kmod={kmod}"),
+            Self::Anonymous { anonclass } => write!(f, " anonclass={anonclass}"),
+            Self::Named { name } => write!(f, " name={name}"),
+        }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Milliseconds since 1970 as RFC 3339 in UTC, `2026-11-21T08:00:00.123Z`.
+pub(super) mod time {
+    use std::time::{Duration, SystemTime};
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(time: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&text(*time))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = humantime::parse_rfc3339(&text).map_err(D::Error::custom)?;
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).map_err(D::Error::custom)?;
+        u64::try_from(since.as_millis()).map_err(D::Error::custom)
+    }
+
+    /// The text of a time. What lies after the year 9999, which that form cannot tell, becomes 1970.
+    pub(crate) fn text(time: u64) -> String {
+        const LAST: u64 = 253_402_300_799_999;
+        let time = if time > LAST { 0 } else { time };
+        humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + Duration::from_millis(time)).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Audit: what was denied, told to the kernel's audit, to files and to people.
+//!
+//! The object managers put a `tg_event` into a ring buffer. [`reader`] takes it out, [`avc`] makes it a [`Denial`] and
+//! writes that as the kernel's audit does, [`storm`] merges equal ones, [`sink`] hands them to the kernel's audit or to
+//! a file, and to the JSON log, which [`log`] reads and [`follow`] prints. docs/audit.md describes the forms.
+
+mod auditor;
+pub mod avc;
+mod netlink;
+mod rotated;
+pub mod sink;
+pub mod storm;
+pub mod untrusted;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{auditor::Auditor, avc::Denial, untrusted::Untrusted};
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Entry {
+    /// A denial, or what was granted and is to be audited.
+    Avc(Denial),
+    /// Events that nobody can tell any more.
+    Lost(Lost),
+}
+
+/// How many events were lost, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// When that was noticed, in milliseconds since 1970.
+    #[serde(with = "avc::time")]
+    pub time: u64,
+    /// How many.
+    pub count: u64,
+    /// Where.
+    pub reason: Reason,
+}
+
+/// Where events are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The ring buffer was full: the daemon was too slow, or dead.
+    RingBuffer,
+    /// More in a second than the object managers may tell.
+    KernelLimit,
+    /// More different ones in a second than the daemon may record.
+    DaemonLimit,
+    /// They were not what this program knows as an event.
+    Malformed,
+}
+
+impl Reason {
+    /// For people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::RingBuffer => "the ring buffer was full",
+            Self::KernelLimit => "more than the kernel's programs may tell in a second",
+            Self::DaemonLimit => "more than the daemon may record in a second",
+            Self::Malformed => "not of a known form",
+        }
+    }
+}
