@@ -6,7 +6,10 @@
 
 mod auditor;
 pub mod avc;
+pub mod follow;
+pub mod log;
 mod netlink;
+pub mod reader;
 mod rotated;
 pub mod sink;
 pub mod storm;
@@ -24,6 +27,17 @@ pub enum Entry {
     Avc(Denial),
     /// Events that nobody can tell any more.
     Lost(Lost),
+}
+
+impl Entry {
+    /// When, in milliseconds since 1970.
+    #[must_use]
+    pub fn time(&self) -> u64 {
+        match self {
+            Self::Avc(denial) => denial.time,
+            Self::Lost(lost) => lost.time,
+        }
+    }
 }
 
 /// How many events were lost, and why.

@@ -14,7 +14,7 @@ pub const JSON: &str = "audit.json";
 /// A file of the log is renamed when it is this long, in bytes.
 const LENGTH: u64 = 8 << 20;
 /// So many renamed ones are kept.
-const KEPT: u32 = 4;
+pub(super) const KEPT: u32 = 4;
 
 /// Where entries go.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Sink {
             }
         }
         self.serial += 1;
-        let line = self.sender.record(kind, &message, time_of(entry), self.serial);
+        let line = self.sender.record(kind, &message, entry.time(), self.serial);
         let written = self.text_file.append(line.as_bytes());
         self.count("write the audit log", written);
     }
@@ -122,13 +122,6 @@ impl Sink {
             self.errors.count += 1;
             self.errors.last = Some(format!("cannot {what}: {cause}"));
         }
-    }
-}
-
-fn time_of(entry: &Entry) -> u64 {
-    match entry {
-        Entry::Avc(denial) => denial.time,
-        Entry::Lost(lost) => lost.time,
     }
 }
 

@@ -1,0 +1,141 @@
+//! The ring buffer `events`: what the programs tell the daemon.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    slice,
+    sync::mpsc::{self, Receiver},
+    time::Duration,
+};
+
+use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tollgate_abi::enforcer::{TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SID, tg_event};
+
+/// So many events are taken at a time: in a storm there are always more.
+const BATCH: usize = 1024;
+/// Time and kind, which every event begins with.
+const LEAST: usize = std::mem::offset_of!(tg_event, kind) + size_of::<u32>();
+
+/// The daemon's end of the ring buffer. One process reads it at a time.
+#[derive(Debug)]
+pub struct Reader {
+    ring: RingBuffer<'static>,
+    samples: Receiver<Option<tg_event>>,
+    map: MapHandle,
+}
+
+/// What one wait brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Events of a known kind; those that are TG_EVENT_AVC are whole, the others may end early, in zeros.
+    pub events: Vec<tg_event>,
+    /// How many were no such event.
+    pub malformed: u64,
+}
+
+impl Reader {
+    /// Of the map `events`.
+    pub fn new(map: MapHandle) -> libbpf_rs::Result<Self> {
+        let (sender, samples) = mpsc::channel();
+        let mut builder = RingBufferBuilder::new();
+        // The receiver lives as long as the ring, so that the send cannot fail.
+        builder.add(&map, move |sample| sender.send(parse(sample)).map_or(-1, |()| 0))?;
+        let ring = builder.build()?;
+        Ok(Self { ring, samples, map })
+    }
+
+    /// Waits for events, no longer than `timeout`, and takes at most [`BATCH`] of them.
+    pub fn wait(&self, timeout: Duration) -> io::Result<Batch> {
+        let mut wanted = [PollFd::new(self.map.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut wanted, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => (),
+            Err(errno) => return Err(errno.into()),
+        }
+        let taken = self.ring.consume_raw_n(BATCH);
+        if taken < 0 {
+            return Err(io::Error::from_raw_os_error(taken.wrapping_neg()));
+        }
+        Ok(self.samples.try_iter().collect())
+    }
+}
+
+impl AsFd for Reader {
+    /// Readable when there are events.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+impl FromIterator<Option<tg_event>> for Batch {
+    fn from_iter<I: IntoIterator<Item = Option<tg_event>>>(samples: I) -> Self {
+        let mut batch = Self::default();
+        for sample in samples {
+            match sample {
+                Some(event) => batch.events.push(event),
+                None => batch.malformed += 1,
+            }
+        }
+        batch
+    }
+}
+
+/// An event of a known kind, of a length that such a kind may have.
+fn parse(sample: &[u8]) -> Option<tg_event> {
+    let mut event = tg_event::default();
+    if sample.len() < LEAST || sample.len() > size_of::<tg_event>() {
+        return None;
+    }
+    // SAFETY: a tg_event is integers without a gap (its size is the sum of theirs): any bytes are one, and all its bytes
+    // may be written.
+    let bytes = unsafe { slice::from_raw_parts_mut((&raw mut event).cast::<u8>(), size_of::<tg_event>()) };
+    bytes[..sample.len()].copy_from_slice(sample);
+    let whole = sample.len() == size_of::<tg_event>();
+    match event.kind {
+        TG_EVENT_AVC if whole => Some(event),
+        TG_EVENT_LABEL | TG_EVENT_SID | TG_EVENT_MOUNT => Some(event),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(kind: u32, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0x41; length];
+        bytes[8..12].copy_from_slice(&kind.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn takes_whole_denials_only() {
+        let whole = size_of::<tg_event>();
+        let event = parse(&bytes(TG_EVENT_AVC, whole)).unwrap();
+        assert_eq!((event.kind, event.pid, event.name[255]), (TG_EVENT_AVC, 0x4141_4141, 0x41));
+        for length in [12, whole - 1, whole + 1, whole + 4096] {
+            assert_eq!(parse(&bytes(TG_EVENT_AVC, length)), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn takes_doorbells_that_end_early() {
+        for kind in [TG_EVENT_LABEL, TG_EVENT_SID, TG_EVENT_MOUNT] {
+            let event = parse(&bytes(kind, 16)).unwrap();
+            assert_eq!((event.kind, event.generation, event.source), (kind, 0x4141_4141, 0));
+        }
+    }
+
+    #[test]
+    fn refuses_unknown_kinds_and_scraps() {
+        for kind in [0, 5, u32::MAX] {
+            assert_eq!(parse(&bytes(kind, size_of::<tg_event>())), None, "{kind}");
+        }
+        for length in 0..LEAST {
+            assert_eq!(parse(&vec![2; length]), None, "{length}");
+        }
+        let batch: Batch = [parse(&[]), parse(&bytes(TG_EVENT_SID, 12)), parse(&[1])].into_iter().collect();
+        assert_eq!((batch.events.len(), batch.malformed), (1, 2));
+    }
+}
