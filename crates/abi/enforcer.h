@@ -72,6 +72,9 @@ struct tg_generation {
 	__u64 capabilities;
 	__u32 number;
 	__u32 allow_unknown; /* handle_unknown is allow */
+	__u32 last_level; /* the highest level identifier; a new one is taken by adding, here or in
+			     the kernel */
+	__u32 reserved;
 };
 
 /* `sids`: the SID of a context of a generation. */
@@ -212,7 +215,6 @@ struct tg_state {
 	__u64 any;
 	__u32 live[TG_LIVE]; /* SIDs of confined subjects that a task has or had; 0: free */
 	__u32 last_sid;
-	__u32 last_level;
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 events;

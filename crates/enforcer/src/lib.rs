@@ -4,5 +4,9 @@
 //! tells what was denied, and answers the command line.
 
 pub mod audit;
+pub mod contexts;
+pub mod generation;
 pub mod labels;
+pub mod mapping;
 pub mod programs;
+pub mod state;

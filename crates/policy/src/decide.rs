@@ -167,6 +167,8 @@ pub struct Levels {
     buffer: Box<tg_levels>,
     /// How many are the policy's own.
     own: usize,
+    /// How many there are; of two that are equal, which only a kernel makes, one is known.
+    count: usize,
     known: HashMap<Level, u32>,
 }
 
@@ -177,7 +179,7 @@ pub struct TooManyLevels;
 
 impl std::fmt::Debug for Levels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Levels").field("count", &self.known.len()).finish_non_exhaustive()
+        f.debug_struct("Levels").field("count", &self.count).finish_non_exhaustive()
     }
 }
 
@@ -186,7 +188,7 @@ impl Levels {
     pub fn new(levels: &[Level]) -> Result<Self, TooManyLevels> {
         // SAFETY: `tg_levels` is made of integers, for which zero is a value.
         let buffer: Box<tg_levels> = unsafe { Box::new_zeroed().assume_init() };
-        let mut all = Self { buffer, own: levels.len(), known: HashMap::new() };
+        let mut all = Self { buffer, own: levels.len(), count: 0, known: HashMap::new() };
         for (level, identifier) in levels.iter().zip(0..) {
             if all.intern(level)? != identifier {
                 return Err(TooManyLevels);
@@ -201,11 +203,12 @@ impl Levels {
         if let Some(identifier) = self.known.get(&level) {
             return Ok(*identifier);
         }
-        let identifier = self.known.len();
+        let identifier = self.count;
         let Some(raw) = self.buffer.level.get_mut(identifier) else { return Err(TooManyLevels) };
         let Some(words) = raw.categories.get_mut(..level.categories.0.len()) else { return Err(TooManyLevels) };
         words.copy_from_slice(&level.categories.0);
         raw.sensitivity = level.sensitivity;
+        self.count += 1;
         let identifier = u32::try_from(identifier).map_err(|_| TooManyLevels)?;
         self.known.insert(level, identifier);
         Ok(identifier)
@@ -213,7 +216,7 @@ impl Levels {
 
     /// How many more there may be.
     pub fn room(&self) -> usize {
-        self.buffer.level.len() - self.known.len()
+        self.buffer.level.len() - self.count
     }
 
     /// Forgets all but the policy's own: the identifiers of the others mean nothing afterwards.
@@ -221,6 +224,33 @@ impl Levels {
         let own = self.own;
         self.known.retain(|_, identifier| (*identifier as usize) < own);
         self.buffer.level[own..].fill(tg_level::default());
+        self.count = own;
+    }
+
+    /// Learns the levels up to identifier `last` that somebody else, the kernel, gave identifiers.
+    pub fn follow(&mut self, all: &tg_levels, last: u32) {
+        let end = (last as usize + 1).min(self.buffer.level.len());
+        for identifier in self.count..end {
+            self.buffer.level[identifier] = all.level[identifier];
+            self.known.entry(from_raw(&all.level[identifier])).or_insert(identifier as u32);
+        }
+        self.count = self.count.max(end);
+    }
+
+    /// The highest identifier.
+    pub fn last(&self) -> u32 {
+        self.count.saturating_sub(1) as u32
+    }
+
+    /// A level as programs read it.
+    pub fn raw(&self, identifier: u32) -> tg_level {
+        self.buffer.level.get(identifier as usize).copied().unwrap_or_default()
+    }
+
+    /// The identifier of a level, if it has one.
+    pub fn find(&self, level: &Level) -> Option<u32> {
+        let level = Level { sensitivity: level.sensitivity, categories: trimmed(&level.categories) };
+        self.known.get(&level).copied()
     }
 
     /// All levels, as the kernel is given them.

@@ -1,0 +1,112 @@
+//! Security contexts and their SIDs, as the daemon knows them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_MACHINE, TG_SIDS};
+use tollgate_policy::{
+    context,
+    model::{Context, Policy},
+};
+
+/// A security identifier: what the machine calls a context. It outlives generations.
+pub type Sid = u32;
+
+/// The SID after `last`. None is 3 modulo 4: that way of the access cache is everybody's (`tg_way`).
+#[must_use]
+pub fn next(last: Sid) -> Sid {
+    let next = (last + 1).max(TG_FIRST_SID);
+    next + u32::from(next % 4 == 3)
+}
+
+/// No SID is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {TG_SIDS} different security contexts were in use since the machine started: restart it")]
+pub struct Full;
+
+/// Which context each SID stands for, as text: what a context is in one policy's numbers it is not in another's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contexts {
+    texts: BTreeMap<Sid, String>,
+    sids: HashMap<String, Sid>,
+}
+
+impl Contexts {
+    /// The contexts that every machine has: the policy's initial SIDs, and `machine`, that of tasks without a label.
+    #[must_use]
+    pub fn initial(policy: &Policy, machine: &str) -> Self {
+        let mut contexts = Self::default();
+        contexts.insert(TG_SID_MACHINE, machine.to_owned());
+        for initial in policy.initial_sids.iter().filter(|initial| initial.sid < TG_SID_MACHINE) {
+            contexts.insert(initial.sid, context::text(policy, &initial.context));
+        }
+        contexts
+    }
+
+    /// Notes what a SID stands for.
+    pub fn insert(&mut self, sid: Sid, text: String) {
+        self.sids.entry(text.clone()).or_insert(sid);
+        self.texts.insert(sid, text);
+    }
+
+    /// The SID of a context, if it has one.
+    #[must_use]
+    pub fn sid(&self, text: &str) -> Option<Sid> {
+        self.sids.get(text).copied()
+    }
+
+    /// What a SID stands for; what nobody knows is unlabelled.
+    #[must_use]
+    pub fn text(&self, sid: Sid) -> &str {
+        let unlabelled = || self.texts.get(&SECINITSID_UNLABELED).map_or("", String::as_str);
+        self.texts.get(&sid).map_or_else(unlabelled, String::as_str)
+    }
+
+    /// Whether it is known what a SID stands for.
+    #[must_use]
+    pub fn has(&self, sid: Sid) -> bool {
+        self.texts.contains_key(&sid)
+    }
+
+    /// All of them, by SID.
+    pub fn iter(&self) -> impl Iterator<Item = (Sid, &str)> {
+        self.texts.iter().map(|(sid, text)| (*sid, text.as_str()))
+    }
+}
+
+/// The context of tasks that have no label: `unconfined_t` with the widest user and role that may have it, where the
+/// policy has it, else that of the kernel.
+#[must_use]
+pub fn machine(policy: &Policy) -> Option<String> {
+    let kernel = || policy.initial_sids.iter().find(|initial| initial.sid == 1);
+    let type_ = (1u32..).zip(policy.types.iter().skip(1)).find(|(_, type_)| type_.name == "unconfined_t");
+    let Some((type_, _)) = type_ else { return kernel().map(|initial| context::text(policy, &initial.context)) };
+    let mut candidates = Vec::new();
+    for (user, record) in (1u32..).zip(policy.users.iter().skip(1)) {
+        for role in record.roles.iter().filter(|role| *role != tollgate_abi::tables::TG_OBJECT_R) {
+            if policy.roles.get(role as usize).is_some_and(|record| record.types.has(type_)) {
+                let range = record.range.clone();
+                // Debian's is unconfined_u:unconfined_r; elsewhere the system's own.
+                let rank = ["unconfined_u", "system_u"].iter().position(|name| *name == record.name).unwrap_or(2);
+                candidates.push((rank, Context { user, role, type_, range }));
+            }
+        }
+    }
+    candidates.sort_by_key(|(rank, _)| *rank);
+    let chosen = candidates.into_iter().next().map(|(_, context)| context);
+    chosen.or_else(|| kernel().map(|initial| initial.context.clone())).map(|chosen| context::text(policy, &chosen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_no_sid_the_way_that_is_everybodys() {
+        let mut sid = 0;
+        for _ in 0..1000 {
+            let following = next(sid);
+            assert!(following > sid && following >= TG_FIRST_SID && following % 4 != 3);
+            sid = following;
+        }
+    }
+}

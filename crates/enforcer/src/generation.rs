@@ -1,0 +1,291 @@
+//! A generation: one policy as the object managers read it, prepared whole before it is put in force.
+
+use std::{
+    io,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use tollgate_abi::{
+    CLASSES,
+    enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SIDS, tg_generation, tg_secclass},
+    tables::tg_context,
+};
+use tollgate_policy::{
+    built::{Built, BuiltError},
+    context::{self, ContextError, Names},
+    decide::{Levels, Tables, TablesError, TooManyLevels},
+    model::{Context, HandleUnknown, Level, Policy, Range},
+};
+
+use crate::{
+    contexts::{Contexts, Sid},
+    mapping::Mapping,
+};
+
+/// The capabilities that object managers ask for, in the order of `enum tg_policycap`.
+const CAPABILITIES: [&str; 15] = [
+    "network_peer_controls",
+    "open_perms",
+    "extended_socket_class",
+    "always_check_network",
+    "cgroup_seclabel",
+    "nnp_nosuid_transition",
+    "genfs_seclabel_symlinks",
+    "ioctl_skip_cloexec",
+    "userspace_initial_context",
+    "netlink_xperm",
+    "netif_wildcard",
+    "genfs_seclabel_wildcard",
+    "functionfs_seclabel",
+    "memfd_class",
+    "bpf_token_perms",
+];
+
+/// Why a policy cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerationError {
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Built(#[from] BuiltError),
+    /// Its tables cannot be used.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+    /// It has more levels than there is room for.
+    #[error(transparent)]
+    Levels(#[from] TooManyLevels),
+    /// A domain that it does not have was called unconfined.
+    #[error("the policy has no type {0} to leave unconfined; `tollgate policy stats --types` lists its types")]
+    NoType(String),
+    /// It wants what it does not know to be refused, and does not know something.
+    #[error(
+        "the policy is to be refused where it does not know all classes and permissions (handleunknown reject), and it does not know {0}"
+    )]
+    Unknown(String),
+    /// The kernel gave no memory for it.
+    #[error("cannot make the map of a generation: {cause}")]
+    Map {
+        /// Why it failed.
+        cause: libbpf_rs::Error,
+    },
+    /// The memory could not be mapped.
+    #[error("cannot map the memory of a generation: {cause}")]
+    Memory {
+        /// Why it failed.
+        cause: io::Error,
+    },
+}
+
+/// A policy in a map of its own.
+#[derive(Debug)]
+pub struct Generation {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The policy.
+    pub policy: Policy,
+    /// The text of its `file_contexts`.
+    pub file_contexts: String,
+    names: Names,
+    tables: Tables,
+    levels: Levels,
+    map: MapHandle,
+    memory: Mapping<tg_generation>,
+}
+
+impl Generation {
+    /// Makes generation `number` of a built policy. Domains named in `unconfined` are asked nothing.
+    pub fn prepare(number: u32, built: Built, unconfined: &[String]) -> Result<Self, GenerationError> {
+        let Built { policy, tables, levels, file_contexts, .. } = built;
+        let classes = classes(&policy)?;
+        let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+            map_flags: libbpf_rs::libbpf_sys::BPF_F_MMAPABLE,
+            ..Default::default()
+        };
+        let size = size_of::<tg_generation>() as u32;
+        let map = MapHandle::create(MapType::Array, Some("generation"), 4, size, 1, &options)
+            .map_err(|cause| GenerationError::Map { cause })?;
+        let memory = Mapping::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
+        let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
+        let names = Names::of(&policy);
+        let mut generation = Self { number, policy, file_contexts, names, tables, levels, map, memory };
+        generation.fill(&classes, unconfined)?;
+        Ok(generation)
+    }
+
+    /// Everything but the contexts.
+    fn fill(&mut self, classes: &[tg_secclass], unconfined: &[String]) -> Result<(), GenerationError> {
+        let memory = self.memory.get();
+        let tables = self.tables.as_bytes();
+        // SAFETY: the mapping is as long as a generation, and no program reads this one before it is put in force.
+        let to = unsafe { &mut *memory };
+        to.tables.bytes[..tables.len()].copy_from_slice(tables);
+        to.classes[..classes.len()].copy_from_slice(classes);
+        to.number = self.number;
+        to.allow_unknown = (self.policy.handle_unknown == HandleUnknown::Allow).into();
+        to.capabilities = (0..).zip(CAPABILITIES).fold(0, |bits, (bit, name)| {
+            bits | u64::from(self.policy.capabilities.iter().any(|capability| capability == name)) << bit
+        });
+        for name in unconfined {
+            let type_ = self.type_of(name).ok_or_else(|| GenerationError::NoType(name.clone()))?;
+            to.unconfined[type_ / 64] |= 1 << (type_ % 64);
+        }
+        self.put_levels();
+        Ok(())
+    }
+
+    fn type_of(&self, name: &str) -> Option<usize> {
+        self.policy.types.iter().position(|type_| type_.name == name && !type_.attribute)
+    }
+
+    fn put_levels(&self) {
+        let levels = self.levels.as_bytes();
+        let memory = self.memory.get();
+        // SAFETY: the mapping is as long as a generation, and no program reads this one before it is put in force.
+        unsafe {
+            (&raw mut (*memory).levels).cast::<u8>().copy_from_nonoverlapping(levels.as_ptr(), levels.len());
+            (&raw mut (*memory).last_level).write_volatile(self.levels.last());
+        }
+    }
+
+    /// The identifier of a level. Programs give identifiers too: a new one is taken by adding, and two of one level, which
+    /// may come about so, only cost their place.
+    fn level(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
+        if let Some(known) = self.levels.find(level) {
+            return Ok(known);
+        }
+        let memory = self.memory.get();
+        // SAFETY: the counter lies in the mapping, aligned, and programs use it by single accesses too.
+        let last = unsafe { AtomicU32::from_ptr(&raw mut (*memory).last_level) };
+        // SAFETY: levels up to the counter are not written again.
+        self.levels.follow(unsafe { &(*memory).levels }, last.load(Ordering::SeqCst));
+        if let Some(known) = self.levels.find(level) {
+            return Ok(known);
+        }
+        if self.levels.room() == 0 {
+            return Err(TooManyLevels);
+        }
+        let taken = last.fetch_add(1, Ordering::SeqCst) + 1;
+        // SAFETY: as above; those that the kernel took since are below `taken`.
+        self.levels.follow(unsafe { &(*memory).levels }, taken - 1);
+        let identifier = self.levels.intern(level)?;
+        let raw = self.levels.raw(identifier);
+        // SAFETY: the place lies in the mapping (`room`), and nobody else was given it.
+        unsafe { (&raw mut (*memory).levels.level[taken as usize]).write_volatile(raw) };
+        Ok(identifier)
+    }
+
+    /// A context in this policy's numbers; the policy must find it valid.
+    pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
+        let context = self.names.context(&self.policy, text)?;
+        let raw = self.numbers(&context)?;
+        if self.tables.valid(&self.levels, &raw) {
+            return Ok(raw);
+        }
+        let reason = "the policy does not permit this user, role, type and range together".to_owned();
+        Err(ContextError::Invalid { text: text.to_owned(), reason })
+    }
+
+    fn numbers(&mut self, context: &Context) -> Result<tg_context, ContextError> {
+        let too_many = |_| TooManyLevels;
+        Ok(tg_context {
+            user: u16::try_from(context.user).map_err(too_many)?,
+            role: u16::try_from(context.role).map_err(too_many)?,
+            type_: context.type_,
+            low: self.level(&context.range.low)?,
+            high: self.level(&context.range.high)?,
+        })
+    }
+
+    /// Says what a SID stands for in this generation.
+    pub fn set(&mut self, sid: Sid, context: tg_context) {
+        if sid < TG_SIDS {
+            // SAFETY: the place lies in the mapping. Programs look at a SID only after it was given out.
+            unsafe { (&raw mut (*self.memory.get()).contexts[sid as usize]).write_volatile(context) };
+        }
+    }
+
+    /// What a SID stands for in this generation; `None` when nothing.
+    #[must_use]
+    pub fn get(&self, sid: Sid) -> Option<tg_context> {
+        if sid >= TG_SIDS {
+            return None;
+        }
+        // SAFETY: the place lies in the mapping; programs write a context before they give its SID out.
+        let context = unsafe { (&raw const (*self.memory.get()).contexts[sid as usize]).read_volatile() };
+        (context.type_ != 0).then_some(context)
+    }
+
+    /// A context of this generation as text.
+    #[must_use]
+    pub fn text(&self, context: &tg_context) -> String {
+        let range = Range { low: self.levels.get(context.low), high: self.levels.get(context.high) };
+        let context = Context { user: context.user.into(), role: context.role.into(), type_: context.type_, range };
+        context::text(&self.policy, &context)
+    }
+
+    /// Gives each known context its place; those that this policy does not permit stand for the unlabelled one, as
+    /// SELinux has it (sidtab_convert).
+    pub fn adopt(&mut self, contexts: &Contexts) -> Vec<(Sid, String)> {
+        let unlabelled = contexts.text(tollgate_abi::enforcer::SECINITSID_UNLABELED).to_owned();
+        let unlabelled = self.context(&unlabelled).unwrap_or_default();
+        let mut invalid = Vec::new();
+        for (sid, text) in contexts.iter() {
+            match self.context(text) {
+                Ok(context) => self.set(sid, context),
+                Err(_) => {
+                    self.set(sid, unlabelled);
+                    invalid.push((sid, text.to_owned()));
+                }
+            }
+        }
+        invalid
+    }
+
+    /// The map that holds it.
+    #[must_use]
+    pub fn map(&self) -> &MapHandle {
+        &self.map
+    }
+
+    /// Puts it in force: one index of `generations` is switched. `previous` is what contexts are translated from that the
+    /// kernel gave SIDs meanwhile.
+    pub fn put_in_force(&self, generations: &MapHandle, previous: Option<&Generation>) -> Result<(), GenerationError> {
+        let put = |index: u32, map: &MapHandle| {
+            use std::os::fd::{AsFd, AsRawFd};
+            let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();
+            generations
+                .update(&index.to_ne_bytes(), &descriptor, MapFlags::ANY)
+                .map_err(|cause| GenerationError::Map { cause })
+        };
+        if let Some(previous) = previous {
+            put(1, previous.map())?;
+        }
+        put(0, &self.map)
+    }
+}
+
+/// How a policy numbers our classes and permissions. What it does not know is let through or denied by the programs, as
+/// it says itself; a policy that wants to be refused then is.
+fn classes(policy: &Policy) -> Result<Vec<tg_secclass>, GenerationError> {
+    let mut classes = vec![tg_secclass { bit: [TG_NO_PERMISSION as u8; 32], ..tg_secclass::default() }];
+    for class in CLASSES {
+        let mut raw = tg_secclass { bit: [TG_NO_PERMISSION as u8; 32], ..tg_secclass::default() };
+        let own = policy.classes.iter().position(|own| own.name == class.name);
+        raw.class = own.unwrap_or(0) as u32;
+        for (bit, permission) in class.permissions.iter().enumerate() {
+            let own = own.and_then(|own| policy.classes[own].permissions.iter().position(|name| name == permission));
+            match own {
+                Some(own) => raw.bit[bit] = own as u8,
+                None => raw.unknown |= 1 << bit,
+            }
+        }
+        if raw.unknown != 0 && policy.handle_unknown == HandleUnknown::Reject {
+            return Err(GenerationError::Unknown(class.name.to_owned()));
+        }
+        classes.push(raw);
+    }
+    debug_assert!(classes.len() <= TG_SECCLASSES as usize);
+    Ok(classes)
+}

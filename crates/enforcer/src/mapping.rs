@@ -1,0 +1,47 @@
+//! A BPF map's only value, mapped: what programs and daemon read and write alike.
+
+use std::{io, marker::PhantomData, num::NonZeroUsize, os::fd::AsFd, ptr::NonNull};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The value of an array map of one element that was made with `BPF_F_MMAPABLE`, such as the global variables.
+///
+/// Others write it at any time: members are read and written one by one, each at once, through [`Mapping::get`].
+pub struct Mapping<T> {
+    memory: NonNull<T>,
+    length: usize,
+    kind: PhantomData<T>,
+}
+
+// SAFETY: the memory belongs to the kernel's map and stays mapped; all access goes through raw pointers.
+unsafe impl<T> Send for Mapping<T> {}
+
+impl<T> std::fmt::Debug for Mapping<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mapping").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl<T> Mapping<T> {
+    /// Maps the value of `map`, which must be at least as long as `T`.
+    pub fn new(map: impl AsFd) -> io::Result<Self> {
+        let length = NonZeroUsize::new(size_of::<T>().next_multiple_of(4096)).ok_or(io::ErrorKind::InvalidInput)?;
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping, chosen by the kernel, aliases no memory of this program.
+        let memory = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, map, 0) }?;
+        Ok(Self { memory: memory.cast(), length: length.get(), kind: PhantomData })
+    }
+
+    /// Where it is, to read and write members of with `volatile` access.
+    #[must_use]
+    pub fn get(&self) -> *mut T {
+        self.memory.as_ptr()
+    }
+}
+
+impl<T> Drop for Mapping<T> {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `new` made, and nothing borrows from it.
+        let _ = unsafe { munmap(self.memory.cast(), self.length) };
+    }
+}

@@ -1,0 +1,116 @@
+//! The programs' global variables (`struct tg_state`), which the daemon has mapped.
+
+use std::{
+    io,
+    os::fd::AsFd,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use tollgate_abi::enforcer::{
+    TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES, tg_state,
+    tg_statistics,
+};
+
+use crate::{contexts::Sid, mapping::Mapping};
+
+/// `TG_ANY_WAY` entries begin with this count.
+const FIRST_ANY: u64 = 0x8001;
+
+/// The mapped globals.
+#[derive(Debug)]
+pub struct State(Mapping<tg_state>);
+
+macro_rules! word {
+    ($state:expr, $member:ident, $atomic:ident) => {{
+        let pointer = $state.0.get();
+        // SAFETY: the member lies in the mapping and is aligned; programs and daemon use it by single accesses only.
+        unsafe { $atomic::from_ptr(&raw mut (*pointer).$member) }
+    }};
+}
+
+impl State {
+    /// Maps the globals of the programs; `map` is the pinned `bss`.
+    pub fn new(map: impl AsFd) -> io::Result<Self> {
+        Mapping::new(map).map(Self)
+    }
+
+    /// What the programs start with: nothing cached, no subject, permissive until someone says otherwise.
+    pub fn initialise(&self, audit_limit: u32, last_sid: Sid) {
+        word!(self, enforcing, AtomicU32).store(0, Ordering::SeqCst);
+        word!(self, audit_limit, AtomicU32).store(audit_limit, Ordering::SeqCst);
+        word!(self, last_sid, AtomicU32).store(last_sid, Ordering::SeqCst);
+        word!(self, epoch, AtomicU64).store(1, Ordering::SeqCst);
+        word!(self, any, AtomicU64).store(FIRST_ANY, Ordering::SeqCst);
+    }
+
+    /// Whether what is denied is denied.
+    #[must_use]
+    pub fn enforcing(&self) -> bool {
+        word!(self, enforcing, AtomicU32).load(Ordering::SeqCst) != 0
+    }
+
+    /// Sets enforcing or permissive mode. What was granted because of the mode is forgotten.
+    pub fn set_enforcing(&self, enforcing: bool) {
+        word!(self, enforcing, AtomicU32).store(enforcing.into(), Ordering::SeqCst);
+        self.forget();
+    }
+
+    /// Says that the first labelling is complete: an inode without a label is a failure from now on.
+    pub fn set_labelling_complete(&self) {
+        word!(self, labelling_complete, AtomicU32).store(1, Ordering::SeqCst);
+    }
+
+    /// Whether programs count what they are asked.
+    pub fn set_statistics(&self, on: bool) {
+        word!(self, statistics, AtomicU32).store(on.into(), Ordering::SeqCst);
+        self.forget();
+    }
+
+    /// The highest SID given so far; a new one is taken by adding.
+    #[must_use]
+    pub fn last_sid(&self) -> &AtomicU32 {
+        word!(self, last_sid, AtomicU32)
+    }
+
+    /// Empties all caches, after what they were filled from has changed: who fills one sees that the epoch is another
+    /// and takes its entry back.
+    pub fn forget(&self) {
+        word!(self, epoch, AtomicU64).fetch_add(1, Ordering::SeqCst);
+        let pointer = self.0.get();
+        // SAFETY: the arrays lie in the mapping.
+        let arrays = unsafe {
+            [
+                (&raw mut (*pointer).task_cache[0], TG_TASK_ENTRIES),
+                (&raw mut (*pointer).access_cache[0], TG_ACCESS_ROWS * TG_ACCESS_WAYS),
+                (&raw mut (*pointer).avc[0], TG_AVC_ENTRIES),
+            ]
+        };
+        for (first, count) in arrays {
+            for index in 0..count as usize {
+                // SAFETY: `index` is below the number of words of the array that begins at `first`.
+                unsafe { AtomicU64::from_ptr(first.add(index)) }.store(0, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// How often each thing failed (`enum tg_failure`).
+    #[must_use]
+    pub fn failures(&self) -> [u64; TG_FAILURES as usize] {
+        // SAFETY: the array lies in the mapping; a count that is read while it grows is an older or a newer one.
+        unsafe { (&raw const (*self.0.get()).failures).read_volatile() }
+    }
+
+    /// The counts of each object manager (`enum tg_manager`).
+    #[must_use]
+    pub fn statistics(&self) -> [tg_statistics; TG_MANAGERS as usize] {
+        // SAFETY: as above.
+        unsafe { (&raw const (*self.0.get()).statistic).read_volatile() }
+    }
+
+    /// The confined subjects that a task has or had.
+    #[must_use]
+    pub fn live(&self) -> [Sid; TG_LIVE as usize] {
+        // SAFETY: as above.
+        unsafe { (&raw const (*self.0.get()).live).read_volatile() }
+    }
+}
