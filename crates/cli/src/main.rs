@@ -1,6 +1,7 @@
 //! `tollgate`: the command line, the daemon and the agent inside the guest.
 
 mod bench;
+mod enforce;
 mod interrupt;
 mod output;
 mod policy;
@@ -27,6 +28,8 @@ enum Command {
     /// Policies: built into decision tables, asked, explained and compared
     #[command(subcommand)]
     Policy(policy::Command),
+    /// Enforce a policy on this machine
+    Enforce(enforce::Arguments),
     /// Studies: what security modules cost, measured, kept and compared
     #[command(subcommand)]
     Study(study::Command),
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     }
     let result = match Arguments::parse().command {
         Command::Policy(command) => policy::run(command),
+        Command::Enforce(arguments) => enforce::run(&arguments),
         Command::Study(command) => study::run(command),
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
@@ -83,7 +86,7 @@ pub struct Generation {
     /// Its number, from 1.
     pub number: u32,
     /// The policy.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// The text of its `file_contexts`.
     pub file_contexts: String,
     names: Names,
@@ -109,7 +112,8 @@ impl Generation {
         let memory = Mapping::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
         let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
         let names = Names::of(&policy);
-        let mut generation = Self { number, policy, file_contexts, names, tables, levels, map, memory };
+        let mut generation =
+            Self { number, policy: Arc::new(policy), file_contexts, names, tables, levels, map, memory };
         generation.fill(&classes, unconfined)?;
         Ok(generation)
     }

@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod contexts;
+pub mod enforcer;
 pub mod generation;
 pub mod labels;
 pub mod mapping;

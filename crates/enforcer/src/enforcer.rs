@@ -1,0 +1,358 @@
+//! What the daemon does to the kernel: starts enforcement, adopts it, puts other generations in force, ends it.
+//!
+//! The kernel's half (pins) and the folder [`Folder`] outlive the daemon; together they are all that a new daemon needs.
+
+use std::{
+    fs, io,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use tempfile::NamedTempFile;
+use tollgate_abi::{
+    enforcer::{TG_FIRST_SID, TG_SIDS, tg_sid_key},
+    tables::tg_context,
+};
+use tollgate_policy::{
+    built::{Built, BuiltError},
+    context::{self, ContextError},
+    model::Context,
+};
+
+use crate::{
+    contexts::{self, Contexts, Full, Sid},
+    generation::{Generation, GenerationError},
+    labels::filesystems,
+    programs::{self, Pins, ProgramsError},
+    state::State,
+};
+
+/// Why enforcement could not be started, adopted or changed. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnforcerError {
+    /// The programs are not in the kernel as they should be.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// The policy cannot be put in force.
+    #[error(transparent)]
+    Generation(#[from] GenerationError),
+    /// A context is none of the policy's.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    /// No SID is left.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// The policy in the folder is not as it was written.
+    #[error(transparent)]
+    Policy(#[from] BuiltError),
+    /// A map could not be read or written.
+    #[error("cannot {what}: {cause}")]
+    Map {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        cause: libbpf_rs::Error,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {what} {}: {cause}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        cause: io::Error,
+    },
+    /// The policy has neither an unconfined domain nor an initial SID for the kernel.
+    #[error(
+        "the policy says neither what unconfined_t nor what the kernel's context is: name the context of the machine's processes with --machine CONTEXT"
+    )]
+    NoMachine,
+    /// Enforcement is on.
+    #[error(
+        "enforcement is on already: `tollgate reload POLICY` puts another policy in force, `tollgate stop` ends it"
+    )]
+    Started,
+    /// Enforcement is off.
+    #[error("nothing is enforced: start it with `tollgate enforce POLICY`")]
+    NotStarted,
+}
+
+fn map_error(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> EnforcerError {
+    move |cause| EnforcerError::Map { what, cause }
+}
+
+/// Where the daemon keeps what is not in the kernel: the policy in force, and what SIDs stand for.
+#[derive(Debug, Clone)]
+pub struct Folder(PathBuf);
+
+impl Default for Folder {
+    fn default() -> Self {
+        Self("/run/tollgate".into())
+    }
+}
+
+impl Folder {
+    /// The policy of a generation.
+    #[must_use]
+    pub fn policy(&self, generation: u32) -> PathBuf {
+        self.0.join(format!("generation-{generation}.policy"))
+    }
+
+    /// What SIDs stand for: lines `SID CONTEXT`, for everyone to read.
+    #[must_use]
+    pub fn contexts(&self) -> PathBuf {
+        self.0.join("contexts")
+    }
+
+    fn make(&self) -> Result<(), EnforcerError> {
+        let error = |cause| EnforcerError::Io { what: "make", path: self.0.clone(), cause };
+        fs::create_dir_all(&self.0).map_err(error)
+    }
+
+    fn replace(&self, path: &Path, content: &[u8]) -> Result<(), EnforcerError> {
+        let error = |cause| EnforcerError::Io { what: "write", path: path.to_owned(), cause };
+        let mut fresh = NamedTempFile::new_in(&self.0).map_err(error)?;
+        io::Write::write_all(&mut fresh, content).map_err(error)?;
+        fs::set_permissions(fresh.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(error)?;
+        fresh.persist(path).map_err(|failure| error(failure.error))?;
+        Ok(())
+    }
+}
+
+/// How enforcement is started.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where pins are.
+    pub pins: Pins,
+    /// Where the rest is.
+    pub folder: Folder,
+    /// What is denied is granted, and audited.
+    pub permissive: bool,
+    /// The context of tasks without a label; `None`: see [`contexts::machine`].
+    pub machine: Option<String>,
+    /// Domains that are asked nothing, beside the machine's and the kernel's.
+    pub unconfined: Vec<String>,
+    /// Audited denials a second; what is above is counted.
+    pub audit_limit: u32,
+}
+
+/// The maps that the daemon uses, opened.
+#[derive(Debug)]
+pub struct Maps {
+    /// The generations in force and before.
+    pub generations: MapHandle,
+    /// SIDs by context and generation.
+    pub sids: MapHandle,
+    /// Labels of tasks.
+    pub tasks: MapHandle,
+    /// Labels of inodes.
+    pub inodes: MapHandle,
+    /// Durable labels.
+    pub labels: MapHandle,
+    /// File systems by name.
+    pub filesystems: MapHandle,
+    /// Paths of `genfscon`.
+    pub genfs: MapHandle,
+    /// Events.
+    pub events: MapHandle,
+}
+
+impl Maps {
+    fn open(pins: &Pins) -> Result<Self, ProgramsError> {
+        let map = |name| programs::map(pins, name);
+        Ok(Self {
+            generations: map("generations")?,
+            sids: map("sids")?,
+            tasks: map("tasks")?,
+            inodes: map("inodes")?,
+            labels: map("labels")?,
+            filesystems: map("filesystems")?,
+            genfs: map("genfs")?,
+            events: map("events")?,
+        })
+    }
+}
+
+/// Enforcement that is on.
+#[derive(Debug)]
+pub struct Enforcer {
+    options: Options,
+    maps: Maps,
+    state: State,
+    generation: Generation,
+    contexts: Contexts,
+    /// The first node of the next generation's `genfs` entries.
+    next_node: u32,
+}
+
+impl Enforcer {
+    /// Starts enforcement of a built policy.
+    pub fn start(options: Options, built: Built) -> Result<Self, EnforcerError> {
+        if programs::pinned(&options.pins) {
+            return Err(EnforcerError::Started);
+        }
+        options.folder.make()?;
+        let machine =
+            options.machine.clone().or_else(|| contexts::machine(&built.policy)).ok_or(EnforcerError::NoMachine)?;
+        let contexts = Contexts::initial(&built.policy, &machine);
+        let hooks = programs::hooks()?;
+        let object = programs::load(&options.pins, &hooks)?;
+        let maps = Maps::open(&options.pins)?;
+        let state = State::new(programs::map(&options.pins, "bss")?.as_fd()).map_err(|cause| EnforcerError::Io {
+            what: "map",
+            path: options.pins.map("bss"),
+            cause,
+        })?;
+        state.initialise(options.audit_limit, TG_FIRST_SID);
+        options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
+        let unconfined = unconfined(&options, &built, &contexts);
+        let generation = Generation::prepare(1, built, &unconfined)?;
+        let mut enforcer = Self { options, maps, state, generation, contexts, next_node: 1 };
+        enforcer.generation.adopt(&enforcer.contexts);
+        enforcer.put_sids()?;
+        enforcer.label_filesystems()?;
+        enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
+        enforcer.state.forget();
+        programs::attach(&enforcer.options.pins, &object)?;
+        enforcer.save_contexts()?;
+        enforcer.state.set_enforcing(!enforcer.options.permissive);
+        Ok(enforcer)
+    }
+
+    /// What a SID stands for, in every map that says so.
+    fn put_sids(&mut self) -> Result<(), EnforcerError> {
+        for (sid, _) in self.contexts.iter() {
+            if let Some(context) = self.generation.get(sid) {
+                self.put_sid(sid, context, MapFlags::ANY)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_sid(&self, sid: Sid, context: tg_context, flags: MapFlags) -> Result<(), EnforcerError> {
+        let key = tg_sid_key { context, generation: self.generation.number };
+        self.maps.sids.update(bytes_of(&key), &sid.to_ne_bytes(), flags).map_err(map_error("give a context a SID"))
+    }
+
+    fn label_filesystems(&mut self) -> Result<(), EnforcerError> {
+        let (policy, first) = (Arc::clone(&self.generation.policy), self.next_node);
+        let mut sid = |context: &Context| self.intern(&context::text(&policy, context));
+        let found = filesystems::of(&policy, first, &mut sid)?;
+        for (name, value) in &found.filesystems {
+            let put = self.maps.filesystems.update(bytes_of(name), bytes_of(value), MapFlags::ANY);
+            put.map_err(map_error("say what file systems are labelled"))?;
+        }
+        for (key, value) in &found.genfs {
+            let put = self.maps.genfs.update(bytes_of(key), bytes_of(value), MapFlags::ANY);
+            put.map_err(map_error("say what paths are labelled"))?;
+        }
+        self.next_node = found.next_node;
+        Ok(())
+    }
+
+    /// The SID of a context, which the policy in force must permit; a new one is given a SID.
+    pub fn intern(&mut self, text: &str) -> Result<Sid, EnforcerError> {
+        self.learn();
+        if let Some(sid) = self.contexts.sid(text) {
+            return Ok(sid);
+        }
+        let context = self.generation.context(text)?;
+        let canonical = self.generation.text(&context);
+        if let Some(sid) = self.contexts.sid(&canonical) {
+            return Ok(sid);
+        }
+        let sid = self.take_sid()?;
+        self.generation.set(sid, context);
+        // The kernel may have given the context a SID meanwhile; both stand for it then.
+        self.put_sid(sid, context, MapFlags::ANY)?;
+        self.contexts.insert(sid, canonical);
+        self.save_contexts()?;
+        Ok(sid)
+    }
+
+    fn take_sid(&self) -> Result<Sid, Full> {
+        let last = self.state.last_sid();
+        let taken = last.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| {
+            Some(contexts::next(last)).filter(|next| *next < TG_SIDS)
+        });
+        taken.map(contexts::next).map_err(|_| Full)
+    }
+
+    /// Learns the contexts that the kernel has given SIDs.
+    pub fn learn(&mut self) {
+        let last = self.state.last_sid().load(Ordering::SeqCst);
+        for sid in TG_FIRST_SID..=last {
+            if !self.contexts.has(sid)
+                && let Some(context) = self.generation.get(sid)
+            {
+                let text = self.generation.text(&context);
+                self.contexts.insert(sid, text);
+            }
+        }
+    }
+
+    fn save_contexts(&self) -> Result<(), EnforcerError> {
+        let lines: String = self.contexts.iter().map(|(sid, text)| format!("{sid} {text}\n")).collect();
+        self.options.folder.replace(&self.options.folder.contexts(), lines.as_bytes())
+    }
+
+    /// The globals.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The maps.
+    #[must_use]
+    pub fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// What SIDs stand for.
+    #[must_use]
+    pub fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// The generation in force.
+    #[must_use]
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+}
+
+/// Domains that are asked nothing: those named, the machine's, the kernel's.
+fn unconfined(options: &Options, built: &Built, contexts: &Contexts) -> Vec<String> {
+    let type_ = |text: &str| text.split(':').nth(2).map(str::to_owned);
+    let own = [tollgate_abi::enforcer::TG_SID_MACHINE, tollgate_abi::enforcer::SECINITSID_KERNEL];
+    let mut names: Vec<String> = own.iter().filter_map(|sid| type_(contexts.text(*sid))).collect();
+    names.retain(|name| built.policy.types.iter().any(|type_| type_.name == *name));
+    names.extend(options.unconfined.iter().cloned());
+    names
+}
+
+/// A value of a map as bytes.
+pub(crate) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
+    let pointer: *const T = value;
+    // SAFETY: a plain value has no padding, so each byte of it is initialised.
+    unsafe { std::slice::from_raw_parts(pointer.cast(), size_of::<T>()) }
+}
+
+/// Structures of integers without gaps, as maps hold them.
+///
+/// # Safety
+///
+/// The type must have no padding, and any bytes must be one of its values.
+pub(crate) unsafe trait Plain {}
+
+macro_rules! plain {
+    ($($name:ident)*) => { $(
+        // SAFETY: enforcer.h has it without gaps, of integers only.
+        unsafe impl Plain for tollgate_abi::enforcer::$name {}
+    )* };
+}
+plain!(tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value);
