@@ -100,6 +100,14 @@ static __always_inline void tg_forget(__u64 key)
 #define TG_HOT_SAME (0x7ffffu & ~(1u << 3 | 1u << 7 | 1u << 8 | 1u << 15))
 #define TG_NOT_HOT (1u << 31)
 
+/* One permission has one place in all classes of files, up to watch_reads. */
+_Static_assert(FILE__READ == DIR__READ && FILE__OPEN == DIR__OPEN, "classes.txt");
+_Static_assert(FILE__WATCH_READS == DIR__WATCH_READS && FILE__OPEN == LNK_FILE__OPEN &&
+		       FILE__OPEN == CHR_FILE__OPEN && FILE__OPEN == BLK_FILE__OPEN &&
+		       FILE__OPEN == SOCK_FILE__OPEN && FILE__OPEN == FIFO_FILE__OPEN &&
+		       FILE__OPEN == ANON_INODE__OPEN && FILE__OPEN == MEMFD_FILE__OPEN,
+	       "classes.txt");
+
 #define TG_MOVED(av, from, place) (((av) & (from)) / (from) << (place))
 
 static __always_inline __u32 tg_hot(__u32 av, int directory)
