@@ -143,6 +143,8 @@ pub struct Options {
 /// The maps that the daemon uses, opened.
 #[derive(Debug)]
 pub struct Maps {
+    /// What maps of generations are made after.
+    pub template: MapHandle,
     /// The generations in force and before.
     pub generations: MapHandle,
     /// SIDs by context and generation.
@@ -165,6 +167,7 @@ impl Maps {
     fn open(pins: &Pins) -> Result<Self, ProgramsError> {
         let map = |name| programs::map(pins, name);
         Ok(Self {
+            template: map("generation_template")?,
             generations: map("generations")?,
             sids: map("sids")?,
             tasks: map("tasks")?,
@@ -210,7 +213,7 @@ impl Enforcer {
         state.initialise(options.audit_limit, TG_FIRST_SID);
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let unconfined = unconfined(&options, &built, &contexts);
-        let generation = Generation::prepare(1, built, &unconfined)?;
+        let generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
         let mut enforcer = Self { options, maps, state, generation, contexts, next_node: 1 };
         enforcer.generation.adopt(&enforcer.contexts);
         enforcer.put_sids()?;

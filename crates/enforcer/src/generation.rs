@@ -2,13 +2,14 @@
 
 use std::{
     io,
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use tollgate_abi::{
     CLASSES,
     enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SIDS, tg_generation, tg_secclass},
@@ -98,17 +99,16 @@ pub struct Generation {
 
 impl Generation {
     /// Makes generation `number` of a built policy. Domains named in `unconfined` are asked nothing.
-    pub fn prepare(number: u32, built: Built, unconfined: &[String]) -> Result<Self, GenerationError> {
+    /// `template` is the map after which all maps of generations are made.
+    pub fn prepare(
+        number: u32,
+        built: Built,
+        unconfined: &[String],
+        template: &MapHandle,
+    ) -> Result<Self, GenerationError> {
         let Built { policy, tables, levels, file_contexts, .. } = built;
         let classes = classes(&policy)?;
-        let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
-            map_flags: libbpf_rs::libbpf_sys::BPF_F_MMAPABLE,
-            ..Default::default()
-        };
-        let size = size_of::<tg_generation>() as u32;
-        let map = MapHandle::create(MapType::Array, Some("generation"), 4, size, 1, &options)
-            .map_err(|cause| GenerationError::Map { cause })?;
+        let map = like(template).map_err(|cause| GenerationError::Map { cause })?;
         let memory = Mapping::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
         let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
         let names = Names::of(&policy);
@@ -257,7 +257,6 @@ impl Generation {
     /// kernel gave SIDs meanwhile.
     pub fn put_in_force(&self, generations: &MapHandle, previous: Option<&Generation>) -> Result<(), GenerationError> {
         let put = |index: u32, map: &MapHandle| {
-            use std::os::fd::{AsFd, AsRawFd};
             let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();
             generations
                 .update(&index.to_ne_bytes(), &descriptor, MapFlags::ANY)
@@ -268,6 +267,27 @@ impl Generation {
         }
         put(0, &self.map)
     }
+}
+
+/// A map like `template`, down to its types: before 6.2 the kernel compares even those of maps that it puts in a map.
+fn like(template: &MapHandle) -> Result<MapHandle, libbpf_rs::Error> {
+    let info = MapInfo::new(template.as_fd())?.info;
+    // SAFETY: the call takes a number only.
+    let types = unsafe { libbpf_rs::libbpf_sys::bpf_btf_get_fd_by_id(info.btf_id) };
+    if types < 0 {
+        return Err(io::Error::from_raw_os_error(-types).into());
+    }
+    // SAFETY: the kernel has just given this descriptor to us.
+    let types = unsafe { OwnedFd::from_raw_fd(types) };
+    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+        map_flags: info.map_flags,
+        btf_fd: types.as_raw_fd() as u32,
+        btf_key_type_id: info.btf_key_type_id,
+        btf_value_type_id: info.btf_value_type_id,
+        ..Default::default()
+    };
+    MapHandle::create(MapType::Array, Some("generation"), info.key_size, info.value_size, info.max_entries, &options)
 }
 
 /// How a policy numbers our classes and permissions. What it does not know is let through or denied by the programs, as
