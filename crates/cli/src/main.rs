@@ -1,5 +1,6 @@
 //! `tollgate`: the command line, the daemon and the agent inside the guest.
 
+mod audit;
 mod bench;
 mod enforce;
 mod interrupt;
@@ -30,6 +31,8 @@ enum Command {
     Policy(policy::Command),
     /// Enforce a policy on this machine
     Enforce(enforce::Arguments),
+    /// What was denied, or granted and audited
+    Audit(audit::Arguments),
     /// Studies: what security modules cost, measured, kept and compared
     #[command(subcommand)]
     Study(study::Command),
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Policy(command) => policy::run(command),
         Command::Enforce(arguments) => enforce::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Study(command) => study::run(command),
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),

@@ -4,7 +4,6 @@ mod progress;
 mod run;
 
 use std::{
-    io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -151,10 +150,8 @@ fn read(dir: &Path) -> anyhow::Result<Results> {
     Ok(Store::open(dir)?.read_results()?)
 }
 
-/// The table, coloured on a terminal unless NO_COLOR is set (no-color.org).
 fn print_table(results: &Results) -> anyhow::Result<()> {
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    output::write(&table::render(results, Style { colour, ..Style::default() }))
+    output::write(&table::render(results, Style { colour: output::is_coloured(), ..Style::default() }))
 }
 
 /// The study of a name, or in a file: a word with a slash or the ending `.toml` is a file.
