@@ -42,6 +42,24 @@ impl Contexts {
         contexts
     }
 
+    /// What [`Contexts::lines`] wrote; lines that are none are left out.
+    #[must_use]
+    pub fn from_lines(text: &str) -> Self {
+        let mut contexts = Self::default();
+        for (sid, text) in text.lines().filter_map(|line| line.split_once(' ')) {
+            if let Ok(sid) = sid.parse() {
+                contexts.insert(sid, text.to_owned());
+            }
+        }
+        contexts
+    }
+
+    /// One `SID CONTEXT` a line.
+    #[must_use]
+    pub fn lines(&self) -> String {
+        self.iter().map(|(sid, text)| format!("{sid} {text}\n")).collect()
+    }
+
     /// Notes what a SID stands for.
     pub fn insert(&mut self, sid: Sid, text: String) {
         self.sids.entry(text.clone()).or_insert(sid);

@@ -12,7 +12,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use tempfile::NamedTempFile;
 use tollgate_abi::{
-    enforcer::{TG_FIRST_SID, TG_SIDS, tg_sid_key},
+    enforcer::{TG_FIRST_SID, TG_GENFS_NAME, TG_SIDS, tg_sid_key},
     tables::tg_context,
 };
 use tollgate_policy::{
@@ -71,6 +71,12 @@ pub enum EnforcerError {
         "the policy says neither what unconfined_t nor what the kernel's context is: name the context of the machine's processes with --machine CONTEXT"
     )]
     NoMachine,
+    /// The policy was in force for a moment, and the one before is again.
+    #[error("the policy was not kept: {reason}; the one before is in force")]
+    RolledBack {
+        /// What did not hold.
+        reason: String,
+    },
     /// Enforcement is on.
     #[error(
         "enforcement is on already: `tollgate reload POLICY` puts another policy in force, `tollgate stop` ends it"
@@ -193,23 +199,24 @@ pub struct Enforcer {
 }
 
 impl Enforcer {
-    /// Starts enforcement of a built policy.
+    /// Starts enforcement of a built policy. When it fails nothing is left in the kernel.
     pub fn start(options: Options, built: Built) -> Result<Self, EnforcerError> {
         if programs::pinned(&options.pins) {
             return Err(EnforcerError::Started);
         }
+        let pins = options.pins.clone();
+        Self::start_anew(options, built).inspect_err(|_| {
+            // What is half there would be taken for enforcement; the first error is the one to tell.
+            let _ = programs::unpin(&pins);
+        })
+    }
+
+    fn start_anew(options: Options, built: Built) -> Result<Self, EnforcerError> {
         options.folder.make()?;
-        let machine =
-            options.machine.clone().or_else(|| contexts::machine(&built.policy)).ok_or(EnforcerError::NoMachine)?;
-        let contexts = Contexts::initial(&built.policy, &machine);
-        let hooks = programs::hooks()?;
-        let object = programs::load(&options.pins, &hooks)?;
-        let maps = Maps::open(&options.pins)?;
-        let state = State::new(programs::map(&options.pins, "bss")?.as_fd()).map_err(|cause| EnforcerError::Io {
-            what: "map",
-            path: options.pins.map("bss"),
-            cause,
-        })?;
+        let machine = options.machine.clone().or_else(|| contexts::machine(&built.policy));
+        let contexts = Contexts::initial(&built.policy, &machine.ok_or(EnforcerError::NoMachine)?);
+        let object = programs::load(&options.pins, &programs::hooks()?)?;
+        let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit, TG_FIRST_SID);
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let unconfined = unconfined(&options, &built, &contexts);
@@ -224,6 +231,113 @@ impl Enforcer {
         enforcer.save_contexts()?;
         enforcer.state.set_enforcing(!enforcer.options.permissive);
         Ok(enforcer)
+    }
+
+    /// Takes over what an earlier daemon has started. Nothing is loaded, and nothing changes in the kernel.
+    pub fn adopt(options: Options) -> Result<Self, EnforcerError> {
+        if !programs::pinned(&options.pins) {
+            return Err(EnforcerError::NotStarted);
+        }
+        let (maps, state) = open(&options.pins)?;
+        let current = maps.generations.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let current = current.map_err(map_error("find the generation in force"))?.unwrap_or_default();
+        let id = u32::from_ne_bytes(current.try_into().unwrap_or_default());
+        let map = MapHandle::from_map_id(id).map_err(map_error("open the generation in force"))?;
+        let number = Generation::number(&map)?;
+        let built = Built::open(&options.folder.policy(number))?;
+        let generation = Generation::adopted(map, built)?;
+        let contexts = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
+        // Nodes are numbered from 1; those of the policy in force are below its number of paths, each at most this long.
+        let next_node = 1 + number * (generation.policy.genfs.len() as u32 + 1) * TG_GENFS_NAME;
+        let mut enforcer = Self { options, maps, state, generation, contexts, next_node };
+        enforcer.learn();
+        enforcer.save_contexts()?;
+        Ok(enforcer)
+    }
+
+    /// Puts another policy in force. `verify` is asked once it is; when it says no, the one before is put back.
+    pub fn reload(
+        &mut self,
+        built: Built,
+        verify: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<Reloaded, EnforcerError> {
+        self.learn();
+        let number = self.generation.number + 1;
+        let unconfined = unconfined(&self.options, &built, &self.contexts);
+        let file = self.options.folder.policy(number);
+        self.options.folder.replace(&file, &built.to_bytes())?;
+        let prepared = Generation::prepare(number, built, &unconfined, &self.maps.template);
+        let mut next = prepared.inspect_err(|_| drop(fs::remove_file(&file)))?;
+        let invalid = next.adopt(&self.contexts);
+        self.put_in_force(next)
+            .and_then(|previous| match verify(self) {
+                Ok(()) => self.settle(&previous).map(|()| Reloaded { number, invalid }),
+                Err(reason) => {
+                    self.put_in_force(previous).map(drop)?;
+                    Err(EnforcerError::RolledBack { reason })
+                }
+            })
+            .inspect_err(|_| drop(fs::remove_file(&file)))
+    }
+
+    /// Switches to another generation; the one before. Contexts that the kernel gave SIDs meanwhile get their places.
+    fn put_in_force(&mut self, next: Generation) -> Result<Generation, EnforcerError> {
+        let previous = std::mem::replace(&mut self.generation, next);
+        let switched = self.put_sids().and_then(|()| {
+            let switched = self.generation.put_in_force(&self.maps.generations, Some(&previous));
+            switched.map_err(EnforcerError::from)
+        });
+        if let Err(error) = switched {
+            self.generation = previous;
+            return Err(error);
+        }
+        self.state.forget();
+        let last = self.state.last_sid().load(Ordering::SeqCst);
+        for sid in (TG_FIRST_SID..=last).filter(|sid| !self.contexts.has(*sid)).collect::<Vec<_>>() {
+            if let Some(context) = previous.get(sid) {
+                let text = previous.text(&context);
+                if let Ok(context) = self.generation.context(&text) {
+                    self.generation.set(sid, context);
+                    self.put_sid(sid, context, MapFlags::ANY)?;
+                }
+                self.contexts.insert(sid, text);
+            }
+        }
+        Ok(previous)
+    }
+
+    /// What a new generation brings beside its decisions; what the one before left goes.
+    fn settle(&mut self, previous: &Generation) -> Result<(), EnforcerError> {
+        self.label_filesystems()?;
+        let old: Vec<Vec<u8>> =
+            self.maps.sids.keys().filter(|key| key.ends_with(&previous.number.to_ne_bytes())).collect();
+        for key in old {
+            // One that is gone already is gone.
+            let _ = self.maps.sids.delete(&key);
+        }
+        let _ = fs::remove_file(self.options.folder.policy(previous.number));
+        self.save_contexts()
+    }
+
+    /// Ends enforcement: programs are detached, maps and files removed.
+    pub fn stop(self) -> Result<(), EnforcerError> {
+        self.state.set_enforcing(false);
+        programs::unpin(&self.options.pins)?;
+        let _ = fs::remove_file(self.options.folder.policy(self.generation.number));
+        let _ = fs::remove_file(self.options.folder.contexts());
+        Ok(())
+    }
+
+    /// Sets whether what a domain is denied is granted, and audited, until the next generation.
+    pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), EnforcerError> {
+        self.generation.set_permissive(domain, permissive)?;
+        self.state.forget();
+        Ok(())
+    }
+
+    /// The hooks whose programs are attached.
+    pub fn hooks(&self) -> Result<Vec<String>, EnforcerError> {
+        Ok(programs::attached(&self.options.pins)?)
     }
 
     /// What a SID stands for, in every map that says so.
@@ -299,8 +413,7 @@ impl Enforcer {
     }
 
     fn save_contexts(&self) -> Result<(), EnforcerError> {
-        let lines: String = self.contexts.iter().map(|(sid, text)| format!("{sid} {text}\n")).collect();
-        self.options.folder.replace(&self.options.folder.contexts(), lines.as_bytes())
+        self.options.folder.replace(&self.options.folder.contexts(), self.contexts.lines().as_bytes())
     }
 
     /// The globals.
@@ -326,6 +439,21 @@ impl Enforcer {
     pub fn generation(&self) -> &Generation {
         &self.generation
     }
+}
+
+/// What came of another policy.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// The number of its generation.
+    pub number: u32,
+    /// Contexts in use that it does not permit: what has them is unlabelled from now on.
+    pub invalid: Vec<(Sid, String)>,
+}
+
+fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
+    let state = State::new(programs::map(pins, "bss")?.as_fd());
+    let state = state.map_err(|cause| EnforcerError::Io { what: "map", path: pins.map("bss"), cause })?;
+    Ok((Maps::open(pins)?, state))
 }
 
 /// Domains that are asked nothing: those named, the machine's, the kernel's.

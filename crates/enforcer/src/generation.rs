@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    mem::offset_of,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     sync::{
         Arc,
@@ -13,7 +14,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use tollgate_abi::{
     CLASSES,
     enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SIDS, tg_generation, tg_secclass},
-    tables::tg_context,
+    tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_context, tg_type},
 };
 use tollgate_policy::{
     built::{Built, BuiltError},
@@ -116,6 +117,47 @@ impl Generation {
             Self { number, policy: Arc::new(policy), file_contexts, names, tables, levels, map, memory };
         generation.fill(&classes, unconfined)?;
         Ok(generation)
+    }
+
+    /// The number of the generation in `map`.
+    pub fn number(map: &MapHandle) -> Result<u32, GenerationError> {
+        let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
+        // SAFETY: the member lies in the mapping, and is written before the generation is put in force only.
+        Ok(unsafe { (&raw const (*memory.get()).number).read_volatile() })
+    }
+
+    /// A generation that is in the kernel, and the policy that it was made of.
+    pub fn adopted(map: MapHandle, built: Built) -> Result<Self, GenerationError> {
+        let Built { policy, tables, levels, file_contexts, .. } = built;
+        let memory = Mapping::<tg_generation>::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
+        // SAFETY: as in `number`.
+        let number = unsafe { (&raw const (*memory.get()).number).read_volatile() };
+        let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
+        let names = Names::of(&policy);
+        let mut generation =
+            Self { number, policy: Arc::new(policy), file_contexts, names, tables, levels, map, memory };
+        // Contexts have levels that the policy does not name.
+        let memory = generation.memory.get();
+        // SAFETY: levels up to the counter are not written again.
+        let (all, last) = unsafe { (&(*memory).levels, (&raw const (*memory).last_level).read_volatile()) };
+        generation.levels.follow(all, last);
+        Ok(generation)
+    }
+
+    /// Sets whether a domain is permissive, in the tables that programs read.
+    pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), GenerationError> {
+        let type_ = self.type_of(domain).ok_or_else(|| GenerationError::NoType(domain.to_owned()))?;
+        let at = self.tables.header().type_at as usize + type_ * size_of::<tg_type>() + offset_of!(tg_type, flags);
+        let memory = self.memory.get();
+        assert!(at % 4 == 0 && at < TG_CAPACITY as usize, "the server has checked the tables");
+        // SAFETY: the record of a type that the tables have lies in them, aligned; programs read the flags at once.
+        let flags = unsafe { AtomicU32::from_ptr((&raw mut (*memory).tables.bytes[at]).cast()) };
+        if permissive {
+            flags.fetch_or(TG_TYPE_PERMISSIVE, Ordering::SeqCst);
+        } else {
+            flags.fetch_and(!TG_TYPE_PERMISSIVE, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     /// Everything but the contexts.

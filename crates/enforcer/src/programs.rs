@@ -5,7 +5,7 @@
 
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
@@ -164,5 +164,33 @@ pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
 /// Whether pins of an earlier daemon are there.
 #[must_use]
 pub fn pinned(pins: &Pins) -> bool {
-    Path::new(&pins.0).join("links").read_dir().is_ok_and(|mut links| links.next().is_some())
+    attached(pins).is_ok_and(|hooks| !hooks.is_empty())
+}
+
+/// The hooks whose programs are attached, sorted.
+pub fn attached(pins: &Pins) -> Result<Vec<String>, ProgramsError> {
+    let path = pins.0.join("links");
+    let error = |cause| ProgramsError::Pins { path: path.clone(), cause };
+    let links = fs::read_dir(&path).map_err(error)?;
+    let names = links.map(|link| link.map(|link| link.file_name().to_string_lossy().into_owned()));
+    let mut names: Vec<String> = names.collect::<Result<_, _>>().map_err(error)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Detaches a hook's program.
+pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
+    let path = pins.link(hook);
+    fs::remove_file(&path).map_err(|cause| ProgramsError::Pins { path, cause })
+}
+
+/// Removes all pins, and with them programs and maps that nobody has open.
+pub fn unpin(pins: &Pins) -> Result<(), ProgramsError> {
+    for path in [pins.0.join("links"), pins.0.clone()] {
+        match fs::remove_dir_all(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(ProgramsError::Pins { path, cause }),
+            _ => {}
+        }
+    }
+    Ok(())
 }
