@@ -149,7 +149,7 @@ impl Generation {
         let type_ = self.type_of(domain).ok_or_else(|| GenerationError::NoType(domain.to_owned()))?;
         let at = self.tables.header().type_at as usize + type_ * size_of::<tg_type>() + offset_of!(tg_type, flags);
         let memory = self.memory.get();
-        assert!(at % 4 == 0 && at < TG_CAPACITY as usize, "the server has checked the tables");
+        assert!(at.is_multiple_of(4) && at < TG_CAPACITY as usize, "the server has checked the tables");
         // SAFETY: the record of a type that the tables have lies in them, aligned; programs read the flags at once.
         let flags = unsafe { AtomicU32::from_ptr((&raw mut (*memory).tables.bytes[at]).cast()) };
         if permissive {
