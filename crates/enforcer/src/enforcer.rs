@@ -12,7 +12,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use tempfile::NamedTempFile;
 use tollgate_abi::{
-    enforcer::{TG_FIRST_SID, TG_GENFS_NAME, TG_SIDS, tg_sid_key},
+    enforcer::{SECINITSID_KERNEL, TG_FIRST_SID, TG_GENFS_NAME, TG_SID_MACHINE, TG_SIDS, tg_sid_key},
     tables::tg_context,
 };
 use tollgate_policy::{
@@ -140,7 +140,7 @@ pub struct Options {
     pub permissive: bool,
     /// The context of tasks without a label; `None`: see [`contexts::machine`].
     pub machine: Option<String>,
-    /// Domains that are asked nothing, beside the machine's and the kernel's.
+    /// Domains that are asked nothing; none named: the machine's and the kernel's. Tasks without a label never are asked.
     pub unconfined: Vec<String>,
     /// Audited denials a second; what is above is counted.
     pub audit_limit: u32,
@@ -456,13 +456,14 @@ fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     Ok((Maps::open(pins)?, state))
 }
 
-/// Domains that are asked nothing: those named, the machine's, the kernel's.
+/// Domains that are asked nothing: those named, or the machine's and the kernel's.
 fn unconfined(options: &Options, built: &Built, contexts: &Contexts) -> Vec<String> {
-    let type_ = |text: &str| text.split(':').nth(2).map(str::to_owned);
-    let own = [tollgate_abi::enforcer::TG_SID_MACHINE, tollgate_abi::enforcer::SECINITSID_KERNEL];
-    let mut names: Vec<String> = own.iter().filter_map(|sid| type_(contexts.text(*sid))).collect();
+    if !options.unconfined.is_empty() {
+        return options.unconfined.clone();
+    }
+    let type_ = |sid| contexts.text(sid).split(':').nth(2).map(str::to_owned);
+    let mut names: Vec<String> = [TG_SID_MACHINE, SECINITSID_KERNEL].into_iter().filter_map(type_).collect();
     names.retain(|name| built.policy.types.iter().any(|type_| type_.name == *name));
-    names.extend(options.unconfined.iter().cloned());
     names
 }
 
