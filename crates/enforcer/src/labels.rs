@@ -1,8 +1,74 @@
 //! Labels of what exists: where they come from, and where they are kept.
 //!
 //! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`] of
-//! paths in those that keep no labels.
+//! paths in those that keep no labels. [`machine`] labels everything that is there when enforcement starts, by [`walk`]s
+//! of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels.
 
 pub mod file_contexts;
 pub mod filesystems;
 pub mod genfs;
+pub mod handle;
+pub mod machine;
+pub mod maps;
+pub mod mounts;
+pub mod object;
+pub mod processes;
+pub mod walk;
+
+use std::io;
+
+use object::Object;
+
+/// The machine's name for a context.
+pub type Sid = u32;
+
+/// What turns contexts into SIDs and back.
+pub trait Contexts {
+    /// The SID of a context; `None` when the policy has no such context.
+    fn sid(&mut self, context: &str) -> io::Result<Option<Sid>>;
+    /// The text of a SID's context; `None` when the policy has none for it.
+    fn text(&self, sid: Sid) -> Option<String>;
+}
+
+/// Where a label comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The file's own attribute.
+    Attribute,
+    /// `file_contexts`, by its path.
+    FileContexts,
+    /// Its directory, or what the policy says of the file system's root.
+    Inherited,
+    /// `genfscon`, by its path, or its file system: nothing keeps it, it is found again each time.
+    FileSystem,
+}
+
+/// A label for a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label {
+    /// The label.
+    pub sid: Sid,
+    /// That of the directory it was found in; `None` for a root.
+    pub directory: Option<Sid>,
+    /// Of a directory in a tree of `genfscon`: where below it labels are looked up.
+    pub node: u32,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Label {
+    /// Whether it has to be written down: the kernel gives a file whose label is not written down its directory's, and
+    /// one that has several names none.
+    pub fn is_own(&self, object: &Object<'_>) -> bool {
+        self.origin != Origin::FileSystem
+            && (self.directory != Some(self.sid) || (object.links() > 1 && !object.is(libc::S_IFDIR)))
+    }
+}
+
+/// What takes labels.
+pub trait Sink {
+    /// Labels a file.
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()>;
+    /// Labels a file that no walk can find, unless it has a label.
+    fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
+}

@@ -1,0 +1,201 @@
+//! File handles: a file by its number and generation, without a path.
+//!
+//! What is in a handle is the file system's own business. The kinds that are known here put inode number and generation
+//! at fixed places; a handle of the root of a file system is the pattern for handles of its files.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+use crate::labels::object::Identity;
+
+/// `MAX_HANDLE_SZ`.
+const LONGEST: usize = 128;
+
+/// `struct file_handle` with room for any.
+#[repr(C)]
+struct Raw {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; LONGEST],
+}
+
+/// A handle of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handle {
+    kind: i32,
+    bytes: Vec<u8>,
+}
+
+/// Where a file system puts the number and the generation, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// ext2 to ext4, f2fs, xfs with small numbers: 4 bytes of number, then the generation.
+    Small,
+    /// tmpfs: the generation, then 8 bytes of number.
+    Tmpfs,
+    /// xfs: 8 bytes of number, then the generation.
+    Large,
+    /// btrfs: 8 bytes of number, 8 of the subvolume, then the generation.
+    Btrfs,
+}
+
+impl Layout {
+    /// By what the file system calls its kind, and its length; `inode` must be where the number would be.
+    fn of(handle: &Handle, inode: u64) -> Option<Self> {
+        let layout = match (handle.kind, handle.bytes.len()) {
+            (1, 8) => Self::Small,
+            (1, 12) => Self::Tmpfs,
+            (0x81, 12) => Self::Large,
+            (0x4d, 20) => Self::Btrfs,
+            _ => return None,
+        };
+        (layout.number(&handle.bytes) == Some(inode)).then_some(layout)
+    }
+
+    fn number(self, bytes: &[u8]) -> Option<u64> {
+        match self {
+            Self::Small => word(bytes, 0).map(u64::from),
+            Self::Tmpfs => Some(u64::from(word(bytes, 4)?) | u64::from(word(bytes, 8)?) << 32),
+            Self::Large | Self::Btrfs => Some(u64::from(word(bytes, 0)?) | u64::from(word(bytes, 4)?) << 32),
+        }
+    }
+
+    fn generation_at(self) -> usize {
+        match self {
+            Self::Small => 4,
+            Self::Tmpfs => 0,
+            Self::Large => 8,
+            Self::Btrfs => 16,
+        }
+    }
+
+    /// A handle like `pattern` of another file of its file system.
+    fn handle(self, pattern: &Handle, identity: Identity) -> Option<Handle> {
+        let mut handle = pattern.clone();
+        let number = identity.inode.to_ne_bytes();
+        let (at, length) = match self {
+            Self::Small => (0, 4),
+            Self::Tmpfs => (4, 8),
+            Self::Large | Self::Btrfs => (0, 8),
+        };
+        if length == 4 && u32::try_from(identity.inode).is_err() {
+            return None;
+        }
+        handle.bytes.get_mut(at..at + length)?.copy_from_slice(&number[..length]);
+        let at = self.generation_at();
+        handle.bytes.get_mut(at..at + 4)?.copy_from_slice(&identity.generation.to_ne_bytes());
+        Some(handle)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The handle of what a descriptor is of.
+pub fn of(file: BorrowedFd<'_>) -> io::Result<Handle> {
+    let mut raw = Raw { bytes: LONGEST as u32, kind: 0, handle: [0; LONGEST] };
+    let mut mount = 0;
+    // SAFETY: `raw` is a file_handle with room for as many bytes as it says; the path ends in NUL.
+    let status = unsafe {
+        libc::name_to_handle_at(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            (&raw mut raw).cast(),
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let length = usize::try_from(raw.bytes).unwrap_or(LONGEST).min(LONGEST);
+    Ok(Handle { kind: raw.kind, bytes: raw.handle[..length].to_vec() })
+}
+
+/// The generation of a file, which no system call tells of every kind of file: the one in its handle.
+pub fn generation(file: BorrowedFd<'_>, inode: u64) -> Option<u32> {
+    let handle = of(file).ok()?;
+    word(&handle.bytes, Layout::of(&handle, inode)?.generation_at())
+}
+
+/// Opens files of one file system by what the kernel knows them by.
+#[derive(Debug)]
+pub struct Opener<'f> {
+    root: BorrowedFd<'f>,
+    pattern: Handle,
+    layout: Layout,
+}
+
+impl<'f> Opener<'f> {
+    /// For the file system of a directory, which is open for reading; `None` where handles are not known to be made of
+    /// number and generation.
+    pub fn new(root: BorrowedFd<'f>, inode: u64) -> Option<Self> {
+        let pattern = of(root).ok()?;
+        let layout = Layout::of(&pattern, inode)?;
+        Some(Self { root, pattern, layout })
+    }
+
+    /// The file, by a descriptor of `O_PATH`; `ESTALE` when it is no more, be its number another file's by now.
+    pub fn open(&self, identity: Identity) -> io::Result<OwnedFd> {
+        let handle = self.layout.handle(&self.pattern, identity).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut raw = Raw { bytes: handle.bytes.len() as u32, kind: handle.kind, handle: [0; LONGEST] };
+        raw.handle[..handle.bytes.len()].copy_from_slice(&handle.bytes);
+        // SAFETY: `raw` is a file_handle with as many bytes as it says.
+        let file = unsafe {
+            libc::open_by_handle_at(self.root.as_raw_fd(), (&raw mut raw).cast(), libc::O_PATH | libc::O_CLOEXEC)
+        };
+        // SAFETY: the kernel has just given it to us.
+        if file >= 0 { Ok(unsafe { OwnedFd::from_raw_fd(file) }) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(inode: u64, generation: u32) -> Identity {
+        Identity { device: 1, inode, generation }
+    }
+
+    /// Handles of a root of number 2 and generation 7, each as its file system writes it.
+    fn patterns() -> [(Layout, Handle); 4] {
+        let (two, seven) = (2u64.to_ne_bytes(), 7u32.to_ne_bytes());
+        [
+            (Layout::Small, Handle { kind: 1, bytes: [&two[..4], &seven].concat() }),
+            (Layout::Tmpfs, Handle { kind: 1, bytes: [&seven[..], &two].concat() }),
+            (Layout::Large, Handle { kind: 0x81, bytes: [&two[..], &seven].concat() }),
+            (Layout::Btrfs, Handle { kind: 0x4d, bytes: [&two[..], &5u64.to_ne_bytes(), &seven].concat() }),
+        ]
+    }
+
+    #[test]
+    fn makes_handles_that_it_reads_as_the_same_file() {
+        for (layout, pattern) in patterns() {
+            assert_eq!(Layout::of(&pattern, 2), Some(layout));
+            assert_eq!(word(&pattern.bytes, layout.generation_at()), Some(7));
+            let handle = layout.handle(&pattern, identity(0x1234, 0x5678_9abc)).unwrap();
+            assert_eq!((handle.kind, handle.bytes.len()), (pattern.kind, pattern.bytes.len()));
+            assert_eq!(Layout::of(&handle, 0x1234), Some(layout));
+            assert_eq!(word(&handle.bytes, layout.generation_at()), Some(0x5678_9abc));
+        }
+    }
+
+    #[test]
+    fn knows_no_handle_that_holds_another_number() {
+        for (_, pattern) in patterns() {
+            assert_eq!(Layout::of(&pattern, 3), None);
+        }
+        assert_eq!(Layout::of(&Handle { kind: 0xf8, bytes: vec![0; 24] }, 0), None);
+        assert_eq!(Layout::of(&Handle { kind: 1, bytes: Vec::new() }, 0), None);
+    }
+
+    #[test]
+    fn makes_no_handle_of_a_number_that_does_not_fit() {
+        let [(small, pattern), (tmpfs, other), ..] = patterns();
+        assert_eq!(small.handle(&pattern, identity(1 << 32, 1)), None);
+        assert!(tmpfs.handle(&other, identity(1 << 32, 1)).is_some());
+    }
+}

@@ -1,0 +1,200 @@
+//! Labels all that is there when enforcement starts: what is mounted in any mount namespace, and what processes hold.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    thread,
+};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use tollgate_abi::enforcer::{
+    SECINITSID_FILE, SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_MACHINE, tg_filesystem,
+};
+
+use crate::labels::{
+    Contexts, Sid, Sink,
+    file_contexts::FileContexts,
+    filesystems::Filesystems,
+    genfs::Genfs,
+    mounts::{self, Covered, Mount},
+    object::Object,
+    processes,
+    walk::{Report, Rule, Tree, Walker},
+};
+
+/// What a policy says of file systems, by name.
+#[derive(Debug)]
+pub struct Rules {
+    filesystems: HashMap<String, tg_filesystem>,
+    genfs: Genfs,
+    links: bool,
+}
+
+impl Rules {
+    /// Of these maps; `links` is the policy capability `genfs_seclabel_symlinks`.
+    pub fn new(found: &Filesystems, links: bool) -> Self {
+        let name = |text: &[std::ffi::c_char]| -> String {
+            text.iter().map(|c| char::from(c.cast_unsigned())).take_while(|c| *c != '\0').collect()
+        };
+        let filesystems = found.filesystems.iter().map(|(key, value)| (name(&key.text), *value)).collect();
+        Self { filesystems, genfs: Genfs::new(&found.genfs), links }
+    }
+
+    /// The label of a file system's files by default; SELinux leaves those unlabelled that no policy names.
+    pub fn default(&self, filesystem: &str) -> Sid {
+        match self.filesystems.get(filesystem) {
+            Some(found) if found.behaviour == TG_FS_XATTR => SECINITSID_FILE,
+            Some(found) => found.sid,
+            None => SECINITSID_UNLABELED,
+        }
+    }
+
+    /// How the files of a file system are walked; `None` where all have one label, which the kernel knows.
+    pub fn rule(&self, filesystem: &str) -> Option<Rule> {
+        let found = self.filesystems.get(filesystem)?;
+        match found.behaviour {
+            TG_FS_GENFS if found.node == 0 => None,
+            TG_FS_GENFS => Some(Rule::ByPath {
+                node: found.node,
+                sid: found.sid,
+                links: self.links,
+                processes: filesystem == "proc",
+            }),
+            _ => Some(Rule::Stored { default: self.default(filesystem) }),
+        }
+    }
+}
+
+/// What is labelled, and how.
+pub struct Machine<'a> {
+    /// Where proc is mounted.
+    pub proc: &'a Path,
+    /// What the policy says of file systems.
+    pub rules: &'a Rules,
+    /// First labels.
+    pub file_contexts: Option<&'a FileContexts>,
+}
+
+impl Machine<'_> {
+    /// Labels everything. What fails is in the report; the rest is labelled all the same.
+    pub fn label(&self, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
+        let mut walker = self.walker(contexts, sink);
+        let mut covered = Covered::default();
+        let mut defaults = HashMap::new();
+        self.namespace(None, &mut walker, &mut covered, &mut defaults);
+        match processes::namespaces(self.proc) {
+            Ok(others) => {
+                others.iter().for_each(|process| {
+                    self.namespace(Some(*process), &mut walker, &mut covered, &mut defaults);
+                });
+            }
+            Err(cause) => walker.report.fail("other mount namespaces", cause),
+        }
+        self.held(&mut walker, &defaults);
+        walker.report
+    }
+
+    /// Labels one file system, which has been mounted since.
+    pub fn label_mount(&self, device: u32, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
+        let mut walker = self.walker(contexts, sink);
+        let mut covered = Covered::default();
+        match self.mounts(None) {
+            Ok(mut all) => {
+                all.retain(|mount| mount.device == device);
+                self.trees(&all, None, &mut walker, &mut covered);
+            }
+            Err(cause) => walker.report.fail("mounts", cause),
+        }
+        walker.report
+    }
+
+    fn walker<'w>(&'w self, contexts: &'w mut dyn Contexts, sink: &'w mut dyn Sink) -> Walker<'w> {
+        let (file_contexts, genfs) = (self.file_contexts, &self.rules.genfs);
+        Walker { contexts, file_contexts, genfs, sink, report: Report::default() }
+    }
+
+    fn mounts(&self, process: Option<u32>) -> io::Result<Vec<Mount>> {
+        let process = process.map_or("self".to_owned(), |process| process.to_string());
+        let mut all = mounts::read(&fs::read(self.proc.join(process).join("mountinfo"))?);
+        mounts::widest_first(&mut all);
+        Ok(all)
+    }
+
+    /// Walks what is mounted in a namespace: our own, or that of a process.
+    fn namespace(
+        &self,
+        process: Option<u32>,
+        walker: &mut Walker<'_>,
+        covered: &mut Covered,
+        defaults: &mut HashMap<u32, Sid>,
+    ) {
+        let found = self.mounts(process).and_then(|all| {
+            let namespace = process.map(|process| processes::namespace(self.proc, process)).transpose()?;
+            Ok((all, namespace))
+        });
+        match found {
+            Ok((all, namespace)) => {
+                defaults.extend(all.iter().map(|mount| (mount.device, self.rules.default(&mount.filesystem))));
+                self.trees(&all, namespace.as_ref(), walker, covered);
+            }
+            // A process that has ended has taken its namespace along.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) => walker.report.fail("a mount namespace", cause),
+        }
+    }
+
+    fn trees(&self, all: &[Mount], namespace: Option<&OwnedFd>, walker: &mut Walker<'_>, covered: &mut Covered) {
+        for mount in all {
+            let Some(rule) = self.rules.rule(&mount.filesystem).filter(|_| !covered.has(mount)) else { continue };
+            let root = match namespace {
+                None => mounts::open(mount),
+                Some(namespace) => open_in(namespace, mount),
+            };
+            match root {
+                Ok(root) => {
+                    // Paths in another namespace are not those that file_contexts speaks of.
+                    let path = namespace.is_none().then(|| mount.point.clone());
+                    walker.walk(&Tree { root, path, device: mount.device, rule });
+                    covered.insert(mount);
+                }
+                // Something is mounted over it; another mount may show it.
+                Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => {}
+                Err(cause) => walker.report.fail(mount.point.display(), cause),
+            }
+        }
+    }
+
+    /// Labels what processes hold and no walk has found.
+    fn held(&self, walker: &mut Walker<'_>, defaults: &HashMap<u32, Sid>) {
+        let all = processes::all(self.proc).unwrap_or_else(|cause| {
+            walker.report.fail("processes", cause);
+            Vec::new()
+        });
+        for link in all.iter().flat_map(|process| processes::links(self.proc, *process)) {
+            // What is gone by now, or was never there (a kernel thread's exe), needs no label.
+            let Ok(file) = processes::held(&link) else { continue };
+            let labelled = Object::anywhere(file.as_fd()).and_then(|object| {
+                // Pipes, sockets and memory files are in no file system that is mounted.
+                walker.hold(&object, defaults.get(&object.device).copied().unwrap_or(TG_SID_MACHINE))
+            });
+            if let Err(cause) = labelled {
+                walker.report.fail(link.display(), cause);
+            }
+        }
+    }
+}
+
+/// The root of a mount in another namespace. A thread goes there, for a namespace is the thread's own once it shares its
+/// working directory with no other.
+fn open_in(namespace: &OwnedFd, mount: &Mount) -> io::Result<OwnedFd> {
+    thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_FS)?;
+            setns(namespace, CloneFlags::CLONE_NEWNS)?;
+            mounts::open(mount)
+        });
+        there.join().unwrap_or_else(|_| Err(io::Error::other("the thread that was to open it failed")))
+    })
+}

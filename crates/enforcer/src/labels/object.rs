@@ -1,0 +1,180 @@
+//! A file as the walk and the daemon hold it: by a descriptor, never by a path that may change its meaning.
+
+use std::{
+    ffi::{CStr, CString},
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use nix::sys::stat::{FileStat, fstat};
+use tollgate_abi::enforcer::tg_label_key;
+
+use crate::labels::handle;
+
+/// The extended attribute that keeps a label: the context's text and a NUL, as SELinux's tools write theirs.
+pub const ATTRIBUTE: &CStr = c"security.bpf.tollgate";
+/// Longer ones are no contexts: the limit of SELinux is a page.
+const LONGEST: usize = 4096;
+
+/// What the kernel knows a file by, as long as it exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    /// The file system: major << 20 | minor.
+    pub device: u32,
+    /// The inode's number.
+    pub inode: u64,
+    /// Which of the files that have had this number.
+    pub generation: u32,
+}
+
+impl From<Identity> for tg_label_key {
+    fn from(Identity { device, inode, generation }: Identity) -> Self {
+        Self { inode, device, generation }
+    }
+}
+
+impl From<tg_label_key> for Identity {
+    fn from(tg_label_key { inode, device, generation }: tg_label_key) -> Self {
+        Self { device, inode, generation }
+    }
+}
+
+/// A file, by a descriptor, which may be one of `O_PATH`.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'f> {
+    /// The descriptor.
+    pub file: BorrowedFd<'f>,
+    /// The file system it is in, of which `stat` may tell another device (btrfs, overlayfs).
+    pub device: u32,
+    stat: FileStat,
+}
+
+impl<'f> Object<'f> {
+    /// The file of a descriptor, in the file system `device`.
+    pub fn new(file: BorrowedFd<'f>, device: u32) -> io::Result<Self> {
+        Ok(Self { file, device, stat: fstat(file)? })
+    }
+
+    /// Likewise; the device is the one that `stat` tells.
+    pub fn anywhere(file: BorrowedFd<'f>) -> io::Result<Self> {
+        let stat = fstat(file)?;
+        Ok(Self { file, device: kernel_device(stat.st_dev), stat })
+    }
+
+    /// The inode's number.
+    pub fn inode(&self) -> u64 {
+        self.stat.st_ino
+    }
+
+    /// The device as `stat` tells it.
+    pub fn stat_device(&self) -> u64 {
+        self.stat.st_dev
+    }
+
+    /// Kind of file and permission bits.
+    pub fn mode(&self) -> u32 {
+        self.stat.st_mode
+    }
+
+    /// How many names it has.
+    pub fn links(&self) -> u64 {
+        self.stat.st_nlink
+    }
+
+    /// Whether it is of this kind, such as `S_IFDIR`.
+    pub fn is(&self, kind: u32) -> bool {
+        self.mode() & libc::S_IFMT == kind
+    }
+
+    /// What the kernel knows it by.
+    pub fn identity(&self) -> Identity {
+        let generation = handle::generation(self.file, self.inode()).unwrap_or(0);
+        Identity { device: self.device, inode: self.inode(), generation }
+    }
+
+    /// The context that its attribute keeps; `None` where there is none. One that is no text is told as it can be: it is
+    /// no context.
+    pub fn attribute(&self) -> io::Result<Option<String>> {
+        let mut value = [0u8; LONGEST];
+        let path = self.path();
+        // SAFETY: the texts end in NUL, and `value` has the length that is said.
+        let length =
+            unsafe { libc::getxattr(path.as_ptr(), ATTRIBUTE.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        match usize::try_from(length) {
+            Ok(length) => {
+                let text = value[..length].strip_suffix(&[0]).unwrap_or(&value[..length]);
+                Ok(Some(String::from_utf8_lossy(text).into_owned()))
+            }
+            Err(_) => match io::Error::last_os_error() {
+                cause if cause.raw_os_error() == Some(libc::ENODATA) => Ok(None),
+                // Longer than any context.
+                cause if cause.raw_os_error() == Some(libc::ERANGE) => Ok(Some(String::new())),
+                cause => Err(cause),
+            },
+        }
+    }
+
+    /// Lets its attribute keep a context.
+    pub fn set_attribute(&self, context: &str) -> io::Result<()> {
+        let value = CString::new(context)?;
+        let value = value.as_bytes_with_nul();
+        let path = self.path();
+        // SAFETY: the texts end in NUL, and `value` has the length that is said.
+        let status =
+            unsafe { libc::setxattr(path.as_ptr(), ATTRIBUTE.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+        if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Attributes of what `O_PATH` opened can be had only so; the link leads to the very file, be it a link itself.
+    fn path(&self) -> CString {
+        CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd())).unwrap_or_default()
+    }
+}
+
+/// A device as the kernel keeps it, of one as `stat` tells it.
+pub fn kernel_device(device: libc::dev_t) -> u32 {
+    libc::major(device) << 20 | libc::minor(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::fd::AsFd};
+
+    use nix::{
+        fcntl::{OFlag, open},
+        sys::stat::Mode,
+    };
+
+    use super::*;
+
+    #[test]
+    fn identifies_a_file_by_any_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        File::create(&a).unwrap();
+        std::fs::hard_link(&a, &b).unwrap();
+        let by_path = open(&b, OFlag::O_PATH, Mode::empty()).unwrap();
+        let (a, b) = (File::open(&a).unwrap(), by_path);
+        let (a, b) = (Object::anywhere(a.as_fd()).unwrap(), Object::anywhere(b.as_fd()).unwrap());
+        assert_eq!((a.identity(), a.links()), (b.identity(), 2));
+        let folder = File::open(folder.path()).unwrap();
+        assert_ne!(Object::anywhere(folder.as_fd()).unwrap().identity(), a.identity());
+    }
+
+    #[test]
+    fn tells_a_link_from_what_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/etc", &link).unwrap();
+        let file = open(&link, OFlag::O_PATH | OFlag::O_NOFOLLOW, Mode::empty()).unwrap();
+        let object = Object::anywhere(file.as_fd()).unwrap();
+        assert!(object.is(libc::S_IFLNK) && !object.is(libc::S_IFDIR));
+        assert!(matches!(object.attribute(), Ok(None)) || object.attribute().is_err());
+    }
+
+    #[test]
+    fn numbers_devices_as_the_kernel_does() {
+        assert_eq!(kernel_device(libc::makedev(8, 1)), 8 << 20 | 1);
+        assert_eq!(kernel_device(libc::makedev(0, 300)), 300);
+    }
+}

@@ -1,0 +1,375 @@
+//! Labels the files of one file system, top-down: each directory before what is in it.
+//!
+//! Every step is from a descriptor of a directory to a name in it, so that nobody can lead the walk elsewhere; a tree is a
+//! mount of its own ([`mounts::open`](crate::labels::mounts::open)), so that it ends where the file system ends.
+
+use std::{
+    ffi::{CString, OsStr},
+    fmt, io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+    vec,
+};
+
+use nix::{
+    dir::Dir,
+    fcntl::{OFlag, openat},
+    sys::stat::Mode,
+};
+use tollgate_abi::enforcer::SECINITSID_UNLABELED;
+
+use crate::labels::{Contexts, Label, Origin, Sid, Sink, file_contexts::FileContexts, genfs::Genfs, object::Object};
+
+/// Ancestors whose descriptors stay open; of those above, the walk finds back by `..`.
+const OPEN: usize = 64;
+/// Failures that are told one by one.
+const TOLD: usize = 20;
+
+/// How files of a file system are labelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// By their attributes, else by `file_contexts`, else like their directory; `default` is for a root that has neither.
+    Stored {
+        /// The label of the root by default.
+        default: Sid,
+    },
+    /// By their paths.
+    ByPath {
+        /// Where labels of what is in the root are looked up.
+        node: u32,
+        /// The label of the root, and of symbolic links unless `links`.
+        sid: Sid,
+        /// Whether symbolic links are labelled by path, too (policy capability `genfs_seclabel_symlinks`).
+        links: bool,
+        /// Whether it is proc, whose processes' directories get their labels from the processes.
+        processes: bool,
+    },
+}
+
+/// A file system, or a part of one.
+#[derive(Debug)]
+pub struct Tree {
+    /// Its root.
+    pub root: OwnedFd,
+    /// The root's path, if it has one that `file_contexts` may be asked for.
+    pub path: Option<PathBuf>,
+    /// The file system: major << 20 | minor.
+    pub device: u32,
+    /// How it is labelled.
+    pub rule: Rule,
+}
+
+/// What walks did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files that were labelled.
+    pub files: u64,
+    /// Of those, directories.
+    pub directories: u64,
+    /// Of those, files whose label is not simply that of their directory, by the file system's rule.
+    pub own: u64,
+    /// Labels from attributes.
+    pub attributes: u64,
+    /// Attributes that are no contexts of the policy.
+    pub invalid: u64,
+    /// What could not be labelled.
+    pub failures: u64,
+    /// The first of them, with their reasons.
+    pub told: Vec<String>,
+}
+
+impl Report {
+    /// Counts what could not be labelled.
+    pub fn fail(&mut self, path: impl fmt::Display, cause: impl fmt::Display) {
+        self.failures += 1;
+        if self.told.len() < TOLD {
+            self.told.push(format!("{path}: {cause}"));
+        }
+    }
+}
+
+/// Walks trees.
+pub struct Walker<'a> {
+    /// Turns contexts into SIDs.
+    pub contexts: &'a mut dyn Contexts,
+    /// First labels.
+    pub file_contexts: Option<&'a FileContexts>,
+    /// Labels by path.
+    pub genfs: &'a Genfs,
+    /// What takes the labels.
+    pub sink: &'a mut dyn Sink,
+    /// What was done so far.
+    pub report: Report,
+}
+
+impl fmt::Debug for Walker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walker").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// A directory whose entries have their labels.
+struct Level {
+    /// `None` for an ancestor that is too far up.
+    directory: Option<OwnedFd>,
+    inode: (u64, u64),
+    /// Directories in it that are still to be entered.
+    below: vec::IntoIter<Below>,
+    /// How much of the path is its own.
+    path: usize,
+}
+
+struct Below {
+    name: CString,
+    inode: (u64, u64),
+    found: Found,
+}
+
+/// A directory's label and node.
+#[derive(Clone, Copy)]
+struct Found {
+    sid: Sid,
+    node: u32,
+}
+
+/// A walk of one tree.
+struct Walk<'w, 'a> {
+    walker: &'w mut Walker<'a>,
+    device: u32,
+    rule: Rule,
+    /// Whether `file_contexts` is asked.
+    first: bool,
+    path: Vec<u8>,
+    levels: Vec<Level>,
+}
+
+impl Walker<'_> {
+    /// Labels the files of a tree. The root says whether that was done before: one that has a label of this policy got it
+    /// after all files that were to have one, and `file_contexts` is not asked again; new files have had their labels by
+    /// the policy's rules since.
+    pub fn walk(&mut self, tree: &Tree) {
+        let path = tree.path.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes();
+        let path = path.strip_suffix(b"/").unwrap_or(path).to_vec();
+        let mut walk = Walk {
+            first: tree.path.is_some() && self.file_contexts.is_some(),
+            walker: self,
+            device: tree.device,
+            rule: tree.rule,
+            path,
+            levels: Vec::new(),
+        };
+        if let Err(cause) = walk.tree(tree.root.as_fd()) {
+            let path = walk.path();
+            walk.walker.report.fail(path.display(), cause);
+        }
+    }
+
+    /// Labels what a process holds, if it has no label: by its attribute, else with `default`.
+    pub fn hold(&mut self, object: &Object<'_>, default: Sid) -> io::Result<()> {
+        let sid = match object.attribute().unwrap_or(None) {
+            Some(context) => self.contexts.sid(&context)?.unwrap_or(SECINITSID_UNLABELED),
+            None => default,
+        };
+        self.sink.hold(object, sid)
+    }
+}
+
+impl Walk<'_, '_> {
+    fn path(&self) -> PathBuf {
+        let path = if self.path.is_empty() { b"/" } else { self.path.as_slice() };
+        OsStr::from_bytes(path).into()
+    }
+
+    fn tree(&mut self, root: BorrowedFd<'_>) -> io::Result<()> {
+        let object = Object::new(root, self.device)?;
+        self.first &= !self.is_labelled(&object);
+        let found = self.root(&object)?;
+        if !object.is(libc::S_IFDIR) {
+            return Ok(());
+        }
+        let directory = open_directory(root, c".")?;
+        self.enter(directory, found)?;
+        while let Some(level) = self.levels.last_mut() {
+            match level.below.next() {
+                Some(below) => self.descend(&below),
+                None => self.ascend(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the root has a label of this policy.
+    fn is_labelled(&mut self, root: &Object<'_>) -> bool {
+        let attribute = root.attribute().ok().flatten();
+        attribute.is_some_and(|context| matches!(self.walker.contexts.sid(&context), Ok(Some(_))))
+    }
+
+    fn root(&mut self, object: &Object<'_>) -> io::Result<Found> {
+        let (found, origin) = match self.rule {
+            Rule::Stored { default } => {
+                let (sid, origin) = self.stored(object, default)?;
+                (Found { sid, node: 0 }, origin)
+            }
+            Rule::ByPath { node, sid, .. } => (Found { sid, node }, Origin::FileSystem),
+        };
+        self.take(object, Label { sid: found.sid, directory: None, node: found.node, origin })?;
+        Ok(found)
+    }
+
+    /// Labels what is in a directory, and notes which directories are there.
+    fn enter(&mut self, directory: OwnedFd, found: Found) -> io::Result<()> {
+        let mut listing = Dir::from_fd(directory.try_clone()?)?;
+        let object = Object::new(directory.as_fd(), self.device)?;
+        let (inode, path) = (inode(&object), self.path.len());
+        let mut below = Vec::new();
+        for entry in listing.iter() {
+            let name = entry?.file_name().to_owned();
+            if matches!(name.to_bytes(), b"." | b"..") || self.is_process(&name) {
+                continue;
+            }
+            self.path.push(b'/');
+            self.path.extend(name.to_bytes());
+            match self.entry(&directory, &name, found) {
+                Ok(Some((inode, found))) => below.push(Below { name, inode, found }),
+                Ok(None) => {}
+                // It is gone, and with it what was to be done.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => self.walker.report.fail(self.path().display(), cause),
+            }
+            self.path.truncate(path);
+        }
+        if let Some(above) = self.levels.len().checked_sub(OPEN).and_then(|index| self.levels.get_mut(index)) {
+            above.directory = None;
+        }
+        self.levels.push(Level { directory: Some(directory), inode, below: below.into_iter(), path });
+        Ok(())
+    }
+
+    /// Whether a name in the root of proc is that of a process.
+    fn is_process(&self, name: &CString) -> bool {
+        matches!(self.rule, Rule::ByPath { processes: true, .. })
+            && self.levels.is_empty()
+            && name.to_bytes().first().is_some_and(u8::is_ascii_digit)
+    }
+
+    /// Labels a name in a directory; tells what is to be entered.
+    fn entry(&mut self, directory: &OwnedFd, name: &CString, parent: Found) -> io::Result<Option<((u64, u64), Found)>> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = openat(directory, name.as_c_str(), flags, Mode::empty())?;
+        let object = Object::new(file.as_fd(), self.device)?;
+        let (found, origin) = match self.rule {
+            Rule::Stored { .. } => {
+                let (sid, origin) = self.stored(&object, parent.sid)?;
+                (Found { sid, node: 0 }, origin)
+            }
+            Rule::ByPath { sid, links: false, .. } if object.is(libc::S_IFLNK) => {
+                (Found { sid, node: 0 }, Origin::FileSystem)
+            }
+            Rule::ByPath { .. } => {
+                let found = self.walker.genfs.find(parent.node, name.to_bytes());
+                let found = found.map_or(Found { node: 0, ..parent }, |f| Found { sid: f.sid, node: f.node });
+                (found, Origin::FileSystem)
+            }
+        };
+        self.take(&object, Label { sid: found.sid, directory: Some(parent.sid), node: found.node, origin })?;
+        Ok(object.is(libc::S_IFDIR).then(|| (inode(&object), found)))
+    }
+
+    /// The label of a file that keeps one, or could.
+    fn stored(&mut self, object: &Object<'_>, inherited: Sid) -> io::Result<(Sid, Origin)> {
+        // Where attributes are not supported no file has one.
+        if let Some(context) = object.attribute().unwrap_or(None) {
+            self.walker.report.attributes += 1;
+            if let Some(sid) = self.walker.contexts.sid(&context)? {
+                return Ok((sid, Origin::Attribute));
+            }
+            self.walker.report.invalid += 1;
+            // As SELinux: what was labelled by another policy is not what its directory is.
+            if !self.first {
+                return Ok((SECINITSID_UNLABELED, Origin::Attribute));
+            }
+        }
+        if let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first)
+            && let Some(context) = file_contexts.lookup(&self.path(), object.mode()).map_err(io::Error::other)?
+        {
+            let unknown = || io::Error::other(format!("file_contexts says {context}, which the policy does not have"));
+            return Ok((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts));
+        }
+        Ok((inherited, Origin::Inherited))
+    }
+
+    fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+        self.walker.sink.label(object, label)?;
+        let report = &mut self.walker.report;
+        report.files += 1;
+        report.directories += u64::from(object.is(libc::S_IFDIR));
+        report.own += u64::from(label.is_own(object));
+        Ok(())
+    }
+
+    fn descend(&mut self, below: &Below) {
+        let Some(level) = self.levels.last() else { return };
+        self.path.push(b'/');
+        self.path.extend(below.name.to_bytes());
+        let entered = match &level.directory {
+            Some(directory) => open_directory(directory.as_fd(), &below.name)
+                .and_then(|directory| same(directory, below.inode))
+                .and_then(|directory| self.enter(directory, below.found)),
+            None => Err(io::ErrorKind::NotFound.into()),
+        };
+        if let Err(cause) = entered {
+            if cause.kind() != io::ErrorKind::NotFound {
+                self.walker.report.fail(self.path().display(), cause);
+            }
+            let above = self.levels.last().map_or(0, |level| level.path);
+            self.path.truncate(above);
+        }
+    }
+
+    /// Goes back to the directory above, which may have to be opened again.
+    fn ascend(&mut self) {
+        let Some(done) = self.levels.pop() else { return };
+        let Some(above) = self.levels.last_mut() else { return };
+        self.path.truncate(above.path);
+        if above.directory.is_some() {
+            return;
+        }
+        let directory = done.directory.as_ref().ok_or(io::ErrorKind::NotFound.into());
+        let directory = directory.and_then(|directory| open_directory(directory.as_fd(), c".."));
+        match directory.and_then(|directory| same(directory, above.inode)) {
+            Ok(directory) => above.directory = Some(directory),
+            Err(cause) => {
+                let missed = above.below.by_ref().count();
+                let path = self.path();
+                self.walker.report.fail(path.display(), format!("{cause}; {missed} directories in it were not walked"));
+            }
+        }
+    }
+}
+
+fn inode(object: &Object<'_>) -> (u64, u64) {
+    (object.inode(), object.stat_device())
+}
+
+/// A directory, unless another one has taken its place meanwhile.
+fn same(directory: OwnedFd, expected: (u64, u64)) -> io::Result<OwnedFd> {
+    if inode(&Object::new(directory.as_fd(), 0)?) == expected {
+        return Ok(directory);
+    }
+    Err(io::Error::other("it was moved during the walk"))
+}
+
+fn open_directory(at: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    // Only who owns a file may leave its time of access alone.
+    match openat(at, name, flags | OFlag::O_NOATIME, Mode::empty()) {
+        Err(nix::Error::EPERM) => Ok(openat(at, name, flags, Mode::empty())?),
+        opened => Ok(opened?),
+    }
+}
+
+#[cfg(test)]
+mod tests;
