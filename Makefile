@@ -6,7 +6,7 @@ STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
-            $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures) --
+            $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures --test scenarios) --
 export CARGO_BUILD_TARGET := $(TARGET)
 
 .PHONY: run build test test-unit test-long verify lint needs clean

@@ -1,0 +1,105 @@
+//! The subject: does one act after the other until one fails, and leaves what came of it where no policy can stand in
+//! the way: in its name, which the runner reads when the process has ended.
+
+use std::{io, process};
+
+use nix::errno::Errno;
+
+use crate::{
+    Engine, acts,
+    kernel::{Argument::Number, Argument::Text, call, text},
+};
+
+/// What a process is called that did all its acts.
+pub(crate) const DONE: &str = "@done";
+/// What a process is called that did them and stays.
+pub(crate) const READY: &str = "@ready";
+/// What a process is called whose child goes on in its place.
+pub(crate) const CHILD: &str = "@child";
+
+/// Before the words that a subject is started with.
+const MARK: &str = "--subject";
+
+/// Where an act left off: what the next one goes on with.
+#[derive(Debug)]
+pub(crate) struct Actor {
+    /// Who enforces.
+    pub(crate) engine: Engine,
+    /// How many acts were done.
+    pub(crate) done: usize,
+    /// The descriptor that acts without a path mean.
+    pub(crate) fd: i32,
+    /// The mapping that acts on memory mean.
+    pub(crate) mapping: usize,
+    /// Whether the process stays when all is done, as an object.
+    pub(crate) stays: bool,
+    /// The acts to come.
+    pub(crate) rest: Vec<String>,
+}
+
+impl Actor {
+    /// A subject at its beginning.
+    pub(crate) fn new(engine: Engine, acts: &[String]) -> Self {
+        Self { engine, done: 0, fd: -1, mapping: 0, stays: false, rest: acts.to_vec() }
+    }
+
+    /// A subject that was executed; a script's interpreter finds its words behind the script's.
+    pub(crate) fn from_words(words: &[String]) -> Option<Self> {
+        let at = words.iter().position(|word| word == MARK)?;
+        let [engine, done, fd, stays, rest @ ..] = words.get(at + 1..)? else { return None };
+        Some(Self {
+            engine: Engine::from_name(engine)?,
+            done: done.parse().ok()?,
+            fd: fd.parse().ok()?,
+            mapping: 0,
+            stays: stays == "stays",
+            rest: rest.to_vec(),
+        })
+    }
+
+    /// The words that let another program go on.
+    pub(crate) fn words(&self, program: &str) -> Vec<String> {
+        let stays = if self.stays { "stays" } else { "ends" };
+        let own = [program, MARK, self.engine.name(), &self.done.to_string(), &self.fd.to_string(), stays];
+        own.iter().map(|word| (*word).to_owned()).chain(self.rest.iter().cloned()).collect()
+    }
+
+    /// Does the acts; which one failed, and how.
+    pub(crate) fn go_on(&mut self) -> Result<(), (usize, Errno)> {
+        while !self.rest.is_empty() {
+            let line = self.rest.remove(0);
+            self.done += 1;
+            acts::find(&line)
+                .map_err(|_| io::Error::from_raw_os_error(libc::ENOSYS))
+                .and_then(|(act, words)| act.run(self, &words))
+                .map_err(|error| (self.done, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))))?;
+        }
+        Ok(())
+    }
+
+    /// Does the acts and ends.
+    pub(crate) fn perform(mut self) -> ! {
+        match self.go_on() {
+            Ok(()) if self.stays => {
+                rename(READY);
+                loop {
+                    // Only a signal ends it.
+                    let _ = call(libc::SYS_pause, &mut []);
+                }
+            }
+            Ok(()) => end(DONE, 0),
+            Err((act, errno)) => end(&format!("@{act}:{}", errno as i32), 1),
+        }
+    }
+}
+
+/// Ends under a name.
+pub(crate) fn end(name: &str, status: i32) -> ! {
+    rename(name);
+    process::exit(status)
+}
+
+fn rename(name: &str) {
+    // It is the caller's own name: nothing asks for a permission.
+    let _ = call(libc::SYS_prctl, &mut [Number(libc::PR_SET_NAME.into()), Text(&text(name))]);
+}

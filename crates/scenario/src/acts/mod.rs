@@ -1,0 +1,64 @@
+//! What a subject can do: a table of acts, each a system call or a few.
+
+mod capabilities;
+pub(crate) mod files;
+mod memory;
+mod mounts;
+pub(crate) mod processes;
+
+use std::io;
+
+use crate::actor::Actor;
+
+/// An act.
+pub(crate) struct Act {
+    name: &'static str,
+    /// The words that it takes.
+    takes: &'static str,
+    run: fn(&mut Actor, &[&str]) -> io::Result<()>,
+}
+
+impl Act {
+    const fn new(name: &'static str, takes: &'static str, run: fn(&mut Actor, &[&str]) -> io::Result<()>) -> Self {
+        Self { name, takes, run }
+    }
+
+    /// Does it.
+    pub(crate) fn run(&self, actor: &mut Actor, words: &[&str]) -> io::Result<()> {
+        (self.run)(actor, words)
+    }
+}
+
+/// The act of a line and its words; else what is wrong with the line.
+pub(crate) fn find(line: &str) -> Result<(&'static Act, Vec<&str>), String> {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let words: Vec<&str> = words.collect();
+    let tables = [files::ACTS, memory::ACTS, processes::ACTS, capabilities::ACTS, mounts::ACTS];
+    let act = tables.into_iter().flatten().find(|act| act.name == name);
+    match act {
+        None => Err(format!("there is no act {name}: crates/scenario/src/acts has them all")),
+        Some(act) if act.takes.split_whitespace().count() != words.len() => {
+            Err(format!("`{line}` has too many words or too few: {} {}", act.name, act.takes))
+        }
+        Some(act) => Ok((act, words)),
+    }
+}
+
+/// A number of a line: decimal, or after 0x hexadecimal, or after 0o octal.
+fn number(word: &str) -> io::Result<i64> {
+    let parsed = match (word.strip_prefix("0x"), word.strip_prefix("0o")) {
+        (Some(digits), _) => i64::from_str_radix(digits, 16),
+        (_, Some(digits)) => i64::from_str_radix(digits, 8),
+        _ => word.parse(),
+    };
+    parsed.map_err(|_| io::Error::from_raw_os_error(libc::ENOSYS))
+}
+
+/// The bits of a list of names with commas.
+fn bits(word: &str, names: &[(&str, i64)]) -> io::Result<i64> {
+    word.split(',').filter(|name| *name != "none").try_fold(0, |bits, name| {
+        let found = names.iter().find(|(known, _)| *known == name);
+        found.map(|(_, bit)| bits | bit).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
+    })
+}

@@ -1,0 +1,84 @@
+//! The enforcers that are compared, behind the same few verbs.
+
+mod selinux;
+
+use std::{io, path::Path};
+
+/// Who enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The kernel's own SELinux.
+    Selinux,
+}
+
+impl Engine {
+    /// The engine of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Selinux].into_iter().find(|engine| engine.name() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Selinux => "selinux",
+        }
+    }
+
+    /// Puts a policy in force: a file that the engine can read.
+    pub(crate) fn load(self, policy: &Path) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::load(policy),
+        }
+    }
+
+    /// Enforces, or only tells.
+    pub(crate) fn enforce(self, enforcing: bool) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::enforce(enforcing),
+        }
+    }
+
+    /// Labels what the path itself names; also an act of subjects.
+    pub(crate) fn relabel(self, path: &str, context: &str) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::relabel(path, context),
+        }
+    }
+
+    /// The context of what the path itself names.
+    pub(crate) fn label(self, path: &str) -> io::Result<String> {
+        match self {
+            Self::Selinux => selinux::label(path),
+        }
+    }
+
+    /// The caller's context.
+    pub(crate) fn current(self) -> io::Result<String> {
+        match self {
+            Self::Selinux => selinux::current(),
+        }
+    }
+
+    /// Changes the caller's context (`setcon`).
+    pub(crate) fn set_current(self, context: &str) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::set("current", context),
+        }
+    }
+
+    /// The context of the program that the caller executes next (`setexeccon`).
+    pub(crate) fn set_exec(self, context: &str) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::set("exec", context),
+        }
+    }
+
+    /// The context of files that the caller makes from now on (`setfscreatecon`).
+    pub(crate) fn set_create(self, context: &str) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::set("fscreate", context),
+        }
+    }
+}

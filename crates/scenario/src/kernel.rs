@@ -1,0 +1,56 @@
+//! System calls as such: what a scenario does is to be what the kernel sees.
+
+use std::{
+    ffi::{CStr, CString},
+    io,
+};
+
+/// An argument of a system call.
+#[derive(Debug)]
+pub(crate) enum Argument<'a> {
+    /// A number, a descriptor, flags.
+    Number(i64),
+    /// A text that the kernel reads.
+    Text(&'a CStr),
+    /// Memory that the kernel reads.
+    Bytes(&'a [u8]),
+    /// Memory that the kernel writes.
+    Room(&'a mut [u8]),
+    /// A table of texts, as execve has: ended by a null.
+    Texts(&'a [*const libc::c_char]),
+}
+
+impl Argument<'_> {
+    fn word(&mut self) -> i64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Text(text) => text.as_ptr() as i64,
+            Self::Bytes(bytes) => bytes.as_ptr() as i64,
+            Self::Room(room) => room.as_mut_ptr() as i64,
+            Self::Texts(texts) => texts.as_ptr() as i64,
+        }
+    }
+}
+
+/// Makes a system call.
+pub(crate) fn call(number: i64, arguments: &mut [Argument<'_>]) -> io::Result<i64> {
+    let mut words = [0; 6];
+    for (word, argument) in words.iter_mut().zip(arguments) {
+        *word = argument.word();
+    }
+    let [a, b, c, d, e, f] = words;
+    // SAFETY: memory comes from slices that live until the call returns, at least as long as the callers' lengths say.
+    // What else a system call may do to this process is what its scenario wants to see.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// An error by its number.
+pub(crate) fn errno<T>(number: i32) -> io::Result<T> {
+    Err(io::Error::from_raw_os_error(number))
+}
+
+/// A word as C has it; words hold no NUL.
+pub(crate) fn text(word: &str) -> CString {
+    CString::new(word).unwrap_or_default()
+}

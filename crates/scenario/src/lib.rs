@@ -1,0 +1,32 @@
+//! Scenarios: a subject in a domain does something to objects, and an enforcer decides. One program does the same acts under
+//! the kernel's SELinux and under Tollgate, which have one policy, and tells what came of them; tests compare.
+//!
+//! Nobody types a verdict: SELinux's is the reference. The program runs in guests of tests only.
+
+mod actor;
+mod acts;
+mod engine;
+mod kernel;
+mod objects;
+pub mod outcome;
+mod runner;
+pub mod scenario;
+
+use std::{ffi::OsString, process::ExitCode};
+
+pub use engine::Engine;
+
+/// The program: the first words say whether it runs scenarios or is a subject in one.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(actor) = actor::Actor::from_words(&words) {
+        actor.perform()
+    }
+    match runner::Order::from_words(&words).and_then(|order| runner::run(&order)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tollgate-scenario: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
