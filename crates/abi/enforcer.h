@@ -62,6 +62,20 @@ enum tg_policycap {
 	TG_POLICYCAP_BPF_TOKEN_PERMS,
 };
 
+/*
+ * What a generation calls what the one before it called otherwise, by the numbers of that one. The
+ * kernel may give SIDs while generations are swapped: their contexts are translated by it.
+ */
+#define TG_USERS 4096u
+#define TG_ROLES 4096u
+struct tg_translation {
+	__u32 from; /* number of the generation before; 0: none */
+	__u32 reserved;
+	__u16 user[TG_USERS], role[TG_ROLES]; /* 0: this generation has none */
+	__u16 type[TG_TYPES];
+	__u16 level[TG_LEVELS]; /* TG_LEVELS: none */
+};
+
 /* One policy in force: the only element of an array map, which the map `generations` holds. */
 struct tg_generation {
 	struct tg_tables tables;
@@ -69,12 +83,15 @@ struct tg_generation {
 	struct tg_context contexts[TG_SIDS]; /* type 0: no context of this generation */
 	struct tg_secclass classes[TG_SECCLASSES];
 	__u64 unconfined[TG_TYPES / 64]; /* bit = type: of domains that are asked nothing */
+	__u64 named[TG_TYPES / 64]; /* bit = type: of directories in which a file's name may decide
+				       its label */
 	__u64 capabilities;
 	__u32 number;
 	__u32 allow_unknown; /* handle_unknown is allow */
 	__u32 last_level; /* the highest level identifier; a new one is taken by adding, here or in
 			     the kernel */
 	__u32 reserved;
+	struct tg_translation translation;
 };
 
 /* `sids`: the SID of a context of a generation. */
@@ -172,6 +189,8 @@ enum tg_failure {
 	TG_FAILED_EVENT_LOST,  /* the ring buffer was full */
 	TG_FAILED_EVENT_LIMIT, /* above audit_limit */
 	TG_FAILED_DESCRIPTORS, /* more than an exec can look at */
+	TG_FAILED_NEW_LABEL,   /* a new object would have a context that the policy does not permit */
+	TG_FAILED_SCRATCH,     /* more decisions at once on a processor than there is memory for */
 	TG_FAILURES = 16,
 };
 
@@ -200,6 +219,7 @@ struct tg_statistics {
 #define TG_ACCESS_ROWS 16384u
 #define TG_ACCESS_WAYS 4u
 #define TG_AVC_ENTRIES 8192u
+#define TG_TRANSITION_ENTRIES 8192u
 #define TG_LIVE 16u
 
 /* All global variables of the programs; the daemon has them mapped. */
@@ -222,6 +242,7 @@ struct tg_state {
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
 	__u64 avc[TG_AVC_ENTRIES];
+	__u64 transitions[TG_TRANSITION_ENTRIES];
 };
 
 /* Events. */

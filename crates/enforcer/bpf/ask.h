@@ -5,6 +5,7 @@
 #define TOLLGATE_ASK_H
 
 #include "cache.h"
+#include "contexts.h"
 
 /* A question, and what the audit says of it. */
 struct tg_request {
@@ -61,8 +62,8 @@ TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_an
 		return 0;
 	}
 	struct tg_question question = {
-		.source = generation->contexts[source & (TG_SIDS - 1)],
-		.target = generation->contexts[target & (TG_SIDS - 1)],
+		.source = tg_context_of(generation, source),
+		.target = tg_context_of(generation, target),
 		.class = generation->classes[class & (TG_SECCLASSES - 1)].class,
 	};
 	struct tg_decision decision = {.auditdeny = ~0u};

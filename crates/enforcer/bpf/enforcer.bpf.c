@@ -2,5 +2,6 @@
 /* The object managers: one BPF program for each LSM hook that SELinux asks a question at. */
 #include "file.h"
 #include "process.h"
+#include "transition.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

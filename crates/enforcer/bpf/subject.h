@@ -4,6 +4,7 @@
 #define TOLLGATE_SUBJECT_H
 
 #include "cache.h"
+#include "contexts.h"
 
 /* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
 TG_FUNCTION int tg_is_unconfined(__u32 sid)
@@ -14,7 +15,7 @@ TG_FUNCTION int tg_is_unconfined(__u32 sid)
 		return 1;
 	if (!generation)
 		return 0;
-	__u32 type = generation->contexts[sid & (TG_SIDS - 1)].type & (TG_TYPES - 1);
+	__u32 type = tg_context_of(generation, sid).type & (TG_TYPES - 1);
 
 	return type && generation->unconfined[type >> 6] >> (type & 63) & 1;
 }

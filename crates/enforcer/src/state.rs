@@ -7,7 +7,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES, tg_state,
+    TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES,
+    tg_state,
     tg_statistics,
 };
 
@@ -83,6 +84,7 @@ impl State {
                 (&raw mut (*pointer).task_cache[0], TG_TASK_ENTRIES),
                 (&raw mut (*pointer).access_cache[0], TG_ACCESS_ROWS * TG_ACCESS_WAYS),
                 (&raw mut (*pointer).avc[0], TG_AVC_ENTRIES),
+                (&raw mut (*pointer).transitions[0], TG_TRANSITION_ENTRIES),
             ]
         };
         for (first, count) in arrays {

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* SIDs and the contexts they stand for (security/selinux/ss/sidtab.c). */
+#ifndef TOLLGATE_CONTEXTS_H
+#define TOLLGATE_CONTEXTS_H
+
+#include "state.h"
+
+/* A context, as two words: who reads one while another processor writes it sees no type, or all. */
+union tg_context_words {
+	struct tg_context context;
+	__u64 word[2];
+};
+
+static __always_inline void tg_put_context(struct tg_generation *generation, __u32 sid,
+					   const struct tg_context *context)
+{
+	union tg_context_words *place = (void *)&generation->contexts[sid & (TG_SIDS - 1)];
+	union tg_context_words words = {.context = *context};
+
+	WRITE_ONCE(place->word[1], words.word[1]);
+	__sync_lock_test_and_set(&place->word[0], words.word[0]);
+}
+
+/* Tells the daemon that a map has news for it: a lost bell is rung again by the next. */
+static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u32 device,
+					__u64 inode)
+{
+	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
+
+	if (!event) {
+		tg_failed(TG_FAILED_EVENT_LOST);
+		return;
+	}
+	__builtin_memset(event, 0, sizeof *event);
+	event->time = bpf_ktime_get_boot_ns();
+	event->kind = kind;
+	event->source = sid;
+	event->device = device;
+	event->inode = inode;
+	bpf_ringbuf_submit(event, 0);
+}
+
+/* A new number; 0: there is none left. None is 3 modulo 4: that way of the access cache is
+ * everybody's (tg_way). */
+static __always_inline __u32 tg_next_sid(void)
+{
+	for (__u32 try = 0; try < 2; try++) {
+		if (READ_ONCE(state.last_sid) >= TG_SIDS - 2)
+			return 0;
+		__u32 sid = __sync_fetch_and_add(&state.last_sid, 1) + 1;
+
+		if ((sid & 3) != 3)
+			return sid;
+	}
+	return 0;
+}
+
+/*
+ * sidtab_context_to_sid: the SID of a context of a generation, which is given one when it has none.
+ * The context must be valid. 0 or -EACCES.
+ */
+TG_FUNCTION int tg_intern(struct tg_generation *generation, const struct tg_context *context,
+			  __u32 *sid)
+{
+	__u32 *known, new;
+
+	if (!generation || !context || !sid)
+		return -EACCES;
+	struct tg_sid_key key = {.context = *context, .generation = generation->number};
+
+	known = bpf_map_lookup_elem(&sids, &key);
+	if (known) {
+		*sid = *known;
+		return 0;
+	}
+	new = tg_next_sid();
+	if (!new) {
+		tg_failed(TG_FAILED_SIDS_FULL);
+		return -EACCES;
+	}
+	tg_put_context(generation, new, context);
+	*sid = new;
+	if (!bpf_map_update_elem(&sids, &key, &new, BPF_NOEXIST)) {
+		tg_doorbell(TG_EVENT_SID, new, 0, 0);
+		return 0;
+	}
+	/* Another processor was first: its number counts, ours stands for the same. */
+	known = bpf_map_lookup_elem(&sids, &key);
+	if (!known) {
+		tg_failed(TG_FAILED_SIDS_FULL);
+		return -EACCES;
+	}
+	*sid = *known;
+	return 0;
+}
+
+/* convert_context: what the generation before calls a SID's context, translated. */
+TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
+{
+	struct tg_generation *before = tg_generation(1);
+
+	if (!generation || !before || !before->number ||
+	    generation->translation.from != before->number)
+		return 0;
+	const struct tg_translation *to = &generation->translation;
+	struct tg_context context = before->contexts[sid & (TG_SIDS - 1)];
+
+	if (!context.type || context.low >= TG_LEVELS || context.high >= TG_LEVELS)
+		return 0;
+	context.user = to->user[context.user & (TG_USERS - 1)];
+	context.role = to->role[context.role & (TG_ROLES - 1)];
+	context.type = to->type[context.type & (TG_TYPES - 1)];
+	context.low = to->level[context.low & (TG_LEVELS - 1)];
+	context.high = to->level[context.high & (TG_LEVELS - 1)];
+	if (!context.user || !context.role || !context.type || context.low >= TG_LEVELS ||
+	    context.high >= TG_LEVELS)
+		return 0;
+	tg_put_context(generation, sid, &context);
+	return 1;
+}
+
+/* What a SID stands for in a generation; type 0: nothing. */
+static __always_inline struct tg_context tg_context_of(struct tg_generation *generation, __u32 sid)
+{
+	union tg_context_words *place = (void *)&generation->contexts[sid & (TG_SIDS - 1)];
+	union tg_context_words words = {.word = {READ_ONCE(place->word[0])}};
+
+	if (!words.context.type && tg_translate(generation, sid))
+		words.word[0] = READ_ONCE(place->word[0]);
+	words.word[1] = READ_ONCE(place->word[1]);
+	return words.context;
+}
+
+#endif

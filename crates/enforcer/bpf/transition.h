@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The SID of what comes into being: a file, a process after exec (security_transition_sid). */
+#ifndef TOLLGATE_TRANSITION_H
+#define TOLLGATE_TRANSITION_H
+
+#include "cache.h"
+#include "contexts.h"
+
+/*
+ * What a decision needs beside the stack, which has 512 bytes for all. A program may be preempted,
+ * not moved to another processor: each has a few of these.
+ */
+struct tg_scratch {
+	__u32 taken, reserved;
+	struct tg_question question;
+	struct tg_label label;
+	struct tg_name name;
+};
+#define TG_SCRATCHES 1024u
+#define TG_SCRATCH_TRIES 8u
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TG_SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct tg_scratch);
+} scratches SEC(".maps");
+
+static __always_inline struct tg_scratch *tg_take_scratch(void)
+{
+	__u32 processor = bpf_get_smp_processor_id();
+
+	for (__u32 try = 0; try < TG_SCRATCH_TRIES; try++) {
+		__u32 index = (processor * TG_SCRATCH_TRIES + try) & (TG_SCRATCHES - 1);
+		struct tg_scratch *scratch = bpf_map_lookup_elem(&scratches, &index);
+
+		if (scratch && !__sync_val_compare_and_swap(&scratch->taken, 0, 1))
+			return scratch;
+	}
+	tg_failed(TG_FAILED_SCRATCH);
+	return 0;
+}
+
+static __always_inline void tg_give_scratch(struct tg_scratch *scratch)
+{
+	__sync_lock_test_and_set(&scratch->taken, 0);
+}
+
+/*
+ * The address of a kernel object, for bpf_probe_read_kernel: a difference of pointers is a number
+ * to the verifier, and of the current task the address is known as one.
+ */
+#define TG_KERNEL_ADDRESS(object)                                                                  \
+	((__u64)((char *)(object) - (char *)bpf_get_current_task_btf()) + bpf_get_current_task())
+
+/* Reads a struct qstr. */
+static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
+{
+	struct qstr qstr = {};
+
+	name->length = 0;
+	if (bpf_core_read(&qstr, sizeof qstr, (struct qstr *)address))
+		return;
+	__u32 length = qstr.len;
+
+	if (length > TG_NAME)
+		return;
+	TG_OPAQUE(length);
+	if (!bpf_probe_read_kernel(name->text, length & TG_NAME, qstr.name))
+		name->length = length;
+}
+
+/* The identifier of a level, which is given one when it has none; TG_NO_LEVEL: none is left. */
+TG_FUNCTION __u32 tg_level_number(struct tg_generation *generation, const struct tg_level *level)
+{
+	if (!generation || !level)
+		return TG_NO_LEVEL;
+	__u32 last = READ_ONCE(generation->last_level);
+
+	for (__u32 number = 0; number < TG_LEVELS; number++) {
+		if (number > last)
+			break;
+		if (tg_relation(&generation->levels.level[number], level) >> TG_EQ & 1)
+			return number;
+	}
+	if (last < TG_LEVELS - 1)
+		last = __sync_fetch_and_add(&generation->last_level, 1) + 1;
+	else
+		last = TG_LEVELS;
+	if (last >= TG_LEVELS) {
+		tg_failed(TG_FAILED_LEVELS_FULL);
+		return TG_NO_LEVEL;
+	}
+	generation->levels.level[last & (TG_LEVELS - 1)] = *level;
+	return last;
+}
+
+/* The context of an object whose class the policy does not know: security_compute_sid without the
+ * class's rules. */
+static __always_inline int tg_label_unknown(struct tg_generation *generation,
+					    const struct tg_question *question,
+					    struct tg_label *label)
+{
+	label->context = question->target;
+	label->context.user = question->source.user;
+	label->context.role = TG_OBJECT_R;
+	label->context.low = label->context.high = question->source.low;
+	label->level[0] = *tg_level(&generation->levels, question->source.low);
+	return tg_valid(&generation->tables, &generation->levels, &label->context, &label->level[0],
+			&label->level[0]);
+}
+
+/* Computes the context of a new object in `scratch->label`, whose levels have identifiers then. */
+static __always_inline int tg_label_new(struct tg_generation *generation,
+					struct tg_scratch *scratch)
+{
+	struct tg_question *question = &scratch->question;
+	struct tg_label *label = &scratch->label;
+	struct tg_context *context = &label->context;
+	int valid;
+
+	if (!question->source.type || !question->target.type) {
+		tg_failed(TG_FAILED_NO_CONTEXT);
+		return -EACCES;
+	}
+	if (question->class)
+		valid = tg_compute_label(&generation->tables, &generation->levels, question,
+					 &scratch->name, label);
+	else
+		valid = tg_label_unknown(generation, question, label);
+	/* compute_sid_handle_invalid_context: in permissive mode it is used all the same. */
+	if (!valid) {
+		tg_failed(TG_FAILED_NEW_LABEL);
+		if (READ_ONCE(state.enforcing) || !context->type)
+			return -EACCES;
+	}
+	if (context->low == TG_NO_LEVEL)
+		context->low = tg_level_number(generation, &label->level[0]);
+	if (context->high == TG_NO_LEVEL)
+		context->high = tg_level_number(generation, &label->level[1]);
+	return context->low == TG_NO_LEVEL || context->high == TG_NO_LEVEL ? -EACCES : 0;
+}
+
+/* An entry of `transitions`, as one of `avc`: tag 26 | generation 6 | flag 1 | SID 16. */
+#define TG_BY_NAME 0x10000u /* names may decide: it holds for what has none */
+
+static __always_inline __u64 *tg_transition_entry(__u64 key)
+{
+	__u64 *entry = state.transitions, index = key >> 26 & (TG_TRANSITION_ENTRIES - 1);
+
+	entry += index;
+	TG_OPAQUE(entry);
+	return entry;
+}
+
+/*
+ * security_transition_sid: the SID of a new object of a class (SECCLASS), made by `source` in
+ * `target`, or of a process that executes `target`. `name` is the address of its struct qstr
+ * (TG_NAME_ADDRESS), 0: it has none. 0 or -EACCES.
+ */
+TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 name, __u32 *sid)
+{
+	__u64 epoch = READ_ONCE(state.epoch), key = TG_AVC_KEY(source, target, class);
+	__u64 *entry = tg_transition_entry(key), tag = tg_avc_tag(key, epoch);
+	__u64 found = READ_ONCE(*entry) ^ tag;
+
+	if (!sid)
+		return -EACCES;
+	if (!(found >> 32) && !(found & TG_BY_NAME && name)) {
+		*sid = found & 0xffff;
+		return 0;
+	}
+	struct tg_generation *generation = tg_generation(0);
+	struct tg_scratch *scratch;
+
+	if (!generation) {
+		tg_failed(TG_FAILED_NO_GENERATION);
+		return -EACCES;
+	}
+	scratch = tg_take_scratch();
+	if (!scratch)
+		return -EACCES;
+	struct tg_question *question = &scratch->question;
+
+	question->source = tg_context_of(generation, source);
+	question->target = tg_context_of(generation, target);
+	question->class = generation->classes[class & (TG_SECCLASSES - 1)].class;
+	question->ask = TG_ASK_TRANSITION;
+	scratch->name.length = 0;
+	__u32 type = question->target.type & (TG_TYPES - 1);
+	int by_name = generation->named[type >> 6] >> (type & 63) & 1;
+
+	if (by_name && name)
+		tg_read_name(name, &scratch->name);
+	int result = tg_label_new(generation, scratch);
+
+	if (!result)
+		result = tg_intern(generation, &scratch->label.context, sid);
+	tg_give_scratch(scratch);
+	if (!result && !(by_name && name)) {
+		__sync_lock_test_and_set(entry, tag | (by_name ? TG_BY_NAME : 0) | *sid);
+		if (READ_ONCE(state.epoch) != epoch)
+			WRITE_ONCE(*entry, 0);
+	}
+	return result;
+}
+
+/* The address of a dentry's name. */
+#define TG_NAME_ADDRESS(dentry)                                                                    \
+	(TG_KERNEL_ADDRESS(dentry) + bpf_core_field_offset(struct dentry, d_name))
+
+#endif
