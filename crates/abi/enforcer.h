@@ -189,8 +189,8 @@ enum tg_failure {
 	TG_FAILED_EVENT_LOST,  /* the ring buffer was full */
 	TG_FAILED_EVENT_LIMIT, /* above audit_limit */
 	TG_FAILED_DESCRIPTORS, /* more than an exec can look at */
-	TG_FAILED_NEW_LABEL,   /* a new object would have a context that the policy does not permit */
-	TG_FAILED_SCRATCH,     /* more decisions at once on a processor than there is memory for */
+	TG_FAILED_NEW_LABEL, /* a new object would have a context that the policy does not permit */
+	TG_FAILED_SCRATCH,   /* more decisions at once on a processor than there is memory for */
 	TG_FAILURES = 16,
 };
 

@@ -7,9 +7,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES,
-    tg_state,
-    tg_statistics,
+    TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES,
+    TG_TRANSITION_ENTRIES, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, mapping::Mapping};
