@@ -114,14 +114,14 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 	tg_compute(request->source, request->target, request->class, &answer);
 	request->allowed = answer.allowed & ~answer.auditallow;
 	request->denied = request->av & ~answer.allowed;
-	int result = tg_audit(request, &answer);
+	int verdict = tg_audit(request, &answer);
 
-	if (!result)
+	if (verdict == TG_GRANTED)
 		request->allowed |= request->denied & ~answer.auditallow;
 	__sync_lock_test_and_set(entry, tag | request->allowed);
 	if (READ_ONCE(state.epoch) != epoch)
 		WRITE_ONCE(*entry, 0);
-	return result;
+	return verdict == TG_DENIED ? -EACCES : 0;
 }
 
 #endif

@@ -3,32 +3,43 @@
 #ifndef TOLLGATE_AUDIT_H
 #define TOLLGATE_AUDIT_H
 
-/* avc_denied: permissive as a whole, by domain, or by command. */
-static __always_inline int tg_permissive(const struct tg_answer *answer)
+enum tg_verdict {
+	TG_DENIED = -EACCES,
+	TG_GRANTED = 0,
+	TG_GRANTED_ONCE = 1, /* permissive, but not for all of this subject: nothing to remember */
+};
+
+/* avc_denied: what is denied is granted when permissive as a whole, by domain, or by command. */
+static __always_inline enum tg_verdict tg_verdict(const struct tg_request *request,
+						  const struct tg_answer *answer)
 {
+	if (!request->denied)
+		return TG_GRANTED;
+	/* Who only wants to know has nothing audited, so nothing that is denied may be remembered.
+	 */
 	if (!READ_ONCE(state.enforcing) || answer->permissive)
-		return 1;
+		return request->quiet ? TG_GRANTED_ONCE : TG_GRANTED;
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 
-	return task && task->flags & TG_TASK_PERMISSIVE;
+	return task && task->flags & TG_TASK_PERMISSIVE ? TG_GRANTED_ONCE : TG_DENIED;
 }
 
-/* avc_audit, avc_denied: tells what is denied or granted with auditallow; 0 or -EACCES. */
+/* avc_audit: decides, and tells what is denied or granted with auditallow; enum tg_verdict. */
 TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_answer *answer)
 {
 	if (!request || !answer)
-		return -EACCES;
+		return TG_DENIED;
 	__u32 denied = request->denied;
-	int permissive = denied ? tg_permissive(answer) : 0;
+	enum tg_verdict verdict = tg_verdict(request, answer);
 	__u32 audited = denied ? denied & answer->auditdeny : request->av & answer->auditallow;
 
 	if (request->quiet || !audited)
-		return denied && !permissive ? -EACCES : 0;
+		return verdict;
 	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
 
 	if (!event) {
 		tg_failed(TG_FAILED_EVENT_LOST);
-		return denied && !permissive ? -EACCES : 0;
+		return verdict;
 	}
 	__u64 id = bpf_get_current_pid_tgid();
 
@@ -40,16 +51,16 @@ TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_answe
 	event->class = request->class;
 	event->requested = request->av;
 	event->denied = denied & answer->auditdeny;
-	event->permissive = permissive;
+	event->permissive = denied && verdict != TG_DENIED;
 	event->pid = id;
 	event->tgid = id >> 32;
 	event->object = request->object;
 	event->number = request->number;
-	event->result = denied && !permissive ? EACCES : 0;
+	event->result = verdict == TG_DENIED ? EACCES : 0;
 	bpf_get_current_comm(event->command, sizeof event->command);
 	bpf_ringbuf_submit(event, 0);
 	__sync_fetch_and_add(&state.events, 1);
-	return denied && !permissive ? -EACCES : 0;
+	return verdict;
 }
 
 #endif
