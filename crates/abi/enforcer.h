@@ -235,6 +235,9 @@ struct tg_state {
 	__u64 any;
 	__u32 live[TG_LIVE]; /* SIDs of confined subjects that a task has or had; 0: free */
 	__u32 last_sid;
+	/* The daemon's process: who signals or traces it, and is confined, needs security
+	 * setenforce; it alone writes the attribute of labels. 0: none. */
+	__u32 daemon;
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 events;

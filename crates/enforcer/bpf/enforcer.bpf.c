@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The object managers: one BPF program for each LSM hook that SELinux asks a question at. */
+#include "capability.h"
 #include "file.h"
 #include "process.h"
+#include "system.h"
 #include "transition.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -27,7 +27,12 @@ struct file_system_type {
 	const char *name;
 };
 
-struct user_namespace;
+struct kernel_siginfo;
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+};
 
 struct super_block {
 	__u32 s_dev;
@@ -60,6 +65,15 @@ struct vfsmount {
 	int mnt_flags;
 };
 
+struct mount {
+	struct vfsmount mnt;
+	struct mnt_namespace *mnt_ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
 struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
@@ -86,7 +100,17 @@ struct task_struct {
 	const struct cred *real_cred, *cred;
 	struct files_struct *files;
 	struct mm_struct *mm;
+	struct signal_struct *signal;
+	struct nsproxy *nsproxy;
 	char comm[16];
+};
+
+struct rlimit {
+	unsigned long rlim_cur, rlim_max;
+};
+
+struct signal_struct {
+	struct rlimit rlim[16];
 };
 
 struct linux_binprm {
@@ -115,6 +139,12 @@ struct linux_binprm {
 #define MAY_OPEN 0x20
 #define MAY_CHDIR 0x40
 #define MAY_NOT_BLOCK 0x80
+
+#define MNT_NOSUID 0x1
+
+#define LSM_UNSAFE_SHARE 1
+#define LSM_UNSAFE_PTRACE 2
+#define LSM_UNSAFE_NO_NEW_PRIVS 4
 
 #define FMODE_READ 0x1
 #define FMODE_WRITE 0x2

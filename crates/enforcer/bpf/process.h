@@ -3,7 +3,51 @@
 #ifndef TOLLGATE_PROCESS_H
 #define TOLLGATE_PROCESS_H
 
+#include "guard.h"
 #include "object.h"
+
+/* cred_has_perm: whether one subject may do `av` to another. */
+static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __u32 av)
+{
+	struct tg_request request = {
+		.source = source,
+		.target = target,
+		.class = class,
+		.av = av,
+		.manager = TG_MANAGER_PROCESS,
+	};
+
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
+/* task_sid_obj: the SID of another task. */
+static __always_inline __u32 tg_sid_of(struct task_struct *task)
+{
+	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
+	__u32 sid = label ? label->sid : 0;
+
+	return sid ? sid : TG_SID_MACHINE;
+}
+
+/* What the current task does to `task`, itself or another. */
+static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
+{
+	__u64 subject = tg_subject();
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	struct tg_request request = {
+		.source = subject,
+		.target = tg_sid_of(task),
+		.class = class,
+		.av = av,
+		.manager = TG_MANAGER_PROCESS,
+		.object = TG_OBJECT_TASK,
+		.number = task->tgid,
+	};
+
+	return tg_ask(&request) ? -EACCES : 0;
+}
 
 /* selinux_task_alloc: process fork; the child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
@@ -24,19 +68,153 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 			return -ENOMEM;
 		}
 		*new = *own;
+		new->next_sid = 0;
+		new->creations[0].used = new->creations[1].used = 0;
 	}
 	tg_remember_task(address, subject, epoch);
 	if (subject & TG_UNCONFINED)
 		return 0;
-	struct tg_request request = {
-		.source = sid,
-		.target = sid,
-		.class = SECCLASS_PROCESS,
-		.av = PROCESS__FORK,
-		.manager = TG_MANAGER_PROCESS,
-	};
+	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
+}
 
-	return tg_ask(&request) ? -EACCES : 0;
+SEC("lsm/task_setpgid") int BPF_PROG(task_setpgid, struct task_struct *task, int group)
+{
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETPGID);
+}
+
+SEC("lsm/task_getpgid") int BPF_PROG(task_getpgid, struct task_struct *task)
+{
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETPGID);
+}
+
+SEC("lsm/task_getsid") int BPF_PROG(task_getsid, struct task_struct *task)
+{
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETSESSION);
+}
+
+SEC("lsm/task_setnice") int BPF_PROG(task_setnice, struct task_struct *task, int nice)
+{
+	return tg_guard_daemon(task) ? -EACCES
+				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
+}
+
+SEC("lsm/task_setioprio") int BPF_PROG(task_setioprio, struct task_struct *task, int priority)
+{
+	return tg_guard_daemon(task) ? -EACCES
+				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
+}
+
+SEC("lsm/task_getioprio") int BPF_PROG(task_getioprio, struct task_struct *task)
+{
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETSCHED);
+}
+
+SEC("lsm/task_setscheduler") int BPF_PROG(task_setscheduler, struct task_struct *task)
+{
+	return tg_guard_daemon(task) ? -EACCES
+				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
+}
+
+SEC("lsm/task_getscheduler") int BPF_PROG(task_getscheduler, struct task_struct *task)
+{
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETSCHED);
+}
+
+SEC("lsm/task_movememory") int BPF_PROG(task_movememory, struct task_struct *task)
+{
+	return tg_guard_daemon(task) ? -EACCES
+				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
+}
+
+/*
+ * selinux_task_setrlimit: a hard limit that changes. SELinux asks about another process's limits at
+ * task_prlimit, where only its credentials are known; here the process is, for what changes them.
+ */
+SEC("lsm/task_setrlimit")
+int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, struct rlimit *limit)
+{
+	struct rlimit old = {};
+
+	bpf_core_read(&old, sizeof old, &task->signal->rlim[resource & 15]);
+	if ((__u32)bpf_get_current_pid_tgid() == (__u32)task->pid &&
+	    old.rlim_max == limit->rlim_max)
+		return 0;
+	return tg_guard_daemon(task) ? -EACCES
+				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETRLIMIT);
+}
+
+#define SIGKILL 9
+#define SIGCHLD 17
+#define SIGSTOP 19
+
+/* signal_to_av */
+static __always_inline __u32 tg_signal_av(int signal)
+{
+	switch (signal) {
+	case 0:
+		return PROCESS__SIGNULL;
+	case SIGCHLD:
+		return PROCESS__SIGCHLD;
+	case SIGKILL:
+		return PROCESS__SIGKILL;
+	case SIGSTOP:
+		return PROCESS__SIGSTOP;
+	}
+	return PROCESS__SIGNAL;
+}
+
+/*
+ * selinux_task_kill. With `cred` a USB device has finished what a process waits for
+ * (kill_pid_usb_asyncio): that process is who signals, whatever task the interrupt came in.
+ */
+SEC("lsm/task_kill")
+int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
+	     const struct cred *cred)
+{
+	__u32 av = tg_signal_av(signal);
+
+	if (cred) {
+		__u32 sid = tg_sid_of(task);
+
+		return tg_is_unconfined(sid)
+			       ? 0
+			       : tg_ask_process(sid, sid, SECCLASS_PROCESS, av);
+	}
+	if (signal && tg_guard_daemon(task))
+		return -EACCES;
+	return tg_check_task(task, SECCLASS_PROCESS, av);
+}
+
+#define PTRACE_MODE_READ 0x1
+
+/* selinux_ptrace_access_check */
+SEC("lsm/ptrace_access_check")
+int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
+{
+	if (mode & PTRACE_MODE_READ)
+		return tg_check_task(task, SECCLASS_FILE, FILE__READ);
+	return tg_guard_daemon(task) ? -EACCES
+				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__PTRACE);
+}
+
+/* selinux_ptrace_traceme: the parent will trace the current task. */
+SEC("lsm/ptrace_traceme") int BPF_PROG(ptrace_traceme, struct task_struct *parent)
+{
+	__u32 sid = tg_sid_of(parent), own = tg_subject() & 0xffff;
+
+	if (tg_is_unconfined(sid))
+		return 0;
+	return tg_ask_process(sid, own, SECCLASS_PROCESS, PROCESS__PTRACE);
+}
+
+SEC("lsm/capget") int BPF_PROG(capget, struct task_struct *task)
+{
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETCAP);
+}
+
+SEC("lsm/capset") int BPF_PROG(capset, struct cred *new, const struct cred *old)
+{
+	return tg_check_task(bpf_get_current_task_btf(), SECCLASS_PROCESS, PROCESS__SETCAP);
 }
 
 #endif
