@@ -2,8 +2,10 @@
 //!
 //! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`] of
 //! paths in those that keep no labels. [`machine`] labels everything that is there when enforcement starts, by [`walk`]s
-//! of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels.
+//! of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels;
+//! [`durable`] keeps them in attributes of the files, and [`relabel`] changes them.
 
+pub mod durable;
 pub mod file_contexts;
 pub mod filesystems;
 pub mod genfs;
@@ -13,14 +15,14 @@ pub mod maps;
 pub mod mounts;
 pub mod object;
 pub mod processes;
+pub mod relabel;
 pub mod walk;
 
-use std::io;
+use std::{io, path::Path};
 
 use object::Object;
 
-/// The machine's name for a context.
-pub type Sid = u32;
+pub use crate::contexts::Sid;
 
 /// What turns contexts into SIDs and back.
 pub trait Contexts {
@@ -67,8 +69,8 @@ impl Label {
 
 /// What takes labels.
 pub trait Sink {
-    /// Labels a file.
-    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()>;
+    /// Labels a file, which was found by `path`.
+    fn label(&mut self, path: &Path, contexts: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()>;
     /// Labels a file that no walk can find, unless it has a label.
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
 }

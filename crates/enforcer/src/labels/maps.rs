@@ -4,12 +4,13 @@
 use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd},
+    path::Path,
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_inode, tg_label_key, tg_label_value};
 
-use crate::labels::{Label, Origin, Sid, Sink, object::Object};
+use crate::labels::{Contexts, Label, Origin, Sid, Sink, object::Object};
 
 /// When an entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +140,7 @@ pub struct MapSink<'m, M> {
 }
 
 impl<M: Maps> Sink for MapSink<'_, M> {
-    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+    fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
         let mut sid = label.sid;
         if label.is_own(object) {
             let key = object.identity().into();
@@ -156,5 +157,157 @@ impl<M: Maps> Sink for MapSink<'_, M> {
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()> {
         let value = tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: 0 };
         self.maps.set_inode(object.file, value, When::Absent).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::{collections::HashMap, fs::File, os::fd::AsFd};
+
+    use super::*;
+
+    /// The maps, without a kernel; inodes by number.
+    #[derive(Debug, Default)]
+    pub(crate) struct MemoryMaps {
+        pub(crate) inodes: HashMap<u64, tg_inode>,
+        pub(crate) labels: HashMap<(u64, u32, u32), tg_label_value>,
+        pub(crate) room: Option<usize>,
+    }
+
+    fn triple(key: tg_label_key) -> (u64, u32, u32) {
+        (key.inode, key.device, key.generation)
+    }
+
+    fn allowed(when: When, there: bool) -> bool {
+        when == When::Always || (when == When::Present) == there
+    }
+
+    impl Maps for MemoryMaps {
+        fn inode(&self, file: BorrowedFd<'_>) -> io::Result<Option<tg_inode>> {
+            Ok(self.inodes.get(&Object::anywhere(file)?.inode()).copied())
+        }
+
+        fn set_inode(&mut self, file: BorrowedFd<'_>, value: tg_inode, when: When) -> io::Result<bool> {
+            let inode = Object::anywhere(file)?.inode();
+            let may = allowed(when, self.inodes.contains_key(&inode));
+            may.then(|| self.inodes.insert(inode, value));
+            Ok(may)
+        }
+
+        fn entry(&self, key: tg_label_key) -> io::Result<Option<tg_label_value>> {
+            Ok(self.labels.get(&triple(key)).copied())
+        }
+
+        fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool> {
+            let there = self.labels.contains_key(&triple(key));
+            if !there && self.room.is_some_and(|room| self.labels.len() >= room) {
+                return Err(io::Error::from_raw_os_error(libc::E2BIG));
+            }
+            let may = allowed(when, there);
+            may.then(|| self.labels.insert(triple(key), value));
+            Ok(may)
+        }
+
+        fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
+            self.labels.remove(&triple(key));
+            Ok(())
+        }
+
+        fn entries(
+            &self,
+            wanted: &mut dyn FnMut(&tg_label_key, &tg_label_value) -> bool,
+        ) -> io::Result<Vec<(tg_label_key, tg_label_value)>> {
+            let key = |(inode, device, generation): (u64, u32, u32)| tg_label_key { inode, device, generation };
+            let all = self.labels.iter().map(|(k, value)| (key(*k), *value));
+            Ok(all.filter(|(key, value)| wanted(key, value)).collect())
+        }
+    }
+
+    struct NoContexts;
+
+    impl Contexts for NoContexts {
+        fn sid(&mut self, _: &str) -> io::Result<Option<Sid>> {
+            Ok(None)
+        }
+
+        fn text(&self, _: Sid) -> Option<String> {
+            None
+        }
+    }
+
+    fn put(maps: &mut MemoryMaps, directory: bool, label: Label) -> (io::Result<()>, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        File::create(&path).unwrap();
+        let file = File::open(if directory { folder.path() } else { &path }).unwrap();
+        let object = Object::new(file.as_fd(), 7).unwrap();
+        let result = MapSink { maps }.label(&path, &mut NoContexts, &object, label);
+        (result, object.inode())
+    }
+
+    fn label(sid: Sid, directory: Option<Sid>, origin: Origin) -> Label {
+        Label { sid, directory, node: 0, origin }
+    }
+
+    #[test]
+    fn writes_down_only_labels_that_are_not_the_directorys() {
+        for (own, dirty, given) in [
+            (false, 0, label(5, Some(5), Origin::Inherited)),
+            (false, 0, label(5, Some(5), Origin::Attribute)),
+            (false, 0, label(6, Some(5), Origin::FileSystem)),
+            (true, 0, label(6, Some(5), Origin::Attribute)),
+            (true, 1, label(6, Some(5), Origin::FileContexts)),
+            (true, 1, label(6, None, Origin::Inherited)),
+        ] {
+            let mut maps = MemoryMaps::default();
+            let (result, inode) = put(&mut maps, true, given);
+            result.unwrap();
+            assert_eq!(maps.inodes[&inode].sid, given.sid);
+            let written: Vec<_> = maps.labels.into_values().collect();
+            let expected = own.then_some(tg_label_value { sid: given.sid, dirty });
+            assert_eq!(written, expected.into_iter().collect::<Vec<_>>(), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn keeps_a_label_that_a_hook_has_written_down() {
+        let mut maps = MemoryMaps::default();
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::open(folder.path()).unwrap();
+        let object = Object::new(file.as_fd(), 7).unwrap();
+        let by_hook = tg_label_value { sid: 9, dirty: 1 };
+        maps.set_entry(object.identity().into(), by_hook, When::Absent).unwrap();
+        let given = label(6, Some(5), Origin::FileContexts);
+        MapSink { maps: &mut maps }.label(folder.path(), &mut NoContexts, &object, given).unwrap();
+        assert_eq!(maps.inodes[&object.inode()].sid, 9);
+        assert_eq!(maps.entry(object.identity().into()).unwrap(), Some(by_hook));
+    }
+
+    #[test]
+    fn leaves_a_file_without_label_when_the_map_is_full() {
+        let mut maps = MemoryMaps { room: Some(0), ..MemoryMaps::default() };
+        let (result, inode) = put(&mut maps, false, label(6, Some(5), Origin::FileContexts));
+        assert!(result.is_err() && !maps.inodes.contains_key(&inode));
+    }
+
+    #[test]
+    fn labels_what_processes_hold_only_when_it_has_no_label() {
+        let mut maps = MemoryMaps::default();
+        let file = tempfile::tempfile().unwrap();
+        let object = Object::anywhere(file.as_fd()).unwrap();
+        for sid in [28, 5] {
+            MapSink { maps: &mut maps }.hold(&object, sid).unwrap();
+        }
+        assert_eq!((maps.inodes[&object.inode()].sid, maps.labels.len()), (28, 0));
+    }
+
+    #[test]
+    fn reads_what_it_writes_as_the_programs_do() {
+        let key = tg_label_key { inode: 0x1122_3344_5566_7788, device: 0x99aa_bbcc, generation: 0xddee_ff00 };
+        let bytes = key_bytes(key);
+        assert_eq!(bytes.len(), size_of::<tg_label_key>());
+        assert_eq!(key_of(&bytes), Some(key));
+        assert_eq!(bytes, crate::enforcer::bytes_of(&key));
+        assert_eq!((key_of(&bytes[1..]), value_of(&bytes)), (None, None));
     }
 }

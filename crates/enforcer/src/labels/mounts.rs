@@ -99,7 +99,7 @@ pub fn open(mount: &Mount) -> io::Result<OwnedFd> {
     if mount_of(&point)? != u64::from(mount.id) {
         return Err(io::Error::from_raw_os_error(libc::ESTALE));
     }
-    detach(&point)
+    alone(&point)
 }
 
 /// The number of the mount that a descriptor is on. Not from /proc, which in another namespace is not ours.
@@ -117,7 +117,8 @@ fn mount_of(file: &OwnedFd) -> io::Result<u64> {
     Ok(unsafe { found.assume_init() }.stx_mnt_id)
 }
 
-fn detach(point: &OwnedFd) -> io::Result<OwnedFd> {
+/// A file or directory as the root of a mount of its own, without what is mounted below it.
+pub fn alone(point: &OwnedFd) -> io::Result<OwnedFd> {
     const OPEN_TREE_CLONE: libc::c_long = 1;
     let flags = OPEN_TREE_CLONE | libc::c_long::from(libc::O_CLOEXEC | libc::AT_EMPTY_PATH);
     // SAFETY: the descriptor is open, the path ends in NUL.

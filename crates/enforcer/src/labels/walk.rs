@@ -4,7 +4,7 @@
 //! mount of its own ([`mounts::open`](crate::labels::mounts::open)), so that it ends where the file system ends.
 
 use std::{
-    ffi::{CString, OsStr},
+    ffi::{CStr, CString, OsStr},
     fmt, io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
@@ -46,6 +46,11 @@ pub enum Rule {
         links: bool,
         /// Whether it is proc, whose processes' directories get their labels from the processes.
         processes: bool,
+    },
+    /// By `file_contexts` alone, whatever labels there are.
+    Again {
+        /// What is in directories, too.
+        recursive: bool,
     },
 }
 
@@ -142,8 +147,23 @@ struct Walk<'w, 'a> {
     rule: Rule,
     /// Whether `file_contexts` is asked.
     first: bool,
-    path: Vec<u8>,
+    path: Trail,
     levels: Vec<Level>,
+}
+
+/// The path of what is being labelled.
+struct Trail(Vec<u8>);
+
+impl Trail {
+    fn path(&self) -> &Path {
+        let path = if self.0.is_empty() { b"/" } else { self.0.as_slice() };
+        Path::new(OsStr::from_bytes(path))
+    }
+
+    fn push(&mut self, name: &CStr) {
+        self.0.push(b'/');
+        self.0.extend(name.to_bytes());
+    }
 }
 
 impl Walker<'_> {
@@ -152,7 +172,7 @@ impl Walker<'_> {
     /// the policy's rules since.
     pub fn walk(&mut self, tree: &Tree) {
         let path = tree.path.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes();
-        let path = path.strip_suffix(b"/").unwrap_or(path).to_vec();
+        let path = Trail(path.strip_suffix(b"/").unwrap_or(path).to_vec());
         let mut walk = Walk {
             first: tree.path.is_some() && self.file_contexts.is_some(),
             walker: self,
@@ -162,8 +182,7 @@ impl Walker<'_> {
             levels: Vec::new(),
         };
         if let Err(cause) = walk.tree(tree.root.as_fd()) {
-            let path = walk.path();
-            walk.walker.report.fail(path.display(), cause);
+            walk.walker.report.fail(walk.path.path().display(), cause);
         }
     }
 
@@ -178,27 +197,30 @@ impl Walker<'_> {
 }
 
 impl Walk<'_, '_> {
-    fn path(&self) -> PathBuf {
-        let path = if self.path.is_empty() { b"/" } else { self.path.as_slice() };
-        OsStr::from_bytes(path).into()
-    }
-
     fn tree(&mut self, root: BorrowedFd<'_>) -> io::Result<()> {
         let object = Object::new(root, self.device)?;
-        self.first &= !self.is_labelled(&object);
-        let found = self.root(&object)?;
-        if !object.is(libc::S_IFDIR) {
-            return Ok(());
+        let again = matches!(self.rule, Rule::Again { .. });
+        self.first &= again || !self.is_labelled(&object);
+        let (failures, (found, origin)) = (self.walker.report.failures, self.root(&object)?);
+        let label = |origin| Label { sid: found.sid, directory: None, node: found.node, origin };
+        // Its label is in force from now on, and written down when all others are.
+        let now = label(if again { origin } else { Origin::FileSystem });
+        self.walker.sink.label(self.path.path(), self.walker.contexts, &object, now)?;
+        if object.is(libc::S_IFDIR) && self.rule != (Rule::Again { recursive: false }) {
+            let directory = open_directory(root, c".")?;
+            self.enter(directory, found)?;
         }
-        let directory = open_directory(root, c".")?;
-        self.enter(directory, found)?;
         while let Some(level) = self.levels.last_mut() {
             match level.below.next() {
                 Some(below) => self.descend(&below),
                 None => self.ascend(),
             }
         }
-        Ok(())
+        let complete = self.walker.report.failures == failures;
+        match again {
+            true => Ok(()),
+            false => self.take(&object, label(if complete { origin } else { Origin::FileSystem })),
+        }
     }
 
     /// Whether the root has a label of this policy.
@@ -207,39 +229,40 @@ impl Walk<'_, '_> {
         attribute.is_some_and(|context| matches!(self.walker.contexts.sid(&context), Ok(Some(_))))
     }
 
-    fn root(&mut self, object: &Object<'_>) -> io::Result<Found> {
-        let (found, origin) = match self.rule {
+    fn root(&mut self, object: &Object<'_>) -> io::Result<(Found, Origin)> {
+        match self.rule {
+            Rule::ByPath { node, sid, .. } => Ok((Found { sid, node }, Origin::FileSystem)),
             Rule::Stored { default } => {
                 let (sid, origin) = self.stored(object, default)?;
-                (Found { sid, node: 0 }, origin)
+                Ok((Found { sid, node: 0 }, origin))
             }
-            Rule::ByPath { node, sid, .. } => (Found { sid, node }, Origin::FileSystem),
-        };
-        self.take(object, Label { sid: found.sid, directory: None, node: found.node, origin })?;
-        Ok(found)
+            Rule::Again { .. } => {
+                let (sid, origin) = self.by_file_contexts(object)?.unwrap_or((0, Origin::Inherited));
+                Ok((Found { sid, node: 0 }, origin))
+            }
+        }
     }
 
     /// Labels what is in a directory, and notes which directories are there.
     fn enter(&mut self, directory: OwnedFd, found: Found) -> io::Result<()> {
         let mut listing = Dir::from_fd(directory.try_clone()?)?;
         let object = Object::new(directory.as_fd(), self.device)?;
-        let (inode, path) = (inode(&object), self.path.len());
+        let (inode, path) = (inode(&object), self.path.0.len());
         let mut below = Vec::new();
         for entry in listing.iter() {
             let name = entry?.file_name().to_owned();
             if matches!(name.to_bytes(), b"." | b"..") || self.is_process(&name) {
                 continue;
             }
-            self.path.push(b'/');
-            self.path.extend(name.to_bytes());
+            self.path.push(&name);
             match self.entry(&directory, &name, found) {
                 Ok(Some((inode, found))) => below.push(Below { name, inode, found }),
                 Ok(None) => {}
                 // It is gone, and with it what was to be done.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Err(cause) => self.walker.report.fail(self.path().display(), cause),
+                Err(cause) => self.walker.report.fail(self.path.path().display(), cause),
             }
-            self.path.truncate(path);
+            self.path.0.truncate(path);
         }
         if let Some(above) = self.levels.len().checked_sub(OPEN).and_then(|index| self.levels.get_mut(index)) {
             above.directory = None;
@@ -263,6 +286,10 @@ impl Walk<'_, '_> {
         let (found, origin) = match self.rule {
             Rule::Stored { .. } => {
                 let (sid, origin) = self.stored(&object, parent.sid)?;
+                (Found { sid, node: 0 }, origin)
+            }
+            Rule::Again { .. } => {
+                let (sid, origin) = self.by_file_contexts(&object)?.unwrap_or((0, Origin::Inherited));
                 (Found { sid, node: 0 }, origin)
             }
             Rule::ByPath { sid, links: false, .. } if object.is(libc::S_IFLNK) => {
@@ -292,17 +319,19 @@ impl Walk<'_, '_> {
                 return Ok((SECINITSID_UNLABELED, Origin::Attribute));
             }
         }
-        if let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first)
-            && let Some(context) = file_contexts.lookup(&self.path(), object.mode()).map_err(io::Error::other)?
-        {
-            let unknown = || io::Error::other(format!("file_contexts says {context}, which the policy does not have"));
-            return Ok((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts));
-        }
-        Ok((inherited, Origin::Inherited))
+        Ok(self.by_file_contexts(object)?.unwrap_or((inherited, Origin::Inherited)))
+    }
+
+    fn by_file_contexts(&mut self, object: &Object<'_>) -> io::Result<Option<(Sid, Origin)>> {
+        let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first) else { return Ok(None) };
+        let found = file_contexts.lookup(self.path.path(), object.mode()).map_err(io::Error::other)?;
+        let Some(context) = found else { return Ok(None) };
+        let unknown = || io::Error::other(format!("file_contexts says {context}, which the policy does not have"));
+        Ok(Some((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts)))
     }
 
     fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
-        self.walker.sink.label(object, label)?;
+        self.walker.sink.label(self.path.path(), self.walker.contexts, object, label)?;
         let report = &mut self.walker.report;
         report.files += 1;
         report.directories += u64::from(object.is(libc::S_IFDIR));
@@ -312,8 +341,7 @@ impl Walk<'_, '_> {
 
     fn descend(&mut self, below: &Below) {
         let Some(level) = self.levels.last() else { return };
-        self.path.push(b'/');
-        self.path.extend(below.name.to_bytes());
+        self.path.push(&below.name);
         let entered = match &level.directory {
             Some(directory) => open_directory(directory.as_fd(), &below.name)
                 .and_then(|directory| same(directory, below.inode))
@@ -322,10 +350,10 @@ impl Walk<'_, '_> {
         };
         if let Err(cause) = entered {
             if cause.kind() != io::ErrorKind::NotFound {
-                self.walker.report.fail(self.path().display(), cause);
+                self.walker.report.fail(self.path.path().display(), cause);
             }
             let above = self.levels.last().map_or(0, |level| level.path);
-            self.path.truncate(above);
+            self.path.0.truncate(above);
         }
     }
 
@@ -333,7 +361,7 @@ impl Walk<'_, '_> {
     fn ascend(&mut self) {
         let Some(done) = self.levels.pop() else { return };
         let Some(above) = self.levels.last_mut() else { return };
-        self.path.truncate(above.path);
+        self.path.0.truncate(above.path);
         if above.directory.is_some() {
             return;
         }
@@ -343,8 +371,8 @@ impl Walk<'_, '_> {
             Ok(directory) => above.directory = Some(directory),
             Err(cause) => {
                 let missed = above.below.by_ref().count();
-                let path = self.path();
-                self.walker.report.fail(path.display(), format!("{cause}; {missed} directories in it were not walked"));
+                let reason = format!("{cause}; {missed} directories in it were not walked");
+                self.walker.report.fail(self.path.path().display(), reason);
             }
         }
     }
@@ -362,7 +390,7 @@ fn same(directory: OwnedFd, expected: (u64, u64)) -> io::Result<OwnedFd> {
     Err(io::Error::other("it was moved during the walk"))
 }
 
-fn open_directory(at: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+fn open_directory(at: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     // Only who owns a file may leave its time of access alone.
     match openat(at, name, flags | OFlag::O_NOATIME, Mode::empty()) {

@@ -42,7 +42,7 @@ struct Memory {
 }
 
 impl Sink for Memory {
-    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+    fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
         if self.refuses == Some(object.inode()) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -108,15 +108,45 @@ fn labels_by_path_and_kind_and_what_nothing_matches_like_its_directory() {
 }
 
 #[test]
-fn labels_a_directory_before_what_is_in_it() {
+fn labels_a_directory_before_what_is_in_it_and_the_root_again_when_all_is_done() {
     let folder = folder(&["a/b/c"], &["a/b/c/d"]);
     let mut sink = Memory::default();
     walk(folder.path(), STORED, None, &Genfs::default(), &mut sink);
-    let inodes = ["", "a", "a/b", "a/b/c", "a/b/c/d"].map(|path| {
+    let inodes = ["", "a", "a/b", "a/b/c", "a/b/c/d", ""].map(|path| {
         let file = File::open(folder.path().join(path)).unwrap();
         Object::anywhere(file.as_fd()).unwrap().inode()
     });
     assert_eq!(sink.order, inodes);
+}
+
+#[test]
+fn writes_the_roots_label_down_only_when_nothing_failed() {
+    let folder = folder(&[], &["a"]);
+    let inode = |path: &Path| Object::anywhere(File::open(path).unwrap().as_fd()).unwrap().inode();
+    let root = inode(folder.path());
+    for (refuses, origin) in [(None, Origin::FileContexts), (Some(inode(&folder.path().join("a"))), Origin::FileSystem)]
+    {
+        let mut sink = Memory { refuses, ..Memory::default() };
+        walk(folder.path(), STORED, Some("/srv u:r:t2\n"), &Genfs::default(), &mut sink);
+        assert_eq!((sink.labels[&root].sid, sink.labels[&root].origin), (2, origin));
+    }
+}
+
+#[test]
+fn asks_file_contexts_again_where_labels_are_restored() {
+    let folder = folder(&["a"], &["a/x"]);
+    let sids = |recursive| {
+        let mut sink = Memory::default();
+        let text = "/srv u:r:t2\n/srv/a/.* u:r:t3\n";
+        walk(folder.path(), Rule::Again { recursive }, Some(text), &Genfs::default(), &mut sink);
+        ["", "a", "a/x"].map(|path| {
+            use std::os::unix::fs::MetadataExt;
+            let found = sink.labels.get(&folder.path().join(path).metadata().unwrap().ino());
+            found.map(|label| (label.origin == Origin::FileContexts).then_some(label.sid))
+        })
+    };
+    assert_eq!(sids(true), [Some(Some(2)), Some(None), Some(Some(3))]);
+    assert_eq!(sids(false), [Some(Some(2)), None, None]);
 }
 
 #[test]

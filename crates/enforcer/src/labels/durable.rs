@@ -1,0 +1,229 @@
+//! Keeps labels where they outlive the kernel: writes those that hooks and walks have noted to attributes of the files.
+//!
+//! A hook cannot write an attribute. It notes the label in the map `labels` and marks it dirty; who writes it finds the
+//! file by its number and generation, so that no path is trusted and no other file gets the label.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use nix::{
+    fcntl::{OFlag, openat},
+    sys::stat::Mode,
+};
+use tollgate_abi::enforcer::{tg_label_key, tg_label_value};
+
+use crate::labels::{
+    Contexts, Label, Sid, Sink,
+    genfs::Genfs,
+    handle::Opener,
+    maps::{Maps, When},
+    mounts::{self, Mount},
+    object::{Identity, Object},
+    walk::{Report, Rule, Tree, Walker},
+};
+
+/// File systems whose files are others' files, which have labels of their own.
+const LAYERED: [&str; 1] = ["overlay"];
+
+/// What writing attributes came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Attributes that were written.
+    pub written: u64,
+    /// Files that were gone.
+    pub gone: u64,
+    /// Labels that the file system cannot keep: they last until it is unmounted.
+    pub unsupported: u64,
+    /// What could not be written now, and stays to be written.
+    pub failures: u64,
+    /// The first of them, with their reasons.
+    pub told: Vec<String>,
+}
+
+impl Written {
+    fn fail(&mut self, what: impl std::fmt::Display, cause: impl std::fmt::Display) {
+        let mut report = Report { told: std::mem::take(&mut self.told), failures: self.failures, ..Report::default() };
+        report.fail(what, cause);
+        (self.failures, self.told) = (report.failures, report.told);
+    }
+}
+
+/// Writes the labels that are to be written, of those that `wanted` picks. `mountinfo` tells where file systems are.
+pub fn write(
+    maps: &mut dyn Maps,
+    contexts: &mut dyn Contexts,
+    mountinfo: &[u8],
+    wanted: &mut dyn FnMut(&tg_label_key) -> bool,
+) -> io::Result<Written> {
+    let mut by_device: BTreeMap<u32, Vec<Dirty>> = BTreeMap::new();
+    for (key, value) in maps.entries(&mut |key, value| value.dirty != 0 && wanted(key))? {
+        by_device.entry(key.device).or_default().push((key.into(), value.sid));
+    }
+    let mut all = mounts::read(mountinfo);
+    mounts::widest_first(&mut all);
+    let mut writer = Writer { maps, contexts, written: Written::default() };
+    for (device, labels) in by_device {
+        let of_device: Vec<&Mount> = all.iter().filter(|mount| mount.device == device).collect();
+        writer.device(&of_device, &labels);
+    }
+    Ok(writer.written)
+}
+
+/// A label that is to be written.
+type Dirty = (Identity, Sid);
+
+struct Writer<'w> {
+    maps: &'w mut dyn Maps,
+    contexts: &'w mut dyn Contexts,
+    written: Written,
+}
+
+impl Writer<'_> {
+    fn device(&mut self, mounts: &[&Mount], labels: &[Dirty]) {
+        if mounts.iter().any(|mount| LAYERED.contains(&mount.filesystem.as_str())) {
+            labels.iter().for_each(|label| self.cannot_keep(label));
+            return;
+        }
+        let root = mounts.iter().find_map(|mount| Some((readable(&mounts::open(mount).ok()?).ok()?, mount.device)));
+        let Some((root, device)) = root else {
+            let missing = format!("{} labels of a file system that is not mounted here", labels.len());
+            self.written.fail(missing, "they are kept until it is");
+            return;
+        };
+        if let Err(cause) = self.files(&root, device, labels) {
+            self.written.fail(mounts[0].point.display(), cause);
+        }
+    }
+
+    /// Writes the labels of one file system: the root's last, which says that the others are there.
+    fn files(&mut self, root: &OwnedFd, device: u32, labels: &[Dirty]) -> io::Result<()> {
+        let object = Object::new(root.as_fd(), device)?;
+        let (of_root, others): (Vec<Dirty>, Vec<Dirty>) =
+            labels.iter().partition(|(identity, _)| identity.inode == object.inode());
+        let failures = self.written.failures;
+        match Opener::new(root.as_fd(), object.inode()) {
+            Some(opener) => others.iter().for_each(|label| self.by_handle(&opener, label)),
+            None => self.by_walk(root, device, &others)?,
+        }
+        if self.written.failures == failures {
+            of_root.iter().for_each(|label| self.file(&object, label));
+        }
+        Ok(())
+    }
+
+    fn by_handle(&mut self, opener: &Opener<'_>, label: &Dirty) {
+        let (identity, _) = *label;
+        let file = opener.open(identity);
+        match file.and_then(|file| Object::new(file.as_fd(), identity.device).map(|object| self.file(&object, label))) {
+            Ok(()) => {}
+            Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => self.forget(identity),
+            Err(cause) => self.written.fail(format_args!("inode {}", identity.inode), cause),
+        }
+    }
+
+    /// Looks for the files by their numbers, where no handle can be made.
+    fn by_walk(&mut self, root: &OwnedFd, device: u32, labels: &[Dirty]) -> io::Result<()> {
+        if labels.is_empty() {
+            return Ok(());
+        }
+        let mut finder = Finder { wanted: labels.iter().copied().collect(), found: Vec::new() };
+        let tree = Tree {
+            root: root.try_clone()?,
+            path: None,
+            device,
+            rule: Rule::ByPath { node: 0, sid: 0, links: true, processes: false },
+        };
+        let genfs = Genfs::default();
+        let mut walker = Walker {
+            contexts: self.contexts,
+            file_contexts: None,
+            genfs: &genfs,
+            sink: &mut finder,
+            report: Report::default(),
+        };
+        walker.walk(&tree);
+        let complete = walker.report.failures == 0;
+        for (file, label) in finder.found {
+            self.file(&Object::new(file.as_fd(), device)?, &label);
+        }
+        for identity in finder.wanted.into_keys() {
+            match complete {
+                true => self.forget(identity),
+                false => self.written.fail(format_args!("inode {}", identity.inode), "not found"),
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, object: &Object<'_>, label: &Dirty) {
+        let (identity, sid) = *label;
+        let Some(context) = self.contexts.text(sid) else {
+            self.written.fail(format_args!("inode {}", identity.inode), format_args!("SID {sid} has no context"));
+            return;
+        };
+        let cleaned = match object.set_attribute(&context) {
+            Err(cause) if is_unsupported(&cause) => return self.cannot_keep(label),
+            Err(cause) => Err(cause),
+            Ok(()) => self.clean(label),
+        };
+        match cleaned {
+            Ok(()) => self.written.written += 1,
+            Err(cause) => self.written.fail(format_args!("inode {}", identity.inode), cause),
+        }
+    }
+
+    /// Only hooks mark labels dirty beside us, and they mark what is in force: it has just been written.
+    fn clean(&mut self, label: &Dirty) -> io::Result<()> {
+        let (identity, sid) = *label;
+        self.maps.set_entry(identity.into(), tg_label_value { sid, dirty: 0 }, When::Present).map(drop)
+    }
+
+    fn cannot_keep(&mut self, label: &Dirty) {
+        match self.clean(label) {
+            Ok(()) => self.written.unsupported += 1,
+            Err(cause) => self.written.fail(format_args!("inode {}", label.0.inode), cause),
+        }
+    }
+
+    fn forget(&mut self, identity: Identity) {
+        match self.maps.remove_entry(identity.into()) {
+            Ok(()) => self.written.gone += 1,
+            Err(cause) => self.written.fail(format_args!("inode {}", identity.inode), cause),
+        }
+    }
+}
+
+/// Whether a file system keeps no such attributes.
+pub(crate) fn is_unsupported(cause: &io::Error) -> bool {
+    matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP))
+}
+
+/// Handles need a root that is open for reading.
+fn readable(root: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    Ok(openat(root, c".", flags, Mode::empty())?)
+}
+
+/// Finds files by what the kernel knows them by.
+struct Finder {
+    wanted: HashMap<Identity, Sid>,
+    found: Vec<(OwnedFd, Dirty)>,
+}
+
+impl Sink for Finder {
+    fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, _: Label) -> io::Result<()> {
+        let identity = object.identity();
+        if let Some(sid) = self.wanted.remove(&identity) {
+            self.found.push((object.file.try_clone_to_owned()?, (identity, sid)));
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {
+        Ok(())
+    }
+}

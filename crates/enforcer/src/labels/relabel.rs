@@ -1,0 +1,214 @@
+//! Asks for labels and changes them: `tollgate label get`, `set` and `restore`.
+//!
+//! Whether somebody may is not decided here.
+
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    dir::Dir,
+    fcntl::{OFlag, openat},
+    sys::stat::Mode,
+};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_inode, tg_label_value};
+
+use crate::labels::{
+    Contexts, Label, Origin, Sid, Sink,
+    durable::is_unsupported,
+    file_contexts::FileContexts,
+    genfs::Genfs,
+    maps::{Maps, When},
+    object::Object,
+    walk::{Report, Rule, Tree, Walker},
+};
+
+/// The label of a file; what has none is unlabelled.
+pub fn get(maps: &dyn Maps, file: BorrowedFd<'_>) -> io::Result<Sid> {
+    Ok(maps.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid))
+}
+
+/// How long a label lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasts {
+    /// The file's attribute keeps it.
+    Durably,
+    /// Until its file system is unmounted, which keeps no such attributes, or is read-only.
+    UntilUnmount,
+}
+
+/// Gives a file a label. What a directory holds keeps its labels. The caches of decisions are to be cleared afterwards.
+pub fn set(maps: &mut dyn Maps, contexts: &dyn Contexts, object: &Object<'_>, sid: Sid) -> io::Result<Lasts> {
+    let context = contexts.text(sid).ok_or_else(|| io::Error::other(format!("SID {sid} has no context")))?;
+    if object.is(libc::S_IFDIR) {
+        keep_children(maps, object, sid)?;
+    }
+    let key = object.identity().into();
+    let before = maps.entry(key)?;
+    // First the entry, for the map may be full; a failure leaves things as they were.
+    maps.set_entry(key, tg_label_value { sid, dirty: 0 }, When::Always)?;
+    let lasts = match object.set_attribute(&context) {
+        Ok(()) => Lasts::Durably,
+        Err(cause) if is_unsupported(&cause) || cause.raw_os_error() == Some(libc::EROFS) => Lasts::UntilUnmount,
+        Err(cause) => {
+            match before {
+                Some(value) => drop(maps.set_entry(key, value, When::Always)?),
+                None => maps.remove_entry(key)?,
+            }
+            return Err(cause);
+        }
+    };
+    let now = maps.inode(object.file)?;
+    let now = now.unwrap_or(tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: 0 });
+    maps.set_inode(object.file, tg_inode { sid, ..now }, When::Always)?;
+    if object.is(libc::S_IFDIR) {
+        // What was made meanwhile had the directory's old label.
+        keep_children(maps, object, sid)?;
+    }
+    Ok(lasts)
+}
+
+/// Writes down the labels of what is in a directory that is to have the label `sid`, where they would become that one.
+fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid) -> io::Result<()> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let listing = openat(directory.file, c".", flags, Mode::empty())?;
+    for entry in Dir::from_fd(listing.try_clone()?)?.iter() {
+        let name: CString = entry?.file_name().to_owned();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = match openat(&listing, name.as_c_str(), flags, Mode::empty()) {
+            Err(nix::Error::ENOENT) => continue,
+            file => file?,
+        };
+        let child = Object::anywhere(file.as_fd())?;
+        // What is mounted there is not in the directory.
+        if child.stat_device() != directory.stat_device() {
+            continue;
+        }
+        let child = Object::new(file.as_fd(), directory.device)?;
+        if let Some(label) = maps.inode(child.file)?.filter(|label| label.sid != 0 && label.sid != sid) {
+            let value = tg_label_value { sid: label.sid, dirty: 1 };
+            maps.set_entry(child.identity().into(), value, When::Absent)?;
+        }
+    }
+    Ok(())
+}
+
+/// A label that [`restore`] changed, or would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// Its label before.
+    pub from: String,
+    /// Its label afterwards.
+    pub to: String,
+}
+
+/// How labels are restored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restoring {
+    /// What is below a directory, too.
+    pub recursive: bool,
+    /// User, role and range, too; else only the type, as restorecon without `-F`.
+    pub whole: bool,
+    /// Nothing is changed.
+    pub dry: bool,
+}
+
+/// Who may refuse a change: the file, its label and the one that it is to have.
+pub type Decide<'d> = dyn FnMut(&Object<'_>, Sid, Sid) -> io::Result<()> + 'd;
+
+/// What [`restore`] works with.
+pub struct Restorer<'r> {
+    /// Where labels are.
+    pub maps: &'r mut dyn Maps,
+    /// First labels.
+    pub file_contexts: &'r FileContexts,
+    /// Refuses what is not to be changed.
+    pub decide: &'r mut Decide<'r>,
+    /// Is told each change.
+    pub tell: &'r mut dyn FnMut(Change),
+    /// How.
+    pub how: Restoring,
+}
+
+/// Gives a file, and what is below it, the labels that `file_contexts` says. `root` is a mount of its own
+/// ([`mounts::alone`](crate::labels::mounts::alone)), `path` where it is. The caches of decisions are to be cleared
+/// afterwards.
+pub fn restore(
+    root: OwnedFd,
+    path: PathBuf,
+    contexts: &mut dyn Contexts,
+    restorer: &mut Restorer<'_>,
+) -> io::Result<Report> {
+    let device = Object::anywhere(root.as_fd())?.device;
+    let rule = Rule::Again { recursive: restorer.how.recursive };
+    let (file_contexts, genfs) = (Some(restorer.file_contexts), Genfs::default());
+    let mut walker = Walker { contexts, file_contexts, genfs: &genfs, sink: restorer, report: Report::default() };
+    walker.walk(&Tree { root, path: Some(path), device, rule });
+    Ok(walker.report)
+}
+
+impl Sink for Restorer<'_> {
+    fn label(&mut self, path: &Path, contexts: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
+        if label.origin != Origin::FileContexts {
+            return Ok(());
+        }
+        let old = get(self.maps, object.file)?;
+        let text = |contexts: &dyn Contexts, sid| contexts.text(sid).unwrap_or_default();
+        let (from, to) = (text(contexts, old), text(contexts, label.sid));
+        let Some(to) = restored(&from, &to, self.how.whole) else { return Ok(()) };
+        let unknown = || io::Error::other(format!("{to} is not a context of the policy"));
+        let sid = contexts.sid(&to)?.ok_or_else(unknown)?;
+        (self.decide)(object, old, sid)?;
+        if !self.how.dry {
+            set(self.maps, contexts, object, sid)?;
+        }
+        (self.tell)(Change { path: path.to_owned(), from, to });
+        Ok(())
+    }
+
+    fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own.
+fn restored(from: &str, to: &str, whole: bool) -> Option<String> {
+    if whole {
+        return (from != to).then(|| to.to_owned());
+    }
+    let mut parts: Vec<&str> = from.splitn(4, ':').collect();
+    let type_ = to.split(':').nth(2)?;
+    match parts.get_mut(2) {
+        Some(part) if *part == type_ => None,
+        Some(part) => {
+            *part = type_;
+            Some(parts.join(":"))
+        }
+        // What has no context has nothing to keep.
+        None => Some(to.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restores_the_type_alone_unless_the_whole_is_wanted() {
+        let (from, to) = ("staff_u:object_r:user_t:s0:c1.c3", "system_u:object_r:etc_t:s0");
+        assert_eq!(restored(from, to, false).as_deref(), Some("staff_u:object_r:etc_t:s0:c1.c3"));
+        assert_eq!(restored(from, to, true).as_deref(), Some(to));
+        assert_eq!(restored("staff_u:object_r:etc_t:s0:c1", to, false), None);
+        assert_eq!(restored("staff_u:object_r:etc_t:s0:c1", to, true).as_deref(), Some(to));
+        assert_eq!(restored(to, to, true), None);
+        assert_eq!(restored("", to, false).as_deref(), Some(to));
+    }
+}
