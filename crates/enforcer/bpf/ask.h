@@ -20,41 +20,35 @@ struct tg_request {
 	__u32 allowed, denied;
 };
 
-/* What the tables say, in our permissions. */
-struct tg_answer {
-	__u32 allowed, auditallow, auditdeny, permissive;
-	__u32 extended, extended_self; /* as in struct tg_decision */
-};
-
-/* map_decision of security/selinux/ss/services.c: the policy's permissions in our order. */
+/* map_decision of security/selinux/ss/services.c: a decision in the policy's permissions becomes
+ * one in ours. */
 TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
-		       const struct tg_decision *decision, struct tg_answer *answer)
+		       struct tg_decision *decision)
 {
-	if (!generation || !decision || !answer)
+	if (!generation || !decision)
 		return 0;
 	const struct tg_secclass *map = &generation->classes[class & (TG_SECCLASSES - 1)];
-	__u32 unknown = generation->allow_unknown ? map->unknown : 0;
+	__u32 allowed = generation->allow_unknown ? map->unknown : 0, audited = 0, quiet = 0;
 
-	*answer = (struct tg_answer){.auditdeny = ~0u, .allowed = unknown};
-	answer->permissive = decision->permissive;
-	answer->extended = decision->extended;
-	answer->extended_self = decision->extended_self;
 	for (__u32 i = 0; i < 32; i++) {
 		__u32 bit = map->bit[i], known = bit < 32, shift = bit & 31;
 
-		answer->allowed |= (known & decision->allowed >> shift) << i;
-		answer->auditallow |= (known & decision->auditallow >> shift) << i;
-		answer->auditdeny &= ~((known & ~decision->auditdeny >> shift) << i);
+		allowed |= (known & decision->allowed >> shift) << i;
+		audited |= (known & decision->auditallow >> shift) << i;
+		quiet |= (known & ~decision->auditdeny >> shift) << i;
 	}
+	decision->allowed = allowed;
+	decision->auditallow = audited;
+	decision->auditdeny = ~quiet;
 	return 1;
 }
 
 /* Asks the tables. 0: they could not be asked, which is counted; nothing is allowed then. */
-TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_answer *answer)
+TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_decision *answer)
 {
 	if (!answer)
 		return 0;
-	*answer = (struct tg_answer){.auditdeny = ~0u};
+	*answer = (struct tg_decision){.auditdeny = ~0u};
 	struct tg_generation *generation = tg_generation(0);
 
 	if (!generation) {
@@ -66,7 +60,6 @@ TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_an
 		.target = tg_context_of(generation, target),
 		.class = generation->classes[class & (TG_SECCLASSES - 1)].class,
 	};
-	struct tg_decision decision = {.auditdeny = ~0u};
 
 	if (!question.source.type || !question.target.type) {
 		tg_failed(TG_FAILED_NO_CONTEXT);
@@ -74,8 +67,8 @@ TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_an
 	}
 	/* A class that the policy does not know: tg_map grants its permissions, or none. */
 	if (question.class)
-		tg_decide(&generation->tables, &generation->levels, &question, &decision);
-	return tg_map(generation, class, &decision, answer);
+		tg_decide(&generation->tables, &generation->levels, &question, answer);
+	return tg_map(generation, class, answer);
 }
 
 #include "audit.h"
@@ -98,7 +91,7 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 {
 	if (!request)
 		return -EACCES;
-	struct tg_answer answer = {};
+	struct tg_decision answer = {};
 	__u64 epoch = READ_ONCE(state.epoch), *entry, found, tag;
 	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
 

@@ -11,7 +11,7 @@ enum tg_verdict {
 
 /* avc_denied: what is denied is granted when permissive as a whole, by domain, or by command. */
 static __always_inline enum tg_verdict tg_verdict(const struct tg_request *request,
-						  const struct tg_answer *answer)
+						  const struct tg_decision *answer)
 {
 	if (!request->denied)
 		return TG_GRANTED;
@@ -25,7 +25,7 @@ static __always_inline enum tg_verdict tg_verdict(const struct tg_request *reque
 }
 
 /* avc_audit: decides, and tells what is denied or granted with auditallow; enum tg_verdict. */
-TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_answer *answer)
+TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_decision *answer)
 {
 	if (!request || !answer)
 		return TG_DENIED;

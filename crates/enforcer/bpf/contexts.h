@@ -110,8 +110,13 @@ TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
 	context.user = to->user[context.user & (TG_USERS - 1)];
 	context.role = to->role[context.role & (TG_ROLES - 1)];
 	context.type = to->type[context.type & (TG_TYPES - 1)];
-	context.low = to->level[context.low & (TG_LEVELS - 1)];
-	context.high = to->level[context.high & (TG_LEVELS - 1)];
+	__u32 low = context.low, high = context.high;
+
+	/* The verifier does not see what clang does: that the masks are not needed. */
+	TG_OPAQUE(low);
+	TG_OPAQUE(high);
+	context.low = to->level[low & (TG_LEVELS - 1)];
+	context.high = to->level[high & (TG_LEVELS - 1)];
 	if (!context.user || !context.role || !context.type || context.low >= TG_LEVELS ||
 	    context.high >= TG_LEVELS)
 		return 0;

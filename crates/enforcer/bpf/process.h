@@ -176,9 +176,7 @@ int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, i
 	if (cred) {
 		__u32 sid = tg_sid_of(task);
 
-		return tg_is_unconfined(sid)
-			       ? 0
-			       : tg_ask_process(sid, sid, SECCLASS_PROCESS, av);
+		return tg_is_unconfined(sid) ? 0 : tg_ask_process(sid, sid, SECCLASS_PROCESS, av);
 	}
 	if (signal && tg_guard_daemon(task))
 		return -EACCES;
