@@ -269,6 +269,7 @@ impl Enforcer {
         let prepared = Generation::prepare(number, built, &unconfined, &self.maps.template);
         let mut next = prepared.inspect_err(|_| drop(fs::remove_file(&file)))?;
         let invalid = next.adopt(&self.contexts);
+        next.translate(&self.generation)?;
         self.put_in_force(next)
             .and_then(|previous| match verify(self) {
                 Ok(()) => self.settle(&previous).map(|()| Reloaded { number, invalid }),

@@ -1,6 +1,7 @@
 //! A generation: one policy as the object managers read it, prepared whole before it is put in force.
 
 use std::{
+    collections::HashMap,
     io,
     mem::offset_of,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
@@ -14,13 +15,13 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use tollgate_abi::{
     CLASSES,
     enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SIDS, tg_generation, tg_secclass},
-    tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_context, tg_type},
+    tables::{TG_CAPACITY, TG_LEVELS, TG_TYPE_PERMISSIVE, tg_context, tg_type},
 };
 use tollgate_policy::{
     built::{Built, BuiltError},
     context::{self, ContextError, Names},
     decide::{Levels, Tables, TablesError, TooManyLevels},
-    model::{Context, HandleUnknown, Level, Policy, Range},
+    model::{Bits, Context, HandleUnknown, Level, Policy, Range},
 };
 
 use crate::{
@@ -177,7 +178,39 @@ impl Generation {
             let type_ = self.type_of(name).ok_or_else(|| GenerationError::NoType(name.clone()))?;
             to.unconfined[type_ / 64] |= 1 << (type_ % 64);
         }
+        for transition in &self.policy.name_transitions {
+            let target = self.policy.types.get(transition.target as usize);
+            let members = target.filter(|target| target.attribute).map(|attribute| &attribute.set);
+            for type_ in std::iter::once(transition.target).chain(members.into_iter().flat_map(Bits::iter)) {
+                to.named[type_ as usize / 64] |= 1 << (type_ % 64);
+            }
+        }
         self.put_levels();
+        Ok(())
+    }
+
+    /// Says what the numbers of `previous`, the generation in force until this one is, are here: for contexts that the
+    /// kernel gives SIDs in the meantime.
+    pub fn translate(&mut self, previous: &Generation) -> Result<(), GenerationError> {
+        let (old, new) = (&previous.policy, Arc::clone(&self.policy));
+        let types = numbers(old.types.iter().map(|t| &t.name), new.types.iter().map(|t| &t.name));
+        let roles = numbers(old.roles.iter().map(|r| &r.name), new.roles.iter().map(|r| &r.name));
+        let users = numbers(old.users.iter().map(|u| &u.name), new.users.iter().map(|u| &u.name));
+        let texts = (0..=previous.levels.last()).map(|number| context::level_text(old, &previous.levels.get(number)));
+        let ranges: Vec<_> = texts.map(|text| self.names.range(&text)).collect();
+        let mut levels = [TG_LEVELS as u16; TG_LEVELS as usize];
+        for (place, range) in levels.iter_mut().zip(ranges) {
+            if let Ok(range) = range {
+                *place = self.level(&range.low)? as u16;
+            }
+        }
+        // SAFETY: no program reads this generation before it is put in force.
+        let to = unsafe { &mut (*self.memory.get()).translation };
+        to.from = previous.number;
+        to.level = levels;
+        to.type_.iter_mut().zip(types).for_each(|(place, number)| *place = number);
+        to.role.iter_mut().zip(roles).for_each(|(place, number)| *place = number);
+        to.user.iter_mut().zip(users).for_each(|(place, number)| *place = number);
         Ok(())
     }
 
@@ -330,6 +363,15 @@ fn like(template: &MapHandle) -> Result<MapHandle, libbpf_rs::Error> {
         ..Default::default()
     };
     MapHandle::create(MapType::Array, Some("generation"), info.key_size, info.value_size, info.max_entries, &options)
+}
+
+/// For each old number, the new one of the same name; 0: none.
+fn numbers<'a>(
+    old: impl Iterator<Item = &'a String>,
+    new: impl Iterator<Item = &'a String>,
+) -> impl Iterator<Item = u16> {
+    let new: HashMap<&String, u16> = new.zip(0..).filter(|(name, _)| !name.is_empty()).collect();
+    old.map(move |name| new.get(name).copied().unwrap_or(0)).collect::<Vec<_>>().into_iter()
 }
 
 /// How a policy numbers our classes and permissions. What it does not know is let through or denied by the programs, as
