@@ -4,10 +4,16 @@
 //! tells what was denied, and answers the command line.
 
 pub mod audit;
+pub mod client;
 pub mod contexts;
+pub mod daemon;
 pub mod enforcer;
 pub mod generation;
 pub mod labels;
 pub mod mapping;
 pub mod programs;
+pub mod protocol;
+pub mod sanity;
 pub mod state;
+pub mod status;
+mod wire;

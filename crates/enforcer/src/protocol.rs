@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{fmt, ops::RangeInclusive};
 
 /// Where the daemon listens.
 pub const SOCKET: &str = "/run/tollgate/socket";
@@ -24,7 +24,9 @@ pub const LONGEST_REPLY: usize = 1 << 20;
 #[non_exhaustive]
 pub enum ProtocolError {
     /// A word that is not encoded as words are.
-    #[error("{0:?} is not an encoded word: write bytes that are not graphic ASCII, and %, as % and two hexadecimal digits")]
+    #[error(
+        "{0:?} is not an encoded word: write bytes that are not graphic ASCII, and %, as % and two hexadecimal digits"
+    )]
     Word(String),
     /// No request.
     #[error("there is no request {0:?}; docs/library.md lists them")]
@@ -123,13 +125,12 @@ pub enum Request {
         /// The domain's type.
         domain: Option<String>,
     },
-    /// Another policy, whose built file is the descriptor: the new generation's number.
+    /// Another policy, whose built file is the descriptor: the new generation's number. A second descriptor is of sanity
+    /// questions ([`crate::sanity`]): when one is answered otherwise, the policy before is put in force again.
     Reload {
         /// Also if this kernel cannot enforce all of it.
         accept_missing: bool,
     },
-    /// The policy that was in force before: the new generation's number.
-    Rollback,
     /// No enforcement any more.
     Stop,
     /// A context of the caller, or of the process whose pidfd is the descriptor; an empty word when it has none.
@@ -143,6 +144,15 @@ pub enum Request {
     },
     /// The context of a SID.
     Text(u32),
+    /// What a context may do to another: the permissions' names.
+    Access {
+        /// The context that acts.
+        source: String,
+        /// The context that is acted on.
+        target: String,
+        /// The class's name.
+        class: String,
+    },
     /// The label of the object that is the descriptor.
     Label,
     /// Another one: the one before.
@@ -156,13 +166,14 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether a descriptor belongs to it; `None`: it may.
+    /// How many descriptors may come with it.
     #[must_use]
-    pub fn needs_descriptor(&self) -> Option<bool> {
+    pub fn descriptors(&self) -> RangeInclusive<usize> {
         match self {
-            Self::Reload { .. } | Self::Label | Self::SetLabel(_) | Self::DefaultLabel => Some(true),
-            Self::Get(_) => None,
-            _ => Some(false),
+            Self::Reload { .. } => 1..=2,
+            Self::Label | Self::SetLabel(_) | Self::DefaultLabel => 1..=1,
+            Self::Get(_) => 0..=1,
+            _ => 0..=0,
         }
     }
 
@@ -177,11 +188,11 @@ impl Request {
             }
             Self::Reload { accept_missing: false } => vec!["reload"],
             Self::Reload { accept_missing: true } => vec!["reload", "accept-missing"],
-            Self::Rollback => vec!["rollback"],
             Self::Stop => vec!["stop"],
             Self::Get(attribute) => vec!["get", attribute.name()],
             Self::Sid { attribute, context } => vec!["sid", attribute.name(), context],
             Self::Text(sid) => return vec!["text".to_owned(), sid.to_string()],
+            Self::Access { source, target, class } => vec!["access", source, target, class],
             Self::Label => vec!["label", "get"],
             Self::SetLabel(context) => vec!["label", "set", context],
             Self::DefaultLabel => vec!["label", "default"],
@@ -212,11 +223,13 @@ impl Request {
             ["mode", name, domain] => Self::SetMode { mode: mode(name)?, domain: Some(domain.to_owned()) },
             ["reload"] => Self::Reload { accept_missing: false },
             ["reload", "accept-missing"] => Self::Reload { accept_missing: true },
-            ["rollback"] => Self::Rollback,
             ["stop"] => Self::Stop,
             ["get", name] => Self::Get(attribute(name)?),
             ["sid", name, context] => Self::Sid { attribute: attribute(name)?, context: context.to_owned() },
             ["text", sid] => Self::Text(sid.parse().map_err(|_| unknown())?),
+            ["access", source, target, class] => {
+                Self::Access { source: source.to_owned(), target: target.to_owned(), class: class.to_owned() }
+            }
             ["label", "get"] => Self::Label,
             ["label", "set", context] => Self::SetLabel(context.to_owned()),
             ["label", "default"] => Self::DefaultLabel,
@@ -254,7 +267,8 @@ pub type Reply = Result<Vec<String>, Refusal>;
 pub fn reply_line(reply: &Reply) -> String {
     match reply {
         Ok(words) => {
-            let words: Vec<String> = std::iter::once("ok").chain(words.iter().map(String::as_str)).map(str::to_owned).collect();
+            let words: Vec<String> =
+                std::iter::once("ok").chain(words.iter().map(String::as_str)).map(str::to_owned).collect();
             line(&words)
         }
         Err(Refusal { errno, text }) => line(&["error".to_owned(), errno.to_string(), text.clone()]),

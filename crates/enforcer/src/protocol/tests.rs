@@ -8,7 +8,7 @@ fn requests() -> Vec<Request> {
         Request::SetMode { mode: Mode::Enforcing, domain: Some("httpd_t".into()) },
         Request::Reload { accept_missing: false },
         Request::Reload { accept_missing: true },
-        Request::Rollback,
+        Request::Access { source: "a b".into(), target: String::new(), class: "file".into() },
         Request::Stop,
         Request::Text(77),
         Request::Label,
@@ -61,7 +61,9 @@ fn answers_the_greeting_of_its_own_version_only() {
 
 #[test]
 fn refuses_what_is_no_request() {
-    for wrong in ["", "Status", "status now", "mode perhaps", "get soul", "sid exec", "text -1", "text 4294967296", "a  b"] {
+    for wrong in
+        ["", "Status", "status now", "mode perhaps", "get soul", "sid exec", "text -1", "text 4294967296", "a  b"]
+    {
         assert!(matches!(Request::parse(wrong.as_bytes()), Err(ProtocolError::Request(_))), "{wrong:?}");
     }
 }

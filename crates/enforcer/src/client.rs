@@ -1,0 +1,250 @@
+//! The daemon's callers.
+
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
+    path::Path,
+    time::Duration,
+};
+
+use nix::{errno::Errno, sys::socket::MsgFlags};
+use tollgate_abi::enforcer::{
+    TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE, TG_ATTRIBUTE_SOCKCREATE,
+    TG_PRCTL,
+};
+
+use crate::{
+    protocol::{
+        Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply,
+    },
+    status::{Manager, Status},
+    wire,
+};
+
+/// How long the daemon may take: it puts large policies in force within seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error("no daemon answers on {socket} ({cause}): start it with `tollgate enforce POLICY`")]
+    NoDaemon {
+        /// Where it should.
+        socket: String,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to the daemon broke: {0}")]
+    Broken(#[from] io::Error),
+    /// It speaks otherwise.
+    #[error("the daemon says what this program does not know: {0}")]
+    Protocol(#[from] ProtocolError),
+    /// It says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The kernel says no.
+    #[error("cannot set the context: {}{}", .0.desc(), remedy(*.0))]
+    Kernel(Errno),
+}
+
+fn remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EINVAL => " (nothing is enforced here: start it with `tollgate enforce POLICY`)",
+        Errno::EACCES => " (the policy does not allow it: `tollgate audit` has the denial)",
+        Errno::EPERM => " (the process has several threads, and the context is not bounded by its own)",
+        _ => "",
+    }
+}
+
+/// A connection to the daemon.
+#[derive(Debug)]
+pub struct Client {
+    socket: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the daemon.
+    pub fn connect() -> Result<Self, ClientError> {
+        Self::connect_to(Path::new(SOCKET))
+    }
+
+    /// Connects to the daemon of another socket.
+    pub fn connect_to(path: &Path) -> Result<Self, ClientError> {
+        let no_daemon = |cause| ClientError::NoDaemon { socket: path.display().to_string(), cause };
+        let socket = UnixStream::connect(path).map_err(no_daemon)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        let mut client = Self { socket: BufReader::new(socket) };
+        let greeting = client.line()?;
+        // One that turns callers away says so in place of a greeting.
+        if let Ok(Err(refusal)) = parse_reply(&greeting) {
+            return Err(refusal.into());
+        }
+        client.send(&hello(&greeting)?, &[])?;
+        Ok(client)
+    }
+
+    /// Asks for something and waits for the answer.
+    pub fn request(&mut self, request: &Request, with: &[BorrowedFd<'_>]) -> Result<Vec<String>, ClientError> {
+        self.send(&request.line(), with)?;
+        let line = self.line()?;
+        Ok(parse_reply(&line)??)
+    }
+
+    /// What is enforced.
+    pub fn status(&mut self) -> Result<Status, ClientError> {
+        let json = self.word(&Request::Status, &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("a status", json))
+    }
+
+    /// The mode.
+    pub fn mode(&mut self) -> Result<Mode, ClientError> {
+        let name = self.word(&Request::Mode, &[])?;
+        name.parse().map_err(|_| unexpected("a mode", name))
+    }
+
+    /// Sets the mode, of all or of a domain.
+    pub fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), ClientError> {
+        self.request(&Request::SetMode { mode, domain: domain.map(str::to_owned) }, &[]).map(drop)
+    }
+
+    /// Puts a built policy in force and gives the number of its generation.
+    pub fn reload(
+        &mut self,
+        policy: BorrowedFd<'_>,
+        accept_missing: bool,
+        sanity: Option<BorrowedFd<'_>>,
+    ) -> Result<u32, ClientError> {
+        let with: Vec<BorrowedFd<'_>> = [policy].into_iter().chain(sanity).collect();
+        let number = self.word(&Request::Reload { accept_missing }, &with)?;
+        number.parse().map_err(|_| unexpected("a number", number))
+    }
+
+    /// Ends enforcement.
+    pub fn stop(&mut self) -> Result<(), ClientError> {
+        self.request(&Request::Stop, &[]).map(drop)
+    }
+
+    /// A context of this process, or of that of a pidfd; `None` where none is set.
+    pub fn context(
+        &mut self,
+        attribute: Attribute,
+        process: Option<BorrowedFd<'_>>,
+    ) -> Result<Option<String>, ClientError> {
+        let with: Vec<BorrowedFd<'_>> = process.into_iter().collect();
+        let context = self.word(&Request::Get(attribute), &with)?;
+        Ok(Some(context).filter(|context| !context.is_empty()))
+    }
+
+    /// Sets a context of the calling thread.
+    pub fn set_context(&mut self, attribute: Attribute, context: &str) -> Result<(), ClientError> {
+        let sid = self.word(&Request::Sid { attribute, context: context.to_owned() }, &[])?;
+        set(attribute, sid.parse().map_err(|_| unexpected("a SID", sid))?).map_err(ClientError::Kernel)
+    }
+
+    /// What a SID stands for.
+    pub fn text(&mut self, sid: u32) -> Result<String, ClientError> {
+        self.word(&Request::Text(sid), &[])
+    }
+
+    /// What a context may do to another.
+    pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ClientError> {
+        let [source, target, class] = [source, target, class].map(str::to_owned);
+        self.request(&Request::Access { source, target, class }, &[])
+    }
+
+    /// An object's label.
+    pub fn label(&mut self, object: BorrowedFd<'_>) -> Result<String, ClientError> {
+        self.word(&Request::Label, &[object])
+    }
+
+    /// Sets an object's label and gives the one before.
+    pub fn set_label(&mut self, object: BorrowedFd<'_>, context: &str) -> Result<String, ClientError> {
+        self.word(&Request::SetLabel(context.to_owned()), &[object])
+    }
+
+    /// The label that the policy's file_contexts give to an object.
+    pub fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, ClientError> {
+        let context = self.word(&Request::DefaultLabel, &[object])?;
+        Ok(Some(context).filter(|context| !context.is_empty()))
+    }
+
+    /// How often object managers were asked.
+    pub fn statistics(&mut self) -> Result<Vec<Manager>, ClientError> {
+        let json = self.word(&Request::Statistics, &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("statistics", json))
+    }
+
+    /// Whether they count.
+    pub fn count(&mut self, on: bool) -> Result<(), ClientError> {
+        self.request(&Request::Count(on), &[]).map(drop)
+    }
+
+    /// The answer of one word.
+    fn word(&mut self, request: &Request, with: &[BorrowedFd<'_>]) -> Result<String, ClientError> {
+        let mut words = self.request(request, with)?;
+        match words.pop() {
+            Some(word) if words.is_empty() => Ok(word),
+            _ => Err(unexpected("one word", format!("{} words", words.len()))),
+        }
+    }
+
+    fn send(&mut self, line: &str, with: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        let (mut bytes, mut with) = (line.as_bytes(), with);
+        while !bytes.is_empty() {
+            let sent = wire::send(self.socket.get_ref(), bytes, with, MsgFlags::empty())?;
+            (bytes, with) = (&bytes[sent..], &[]);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self) -> Result<Vec<u8>, ClientError> {
+        let mut line = Vec::new();
+        self.socket.by_ref().take(LONGEST_REPLY as u64 + 1).read_until(b'\n', &mut line)?;
+        if line.pop() != Some(b'\n') {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        Ok(line)
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
+    }
+}
+
+fn unexpected(expected: &'static str, got: String) -> ClientError {
+    ProtocolError::Unexpected { expected, got: got.chars().take(80).collect() }.into()
+}
+
+/// Gives the calling thread a SID, or with 0 takes it away: the kernel decides (the hook task_prctl of `bpf/attribute.h`).
+fn set(attribute: Attribute, sid: u32) -> Result<(), Errno> {
+    let attribute = match attribute {
+        Attribute::Current => TG_ATTRIBUTE_CURRENT,
+        Attribute::Exec => TG_ATTRIBUTE_EXEC,
+        Attribute::FsCreate => TG_ATTRIBUTE_FSCREATE,
+        Attribute::KeyCreate => TG_ATTRIBUTE_KEYCREATE,
+        Attribute::SockCreate => TG_ATTRIBUTE_SOCKCREATE,
+        Attribute::Previous => return Err(Errno::EINVAL),
+    };
+    // SAFETY: an option that no kernel knows takes integers only.
+    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(sid), 0u64, 0u64) };
+    match Errno::result(done) {
+        // A hook cannot say "done": where it returns 0 the kernel goes on, and knows no such option.
+        Err(Errno::EALREADY) => Ok(()),
+        Err(errno) => Err(errno),
+        Ok(_) => Err(Errno::EINVAL),
+    }
+}
+
+/// Takes an attribute of the calling thread away: the policy's rules hold again.
+pub fn clear_context(attribute: Attribute) -> Result<(), ClientError> {
+    set(attribute, 0).map_err(ClientError::Kernel)
+}

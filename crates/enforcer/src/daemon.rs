@@ -1,0 +1,238 @@
+//! The daemon's face: it answers callers on a socket until it is told to end. Enforcement goes on without it.
+
+mod connection;
+pub mod machine;
+mod notify;
+mod object;
+mod orders;
+mod peer;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::{self, DirBuilder, File, Permissions},
+    io::{self, Read, Seek, Write},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::{
+            fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    fcntl::{Flock, FlockArg},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::socket::MsgFlags,
+};
+
+use self::{
+    connection::{Come, Connection},
+    machine::Machine,
+};
+use crate::wire;
+
+/// The most connections; of one user but root, the most.
+const MOST: usize = 128;
+const MOST_OF_USER: usize = 32;
+/// How often is looked after what wakes nobody.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Why the daemon cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DaemonError {
+    /// Another one does.
+    #[error(
+        "a daemon runs already (process {}): `tollgate status` asks it, `tollgate reload POLICY` gives it another policy",
+        .0.as_deref().unwrap_or("unknown")
+    )]
+    Second(Option<String>),
+    /// The socket or the lock could not be made.
+    #[error("cannot {what} {}: {cause}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        cause: io::Error,
+    },
+    /// Waiting failed.
+    #[error("cannot wait for callers: {0}")]
+    Wait(#[from] io::Error),
+}
+
+/// Why the daemon has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was told to; enforcement goes on.
+    Signal,
+    /// Nothing is enforced any more.
+    Stopped,
+}
+
+/// What signals say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// The daemon is to end (SIGTERM, SIGINT).
+    End,
+    /// The policy is to be read again (SIGHUP).
+    Reread,
+}
+
+/// The daemon, listening. Only one has the folder's lock.
+#[derive(Debug)]
+pub struct Daemon {
+    listener: UnixListener,
+    socket: PathBuf,
+    connections: Vec<Connection>,
+    _lock: Flock<File>,
+}
+
+impl Daemon {
+    /// Becomes the daemon of a folder, which is made if need be: takes its lock and listens on its socket.
+    pub fn listen(folder: &Path) -> Result<Self, DaemonError> {
+        let error = |what, path: &Path| {
+            let path = path.to_owned();
+            move |cause| DaemonError::Io { what, path, cause }
+        };
+        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(error("make", folder))?;
+        let lock = lock(&folder.join("lock"))?;
+        let socket = folder.join("socket");
+        // That of a daemon that was killed; with the lock it is nobody's.
+        match fs::remove_file(&socket) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(error("remove", &socket)(cause)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket).map_err(error("listen on", &socket))?;
+        // Everybody may ask; who may have what is decided for each request.
+        fs::set_permissions(&socket, Permissions::from_mode(0o666)).map_err(error("open to all", &socket))?;
+        listener.set_nonblocking(true).map_err(error("listen on", &socket))?;
+        Ok(Self { listener, socket, connections: Vec::new(), _lock: lock })
+    }
+
+    /// Tells the service manager, if there is one, that callers are answered.
+    pub fn ready(&self) -> io::Result<()> {
+        notify::notify(std::env::var("NOTIFY_SOCKET").ok().as_deref(), "READY=1")
+    }
+
+    /// Answers until the end. `signals` can be read from when a signal has come; `wishes` says what it was.
+    pub fn run(
+        &mut self,
+        machine: &mut dyn Machine,
+        signals: &UnixStream,
+        mut wishes: impl FnMut() -> Option<Wish>,
+    ) -> Result<End, DaemonError> {
+        loop {
+            self.wait(machine, signals)?;
+            match wishes() {
+                Some(Wish::End) => return Ok(End::Signal),
+                Some(Wish::Reread) => {
+                    if let Err(refusal) = machine.reread() {
+                        eprintln!("tollgate: the policy stays as it is: {refusal}");
+                    }
+                }
+                None => {}
+            }
+            machine.wake();
+            self.accept();
+            if self.serve(machine) {
+                return Ok(End::Stopped);
+            }
+        }
+    }
+
+    /// Waits until something can be done.
+    fn wait(&self, machine: &dyn Machine, signals: &UnixStream) -> io::Result<()> {
+        let wakes = machine.wakes();
+        // SAFETY: the machine, which is borrowed for as long, keeps them open.
+        let wakes: Vec<BorrowedFd<'_>> = wakes.iter().map(|raw| unsafe { BorrowedFd::borrow_raw(*raw) }).collect();
+        let mut waited = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        waited.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
+        waited.extend(wakes.iter().map(|wake| PollFd::new(*wake, PollFlags::POLLIN)));
+        waited.extend(self.connections.iter().map(|connection| {
+            let (descriptor, flags) = connection.interest();
+            PollFd::new(descriptor, flags)
+        }));
+        let now = Instant::now();
+        let soonest = self.connections.iter().map(|connection| connection.due(now)).min();
+        let timeout =
+            PollTimeout::try_from(soonest.map_or(BEAT, |soonest| soonest.min(BEAT))).unwrap_or(PollTimeout::MAX);
+        match poll(&mut waited, timeout) {
+            Err(nix::errno::Errno::EINTR) => {}
+            other => drop(other?),
+        }
+        let mut buffer = [0; 64];
+        while wire::receive(signals, &mut buffer, MsgFlags::MSG_DONTWAIT)?.is_some_and(|came| came.length > 0) {}
+        Ok(())
+    }
+
+    /// Takes who waits at the door.
+    fn accept(&mut self) {
+        while let Ok((socket, _)) = self.listener.accept() {
+            // Who has gone already is no loss.
+            let Ok(mut connection) = Connection::new(socket, Instant::now()) else { continue };
+            let uid = connection.peer.uid;
+            let same = self.connections.iter().filter(|other| other.peer.uid == uid).count();
+            if self.connections.len() >= MOST || (uid != 0 && same >= MOST_OF_USER) {
+                connection.turn_away();
+            } else {
+                self.connections.push(connection);
+            }
+        }
+    }
+
+    /// Whether nothing is enforced any more.
+    fn serve(&mut self, machine: &mut dyn Machine) -> bool {
+        let mut stopped = false;
+        self.connections.retain_mut(|connection| {
+            let now = Instant::now();
+            match connection.advance(now) {
+                Come::End => false,
+                Come::Nothing => true,
+                Come::Request(request, descriptors) => {
+                    let answer = orders::answer(machine, &connection.peer, request, descriptors);
+                    stopped |= answer.stopped;
+                    connection.reply(&answer.reply, now);
+                    true
+                }
+            }
+        });
+        stopped
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // A socket that stays is told from a daemon by the connection that it refuses.
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// Takes the lock of the only daemon and writes its process number there.
+fn lock(path: &Path) -> Result<Flock<File>, DaemonError> {
+    let error = |cause| DaemonError::Io { what: "lock", path: path.to_owned(), cause };
+    // Who may open it may lock it.
+    let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).to_owned();
+    let file = options.open(path).map_err(error)?;
+    let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => lock,
+        Err((file, nix::errno::Errno::EWOULDBLOCK)) => {
+            let mut pid = String::new();
+            let read = file.take(32).read_to_string(&mut pid).is_ok();
+            return Err(DaemonError::Second(read.then(|| pid.trim().to_owned()).filter(|pid| !pid.is_empty())));
+        }
+        Err((_, cause)) => return Err(error(cause.into())),
+    };
+    let write = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    write(&mut lock).map_err(error)?;
+    Ok(lock)
+}

@@ -1,0 +1,201 @@
+//! One connection: bytes in, requests out, replies back; nothing that comes is waited for.
+
+use std::{
+    fmt::Write,
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    time::{Duration, Instant},
+};
+
+use nix::{
+    poll::PollFlags,
+    sys::socket::{MsgFlags, setsockopt, sockopt::PassCred},
+};
+
+use super::peer::Peer;
+use crate::{
+    protocol::{LONGEST_REPLY, LONGEST_REQUEST, Refusal, Reply, Request, greeting, hello, reply_line},
+    wire::{MOST_DESCRIPTORS, receive, send},
+};
+
+/// How long a connection may be idle.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long the greeting, a request that has begun, or a reply may take.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// A connection, with what has come and what has still to go.
+#[derive(Debug)]
+pub(super) struct Connection {
+    socket: UnixStream,
+    pub(super) peer: Peer,
+    /// The line that the caller has to say first; `None`: it has.
+    hello: Option<String>,
+    input: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+    output: Vec<u8>,
+    deadline: Instant,
+    /// It ends when what has to go has gone.
+    closing: bool,
+}
+
+/// What has come of looking at a connection.
+#[derive(Debug)]
+pub(super) enum Come {
+    /// Nothing yet.
+    Nothing,
+    /// A request, with its descriptors.
+    Request(Request, Vec<OwnedFd>),
+    /// The other side is gone, or is no caller.
+    End,
+}
+
+impl Connection {
+    /// Takes a new connection and greets.
+    pub(super) fn new(socket: UnixStream, now: Instant) -> io::Result<Self> {
+        setsockopt(&socket, PassCred, &true)?;
+        let peer = Peer::of(&socket)?;
+        let greeting = greeting(&nonce()?);
+        let hello = hello(greeting.trim_end().as_bytes()).map_err(io::Error::other)?;
+        Ok(Self {
+            socket,
+            peer,
+            hello: Some(hello),
+            input: Vec::new(),
+            descriptors: Vec::new(),
+            output: greeting.into_bytes(),
+            deadline: now + BUSY,
+            closing: false,
+        })
+    }
+
+    /// What is to be waited for on which descriptor.
+    pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
+        // While a reply has not gone nothing more is read.
+        let flags = if self.output.is_empty() { PollFlags::POLLIN } else { PollFlags::POLLOUT };
+        (self.socket.as_fd(), flags)
+    }
+
+    /// For how long nothing need be done about it, unless something comes.
+    pub(super) fn due(&self, now: Instant) -> Duration {
+        if self.output.is_empty() && self.has_line() {
+            Duration::ZERO
+        } else {
+            self.deadline.saturating_duration_since(now)
+        }
+    }
+
+    /// Says that there are too many, if it can be said at once.
+    pub(super) fn turn_away(&mut self) {
+        let refusal = Refusal::new(libc::EAGAIN, "too many connections to the daemon: try again later");
+        self.output = reply_line(&Err(refusal)).into_bytes();
+        let _ = self.write(Instant::now());
+    }
+
+    fn has_line(&self) -> bool {
+        self.input.contains(&b'\n')
+    }
+
+    /// Puts a reply on its way.
+    pub(super) fn reply(&mut self, reply: &Reply, now: Instant) {
+        let mut line = reply_line(reply);
+        if line.len() > LONGEST_REPLY {
+            line = reply_line(&Err(Refusal::new(libc::EMSGSIZE, "the reply is too long")));
+        }
+        self.output.extend(line.into_bytes());
+        self.deadline = now + BUSY;
+    }
+
+    /// Does what can be done without waiting.
+    pub(super) fn advance(&mut self, now: Instant) -> Come {
+        self.step(now).unwrap_or(Come::End)
+    }
+
+    fn step(&mut self, now: Instant) -> io::Result<Come> {
+        if now >= self.deadline {
+            return Ok(Come::End);
+        }
+        self.write(now)?;
+        if !self.output.is_empty() {
+            return Ok(Come::Nothing);
+        }
+        if self.closing {
+            return Ok(Come::End);
+        }
+        if !self.has_line() && !self.read(now)? {
+            return Ok(Come::End);
+        }
+        let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
+            if self.input.len() > LONGEST_REQUEST {
+                self.refuse(libc::EMSGSIZE, "a request is longer than 16384 bytes", now);
+            }
+            return Ok(Come::Nothing);
+        };
+        let line: Vec<u8> = self.input.drain(..=end).collect();
+        self.deadline = now + IDLE;
+        if let Some(expected) = self.hello.take() {
+            if line != expected.as_bytes() {
+                self.refuse(libc::EPROTO, "the first line is not hello and the nonce of the greeting", now);
+            }
+            return Ok(Come::Nothing);
+        }
+        match Request::parse(&line[..end]) {
+            Ok(request) => Ok(Come::Request(request, std::mem::take(&mut self.descriptors))),
+            Err(cause) => {
+                self.refuse(libc::EPROTO, &cause.to_string(), now);
+                Ok(Come::Nothing)
+            }
+        }
+    }
+
+    fn refuse(&mut self, errno: i32, text: &str, now: Instant) {
+        self.reply(&Err(Refusal::new(errno, text)), now);
+        self.closing = true;
+    }
+
+    fn write(&mut self, now: Instant) -> io::Result<()> {
+        while !self.output.is_empty() {
+            match send(&self.socket, &self.output, &[], MsgFlags::MSG_DONTWAIT) {
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(cause) => return Err(cause),
+                Ok(sent) => {
+                    self.output.drain(..sent);
+                }
+            }
+            self.deadline = now + if self.hello.is_some() { BUSY } else { IDLE };
+        }
+        Ok(())
+    }
+
+    /// Whether the caller is still there, and who it was.
+    fn read(&mut self, now: Instant) -> io::Result<bool> {
+        let mut buffer = [0; 4096];
+        let Some(received) = receive(&self.socket, &mut buffer, MsgFlags::MSG_DONTWAIT)? else { return Ok(true) };
+        // A socket can be passed on: only the process that made the connection speaks for itself.
+        if received.length == 0 || !self.peer.sent(received.sender) {
+            return Ok(false);
+        }
+        if self.input.is_empty() {
+            self.deadline = now + BUSY;
+        }
+        self.input.extend_from_slice(&buffer[..received.length]);
+        self.descriptors.extend(received.descriptors);
+        Ok(self.descriptors.len() <= MOST_DESCRIPTORS)
+    }
+}
+
+/// A word that nobody can know before it is said.
+fn nonce() -> io::Result<String> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the pointer is to as many bytes as are said.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != bytes.len() as isize {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes.iter().fold(String::new(), |mut nonce, byte| {
+        let _ = write!(nonce, "{byte:02x}");
+        nonce
+    }))
+}

@@ -1,0 +1,240 @@
+//! What callers ask for: who may, decided by the policy in force, and what is done then.
+//!
+//! The questions are those of SELinux's hooks and of its file system. What changes enforcement takes root besides, as the
+//! modes of selinuxfs do.
+
+use std::{
+    fs::File,
+    io::Read,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use tollgate_abi::enforcer::{SECINITSID_SECURITY, TG_SID_MACHINE, tg_task};
+
+use super::{
+    machine::{Machine, Permission},
+    object::Object,
+    peer::Peer,
+};
+use crate::{
+    contexts::Sid,
+    protocol::{Attribute, Refusal, Reply, Request},
+    sanity,
+};
+
+/// The most bytes of a file of sanity questions.
+const LONGEST_SANITY: u64 = 1 << 20;
+
+/// What came of an order.
+pub(crate) struct Answer {
+    /// What the caller is told.
+    pub(crate) reply: Reply,
+    /// Whether the daemon is to end, for nothing is enforced any more.
+    pub(crate) stopped: bool,
+}
+
+/// Does what a caller asks for, or says why not.
+pub(crate) fn answer(machine: &mut dyn Machine, peer: &Peer, request: Request, with: Vec<OwnedFd>) -> Answer {
+    let stop = request == Request::Stop;
+    let reply = Order::of(machine, peer).and_then(|mut order| order.run(request, with));
+    Answer { stopped: stop && reply.is_ok(), reply }
+}
+
+/// An order and who gave it.
+struct Order<'a> {
+    machine: &'a mut dyn Machine,
+    peer: &'a Peer,
+    task: Option<tg_task>,
+    sid: Sid,
+    unconfined: bool,
+}
+
+impl<'a> Order<'a> {
+    fn of(machine: &'a mut dyn Machine, peer: &'a Peer) -> Result<Self, Refusal> {
+        let task = machine.task(peer.process())?;
+        let sid = task.map_or(TG_SID_MACHINE, |task| task.sid);
+        let unconfined = machine.is_unconfined(sid);
+        Ok(Self { machine, peer, task, sid, unconfined })
+    }
+
+    fn run(&mut self, request: Request, mut with: Vec<OwnedFd>) -> Reply {
+        if !request.descriptors().contains(&with.len()) {
+            let text =
+                format!("{} descriptors came with the request, expected {:?}", with.len(), request.descriptors());
+            return Err(Refusal::new(libc::EINVAL, text));
+        }
+        let first =
+            |with: &mut Vec<OwnedFd>| with.drain(..).next().ok_or_else(|| Refusal::new(libc::EBADF, "no descriptor"));
+        match request {
+            Request::Status => Ok(vec![json(&self.machine.status())?]),
+            Request::Mode => Ok(vec![self.machine.mode().to_string()]),
+            Request::SetMode { mode, domain } => {
+                self.administrator(&["setenforce"])?;
+                self.machine.set_mode(mode, domain.as_deref())?;
+                Ok(vec![])
+            }
+            Request::Reload { accept_missing } => self.reload(accept_missing, with),
+            Request::Stop => {
+                self.administrator(&["setenforce", "load_policy"])?;
+                self.machine.stop()?;
+                Ok(vec![])
+            }
+            Request::Get(attribute) => self.get(attribute, with.first().map(AsFd::as_fd)),
+            Request::Sid { attribute, context } => self.sid(attribute, &context),
+            Request::Text(sid) => {
+                let unknown = || Refusal::new(libc::ENOENT, format!("no context has the SID {sid}"));
+                Ok(vec![self.machine.text(sid).ok_or_else(unknown)?])
+            }
+            Request::Access { source, target, class } => {
+                self.administrator(&["compute_av"])?;
+                self.machine.access(&source, &target, &class)
+            }
+            Request::Label => self.label(first(&mut with)?.as_fd()),
+            Request::SetLabel(context) => self.set_label(first(&mut with)?.as_fd(), &context),
+            Request::DefaultLabel => {
+                let label = self.machine.default_label(first(&mut with)?.as_fd())?;
+                Ok(vec![label.unwrap_or_default()])
+            }
+            Request::Statistics => Ok(vec![json(&self.machine.statistics())?]),
+            Request::Count(on) => {
+                self.administrator(&["setsecparam"])?;
+                self.machine.count(on);
+                Ok(vec![])
+            }
+        }
+    }
+
+    /// avc_has_perm for the caller.
+    fn may(&mut self, target: Sid, class: &str, permission: &str) -> Result<(), Refusal> {
+        if self.unconfined {
+            return Ok(());
+        }
+        self.ask(self.sid, target, class, permission)
+    }
+
+    fn ask(&mut self, source: Sid, target: Sid, class: &str, permission: &str) -> Result<(), Refusal> {
+        let unknown = || Refusal::new(libc::EACCES, format!("no object manager knows {class} {permission}"));
+        let asked = Permission::find(class, permission).ok_or_else(unknown)?;
+        if self.machine.check(source, target, asked)? {
+            return Ok(());
+        }
+        let mut text = |sid| self.machine.text(sid).unwrap_or_else(|| format!("SID {sid}"));
+        let (source, target) = (text(source), text(target));
+        Err(Refusal::new(libc::EACCES, format!("the policy does not allow {source} {target} {class} {permission}")))
+    }
+
+    /// Who changes what is enforced: root, with these permissions of class security.
+    fn administrator(&mut self, permissions: &[&str]) -> Result<(), Refusal> {
+        if self.peer.uid != 0 {
+            return Err(Refusal::new(libc::EPERM, "only root may do this"));
+        }
+        permissions.iter().try_for_each(|permission| self.may(SECINITSID_SECURITY, "security", permission))
+    }
+
+    /// sel_write_load.
+    fn reload(&mut self, accept_missing: bool, with: Vec<OwnedFd>) -> Reply {
+        self.administrator(&["load_policy"])?;
+        let mut files = with.into_iter().map(regular);
+        let policy = files.next().unwrap_or_else(|| Err(Refusal::new(libc::EBADF, "no descriptor")))?;
+        let questions = match files.next() {
+            Some(file) => {
+                let mut text = String::new();
+                let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the sanity questions: {cause}"));
+                file?.take(LONGEST_SANITY).read_to_string(&mut text).map_err(unreadable)?;
+                sanity::parse(&text).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?
+            }
+            None => Vec::new(),
+        };
+        let generation = self.machine.reload(policy, accept_missing, &questions)?;
+        Ok(vec![generation.to_string()])
+    }
+
+    /// selinux_getprocattr.
+    fn get(&mut self, attribute: Attribute, process: Option<BorrowedFd<'_>>) -> Reply {
+        let task = match process {
+            Some(process) => {
+                let task = self.machine.task(process)?;
+                self.may(task.map_or(TG_SID_MACHINE, |task| task.sid), "process", "getattr")?;
+                task
+            }
+            None => self.task,
+        };
+        let machine = tg_task { sid: TG_SID_MACHINE, old_sid: TG_SID_MACHINE, ..tg_task::default() };
+        let sid = of_task(&task.unwrap_or(machine), attribute);
+        if sid == 0 {
+            return Ok(vec![String::new()]);
+        }
+        Ok(vec![self.machine.text(sid).ok_or_else(|| Refusal::new(libc::EINVAL, format!("SID {sid} has no context")))?])
+    }
+
+    /// The first half of selinux_setprocattr; the hook task_prctl does the rest (bpf/attribute.h).
+    fn sid(&mut self, attribute: Attribute, context: &str) -> Reply {
+        let permission = match attribute {
+            Attribute::Current => "setcurrent",
+            Attribute::Exec => "setexec",
+            Attribute::FsCreate => "setfscreate",
+            Attribute::KeyCreate => "setkeycreate",
+            Attribute::SockCreate => "setsockcreate",
+            Attribute::Previous => return Err(Refusal::new(libc::EINVAL, "what a context was cannot be set")),
+        };
+        self.may(self.sid, "process", permission)?;
+        Ok(vec![self.machine.intern(context)?.to_string()])
+    }
+
+    /// selinux_inode_getsecurity, which asks nothing; whoever reads attributes has passed inode_getxattr.
+    fn label(&mut self, object: BorrowedFd<'_>) -> Reply {
+        let class = Object::of(object)?.class;
+        let label = self.machine.labels(object)?.object;
+        self.may(label, class, "getattr")?;
+        Ok(vec![self.machine.text(label).ok_or_else(|| Refusal::new(libc::ENODATA, "it has no label"))?])
+    }
+
+    /// selinux_inode_setxattr.
+    fn set_label(&mut self, object: BorrowedFd<'_>, context: &str) -> Reply {
+        let Object { class, owner } = Object::of(object)?;
+        if self.peer.uid != 0 && self.peer.uid != owner {
+            return Err(Refusal::new(libc::EPERM, "only the owner and root may label it"));
+        }
+        let old = self.machine.labels(object)?;
+        self.may(old.object, class, "relabelfrom")?;
+        let new = self.machine.intern(context)?;
+        self.may(new, class, "relabelto")?;
+        if !self.unconfined {
+            self.validate(old.object, new, class)?;
+            self.ask(new, old.filesystem, "filesystem", "associate")?;
+        }
+        self.machine.set_label(object, new)?;
+        Ok(vec![self.machine.text(old.object).unwrap_or_default()])
+    }
+
+    fn validate(&mut self, old: Sid, new: Sid, class: &str) -> Result<(), Refusal> {
+        let number = Permission::find(class, "relabelto").map_or(0, |permission| permission.class);
+        if self.machine.validate(old, new, self.sid, number)? {
+            return Ok(());
+        }
+        Err(Refusal::new(libc::EPERM, format!("a constraint (validatetrans) of class {class} forbids this new label")))
+    }
+}
+
+fn of_task(task: &tg_task, attribute: Attribute) -> Sid {
+    match attribute {
+        Attribute::Current => task.sid,
+        Attribute::Previous => task.old_sid,
+        Attribute::Exec => task.exec_sid,
+        Attribute::FsCreate => task.create_sid,
+        Attribute::KeyCreate => task.key_create_sid,
+        Attribute::SockCreate => task.socket_create_sid,
+    }
+}
+
+/// A regular file, for no other is read: it could keep the daemon waiting.
+fn regular(descriptor: OwnedFd) -> Result<File, Refusal> {
+    if Object::of(descriptor.as_fd())?.class == "file" {
+        return Ok(descriptor.into());
+    }
+    Err(Refusal::new(libc::EINVAL, "the descriptor is not of a regular file"))
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Refusal> {
+    serde_json::to_string(value).map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
+}

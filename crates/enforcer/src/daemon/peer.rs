@@ -1,0 +1,109 @@
+//! Who is at the other end of a connection.
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+};
+
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::socket::{getsockopt, sockopt::PeerCredentials},
+};
+
+/// The process that made a connection.
+///
+/// Its number alone could be another process's by now, so its pidfd is kept. Where the kernel gives none for the peer
+/// (before 6.5) one is opened by number. That it is the peer's own, the first line proves: it holds a nonce that was sent
+/// after the pidfd was opened, the kernel says which number the sender had (SCM_CREDENTIALS), and as long as the process of
+/// the pidfd lives nobody else has that number.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// Its number.
+    pub(crate) pid: i32,
+    /// The effective user that it had when it connected.
+    pub(crate) uid: u32,
+    process: OwnedFd,
+}
+
+impl Peer {
+    /// The process that connected `socket`.
+    pub(crate) fn of(socket: &UnixStream) -> io::Result<Self> {
+        let credentials = getsockopt(socket, PeerCredentials)?;
+        let (pid, uid) = (credentials.pid(), credentials.uid());
+        if pid <= 0 {
+            // In a process namespace that is not below ours.
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let process = match peer_pidfd(socket) {
+            Err(Errno::ENOPROTOOPT) => pidfd_open(pid)?,
+            other => other?,
+        };
+        Ok(Self { pid, uid, process })
+    }
+
+    /// Its pidfd.
+    pub(crate) fn process(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+
+    /// Whether it is the process that has sent something, and still there.
+    pub(crate) fn sent(&self, sender: Option<i32>) -> bool {
+        sender == Some(self.pid) && self.lives()
+    }
+
+    fn lives(&self) -> bool {
+        // A pidfd can be read from once the process has ended.
+        let mut ended = [PollFd::new(self.process.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ended, PollTimeout::ZERO) == Ok(0)
+    }
+}
+
+/// Opens a process by its number (pidfd_open(2)).
+pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the system call takes two integers.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = Errno::result(descriptor)?;
+    // SAFETY: the kernel has just made the descriptor, and nothing else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+}
+
+/// SO_PEERPIDFD, of kernels from 6.5.
+fn peer_pidfd(socket: &UnixStream) -> Result<OwnedFd, Errno> {
+    const SO_PEERPIDFD: i32 = 77;
+    let (mut descriptor, mut length) = (-1i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: both pointers are to variables of the sizes that are given.
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut descriptor).cast(), &mut length)
+    };
+    Errno::result(done)?;
+    // SAFETY: the kernel has just made the descriptor, and nothing else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_who_made_a_connection_and_that_it_is_there() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let peer = Peer::of(&one).unwrap();
+        assert_eq!(peer.pid, std::process::id() as i32);
+        assert!(peer.sent(Some(peer.pid)));
+        assert!(!peer.sent(None));
+        assert!(!peer.sent(Some(1)));
+    }
+
+    #[test]
+    fn refuses_a_peer_that_has_ended() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = pidfd_open(child.id() as i32).unwrap();
+        let peer = Peer { pid: child.id() as i32, uid: 0, process };
+        child.wait().unwrap();
+        assert!(!peer.sent(Some(peer.pid)));
+    }
+}
