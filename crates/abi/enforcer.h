@@ -118,6 +118,24 @@ struct tg_task {
 };
 #define TG_TASK_PERMISSIVE 1u /* `run --permissive`: what is denied is granted, and audited */
 
+/*
+ * prctl(TG_PRCTL, attribute, SID, 0, 0) sets an attribute of the calling thread, as writing
+ * /proc/thread-self/attr/NAME does under SELinux; SID 0 takes it away. A hook cannot tell prctl(2)
+ * that something is done: where it returns 0 the kernel goes on, knows no such option, and says
+ * EINVAL. So done is the error EALREADY, and EINVAL means that nothing is enforced.
+ */
+#define TG_PRCTL 0x54474154u
+enum tg_attribute {
+	TG_ATTRIBUTE_CURRENT = 1,
+	TG_ATTRIBUTE_EXEC,
+	TG_ATTRIBUTE_FSCREATE,
+	TG_ATTRIBUTE_KEYCREATE,
+	TG_ATTRIBUTE_SOCKCREATE,
+	/* 1: what is denied to this thread and its children is granted, and audited; of unconfined
+	 * callers only */
+	TG_ATTRIBUTE_PERMISSIVE,
+};
+
 /* `inodes`, inode storage: the label that is in force. */
 struct tg_inode {
 	__u32 sid;

@@ -17,9 +17,7 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::{
-    protocol::{
-        Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply,
-    },
+    protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     status::{Manager, Status},
     wire,
 };

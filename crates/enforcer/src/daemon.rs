@@ -178,7 +178,7 @@ impl Daemon {
             let Ok(mut connection) = Connection::new(socket, Instant::now()) else { continue };
             let uid = connection.peer.uid;
             let same = self.connections.iter().filter(|other| other.peer.uid == uid).count();
-            if self.connections.len() >= MOST || (uid != 0 && same >= MOST_OF_USER) {
+            if self.connections.len() >= MOST || (!connection.peer.is_root() && same >= MOST_OF_USER) {
                 connection.turn_away();
             } else {
                 self.connections.push(connection);
@@ -198,7 +198,8 @@ impl Daemon {
                     let answer = orders::answer(machine, &connection.peer, request, descriptors);
                     stopped |= answer.stopped;
                     connection.reply(&answer.reply, now);
-                    true
+                    // A short reply goes at once, also the last one of a daemon that ends.
+                    connection.write(now).is_ok()
                 }
             }
         });

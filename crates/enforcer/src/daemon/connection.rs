@@ -155,7 +155,8 @@ impl Connection {
         self.closing = true;
     }
 
-    fn write(&mut self, now: Instant) -> io::Result<()> {
+    /// Sends what can be sent without waiting.
+    pub(super) fn write(&mut self, now: Instant) -> io::Result<()> {
         while !self.output.is_empty() {
             match send(&self.socket, &self.output, &[], MsgFlags::MSG_DONTWAIT) {
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(()),

@@ -125,7 +125,7 @@ impl<'a> Order<'a> {
 
     /// Who changes what is enforced: root, with these permissions of class security.
     fn administrator(&mut self, permissions: &[&str]) -> Result<(), Refusal> {
-        if self.peer.uid != 0 {
+        if !self.peer.is_root() {
             return Err(Refusal::new(libc::EPERM, "only root may do this"));
         }
         permissions.iter().try_for_each(|permission| self.may(SECINITSID_SECURITY, "security", permission))
@@ -192,7 +192,7 @@ impl<'a> Order<'a> {
     /// selinux_inode_setxattr.
     fn set_label(&mut self, object: BorrowedFd<'_>, context: &str) -> Reply {
         let Object { class, owner } = Object::of(object)?;
-        if self.peer.uid != 0 && self.peer.uid != owner {
+        if !self.peer.is_root() && self.peer.uid != owner {
             return Err(Refusal::new(libc::EPERM, "only the owner and root may label it"));
         }
         let old = self.machine.labels(object)?;

@@ -12,6 +12,7 @@ use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::socket::{getsockopt, sockopt::PeerCredentials},
+    unistd::geteuid,
 };
 
 /// The process that made a connection.
@@ -43,6 +44,11 @@ impl Peer {
             other => other?,
         };
         Ok(Self { pid, uid, process })
+    }
+
+    /// Whether it is the user that the daemon runs as, which is root where there is something to enforce with.
+    pub(crate) fn is_root(&self) -> bool {
+        self.uid == geteuid().as_raw()
     }
 
     /// Its pidfd.

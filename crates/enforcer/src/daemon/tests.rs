@@ -1,1 +1,378 @@
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader},
+    os::fd::{OwnedFd, RawFd},
+    sync::{Arc, Mutex},
+    thread::{self, JoinHandle},
+};
 
+use tempfile::TempDir;
+use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_task};
+
+use super::{
+    machine::{Labels, Permission},
+    *,
+};
+use crate::{
+    client::{Client, ClientError},
+    contexts::Sid,
+    protocol::{Attribute, Mode, Refusal, Request},
+    sanity::Question,
+    status::{Manager, Status},
+};
+
+/// The SID of the caller when it is confined.
+const CONFINED: Sid = 40;
+
+/// What is known of a machine that enforces nothing: what was asked, what is allowed.
+#[derive(Debug, Default)]
+struct Known {
+    confined: bool,
+    allowed: BTreeSet<(Sid, Sid, String, String)>,
+    asked: Vec<(Sid, Sid, String, String)>,
+    done: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Pretended(Arc<Mutex<Known>>);
+
+impl Pretended {
+    fn done(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().done.push(what.into());
+    }
+}
+
+impl Machine for Pretended {
+    fn wakes(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+    fn wake(&mut self) {}
+    fn reread(&mut self) -> Result<u32, Refusal> {
+        self.done("reread");
+        Ok(2)
+    }
+    fn task(&mut self, _: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
+        let task = tg_task { sid: CONFINED, old_sid: 41, ..tg_task::default() };
+        Ok(self.0.lock().unwrap().confined.then_some(task))
+    }
+    fn is_unconfined(&mut self, sid: Sid) -> bool {
+        sid == TG_SID_MACHINE
+    }
+    fn check(&mut self, source: Sid, target: Sid, permission: Permission) -> Result<bool, Refusal> {
+        let class = tollgate_abi::class(permission.class).unwrap();
+        let name = class.permissions[permission.vector.trailing_zeros() as usize];
+        let question = (source, target, class.name.to_owned(), name.to_owned());
+        let mut known = self.0.lock().unwrap();
+        known.asked.push(question.clone());
+        Ok(known.allowed.contains(&question))
+    }
+    fn validate(&mut self, old: Sid, new: Sid, task: Sid, _: u32) -> Result<bool, Refusal> {
+        self.done(format!("validate {old} {new} {task}"));
+        Ok(true)
+    }
+    fn intern(&mut self, context: &str) -> Result<Sid, Refusal> {
+        context
+            .strip_prefix("sid")
+            .and_then(|sid| sid.parse().ok())
+            .ok_or_else(|| Refusal::new(libc::EINVAL, "no context"))
+    }
+    fn text(&mut self, sid: Sid) -> Option<String> {
+        (sid < 100).then(|| format!("sid{sid}"))
+    }
+    fn access(&mut self, _: &str, _: &str, _: &str) -> Result<Vec<String>, Refusal> {
+        Ok(vec!["read".into(), "write".into()])
+    }
+    fn labels(&mut self, _: BorrowedFd<'_>) -> Result<Labels, Refusal> {
+        Ok(Labels { object: 50, filesystem: 60 })
+    }
+    fn set_label(&mut self, _: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
+        self.done(format!("label {label}"));
+        Ok(())
+    }
+    fn default_label(&mut self, _: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
+        Ok(None)
+    }
+    fn status(&mut self) -> Status {
+        serde_json::from_str(include_str!("tests/status.json")).unwrap()
+    }
+    fn mode(&mut self) -> Mode {
+        Mode::Permissive
+    }
+    fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal> {
+        self.done(format!("mode {mode} {domain:?}"));
+        Ok(())
+    }
+    fn reload(&mut self, mut policy: File, accept: bool, questions: &[Question]) -> Result<u32, Refusal> {
+        let mut text = String::new();
+        policy.read_to_string(&mut text).unwrap();
+        self.done(format!("reload {text} {accept} {}", questions.len()));
+        Ok(7)
+    }
+    fn stop(&mut self) -> Result<(), Refusal> {
+        self.done("stop");
+        Ok(())
+    }
+    fn statistics(&mut self) -> Vec<Manager> {
+        Vec::new()
+    }
+    fn count(&mut self, on: bool) {
+        self.done(format!("count {on}"));
+    }
+}
+
+/// A daemon of a folder of its own, and what its machine knows.
+struct Running {
+    folder: TempDir,
+    machine: Pretended,
+    wish: Arc<Mutex<Option<Wish>>>,
+    signals: UnixStream,
+    thread: Option<JoinHandle<End>>,
+}
+
+impl Running {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (signals, theirs) = UnixStream::pair().unwrap();
+        let (machine, wish) = (Pretended::default(), Arc::new(Mutex::new(None)));
+        let mut daemon = Daemon::listen(folder.path()).unwrap();
+        let (mut own, wishes) = (machine.clone(), Arc::clone(&wish));
+        let thread = thread::spawn(move || daemon.run(&mut own, &theirs, || wishes.lock().unwrap().take()).unwrap());
+        Self { folder, machine, wish, signals, thread: Some(thread) }
+    }
+
+    fn confined(allowed: &[(Sid, Sid, &str, &str)]) -> Self {
+        let running = Self::new();
+        let mut known = running.machine.0.lock().unwrap();
+        known.confined = true;
+        known.allowed = allowed.iter().map(|(s, t, c, p)| (*s, *t, (*c).to_owned(), (*p).to_owned())).collect();
+        drop(known);
+        running
+    }
+
+    fn client(&self) -> Client {
+        Client::connect_to(&self.folder.path().join("socket")).unwrap()
+    }
+
+    fn raw(&self) -> UnixStream {
+        let socket = UnixStream::connect(self.folder.path().join("socket")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        socket
+    }
+
+    fn signal(&self, wish: Wish) {
+        *self.wish.lock().unwrap() = Some(wish);
+        let _ = (&self.signals).write_all(b"s");
+    }
+
+    fn done(&self) -> Vec<String> {
+        self.machine.0.lock().unwrap().done.clone()
+    }
+
+    fn end(&mut self) -> End {
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.signal(Wish::End);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn line(socket: &UnixStream) -> String {
+    let mut line = String::new();
+    let _ = BufReader::new(socket).read_line(&mut line);
+    line
+}
+
+/// Greets and says hello.
+fn greeted(socket: &UnixStream) {
+    let hello = crate::protocol::hello(line(socket).trim_end().as_bytes()).unwrap();
+    { socket }.write_all(hello.as_bytes()).unwrap();
+}
+
+fn errno(result: Result<impl std::fmt::Debug, ClientError>) -> i32 {
+    match result {
+        Err(ClientError::Refused(refusal)) => refusal.errno,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn file(text: &str) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+#[test]
+fn answers_what_an_unconfined_caller_asks() {
+    let running = Running::new();
+    let mut client = running.client();
+    assert_eq!(client.mode().unwrap(), Mode::Permissive);
+    assert_eq!(client.status().unwrap().failures["no label"], 6);
+    assert_eq!(client.context(Attribute::Current, None).unwrap().as_deref(), Some("sid28"));
+    assert_eq!(client.context(Attribute::Exec, None).unwrap(), None);
+    assert_eq!(client.text(77).unwrap(), "sid77");
+    assert_eq!(errno(client.text(100)), libc::ENOENT);
+    assert_eq!(client.access("a", "b", "file").unwrap(), ["read", "write"]);
+    assert!(client.statistics().unwrap().is_empty());
+    client.count(true).unwrap();
+    client.set_mode(Mode::Permissive, Some("httpd_t")).unwrap();
+    assert_eq!(running.done(), ["count true", "mode permissive Some(\"httpd_t\")"]);
+    assert!(running.machine.0.lock().unwrap().asked.is_empty(), "an unconfined caller is asked nothing");
+}
+
+#[test]
+fn hands_a_policy_and_its_sanity_questions_over() {
+    let running = Running::new();
+    let (policy, sanity) = (file("the policy"), file("a\tb\tfile\tread,-write\n"));
+    let mut client = running.client();
+    assert_eq!(client.reload(policy.as_fd(), true, Some(sanity.as_fd())).unwrap(), 7);
+    assert_eq!(running.done(), ["reload the policy true 1"]);
+    let wrong = file("a b file read\n");
+    assert_eq!(errno(client.reload(policy.as_fd(), true, Some(wrong.as_fd()))), libc::EINVAL);
+    let (pipe, _other) = nix::unistd::pipe().unwrap();
+    assert_eq!(errno(client.reload(pipe.as_fd(), false, None)), libc::EINVAL);
+    assert_eq!(running.done().len(), 1);
+}
+
+#[test]
+fn asks_the_policy_what_selinux_asks_of_confined_callers() {
+    let running = Running::confined(&[
+        (CONFINED, CONFINED, "process", "setexec"),
+        (CONFINED, 50, "file", "relabelfrom"),
+        (CONFINED, 70, "file", "relabelto"),
+        (70, 60, "filesystem", "associate"),
+        (CONFINED, 2, "security", "setenforce"),
+    ]);
+    let mut client = running.client();
+    let object = file("");
+    assert_eq!(client.set_label(object.as_fd(), "sid70").unwrap(), "sid50");
+    assert_eq!(running.done(), ["validate 50 70 40", "label 70"]);
+    assert_eq!(errno(client.set_label(object.as_fd(), "sid71")), libc::EACCES);
+    assert_eq!(errno(client.label(object.as_fd())), libc::EACCES);
+    let sid = |attribute| Request::Sid { attribute, context: "sid70".into() };
+    assert_eq!(client.request(&sid(Attribute::Exec), &[]).unwrap(), ["70"]);
+    assert_eq!(errno(client.request(&sid(Attribute::Current), &[])), libc::EACCES);
+    assert_eq!(errno(client.request(&sid(Attribute::Previous), &[])), libc::EINVAL);
+    let own = peer::pidfd_open(std::process::id() as i32).unwrap();
+    assert_eq!(client.context(Attribute::Current, None).unwrap().as_deref(), Some("sid40"));
+    assert_eq!(errno(client.context(Attribute::Current, Some(own.as_fd()))), libc::EACCES);
+    client.set_mode(Mode::Enforcing, None).unwrap();
+    assert_eq!(errno(client.stop()), libc::EACCES);
+    assert_eq!(errno(client.reload(object.as_fd(), false, None)), libc::EACCES);
+    assert_eq!(errno(client.count(true)), libc::EACCES);
+    assert_eq!(running.done().len(), 3, "{:?}", running.done());
+}
+
+#[test]
+fn ends_when_it_is_stopped_and_when_a_signal_says_so() {
+    let mut running = Running::new();
+    running.client().stop().unwrap();
+    assert_eq!(running.end(), End::Stopped);
+    assert_eq!(running.done(), ["stop"]);
+    let socket = running.folder.path().join("socket");
+    let error = Client::connect_to(&socket).unwrap_err().to_string();
+    assert!(error.contains("start it with `tollgate enforce POLICY`"), "{error}");
+
+    let mut running = Running::new();
+    running.signal(Wish::Reread);
+    while running.done().is_empty() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    running.signal(Wish::End);
+    assert_eq!(running.end(), End::Signal);
+    assert_eq!(running.done(), ["reread"]);
+}
+
+#[test]
+fn refuses_a_second_daemon_and_names_the_first() {
+    let running = Running::new();
+    let error = Daemon::listen(running.folder.path()).unwrap_err().to_string();
+    assert!(error.contains(&format!("(process {})", std::process::id())), "{error}");
+    running.client().mode().unwrap();
+}
+
+#[test]
+fn listens_where_a_killed_daemon_has_listened() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(UnixListener::bind(folder.path().join("socket")).unwrap());
+    fs::write(folder.path().join("lock"), "1234567\n").unwrap();
+    drop(Daemon::listen(folder.path()).unwrap());
+}
+
+#[test]
+fn refuses_callers_that_do_not_say_hello_with_its_nonce() {
+    let running = Running::new();
+    for first in ["mode\n", "hello 00112233445566778899aabbccddeeff\n"] {
+        let mut socket = running.raw();
+        assert!(line(&socket).starts_with("tollgate 1 "));
+        socket.write_all(first.as_bytes()).unwrap();
+        assert!(line(&socket).starts_with("error 71 "), "{first}");
+        assert_eq!(line(&socket), "", "{first}");
+    }
+}
+
+#[test]
+fn refuses_a_process_that_speaks_over_another_ones_connection() {
+    let running = Running::new();
+    let socket = running.raw();
+    greeted(&socket);
+    let mut other = std::process::Command::new("sh");
+    other.args(["-c", "echo mode >&0"]).stdin(OwnedFd::from(socket.try_clone().unwrap()));
+    assert!(other.status().unwrap().success());
+    assert_eq!(line(&socket), "");
+}
+
+#[test]
+fn refuses_requests_that_are_too_long_or_unknown_and_goes_on() {
+    let running = Running::new();
+    let mut socket = running.raw();
+    greeted(&socket);
+    socket.write_all(b"dance\n").unwrap();
+    assert!(line(&socket).contains("there%20is%20no%20request"));
+    let mut socket = running.raw();
+    greeted(&socket);
+    // The daemon closes before it has read all of it.
+    let _ = socket.write_all(&[b'a'; 100_000]);
+    assert!(line(&socket).starts_with("error 90 "));
+    let mut client = running.client();
+    let object = file("");
+    assert_eq!(errno(client.request(&Request::Mode, &[object.as_fd()])), libc::EINVAL);
+    assert_eq!(errno(client.request(&Request::Label, &[])), libc::EINVAL);
+    client.mode().unwrap();
+}
+
+#[test]
+fn answers_requests_that_come_together_and_those_that_come_in_parts() {
+    let running = Running::new();
+    let mut socket = running.raw();
+    greeted(&socket);
+    socket.write_all(b"mode\nmode\nmo").unwrap();
+    let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ok permissive");
+    assert_eq!(lines.next().unwrap().unwrap(), "ok permissive");
+    socket.write_all(b"de\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "ok permissive");
+}
+
+#[test]
+fn turns_callers_away_when_there_are_too_many_and_takes_others_when_they_go() {
+    let running = Running::new();
+    let mut clients: Vec<Client> = (0..MOST).map(|_| running.client()).collect();
+    let refused = Client::connect_to(&running.folder.path().join("socket"));
+    assert_eq!(errno(refused), libc::EAGAIN);
+    clients.truncate(MOST - 1);
+    let mut client = loop {
+        match Client::connect_to(&running.folder.path().join("socket")) {
+            Ok(client) => break client,
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    client.mode().unwrap();
+    clients[0].mode().unwrap();
+}
