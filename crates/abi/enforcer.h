@@ -282,7 +282,7 @@ enum tg_object_kind { /* what `object` of an event tells */
 		      TG_OBJECT_TASK,	    /* number, name: the target's opid= and ocomm= */
 		      TG_OBJECT_NAME,	    /* name only, such as kmod= or a file system's */
 };
-#define TG_EVENT_NAME 256u
+#define TG_EVENT_NAME 512u
 
 struct tg_event {
 	__u64 time; /* nanoseconds since boot */
@@ -299,8 +299,8 @@ struct tg_event {
 	__u64 inode;
 	char command[16];
 	char filesystem[16];
-	char name[TG_EVENT_NAME]; /* NUL-terminated; TG_OBJECT_PATH: components from the last to the
-				     first, each NUL-terminated */
+	char name[TG_EVENT_NAME]; /* NUL-terminated; of a path components from the last to the
+				     first, each NUL-terminated, `.` at the end if it is cut */
 };
 
 #endif

@@ -12,10 +12,15 @@ struct tg_request {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions of ours */
 	__u32 manager;			 /* enum tg_manager */
 	__u32 object;			 /* enum tg_object_kind */
-	__u32 number;			 /* capability, ioctl command, process */
+	__u32 number;			 /* capability, ioctl command */
 	__u32 quiet;			 /* decide only: no event */
-	__u64 dentry;			 /* address, for the name and the path */
-	__u64 inode;			 /* address */
+	union {				 /* by `object`: TG_ADDRESS of ... */
+		__u64 dentry;		 /* INODE: its name; 0: any that it has */
+		__u64 path;		 /* PATH, IOCTL: its struct path */
+		__u64 task;		 /* TASK: its struct task_struct */
+		__u64 text;		 /* NAME: the string, whose address is a plain number */
+	};
+	__u64 inode; /* TG_ADDRESS of it: its number and file system */
 	/* Answered: what may be cached of all permissions. */
 	__u32 allowed, denied;
 };

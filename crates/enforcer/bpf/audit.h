@@ -3,11 +3,7 @@
 #ifndef TOLLGATE_AUDIT_H
 #define TOLLGATE_AUDIT_H
 
-enum tg_verdict {
-	TG_DENIED = -EACCES,
-	TG_GRANTED = 0,
-	TG_GRANTED_ONCE = 1, /* permissive, but not for all of this subject: nothing to remember */
-};
+#include "event.h"
 
 /* avc_denied: what is denied is granted when permissive as a whole, by domain, or by command. */
 static __always_inline enum tg_verdict tg_verdict(const struct tg_request *request,
@@ -33,33 +29,13 @@ TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_decis
 	enum tg_verdict verdict = tg_verdict(request, answer);
 	__u32 audited = denied ? denied & answer->auditdeny : request->av & answer->auditallow;
 
-	if (request->quiet || !audited)
+	if (request->quiet)
 		return verdict;
-	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-
-	if (!event) {
-		tg_failed(TG_FAILED_EVENT_LOST);
-		return verdict;
-	}
-	__u64 id = bpf_get_current_pid_tgid();
-
-	__builtin_memset(event, 0, sizeof *event);
-	event->time = bpf_ktime_get_boot_ns();
-	event->kind = TG_EVENT_AVC;
-	event->source = request->source;
-	event->target = request->target;
-	event->class = request->class;
-	event->requested = request->av;
-	event->denied = denied & answer->auditdeny;
-	event->permissive = denied && verdict != TG_DENIED;
-	event->pid = id;
-	event->tgid = id >> 32;
-	event->object = request->object;
-	event->number = request->number;
-	event->result = verdict == TG_DENIED ? EACCES : 0;
-	bpf_get_current_comm(event->command, sizeof event->command);
-	bpf_ringbuf_submit(event, 0);
-	__sync_fetch_and_add(&state.events, 1);
+	if (audited)
+		tg_tell(request, audited, verdict);
+	if (denied && state.statistics)
+		__sync_fetch_and_add(&state.statistic[request->manager & (TG_MANAGERS - 1)].denied,
+				     1);
 	return verdict;
 }
 

@@ -99,6 +99,7 @@ static __always_inline void tg_forget(__u64 key)
 #define TG_HOT_PLACE_D 15 /* quotaon: rmdir */
 #define TG_HOT_SAME (0x7ffffu & ~(1u << 3 | 1u << 7 | 1u << 8 | 1u << 15))
 #define TG_NOT_HOT (1u << 31)
+#define TG_BY_PATH (1u << 30) /* object.h */
 
 /* One permission has one place in all classes of files, up to watch_reads. */
 _Static_assert(FILE__READ == DIR__READ && FILE__OPEN == DIR__OPEN, "classes.txt");

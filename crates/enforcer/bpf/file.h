@@ -22,7 +22,7 @@ SEC("lsm/file_open") int BPF_PROG(file_open, struct file *file)
 {
 	struct inode *inode = file->f_inode;
 
-	return tg_check_inode(inode, 0, tg_open_av(file), 0);
+	return tg_check_path(inode, &file->f_path, tg_open_av(file), 0);
 }
 
 /* file_mask_to_av */
@@ -56,7 +56,7 @@ SEC("lsm/inode_getattr") int BPF_PROG(inode_getattr, const struct path *path)
 	struct dentry *dentry = path->dentry;
 	struct inode *inode = dentry->d_inode;
 
-	return inode ? tg_check_inode(inode, dentry, FILE__GETATTR, 0) : 0;
+	return inode ? tg_check_path(inode, path, FILE__GETATTR, 0) : 0;
 }
 
 /* An inode's memory becomes another inode. */

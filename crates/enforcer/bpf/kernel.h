@@ -23,6 +23,18 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node *next, **pprev;
+};
+
 struct file_system_type {
 	const char *name;
 };
@@ -50,6 +62,7 @@ struct inode {
 	unsigned long i_ino;
 	const unsigned int i_nlink;
 	__u32 i_generation;
+	struct hlist_head i_dentry;
 };
 
 struct dentry {
@@ -57,6 +70,10 @@ struct dentry {
 	struct qstr d_name;
 	struct inode *d_inode;
 	struct super_block *d_sb;
+	struct hlist_bl_node d_hash;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct vfsmount {
@@ -66,6 +83,8 @@ struct vfsmount {
 };
 
 struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
 	struct mnt_namespace *mnt_ns;
 };
@@ -77,6 +96,10 @@ struct nsproxy {
 struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
+};
+
+struct fs_struct {
+	struct path root;
 };
 
 struct cred {
@@ -99,6 +122,7 @@ struct task_struct {
 	struct task_struct *real_parent, *parent, *group_leader;
 	const struct cred *real_cred, *cred;
 	struct files_struct *files;
+	struct fs_struct *fs;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct nsproxy *nsproxy;

@@ -80,11 +80,15 @@ static __always_inline int tg_ask_inode(__u64 key, struct tg_request *request, i
 	return result;
 }
 
-/* The second step of a check: the caches have not answered for everybody. */
-static __noinline int tg_check_subject(struct inode *inode, struct dentry *dentry, __u64 key,
-				       __u32 av, __u32 hot)
+/* The second step of a check: the caches have not answered for everybody. `where` is what the
+ * audit tells the name by: a dentry, or none, or, with TG_BY_PATH, a struct path. */
+static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
+				       __u32 hot)
 {
 	__u64 subject = tg_subject();
+	__u32 by_path = hot & TG_BY_PATH;
+
+	hot &= ~TG_BY_PATH;
 
 	if (subject & TG_UNCONFINED)
 		return 0;
@@ -99,12 +103,23 @@ static __noinline int tg_check_subject(struct inode *inode, struct dentry *dentr
 		.class = object.class,
 		.av = av,
 		.manager = object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE,
-		.object = TG_OBJECT_INODE,
+		.object = by_path ? TG_OBJECT_PATH : TG_OBJECT_INODE,
 		.inode = TG_ADDRESS(inode),
-		.dentry = dentry ? TG_ADDRESS(dentry) : 0,
+		.dentry = where ? TG_ADDRESS(where) : 0,
 	};
 
 	return tg_ask_inode(key, &request, !(hot & TG_NOT_HOT)) ? -EACCES : 0;
+}
+
+static __always_inline int tg_check_at(struct inode *inode, const void *where, __u32 by_path,
+				       __u32 av, int directory)
+{
+	__u64 key = TG_KEY(inode);
+	__u32 hot = tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
+
+	if (!(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot))
+		return 0;
+	return tg_check_subject(inode, where, key, av, hot | by_path);
 }
 
 /*
@@ -114,12 +129,14 @@ static __noinline int tg_check_subject(struct inode *inode, struct dentry *dentr
 static __always_inline int tg_check_inode(struct inode *inode, struct dentry *dentry, __u32 av,
 					  int directory)
 {
-	__u64 key = TG_KEY(inode);
-	__u32 hot = tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
+	return tg_check_at(inode, dentry, 0, av, directory);
+}
 
-	if (!(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot))
-		return 0;
-	return tg_check_subject(inode, dentry, key, av, hot);
+/* path_has_perm, file_path_has_perm: likewise; the audit tells the path. */
+static __always_inline int tg_check_path(struct inode *inode, const struct path *path, __u32 av,
+					 int directory)
+{
+	return tg_check_at(inode, path, TG_BY_PATH, av, directory);
 }
 
 #endif

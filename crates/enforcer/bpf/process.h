@@ -43,7 +43,7 @@ static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32
 		.av = av,
 		.manager = TG_MANAGER_PROCESS,
 		.object = TG_OBJECT_TASK,
-		.number = task->tgid,
+		.task = TG_ADDRESS(task),
 	};
 
 	return tg_ask(&request) ? -EACCES : 0;

@@ -210,12 +210,15 @@ fn path(event: &tg_event) -> Untrusted {
     }
     let bytes: Vec<u8> = event.name.iter().map(|&c| c.cast_unsigned()).collect();
     let components = bytes.split(|&byte| byte == 0).take_while(|component| !component.is_empty());
-    let mut path = Vec::new();
-    for component in components.collect::<Vec<_>>().into_iter().rev() {
-        path.push(b'/');
-        path.extend(component);
+    let mut components: Vec<&[u8]> = components.collect();
+    // A path that was cut has no slash before what is left of it; the root is an empty component.
+    match components.last().copied() {
+        Some(b".") => drop(components.pop()),
+        Some(_) => components.push(b""),
+        None => return Untrusted::new(*b"/"),
     }
-    Untrusted::new(if path.is_empty() { b"/".to_vec() } else { path })
+    components.reverse();
+    Untrusted::new(components.join(&b'/'))
 }
 
 /// The text of the kernel's record: avc_audit_pre_callback, dump_common_audit_data, avc_audit_post_callback.

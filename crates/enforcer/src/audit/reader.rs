@@ -113,7 +113,7 @@ mod tests {
     fn takes_whole_denials_only() {
         let whole = size_of::<tg_event>();
         let event = parse(&bytes(TG_EVENT_AVC, whole)).unwrap();
-        assert_eq!((event.kind, event.pid, event.name[255]), (TG_EVENT_AVC, 0x4141_4141, 0x41));
+        assert_eq!((event.kind, event.pid, event.name[511]), (TG_EVENT_AVC, 0x4141_4141, 0x41));
         for length in [12, whole - 1, whole + 1, whole + 4096] {
             assert_eq!(parse(&bytes(TG_EVENT_AVC, length)), None, "{length}");
         }

@@ -83,6 +83,9 @@ fn writes_what_each_kind_of_object_has() {
     let mut root = event("dir", &["search"]);
     at(&mut root, TG_OBJECT_PATH, b"", b"sda1", 2);
     shows(&root, " path=\"/\" dev=\"sda1\" ino=2 ");
+    let mut cut = event("file", &["read"]);
+    at(&mut cut, TG_OBJECT_PATH, b"file\0deep\0.\0", b"sda1", 2);
+    shows(&cut, " path=\"deep/file\" dev=\"sda1\" ino=2 ");
     for (filesystem, name, path) in [
         (&b"pipefs"[..], &b""[..], "pipe:[8]"),
         (b"sockfs", b"TCP", "socket:[8]"),
