@@ -17,6 +17,8 @@ enum tg_verdict {
 #define TG_COMPONENT 256u
 #define TG_PATH_ROOM (TG_EVENT_NAME - TG_COMPONENT - 16u)
 
+#define TG_DELETED " (deleted)"
+
 #define TG_READ(to, address) bpf_probe_read_kernel(&(to), sizeof(to), (void *)(address))
 #define TG_MEMBER(address, type, member)                                                           \
 	({                                                                                         \
@@ -36,7 +38,7 @@ static __always_inline __u64 tg_anchor(void)
 }
 
 /* Reads a name to that place in the event's; returns where the next one goes. */
-static __always_inline __u64 tg_read_name(struct tg_event *event, __u64 at, __u64 dentry)
+static __always_inline __u64 tg_tell_name(struct tg_event *event, __u64 at, __u64 dentry)
 {
 	const void *name = TG_MEMBER(dentry, struct dentry, d_name.name);
 
@@ -73,16 +75,14 @@ static __always_inline struct tg_place tg_place(__u64 path)
 /* What d_path adds to the name of a file that has none any more: d_unlinked. */
 static __always_inline __u64 tg_mark_deleted(struct tg_event *event, __u64 at, __u64 dentry)
 {
-	static const char deleted[] = " (deleted)";
-
 	if (TG_MEMBER(dentry, struct dentry, d_hash.pprev))
 		return at;
 	at--; /* its NUL */
 	TG_OPAQUE(at);
 	if (at >= TG_COMPONENT)
 		return at + 1;
-	__builtin_memcpy(event->name + at, deleted, sizeof deleted);
-	return at + sizeof deleted;
+	__builtin_memcpy(event->name + at, TG_DELETED, sizeof TG_DELETED);
+	return at + sizeof TG_DELETED;
 }
 
 /*
@@ -115,7 +115,7 @@ TG_FUNCTION int tg_event_path(struct tg_event *event, __u64 path, __u64 root_pat
 			place.mount = above + bpf_core_field_offset(struct mount, mnt);
 			continue;
 		}
-		at = tg_read_name(event, at, place.dentry);
+		at = tg_tell_name(event, at, place.dentry);
 		if (!depth && place.dentry != parent)
 			at = tg_mark_deleted(event, at, place.dentry);
 		if (place.dentry == parent)
@@ -139,7 +139,7 @@ static __always_inline void tg_event_object(struct tg_event *event,
 	case TG_OBJECT_INODE:
 		if (!request->dentry)
 			dentry = tg_alias(inode);
-		tg_read_name(event, 0, dentry);
+		tg_tell_name(event, 0, dentry);
 		break;
 	case TG_OBJECT_PATH:
 	case TG_OBJECT_IOCTL:
