@@ -8,7 +8,6 @@
 mod program;
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -17,8 +16,8 @@ use std::{
 use program::{Scratch, guests::take, word};
 use tollgate_scenario::{
     Engine,
-    outcome::{Outcome, Played},
-    scenario::{Family, Scenario},
+    compare::{All, compare},
+    scenario::Family,
 };
 
 /// The kernels on which scenarios are played.
@@ -53,9 +52,6 @@ fn policy(scratch: &Scratch) -> PathBuf {
     out
 }
 
-/// What came of each scenario, by family, name, and whether it was enforced.
-type All = BTreeMap<(String, String, bool), Played>;
-
 /// Plays all scenarios in a guest.
 fn play(engine: Engine, kernel: &str) -> All {
     let scratch = Scratch::new();
@@ -63,26 +59,30 @@ fn play(engine: Engine, kernel: &str) -> All {
     let image = scratch.path("image");
     scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
     let scenarios = scratch.file("scenarios.json", &serde_json::to_string(&families()).unwrap());
-    let program = Path::new(env!("CARGO_BIN_EXE_tollgate-scenario"));
+    let (lsm, policy) = match engine {
+        Engine::Selinux => ("selinux", &image),
+        Engine::Tollgate => ("bpf", &built),
+    };
     let files = [
-        (program, "/tollgate-scenario"),
+        (Path::new(env!("CARGO_BIN_EXE_tollgate-scenario")), "/tollgate-scenario"),
+        (&scratch.program(), "/bin/tollgate"),
         (Path::new("/sbin/mke2fs"), "/sbin/mke2fs"),
         (&scenarios, "/scenarios.json"),
-        (&image, "/policy"),
+        (policy, "/policy"),
     ];
     let files: Vec<String> = files.iter().map(|(host, guest)| format!("--file={}:{guest}", word(host))).collect();
     let line = format!(
         "/sbin/mke2fs -q -F /dev/ram0 16384 && exec /tollgate-scenario {} /policy /scenarios.json",
         engine.name()
     );
-    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", engine.name(), "--timeout", "540"];
-    arguments.extend(["--module", "brd", "--module", "overlay"]);
+    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", lsm, "--timeout", "540"];
+    // Attaching a hundred programs waits for as many grace periods.
+    arguments.extend(["--module", "brd", "--module", "overlay", "--append", "rcupdate.rcu_expedited=1"]);
     arguments.extend(files.iter().map(String::as_str));
     arguments.extend(["--", "sh", "-c", &line]);
     let _place = take(1);
     let ended = scratch.run(&arguments).with(0);
-    let lines = ended.stdout.lines().map(|line| serde_json::from_str::<Played>(line).unwrap());
-    lines.map(|played| ((played.family.clone(), played.name.clone(), played.enforcing), played)).collect()
+    All::parse(&ended.stdout).unwrap()
 }
 
 /// What the kernel's SELinux did; played once a kernel for all tests.
@@ -90,39 +90,6 @@ fn selinux(kernel: &'static str) -> &'static All {
     static PLAYED: [OnceLock<All>; KERNELS.len()] = [const { OnceLock::new() }; KERNELS.len()];
     let at = KERNELS.iter().position(|known| *known == kernel).unwrap();
     PLAYED[at].get_or_init(|| play(Engine::Selinux, kernel))
-}
-
-/// A scenario's outcome in a mode.
-#[track_caller]
-fn outcome<'a>(all: &'a All, family: &Family, scenario: &Scenario, enforcing: bool) -> &'a Outcome {
-    let key = (family.name.clone(), scenario.name.clone(), enforcing);
-    &all.get(&key).unwrap_or_else(|| panic!("was not played: {key:?}")).outcome
-}
-
-/// What is wrong with scenarios themselves: not played, one verdict only, or a denial that enforcing did not make.
-fn faults(all: &All) -> Vec<String> {
-    let mut faults = Vec::new();
-    for family in families() {
-        let granted = |scenario: &&Scenario| outcome(all, &family, scenario, true).is_granted();
-        if family.scenarios.iter().filter(granted).count() % family.scenarios.len() == 0 {
-            faults.push(format!("{}: all verdicts are the same", family.name));
-        }
-        for scenario in &family.scenarios {
-            let [enforced, permitted] = [true, false].map(|mode| outcome(all, &family, scenario, mode));
-            let title = format!("{}, {:?}", family.name, scenario.name);
-            if let Outcome::Broken(_) = enforced {
-                faults.push(format!("{title}: {enforced}"));
-            }
-            match (&scenario.stays_denied, permitted.is_granted()) {
-                (None, false) => faults.push(format!("{title}: {permitted} though nothing is enforced")),
-                (Some(_), true) => {
-                    faults.push(format!("{title}: granted when nothing is enforced, and said not to be"))
-                }
-                _ => {}
-            }
-        }
-    }
-    faults
 }
 
 /// The scenarios' own worth, before anyone is compared by them.
@@ -133,6 +100,15 @@ fn denies_and_grants_in_every_family_of_scenarios_under_selinux() {
     println!("{count} scenarios in {} families", families.len());
     assert!(count >= 150 && families.len() >= 22);
     for kernel in KERNELS {
-        assert_eq!(faults(selinux(kernel)), Vec::<String>::new(), "{kernel}");
+        assert_eq!(selinux(kernel).faults(&families), Vec::<String>::new(), "{kernel}");
+    }
+}
+
+#[test]
+fn decides_scenarios_as_selinux_does() {
+    for kernel in KERNELS {
+        let comparison = compare(&families(), selinux(kernel), &play(Engine::Tollgate, kernel));
+        println!("kernel {kernel}\n{}", comparison.table());
+        assert!(comparison.complaints.is_empty(), "{kernel}:\n{}", comparison.complaints.join("\n"));
     }
 }

@@ -5,6 +5,7 @@
 
 mod actor;
 mod acts;
+pub mod compare;
 mod engine;
 mod kernel;
 mod objects;

@@ -1,21 +1,26 @@
 //! The enforcers that are compared, behind the same few verbs.
 
 mod selinux;
+mod tollgate;
 
 use std::{io, path::Path};
+
+use tollgate_enforcer::protocol::Attribute;
 
 /// Who enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// The kernel's own SELinux.
     Selinux,
+    /// Tollgate's daemon and programs.
+    Tollgate,
 }
 
 impl Engine {
     /// The engine of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Selinux].into_iter().find(|engine| engine.name() == name)
+        [Self::Selinux, Self::Tollgate].into_iter().find(|engine| engine.name() == name)
     }
 
     /// Its name.
@@ -23,6 +28,7 @@ impl Engine {
     pub fn name(self) -> &'static str {
         match self {
             Self::Selinux => "selinux",
+            Self::Tollgate => "tollgate",
         }
     }
 
@@ -30,6 +36,7 @@ impl Engine {
     pub(crate) fn load(self, policy: &Path) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::load(policy),
+            Self::Tollgate => tollgate::load(policy),
         }
     }
 
@@ -37,6 +44,7 @@ impl Engine {
     pub(crate) fn enforce(self, enforcing: bool) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::enforce(enforcing),
+            Self::Tollgate => tollgate::enforce(enforcing),
         }
     }
 
@@ -44,6 +52,7 @@ impl Engine {
     pub(crate) fn relabel(self, path: &str, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::relabel(path, context),
+            Self::Tollgate => tollgate::relabel(path, context),
         }
     }
 
@@ -51,6 +60,7 @@ impl Engine {
     pub(crate) fn label(self, path: &str) -> io::Result<String> {
         match self {
             Self::Selinux => selinux::label(path),
+            Self::Tollgate => tollgate::label(path),
         }
     }
 
@@ -58,6 +68,7 @@ impl Engine {
     pub(crate) fn current(self) -> io::Result<String> {
         match self {
             Self::Selinux => selinux::current(),
+            Self::Tollgate => tollgate::current(),
         }
     }
 
@@ -65,6 +76,7 @@ impl Engine {
     pub(crate) fn set_current(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("current", context),
+            Self::Tollgate => tollgate::set(Attribute::Current, context),
         }
     }
 
@@ -72,6 +84,7 @@ impl Engine {
     pub(crate) fn set_exec(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("exec", context),
+            Self::Tollgate => tollgate::set(Attribute::Exec, context),
         }
     }
 
@@ -79,6 +92,7 @@ impl Engine {
     pub(crate) fn set_create(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("fscreate", context),
+            Self::Tollgate => tollgate::set(Attribute::FsCreate, context),
         }
     }
 }

@@ -1,0 +1,77 @@
+//! Tollgate: its program starts the daemon, its client asks for everything else.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::{fd::AsFd, unix::fs::OpenOptionsExt},
+    path::Path,
+    process::{Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use tollgate_enforcer::{
+    client::{Client, ClientError},
+    protocol::{Attribute, Mode},
+};
+
+/// How long the daemon may take to put the policy in force.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Starts the daemon with a built policy, and waits until it answers.
+pub(super) fn load(policy: &Path) -> io::Result<()> {
+    let mut daemon =
+        Command::new("tollgate").arg("enforce").arg(policy).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    let started = Instant::now();
+    loop {
+        let error = match Client::connect().and_then(|mut daemon| daemon.mode()) {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        if let Some(status) = daemon.try_wait()? {
+            return Err(io::Error::other(format!("tollgate enforce ended: {status}")));
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(io::Error::other(error));
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+pub(super) fn enforce(enforcing: bool) -> io::Result<()> {
+    let mode = if enforcing { Mode::Enforcing } else { Mode::Permissive };
+    ask(|daemon| daemon.set_mode(mode, None))
+}
+
+pub(super) fn relabel(path: &str, context: &str) -> io::Result<()> {
+    let object = object(path)?;
+    ask(|daemon| daemon.set_label(object.as_fd(), context).map(drop))
+}
+
+pub(super) fn label(path: &str) -> io::Result<String> {
+    let object = object(path)?;
+    ask(|daemon| daemon.label(object.as_fd()))
+}
+
+pub(super) fn current() -> io::Result<String> {
+    ask(|daemon| daemon.context(Attribute::Current, None)).map(Option::unwrap_or_default)
+}
+
+pub(super) fn set(attribute: Attribute, context: &str) -> io::Result<()> {
+    ask(|daemon| daemon.set_context(attribute, context))
+}
+
+/// What the path itself names.
+fn object(path: &str) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
+}
+
+/// Asks the daemon; its refusals have a system call's numbers.
+fn ask<T>(question: impl FnOnce(&mut Client) -> Result<T, ClientError>) -> io::Result<T> {
+    Client::connect().and_then(|mut daemon| question(&mut daemon)).map_err(|error| match error {
+        ClientError::Refused(refusal) => io::Error::from_raw_os_error(refusal.errno),
+        ClientError::Kernel(errno) => errno.into(),
+        ClientError::Broken(cause) | ClientError::NoDaemon { cause, .. } => cause,
+        other => io::Error::other(other),
+    })
+}
