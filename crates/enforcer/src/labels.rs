@@ -6,6 +6,7 @@
 //! [`durable`] keeps them in attributes of the files, and [`relabel`] changes them.
 
 pub mod durable;
+mod expression;
 pub mod file_contexts;
 pub mod filesystems;
 pub mod genfs;
@@ -16,6 +17,7 @@ pub mod mounts;
 pub mod object;
 pub mod processes;
 pub mod relabel;
+mod selabel;
 pub mod walk;
 
 use std::{io, path::Path};

@@ -1,17 +1,17 @@
 //! First labels of files: `file_contexts`, read and asked by libselinux's selabel.
-//!
-//! Nothing else of libselinux is used: no selinuxfs, no `/etc/selinux`, no translation of contexts.
 
 use std::{
-    ffi::{CStr, CString, c_char, c_int, c_void},
-    fs::File,
-    io::{self, Write},
-    os::{fd::AsRawFd, unix::ffi::OsStrExt},
+    cell::RefCell,
+    collections::HashMap,
+    io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    ptr::{self, NonNull},
 };
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use crate::labels::{
+    expression::prefix,
+    selabel::{Handle, Refusal},
+};
 
 /// The context of what is to stay without a label.
 const NONE: &str = "<<none>>";
@@ -53,8 +53,12 @@ pub enum FileContextsError {
 /// A line that labels: `EXPRESSION [KIND] CONTEXT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Specification<'t> {
-    /// Its line, from 1.
+    /// Its number, from 1.
     pub line: usize,
+    /// All of it.
+    pub text: &'t str,
+    /// What paths it is for.
+    pub expression: &'t str,
     /// The context; `None` for `<<none>>`.
     pub context: Option<&'t str>,
 }
@@ -63,27 +67,50 @@ pub struct Specification<'t> {
 pub fn specifications(text: &str) -> impl Iterator<Item = Specification<'_>> {
     (1..).zip(text.lines()).filter_map(|(line, text)| {
         let mut words = text.split_whitespace();
-        let context = words.next().filter(|first| !first.starts_with('#')).and(words.next_back())?;
-        Some(Specification { line, context: Some(context).filter(|context| *context != NONE) })
+        let expression = words.next().filter(|first| !first.starts_with('#'))?;
+        let context = words.next_back()?;
+        Some(Specification { line, text, expression, context: Some(context).filter(|context| *context != NONE) })
     })
 }
 
-/// A `file_contexts` that can be asked.
-///
-/// It may be sent to another thread, but is for one at a time: libselinux counts matches without a lock.
+/// A `file_contexts` that can be asked. It may be sent to another thread, but is for one at a time.
 #[derive(Debug)]
 pub struct FileContexts {
-    handle: NonNull<c_void>,
+    lines: Vec<Line>,
+    all: RefCell<Part>,
 }
 
-// SAFETY: a handle is memory that belongs to nobody else; libselinux keeps nothing of it by thread.
-unsafe impl Send for FileContexts {}
+/// A line that labels, and what every path that it matches begins with.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    prefix: Vec<u8>,
+}
 
-// C's side: c/file_contexts.c, and <selinux/label.h>.
-unsafe extern "C" {
-    fn tollgate_file_contexts_open(path: *const c_char, text: *mut c_char, size: usize) -> *mut c_void;
-    fn selabel_lookup_raw(handle: *mut c_void, context: *mut *mut c_char, path: *const c_char, mode: c_int) -> c_int;
-    fn selabel_close(handle: *mut c_void);
+/// Lines that a part is not worth being split for.
+const FEW: usize = 48;
+/// Paths that are looked up in a directory before it has a part of its own.
+const OFTEN: u32 = 24;
+
+/// The lines that may match what is in a directory. libselinux tries one after the other, thousands in a whole policy; in a
+/// directory it is a few.
+#[derive(Debug)]
+struct Part {
+    handle: Handle,
+    /// Places in [`FileContexts::lines`].
+    lines: Vec<usize>,
+    below: HashMap<Vec<u8>, Below>,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Below {
+    /// So many paths were looked up there.
+    Asked(u32),
+    /// Its place in `parts`.
+    Part(usize),
+    /// A part would have as many lines.
+    Useless,
 }
 
 impl FileContexts {
@@ -94,79 +121,106 @@ impl FileContexts {
 
     /// Likewise; `check` says what is wrong with a context, such as that the policy does not have its type.
     pub fn checked(text: &str, mut check: impl FnMut(&str) -> Result<(), String>) -> Result<Self, FileContextsError> {
-        for Specification { line, context } in specifications(text) {
+        for Specification { line, context, .. } in specifications(text) {
             let Some(context) = context else { continue };
             if context.split(':').take(3).filter(|part| !part.is_empty()).count() < 3 {
                 return Err(FileContextsError::Line { line, reason: format!("`{context}` is not a context") });
             }
             check(context).map_err(|reason| FileContextsError::Line { line, reason })?;
         }
-        let file = in_memory(text).map_err(|cause| FileContextsError::Io { cause })?;
-        open(&file)
+        let handle = Handle::new(text).map_err(refusal)?;
+        let lines: Vec<Line> = specifications(text)
+            .map(|found| Line { text: found.text.to_owned(), prefix: prefix(found.expression) })
+            .collect();
+        let all = Part::new(handle, (0..lines.len()).collect());
+        Ok(Self { lines, all: RefCell::new(all) })
     }
 
     /// The context that a file of that path and mode gets first; `None` when no line matches, or one that says
     /// `<<none>>`. Of a mode of 0 the kind of file is not known, and lines for any kind match.
     pub fn lookup(&self, path: &Path, mode: u32) -> Result<Option<String>, FileContextsError> {
         let failed = |cause| FileContextsError::Lookup { path: path.to_owned(), cause };
-        let text = CString::new(path.as_os_str().as_bytes()).map_err(|cause| failed(cause.into()))?;
-        let mode = c_int::try_from(mode).map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
-        let mut context = ptr::null_mut();
-        // SAFETY: the handle is open, the path ends in NUL, and the answer is ours when the status is 0.
-        let status = unsafe { selabel_lookup_raw(self.handle.as_ptr(), &raw mut context, text.as_ptr(), mode) };
-        if status != 0 {
-            let cause = io::Error::last_os_error();
-            return if cause.raw_os_error() == Some(libc::ENOENT) { Ok(None) } else { Err(failed(cause)) };
+        let mut all = self.all.borrow_mut();
+        let part = self.part(&mut all, path.as_os_str().as_bytes()).map_err(failed)?;
+        part.handle.lookup(path, mode).map_err(failed)
+    }
+
+    /// The part for what is in the directory of a path, or in one above.
+    fn part<'p>(&self, all: &'p mut Part, path: &[u8]) -> io::Result<&'p Part> {
+        let mut part = all;
+        // libselinux tidies others up before it compares.
+        if path.first() != Some(&b'/') || path.ends_with(b"/") || path.windows(2).any(|pair| pair == b"//") {
+            return Ok(part);
         }
-        // SAFETY: the answer is a text that ends in NUL.
-        let answer = unsafe { CStr::from_ptr(context) }.to_str().map(str::to_owned);
-        // SAFETY: it is ours, from malloc, and not used again.
-        unsafe { libc::free(context.cast()) };
-        answer.map(Some).map_err(|cause| failed(io::Error::new(io::ErrorKind::InvalidData, cause)))
+        let mut start = 1;
+        for end in (1..path.len()).filter(|at| path[*at] == b'/') {
+            match part.below(&self.lines, &path[start..end], &path[..=end])? {
+                Some(place) => part = &mut part.parts[place],
+                None => break,
+            }
+            start = end + 1;
+        }
+        Ok(part)
     }
 }
 
-impl Drop for FileContexts {
-    fn drop(&mut self) {
-        // SAFETY: the handle is open and not used again.
-        unsafe { selabel_close(self.handle.as_ptr()) };
+impl Part {
+    fn new(handle: Handle, lines: Vec<usize>) -> Self {
+        Self { handle, lines, below: HashMap::new(), parts: Vec::new() }
     }
-}
 
-/// The text as a file that nobody else sees, and beside which nobody can lay a compiled one.
-fn in_memory(text: &str) -> io::Result<File> {
-    let mut file = File::from(memfd_create(c"file_contexts", MFdFlags::MFD_CLOEXEC)?);
-    file.write_all(text.as_bytes())?;
-    Ok(file)
-}
+    /// The place of the part for a directory in this one; made when the directory is asked for often. `path` is the
+    /// directory's, and ends in a slash.
+    fn below(&mut self, all: &[Line], name: &[u8], path: &[u8]) -> io::Result<Option<usize>> {
+        if self.lines.len() <= FEW {
+            return Ok(None);
+        }
+        match self.below.get_mut(name) {
+            Some(Below::Part(place)) => return Ok(Some(*place)),
+            Some(Below::Useless) => return Ok(None),
+            Some(Below::Asked(times)) if *times < OFTEN => *times += 1,
+            Some(Below::Asked(_)) => return self.split(all, name, path),
+            None => drop(self.below.insert(name.to_vec(), Below::Asked(1))),
+        }
+        Ok(None)
+    }
 
-fn open(file: &File) -> Result<FileContexts, FileContextsError> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let name = CString::new(path.as_str()).map_err(|cause| FileContextsError::Io { cause: cause.into() })?;
-    let mut told = [0u8; 512];
-    // SAFETY: the path ends in NUL, `told` has the length that is said, and what is written to it ends in NUL.
-    let handle = unsafe { tollgate_file_contexts_open(name.as_ptr(), told.as_mut_ptr().cast(), told.len()) };
-    let cause = io::Error::last_os_error();
-    let told = String::from_utf8_lossy(&told);
-    let told = told.trim_end_matches('\0').trim();
-    match NonNull::new(handle) {
-        Some(handle) => Ok(FileContexts { handle }),
-        None if told.is_empty() => Err(FileContextsError::Io { cause }),
-        None => Err(refusal(told.strip_prefix(&path).unwrap_or(told).trim_start_matches([':', ' ']))),
+    fn split(&mut self, all: &[Line], name: &[u8], path: &[u8]) -> io::Result<Option<usize>> {
+        let may_match = |prefix: &[u8]| path.starts_with(prefix) || prefix.starts_with(path);
+        let lines: Vec<usize> = self.lines.iter().copied().filter(|line| may_match(&all[*line].prefix)).collect();
+        let below = if lines.len() < self.lines.len() {
+            let text: String = lines.iter().flat_map(|line| [all[*line].text.as_str(), "\n"]).collect();
+            let handle = Handle::new(&text).map_err(|refusal| io::Error::other(format!("{refusal:?}")))?;
+            self.parts.push(Self::new(handle, lines));
+            Below::Part(self.parts.len() - 1)
+        } else {
+            Below::Useless
+        };
+        self.below.insert(name.to_vec(), below);
+        Ok(match below {
+            Below::Part(place) => Some(place),
+            _ => None,
+        })
     }
 }
 
 /// `line N has invalid regex ...`, taken apart.
-fn refusal(told: &str) -> FileContextsError {
+fn refusal(refusal: Refusal) -> FileContextsError {
+    let told = match refusal {
+        Refusal::Said(told) => told,
+        Refusal::Io(cause) => return FileContextsError::Io { cause },
+    };
     let numbered = told.strip_prefix("line ").and_then(|rest| rest.split_once(' '));
-    match numbered.and_then(|(line, reason)| Some((line.parse().ok()?, reason))) {
-        Some((line, reason)) => FileContextsError::Line { line, reason: reason.to_owned() },
-        None => FileContextsError::Refused { reason: told.to_owned() },
+    match numbered.and_then(|(line, reason)| Some((line.parse().ok()?, reason.to_owned()))) {
+        Some((line, reason)) => FileContextsError::Line { line, reason },
+        None => FileContextsError::Refused { reason: told },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     const DIRECTORY: u32 = libc::S_IFDIR | 0o755;
@@ -201,10 +255,38 @@ mod tests {
         assert_eq!(lookup("# /srv u:r:srv_t\n", "/srv", DIRECTORY), None);
     }
 
+    /// Every path that can be made of a few names, often enough that each directory has a part of its own.
+    #[test]
+    fn gives_each_path_the_same_label_with_parts_and_without() {
+        let fillers: String =
+            (0..100).map(|n| format!("/a/filler/{n} u:r:filler_t\n/b/{n}/.* u:r:filler_t\n")).collect();
+        let text = format!(
+            "{fillers}/.* u:r:all_t\n/a(/.*)? u:r:a_t\n/a/b/.* u:r:ab_t\n/(a|b)/c/x* u:r:x_t\n/a.b/c u:r:dot_t\n\
+             /a/bc?/c -- u:r:bc_t\n/b|/a/c/a u:r:or_t\n/a/b+/b/.* u:r:bb_t\n/a/c/b\\.c <<none>>\n/b/.*/a u:r:ba_t\n\
+             /b/a/[^/]+/c u:r:class_t\n/c/(?i)A.* u:r:i_t\n"
+        );
+        let names = ["a", "b", "c", "b.c", "bc", "xx"];
+        let contexts = FileContexts::new(&text).unwrap();
+        let whole = Handle::new(&text).unwrap();
+        let mut paths = vec![String::new()];
+        let mut labels = std::collections::HashSet::new();
+        for _ in 0..4 {
+            paths = paths.iter().flat_map(|path| names.map(|name| format!("{path}/{name}"))).collect();
+            for path in &paths {
+                let expected = whole.lookup(Path::new(path), FILE).unwrap();
+                assert_eq!(contexts.lookup(Path::new(path), FILE).unwrap(), expected, "{path}");
+                labels.insert(expected);
+            }
+        }
+        assert_eq!(labels.len(), 11, "{labels:?}");
+        let all = contexts.all.borrow();
+        assert!(all.parts.len() > 3 && all.parts.iter().any(|part| part.parts.len() > 3));
+    }
+
     #[test]
     fn matches_names_that_are_not_text_and_names_with_line_ends() {
         let contexts = FileContexts::new("/srv/.* u:r:srv_t\n").unwrap();
-        let strange = Path::new(std::ffi::OsStr::from_bytes(b"/srv/\xff\n\x01"));
+        let strange = Path::new(OsStr::from_bytes(b"/srv/\xff\n\x01"));
         assert_eq!(contexts.lookup(strange, FILE).unwrap().as_deref(), Some("u:r:srv_t"));
         let long = PathBuf::from(format!("/srv{}", "/directory".repeat(1000)));
         assert_eq!(contexts.lookup(&long, FILE).unwrap().as_deref(), Some("u:r:srv_t"));
