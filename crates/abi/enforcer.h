@@ -115,6 +115,11 @@ struct tg_task {
 		__u64 dentry;
 		__u32 sid, used;
 	} creations[2];
+	/* The label of what the current task makes with these overridden credentials: overlayfs
+	 * says it before it makes something in its upper layer. */
+	__u64 create_cred;
+	__u32 create_cred_sid;
+	__u32 reserved;
 };
 #define TG_TASK_PERMISSIVE 1u /* `run --permissive`: what is denied is granted, and audited */
 
@@ -139,11 +144,15 @@ enum tg_attribute {
 /* `inodes`, inode storage: the label that is in force. */
 struct tg_inode {
 	__u32 sid;
-	__u32 class;	/* SECCLASS of a socket; 0: by the inode's mode */
+	__u32 class;	/* SECCLASS of a socket or an anonymous inode; 0: by the inode's mode */
 	__u32 task_sid; /* of who made it */
 	__u32 node;	/* in a genfscon tree: where below this directory labels are looked up; 0:
 			   nowhere */
+	__u32 flags;
 };
+#define TG_INODE_DURABLE 1u /* `labels` has an entry for it */
+#define TG_INODE_TASK 2u    /* of a process, in proc: what lies in it is labelled by its path */
+#define TG_INODE_NO_NODE 4u /* its node is not known yet */
 
 /* `labels`, the durable ones: of files whose label is not their directory's. */
 struct tg_label_key {
@@ -173,10 +182,19 @@ struct tg_filesystem {
 	__u32 reserved;
 };
 
-/* `superblocks`: by address, from mount to unmount. */
+/* `superblocks`: by device number, from the first look to unmount. */
 struct tg_superblock {
-	__u32 sid, default_sid, behaviour, device;
+	__u64 address;		    /* 0: made by the daemon, before the programs have seen it */
+	__u32 generation;	    /* that the next three are of */
+	__u32 sid, behaviour, node; /* as in struct tg_filesystem */
+	__u32 flags;
+	__u32 reserved;
 };
+/* What is kept on it is known: its labels were read. Before, an inode of a file system with
+ * attributes has a label only if it was made since. The daemon sets this, after it has deleted the
+ * entries of `labels` for the device and walked. */
+#define TG_SUPERBLOCK_WALKED 1u
+#define TG_SUPERBLOCK_SETTABLE 2u /* its files' labels may be set (SBLABEL_MNT) */
 
 /* `genfs`, a trie: the longest prefix of a name below a node. */
 #define TG_GENFS_NAME 60u
@@ -256,6 +274,9 @@ struct tg_state {
 	/* The daemon's process: who signals or traces it, and is confined, needs security
 	 * setenforce; it alone writes the attribute of labels. 0: none. */
 	__u32 daemon;
+	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
+	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it reads `labels`
+			    */
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 events;

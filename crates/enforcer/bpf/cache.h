@@ -32,6 +32,17 @@ static char anchor[8];
 		address_;                                                                          \
 	})
 
+/*
+ * The address of a kernel object, for bpf_probe_read_kernel: a difference of pointers is a number
+ * to the verifier, and of the current task the address is known as one.
+ */
+#define TG_KERNEL_ADDRESS(object)                                                                  \
+	({                                                                                         \
+		__u64 from_task_ = (__u64)((char *)(object) - (char *)bpf_get_current_task_btf()); \
+		TG_OPAQUE(from_task_);                                                             \
+		from_task_ + bpf_get_current_task();                                               \
+	})
+
 /* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
 #define TG_KEY(object)                                                                             \
 	({                                                                                         \

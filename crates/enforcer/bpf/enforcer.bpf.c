@@ -5,6 +5,6 @@
 #include "file.h"
 #include "process.h"
 #include "system.h"
-#include "transition.h"
+#include "creation.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -76,6 +76,25 @@ struct dentry {
 	} d_u;
 };
 
+struct proto_ops {
+	int family;
+};
+
+struct sock {
+	__u16 sk_protocol;
+};
+
+struct socket {
+	short type;
+	struct sock *sk;
+	const struct proto_ops *ops;
+};
+
+struct socket_alloc {
+	struct socket socket;
+	struct inode vfs_inode;
+};
+
 struct vfsmount {
 	struct dentry *mnt_root;
 	struct super_block *mnt_sb;
@@ -179,5 +198,6 @@ struct linux_binprm {
 #define ENOMEM 12
 #define EACCES 13
 #define ENOSPC 28
+#define EOPNOTSUPP 95
 
 #endif

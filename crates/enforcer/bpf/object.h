@@ -4,6 +4,7 @@
 #define TOLLGATE_OBJECT_H
 
 #include "ask.h"
+#include "filesystem.h"
 #include "subject.h"
 
 /* inode_mode_to_security_class */
@@ -30,6 +31,19 @@ struct tg_object {
 	__u32 sid, class;
 };
 
+/* The SID of an inode without a label, such as one that was in memory before the programs were:
+ * that of its file system's, where all have the same. */
+static __noinline __u32 tg_unseen(struct inode *inode)
+{
+	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
+
+	if (superblock && superblock->behaviour == TG_FS_GENFS && !superblock->node)
+		return superblock->sid;
+	if (READ_ONCE(state.labelling_complete))
+		tg_failed(TG_FAILED_NO_LABEL);
+	return SECINITSID_UNLABELED;
+}
+
 /* The label of an inode. One without is as unlabelled as SELinux's (SECINITSID_UNLABELED). */
 static __always_inline struct tg_object tg_object_of(struct inode *inode)
 {
@@ -40,7 +54,7 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 		object.sid = label->sid;
 		object.class = label->class;
 	} else {
-		tg_failed(TG_FAILED_NO_LABEL);
+		object.sid = tg_unseen(inode);
 	}
 	if (!object.class)
 		object.class = tg_mode_class(inode->i_mode);

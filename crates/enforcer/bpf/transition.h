@@ -46,13 +46,6 @@ static __always_inline void tg_give_scratch(struct tg_scratch *scratch)
 	__sync_lock_test_and_set(&scratch->taken, 0);
 }
 
-/*
- * The address of a kernel object, for bpf_probe_read_kernel: a difference of pointers is a number
- * to the verifier, and of the current task the address is known as one.
- */
-#define TG_KERNEL_ADDRESS(object)                                                                  \
-	((__u64)((char *)(object) - (char *)bpf_get_current_task_btf()) + bpf_get_current_task())
-
 /* Reads a struct qstr. */
 static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
 {
@@ -70,23 +63,35 @@ static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
 		name->length = length;
 }
 
+struct tg_level_search {
+	struct tg_generation *generation;
+	const struct tg_level *level;
+	__u32 found;
+};
+
+static long tg_level_same(__u32 number, struct tg_level_search *search)
+{
+	if (!(tg_relation(tg_level(&search->generation->levels, number), search->level) >> TG_EQ &
+	      1))
+		return 0;
+	search->found = number;
+	return 1;
+}
+
 /* The identifier of a level, which is given one when it has none; TG_NO_LEVEL: none is left. */
 TG_FUNCTION __u32 tg_level_number(struct tg_generation *generation, const struct tg_level *level)
 {
+	struct tg_level_search search = {generation, level, TG_NO_LEVEL};
+
 	if (!generation || !level)
 		return TG_NO_LEVEL;
 	__u32 last = READ_ONCE(generation->last_level);
 
-	for (__u32 number = 0; number < TG_LEVELS; number++) {
-		if (number > last)
-			break;
-		if (tg_relation(&generation->levels.level[number], level) >> TG_EQ & 1)
-			return number;
-	}
-	if (last < TG_LEVELS - 1)
-		last = __sync_fetch_and_add(&generation->last_level, 1) + 1;
-	else
-		last = TG_LEVELS;
+	bpf_loop(last + 1, tg_level_same, &search, 0);
+	if (search.found != TG_NO_LEVEL)
+		return search.found;
+	last = last < TG_LEVELS - 1 ? __sync_fetch_and_add(&generation->last_level, 1) + 1
+				    : TG_LEVELS;
 	if (last >= TG_LEVELS) {
 		tg_failed(TG_FAILED_LEVELS_FULL);
 		return TG_NO_LEVEL;

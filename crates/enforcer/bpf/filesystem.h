@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* File systems: what the policy says of their labels (superblock_security_struct of SELinux). */
+#ifndef TOLLGATE_FILESYSTEM_H
+#define TOLLGATE_FILESYSTEM_H
+
+#include "cache.h"
+
+#define PROC_SUPER_MAGIC 0x9fa0
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630
+#define SYSFS_MAGIC 0x62656572
+#define PSTOREFS_MAGIC 0x6165676c
+#define DEBUGFS_MAGIC 0x64626720
+#define TRACEFS_MAGIC 0x74726163
+#define CGROUP_SUPER_MAGIC 0x27e0eb
+#define CGROUP2_SUPER_MAGIC 0x63677270
+#define FUNCTIONFS_MAGIC 0xa647361
+
+/* strcmp, for as many bytes as `expected` has. */
+#define TG_SAME_TEXT(text, expected) tg_same_text(text, expected, sizeof(expected))
+
+static __always_inline int tg_same_text(const char *text, const char *expected, __u32 size)
+{
+	int same = 1;
+
+	TG_UNROLL
+	for (__u32 i = 0; i < size; i++)
+		same &= text[i] == expected[i];
+	return same;
+}
+
+static __always_inline int tg_policycap(enum tg_policycap capability)
+{
+	struct tg_generation *generation = tg_generation(0);
+
+	return generation && generation->capabilities >> capability & 1;
+}
+
+/* selinux_is_sblabel_mnt: whether labels of its files may be set. */
+static __always_inline __u32 tg_settable(struct super_block *sb, const struct tg_fs_name *name,
+					 __u32 behaviour)
+{
+	switch (behaviour) {
+	case TG_FS_XATTR:
+	case TG_FS_TRANS:
+	case TG_FS_TASK:
+		return TG_SUPERBLOCK_SETTABLE;
+	case TG_FS_GENFS:
+		break;
+	default:
+		return 0;
+	}
+	switch (sb->s_magic) {
+	case SYSFS_MAGIC:
+	case PSTOREFS_MAGIC:
+	case DEBUGFS_MAGIC:
+	case TRACEFS_MAGIC:
+		return TG_SUPERBLOCK_SETTABLE;
+	case CGROUP_SUPER_MAGIC:
+	case CGROUP2_SUPER_MAGIC:
+		return tg_policycap(TG_POLICYCAP_CGROUPSECLABEL) ? TG_SUPERBLOCK_SETTABLE : 0;
+	case FUNCTIONFS_MAGIC:
+		return tg_policycap(TG_POLICYCAP_FUNCTIONFS_SECLABEL) ? TG_SUPERBLOCK_SETTABLE : 0;
+	}
+	return TG_SAME_TEXT(name->text, "rootfs") ? TG_SUPERBLOCK_SETTABLE : 0;
+}
+
+/* security_fs_use: asks the maps about a file system that is seen for the first time, or for the
+ * first time in this generation. */
+static __noinline struct tg_superblock *tg_superblock_read(struct super_block *sb, __u32 generation)
+{
+	struct tg_superblock new = {
+		.address = TG_ADDRESS(sb), .generation = generation, .sid = SECINITSID_UNLABELED};
+	__u64 device = sb->s_dev;
+	struct tg_fs_name name = {};
+
+	bpf_probe_read_kernel_str(name.text, sizeof name.text, BPF_CORE_READ(sb, s_type, name));
+	struct tg_filesystem *policy = bpf_map_lookup_elem(&filesystems, &name);
+
+	if (policy) {
+		new.sid = policy->sid;
+		new.behaviour = policy->behaviour;
+		new.node = policy->node;
+	}
+	new.flags = tg_settable(sb, &name, new.behaviour);
+	struct tg_superblock *known = bpf_map_lookup_elem(&superblocks, &device);
+
+	if (!known) {
+		bpf_map_update_elem(&superblocks, &device, &new, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&superblocks, &device);
+		if (!known)
+			tg_failed(TG_FAILED_SUPERBLOCK);
+		return known;
+	}
+	/* The daemon's, or that of an older generation, is kept; one of a file system that went
+	 * away is not. */
+	if (known->address && known->address != new.address)
+		known->flags = 0;
+	known->flags = (known->flags & TG_SUPERBLOCK_WALKED) | new.flags;
+	known->sid = new.sid;
+	known->behaviour = new.behaviour;
+	known->node = new.node;
+	known->generation = generation;
+	WRITE_ONCE(known->address, new.address);
+	return known;
+}
+
+/* What is known of a file system; NULL: there is no memory for it, which is counted. */
+static __always_inline struct tg_superblock *tg_superblock_of(struct super_block *sb)
+{
+	struct tg_generation *generation = tg_generation(0);
+	__u64 device = sb->s_dev, address = TG_ADDRESS(sb);
+	__u32 number = generation ? generation->number : 0;
+	struct tg_superblock *known = bpf_map_lookup_elem(&superblocks, &device);
+
+	if (known && known->address == address && known->generation == number)
+		return known;
+	return tg_superblock_read(sb, number);
+}
+
+/* The SID of a file system; 0 or -EACCES. */
+static __always_inline int tg_superblock_sid(struct super_block *sb, __u32 *sid)
+{
+	struct tg_superblock *superblock = tg_superblock_of(sb);
+
+	if (!superblock)
+		return -EACCES;
+	*sid = superblock->sid;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The label of an inode: in inode storage while the inode is in memory, in `labels` for longer
+ * where it is not that of the inode's directory.
+ *
+ * Every way to a positive dentry leads through d_instantiate, before the dentry can be found: there
+ * an inode that has no label yet gets one (inode_doinit_with_dentry of SELinux).
+ */
+#ifndef TOLLGATE_LABEL_H
+#define TOLLGATE_LABEL_H
+
+#include "filesystem.h"
+#include "genfs.h"
+#include "object.h"
+#include "socket.h"
+#include "transition.h"
+
+static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
+{
+	return (struct tg_label_key){inode->i_ino, inode->i_sb->s_dev, inode->i_generation};
+}
+
+/* Gives an inode a label, unless it has one. */
+static __always_inline int tg_put_label(struct inode *inode, const struct tg_inode *new)
+{
+	struct tg_inode *label =
+		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!label) {
+		tg_failed(TG_FAILED_INODE_STORAGE);
+		return -ENOMEM;
+	}
+	label->class = new->class;
+	label->task_sid = new->task_sid;
+	label->node = new->node;
+	label->flags = new->flags;
+	__sync_val_compare_and_swap(&label->sid, 0, new->sid);
+	return 0;
+}
+
+/* Makes the label of an inode outlast its stay in memory. 0 or -ENOSPC. */
+static __always_inline int tg_keep_label(struct inode *inode, __u32 sid)
+{
+	struct tg_label_key key = tg_label_key(inode);
+	struct tg_label_value value = {.sid = sid, .dirty = 1};
+
+	if (bpf_map_update_elem(&labels, &key, &value, BPF_ANY)) {
+		tg_failed(TG_FAILED_LABELS_FULL);
+		return -ENOSPC;
+	}
+	if (!READ_ONCE(state.label_rings) && !__sync_lock_test_and_set(&state.label_rings, 1))
+		tg_doorbell(TG_EVENT_LABEL, sid, key.device, key.inode);
+	return 0;
+}
+
+/*
+ * Before an inode may be found in another directory: its label is its own from now on. Files are
+ * linked and renamed only where this succeeds. 0 or -ENOSPC.
+ */
+static __always_inline int tg_pin_label(struct inode *inode)
+{
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (!label || !label->sid || label->flags & TG_INODE_DURABLE)
+		return 0;
+	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
+
+	if (!superblock || superblock->behaviour != TG_FS_XATTR)
+		return 0;
+	if (tg_keep_label(inode, label->sid))
+		return -ENOSPC;
+	label->flags |= TG_INODE_DURABLE;
+	return 0;
+}
+
+/* The directory that a dentry is in; NULL: it is the root of its file system, or in none. */
+static __always_inline struct inode *tg_directory(struct dentry *dentry)
+{
+	struct dentry *parent = dentry->d_parent;
+
+	return parent && parent != dentry ? parent->d_inode : 0;
+}
+
+/* The label that was kept for an inode; 0: none. */
+static __always_inline void tg_kept_label(struct inode *inode, struct tg_inode *new)
+{
+	struct tg_label_key key = tg_label_key(inode);
+	struct tg_label_value *kept = bpf_map_lookup_elem(&labels, &key);
+
+	if (!kept)
+		return;
+	new->sid = kept->sid;
+	new->flags = TG_INODE_DURABLE;
+}
+
+/* The label of an inode of a file system that keeps labels: its own entry, else its directory's.
+ * One that may be found in several directories needs an entry. */
+static __always_inline void tg_stored_label(struct inode *inode, struct inode *directory,
+					    const struct tg_superblock *superblock,
+					    struct tg_inode *new)
+{
+	struct tg_inode *above;
+
+	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
+		return;
+	tg_kept_label(inode, new);
+	if (new->sid || !directory || (inode->i_nlink > 1 && (inode->i_mode & S_IFMT) != S_IFDIR))
+		return;
+	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	if (above)
+		new->sid = above->sid;
+}
+
+/* inode_doinit_with_dentry, for an inode without a label. */
+static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
+{
+	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
+	struct inode *directory = tg_directory(dentry);
+	__u32 subject = tg_subject() & 0xffff, class = tg_mode_class(inode->i_mode);
+	struct tg_inode new = {.task_sid = subject};
+
+	if (!superblock)
+		return 0;
+	switch (superblock->behaviour) {
+	case TG_FS_XATTR:
+		tg_stored_label(inode, directory, superblock, &new);
+		break;
+	case TG_FS_TRANS:
+		tg_transition(subject, superblock->sid, class, 0, &new.sid);
+		break;
+	case TG_FS_TASK:
+		new.sid = subject;
+		if (class == SECCLASS_SOCK_FILE)
+			new.class = tg_socket_class(inode);
+		break;
+	case TG_FS_GENFS:
+		if (superblock->flags & TG_SUPERBLOCK_SETTABLE)
+			tg_kept_label(inode, &new);
+		if (!new.sid &&class == SECCLASS_LNK_FILE &&
+		    !tg_policycap(TG_POLICYCAP_GENFS_SECLABEL_SYMLINKS))
+			new.sid = superblock->sid;
+		if (!new.sid)
+			tg_genfs_label(dentry, directory, superblock, &new);
+		break;
+	default:
+		new.sid = superblock->sid;
+	}
+	if (new.sid)
+		tg_put_label(inode, &new);
+	return 0;
+}
+
+/* selinux_d_instantiate */
+SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, struct inode *inode)
+{
+	if (!inode)
+		return 0;
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (!label || !label->sid)
+		tg_first_sight(dentry, inode);
+	else if (label->flags & TG_INODE_NO_NODE)
+		tg_genfs_task(dentry, tg_directory(dentry), label);
+	return 0;
+}
+
+/* selinux_inode_free_security: what is deleted needs no label any more. */
+SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
+{
+	if (inode->i_nlink)
+		return 0;
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (!label || !(label->flags & TG_INODE_DURABLE))
+		return 0;
+	struct tg_label_key key = tg_label_key(inode);
+
+	bpf_map_delete_elem(&labels, &key);
+	return 0;
+}
+
+#endif
