@@ -8,7 +8,7 @@ use std::{
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_inode, tg_label_key, tg_label_value};
+use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_label_key, tg_label_value};
 
 use crate::labels::{Contexts, Label, Origin, Sid, Sink, object::Object};
 
@@ -68,14 +68,14 @@ impl Maps for KernelMaps {
     fn inode(&self, file: BorrowedFd<'_>) -> io::Result<Option<tg_inode>> {
         let value = self.inodes.lookup(&file.as_raw_fd().to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
         Ok(value.and_then(|bytes| {
-            let [sid, class, task_sid, node] = words(&bytes)?;
-            Some(tg_inode { sid, class, task_sid, node })
+            let [sid, class, task_sid, node, flags] = words(&bytes)?;
+            Some(tg_inode { sid, class, task_sid, node, flags })
         }))
     }
 
     fn set_inode(&mut self, file: BorrowedFd<'_>, value: tg_inode, when: When) -> io::Result<bool> {
-        let tg_inode { sid, class, task_sid, node } = value;
-        let value = [sid, class, task_sid, node].map(u32::to_ne_bytes).concat();
+        let tg_inode { sid, class, task_sid, node, flags } = value;
+        let value = [sid, class, task_sid, node, flags].map(u32::to_ne_bytes).concat();
         written(self.inodes.update(&file.as_raw_fd().to_ne_bytes(), &value, when.flags()))
     }
 
@@ -142,7 +142,9 @@ pub struct MapSink<'m, M> {
 impl<M: Maps> Sink for MapSink<'_, M> {
     fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
         let mut sid = label.sid;
+        let mut flags = 0;
         if label.is_own(object) {
+            flags = TG_INODE_DURABLE;
             let key = object.identity().into();
             let value = tg_label_value { sid, dirty: u32::from(label.origin != Origin::Attribute) };
             // One that is there was written by a hook since, or by a daemon before us: it holds.
@@ -150,12 +152,12 @@ impl<M: Maps> Sink for MapSink<'_, M> {
                 sid = self.maps.entry(key)?.map_or(sid, |entry| entry.sid);
             }
         }
-        let value = tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node };
+        let value = tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
         self.maps.set_inode(object.file, value, When::Always).map(|_| ())
     }
 
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()> {
-        let value = tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: 0 };
+        let value = tg_inode { sid, task_sid: TG_SID_MACHINE, ..tg_inode::default() };
         self.maps.set_inode(object.file, value, When::Absent).map(|_| ())
     }
 }

@@ -62,8 +62,9 @@ pub fn set(maps: &mut dyn Maps, contexts: &dyn Contexts, object: &Object<'_>, si
         }
     };
     let now = maps.inode(object.file)?;
-    let now = now.unwrap_or(tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: 0 });
-    maps.set_inode(object.file, tg_inode { sid, ..now }, When::Always)?;
+    let now = now.unwrap_or(tg_inode { task_sid: TG_SID_MACHINE, ..tg_inode::default() });
+    let label = tg_inode { sid, flags: now.flags | TG_INODE_DURABLE, ..now };
+    maps.set_inode(object.file, label, When::Always)?;
     if object.is(libc::S_IFDIR) {
         // What was made meanwhile had the directory's old label.
         keep_children(maps, object, sid)?;
