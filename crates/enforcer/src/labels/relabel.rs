@@ -14,7 +14,7 @@ use nix::{
     fcntl::{OFlag, openat},
     sys::stat::Mode,
 };
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_inode, tg_label_value};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_label_value};
 
 use crate::labels::{
     Contexts, Label, Origin, Sid, Sink,
