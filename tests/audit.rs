@@ -20,11 +20,7 @@ use tollgate_abi::{
     CLASSES,
     enforcer::{TG_OBJECT_CAPABILITY, TG_OBJECT_PATH, tg_event},
 };
-use tollgate_enforcer::audit::{
-    Auditor, Reason,
-    sink::{self, Sink},
-    storm::Limits,
-};
+use tollgate_enforcer::audit::{Dispatcher, Reason, sink};
 use tollgate_vm::{Cache, Packages};
 
 /// Of one suite, whatever the system is.
@@ -99,8 +95,8 @@ fn context(sid: u32) -> Option<String> {
 
 /// What the daemon would write for these events.
 fn log(folder: &Path, events: &[tg_event]) {
-    let mut auditor = Auditor::new(Sink::files(folder).unwrap(), Limits::default());
-    events.iter().for_each(|event| auditor.event(event, context));
+    let mut dispatcher = Dispatcher::files(folder).unwrap();
+    events.iter().for_each(|event| dispatcher.event(event, context));
 }
 
 /// The programs, unpacked.
@@ -202,17 +198,17 @@ fn shows_the_log_to_people_and_as_json() {
 fn follows_the_log_over_a_restart_of_the_daemon() {
     let scratch = Scratch::new();
     let folder = scratch.path("log");
-    let mut auditor = Auditor::new(Sink::files(&folder).unwrap(), Limits::default());
-    auditor.event(&file(), context);
+    log(&folder, &[file()]);
+    let mut dispatcher = Dispatcher::files(&folder).unwrap();
     let mut follower = scratch.start(scratch.tollgate(&["audit", "--follow", "--log", word(&folder)]));
     // It has begun when it sees something: what was there before is not shown.
     let mut lost = 0;
     while follower.stdout().is_empty() {
         lost += 1;
-        auditor.lost(Reason::RingBuffer, lost);
+        dispatcher.lost(Reason::RingBuffer, lost);
         std::thread::sleep(Duration::from_millis(50));
     }
-    drop(auditor);
+    drop(dispatcher);
     log(&folder, &[capability()]);
     follower.wait_until("the entry of the second daemon", |running| running.stdout().contains("net_admin"));
     assert!(!follower.stdout().contains("/etc/shadow"), "{}", follower.stdout());

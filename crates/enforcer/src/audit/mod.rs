@@ -1,11 +1,12 @@
 //! Audit: what was denied, told to the kernel's audit, to files and to people.
 //!
 //! The object managers put a `tg_event` into a ring buffer. [`reader`] takes it out, [`avc`] makes it a [`Denial`] and
-//! writes that as the kernel's audit does, [`storm`] merges equal ones, [`sink`] hands them to the kernel's audit or to
-//! a file, and to the JSON log, which [`log`] reads and [`follow`] prints. docs/audit.md describes the forms.
+//! writes that as the kernel's audit does, a [`Dispatcher`] has a thread in which [`storm`] merges equal ones and [`sink`]
+//! hands them to the kernel's audit or to a file, and to the JSON log, which [`log`] reads and [`follow`] prints. docs/audit.md describes the forms.
 
 mod auditor;
 pub mod avc;
+mod dispatcher;
 pub mod follow;
 pub mod log;
 mod netlink;
@@ -17,7 +18,11 @@ pub mod untrusted;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{auditor::Auditor, avc::Denial, untrusted::Untrusted};
+pub use self::{
+    avc::Denial,
+    dispatcher::{Dispatcher, Health},
+    untrusted::Untrusted,
+};
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
