@@ -287,6 +287,16 @@ struct tg_state {
 	__u64 transitions[TG_TRANSITION_ENTRIES];
 };
 
+/* What the daemon asks the kernel (bpf/inquiry.h), and the answer. */
+struct tg_inquiry {
+	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
+	__u32 task;			 /* SID; validate only */
+	__u32 process;			 /* who asks the daemon, for the audit */
+	struct tg_context context;	 /* intern only */
+	__u32 generation;		 /* whose context it is */
+	__s32 result;			 /* 0, or a negative errno */
+};
+
 /* Events. */
 enum tg_event_kind {
 	TG_EVENT_AVC = 1, /* denied, or granted with auditallow */

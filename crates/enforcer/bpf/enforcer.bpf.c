@@ -3,6 +3,7 @@
 #include "capability.h"
 #include "exec.h"
 #include "file.h"
+#include "inquiry.h"
 #include "process.h"
 #include "system.h"
 #include "creation.h"

@@ -1,7 +1,7 @@
 //! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
 //!
-//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`. While they are there enforcement goes on,
-//! whether or not a daemon runs.
+//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs that the
+//! daemon runs. While they are there enforcement goes on, whether or not a daemon runs.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
+    MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, ProgramType,
     btf::{Btf, types::Func},
     set_print,
 };
@@ -89,8 +89,14 @@ impl Pins {
         self.0.join("links").join(hook)
     }
 
+    /// The pin of a program that the daemon runs.
+    #[must_use]
+    pub fn inquiry(&self, name: &str) -> PathBuf {
+        self.0.join("inquiries").join(name)
+    }
+
     fn make(&self) -> Result<(), ProgramsError> {
-        for path in [self.0.join("maps"), self.0.join("links")] {
+        for path in ["maps", "links", "inquiries"].map(|name| self.0.join(name)) {
             fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
         }
         Ok(())
@@ -117,12 +123,17 @@ fn open() -> Result<OpenObject, ProgramsError> {
     object.map_err(refused("read the programs"))
 }
 
-/// Loads the programs of `hooks`, over the pinned maps where there are some; pins the maps that were not.
+/// Loads the programs of `hooks`, and those that the daemon runs, over the pinned maps where there are some; pins what was
+/// not.
 pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
     pins.make()?;
     let mut object = open()?;
     for mut program in object.progs_mut() {
-        let wanted = program.name().to_str().is_some_and(|name| hooks.iter().any(|hook| hook == name));
+        let name = program.name().to_string_lossy().into_owned();
+        let wanted = match program.prog_type() {
+            ProgramType::Syscall => !pins.inquiry(&name).exists(),
+            _ => hooks.contains(&name),
+        };
         program.set_autoload(wanted);
     }
     for mut map in object.maps_mut() {
@@ -141,7 +152,15 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
             map.pin(&pin).map_err(refused(format!("pin a map as {}", pin.display())))?;
         }
     }
+    for mut program in object.progs_mut().filter(|program| program.autoload() && is_inquiry(program)) {
+        let pin = pins.inquiry(&program.name().to_string_lossy());
+        program.pin(&pin).map_err(refused(format!("pin a program as {}", pin.display())))?;
+    }
     Ok(object)
+}
+
+fn is_inquiry(program: &ProgramMut<'_>) -> bool {
+    program.prog_type() == ProgramType::Syscall
 }
 
 /// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.
@@ -152,7 +171,7 @@ fn map_name(name: &str) -> String {
 /// Attaches the loaded programs and pins their links.
 pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
     let mut attached = 0;
-    for program in object.progs_mut().filter(|program| program.autoload()) {
+    for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program)) {
         let hook = program.name().to_string_lossy().into_owned();
         let mut link = program.attach_lsm().map_err(refused(format!("attach to the hook {hook}")))?;
         link.pin(pins.link(&hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;

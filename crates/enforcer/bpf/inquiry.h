@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the daemon asks the kernel, by BPF_PROG_RUN: questions of its callers are answered by the
+ * same tables, in the same mode and with the same audit as those of the object managers.
+ */
+#ifndef TOLLGATE_INQUIRY_H
+#define TOLLGATE_INQUIRY_H
+
+#include "ask.h"
+#include "contexts.h"
+#include "subject.h"
+
+/* avc_has_perm for another process. */
+SEC("syscall") int check(struct tg_inquiry *inquiry)
+{
+	struct tg_request request = {
+		.source = inquiry->source,
+		.target = inquiry->target,
+		.class = inquiry->class,
+		.av = inquiry->av,
+		.manager = TG_MANAGER_OTHER,
+		.object = inquiry->process ? TG_OBJECT_TASK : TG_OBJECT_NONE,
+		.number = inquiry->process,
+	};
+
+	inquiry->result = 0;
+	if (!tg_is_unconfined(request.source) && tg_ask(&request))
+		inquiry->result = -EACCES;
+	return 0;
+}
+
+/* security_validate_transition: whether `task` may relabel an object of `class` from `source` to
+ * `target`. */
+SEC("syscall") int validate(struct tg_inquiry *inquiry)
+{
+	struct tg_generation *generation = tg_generation(0);
+
+	inquiry->result = -EPERM;
+	if (!generation) {
+		tg_failed(TG_FAILED_NO_GENERATION);
+		return 0;
+	}
+	struct tg_question question = {
+		.source = tg_context_of(generation, inquiry->source),
+		.target = tg_context_of(generation, inquiry->target),
+		.task = tg_context_of(generation, inquiry->task),
+		.class = generation->classes[inquiry->class & (TG_SECCLASSES - 1)].class,
+	};
+
+	/* A class that the policy does not know has no constraints. */
+	if (!question.class || tg_validate(&generation->tables, &generation->levels, &question) ||
+	    !READ_ONCE(state.enforcing))
+		inquiry->result = 0;
+	return 0;
+}
+
+/* The SID of a context of the generation in force, in `target`. */
+SEC("syscall") int intern(struct tg_inquiry *inquiry)
+{
+	struct tg_generation *generation = tg_generation(0);
+	struct tg_context context = inquiry->context;
+	__u32 sid = 0;
+
+	inquiry->result = -EACCES;
+	if (generation && generation->number == inquiry->generation &&
+	    !tg_intern(generation, &context, &sid)) {
+		inquiry->target = sid;
+		inquiry->result = 0;
+	}
+	return 0;
+}
+
+#endif

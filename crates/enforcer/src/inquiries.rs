@@ -1,0 +1,91 @@
+//! Questions that the daemon asks the kernel: the tables answer, in the mode and with the audit that hold for hooks.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+};
+
+use libbpf_rs::{Program, libbpf_sys};
+use tollgate_abi::{enforcer::tg_inquiry, tables::tg_context};
+
+use crate::{
+    contexts::Sid,
+    programs::{Pins, ProgramsError},
+};
+
+/// A question could not be put; nothing is granted then.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel did not run the program {program}: {cause}")]
+pub struct InquiryError {
+    /// The program, of `bpf/inquiry.h`.
+    pub program: &'static str,
+    /// Why it did not.
+    pub cause: io::Error,
+}
+
+#[derive(Debug)]
+struct Inquiry {
+    name: &'static str,
+    program: OwnedFd,
+}
+
+impl Inquiry {
+    fn open(pins: &Pins, name: &'static str) -> Result<Self, ProgramsError> {
+        let path = pins.inquiry(name);
+        let failed =
+            |cause: libbpf_rs::Error| ProgramsError::Pins { path: path.clone(), cause: io::Error::other(cause) };
+        Ok(Self { name, program: Program::fd_from_pinned_path(&path).map_err(failed)? })
+    }
+
+    /// Runs the program on `inquiry`, which holds the answer then.
+    fn put(&self, inquiry: &mut tg_inquiry) -> Result<(), InquiryError> {
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+            ctx_in: (&raw mut *inquiry).cast(),
+            ctx_size_in: size_of::<tg_inquiry>() as _,
+            ..Default::default()
+        };
+        // SAFETY: the descriptor is open, and the kernel reads and writes `ctx_size_in` bytes at `ctx_in`, no more.
+        match unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut options) } {
+            0 => Ok(()),
+            error => Err(InquiryError { program: self.name, cause: io::Error::from_raw_os_error(-error) }),
+        }
+    }
+}
+
+/// The programs that answer, opened.
+#[derive(Debug)]
+pub struct Inquiries {
+    check: Inquiry,
+    validate: Inquiry,
+    intern: Inquiry,
+}
+
+impl Inquiries {
+    /// Opens the pinned programs.
+    pub fn open(pins: &Pins) -> Result<Self, ProgramsError> {
+        let open = |name| Inquiry::open(pins, name);
+        Ok(Self { check: open("check")?, validate: open("validate")?, intern: open("intern")? })
+    }
+
+    /// Whether a process of the domain `source` has the permissions `vector`; the audit names `process` as who asked.
+    pub fn check(&self, source: Sid, target: Sid, class: u32, vector: u32, process: u32) -> Result<bool, InquiryError> {
+        let mut inquiry = tg_inquiry { source, target, class, av: vector, process, ..Default::default() };
+        self.check.put(&mut inquiry)?;
+        Ok(inquiry.result == 0)
+    }
+
+    /// Whether `task` may change the label of an object from `old` to `new` (validatetrans).
+    pub fn validate(&self, old: Sid, new: Sid, task: Sid, class: u32) -> Result<bool, InquiryError> {
+        let mut inquiry = tg_inquiry { source: old, target: new, task, class, ..Default::default() };
+        self.validate.put(&mut inquiry)?;
+        Ok(inquiry.result == 0)
+    }
+
+    /// The SID of a valid context of the generation in force; `None`: it is not `generation`, or no SID is left.
+    pub fn intern(&self, context: tg_context, generation: u32) -> Result<Option<Sid>, InquiryError> {
+        let mut inquiry = tg_inquiry { context, generation, ..Default::default() };
+        self.intern.put(&mut inquiry)?;
+        Ok((inquiry.result == 0).then_some(inquiry.target))
+    }
+}
