@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The object managers: one BPF program for each LSM hook that SELinux asks a question at. */
+#include "attribute.h"
 #include "capability.h"
 #include "exec.h"
 #include "file.h"

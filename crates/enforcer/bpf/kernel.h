@@ -152,8 +152,17 @@ struct rlimit {
 	unsigned long rlim_cur, rlim_max;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct signal_struct {
+	atomic_t live;
 	struct rlimit rlim[16];
+};
+
+struct mm_struct {
+	atomic_t mm_users;
 };
 
 struct linux_binprm {
@@ -195,9 +204,12 @@ struct linux_binprm {
 
 #define EPERM 1
 #define ECHILD 10
+#define EAGAIN 11
 #define ENOMEM 12
 #define EACCES 13
+#define EINVAL 22
 #define ENOSPC 28
 #define EOPNOTSUPP 95
+#define EALREADY 114
 
 #endif
