@@ -20,7 +20,16 @@ use tollgate_study::{
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "6.18", "7.2"];
 
 /// The configurations whose policy must be seen to deny something.
-const DENYING: [&str; 6] = ["selinux-enforcing", "apparmor-confined", "tomoyo-learnt", "landlock", "lockdown", "yama"];
+const DENYING: [&str; 8] = [
+    "selinux-enforcing",
+    "apparmor-confined",
+    "tomoyo-learnt",
+    "landlock",
+    "lockdown",
+    "yama",
+    "tollgate-own-confined",
+    "tollgate-debian-confined",
+];
 
 fn run_study(scratch: &Scratch, study: &str, out: &str) -> Ended {
     let out = scratch.path(out);

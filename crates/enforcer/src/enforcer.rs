@@ -144,6 +144,8 @@ pub struct Options {
     pub unconfined: Vec<String>,
     /// Audited denials a second; what is above is counted.
     pub audit_limit: u32,
+    /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
+    pub hooks: Vec<String>,
 }
 
 /// The maps that the daemon uses, opened.
@@ -215,7 +217,9 @@ impl Enforcer {
         options.folder.make()?;
         let machine = options.machine.clone().or_else(|| contexts::machine(&built.policy));
         let contexts = Contexts::initial(&built.policy, &machine.ok_or(EnforcerError::NoMachine)?);
-        let object = programs::load(&options.pins, &programs::hooks()?)?;
+        let mut hooks = programs::hooks()?;
+        hooks.retain(|hook| options.hooks.is_empty() || options.hooks.contains(hook));
+        let object = programs::load(&options.pins, &hooks)?;
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit, TG_FIRST_SID);
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;

@@ -11,6 +11,15 @@ use crate::policies::{self, PolicyError};
 const POLICY: &str = "/policy/selinux";
 const PARSER: &str = "/policy/apparmor_parser";
 const PROFILE: &str = "/policy/bench.profile";
+const DEBIAN: &str = "/policy/debian";
+const OWN: &str = "/policy/own";
+
+/// What SELinux measures in, Debian's policy being what it is: the kernel's own domain, and no other is unconfined.
+const DEBIAN_CONTEXT: &str = "system_u:system_r:kernel_t:s0";
+const DEBIAN_UNCONFINED: &str = "unconfined_t";
+/// The domains of `bench.cil`.
+const OWN_CONTEXT: &str = "system_u:system_r:bench_t:s0";
+const NOTHING_CONTEXT: &str = "system_u:system_r:nothing_t:s0";
 
 /// The profile of `apparmor-confined`.
 const BENCH_PROFILE: &str = include_str!("bench.profile");
@@ -28,6 +37,20 @@ enum SetUp {
     Landlock,
     Lockdown,
     Yama,
+    Tollgate(Domain),
+}
+
+/// What Tollgate has the workloads run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Domain {
+    /// No domain, on our policy.
+    OwnUnconfined,
+    /// One of our policy that may do what they do.
+    OwnConfined,
+    /// The one that SELinux has them run as.
+    Debian,
+    /// One of our policy that may nothing, permissive.
+    OwnPermissive,
 }
 
 /// A configuration that study files call by name.
@@ -43,7 +66,7 @@ pub struct Known {
 }
 
 /// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
-pub const KNOWN: [Known; 14] = [
+pub const KNOWN: [Known; 18] = [
     known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
@@ -58,6 +81,30 @@ pub const KNOWN: [Known; 14] = [
     known("landlock", "landlock", SetUp::Landlock, "the workloads in a Landlock domain"),
     known("lockdown", "lockdown", SetUp::Lockdown, "lockdown in integrity mode"),
     known("yama", "yama", SetUp::Yama, "Yama with restricted ptrace"),
+    known(
+        "tollgate-own-unconfined",
+        "bpf",
+        SetUp::Tollgate(Domain::OwnUnconfined),
+        "Tollgate's own policy, the workloads unconfined",
+    ),
+    known(
+        "tollgate-own-confined",
+        "bpf",
+        SetUp::Tollgate(Domain::OwnConfined),
+        "Tollgate's own policy, the workloads confined",
+    ),
+    known(
+        "tollgate-debian-confined",
+        "bpf",
+        SetUp::Tollgate(Domain::Debian),
+        "Tollgate, Debian's policy, the workloads as SELinux's",
+    ),
+    known(
+        "tollgate-permissive",
+        "bpf",
+        SetUp::Tollgate(Domain::OwnPermissive),
+        "Tollgate's own policy, permissive, nothing allowed",
+    ),
 ];
 
 const fn known(name: &'static str, lsm: &'static str, set_up: SetUp, about: &'static str) -> Known {
@@ -80,7 +127,7 @@ impl Known {
         }
     }
 
-    /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty`; others have none.
+    /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty` and Tollgate's; others have none.
     #[must_use]
     pub fn confinement(&self, hooks: &[String]) -> Confinement {
         let selinux =
@@ -98,6 +145,7 @@ impl Known {
             SetUp::Landlock => Confinement::Landlock,
             SetUp::Lockdown => Confinement::Lockdown,
             SetUp::Yama => Confinement::Yama,
+            SetUp::Tollgate(domain) => domain.confinement(hooks),
         }
     }
 
@@ -106,7 +154,7 @@ impl Known {
     pub fn packages(&self) -> Option<&'static str> {
         let [selinux, apparmor] = policies::RECORDS;
         match self.set_up {
-            SetUp::SelinuxPermissive | SetUp::SelinuxEnforcing => Some(selinux),
+            SetUp::SelinuxPermissive | SetUp::SelinuxEnforcing | SetUp::Tollgate(Domain::Debian) => Some(selinux),
             SetUp::AppArmorConfined => Some(apparmor),
             _ => None,
         }
@@ -123,9 +171,30 @@ impl Known {
                 image.program(&parser.program, PARSER, &parser.libraries)?;
                 image.content(PROFILE, 0o644, BENCH_PROFILE.as_bytes());
             }
+            SetUp::Tollgate(Domain::Debian) => image.host_file(&policies::debian(cache)?, DEBIAN)?,
+            SetUp::Tollgate(_) => image.content(OWN, 0o644, &policies::own()?),
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl Domain {
+    fn confinement(self, hooks: &[String]) -> Confinement {
+        let (policy, context) = match self {
+            Self::OwnUnconfined => (OWN, None),
+            Self::OwnConfined => (OWN, Some(OWN_CONTEXT)),
+            Self::Debian => (DEBIAN, Some(DEBIAN_CONTEXT)),
+            Self::OwnPermissive => (OWN, Some(NOTHING_CONTEXT)),
+        };
+        Confinement::Tollgate {
+            policy: policy.into(),
+            context: context.map(Into::into),
+            permissive: self == Self::OwnPermissive,
+            // Where none is named the kernel's is unconfined.
+            unconfined: if self == Self::Debian { vec![DEBIAN_UNCONFINED.into()] } else { Vec::new() },
+            hooks: hooks.to_vec(),
+        }
     }
 }
 
@@ -148,7 +217,16 @@ mod tests {
             KNOWN.iter().filter(|k| k.confinement(&[]).oracle().is_some()).map(|k| k.name).collect();
         assert_eq!(
             denying,
-            ["selinux-enforcing", "apparmor-confined", "tomoyo-learnt", "landlock", "lockdown", "yama"]
+            [
+                "selinux-enforcing",
+                "apparmor-confined",
+                "tomoyo-learnt",
+                "landlock",
+                "lockdown",
+                "yama",
+                "tollgate-own-confined",
+                "tollgate-debian-confined"
+            ]
         );
     }
 

@@ -5,8 +5,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tollgate_policy::debian::{self, DebianError, Flavour, Modules, SUITE};
+use tollgate_policy::{
+    debian::{self, DebianError, Flavour, Modules, SUITE},
+    sepol::{CilFile, Options},
+    sources::{SourceError, Sources},
+};
 use tollgate_vm::{Cache, Package, Packages};
+
+/// The sources of Tollgate's own policy, and domains to measure in.
+const OWN: [(&str, &str); 10] = [
+    ("10-classes.cil", include_str!("../../../policies/tollgate/10-classes.cil")),
+    ("20-levels.cil", include_str!("../../../policies/tollgate/20-levels.cil")),
+    ("30-base.cil", include_str!("../../../policies/tollgate/30-base.cil")),
+    ("40-unconfined.cil", include_str!("../../../policies/tollgate/40-unconfined.cil")),
+    ("50-mls.cil", include_str!("../../../policies/tollgate/50-mls.cil")),
+    ("60-network.cil", include_str!("../../../policies/tollgate/60-network.cil")),
+    ("70-services.cil", include_str!("../../../policies/tollgate/70-services.cil")),
+    ("80-guards.cil", include_str!("../../../policies/tollgate/80-guards.cil")),
+    ("90-goals.cil", include_str!("../../../policies/tollgate/90-goals.cil")),
+    ("bench.cil", include_str!("bench.cil")),
+];
 
 /// Where the cache records the packages that each of these was built from.
 pub const RECORDS: [&str; 2] = ["policies/1/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
@@ -21,6 +39,9 @@ pub enum PolicyError {
     /// Debian's SELinux policy could not be built.
     #[error(transparent)]
     Debian(#[from] DebianError),
+    /// Tollgate's own policy could not be built.
+    #[error("cannot build Tollgate's own policy: {0}")]
+    Own(#[from] SourceError),
     /// A file could not be read or written.
     #[error("{what}: {cause}")]
     Io {
@@ -43,6 +64,18 @@ pub struct Unpacked {
 /// Debian's SELinux policy with every module that its package ships, as one binary policy.
 pub fn selinux(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::IMAGE))
+}
+
+/// The same policy, built.
+pub fn debian(cache: &Cache) -> Result<PathBuf, PolicyError> {
+    Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::BUILT))
+}
+
+/// Tollgate's own policy with domains to measure in, built.
+pub fn own() -> Result<Vec<u8>, PolicyError> {
+    let file = |(name, text): (&str, &str)| CilFile { name: name.into(), text: text.into() };
+    let sources = Sources::Cil { files: OWN.map(file).into(), modules: false };
+    Ok(sources.build(&Options::default())?.to_bytes())
 }
 
 /// Debian's AppArmor parser.
@@ -68,4 +101,19 @@ fn write_record(folder: &Path, packages: &[Package]) -> Result<(), PolicyError> 
 fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PolicyError {
     let what = what.into();
     move |cause| PolicyError::Io { what, cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_policy::built::Built;
+
+    use super::*;
+
+    #[test]
+    fn measures_in_a_domain_that_keeps_what_the_policy_promises() {
+        let built = Built::from_bytes(&own().unwrap()).unwrap();
+        for name in ["bench_t", "nothing_t"] {
+            assert!(built.policy.types.iter().any(|type_| type_.name == name), "{name}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod landlock;
 mod lockdown;
 mod securityfs;
 mod selinux;
+mod tollgate;
 pub mod tomoyo;
 mod yama;
 
@@ -55,13 +56,30 @@ pub enum Confinement {
     Lockdown,
     /// Yama with restricted ptrace.
     Yama,
+    /// Tollgate.
+    Tollgate {
+        /// The built policy.
+        policy: PathBuf,
+        /// The context that the measuring process enters; without one it stays as the machine's processes are, unconfined.
+        context: Option<String>,
+        /// Whether what is denied is granted, and audited.
+        #[serde(default)]
+        permissive: bool,
+        /// Domains that are asked nothing; empty for the machine's and the kernel's.
+        #[serde(default)]
+        unconfined: Vec<String>,
+        /// The hooks to attach to; empty for those that the policy needs.
+        #[serde(default)]
+        hooks: Vec<String>,
+    },
 }
 
 impl Confinement {
     /// The act that this set-up forbids, and the errno it then fails with; `None` for a set-up that denies nothing.
     pub fn oracle(&self) -> Option<(Act, i32)> {
         match self {
-            Confinement::Selinux { policy: Some(_), enforcing: true } => Some((Act::HeapExec, libc::EACCES)),
+            Confinement::Selinux { policy: Some(_), enforcing: true }
+            | Confinement::Tollgate { context: Some(_), permissive: false, .. } => Some((Act::HeapExec, libc::EACCES)),
             Confinement::AppArmor { confined: true, .. } | Confinement::Landlock => {
                 Some((Act::OpenForbidden, libc::EACCES))
             }
@@ -71,7 +89,8 @@ impl Confinement {
             Confinement::None
             | Confinement::BpfEmpty { .. }
             | Confinement::Selinux { .. }
-            | Confinement::AppArmor { .. } => None,
+            | Confinement::AppArmor { .. }
+            | Confinement::Tollgate { .. } => None,
         }
     }
 }
@@ -79,7 +98,8 @@ impl Confinement {
 /// A set-up that stands.
 ///
 /// Dropping it takes back what can be taken back: BPF programs are detached, TOMOYO and Yama return to what they were.
-/// A loaded SELinux or AppArmor policy, a Landlock domain and lockdown stay until the machine or the process ends.
+/// A loaded SELinux or AppArmor policy, Tollgate's, a Landlock domain and lockdown stay until the machine or the process
+/// ends.
 #[derive(Debug)]
 pub(crate) struct Confined {
     /// What was verified, in a line.
@@ -117,7 +137,8 @@ impl Confined {
 
 /// Sets the module up. `work` is the directory that the workloads use.
 ///
-/// Landlock and AppArmor confine the calling thread and what it starts from then on; the others the whole machine.
+/// Landlock, AppArmor and Tollgate confine the calling thread and what it starts from then on; the others the whole
+/// machine.
 pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined, Error> {
     match confinement {
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
@@ -141,6 +162,11 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined
         Confinement::Yama => {
             let (verified, scope) = yama::Restricted::set()?;
             Ok(Confined { verified, kept: Kept::Yama { _scope: scope } })
+        }
+        Confinement::Tollgate { policy, context, permissive, unconfined, hooks } => {
+            let context = context.as_deref();
+            tollgate::enforce(tollgate::Start { policy, context, permissive: *permissive, unconfined, hooks })
+                .map(Confined::standing)
         }
     }
 }
@@ -176,5 +202,10 @@ mod tests {
         assert_eq!(selinux(Some("/policy"), false), None);
         assert_eq!(selinux(None, false), None);
         assert_eq!(Confinement::None.oracle(), None);
+        let tollgate = |text: &str| serde_json::from_str::<Confinement>(text).unwrap().oracle();
+        let confined = r#"{"module":"tollgate","policy":"/p","context":"u:r:t"}"#;
+        assert_eq!(tollgate(confined), Some((Act::HeapExec, libc::EACCES)));
+        assert_eq!(tollgate(r#"{"module":"tollgate","policy":"/p","context":"u:r:t","permissive":true}"#), None);
+        assert_eq!(tollgate(r#"{"module":"tollgate","policy":"/p","context":null}"#), None);
     }
 }

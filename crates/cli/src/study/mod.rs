@@ -21,10 +21,11 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program carries with it, by name.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
+    ("enforcer", include_str!("../../../../studies/enforcer.toml")),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -115,7 +116,7 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
     }
     output::line("\nConfigurations")?;
     for known in configuration::KNOWN {
-        output::line(&format!("  {:<18} {}", known.name, known.about))?;
+        output::line(&format!("  {:<24} {}", known.name, known.about))?;
     }
     Ok(ExitCode::SUCCESS)
 }

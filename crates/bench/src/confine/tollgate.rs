@@ -1,0 +1,115 @@
+//! Tollgate: enforces a built policy, and enters a domain of it.
+//!
+//! A child starts enforcement, which is pinned and goes on without it: a daemon beside the workloads would run when the
+//! kernel has news for it, and what loads programs must not be in the measuring process (docs/adr/0003).
+
+use std::{env, fs, path::Path, process::Command};
+
+use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
+
+use super::securityfs::require;
+use crate::{Error, error::Context};
+
+/// What SIDs stand for, in lines `SID CONTEXT`.
+const CONTEXTS: &str = "/run/tollgate/contexts";
+
+/// How enforcement is started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start<'a> {
+    /// The built policy.
+    pub(super) policy: &'a Path,
+    /// The context that the calling thread enters.
+    pub(super) context: Option<&'a str>,
+    /// What is denied is granted.
+    pub(super) permissive: bool,
+    /// Domains that are asked nothing.
+    pub(super) unconfined: &'a [String],
+    /// The hooks to attach to; empty for those that the policy needs.
+    pub(super) hooks: &'a [String],
+}
+
+impl Start<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["enforce".to_owned(), self.policy.display().to_string(), "--once".to_owned()];
+        if self.permissive {
+            arguments.push("--permissive".to_owned());
+        }
+        let contexts = self.context.iter().map(|context| ("--intern", (*context).to_owned()));
+        let domains = self.unconfined.iter().map(|domain| ("--unconfined", domain.clone()));
+        let hooks = self.hooks.iter().map(|hook| ("--hook", hook.clone()));
+        for (option, value) in contexts.chain(domains).chain(hooks) {
+            arguments.extend([option.to_owned(), value]);
+        }
+        arguments
+    }
+}
+
+/// Enforces the policy and, if a context is given, moves the calling thread into it for good.
+pub(super) fn enforce(start: Start<'_>) -> Result<String, Error> {
+    require("bpf")?;
+    let started = run(&start.arguments())?;
+    match start.context {
+        None => Ok(format!("tollgate: {started}, this process unconfined")),
+        Some(context) => enter(context).map(|sid| format!("tollgate: {started}, {context} (SID {sid})")),
+    }
+}
+
+/// Runs this very program; what it said on standard output.
+fn run(arguments: &[String]) -> Result<String, Error> {
+    let program = env::current_exe().context("find this program")?;
+    let output = Command::new(&program).args(arguments).output().context(format!("run {}", program.display()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Unavailable(format!("tollgate {}: {}: {}", arguments.join(" "), output.status, said.trim())))
+}
+
+/// setcon: the SID that the calling thread has from now on.
+fn enter(context: &str) -> Result<u32, Error> {
+    let contexts = fs::read_to_string(CONTEXTS).context(format!("read {CONTEXTS}"))?;
+    let Some(sid) = sid(&contexts, context) else {
+        return Err(Error::Unavailable(format!("tollgate: {CONTEXTS} has no context {context}")));
+    };
+    // SAFETY: an option that no kernel knows takes integers only.
+    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(TG_ATTRIBUTE_CURRENT), u64::from(sid), 0u64, 0u64) };
+    match nix::Error::result(done) {
+        // The hook's word for "done": where it says nothing the kernel goes on, and knows no such option.
+        Err(nix::Error::EALREADY) => Ok(sid),
+        Err(errno) => Err(errno).context(format!("enter the context {context}")),
+        Ok(_) => {
+            Err(Error::Unavailable("tollgate: the kernel has an option of prctl that we took for ours".to_owned()))
+        }
+    }
+}
+
+fn sid(contexts: &str, context: &str) -> Option<u32> {
+    let (sid, _) = contexts.lines().filter_map(|line| line.split_once(' ')).find(|(_, text)| *text == context)?;
+    sid.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_sid_of_a_whole_context() {
+        let contexts = "1 u:r:kernel_t:s0\n32 u:r:kernel_t:s0-s1\nno line\n";
+        assert_eq!(sid(contexts, "u:r:kernel_t:s0-s1"), Some(32));
+        assert_eq!(sid(contexts, "u:r:kernel_t"), None);
+    }
+
+    #[test]
+    fn starts_what_the_job_says_and_no_daemon() {
+        let domains = ["unconfined_t".to_owned()];
+        let start = Start {
+            policy: Path::new("/p"),
+            context: Some("u:r:t"),
+            permissive: true,
+            unconfined: &domains,
+            hooks: &[],
+        };
+        let words = "enforce /p --once --permissive --intern u:r:t --unconfined unconfined_t";
+        assert_eq!(start.arguments().join(" "), words);
+    }
+}
