@@ -136,6 +136,7 @@ impl Denial {
     /// From an event of the object managers. `booted` is when the machine did, in nanoseconds since 1970; `context` gives
     /// a SID's text.
     pub fn new(event: &tg_event, booted: u64, mut context: impl FnMut(u32) -> Option<String>) -> Self {
+        let mut context = |sid| context(sid).filter(|text| !text.is_empty());
         let (verdict, vector) =
             if event.denied == 0 { (Verdict::Granted, event.requested) } else { (Verdict::Denied, event.denied) };
         let known = class(event.class);
