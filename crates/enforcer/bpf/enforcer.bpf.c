@@ -6,6 +6,7 @@
 #include "file.h"
 #include "inquiry.h"
 #include "process.h"
+#include "superblock.h"
 #include "system.h"
 #include "creation.h"
 

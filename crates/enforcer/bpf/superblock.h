@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* File systems as objects: mounting, and what is asked of a whole one. */
+#ifndef TOLLGATE_SUPERBLOCK_H
+#define TOLLGATE_SUPERBLOCK_H
+
+#include "filesystem.h"
+#include "object.h"
+
+#define MS_REMOUNT 32
+
+/* superblock_has_perm */
+static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
+{
+	__u64 subject = tg_subject();
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	struct tg_request request = {
+		.source = subject,
+		.class = SECCLASS_FILESYSTEM,
+		.av = av,
+		.manager = TG_MANAGER_FILESYSTEM,
+		.object = TG_OBJECT_INODE,
+		.dentry = TG_ADDRESS(sb->s_root),
+	};
+
+	if (tg_superblock_sid(sb, &request.target))
+		return -EACCES;
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
+/* selinux_sb_kern_mount. The labels of a file system that keeps them are the daemon's to read. */
+SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
+{
+	struct tg_superblock *superblock;
+
+	if (tg_check_superblock(sb, FILESYSTEM__MOUNT))
+		return -EACCES;
+	superblock = tg_superblock_of(sb);
+	if (superblock && !(superblock->flags & TG_SUPERBLOCK_WALKED))
+		tg_doorbell(TG_EVENT_MOUNT, superblock->sid, sb->s_dev, 0);
+	return 0;
+}
+
+/* selinux_mount */
+SEC("lsm/sb_mount")
+int BPF_PROG(sb_mount, const char *source, const struct path *path, const char *type,
+	     unsigned long flags)
+{
+	struct dentry *dentry = path->dentry;
+	struct inode *inode = dentry->d_inode;
+
+	if (flags & MS_REMOUNT)
+		return tg_check_superblock(dentry->d_sb, FILESYSTEM__REMOUNT);
+	return inode ? tg_check_inode(inode, dentry, FILE__MOUNTON, 0) : 0;
+}
+
+/* selinux_move_mount */
+SEC("lsm/move_mount")
+int BPF_PROG(move_mount, const struct path *from, const struct path *to)
+{
+	struct dentry *dentry = to->dentry;
+	struct inode *inode = dentry->d_inode;
+
+	return inode ? tg_check_inode(inode, dentry, FILE__MOUNTON, 0) : 0;
+}
+
+/* selinux_umount */
+SEC("lsm/sb_umount") int BPF_PROG(sb_umount, struct vfsmount *mount)
+{
+	return tg_check_superblock(mount->mnt_sb, FILESYSTEM__UNMOUNT);
+}
+
+/* selinux_sb_statfs */
+SEC("lsm/sb_statfs") int BPF_PROG(sb_statfs, struct dentry *dentry)
+{
+	return tg_check_superblock(dentry->d_sb, FILESYSTEM__GETATTR);
+}
+
+/* The device's number may be another file system's already: what is known of that one stays. What
+ * the daemon said before the programs had seen either is not known to be of that one. */
+SEC("lsm/sb_free_security") int BPF_PROG(sb_free_security, struct super_block *sb)
+{
+	__u64 device = sb->s_dev;
+	struct tg_superblock *superblock = bpf_map_lookup_elem(&superblocks, &device);
+
+	if (superblock && (!superblock->address || superblock->address == TG_ADDRESS(sb)))
+		bpf_map_delete_elem(&superblocks, &device);
+	return 0;
+}
+
+#endif
