@@ -210,6 +210,15 @@ struct tg_genfs_value {
 	__u32 class;  /* 0: any */
 };
 
+/* `guarded`: our own maps and programs, by identifier; who opens one, and is confined, needs the
+ * permissions of class security that change what is enforced. */
+struct tg_guarded {
+	__u32 kind; /* enum tg_guarded_kind */
+	__u32 id;
+};
+enum tg_guarded_kind { TG_GUARDED_MAP = 1, TG_GUARDED_PROGRAM };
+#define TG_GUARDED_READABLE 1u /* a map that anybody may read */
+
 /* Why something failed, counted; `status` tells them. A confined subject was denied each time. */
 enum tg_failure {
 	TG_FAILED_NO_GENERATION,
@@ -274,6 +283,8 @@ struct tg_state {
 	/* The daemon's process: who signals or traces it, and is confined, needs security
 	 * setenforce; it alone writes the attribute of labels. 0: none. */
 	__u32 daemon;
+	/* The device of the file system with the pins: who unmounts it needs it as well. */
+	__u32 pins;
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it reads `labels`
 			    */

@@ -35,4 +35,39 @@ static __always_inline int tg_guard_daemon(struct task_struct *task)
 	return tg_check_security(SECURITY__SETENFORCE);
 }
 
+/* Whether the current task may have a descriptor of a map or program, which may be ours. */
+static __noinline int tg_check_guarded(__u32 kind, __u32 id, int writes)
+{
+	struct tg_guarded key = {.kind = kind, .id = id};
+	__u32 *found = bpf_map_lookup_elem(&guarded, &key);
+
+	if (!found || (!writes && *found & TG_GUARDED_READABLE))
+		return 0;
+	return tg_check_security(writes ? SECURITY__LOAD_POLICY | SECURITY__SETENFORCE |
+						  SECURITY__SETSECPARAM
+					: SECURITY__READ_POLICY);
+}
+
+SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
+{
+	if (tg_subject() & TG_UNCONFINED)
+		return 0;
+	return tg_check_guarded(TG_GUARDED_MAP, map->id, mode & FMODE_WRITE ? 1 : 0);
+}
+
+SEC("lsm/bpf_prog") int BPF_PROG(bpf_prog, struct bpf_prog *program)
+{
+	if (tg_subject() & TG_UNCONFINED)
+		return 0;
+	return tg_check_guarded(TG_GUARDED_PROGRAM, program->aux->id, 1);
+}
+
+/* The superblock of the file system that keeps our programs alive is ours. */
+static __always_inline int tg_guard_filesystem(__u32 device)
+{
+	__u32 pins = READ_ONCE(state.pins);
+
+	return pins && device == pins ? tg_check_security(SECURITY__SETENFORCE) : 0;
+}
+
 #endif

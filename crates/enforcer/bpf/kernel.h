@@ -165,6 +165,18 @@ struct mm_struct {
 	atomic_t mm_users;
 };
 
+struct bpf_map {
+	__u32 id;
+};
+
+struct bpf_prog_aux {
+	__u32 id;
+};
+
+struct bpf_prog {
+	struct bpf_prog_aux *aux;
+};
+
 struct linux_binprm {
 	struct file *file;
 	struct cred *cred;
