@@ -24,6 +24,7 @@ use tollgate_policy::{
 use crate::{
     contexts::{self, Contexts, Full, Sid},
     generation::{Generation, GenerationError},
+    guard,
     labels::filesystems,
     programs::{self, Pins, ProgramsError},
     state::State,
@@ -233,6 +234,7 @@ impl Enforcer {
         enforcer.state.forget();
         programs::attach(&enforcer.options.pins, &object)?;
         enforcer.save_contexts()?;
+        enforcer.state.set_pins(guard::label(&enforcer.options.pins, &enforcer.maps.inodes)?);
         enforcer.state.set_enforcing(!enforcer.options.permissive);
         Ok(enforcer)
     }
@@ -492,4 +494,4 @@ macro_rules! plain {
         unsafe impl Plain for tollgate_abi::enforcer::$name {}
     )* };
 }
-plain!(tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value);
+plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value);

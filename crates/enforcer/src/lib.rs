@@ -9,6 +9,7 @@ pub mod contexts;
 pub mod daemon;
 pub mod enforcer;
 pub mod generation;
+pub mod guard;
 pub mod inquiries;
 pub mod labels;
 pub mod mapping;

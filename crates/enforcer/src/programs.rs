@@ -5,7 +5,7 @@
 
 use std::{
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -14,6 +14,8 @@ use libbpf_rs::{
     btf::{Btf, types::Func},
     set_print,
 };
+
+use crate::guard;
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
@@ -59,7 +61,7 @@ fn said() -> String {
     std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> ProgramsError {
+pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> ProgramsError {
     move |cause| ProgramsError::Refused { what: what.into(), cause, said: said() }
 }
 
@@ -76,6 +78,12 @@ impl Default for Pins {
 impl Pins {
     /// Where they are unless somebody says otherwise.
     pub const ROOT: &str = "/sys/fs/bpf/tollgate";
+
+    /// The directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
 
     /// The pin of a map.
     #[must_use]
@@ -156,6 +164,7 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
         let pin = pins.inquiry(&program.name().to_string_lossy());
         program.pin(&pin).map_err(refused(format!("pin a program as {}", pin.display())))?;
     }
+    guard::object(pins, &object)?;
     Ok(object)
 }
 

@@ -55,6 +55,16 @@ impl State {
         self.forget();
     }
 
+    /// The daemon's process; 0: none. Whatever is confined needs a permission to signal or trace it.
+    pub fn set_daemon(&self, process: u32) {
+        word!(self, daemon, AtomicU32).store(process, Ordering::SeqCst);
+    }
+
+    /// The device of the file system with the pins.
+    pub fn set_pins(&self, device: u32) {
+        word!(self, pins, AtomicU32).store(device, Ordering::SeqCst);
+    }
+
     /// Says that the first labelling is complete: an inode without a label is a failure from now on.
     pub fn set_labelling_complete(&self) {
         word!(self, labelling_complete, AtomicU32).store(1, Ordering::SeqCst);
