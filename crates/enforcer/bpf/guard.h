@@ -36,7 +36,7 @@ static __always_inline int tg_guard_daemon(struct task_struct *task)
 }
 
 /* Whether the current task may have a descriptor of a map or program, which may be ours. */
-static __noinline int tg_check_guarded(__u32 kind, __u32 id, int writes)
+static __always_inline int tg_check_guarded(__u32 kind, __u32 id, int writes)
 {
 	struct tg_guarded key = {.kind = kind, .id = id};
 	__u32 *found = bpf_map_lookup_elem(&guarded, &key);
