@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_SUPERBLOCK_H
 #define TOLLGATE_SUPERBLOCK_H
 
+#include "guard.h"
 #include "filesystem.h"
 #include "object.h"
 
@@ -68,6 +69,8 @@ int BPF_PROG(move_mount, const struct path *from, const struct path *to)
 /* selinux_umount */
 SEC("lsm/sb_umount") int BPF_PROG(sb_umount, struct vfsmount *mount)
 {
+	if (tg_guard_filesystem(mount->mnt_sb->s_dev))
+		return -EACCES;
 	return tg_check_superblock(mount->mnt_sb, FILESYSTEM__UNMOUNT);
 }
 
