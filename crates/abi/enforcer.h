@@ -290,6 +290,7 @@ struct tg_state {
 			    */
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
+	__u64 told[TG_FAILURES]; /* of them, what the daemons have written to the audit log */
 	__u64 events;
 	struct tg_statistics statistic[TG_MANAGERS];
 	__u64 task_cache[TG_TASK_ENTRIES];

@@ -8,7 +8,7 @@ use std::{
 
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES,
-    TG_TRANSITION_ENTRIES, tg_state, tg_statistics,
+    TG_TRANSITION_ENTRIES, tg_failure, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, mapping::Mapping};
@@ -111,6 +111,21 @@ impl State {
         unsafe { (&raw const (*self.0.get()).failures).read_volatile() }
     }
 
+    /// How often a thing has failed since a daemon, this one or another, was last told so.
+    pub fn untold(&self, failure: tg_failure) -> u64 {
+        let pointer = self.0.get();
+        let index = failure as usize % TG_FAILURES as usize;
+        // SAFETY: both words lie in the mapping and are aligned; programs and daemon use them by single accesses only.
+        let [count, told] = unsafe {
+            [
+                AtomicU64::from_ptr(&raw mut (*pointer).failures[index]),
+                AtomicU64::from_ptr(&raw mut (*pointer).told[index]),
+            ]
+        };
+        let count = count.load(Ordering::SeqCst);
+        count.saturating_sub(told.swap(count, Ordering::SeqCst))
+    }
+
     /// The counts of each object manager (`enum tg_manager`).
     #[must_use]
     pub fn statistics(&self) -> [tg_statistics; TG_MANAGERS as usize] {
@@ -123,5 +138,31 @@ impl State {
     pub fn live(&self) -> [Sid; TG_LIVE as usize] {
         // SAFETY: as above.
         unsafe { (&raw const (*self.0.get()).live).read_volatile() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_abi::enforcer::{TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST};
+
+    use super::*;
+
+    #[test]
+    fn tells_each_failure_once_whichever_daemon_asks() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(size_of::<tg_state>().next_multiple_of(4096) as u64).unwrap();
+        let (first, second) = (State::new(&file).unwrap(), State::new(&file).unwrap());
+        let fail = |times: u64| {
+            let failures = first.0.get();
+            // SAFETY: the member lies in the mapping, and nobody else has the file.
+            unsafe { (*failures).failures[TG_FAILED_EVENT_LOST as usize] += times }
+        };
+        assert_eq!(first.untold(TG_FAILED_EVENT_LOST), 0);
+        fail(7);
+        assert_eq!(first.untold(TG_FAILED_EVENT_LIMIT), 0);
+        assert_eq!(first.untold(TG_FAILED_EVENT_LOST), 7);
+        fail(2);
+        assert_eq!(second.untold(TG_FAILED_EVENT_LOST), 2);
+        assert_eq!(first.untold(TG_FAILED_EVENT_LOST), 0);
     }
 }

@@ -177,6 +177,8 @@ mod tests {
     fn never_waits_for_a_writer_that_is_stuck_and_counts_what_it_could_not_take() {
         let (sender, receiver) = sync_channel(2);
         let mut dispatcher = Dispatcher { sender: Some(sender), thread: None, health: Arc::default(), over: 0 };
+        // Dropped before the dispatcher, which would wait for it where this test fails.
+        let receiver = receiver;
         (0..5).for_each(|_| dispatcher.event(&tg_event::default(), |_| None));
         dispatcher.lost(Reason::KernelLimit, 10);
         assert_eq!(dispatcher.over, 13);

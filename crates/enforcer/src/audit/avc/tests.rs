@@ -134,7 +134,8 @@ fn tells_what_auditallow_granted_without_permissive() {
     let denial = denial(&event);
     assert!(denial.to_string().starts_with("avc:  granted  { write } for  pid=12"), "{denial}");
     assert!(denial.to_string().ends_with(" tclass=file"), "{denial}");
-    assert_eq!(serde_json::to_value(&denial).unwrap()["verdict"], "granted");
+    let json = serde_json::to_value(&denial).unwrap();
+    assert_eq!((&json["verdict"], &json["permissive"]), (&"granted".into(), &false.into()));
 }
 
 #[test]
@@ -145,6 +146,7 @@ fn names_sids_without_context_and_permissions_without_name_by_number() {
     let text = denial(&event).to_string();
     assert!(text.contains("{ use 0x80000020 }"), "{text}");
     assert!(text.contains(" ssid=500 tcontext="), "{text}");
+    assert!(Denial::new(&event, BOOTED, |_| Some(String::new())).to_string().contains(" ssid=500 tsid=41 "));
     event.class = 4000;
     assert!(denial(&event).to_string().contains(" tclass=4000 "), "{}", denial(&event));
 }
