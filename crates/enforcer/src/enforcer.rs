@@ -2,7 +2,11 @@
 //!
 //! The kernel's half (pins) and the folder [`Folder`] outlive the daemon; together they are all that a new daemon needs.
 
+mod labelling;
+
 use std::{
+    cell::OnceCell,
+    collections::HashSet,
     fs, io,
     os::fd::AsFd,
     path::{Path, PathBuf},
@@ -12,7 +16,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use tempfile::NamedTempFile;
 use tollgate_abi::{
-    enforcer::{SECINITSID_KERNEL, TG_FIRST_SID, TG_GENFS_NAME, TG_SID_MACHINE, TG_SIDS, tg_sid_key},
+    enforcer::{SECINITSID_KERNEL, TG_FIRST_SID, TG_SID_MACHINE, TG_SIDS, tg_sid_key},
     tables::tg_context,
 };
 use tollgate_policy::{
@@ -25,7 +29,7 @@ use crate::{
     contexts::{self, Contexts, Full, Sid},
     generation::{Generation, GenerationError},
     guard,
-    labels::filesystems,
+    labels::{durable::Written, file_contexts::FileContexts, filesystems, walk::Report},
     programs::{self, Pins, ProgramsError},
     state::State,
 };
@@ -64,6 +68,12 @@ pub enum EnforcerError {
         what: &'static str,
         /// The file.
         path: PathBuf,
+        /// Why it failed.
+        cause: io::Error,
+    },
+    /// A file could not be labelled.
+    #[error("cannot label: {cause}")]
+    Labels {
         /// Why it failed.
         cause: io::Error,
     },
@@ -162,6 +172,8 @@ pub struct Maps {
     pub tasks: MapHandle,
     /// Labels of inodes.
     pub inodes: MapHandle,
+    /// File systems that have been seen.
+    pub superblocks: MapHandle,
     /// Durable labels.
     pub labels: MapHandle,
     /// File systems by name.
@@ -181,6 +193,7 @@ impl Maps {
             sids: map("sids")?,
             tasks: map("tasks")?,
             inodes: map("inodes")?,
+            superblocks: map("superblocks")?,
             labels: map("labels")?,
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
@@ -197,8 +210,10 @@ pub struct Enforcer {
     state: State,
     generation: Generation,
     contexts: Contexts,
-    /// The first node of the next generation's `genfs` entries.
-    next_node: u32,
+    /// Those of the policy in force, once somebody has asked.
+    file_contexts: OnceCell<FileContexts>,
+    labelled: Report,
+    written: Written,
 }
 
 impl Enforcer {
@@ -226,17 +241,24 @@ impl Enforcer {
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let unconfined = unconfined(&options, &built, &contexts);
         let generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
-        let mut enforcer = Self { options, maps, state, generation, contexts, next_node: 1 };
+        let mut enforcer = Self::of(options, maps, state, generation, contexts);
         enforcer.generation.adopt(&enforcer.contexts);
         enforcer.put_sids()?;
         enforcer.label_filesystems()?;
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
         programs::attach(&enforcer.options.pins, &object)?;
+        enforcer.labelled = enforcer.label_machine()?;
         enforcer.save_contexts()?;
         enforcer.state.set_pins(guard::label(&enforcer.options.pins, &enforcer.maps.inodes)?);
         enforcer.state.set_enforcing(!enforcer.options.permissive);
+        enforcer.written = enforcer.write_labels()?;
         Ok(enforcer)
+    }
+
+    fn of(options: Options, maps: Maps, state: State, generation: Generation, contexts: Contexts) -> Self {
+        let (file_contexts, labelled, written) = (OnceCell::new(), Report::default(), Written::default());
+        Self { options, maps, state, generation, contexts, file_contexts, labelled, written }
     }
 
     /// Takes over what an earlier daemon has started. Nothing is loaded, and nothing changes in the kernel.
@@ -253,9 +275,7 @@ impl Enforcer {
         let built = Built::open(&options.folder.policy(number))?;
         let generation = Generation::adopted(map, built)?;
         let contexts = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
-        // Nodes are numbered from 1; those of the policy in force are below its number of paths, each at most this long.
-        let next_node = 1 + number * (generation.policy.genfs.len() as u32 + 1) * TG_GENFS_NAME;
-        let mut enforcer = Self { options, maps, state, generation, contexts, next_node };
+        let mut enforcer = Self::of(options, maps, state, generation, contexts);
         enforcer.learn();
         enforcer.save_contexts()?;
         Ok(enforcer)
@@ -290,6 +310,7 @@ impl Enforcer {
     /// Switches to another generation; the one before. Contexts that the kernel gave SIDs meanwhile get their places.
     fn put_in_force(&mut self, next: Generation) -> Result<Generation, EnforcerError> {
         let previous = std::mem::replace(&mut self.generation, next);
+        self.file_contexts.take();
         let switched = self.put_sids().and_then(|()| {
             let switched = self.generation.put_in_force(&self.maps.generations, Some(&previous));
             switched.map_err(EnforcerError::from)
@@ -363,9 +384,9 @@ impl Enforcer {
     }
 
     fn label_filesystems(&mut self) -> Result<(), EnforcerError> {
-        let (policy, first) = (Arc::clone(&self.generation.policy), self.next_node);
+        let policy = Arc::clone(&self.generation.policy);
         let mut sid = |context: &Context| self.intern(&context::text(&policy, context));
-        let found = filesystems::of(&policy, first, &mut sid)?;
+        let found = filesystems::of(&policy, &mut sid)?;
         for (name, value) in &found.filesystems {
             let put = self.maps.filesystems.update(bytes_of(name), bytes_of(value), MapFlags::ANY);
             put.map_err(map_error("say what file systems are labelled"))?;
@@ -374,7 +395,9 @@ impl Enforcer {
             let put = self.maps.genfs.update(bytes_of(key), bytes_of(value), MapFlags::ANY);
             put.map_err(map_error("say what paths are labelled"))?;
         }
-        self.next_node = found.next_node;
+        let (names, paths) = (found.filesystems.iter(), found.genfs.iter());
+        retain(&self.maps.filesystems, &names.map(|(name, _)| bytes_of(name)).collect());
+        retain(&self.maps.genfs, &paths.map(|(key, _)| bytes_of(key)).collect());
         Ok(())
     }
 
@@ -421,6 +444,12 @@ impl Enforcer {
 
     fn save_contexts(&self) -> Result<(), EnforcerError> {
         self.options.folder.replace(&self.options.folder.contexts(), self.contexts.lines().as_bytes())
+    }
+
+    /// What was labelled when enforcement started, and what of that was written to files; empty when it was adopted.
+    #[must_use]
+    pub fn labelled(&self) -> (&Report, &Written) {
+        (&self.labelled, &self.written)
     }
 
     /// The globals.
@@ -474,6 +503,15 @@ fn unconfined(options: &Options, built: &Built, contexts: &Contexts) -> Vec<Stri
     names
 }
 
+/// Removes what an earlier policy said.
+fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
+    let old: Vec<Vec<u8>> = map.keys().filter(|key| !wanted.contains(key.as_slice())).collect();
+    for key in old {
+        // One that is gone already is gone.
+        let _ = map.delete(&key);
+    }
+}
+
 /// A value of a map as bytes.
 pub(crate) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     let pointer: *const T = value;
@@ -494,4 +532,4 @@ macro_rules! plain {
         unsafe impl Plain for tollgate_abi::enforcer::$name {}
     )* };
 }
-plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value);
+plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_superblock);

@@ -75,4 +75,6 @@ pub trait Sink {
     fn label(&mut self, path: &Path, contexts: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()>;
     /// Labels a file that no walk can find, unless it has a label.
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
+    /// What is in a file system has its labels from now on by what was written down, and by its directory.
+    fn complete(&mut self, device: u32) -> io::Result<()>;
 }

@@ -70,6 +70,11 @@ impl State {
         word!(self, labelling_complete, AtomicU32).store(1, Ordering::SeqCst);
     }
 
+    /// Lets programs ring for labels again; before who writes labels reads which there are.
+    pub fn answer_label_rings(&self) {
+        word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);
+    }
+
     /// Whether programs count what they are asked.
     pub fn set_statistics(&self, on: bool) {
         word!(self, statistics, AtomicU32).store(on.into(), Ordering::SeqCst);

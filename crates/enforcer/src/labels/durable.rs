@@ -226,4 +226,8 @@ impl Sink for Finder {
     fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {
         Ok(())
     }
+
+    fn complete(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -1,6 +1,6 @@
 //! What a policy says of file systems: `fs_use` and `genfscon`, as the maps `filesystems` and `genfs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tollgate_abi::enforcer::{
     SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_TASK, TG_FS_TRANS, TG_FS_XATTR, tg_filesystem, tg_fs_name,
@@ -25,20 +25,13 @@ pub struct Filesystems {
     pub filesystems: Vec<(tg_fs_name, tg_filesystem)>,
     /// Of the map `genfs`.
     pub genfs: Vec<genfs::Entry>,
-    /// One more than the greatest node: where the nodes of the next generation start.
-    pub next_node: u32,
     /// Statements of the policy that the maps cannot hold, each with its reason. They label nothing.
     pub unsupported: Vec<String>,
 }
 
-/// The maps of `policy`. `sid` gives a context its SID; `first_node`, not 0, is the number of the first node, so that two
-/// generations need share none.
-pub fn of<E>(
-    policy: &Policy,
-    first_node: u32,
-    sid: &mut dyn FnMut(&Context) -> Result<u32, E>,
-) -> Result<Filesystems, E> {
-    let mut result = Filesystems { next_node: first_node, ..Filesystems::default() };
+/// The maps of `policy`. `sid` gives a context its SID.
+pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<u32, E>) -> Result<Filesystems, E> {
+    let mut result = Filesystems::default();
     let mut known = BTreeSet::new();
     for statement in &policy.fs_uses {
         if let Some(name) = result.name(&statement.name).filter(|_| known.insert(statement.name.as_str())) {
@@ -51,12 +44,36 @@ pub fn of<E>(
     }
     // As security_fs_use does: genfscon is asked where there is no fs_use.
     by_name.retain(|name, _| !known.contains(name));
+    let mut trees = Vec::new();
     for (text, statements) in by_name {
         if let Some(name) = result.name(text) {
-            result.genfscon(policy, name, text, &statements, sid)?;
+            let (tree, sid) = result.genfscon(policy, text, &statements, sid)?;
+            trees.push((name, text, tree, sid));
         }
     }
+    let salt = distinct(trees.iter().map(|(_, text, tree, _)| (*text, tree)).collect());
+    for (name, text, tree, sid) in trees {
+        let node = if tree.is_empty() { 0 } else { root(salt, text) };
+        result.genfs.extend(tree.entries(node, sid));
+        result.filesystems.push((name, tg_filesystem { behaviour: TG_FS_GENFS, sid, node, ..Default::default() }));
+    }
     Ok(result)
+}
+
+/// The number of a file system's root.
+fn root(salt: u32, filesystem: &str) -> u32 {
+    genfs::below_of(salt, filesystem.as_bytes())
+}
+
+/// The first number to begin with that gives no two directories one number.
+fn distinct(trees: Vec<(&str, &Tree)>) -> u32 {
+    let differ = |salt: &u32| {
+        let entries = trees.iter().flat_map(|(text, tree)| tree.entries(root(*salt, text), 0));
+        // Each node has one key for the empty name.
+        let nodes: Vec<u32> = entries.filter(|(_, value)| value.length == 0).map(|(key, _)| key.node).collect();
+        nodes.iter().collect::<HashSet<_>>().len() == nodes.len()
+    };
+    (0x811c_9dc5..).find(differ).unwrap_or_default()
 }
 
 impl Filesystems {
@@ -93,14 +110,14 @@ impl Filesystems {
         Ok(())
     }
 
+    /// The labels by path of a file system, and the label of its root.
     fn genfscon<E>(
         &mut self,
         policy: &Policy,
-        name: tg_fs_name,
         text: &str,
         statements: &[&GenFs],
         sid: &mut dyn FnMut(&Context) -> Result<u32, E>,
-    ) -> Result<(), E> {
+    ) -> Result<(Tree, u32), E> {
         let mut tree = Tree::default();
         let mut root = None;
         for statement in statements {
@@ -113,12 +130,7 @@ impl Filesystems {
             }
         }
         // SELinux leaves a file system unlabelled whose root no statement names.
-        let sid = root.unwrap_or(SECINITSID_UNLABELED);
-        let node = if tree.is_empty() { 0 } else { self.next_node };
-        self.genfs.extend(tree.entries(node, sid));
-        self.next_node += u32::try_from(tree.len()).unwrap_or(u32::MAX);
-        self.filesystems.push((name, tg_filesystem { behaviour: TG_FS_GENFS, sid, node, ..Default::default() }));
-        Ok(())
+        Ok((tree, root.unwrap_or(SECINITSID_UNLABELED)))
     }
 
     /// What paths begin with that a statement is for; `None`, and a reason, when the maps cannot say it.

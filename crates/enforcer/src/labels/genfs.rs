@@ -7,6 +7,8 @@
 //!
 //! - a node has a key for the empty name: the longest path that ends at or above the directory;
 //! - a value's label is never missing: where policy names nothing, it is that of the next shorter key.
+//!
+//! A node's number is made of the file system and the path, so that inodes in memory have the right node in every policy.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -79,25 +81,18 @@ impl Tree {
         self.nodes.is_empty()
     }
 
-    /// How many nodes it has.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
     fn root(&mut self) {
         if self.nodes.is_empty() {
             self.nodes.push(Node::default());
         }
     }
 
-    /// The entries of the map; node `n` of the tree has the number `first + n`, the root `first`. `default` is the label
-    /// where policy names nothing.
-    pub fn entries(&self, first: u32, default: u32) -> Vec<Entry> {
+    /// The entries of the map; the root has the number `root`. `default` is the label where policy names nothing.
+    pub fn entries(&self, root: u32, default: u32) -> Vec<Entry> {
         let mut entries = Vec::new();
-        let mut pending = vec![(0, default)];
-        while let Some((index, inherited)) = pending.pop() {
+        let mut pending = vec![(0, root, default)];
+        while let Some((index, number, inherited)) = pending.pop() {
             let Some(node) = self.nodes.get(index) else { continue };
-            let number = first + to_u32(index);
             let all = node.keys.get([].as_slice()).and_then(|key| key.sid).unwrap_or(inherited);
             entries.push(entry(number, &[], tg_genfs_value { sid: all, ..Default::default() }));
             // In order: what a key begins with has come before it.
@@ -106,13 +101,21 @@ impl Tree {
                 let shorter = (0..name.len()).rev().find_map(|length| labels.get(&name[..length]));
                 let sid = key.sid.or(shorter.copied()).unwrap_or(all);
                 labels.insert(name, sid);
-                let below = key.below.map_or(0, |below| first + to_u32(below));
-                entries.push(entry(number, name, tg_genfs_value { sid, node: below, ..Default::default() }));
-                pending.extend(key.below.map(|below| (below, sid)));
+                let below = key.below.map(|below| (below, below_of(number, name), sid));
+                let node = below.map_or(0, |(_, number, _)| number);
+                entries.push(entry(number, name, tg_genfs_value { sid, node, ..Default::default() }));
+                pending.extend(below);
             }
         }
         entries
     }
+}
+
+/// The number of the node of a name in a node; never 0. FNV-1a, of the path's names with a slash after each.
+#[must_use]
+pub fn below_of(node: u32, name: &[u8]) -> u32 {
+    let number = name.iter().chain(b"/").fold(node, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    number.max(1)
 }
 
 fn to_u32(number: usize) -> u32 {

@@ -62,7 +62,7 @@ impl Rules {
                 links: self.links,
                 processes: filesystem == "proc",
             }),
-            _ => Some(Rule::Stored { default: self.default(filesystem) }),
+            behaviour => Some(Rule::Stored { default: self.default(filesystem), kept: behaviour == TG_FS_XATTR }),
         }
     }
 }
@@ -103,7 +103,8 @@ impl Machine<'_> {
         match self.mounts(None) {
             Ok(mut all) => {
                 all.retain(|mount| mount.device == device);
-                self.trees(&all, None, &mut walker, &mut covered);
+                self.trees(&all, None, &mut walker, &mut covered, None);
+                complete(&mut walker, device);
             }
             Err(cause) => walker.report.fail("mounts", cause),
         }
@@ -137,7 +138,8 @@ impl Machine<'_> {
         match found {
             Ok((all, namespace)) => {
                 defaults.extend(all.iter().map(|mount| (mount.device, self.rules.default(&mount.filesystem))));
-                self.trees(&all, namespace.as_ref(), walker, covered);
+                // Nobody is confined yet: what is looked up before the walk comes by may be labelled like its directory.
+                self.trees(&all, namespace.as_ref(), walker, covered, Some(complete));
             }
             // A process that has ended has taken its namespace along.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -145,7 +147,15 @@ impl Machine<'_> {
         }
     }
 
-    fn trees(&self, all: &[Mount], namespace: Option<&OwnedFd>, walker: &mut Walker<'_>, covered: &mut Covered) {
+    /// Walks what mounts show and no other did; `before` each file system something may be done.
+    fn trees(
+        &self,
+        all: &[Mount],
+        namespace: Option<&OwnedFd>,
+        walker: &mut Walker<'_>,
+        covered: &mut Covered,
+        before: Option<fn(&mut Walker<'_>, u32)>,
+    ) {
         for mount in all {
             let Some(rule) = self.rules.rule(&mount.filesystem).filter(|_| !covered.has(mount)) else { continue };
             let root = match namespace {
@@ -156,6 +166,9 @@ impl Machine<'_> {
                 Ok(root) => {
                     // Paths in another namespace are not those that file_contexts speaks of.
                     let path = namespace.is_none().then(|| mount.point.clone());
+                    if let Some(before) = before {
+                        before(walker, mount.device);
+                    }
                     walker.walk(&Tree { root, path, device: mount.device, rule });
                     covered.insert(mount);
                 }
@@ -183,6 +196,12 @@ impl Machine<'_> {
                 walker.report.fail(link.display(), cause);
             }
         }
+    }
+}
+
+fn complete(walker: &mut Walker<'_>, device: u32) {
+    if let Err(cause) = walker.sink.complete(device) {
+        walker.report.fail(format_args!("device {device}"), cause);
     }
 }
 

@@ -8,9 +8,14 @@ use std::{
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_label_key, tg_label_value};
+use tollgate_abi::enforcer::{
+    TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key, tg_label_value, tg_superblock,
+};
 
-use crate::labels::{Contexts, Label, Origin, Sid, Sink, object::Object};
+use crate::{
+    enforcer::bytes_of,
+    labels::{Contexts, Label, Origin, Sid, Sink, object::Object},
+};
 
 /// When an entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +28,7 @@ pub enum When {
     Present,
 }
 
-/// The two maps. What writes tells whether it wrote, for [`When`] may forbid it.
+/// The maps. What writes tells whether it wrote, for [`When`] may forbid it.
 pub trait Maps {
     /// The label in force of the file of a descriptor.
     fn inode(&self, file: BorrowedFd<'_>) -> io::Result<Option<tg_inode>>;
@@ -35,6 +40,8 @@ pub trait Maps {
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool>;
     /// Removes it, if it is there.
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()>;
+    /// Says that the labels of a file system are known.
+    fn set_walked(&mut self, device: u32) -> io::Result<()>;
     /// All durable labels that `wanted` picks. What the kernel adds meanwhile may be missing.
     fn entries(
         &self,
@@ -49,7 +56,12 @@ pub struct KernelMaps {
     pub inodes: MapHandle,
     /// `labels`.
     pub labels: MapHandle,
+    /// `superblocks`.
+    pub superblocks: MapHandle,
 }
+
+/// Times that a program may be in the way of an entry of `superblocks`.
+const TRIES: u32 = 8;
 
 /// Entries that one system call reads.
 const BATCH: u32 = 4096;
@@ -93,6 +105,24 @@ impl Maps for KernelMaps {
         written(self.labels.delete(&key_bytes(key))).map(|_| ())
     }
 
+    fn set_walked(&mut self, device: u32) -> io::Result<()> {
+        // A program may write the entry at the same time.
+        for _ in 0..TRIES {
+            match self.superblock(device)? {
+                Some(found) if found.flags & TG_SUPERBLOCK_WALKED != 0 => return Ok(()),
+                Some(found) => {
+                    let walked = tg_superblock { flags: found.flags | TG_SUPERBLOCK_WALKED, ..found };
+                    self.put_superblock(device, &walked, When::Present)?;
+                }
+                None => {
+                    let walked = tg_superblock { flags: TG_SUPERBLOCK_WALKED, ..Default::default() };
+                    self.put_superblock(device, &walked, When::Absent)?;
+                }
+            };
+        }
+        Err(io::Error::other(format!("the entry of device {device} in superblocks keeps changing")))
+    }
+
     fn entries(
         &self,
         wanted: &mut dyn FnMut(&tg_label_key, &tg_label_value) -> bool,
@@ -100,6 +130,24 @@ impl Maps for KernelMaps {
         let all = self.labels.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(io::Error::other)?;
         let entries = all.filter_map(|(key, value)| Some((key_of(&key)?, value_of(&value)?)));
         Ok(entries.filter(|(key, value)| wanted(key, value)).collect())
+    }
+}
+
+impl KernelMaps {
+    /// What is known of a file system.
+    pub fn superblock(&self, device: u32) -> io::Result<Option<tg_superblock>> {
+        let key = u64::from(device).to_ne_bytes();
+        let value = self.superblocks.lookup(&key, MapFlags::ANY).map_err(io::Error::other)?;
+        Ok(value.and_then(|bytes| {
+            let [low, high, generation, sid, behaviour, node, flags, reserved] = words(&bytes)?;
+            let address = u64::from(low) | u64::from(high) << 32;
+            Some(tg_superblock { address, generation, sid, behaviour, node, flags, reserved })
+        }))
+    }
+
+    fn put_superblock(&self, device: u32, value: &tg_superblock, when: When) -> io::Result<bool> {
+        let key = u64::from(device).to_ne_bytes();
+        written(self.superblocks.update(&key, bytes_of(value), when.flags()))
     }
 }
 
@@ -160,6 +208,10 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         let value = tg_inode { sid, task_sid: TG_SID_MACHINE, ..tg_inode::default() };
         self.maps.set_inode(object.file, value, When::Absent).map(|_| ())
     }
+
+    fn complete(&mut self, device: u32) -> io::Result<()> {
+        self.maps.set_walked(device)
+    }
 }
 
 #[cfg(test)]
@@ -174,6 +226,7 @@ pub(crate) mod tests {
         pub(crate) inodes: HashMap<u64, tg_inode>,
         pub(crate) labels: HashMap<(u64, u32, u32), tg_label_value>,
         pub(crate) room: Option<usize>,
+        pub(crate) walked: std::collections::HashSet<u32>,
     }
 
     fn triple(key: tg_label_key) -> (u64, u32, u32) {
@@ -212,6 +265,11 @@ pub(crate) mod tests {
 
         fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
             self.labels.remove(&triple(key));
+            Ok(())
+        }
+
+        fn set_walked(&mut self, device: u32) -> io::Result<()> {
+            self.walked.insert(device);
             Ok(())
         }
 

@@ -5,7 +5,7 @@ use std::{
     io,
     mem::MaybeUninit,
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Path, PathBuf},
@@ -96,14 +96,14 @@ pub fn open(mount: &Mount) -> io::Result<OwnedFd> {
     let flags = if mount.point.is_dir() { flags } else { flags - OFlag::O_DIRECTORY };
     let how = OpenHow::new().flags(flags).mode(Mode::empty()).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     let point = openat2(nix::fcntl::AT_FDCWD, &mount.point, how)?;
-    if mount_of(&point)? != u64::from(mount.id) {
+    if mount_of(point.as_fd())? != u64::from(mount.id) {
         return Err(io::Error::from_raw_os_error(libc::ESTALE));
     }
     alone(&point)
 }
 
 /// The number of the mount that a descriptor is on. Not from /proc, which in another namespace is not ours.
-fn mount_of(file: &OwnedFd) -> io::Result<u64> {
+pub fn mount_of(file: BorrowedFd<'_>) -> io::Result<u64> {
     let mut found = MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the descriptor is open, the path ends in NUL, and there is room for the answer.
     let status = unsafe {

@@ -95,6 +95,7 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid) -> io::R
         if let Some(label) = maps.inode(child.file)?.filter(|label| label.sid != 0 && label.sid != sid) {
             let value = tg_label_value { sid: label.sid, dirty: 1 };
             maps.set_entry(child.identity().into(), value, When::Absent)?;
+            maps.set_inode(child.file, tg_inode { flags: label.flags | TG_INODE_DURABLE, ..label }, When::Present)?;
         }
     }
     Ok(())
@@ -176,6 +177,10 @@ impl Sink for Restorer<'_> {
     }
 
     fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn complete(&mut self, _: u32) -> io::Result<()> {
         Ok(())
     }
 }

@@ -35,6 +35,8 @@ pub enum Rule {
     Stored {
         /// The label of the root by default.
         default: Sid,
+        /// Whether the file system outlives the machine's run: labels are written down.
+        kept: bool,
     },
     /// By their paths.
     ByPath {
@@ -232,7 +234,7 @@ impl Walk<'_, '_> {
     fn root(&mut self, object: &Object<'_>) -> io::Result<(Found, Origin)> {
         match self.rule {
             Rule::ByPath { node, sid, .. } => Ok((Found { sid, node }, Origin::FileSystem)),
-            Rule::Stored { default } => {
+            Rule::Stored { default, .. } => {
                 let (sid, origin) = self.stored(object, default)?;
                 Ok((Found { sid, node: 0 }, origin))
             }
@@ -331,6 +333,8 @@ impl Walk<'_, '_> {
     }
 
     fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+        let kept = !matches!(self.rule, Rule::Stored { kept: false, .. });
+        let label = Label { origin: if kept { label.origin } else { Origin::FileSystem }, ..label };
         self.walker.sink.label(self.path.path(), self.walker.contexts, object, label)?;
         let report = &mut self.walker.report;
         report.files += 1;

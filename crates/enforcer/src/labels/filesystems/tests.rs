@@ -18,7 +18,7 @@ fn genfscon(name: &str, path: &str, type_: u32) -> GenFs {
 
 /// The SID of a context is 100 and its type.
 fn filesystems(policy: &Policy) -> Filesystems {
-    of(policy, 1, &mut |context| Ok::<_, ()>(100 + context.type_)).unwrap()
+    of(policy, &mut |context| Ok::<_, ()>(100 + context.type_)).unwrap()
 }
 
 fn find(filesystems: &Filesystems, name: &str) -> Option<tg_filesystem> {
@@ -83,18 +83,42 @@ fn asks_genfscon_only_where_there_is_no_fs_use() {
 }
 
 #[test]
-fn shares_no_node_between_file_systems_or_generations() {
-    let statements = ["proc", "sysfs"].map(|name| [genfscon(name, "/", 1), genfscon(name, "/a/b", 2)]);
-    let policy = Policy { genfs: statements.concat(), ..Policy::default() };
-    let first = filesystems(&policy);
-    let second = of(&policy, first.next_node, &mut |_| Ok::<_, ()>(9)).unwrap();
-    let all: Vec<u32> =
-        [&first, &second].iter().flat_map(|found| found.genfs.iter().map(|(key, _)| key.node)).collect();
-    let roots: Vec<u32> =
-        [&first, &second].iter().flat_map(|found| found.filesystems.iter().map(|(_, value)| value.node)).collect();
-    assert_eq!((all.iter().min(), all.iter().max()), (Some(&1), Some(&(second.next_node - 1))));
-    // Root, a, b, for two file systems.
-    assert_eq!(roots, [1, 4, 7, 10]);
+fn gives_a_directory_the_same_node_in_every_policy_and_no_two_one() {
+    let nodes = |paths: &[&str]| {
+        let statements = ["proc", "sysfs"].map(|name| paths.iter().map(move |path| genfscon(name, path, 1)));
+        let found = filesystems(&Policy { genfs: statements.into_iter().flatten().collect(), ..Policy::default() });
+        let genfs = Genfs::new(&found.genfs);
+        ["proc", "sysfs"].map(|name| {
+            let root = find(&found, name).unwrap().node;
+            let a = genfs.find(root, b"a").unwrap().node;
+            [root, a, genfs.find(a, b"b").unwrap().node]
+        })
+    };
+    let first = nodes(&["/", "/a/b"]);
+    assert_eq!(first, nodes(&["/", "/0", "/a/b/c", "/a/b", "/z/y"]));
+    let distinct: std::collections::HashSet<u32> = first.concat().into_iter().collect();
+    assert!(distinct.len() == 6 && !distinct.contains(&0));
+}
+
+#[test]
+fn numbers_directories_anew_when_two_would_have_one_number() {
+    let (one, other) = collision();
+    let policy = Policy { genfs: vec![genfscon("proc", &one, 1), genfscon("proc", &other, 2)], ..Policy::default() };
+    let found = filesystems(&policy);
+    assert_eq!([names(&found, "proc", &format!("{one}/x")), names(&found, "proc", &format!("{other}/x"))], [101, 102]);
+}
+
+/// Two paths whose nodes in proc would have one number.
+fn collision() -> (String, String) {
+    let root = super::root(0x811c_9dc5, "proc");
+    let mut seen = std::collections::HashMap::new();
+    for number in 0u32.. {
+        let name = format!("n{number}");
+        if let Some(other) = seen.insert(crate::labels::genfs::below_of(root, name.as_bytes()), name.clone()) {
+            return (format!("/{other}"), format!("/{name}"));
+        }
+    }
+    unreachable!("there are fewer numbers than names")
 }
 
 #[test]
@@ -144,5 +168,5 @@ fn labels_functionfs_by_path_only_with_its_capability() {
 #[test]
 fn stops_at_a_context_that_cannot_have_a_sid() {
     let policy = Policy { fs_uses: vec![fs_use(1, "ext4", 1)], ..Policy::default() };
-    assert_eq!(of(&policy, 1, &mut |_| Err("full")), Err("full"));
+    assert_eq!(of(&policy, &mut |_| Err("full")), Err("full"));
 }

@@ -56,6 +56,10 @@ impl Sink for Memory {
         self.labels.entry(object.inode()).or_insert(label);
         Ok(())
     }
+
+    fn complete(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Memory {
@@ -65,7 +69,7 @@ impl Memory {
     }
 }
 
-const STORED: Rule = Rule::Stored { default: 1 };
+const STORED: Rule = Rule::Stored { default: 1, kept: true };
 
 fn walk(root: &Path, rule: Rule, file_contexts: Option<&str>, genfs: &Genfs, sink: &mut Memory) -> Report {
     let file_contexts = file_contexts.map(|text| FileContexts::new(text).unwrap());
@@ -130,6 +134,15 @@ fn writes_the_roots_label_down_only_when_nothing_failed() {
         walk(folder.path(), STORED, Some("/srv u:r:t2\n"), &Genfs::default(), &mut sink);
         assert_eq!((sink.labels[&root].sid, sink.labels[&root].origin), (2, origin));
     }
+}
+
+#[test]
+fn writes_no_label_down_where_nothing_outlives_the_run() {
+    let folder = folder(&[], &["a"]);
+    let rule = Rule::Stored { default: 1, kept: false };
+    let mut sink = Memory::default();
+    let report = walk(folder.path(), rule, Some("/srv/a u:r:t2\n"), &Genfs::default(), &mut sink);
+    assert_eq!((sink.sid(&folder.path().join("a")), report.own), (Some(2), 0));
 }
 
 #[test]

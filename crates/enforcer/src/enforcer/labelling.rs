@@ -1,0 +1,185 @@
+//! Labels of files, as the daemon asks for them and changes them.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use libbpf_rs::MapHandle;
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SUPERBLOCK_WALKED};
+use tollgate_policy::context;
+
+use super::{Enforcer, EnforcerError, map_error};
+use crate::{
+    contexts::Sid,
+    labels::{
+        self,
+        durable::{self, Written},
+        file_contexts::FileContexts,
+        filesystems,
+        machine::{Machine, Rules},
+        maps::{KernelMaps, MapSink, Maps},
+        mounts,
+        object::Object,
+        relabel::{self, Lasts},
+        walk::Report,
+    },
+};
+
+const PROC: &str = "/proc";
+/// The policy capability that labels symbolic links by path, too.
+const LINKS: &str = "genfs_seclabel_symlinks";
+
+impl Enforcer {
+    /// Labels all files that are there, and what processes hold; from then on a file without label is a failure. What
+    /// could not be labelled is told, and denied to confined domains.
+    pub fn label_machine(&mut self) -> Result<Report, EnforcerError> {
+        let report = self.label_files(None)?;
+        self.state.set_labelling_complete();
+        Ok(report)
+    }
+
+    /// Labels the files of a file system that was mounted since.
+    pub fn label_mount(&mut self, device: u32) -> Result<Report, EnforcerError> {
+        let mut maps = self.kernel_maps()?;
+        let known = maps.superblock(device).map_err(labelling)?;
+        if known.is_some_and(|known| known.flags & TG_SUPERBLOCK_WALKED != 0) {
+            return Ok(Report::default());
+        }
+        // Those of another file system, which had this number before.
+        for (key, _) in maps.entries(&mut |key, _| key.device == device).map_err(labelling)? {
+            maps.remove_entry(key).map_err(labelling)?;
+        }
+        self.label_files(Some(device))
+    }
+
+    fn label_files(&mut self, device: Option<u32>) -> Result<Report, EnforcerError> {
+        let mut maps = self.kernel_maps()?;
+        let rules = self.rules()?;
+        let file_contexts = self.take_file_contexts()?;
+        let machine = Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts) };
+        let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
+        let mut sink = MapSink { maps: &mut maps };
+        let report = match device {
+            None => machine.label(&mut contexts, &mut sink),
+            Some(device) => machine.label_mount(device, &mut contexts, &mut sink),
+        };
+        self.file_contexts = file_contexts.into();
+        self.state.forget();
+        Ok(report)
+    }
+
+    /// Writes labels that hooks have noted to the attributes of their files, where they outlive the machine's run.
+    pub fn write_labels(&mut self) -> Result<Written, EnforcerError> {
+        let mut maps = self.kernel_maps()?;
+        self.state.answer_label_rings();
+        let mountinfo = fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?;
+        self.learn();
+        let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
+        durable::write(&mut maps, &mut contexts, &mountinfo, &mut |_| true).map_err(labelling)
+    }
+
+    /// The label of a file that is in force.
+    pub fn label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
+        relabel::get(&self.kernel_maps()?, file).map_err(labelling)
+    }
+
+    /// The label of the file system that a file is in.
+    pub fn filesystem_label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
+        let device = self.object(file)?.device;
+        let known = self.kernel_maps()?.superblock(device).map_err(labelling)?;
+        Ok(known.map_or(SECINITSID_UNLABELED, |known| known.sid))
+    }
+
+    /// Gives a file another label.
+    pub fn set_label(&mut self, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
+        let object = self.object(file)?;
+        self.learn();
+        let mut maps = self.kernel_maps()?;
+        let contexts = Remembered { enforcer: self, known: HashMap::new() };
+        let lasts = relabel::set(&mut maps, &contexts, &object, sid).map_err(labelling);
+        self.state.forget();
+        lasts
+    }
+
+    /// The label that the policy's `file_contexts` give a file by its path; `None`: none.
+    pub fn default_label(&mut self, path: &Path, mode: u32) -> Result<Option<String>, EnforcerError> {
+        let file_contexts = self.take_file_contexts()?;
+        let found = file_contexts.lookup(path, mode).map_err(|cause| labelling(io::Error::other(cause)));
+        self.file_contexts = file_contexts.into();
+        found
+    }
+
+    /// A file, and the device of its file system as the kernel numbers it, which `stat` does not always tell.
+    fn object<'f>(&self, file: BorrowedFd<'f>) -> Result<Object<'f>, EnforcerError> {
+        let mount = mounts::mount_of(file).map_err(labelling)?;
+        let all = mounts::read(&fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?);
+        match all.iter().find(|found| u64::from(found.id) == mount) {
+            Some(found) => Object::new(file, found.device).map_err(labelling),
+            // Of another mount namespace.
+            None => Object::anywhere(file).map_err(labelling),
+        }
+    }
+
+    fn take_file_contexts(&mut self) -> Result<FileContexts, EnforcerError> {
+        match self.file_contexts.take() {
+            Some(known) => Ok(known),
+            None => {
+                FileContexts::new(&self.generation.file_contexts).map_err(|cause| labelling(io::Error::other(cause)))
+            }
+        }
+    }
+
+    fn rules(&mut self) -> Result<Rules, EnforcerError> {
+        let policy = Arc::clone(&self.generation.policy);
+        let found = filesystems::of(&policy, &mut |context| self.intern(&context::text(&policy, context)))?;
+        Ok(Rules::new(&found, policy.capabilities.iter().any(|name| name == LINKS)))
+    }
+
+    fn kernel_maps(&self) -> Result<KernelMaps, EnforcerError> {
+        let again = |map| MapHandle::try_from(map).map_err(map_error("open a map of labels"));
+        let (inodes, labels, superblocks) = (&self.maps.inodes, &self.maps.labels, &self.maps.superblocks);
+        Ok(KernelMaps { inodes: again(inodes)?, labels: again(labels)?, superblocks: again(superblocks)? })
+    }
+}
+
+/// The contexts of an enforcer; one that was asked for is not asked for again.
+struct Remembered<'e> {
+    enforcer: &'e mut Enforcer,
+    known: HashMap<String, Option<Sid>>,
+}
+
+impl labels::Contexts for Remembered<'_> {
+    fn sid(&mut self, context: &str) -> io::Result<Option<Sid>> {
+        if let Some(known) = self.known.get(context) {
+            return Ok(*known);
+        }
+        let sid = match self.enforcer.intern(context) {
+            Ok(sid) => Some(sid),
+            Err(EnforcerError::Context(_)) => None,
+            Err(cause) => return Err(io::Error::other(cause)),
+        };
+        self.known.insert(context.to_owned(), sid);
+        Ok(sid)
+    }
+
+    fn text(&self, sid: Sid) -> Option<String> {
+        let contexts = &self.enforcer.contexts;
+        contexts.has(sid).then(|| contexts.text(sid).to_owned())
+    }
+}
+
+fn mountinfo() -> PathBuf {
+    Path::new(PROC).join("self/mountinfo")
+}
+
+fn labelling(cause: io::Error) -> EnforcerError {
+    EnforcerError::Labels { cause }
+}
+
+fn reading(path: &Path, cause: io::Error) -> EnforcerError {
+    EnforcerError::Io { what: "read", path: path.to_owned(), cause }
+}
