@@ -109,12 +109,12 @@ struct tg_task {
 		socket_create_sid; /* 0: by the policy's rules */
 	__u32 next_sid;		   /* between bprm_creds_for_exec and bprm_committing_creds */
 	__u32 flags;
-	/* Objects that are being made: inode_create and its like have decided, d_instantiate
-	 * labels. Two, for overlayfs makes one inside the other. */
+	/* The object that is being made: inode_create and its like have decided, d_instantiate
+	 * labels, where inode_init_security is never called. */
 	struct tg_creation {
-		__u64 dentry;
-		__u32 sid, used;
-	} creations[2];
+		__u64 dentry, name; /* address; hash and length */
+		__u32 sid, reserved;
+	} creation;
 	/* The label of what the current task makes with these overridden credentials: overlayfs
 	 * says it before it makes something in its upper layer. */
 	__u64 create_cred;

@@ -5,133 +5,35 @@
 
 #include "label.h"
 
-const struct tg_task tg_machine_task = {.sid = TG_SID_MACHINE};
-
-/* The current task's storage, made where it has none. */
-static __always_inline struct tg_task *tg_own_task(void)
-{
-	struct tg_task *task =
-		bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), (void *)&tg_machine_task,
-				     BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (!task)
-		tg_failed(TG_FAILED_TASK_STORAGE);
-	return task;
-}
-
-static __always_inline __u64 tg_current_cred(void)
-{
-	return (__u64)BPF_CORE_READ(bpf_get_current_task_btf(), cred);
-}
-
 /*
- * selinux_determine_inode_label: the SID of what the current task makes in a directory. `name` as
- * in tg_transition. 0: the directory has no label, or the policy permits none; errors are counted.
- */
-static __always_inline int tg_new_label(struct inode *directory, __u64 name, __u32 class,
-					__u32 *sid)
-{
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
-
-	if (task && task->create_sid) {
-		struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
-
-		if (superblock && superblock->flags & TG_SUPERBLOCK_SETTABLE) {
-			*sid = task->create_sid;
-			return 0;
-		}
-	}
-	if (!above || !above->sid)
-		return -EACCES;
-	return tg_transition(task ? task->sid : TG_SID_MACHINE, above->sid, class, name, sid);
-}
-
-/* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */
-static __always_inline int tg_new_sid(struct inode *directory, struct dentry *dentry, __u32 class,
-				      __u32 *sid)
-{
-	return tg_new_label(directory, TG_NAME_ADDRESS(dentry), class, sid);
-}
-
-/*
- * inode_create and its like have decided what the inode that `dentry` gets will be labelled.
- * Kernels that never call inode_init_security learn it from here in d_instantiate. 0 or -ENOMEM.
- */
-static __always_inline int tg_creating(struct dentry *dentry, __u32 sid)
-{
-	if (READ_ONCE(state.labels_new))
-		return 0;
-	struct tg_task *task = tg_own_task();
-
-	if (!task)
-		return -ENOMEM;
-	/* overlayfs makes one inside the other: the second place is the inner one's. */
-	struct tg_creation *creation = &task->creations[task->creations[0].used & 1];
-
-	creation->dentry = TG_ADDRESS(dentry);
-	creation->sid = sid;
-	creation->used = 1;
-	return 0;
-}
-
-/* What the task's own labels say of an inode that it makes with overridden credentials: overlayfs
- * has named it (dentry_create_files_as, inode_copy_up). 0: nothing. */
-static __always_inline __u32 tg_named_label(void)
-{
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	__u32 sid;
-
-	if (!task || !task->create_cred || task->create_cred != tg_current_cred())
-		return 0;
-	sid = task->create_cred_sid;
-	task->create_cred = 0;
-	return sid;
-}
-
-/* Labels a new inode of a directory; also for as long as it exists, where its label is not the
- * directory's. */
-static __noinline int tg_label_created(struct inode *inode, struct inode *directory, __u32 sid)
-{
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
-	struct tg_inode new = {.sid = sid, .task_sid = tg_subject() & 0xffff};
-
-	if (above && above->sid != sid) {
-		struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
-
-		if (superblock && superblock->behaviour == TG_FS_XATTR) {
-			if (tg_keep_label(inode, sid))
-				return -ENOSPC;
-			new.flags = TG_INODE_DURABLE;
-		}
-	}
-	return tg_put_label(inode, &new);
-}
-
-/*
- * selinux_inode_init_security. A creation that cannot be labelled fails; one by a task that is
- * asked nothing takes the directory's label instead, for the machine must go on.
+ * selinux_inode_init_security. What cannot be labelled is not made; but a task that is asked
+ * nothing makes it with the directory's label where the policy permits none, for the machine must
+ * go on.
  */
 SEC("lsm/inode_init_security")
 int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const struct qstr *qstr)
 {
-	__u32 sid = 0, class = tg_mode_class(inode->i_mode);
-	int result;
-
 	if (!READ_ONCE(state.labels_new))
 		WRITE_ONCE(state.labels_new, 1);
 	if (!dir)
 		return -EOPNOTSUPP;
-	sid = tg_named_label();
-	result = sid ? 0
-		     : tg_new_label(dir, qstr && qstr->len ? TG_KERNEL_ADDRESS(qstr) : 0, class,
-				    &sid);
-	if (!sid)
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
+	struct tg_inode new = {.task_sid = task ? task->sid : TG_SID_MACHINE};
+
+	if (tg_new_label(task, dir, above, qstr && qstr->len ? TG_ADDRESS(qstr) : 0,
+			 tg_mode_class(inode->i_mode), &new.sid)) {
+		if (!(tg_subject() & TG_UNCONFINED))
+			return -EACCES;
+		new.sid = above ? above->sid : 0;
+	}
+	if (task && task->create_cred)
+		task->create_cred = 0;
+	if (!new.sid)
 		return -EOPNOTSUPP;
-	result = tg_label_created(inode, dir, sid);
-	if (result == -ENOSPC)
+	if (above && above->sid != new.sid &&tg_keep_new(inode, &new))
 		return -ENOSPC;
-	return result ? -ENOMEM : -EOPNOTSUPP;
+	return tg_put_label(inode, &new) ? -ENOMEM : -EOPNOTSUPP;
 }
 
 /* Overlayfs makes an inode of its upper layer, with credentials of its own: it is labelled as that
@@ -144,14 +46,13 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 	struct tg_task *task;
 	__u32 sid = 0;
 
-	if (!directory ||
-	    tg_new_label(directory, TG_KERNEL_ADDRESS(name), tg_mode_class(mode), &sid))
-		return 0;
 	task = tg_own_task();
 	if (!task)
 		return -ENOMEM;
-	task->create_cred_sid = sid;
-	task->create_cred = TG_KERNEL_ADDRESS(new);
+	if (directory &&
+	    !tg_new_label(task, directory, bpf_inode_storage_get(&inodes, directory, 0, 0),
+			  TG_ADDRESS(name), tg_mode_class(mode), &sid))
+		tg_name_label(task, TG_KERNEL_ADDRESS(new), sid);
 	return 0;
 }
 
@@ -166,8 +67,7 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
 		return 0;
 	if (!task)
 		return -ENOMEM;
-	task->create_cred_sid = label->sid;
-	task->create_cred = tg_current_cred();
+	tg_name_label(task, tg_current_cred(), label->sid);
 	return 0;
 }
 
@@ -224,7 +124,7 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 		}
 	} else {
 		tg_transition(subject & 0xffff, subject & 0xffff, new.class,
-			      name ? TG_KERNEL_ADDRESS(name) : 0, &new.sid);
+			      name ? TG_ADDRESS(name) : 0, &new.sid);
 	}
 	if (new.sid && tg_put_label(inode, &new) && !(subject & TG_UNCONFINED))
 		return -ENOMEM;

@@ -2,12 +2,12 @@
 /* The object managers: one BPF program for each LSM hook that SELinux asks a question at. */
 #include "attribute.h"
 #include "capability.h"
+#include "creation.h"
 #include "exec.h"
 #include "file.h"
 #include "inquiry.h"
 #include "process.h"
 #include "superblock.h"
 #include "system.h"
-#include "creation.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -63,6 +63,34 @@ struct inode {
 	const unsigned int i_nlink;
 	__u32 i_generation;
 	struct hlist_head i_dentry;
+	void *i_security;
+};
+
+struct lsm_blob_sizes {
+	int lbs_inode;
+};
+
+struct bpf_map {
+	__u32 id;
+};
+
+struct bpf_local_storage_map {
+	struct bpf_map map;
+};
+
+struct bpf_local_storage_data {
+	struct bpf_local_storage_map *smap;
+	__u8 data[];
+};
+
+struct bpf_local_storage_elem {
+	struct hlist_node snode;
+	struct bpf_local_storage_data sdata;
+};
+
+struct bpf_local_storage {
+	struct hlist_head list;
+	void *owner;
 };
 
 struct dentry {

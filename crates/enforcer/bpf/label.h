@@ -11,7 +11,9 @@
 
 #include "filesystem.h"
 #include "genfs.h"
+#include "newlabel.h"
 #include "object.h"
+#include "overlay.h"
 #include "socket.h"
 #include "transition.h"
 
@@ -73,6 +75,19 @@ static __always_inline int tg_pin_label(struct inode *inode)
 	return 0;
 }
 
+/* The label of a new inode is not its directory's: it is kept for as long as the inode exists. */
+static __noinline int tg_keep_new(struct inode *inode, struct tg_inode *new)
+{
+	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
+
+	if (!superblock || superblock->behaviour != TG_FS_XATTR)
+		return 0;
+	if (tg_keep_label(inode, new->sid))
+		return -ENOSPC;
+	new->flags = TG_INODE_DURABLE;
+	return 0;
+}
+
 /* The directory that a dentry is in; NULL: it is the root of its file system, or in none. */
 static __always_inline struct inode *tg_directory(struct dentry *dentry)
 {
@@ -111,6 +126,39 @@ static __always_inline void tg_stored_label(struct inode *inode, struct inode *d
 		new->sid = above->sid;
 }
 
+/* selinux_socket_post_create: a socket has its maker's label, or the one that was set for sockets.
+ */
+static __always_inline void tg_socket_label(struct inode *inode, __u32 subject,
+					    struct tg_inode *new)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	new->class = tg_socket_class(inode);
+	if (task && task->socket_create_sid)
+		new->sid = task->socket_create_sid;
+	else
+		tg_transition(subject, subject, new->class, 0, &new->sid);
+}
+
+/* What is new, where inode_init_security is never called: its maker has decided, or it has no name
+ * yet (O_TMPFILE). 0: it is not new. */
+static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode *inode,
+					    struct inode *directory, __u32 subject, __u32 class)
+{
+	__u32 sid;
+
+	if (READ_ONCE(state.labels_new))
+		return 0;
+	sid = tg_created(dentry);
+	if (sid || inode->i_nlink || !directory)
+		return sid;
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+
+	if (above && above->sid)
+		tg_transition(subject, above->sid, class, 0, &sid);
+	return sid;
+}
+
 /* inode_doinit_with_dentry, for an inode without a label. */
 static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 {
@@ -121,9 +169,15 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 
 	if (!superblock)
 		return 0;
+	new.sid = tg_unannounced(dentry, inode, directory, subject, class);
+	if (new.sid)
+		return tg_keep_new(inode, &new) ? 0 : tg_put_label(inode, &new);
 	switch (superblock->behaviour) {
 	case TG_FS_XATTR:
-		tg_stored_label(inode, directory, superblock, &new);
+		if (tg_is_overlay(inode->i_sb))
+			new.sid = tg_real_sid(inode);
+		else
+			tg_stored_label(inode, directory, superblock, &new);
 		break;
 	case TG_FS_TRANS:
 		tg_transition(subject, superblock->sid, class, 0, &new.sid);
@@ -131,7 +185,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 	case TG_FS_TASK:
 		new.sid = subject;
 		if (class == SECCLASS_SOCK_FILE)
-			new.class = tg_socket_class(inode);
+			tg_socket_label(inode, subject, &new);
 		break;
 	case TG_FS_GENFS:
 		if (superblock->flags & TG_SUPERBLOCK_SETTABLE)

@@ -5,6 +5,7 @@
 
 #include "ask.h"
 #include "filesystem.h"
+#include "overlay.h"
 #include "subject.h"
 
 /* inode_mode_to_security_class */
@@ -32,11 +33,14 @@ struct tg_object {
 };
 
 /* The SID of an inode without a label, such as one that was in memory before the programs were:
- * that of its file system's, where all have the same. */
+ * that of its file system's, where all have the same, or of what it stands for. */
 static __noinline __u32 tg_unseen(struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
+	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(inode) : 0;
 
+	if (sid)
+		return sid;
 	if (superblock && superblock->behaviour == TG_FS_GENFS && !superblock->node)
 		return superblock->sid;
 	if (READ_ONCE(state.labelling_complete))

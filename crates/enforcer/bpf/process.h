@@ -69,7 +69,8 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 		}
 		*new = *own;
 		new->next_sid = 0;
-		new->creations[0].used = new->creations[1].used = 0;
+		new->creation.dentry = 0;
+		new->create_cred = 0;
 	}
 	tg_remember_task(address, subject, epoch);
 	if (subject & TG_UNCONFINED)

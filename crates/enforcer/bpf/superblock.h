@@ -5,6 +5,7 @@
 
 #include "guard.h"
 #include "filesystem.h"
+#include "label.h"
 #include "object.h"
 
 #define MS_REMOUNT 32
@@ -37,6 +38,15 @@ SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 
 	if (tg_check_superblock(sb, FILESYSTEM__MOUNT))
 		return -EACCES;
+	/* The root of overlayfs is known by now; when it got its dentry it was not. */
+	if (tg_is_overlay(sb)) {
+		struct dentry *root = sb->s_root;
+		struct inode *inode = root->d_inode;
+
+		if (inode)
+			tg_first_sight(root, inode);
+		return 0;
+	}
 	superblock = tg_superblock_of(sb);
 	if (superblock && !(superblock->flags & TG_SUPERBLOCK_WALKED))
 		tg_doorbell(TG_EVENT_MOUNT, superblock->sid, sb->s_dev, 0);

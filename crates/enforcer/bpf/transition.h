@@ -46,12 +46,14 @@ static __always_inline void tg_give_scratch(struct tg_scratch *scratch)
 	__sync_lock_test_and_set(&scratch->taken, 0);
 }
 
-/* Reads a struct qstr. */
+/* Reads a struct qstr, of which TG_ADDRESS is known. */
 static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
 {
 	struct qstr qstr = {};
 
 	name->length = 0;
+	address -= TG_ADDRESS(bpf_get_current_task_btf());
+	address += bpf_get_current_task();
 	if (bpf_core_read(&qstr, sizeof qstr, (struct qstr *)address))
 		return;
 	__u32 length = qstr.len;
@@ -160,8 +162,8 @@ static __always_inline __u64 *tg_transition_entry(__u64 key)
 
 /*
  * security_transition_sid: the SID of a new object of a class (SECCLASS), made by `source` in
- * `target`, or of a process that executes `target`. `name` is the address of its struct qstr
- * (TG_NAME_ADDRESS), 0: it has none. 0 or -EACCES.
+ * `target`, or of a process that executes `target`. `name` is TG_ADDRESS of its struct qstr,
+ * 0: it has none. 0 or -EACCES.
  */
 TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 name, __u32 *sid)
 {
@@ -210,8 +212,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 	return result;
 }
 
-/* The address of a dentry's name. */
-#define TG_NAME_ADDRESS(dentry)                                                                    \
-	(TG_KERNEL_ADDRESS(dentry) + bpf_core_field_offset(struct dentry, d_name))
+/* The name of a dentry. */
+#define TG_NAME_ADDRESS(dentry) TG_ADDRESS(&(dentry)->d_name)
 
 #endif

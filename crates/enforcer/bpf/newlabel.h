@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which label an inode gets that is being made. */
+#ifndef TOLLGATE_NEWLABEL_H
+#define TOLLGATE_NEWLABEL_H
+
+#include "filesystem.h"
+#include "object.h"
+#include "transition.h"
+
+const struct tg_task tg_machine_task = {.sid = TG_SID_MACHINE};
+
+/* The current task's storage, made where it has none. */
+static __always_inline struct tg_task *tg_own_task(void)
+{
+	struct tg_task *task =
+		bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), (void *)&tg_machine_task,
+				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!task)
+		tg_failed(TG_FAILED_TASK_STORAGE);
+	return task;
+}
+
+static __always_inline __u64 tg_current_cred(void)
+{
+	return (__u64)BPF_CORE_READ(bpf_get_current_task_btf(), cred);
+}
+
+/* The label of what the current task makes next, with the credentials that it has now: overlayfs
+ * has named it (dentry_create_files_as, inode_copy_up). */
+static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u32 sid)
+{
+	task->create_cred_sid = sid;
+	task->create_cred = cred;
+}
+
+/*
+ * selinux_determine_inode_label: the SID of what the current task makes in a directory that has the
+ * label `above`. `name` as in tg_transition. -EACCES: the directory has no label, or the policy
+ * permits none.
+ */
+static __always_inline int tg_new_label(const struct tg_task *task, struct inode *directory,
+					const struct tg_inode *above, __u64 name, __u32 class,
+					__u32 *sid)
+{
+	if (task && task->create_cred && task->create_cred == tg_current_cred()) {
+		*sid = task->create_cred_sid;
+		return 0;
+	}
+	if (task && task->create_sid) {
+		struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
+
+		if (superblock && superblock->flags & TG_SUPERBLOCK_SETTABLE) {
+			*sid = task->create_sid;
+			return 0;
+		}
+	}
+	if (!above || !above->sid)
+		return -EACCES;
+	return tg_transition(task ? task->sid : TG_SID_MACHINE, above->sid, class, name, sid);
+}
+
+/* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */
+static __always_inline int tg_new_sid(struct inode *directory, struct dentry *dentry, __u32 class,
+				      __u32 *sid)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+
+	return tg_new_label(task, directory, above, TG_NAME_ADDRESS(dentry), class, sid);
+}
+
+/* What tells a dentry's name from others. */
+static __always_inline __u64 tg_name_word(struct dentry *dentry)
+{
+	return (__u64)dentry->d_name.hash << 32 | dentry->d_name.len;
+}
+
+/*
+ * inode_create and its like have decided what the inode that `dentry` gets will be labelled. Where
+ * inode_init_security is never called (kernels since 6.6 on which no other module reserves an
+ * attribute), d_instantiate takes it from here. 0 or -ENOMEM.
+ */
+static __always_inline int tg_creating(struct dentry *dentry, __u32 sid)
+{
+	if (READ_ONCE(state.labels_new))
+		return 0;
+	struct tg_task *task = tg_own_task();
+
+	if (!task)
+		return -ENOMEM;
+	task->creation.dentry = TG_ADDRESS(dentry);
+	task->creation.name = tg_name_word(dentry);
+	task->creation.sid = sid;
+	return 0;
+}
+
+/* What was decided for the inode of a dentry; 0: nothing, it is not new. A creation that failed
+ * leaves its decision behind: another dentry at its address has another name. */
+static __always_inline __u32 tg_created(struct dentry *dentry)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!task || task->creation.dentry != TG_ADDRESS(dentry) ||
+	    task->creation.name != tg_name_word(dentry))
+		return 0;
+	task->creation.dentry = 0;
+	task->create_cred = 0;
+	return task->creation.sid;
+}
+
+#endif
