@@ -193,10 +193,6 @@ struct mm_struct {
 	atomic_t mm_users;
 };
 
-struct bpf_map {
-	__u32 id;
-};
-
 struct bpf_prog_aux {
 	__u32 id;
 };
