@@ -95,7 +95,7 @@ static __always_inline __u32 tg_tracer(void)
 
 /* Whether a process may change its domain by executing this file. 0, -EPERM or -EACCES; 1: it may,
  * and is told to trust nothing that it was given (AT_SECURE). */
-static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inode, __u64 dentry)
+static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inode, __u64 path)
 {
 	struct tg_request request = {
 		.source = exec->old,
@@ -105,7 +105,7 @@ static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inod
 		.manager = TG_MANAGER_PROCESS,
 		.object = TG_OBJECT_PATH,
 		.inode = inode,
-		.dentry = dentry,
+		.path = path,
 	};
 	__u32 tracer = 0;
 
@@ -182,10 +182,12 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 			exec.new = exec.old;
 	}
 	if (exec.new == exec.old)
-		return unconfined ? 0 : tg_check_inode(inode, 0, FILE__EXECUTE_NO_TRANS, 0);
+		return unconfined ? 0
+				  : tg_check_path(inode, &bprm->file->f_path,
+						  FILE__EXECUTE_NO_TRANS, 0);
 	if (!unconfined) {
 		result = tg_check_transition(&exec, TG_ADDRESS(inode),
-					     TG_ADDRESS(bprm->file->f_path.dentry));
+					     TG_ADDRESS(&bprm->file->f_path));
 		if (result < 0)
 			return result == -EPERM ? -EPERM : -EACCES;
 		if (result)

@@ -270,6 +270,7 @@ impl fmt::Display for Object {
                 write!(f, " ioctlcmd=0x{ioctlcmd:x}")
             }
             Self::Capability { capability } => write!(f, " capability={capability} "),
+            Self::Task { opid, ocomm } if ocomm.is_empty() => write!(f, " opid={opid}"),
             Self::Task { opid, ocomm } => write!(f, " opid={opid} ocomm={ocomm}"),
             Self::Module { kmod } => write!(f, " kmod={kmod}"),
             Self::Anonymous { anonclass } => write!(f, " anonclass={anonclass}"),

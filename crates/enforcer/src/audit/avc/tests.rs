@@ -107,6 +107,8 @@ fn writes_what_each_kind_of_object_has() {
     at(&mut task, TG_OBJECT_TASK, b"two words", b"", 0);
     task.number = 99;
     shows(&task, " opid=99 ocomm=74776F20776F726473 ");
+    task.name = [0; 512];
+    shows(&task, " opid=99 ");
     for (class, key) in [("system", "kmod"), ("anon_inode", "anonclass"), ("filesystem", "name")] {
         let mut named = event(class, &[]);
         named.denied = 1;
