@@ -3,7 +3,7 @@
 #ifndef TOLLGATE_SYSTEM_H
 #define TOLLGATE_SYSTEM_H
 
-#include "object.h"
+#include "superblock.h"
 
 static __noinline int tg_check_system(__u32 target, __u32 av)
 {
@@ -95,6 +95,61 @@ SEC("lsm/kernel_load_data") int BPF_PROG(kernel_load_data, int what, int content
 	__u32 av = tg_loaded_av(what);
 
 	return av ? tg_check_system(0, av) : 0;
+}
+
+/* Commands of quotactl(2): include/uapi/linux/quota.h, dqblk_xfs.h */
+enum tg_quota {
+	Q_SYNC = 0x800001,
+	Q_QUOTAON,
+	Q_QUOTAOFF,
+	Q_GETFMT,
+	Q_GETINFO,
+	Q_SETINFO,
+	Q_GETQUOTA,
+	Q_SETQUOTA,
+	Q_XQUOTAON = 'X' << 8 | 1,
+	Q_XQUOTAOFF,
+	Q_XGETQUOTA,
+	Q_XSETQLIM,
+	Q_XGETQSTAT,
+	Q_XGETQSTATV = 'X' << 8 | 8,
+	Q_XGETNEXTQUOTA,
+};
+
+/* selinux_quotactl */
+SEC("lsm/quotactl")
+int BPF_PROG(quotactl, int command, int type, int id, struct super_block *sb)
+{
+	if (!sb)
+		return 0;
+	switch (command) {
+	case Q_SYNC:
+	case Q_QUOTAON:
+	case Q_QUOTAOFF:
+	case Q_SETINFO:
+	case Q_SETQUOTA:
+	case Q_XQUOTAON:
+	case Q_XQUOTAOFF:
+	case Q_XSETQLIM:
+		return tg_check_superblock(sb, FILESYSTEM__QUOTAMOD);
+	case Q_GETFMT:
+	case Q_GETINFO:
+	case Q_GETQUOTA:
+	case Q_XGETQUOTA:
+	case Q_XGETQSTAT:
+	case Q_XGETQSTATV:
+	case Q_XGETNEXTQUOTA:
+		return tg_check_superblock(sb, FILESYSTEM__QUOTAGET);
+	}
+	return 0;
+}
+
+/* selinux_quota_on */
+SEC("lsm/quota_on") int BPF_PROG(quota_on, struct dentry *dentry)
+{
+	struct inode *inode = dentry->d_inode;
+
+	return inode ? tg_check_inode(inode, dentry, FILE__QUOTAON, 0) : 0;
 }
 
 #endif
