@@ -10,22 +10,6 @@
 
 #define MS_REMOUNT 32
 
-#define Q_SYNC 0x800001
-#define Q_QUOTAON 0x800002
-#define Q_QUOTAOFF 0x800003
-#define Q_GETFMT 0x800004
-#define Q_GETINFO 0x800005
-#define Q_SETINFO 0x800006
-#define Q_GETQUOTA 0x800007
-#define Q_SETQUOTA 0x800008
-#define Q_XQUOTAON 0x5801
-#define Q_XQUOTAOFF 0x5802
-#define Q_XGETQUOTA 0x5803
-#define Q_XSETQLIM 0x5804
-#define Q_XGETQSTAT 0x5805
-#define Q_XGETQSTATV 0x5808
-#define Q_XGETNEXTQUOTA 0x5809
-
 /* superblock_has_perm. The audit tells the root of what is mounted or looked at, as SELinux's. */
 static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
 {
@@ -108,42 +92,6 @@ SEC("lsm/sb_umount") int BPF_PROG(sb_umount, struct vfsmount *mount)
 SEC("lsm/sb_statfs") int BPF_PROG(sb_statfs, struct dentry *dentry)
 {
 	return tg_check_superblock(dentry->d_sb, FILESYSTEM__GETATTR);
-}
-
-/* selinux_quotactl */
-SEC("lsm/quotactl")
-int BPF_PROG(quotactl, int command, int type, int id, struct super_block *sb)
-{
-	if (!sb)
-		return 0;
-	switch (command) {
-	case Q_SYNC:
-	case Q_QUOTAON:
-	case Q_QUOTAOFF:
-	case Q_SETINFO:
-	case Q_SETQUOTA:
-	case Q_XQUOTAOFF:
-	case Q_XQUOTAON:
-	case Q_XSETQLIM:
-		return tg_check_superblock(sb, FILESYSTEM__QUOTAMOD);
-	case Q_GETFMT:
-	case Q_GETINFO:
-	case Q_GETQUOTA:
-	case Q_XGETQUOTA:
-	case Q_XGETQSTAT:
-	case Q_XGETQSTATV:
-	case Q_XGETNEXTQUOTA:
-		return tg_check_superblock(sb, FILESYSTEM__QUOTAGET);
-	}
-	return 0;
-}
-
-/* selinux_quota_on */
-SEC("lsm/quota_on") int BPF_PROG(quota_on, struct dentry *dentry)
-{
-	struct inode *inode = dentry->d_inode;
-
-	return inode ? tg_check_inode(inode, dentry, FILE__QUOTAON, 0) : 0;
 }
 
 /* The device's number may be another file system's already: what is known of that one stays. What
