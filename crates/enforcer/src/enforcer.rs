@@ -452,6 +452,17 @@ impl Enforcer {
         (&self.labelled, &self.written)
     }
 
+    /// The names of what a context may do to another, as the generation in force says.
+    pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ContextError> {
+        self.generation.access(source, target, class)
+    }
+
+    /// How it was started.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// The globals.
     #[must_use]
     pub fn state(&self) -> &State {

@@ -14,12 +14,12 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use tollgate_abi::{
     CLASSES,
-    enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SIDS, tg_generation, tg_secclass},
-    tables::{TG_CAPACITY, TG_LEVELS, TG_TYPE_PERMISSIVE, tg_context, tg_type},
+    enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, TG_SIDS, tg_generation, tg_secclass},
+    tables::{TG_CAPACITY, TG_LEVELS, TG_TYPE_PERMISSIVE, tg_context, tg_question, tg_type},
 };
 use tollgate_policy::{
     built::{Built, BuiltError},
-    context::{self, ContextError, Names},
+    context::{self, ContextError, Kind, Names},
     decide::{Levels, Tables, TablesError, TooManyLevels},
     model::{Bits, Context, HandleUnknown, Level, Policy, Range},
 };
@@ -159,6 +159,55 @@ impl Generation {
             flags.fetch_and(!TG_TYPE_PERMISSIVE, Ordering::SeqCst);
         }
         Ok(())
+    }
+
+    /// The domains whose denials are granted, and audited.
+    #[must_use]
+    pub fn permissive(&self) -> Vec<String> {
+        let at = self.tables.header().type_at as usize + offset_of!(tg_type, flags);
+        self.named(|type_| {
+            let at = at + type_ * size_of::<tg_type>();
+            // SAFETY: as in `set_permissive`; the record is below the tables' end, for the server has checked them.
+            let flags = unsafe { AtomicU32::from_ptr((&raw mut (*self.memory.get()).tables.bytes[at]).cast()) };
+            flags.load(Ordering::SeqCst) & TG_TYPE_PERMISSIVE != 0
+        })
+    }
+
+    /// The domains that are asked nothing.
+    #[must_use]
+    pub fn unconfined(&self) -> Vec<String> {
+        self.named(|type_| self.has_unconfined(type_))
+    }
+
+    /// Whether a domain is asked nothing (`tg_is_unconfined`).
+    #[must_use]
+    pub fn is_unconfined(&self, sid: Sid) -> bool {
+        sid == TG_SID_MACHINE || self.get(sid).is_some_and(|context| self.has_unconfined(context.type_ as usize))
+    }
+
+    fn has_unconfined(&self, type_: usize) -> bool {
+        // SAFETY: the array lies in the mapping, and is written before the generation is put in force only.
+        let words = unsafe { &(*self.memory.get()).unconfined };
+        words.get(type_ / 64).is_some_and(|word| word >> (type_ % 64) & 1 != 0)
+    }
+
+    /// The names of the types that `is` picks.
+    fn named(&self, is: impl Fn(usize) -> bool) -> Vec<String> {
+        let types = self.policy.types.iter().enumerate().skip(1).filter(|(_, type_)| !type_.attribute);
+        types.filter(|(number, _)| is(*number)).map(|(_, type_)| type_.name.clone()).collect()
+    }
+
+    /// What a context may do to another: the permissions' names.
+    pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ContextError> {
+        let (source, target) = (self.context(source)?, self.context(target)?);
+        let class = self.names.find(Kind::Class, class)?;
+        let question = tg_question { source, target, class, ..tg_question::default() };
+        let allowed = self.tables.decide(&self.levels, &question).map_or(0, |decision| decision.allowed);
+        let names = self.policy.classes.get(class as usize).map_or(&[][..], |class| &class.permissions[..]);
+        let mut names: Vec<String> =
+            (0..32).zip(names).filter(|(bit, _)| allowed >> bit & 1 != 0).map(|(_, name)| name.clone()).collect();
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Everything but the contexts.

@@ -131,6 +131,12 @@ impl State {
         count.saturating_sub(told.swap(count, Ordering::SeqCst))
     }
 
+    /// How many events there were.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        word!(self, events, AtomicU64).load(Ordering::SeqCst)
+    }
+
     /// The counts of each object manager (`enum tg_manager`).
     #[must_use]
     pub fn statistics(&self) -> [tg_statistics; TG_MANAGERS as usize] {

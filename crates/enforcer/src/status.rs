@@ -3,8 +3,62 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tollgate_abi::enforcer::{
+    TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
+    TG_FAILED_LABELS_FULL, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION,
+    TG_FAILED_NO_LABEL, TG_FAILED_SCRATCH, TG_FAILED_SIDS_FULL, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE,
+    TG_MANAGER_CAPABILITY, TG_MANAGER_DESCRIPTOR, TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM,
+    TG_MANAGER_OTHER, TG_MANAGER_PROCESS,
+};
 
 use crate::protocol::Mode;
+
+/// What can fail (`enum tg_failure`), for people.
+const FAILURES: [(u32, &str); 15] = [
+    (TG_FAILED_NO_GENERATION, "no policy in force"),
+    (TG_FAILED_NO_CONTEXT, "a SID without context"),
+    (TG_FAILED_NO_LABEL, "an object without label"),
+    (TG_FAILED_TASK_STORAGE, "no storage of a task"),
+    (TG_FAILED_INODE_STORAGE, "no storage of an inode"),
+    (TG_FAILED_SIDS_FULL, "no SID left"),
+    (TG_FAILED_LEVELS_FULL, "no level left"),
+    (TG_FAILED_LABELS_FULL, "no room for a label"),
+    (TG_FAILED_SUPERBLOCK, "a file system that is not known"),
+    (TG_FAILED_CREDENTIALS, "overridden credentials"),
+    (TG_FAILED_EVENT_LOST, "event lost"),
+    (TG_FAILED_EVENT_LIMIT, "event above the limit"),
+    (TG_FAILED_DESCRIPTORS, "too many descriptors at exec"),
+    (TG_FAILED_NEW_LABEL, "a new object's context is not permitted"),
+    (TG_FAILED_SCRATCH, "too many decisions at once"),
+];
+
+/// Object managers (`enum tg_manager`), for people.
+const MANAGERS: [(u32, &str); 7] = [
+    (TG_MANAGER_FILE, "files"),
+    (TG_MANAGER_DIRECTORY, "directories"),
+    (TG_MANAGER_FILESYSTEM, "file systems"),
+    (TG_MANAGER_PROCESS, "processes"),
+    (TG_MANAGER_CAPABILITY, "capabilities"),
+    (TG_MANAGER_DESCRIPTOR, "descriptors"),
+    (TG_MANAGER_OTHER, "other"),
+];
+
+/// The name of a place in an enumeration.
+fn name(names: &[(u32, &str)], number: usize) -> String {
+    let name = names.iter().find(|(own, _)| *own as usize == number).map(|(_, name)| (*name).to_owned());
+    name.unwrap_or_else(|| format!("number {number}"))
+}
+
+/// What failed at all, by name.
+pub(crate) fn failures(counts: &[u64]) -> BTreeMap<String, u64> {
+    let some = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    some.map(|(number, count)| (name(&FAILURES, number), *count)).collect()
+}
+
+/// An object manager's name.
+pub(crate) fn manager(number: usize) -> String {
+    name(&MANAGERS, number)
+}
 
 /// What is enforced, since when, and what went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +89,13 @@ pub struct Status {
     pub labelling_complete: bool,
     /// Denials, and acts that policy wants audited, since enforcement began.
     pub events: u64,
-    /// Why something failed, and how often; a confined process was denied each time. `event lost` and `event limit` are
-    /// denials that are in no log.
+    /// Why something failed, and how often; a confined process was denied each time. What `event` begins are denials that
+    /// are in no log.
     pub failures: BTreeMap<String, u64>,
     /// Whether denials go to the kernel's audit; else to a file.
     pub audit: bool,
+    /// Records that could not be written.
+    pub audit_errors: u64,
 }
 
 /// Where enforcement is.

@@ -55,8 +55,8 @@ pub trait Machine {
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal>;
     /// Whether a domain is asked nothing.
     fn is_unconfined(&mut self, sid: Sid) -> bool;
-    /// Asks the kernel's tables, with audit and in the mode that is in force.
-    fn check(&mut self, source: Sid, target: Sid, permission: Permission) -> Result<bool, Refusal>;
+    /// Asks the kernel's tables, with audit and in the mode that is in force, for a process of this number.
+    fn check(&mut self, source: Sid, target: Sid, permission: Permission, process: i32) -> Result<bool, Refusal>;
     /// Asks the constraints on new labels (validatetrans).
     fn validate(&mut self, old: Sid, new: Sid, task: Sid, class: u32) -> Result<bool, Refusal>;
     /// A context's SID; a new one is given.
@@ -74,9 +74,9 @@ pub trait Machine {
     fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal>;
 
     /// What is enforced.
-    fn status(&mut self) -> Status;
+    fn status(&mut self) -> Result<Status, Refusal>;
     /// The mode.
-    fn mode(&mut self) -> Mode;
+    fn mode(&self) -> Mode;
     /// Sets the mode, of all or of a domain.
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal>;
     /// Puts a built policy in force, and takes it back when it answers a question otherwise.

@@ -12,6 +12,8 @@ use crate::protocol::Refusal;
 pub(super) struct Object {
     /// Its class.
     pub(super) class: &'static str,
+    /// Its mode, type and all.
+    pub(super) mode: u32,
     /// Its owner.
     pub(super) owner: u32,
 }
@@ -22,12 +24,13 @@ impl Object {
         // SAFETY: all of its members may be zero.
         let mut found: libc::statx = unsafe { std::mem::zeroed() };
         let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-        let wanted = libc::STATX_TYPE | libc::STATX_UID;
+        let wanted = libc::STATX_TYPE | libc::STATX_MODE | libc::STATX_UID;
         // SAFETY: the path is empty and ends with NUL, and the pointer is to a variable of the right type.
         let done = unsafe { libc::statx(descriptor.as_raw_fd(), c"".as_ptr(), flags, wanted, &raw mut found) };
         let failed = |cause: Errno| Refusal::new(cause as i32, format!("cannot look at the object: {}", cause.desc()));
         Errno::result(done).map_err(failed)?;
-        Ok(Self { class: class(u32::from(found.stx_mode)), owner: found.stx_uid })
+        let mode = u32::from(found.stx_mode);
+        Ok(Self { class: class(mode), mode, owner: found.stx_uid })
     }
 }
 
@@ -53,7 +56,7 @@ mod tests {
     #[test]
     fn knows_class_and_owner_of_what_a_descriptor_is_of() {
         let of = |path: &str| Object::of(File::open(path).unwrap().as_fd()).unwrap();
-        assert_eq!(of("/proc"), Object { class: "dir", owner: 0 });
+        assert_eq!(of("/proc"), Object { class: "dir", mode: 0o040_555, owner: 0 });
         assert_eq!(of("/dev/null").class, "chr_file");
         assert_eq!(of("/proc/self/exe").class, "file");
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();

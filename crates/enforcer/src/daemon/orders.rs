@@ -66,7 +66,7 @@ impl<'a> Order<'a> {
         let first =
             |with: &mut Vec<OwnedFd>| with.drain(..).next().ok_or_else(|| Refusal::new(libc::EBADF, "no descriptor"));
         match request {
-            Request::Status => Ok(vec![json(&self.machine.status())?]),
+            Request::Status => Ok(vec![json(&self.machine.status()?)?]),
             Request::Mode => Ok(vec![self.machine.mode().to_string()]),
             Request::SetMode { mode, domain } => {
                 self.administrator(&["setenforce"])?;
@@ -115,7 +115,7 @@ impl<'a> Order<'a> {
     fn ask(&mut self, source: Sid, target: Sid, class: &str, permission: &str) -> Result<(), Refusal> {
         let unknown = || Refusal::new(libc::EACCES, format!("no object manager knows {class} {permission}"));
         let asked = Permission::find(class, permission).ok_or_else(unknown)?;
-        if self.machine.check(source, target, asked)? {
+        if self.machine.check(source, target, asked, self.peer.pid)? {
             return Ok(());
         }
         let mut text = |sid| self.machine.text(sid).unwrap_or_else(|| format!("SID {sid}"));
@@ -191,7 +191,7 @@ impl<'a> Order<'a> {
 
     /// selinux_inode_setxattr.
     fn set_label(&mut self, object: BorrowedFd<'_>, context: &str) -> Reply {
-        let Object { class, owner } = Object::of(object)?;
+        let Object { class, owner, .. } = Object::of(object)?;
         if !self.peer.is_root() && self.peer.uid != owner {
             return Err(Refusal::new(libc::EPERM, "only the owner and root may label it"));
         }

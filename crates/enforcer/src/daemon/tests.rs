@@ -58,7 +58,7 @@ impl Machine for Pretended {
     fn is_unconfined(&mut self, sid: Sid) -> bool {
         sid == TG_SID_MACHINE
     }
-    fn check(&mut self, source: Sid, target: Sid, permission: Permission) -> Result<bool, Refusal> {
+    fn check(&mut self, source: Sid, target: Sid, permission: Permission, _: i32) -> Result<bool, Refusal> {
         let class = tollgate_abi::class(permission.class).unwrap();
         let name = class.permissions[permission.vector.trailing_zeros() as usize];
         let question = (source, target, class.name.to_owned(), name.to_owned());
@@ -92,10 +92,10 @@ impl Machine for Pretended {
     fn default_label(&mut self, _: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
         Ok(None)
     }
-    fn status(&mut self) -> Status {
-        serde_json::from_str(include_str!("tests/status.json")).unwrap()
+    fn status(&mut self) -> Result<Status, Refusal> {
+        Ok(serde_json::from_str(include_str!("tests/status.json")).unwrap())
     }
-    fn mode(&mut self) -> Mode {
+    fn mode(&self) -> Mode {
         Mode::Permissive
     }
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal> {

@@ -1,0 +1,336 @@
+//! The enforcement that is on, as the daemon works with it.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use tollgate_abi::enforcer::{
+    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILURES, tg_event,
+    tg_task,
+};
+use tollgate_policy::built::Built;
+
+use super::{
+    machine::{Labels, Machine, Permission},
+    object::Object,
+};
+use crate::{
+    audit::{Dispatcher, Reason, reader::Reader},
+    contexts::Sid,
+    enforcer::{Enforcer, EnforcerError},
+    inquiries::Inquiries,
+    programs::{self, ProgramsError},
+    protocol::{Mode, Refusal},
+    sanity::{self, Question},
+    status::{self, Hooks, Manager, Status},
+};
+
+/// The most bytes of a built policy.
+const LARGEST: u64 = 1 << 30;
+
+/// Gives the policy that the daemon was started with, as it is now.
+pub type Reread = Box<dyn FnMut() -> Result<Built, String>>;
+
+/// Why the daemon cannot take enforcement over.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnforcedError {
+    /// The programs are not as they should be.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// Events cannot be read.
+    #[error("cannot read events: {0}")]
+    Events(libbpf_rs::Error),
+    /// What is denied cannot be written down.
+    #[error("cannot write the log below {}: {cause}", .folder.display())]
+    Log {
+        /// Where.
+        folder: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+/// Enforcement that is on, with what tells of it.
+pub struct Enforced {
+    /// `None`: it has been stopped.
+    enforcer: Option<Enforcer>,
+    inquiries: Inquiries,
+    events: Reader,
+    audit: Dispatcher,
+    policy: String,
+    reread: Reread,
+    /// What had failed when it was last looked.
+    failures: [u64; TG_FAILURES as usize],
+}
+
+impl Enforced {
+    /// Takes over what `enforcer` has started or adopted. `policy` is how the user names it; denials go below `log`.
+    pub fn new(enforcer: Enforcer, policy: String, reread: Reread, log: &Path) -> Result<Self, EnforcedError> {
+        let inquiries = Inquiries::open(&enforcer.options().pins)?;
+        let events = programs::map(&enforcer.options().pins, "events")?;
+        let events = Reader::new(events).map_err(EnforcedError::Events)?;
+        let audit = Dispatcher::start(log);
+        let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
+        let failures = enforcer.state().failures();
+        Ok(Self { enforcer: Some(enforcer), inquiries, events, audit, policy, reread, failures })
+    }
+
+    fn on(&self) -> Result<&Enforcer, Refusal> {
+        self.enforcer.as_ref().ok_or_else(stopped)
+    }
+
+    fn on_mut(&mut self) -> Result<&mut Enforcer, Refusal> {
+        self.enforcer.as_mut().ok_or_else(stopped)
+    }
+
+    /// Writes down what is denied, and looks after labels.
+    fn events(&mut self) {
+        let batch = match self.events.wait(Duration::ZERO) {
+            Ok(batch) => batch,
+            Err(cause) => return eprintln!("tollgate: cannot read events: {cause}"),
+        };
+        let Some(enforcer) = &mut self.enforcer else { return };
+        enforcer.learn();
+        self.audit.lost(Reason::Malformed, batch.malformed);
+        let mut labels = false;
+        for event in batch.events {
+            match event.kind {
+                TG_EVENT_AVC => self.audit.event(&event, |sid| Some(enforcer.contexts().text(sid).to_owned())),
+                TG_EVENT_LABEL => labels = true,
+                TG_EVENT_MOUNT => mounted(enforcer, &event),
+                _ => {}
+            }
+        }
+        if labels && let Err(cause) = enforcer.write_labels() {
+            eprintln!("tollgate: labels are not written to their files: {cause}");
+        }
+    }
+
+    /// Tells of events that were lost since it was last looked.
+    fn losses(&mut self) {
+        let Some(enforcer) = &self.enforcer else { return };
+        let failures = enforcer.state().failures();
+        for (failure, reason) in
+            [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)]
+        {
+            let since = failures[failure as usize].saturating_sub(self.failures[failure as usize]);
+            self.audit.lost(reason, since);
+        }
+        self.failures = failures;
+    }
+
+    fn put_in_force(&mut self, built: Built, questions: &[Question]) -> Result<u32, Refusal> {
+        let verify = |enforcer: &mut Enforcer| {
+            let ask = |question: &Question| {
+                let Question { source, target, class, .. } = question;
+                let failed = |cause| Refusal::new(libc::EINVAL, format!("a sanity question fails: {cause}"));
+                enforcer.access(source, target, class).map_err(failed)
+            };
+            sanity::hold(questions, ask).map_err(|refusal| refusal.text)
+        };
+        let reloaded = self.on_mut()?.reload(built, verify).map_err(|cause| refused(&cause))?;
+        for (_, context) in &reloaded.invalid {
+            eprintln!("tollgate: {context} is no context of the new policy: what has it is unlabelled");
+        }
+        Ok(reloaded.number)
+    }
+}
+
+/// Labels what a file system that was mounted holds.
+fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
+    match enforcer.label_mount(event.device) {
+        Ok(report) => report.told.iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}")),
+        Err(cause) => eprintln!("tollgate: a file system that was mounted is not labelled: {cause}"),
+    }
+}
+
+impl Machine for Enforced {
+    fn wakes(&self) -> Vec<RawFd> {
+        self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd_raw()).collect()
+    }
+
+    fn wake(&mut self) {
+        self.events();
+        self.losses();
+    }
+
+    fn reread(&mut self) -> Result<u32, Refusal> {
+        let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
+        self.put_in_force(built, &[])
+    }
+
+    fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
+        let value = self.on()?.maps().tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
+        let failed = |cause| Refusal::new(libc::ESRCH, format!("cannot find the process's context: {cause}"));
+        // Without storage, or with storage that only says what is made: the machine's.
+        Ok(value.map_err(failed)?.and_then(|bytes| task_of(&bytes)).filter(|task| task.sid != 0))
+    }
+
+    fn is_unconfined(&mut self, sid: Sid) -> bool {
+        self.on().is_ok_and(|enforcer| enforcer.generation().is_unconfined(sid))
+    }
+
+    fn check(&mut self, source: Sid, target: Sid, permission: Permission, process: i32) -> Result<bool, Refusal> {
+        let Permission { class, vector } = permission;
+        let answer = self.inquiries.check(source, target, class, vector, process.cast_unsigned());
+        answer.map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
+    }
+
+    fn validate(&mut self, old: Sid, new: Sid, task: Sid, class: u32) -> Result<bool, Refusal> {
+        let answer = self.inquiries.validate(old, new, task, class);
+        answer.map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
+    }
+
+    fn intern(&mut self, context: &str) -> Result<Sid, Refusal> {
+        self.on_mut()?.intern(context).map_err(|cause| refused(&cause))
+    }
+
+    fn text(&mut self, sid: Sid) -> Option<String> {
+        let enforcer = self.enforcer.as_mut()?;
+        enforcer.learn();
+        enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())
+    }
+
+    fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, Refusal> {
+        let answer = self.on_mut()?.access(source, target, class);
+        answer.map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))
+    }
+
+    fn labels(&mut self, object: BorrowedFd<'_>) -> Result<Labels, Refusal> {
+        let enforcer = self.on()?;
+        let object_label = enforcer.label(object).map_err(|cause| refused(&cause))?;
+        let filesystem = enforcer.filesystem_label(object).map_err(|cause| refused(&cause))?;
+        Ok(Labels { object: object_label, filesystem })
+    }
+
+    fn set_label(&mut self, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
+        self.on_mut()?.set_label(object, label).map(drop).map_err(|cause| refused(&cause))
+    }
+
+    fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
+        // The path that the descriptor was opened by, as this process sees it.
+        let path = fs::read_link(format!("/proc/self/fd/{}", object.as_raw_fd()));
+        let path = path.map_err(|cause| Refusal::new(libc::ENOENT, format!("cannot find the object's path: {cause}")))?;
+        let mode = Object::of(object)?.mode;
+        self.on_mut()?.default_label(&path, mode).map_err(|cause| refused(&cause))
+    }
+
+    fn status(&mut self) -> Result<Status, Refusal> {
+        let health = self.audit.health();
+        let enforcer = self.on()?;
+        let (generation, state, options) = (enforcer.generation(), enforcer.state(), enforcer.options());
+        let live = state.live().into_iter().filter(|sid| *sid != 0);
+        Ok(Status {
+            mode: self.mode(),
+            policy: self.policy.clone(),
+            generation: generation.number,
+            generation_since: changed(&options.folder.policy(generation.number)),
+            since: changed(&options.pins.map("bss")),
+            daemon: std::process::id(),
+            hooks: hooks(enforcer)?,
+            permissive: generation.permissive(),
+            unconfined: generation.unconfined(),
+            subjects: live.map(|sid| enforcer.contexts().text(sid).to_owned()).collect(),
+            contexts: enforcer.contexts().iter().count() as u64,
+            labelling_complete: state.labelling_complete(),
+            events: state.events(),
+            failures: status::failures(&state.failures()),
+            audit: health.kernel,
+            audit_errors: health.errors.count,
+        })
+    }
+
+    fn mode(&self) -> Mode {
+        let enforcing = self.enforcer.as_ref().is_some_and(|enforcer| enforcer.state().enforcing());
+        if enforcing { Mode::Enforcing } else { Mode::Permissive }
+    }
+
+    fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal> {
+        let enforcer = self.on_mut()?;
+        match domain {
+            Some(domain) => {
+                enforcer.set_permissive(domain, mode == Mode::Permissive).map_err(|cause| refused(&cause))?;
+            }
+            None => enforcer.state().set_enforcing(mode == Mode::Enforcing),
+        }
+        Ok(())
+    }
+
+    fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal> {
+        let mut bytes = Vec::new();
+        let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
+        policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
+        let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
+        self.put_in_force(built, questions)
+    }
+
+    fn stop(&mut self) -> Result<(), Refusal> {
+        let enforcer = self.enforcer.take().ok_or_else(stopped)?;
+        enforcer.stop().map_err(|cause| refused(&cause))
+    }
+
+    fn statistics(&mut self) -> Vec<Manager> {
+        let Ok(enforcer) = self.on() else { return Vec::new() };
+        let counts = enforcer.state().statistics();
+        let some = counts.iter().enumerate().filter(|(_, counts)| counts.asked > 0);
+        let managers = some.map(|(number, counts)| Manager {
+            name: status::manager(number),
+            asked: counts.asked,
+            cached: counts.cached,
+            tables: counts.tables,
+            denied: counts.denied,
+        });
+        managers.collect()
+    }
+
+    fn count(&mut self, on: bool) {
+        if let Some(enforcer) = &self.enforcer {
+            enforcer.state().set_statistics(on);
+        }
+    }
+}
+
+fn stopped() -> Refusal {
+    Refusal::new(libc::ESRCH, "nothing is enforced any more")
+}
+
+fn refused(cause: &EnforcerError) -> Refusal {
+    let errno = match cause {
+        EnforcerError::Full(_) => libc::ENOSPC,
+        EnforcerError::Map { .. } | EnforcerError::Io { .. } | EnforcerError::Programs(_) => libc::EIO,
+        _ => libc::EINVAL,
+    };
+    Refusal::new(errno, cause.to_string())
+}
+
+/// When a file was last changed, in seconds since 1970; 0: nobody knows.
+fn changed(path: &Path) -> u64 {
+    let time = fs::metadata(path).and_then(|metadata| metadata.modified());
+    time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
+}
+
+/// Where enforcement is: the hooks with a program, those that need none, those that this kernel lacks.
+fn hooks(enforcer: &Enforcer) -> Result<Hooks, Refusal> {
+    let failed = |cause: ProgramsError| Refusal::new(libc::EIO, cause.to_string());
+    let attached = enforcer.hooks().map_err(|cause| refused(&cause))?;
+    let here = programs::hooks().map_err(failed)?;
+    let all = programs::all().map_err(failed)?;
+    let not_needed = here.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
+    let missing = all.into_iter().filter(|hook| !here.contains(hook)).collect();
+    Ok(Hooks { attached, not_needed, missing })
+}
+
+/// A value of the map `tasks`.
+fn task_of(bytes: &[u8]) -> Option<tg_task> {
+    if bytes.len() != size_of::<tg_task>() {
+        return None;
+    }
+    // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
+    Some(unsafe { bytes.as_ptr().cast::<tg_task>().read_unaligned() })
+}
