@@ -15,6 +15,7 @@ pub mod labels;
 pub mod mapping;
 pub mod programs;
 pub mod protocol;
+pub mod requirements;
 pub mod sanity;
 pub mod state;
 pub mod status;

@@ -103,6 +103,12 @@ impl Pins {
         self.0.join("inquiries").join(name)
     }
 
+    /// Where all of them are.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
     fn make(&self) -> Result<(), ProgramsError> {
         for path in ["maps", "links", "inquiries"].map(|name| self.0.join(name)) {
             fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
@@ -122,6 +128,22 @@ pub fn hooks() -> Result<Vec<String>, ProgramsError> {
     let object = open()?;
     let names = object.progs().map(|program| program.name().to_string_lossy().into_owned());
     Ok(names.filter(|hook| btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some()).collect())
+}
+
+/// All hooks that there are programs for.
+pub fn all() -> Result<Vec<String>, ProgramsError> {
+    let object = open()?;
+    let programs = object.progs().filter(|program| program.prog_type() != ProgramType::Syscall);
+    Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
+}
+
+/// The names of the pins that enforcement has below each directory: all maps, all inquiries, any of the hooks.
+pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 3], ProgramsError> {
+    let object = open()?;
+    let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
+    let inquiries = object.progs().filter(|program| program.prog_type() == ProgramType::Syscall);
+    let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
+    Ok([("maps", maps), ("inquiries", inquiries), ("links", all()?)])
 }
 
 fn open() -> Result<OpenObject, ProgramsError> {

@@ -1,0 +1,275 @@
+//! What enforcement needs of the machine, looked at before anything is done, so that what lacks is said in words.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    mount::{MsFlags, mount},
+    sys::statfs::{BPF_FS_MAGIC, statfs},
+    unistd::geteuid,
+};
+
+use crate::programs::{self, Pins, ProgramsError};
+
+/// What lacks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unmet {
+    /// The user is not root.
+    #[error("only root may change what is enforced: run it with sudo")]
+    NotRoot,
+    /// The kernel runs without BPF LSM.
+    #[error(
+        "this kernel runs without the security module bpf: add lsm={wanted} to its command line (Debian: \
+         GRUB_CMDLINE_LINUX in /etc/default/grub, then `update-grub`) and start the machine again; it runs {present} now"
+    )]
+    NoBpf {
+        /// The modules that it runs.
+        present: String,
+        /// Those that it should.
+        wanted: String,
+    },
+    /// Which modules it runs cannot be read.
+    #[error("cannot read which security modules run, {}: {cause}: mount securityfs on /sys/kernel/security", .path.display())]
+    NoList {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// The kernel does not tell its types.
+    #[error(
+        "this kernel tells no types of its own ({} is not there): one with CONFIG_DEBUG_INFO_BTF is needed, such as Debian's",
+        .0.display()
+    )]
+    NoTypes(PathBuf),
+    /// There is no BPF file system.
+    #[error("{} is no BPF file system and cannot be made one ({cause}): mount -t bpf bpf {}", .path.display(), .path.display())]
+    NoBpfFs {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// Labels of tasks are not reliable.
+    #[error(
+        "this kernel loses labels of tasks where it is preemptible (Linux before 6.2 with preempt=full): take preempt=full \
+         from its command line, or use a newer kernel"
+    )]
+    Preemptible,
+    /// Something else's pins are among ours.
+    #[error("{} is none of Tollgate's pins: move it away, or end enforcement with `tollgate stop --force`", .0.display())]
+    Foreign(PathBuf),
+    /// Some of our pins are not there.
+    #[error("{} is missing: enforcement is not whole: end it with `tollgate stop --force`, then start it again", .0.display())]
+    Missing(PathBuf),
+    /// The pins cannot be read.
+    #[error("cannot read the pins in {}: {cause}", .path.display())]
+    Unreadable {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+    /// Which pins there should be is not known.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+}
+
+/// Where the machine tells of itself; another root for tests.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The security modules that run.
+    pub modules: PathBuf,
+    /// The kernel's types.
+    pub types: PathBuf,
+    /// The BPF file system.
+    pub bpf: PathBuf,
+    /// The kernel's release.
+    pub release: PathBuf,
+    /// Its command line.
+    pub command_line: PathBuf,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            modules: "/sys/kernel/security/lsm".into(),
+            types: "/sys/kernel/btf/vmlinux".into(),
+            bpf: "/sys/fs/bpf".into(),
+            release: "/proc/sys/kernel/osrelease".into(),
+            command_line: "/proc/cmdline".into(),
+        }
+    }
+}
+
+/// Whether this process may change what is enforced.
+pub fn root() -> Result<(), Unmet> {
+    if geteuid().is_root() { Ok(()) } else { Err(Unmet::NotRoot) }
+}
+
+/// Looks whether the kernel can enforce; the BPF file system is mounted if need be.
+pub fn kernel(places: &Places) -> Result<(), Unmet> {
+    let modules = fs::read_to_string(&places.modules);
+    bpf_is_in(&modules.map_err(|cause| Unmet::NoList { path: places.modules.clone(), cause })?)?;
+    if !places.types.exists() {
+        return Err(Unmet::NoTypes(places.types.clone()));
+    }
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    if loses_labels(&read(&places.release), &read(&places.command_line)) {
+        return Err(Unmet::Preemptible);
+    }
+    let is_mounted = statfs(&places.bpf).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
+    if is_mounted {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let mounted = mount(Some("bpf"), &places.bpf, Some("bpf"), flags, Some("mode=0755"));
+    mounted.map_err(|cause| Unmet::NoBpfFs { path: places.bpf.clone(), cause: cause.into() })
+}
+
+/// Whether `bpf` is among the modules of `/sys/kernel/security/lsm`.
+fn bpf_is_in(modules: &str) -> Result<(), Unmet> {
+    let modules = modules.trim();
+    if modules.split(',').any(|module| module == "bpf") {
+        return Ok(());
+    }
+    // The kernel itself adds capability, in the first place.
+    let named: Vec<&str> = modules.split(',').filter(|module| !matches!(*module, "capability" | "")).collect();
+    let wanted = [&named[..], &["bpf"]].concat().join(",");
+    Err(Unmet::NoBpf { present: modules.to_owned(), wanted })
+}
+
+/// Linux before 6.2 may look up no task's storage while another task does on the same processor, which happens where it
+/// is preemptible only.
+fn loses_labels(release: &str, command_line: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version < (6, 2) && command_line.split_ascii_whitespace().any(|word| word == "preempt=full")
+}
+
+/// Looks whether the pins are whole: `true`, or not there at all: `false`.
+pub fn pins(pins: &Pins) -> Result<bool, Unmet> {
+    whole(pins.root(), &programs::pins_of_all()?)
+}
+
+fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, Unmet> {
+    let found = names(root)?;
+    if let Some(foreign) = found.iter().find(|name| !expected.iter().any(|(directory, _)| directory == name)) {
+        return Err(Unmet::Foreign(root.join(foreign)));
+    }
+    let mut begun = false;
+    for (directory, own) in expected {
+        let found = names(&root.join(directory))?;
+        if let Some(foreign) = found.iter().find(|name| !own.contains(name)) {
+            return Err(Unmet::Foreign(root.join(directory).join(foreign)));
+        }
+        begun |= !found.is_empty();
+    }
+    if !begun {
+        return Ok(false);
+    }
+    for (directory, own) in expected {
+        let path = root.join(directory);
+        let found = names(&path)?;
+        // A hook may have no program, but not all of them.
+        let missing = match *directory {
+            "links" if found.is_empty() => Some(path),
+            "links" => None,
+            _ => own.iter().find(|name| !found.contains(*name)).map(|name| path.join(name)),
+        };
+        if let Some(missing) = missing {
+            return Err(Unmet::Missing(missing));
+        }
+    }
+    Ok(true)
+}
+
+/// What a directory holds; nothing if it is not there.
+fn names(path: &Path) -> Result<BTreeSet<String>, Unmet> {
+    let error = |cause| Unmet::Unreadable { path: path.to_owned(), cause };
+    let entries = match fs::read_dir(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        other => other.map_err(error)?,
+    };
+    entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()).map_err(error)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_to_put_on_the_command_line() {
+        assert!(bpf_is_in("lockdown,capability,landlock,yama,bpf\n").is_ok());
+        let text = |modules| bpf_is_in(modules).unwrap_err().to_string();
+        assert!(text("lockdown,capability,yama,apparmor\n").contains("add lsm=lockdown,yama,apparmor,bpf to its"));
+        assert!(text("capability").contains("add lsm=bpf to its"));
+        // Another module whose name begins so is not it.
+        assert!(text("capability,bpfx").contains("add lsm=bpfx,bpf to its"));
+    }
+
+    #[test]
+    fn refuses_old_kernels_that_are_preemptible() {
+        assert!(loses_labels("6.1.0-56-cloud-amd64\n", "quiet preempt=full\n"));
+        assert!(loses_labels("5.10.0", "preempt=full"));
+        assert!(!loses_labels("6.1.0-56-cloud-amd64\n", "quiet preempt=voluntary"));
+        assert!(!loses_labels("6.18.15+deb13-cloud-amd64", "preempt=full"));
+    }
+
+    #[test]
+    fn names_the_file_that_a_machine_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let mut places = Places { modules: path("lsm"), types: path("btf"), ..Places::default() };
+        assert!(kernel(&places).unwrap_err().to_string().contains("mount securityfs"));
+        fs::write(path("lsm"), "capability,bpf").unwrap();
+        assert!(kernel(&places).unwrap_err().to_string().contains("CONFIG_DEBUG_INFO_BTF"));
+        fs::write(path("btf"), "").unwrap();
+        places.bpf = path("none");
+        assert!(kernel(&places).unwrap_err().to_string().contains("mount -t bpf bpf"));
+    }
+
+    #[test]
+    fn tells_whole_pins_from_none_from_half_of_them_and_from_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let expected =
+            [("maps", names(&["a", "b"])), ("inquiries", names(&["check"])), ("links", names(&["file_open", "x"]))];
+        let verdict = || whole(folder.path(), &expected).map_err(|unmet| unmet.to_string());
+        let make = |name: &str| fs::write(folder.path().join(name), "").unwrap();
+        assert_eq!(verdict(), Ok(false));
+        for directory in ["maps", "inquiries", "links"] {
+            fs::create_dir(folder.path().join(directory)).unwrap();
+        }
+        assert_eq!(verdict(), Ok(false));
+        make("links/file_open");
+        assert!(verdict().unwrap_err().contains("maps/a is missing"));
+        make("maps/a");
+        assert!(verdict().unwrap_err().contains("maps/b is missing"));
+        make("maps/b");
+        make("inquiries/check");
+        assert_eq!(verdict(), Ok(true));
+        make("maps/c");
+        assert!(verdict().unwrap_err().contains("maps/c is none of Tollgate's"));
+        fs::remove_file(folder.path().join("maps/c")).unwrap();
+        make("other");
+        assert!(verdict().unwrap_err().contains("other is none of Tollgate's"));
+        fs::remove_file(folder.path().join("other")).unwrap();
+        fs::remove_file(folder.path().join("links/file_open")).unwrap();
+        assert!(verdict().unwrap_err().contains("links is missing"));
+    }
+
+    #[test]
+    fn knows_the_pins_of_its_own_programs() {
+        let all = programs::pins_of_all().unwrap();
+        let has = |directory: &str, name: &str| {
+            all.iter().any(|(own, names)| *own == directory && names.iter().any(|own| own == name))
+        };
+        assert!(has("maps", "tasks") && has("maps", "bss") && has("inquiries", "check") && has("links", "task_prctl"));
+        assert!(!has("links", "check"));
+    }
+}
