@@ -2,7 +2,7 @@
 
 mod audit;
 mod bench;
-mod enforce;
+mod enforcer;
 mod interrupt;
 mod output;
 mod policy;
@@ -30,7 +30,22 @@ enum Command {
     #[command(subcommand)]
     Policy(policy::Command),
     /// Enforce a policy on this machine
-    Enforce(enforce::Arguments),
+    Enforce(enforcer::enforce::Arguments),
+    /// Print what is enforced, where, since when, and what failed; exit status 1 if nothing is
+    Status(enforcer::status::Arguments),
+    /// Print the mode, or set it, for all or for a domain
+    Mode(enforcer::mode::Arguments),
+    /// Put another policy in force
+    Reload(enforcer::reload::Arguments),
+    /// End enforcement
+    Stop(enforcer::stop::Arguments),
+    /// Run a command in another context
+    Run(enforcer::run::Arguments),
+    /// List processes with their contexts
+    Ps(enforcer::ps::Arguments),
+    /// Labels of files: printed, set, restored
+    #[command(subcommand)]
+    Label(enforcer::label::Command),
     /// What was denied, or granted and audited
     Audit(audit::Arguments),
     /// Studies: what security modules cost, measured, kept and compared
@@ -55,7 +70,14 @@ fn main() -> ExitCode {
     }
     let result = match Arguments::parse().command {
         Command::Policy(command) => policy::run(command),
-        Command::Enforce(arguments) => enforce::run(&arguments),
+        Command::Enforce(arguments) => enforcer::enforce::run(&arguments),
+        Command::Status(arguments) => enforcer::status::run(&arguments),
+        Command::Mode(arguments) => enforcer::mode::run(&arguments),
+        Command::Reload(arguments) => enforcer::reload::run(&arguments),
+        Command::Stop(arguments) => enforcer::stop::run(&arguments),
+        Command::Run(arguments) => enforcer::run::run(&arguments),
+        Command::Ps(arguments) => enforcer::ps::run(&arguments),
+        Command::Label(command) => enforcer::label::run(command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Study(command) => study::run(command),
         Command::Vm(command) => vm::run(command),

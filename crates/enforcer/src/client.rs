@@ -1,22 +1,26 @@
 //! The daemon's callers.
 
+pub mod tree;
+
 use std::{
     io::{self, BufRead, BufReader, Read},
     os::{
-        fd::{AsFd, BorrowedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
     path::Path,
+    thread,
     time::Duration,
 };
 
 use nix::{errno::Errno, sys::socket::MsgFlags};
 use tollgate_abi::enforcer::{
-    TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE, TG_ATTRIBUTE_SOCKCREATE,
-    TG_PRCTL,
+    TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE, TG_ATTRIBUTE_PERMISSIVE,
+    TG_ATTRIBUTE_SOCKCREATE, TG_PRCTL,
 };
 
 use crate::{
+    daemon::pidfd_open,
     protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     status::{Manager, Status},
     wire,
@@ -24,6 +28,10 @@ use crate::{
 
 /// How long the daemon may take: it puts large policies in force within seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often the kernel is asked again for what it could not tell.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -232,14 +240,35 @@ fn set(attribute: Attribute, sid: u32) -> Result<(), Errno> {
         Attribute::SockCreate => TG_ATTRIBUTE_SOCKCREATE,
         Attribute::Previous => return Err(Errno::EINVAL),
     };
+    // A reader of /proc may hold the address space for a moment, and make the process look like one of several threads.
+    for _ in 0..TRIES {
+        match order(attribute, sid) {
+            Err(Errno::EAGAIN) => thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    Err(Errno::EPERM)
+}
+
+fn order(attribute: u32, value: u32) -> Result<(), Errno> {
     // SAFETY: an option that no kernel knows takes integers only.
-    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(sid), 0u64, 0u64) };
+    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(value), 0u64, 0u64) };
     match Errno::result(done) {
         // A hook cannot say "done": where it returns 0 the kernel goes on, and knows no such option.
         Err(Errno::EALREADY) => Ok(()),
         Err(errno) => Err(errno),
         Ok(_) => Err(Errno::EINVAL),
     }
+}
+
+/// A process by its number, to ask for the context of.
+pub fn process(pid: i32) -> io::Result<OwnedFd> {
+    pidfd_open(pid)
+}
+
+/// Grants what is denied to the calling thread, and to what it starts, and audits it. Only unconfined root may.
+pub fn be_permissive() -> Result<(), ClientError> {
+    order(TG_ATTRIBUTE_PERMISSIVE, 1).map_err(ClientError::Kernel)
 }
 
 /// Takes an attribute of the calling thread away: the policy's rules hold again.

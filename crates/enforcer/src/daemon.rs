@@ -1,11 +1,13 @@
 //! The daemon's face: it answers callers on a socket until it is told to end. Enforcement goes on without it.
 
 mod connection;
+pub mod enforced;
 pub mod machine;
 mod notify;
 mod object;
 mod orders;
 mod peer;
+pub mod signals;
 #[cfg(test)]
 mod tests;
 
@@ -27,8 +29,10 @@ use nix::{
     fcntl::{Flock, FlockArg},
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::socket::MsgFlags,
+    unistd::{dup2_stderr, dup2_stdout},
 };
 
+pub(crate) use self::peer::pidfd_open;
 use self::{
     connection::{Come, Connection},
     machine::Machine,
@@ -118,6 +122,13 @@ impl Daemon {
     /// Tells the service manager, if there is one, that callers are answered.
     pub fn ready(&self) -> io::Result<()> {
         notify::notify(std::env::var("NOTIFY_SOCKET").ok().as_deref(), "READY=1")
+    }
+
+    /// Leaves the terminal that it was started on: what it says goes to a file from now on.
+    pub fn leave_terminal(log: &Path) -> Result<(), DaemonError> {
+        let error = |cause| DaemonError::Io { what: "write", path: log.to_owned(), cause };
+        let file = File::options().append(true).create(true).mode(0o600).open(log).map_err(error)?;
+        dup2_stdout(&file).and_then(|()| dup2_stderr(&file)).map_err(|cause| error(cause.into()))
     }
 
     /// Answers until the end. `signals` can be read from when a signal has come; `wishes` says what it was.

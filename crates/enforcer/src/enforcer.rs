@@ -125,6 +125,12 @@ impl Folder {
         self.0.join("contexts")
     }
 
+    /// Itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     fn make(&self) -> Result<(), EnforcerError> {
         let error = |cause| EnforcerError::Io { what: "make", path: self.0.clone(), cause };
         fs::create_dir_all(&self.0).map_err(error)
@@ -450,6 +456,13 @@ impl Enforcer {
     #[must_use]
     pub fn labelled(&self) -> (&Report, &Written) {
         (&self.labelled, &self.written)
+    }
+
+    /// Whether this policy is in force.
+    #[must_use]
+    pub fn is(&self, built: &Built) -> bool {
+        let file = self.options.folder.policy(self.generation.number);
+        fs::read(file).is_ok_and(|bytes| bytes == built.to_bytes())
     }
 
     /// The names of what a context may do to another, as the generation in force says.

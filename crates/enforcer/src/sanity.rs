@@ -4,6 +4,8 @@
 //! verdict beside: each permission is one that must be allowed, or with `-` before it one that must be denied. Empty lines
 //! and those that begin with `#` are left out.
 
+use std::fmt;
+
 use crate::protocol::Refusal;
 
 /// A question and the right answer.
@@ -17,6 +19,13 @@ pub struct Question {
     pub class: String,
     /// Permissions, and whether they must be allowed.
     pub permissions: Vec<(String, bool)>,
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.permissions.iter().map(|(name, allowed)| format!("{}{name}", if *allowed { "" } else { "-" }));
+        write!(f, "{} {} {} {}", self.source, self.target, self.class, words.collect::<Vec<_>>().join(","))
+    }
 }
 
 /// A line that is no question.

@@ -84,7 +84,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// A policy to ask: a built one, or anything that one can be built from, which then takes as long as building it.
-fn open(path: &Path) -> anyhow::Result<Built> {
+pub(crate) fn open(path: &Path) -> anyhow::Result<Built> {
     let sources = sources::read(&[path.to_owned()])?;
     sources.build(&Options::default()).with_context(|| path.display().to_string())
 }

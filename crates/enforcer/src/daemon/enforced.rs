@@ -125,7 +125,8 @@ impl Enforced {
         self.failures = failures;
     }
 
-    fn put_in_force(&mut self, built: Built, questions: &[Question]) -> Result<u32, Refusal> {
+    /// Puts a policy in force, and takes it back when it answers a question otherwise.
+    pub fn put_in_force(&mut self, built: Built, questions: &[Question]) -> Result<u32, Refusal> {
         let verify = |enforcer: &mut Enforcer| {
             let ask = |question: &Question| {
                 let Question { source, target, class, .. } = question;
@@ -216,7 +217,8 @@ impl Machine for Enforced {
     fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
         // The path that the descriptor was opened by, as this process sees it.
         let path = fs::read_link(format!("/proc/self/fd/{}", object.as_raw_fd()));
-        let path = path.map_err(|cause| Refusal::new(libc::ENOENT, format!("cannot find the object's path: {cause}")))?;
+        let path =
+            path.map_err(|cause| Refusal::new(libc::ENOENT, format!("cannot find the object's path: {cause}")))?;
         let mode = Object::of(object)?.mode;
         self.on_mut()?.default_label(&path, mode).map_err(|cause| refused(&cause))
     }

@@ -1,0 +1,139 @@
+//! `tollgate enforce`: the daemon.
+
+use std::{
+    env, fs,
+    io::ErrorKind,
+    os::unix::{net::UnixDatagram, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tollgate_enforcer::{
+    audit::sink,
+    daemon::{Daemon, End, enforced::Enforced, signals::Signals},
+    enforcer::{Enforcer, Options},
+    requirements::{self, Places},
+};
+use tollgate_policy::built::Built;
+
+/// How often the daemon's begin is looked after.
+const BEAT: Duration = Duration::from_millis(100);
+/// Set for the process that stays in the background.
+const BACKGROUND: &str = "TOLLGATE_BACKGROUND";
+
+/// What to enforce, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
+    policy: PathBuf,
+    /// Grant what is denied, and audit it
+    #[arg(long)]
+    permissive: bool,
+    /// Ask this domain nothing; without, those of the machine's processes and of the kernel
+    #[arg(long, value_name = "TYPE")]
+    unconfined: Vec<String>,
+    /// The context of processes without a label; without, the policy's unconfined_t, else the kernel's
+    #[arg(long, value_name = "CONTEXT")]
+    machine: Option<String>,
+    /// Enforce a policy also if this kernel cannot enforce all of it
+    #[arg(long)]
+    accept_missing: bool,
+    /// Tell at most so many denials a second; the rest is counted
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    audit_limit: u32,
+    /// Write denials that the kernel's audit does not take, and messages, below this folder
+    #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
+    log: PathBuf,
+    /// Stay in the foreground, for service managers
+    #[arg(long)]
+    foreground: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    requirements::root()?;
+    requirements::kernel(&Places::default())?;
+    if !arguments.foreground && env::var_os(BACKGROUND).is_none() {
+        return in_background();
+    }
+    let options = Options {
+        permissive: arguments.permissive,
+        machine: arguments.machine.clone(),
+        unconfined: arguments.unconfined.clone(),
+        audit_limit: arguments.audit_limit,
+        ..Options::default()
+    };
+    let signals = Signals::take().context("cannot wait for signals")?;
+    let mut daemon = Daemon::listen(options.folder.path())?;
+    let enforced = begin(arguments, options)?;
+    serve(arguments, &mut daemon, enforced, &signals)
+}
+
+/// Starts enforcement, or takes over what an earlier daemon has left.
+fn begin(arguments: &Arguments, options: Options) -> anyhow::Result<Enforced> {
+    let path = arguments.policy.clone();
+    let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let built = super::policy(&path)?;
+    let adopted = requirements::pins(&options.pins)?;
+    let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
+    let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
+    let changed = adopted && !enforcer.is(&built);
+    let mut enforced = Enforced::new(enforcer, name, reread, &arguments.log)?;
+    if changed {
+        enforced.put_in_force(built, &[])?;
+    }
+    Ok(enforced)
+}
+
+fn serve(
+    arguments: &Arguments,
+    daemon: &mut Daemon,
+    mut enforced: Enforced,
+    signals: &Signals,
+) -> anyhow::Result<ExitCode> {
+    daemon.ready().context("cannot tell the service manager that the daemon is ready")?;
+    if env::var_os(BACKGROUND).is_some() {
+        Daemon::leave_terminal(&arguments.log.join("daemon.log"))?;
+    }
+    match daemon.run(&mut enforced, signals.wakes(), || signals.wish())? {
+        End::Signal => eprintln!("tollgate: the daemon ends; enforcement goes on (`tollgate stop` ends it)"),
+        End::Stopped => eprintln!("tollgate: nothing is enforced any more"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts this program again as the daemon, and waits until it answers.
+fn in_background() -> anyhow::Result<ExitCode> {
+    let folder = tempfile::tempdir().context("cannot make a folder to wait for the daemon in")?;
+    let path = folder.path().join("ready");
+    let ready = UnixDatagram::bind(&path).context("cannot wait for the daemon")?;
+    ready.set_read_timeout(Some(BEAT))?;
+    let mut daemon = Command::new(env::current_exe().context("cannot find this program's file")?);
+    daemon.args(env::args_os().skip(1)).env(BACKGROUND, "1").env("NOTIFY_SOCKET", &path);
+    daemon.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let mut daemon = daemon.spawn().context("cannot start the daemon")?;
+    wait(&ready, &mut daemon)
+}
+
+fn wait(ready: &UnixDatagram, daemon: &mut Child) -> anyhow::Result<ExitCode> {
+    let mut buffer = [0; 64];
+    loop {
+        match ready.recv(&mut buffer) {
+            Ok(_) => return Ok(ExitCode::SUCCESS),
+            Err(cause)
+                if matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+            Err(cause) => bail!("cannot wait for the daemon: {cause}"),
+        }
+        if let Some(status) = daemon.try_wait().context("cannot wait for the daemon")? {
+            // It has said why.
+            return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
+        }
+    }
+}
+
+/// The same policy, to keep one.
+fn again(built: &Built) -> anyhow::Result<Built> {
+    Ok(Built::from_bytes(&built.to_bytes())?)
+}

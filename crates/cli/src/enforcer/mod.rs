@@ -1,0 +1,60 @@
+//! Commands about what is enforced on this machine. All but `enforce` ask its daemon.
+
+pub(crate) mod enforce;
+pub(crate) mod label;
+pub(crate) mod mode;
+pub(crate) mod ps;
+pub(crate) mod reload;
+pub(crate) mod run;
+pub(crate) mod status;
+pub(crate) mod stop;
+
+use std::{fs::File, io::Seek, path::Path};
+
+use anyhow::{Context, bail};
+use tollgate_enforcer::sanity::{self, Question};
+use tollgate_policy::{
+    built::Built,
+    check::{self, Kernel, Severity},
+};
+
+/// A policy as the user names it, built first where it is not yet, with what is doubtful about it told.
+fn policy(path: &Path) -> anyhow::Result<Built> {
+    let built = crate::policy::open(path)?;
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = Kernel::find(release.trim()).ok();
+    let findings = check::check(&built.policy, built.server()?.tables(), built.levels.len(), kernel.as_ref());
+    for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+        eprintln!("tollgate: {}: {}: {}", path.display(), finding.text, finding.names.join(" "));
+    }
+    Ok(built)
+}
+
+/// The same as a file, for the daemon to read.
+fn file_of(built: &Built) -> anyhow::Result<File> {
+    let mut file = tempfile::tempfile().context("cannot make a file for the policy")?;
+    std::io::Write::write_all(&mut file, &built.to_bytes()).context("cannot write the policy to a file")?;
+    file.rewind().context("cannot write the policy to a file")?;
+    Ok(file)
+}
+
+/// Asks a policy that is not in force yet.
+fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
+    let mut server = built.server()?;
+    for question in questions {
+        let Question { source, target, class, .. } = question;
+        let asked = (server.context(source), server.context(target), server.class(class));
+        let (Ok(source), Ok(target), Ok(class)) = asked else {
+            bail!("the policy does not know the context or the class of a sanity question: {question}");
+        };
+        let allowed = server.permissions(class, server.access(source, target, class).allowed);
+        let allowed = allowed.into_iter().map(str::to_owned).collect();
+        sanity::hold(std::slice::from_ref(question), |_| Ok(allowed))?;
+    }
+    Ok(())
+}
+
+/// Text of others', without what a terminal would take for an order.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

@@ -1,0 +1,80 @@
+//! `tollgate ps`: processes and their contexts.
+
+use std::{fs, os::fd::AsFd, process::ExitCode};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use tollgate_enforcer::{
+    client::{Client, ClientError, process},
+    protocol::Attribute,
+};
+
+use super::printable;
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only processes in this domain
+    #[arg(long, value_name = "TYPE")]
+    domain: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A process.
+#[derive(Debug, Serialize)]
+struct Process {
+    pid: i32,
+    context: String,
+    command: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut client = Client::connect()?;
+    let mut processes = Vec::new();
+    for pid in pids()? {
+        // What has ended meanwhile is left out, as are those that this process may not ask about.
+        let Ok(process) = process(pid) else { continue };
+        let context = match client.context(Attribute::Current, Some(process.as_fd())) {
+            Ok(context) => context.unwrap_or_default(),
+            Err(ClientError::Refused(_)) => continue,
+            Err(cause) => return Err(cause.into()),
+        };
+        let Some(command) = command(pid) else { continue };
+        if arguments.domain.as_deref().is_none_or(|domain| context.split(':').nth(2) == Some(domain)) {
+            processes.push(Process { pid, context, command });
+        }
+    }
+    if arguments.json {
+        output::json(&processes)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = processes.iter().map(|process| process.context.len()).max().unwrap_or(0).max("CONTEXT".len());
+    let mut text = format!("{:<width$} {:>7} COMMAND\n", "CONTEXT", "PID");
+    for Process { pid, context, command } in &processes {
+        text.push_str(&format!("{context:<width$} {pid:>7} {}\n", printable(command)));
+    }
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pids() -> anyhow::Result<Vec<i32>> {
+    let entries = fs::read_dir("/proc").context("cannot list processes")?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut pids: Vec<i32> = names.filter_map(|name| name.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// A process's command line, or its name in brackets where it has none.
+fn command(pid: i32) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
+    if !line.is_empty() {
+        return Some(line);
+    }
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end()))
+}

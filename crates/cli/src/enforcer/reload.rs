@@ -1,0 +1,45 @@
+//! `tollgate reload`: another policy, or the same after a change.
+
+use std::{
+    fs::{self, File},
+    os::fd::AsFd,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::Args;
+use tollgate_enforcer::{client::Client, sanity};
+
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A built policy; or CIL, a module package or a binary policy, which is built first
+    policy: PathBuf,
+    /// Keep the policy only if it answers all questions of this file as it says: lines
+    /// `SCON<TAB>TCON<TAB>CLASS<TAB>PERMISSION[,PERMISSION]...`, with `-` before a permission that must be denied
+    #[arg(long, value_name = "FILE")]
+    sanity: Option<PathBuf>,
+    /// Put a policy in force also if this kernel cannot enforce all of it
+    #[arg(long)]
+    accept_missing: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut client = Client::connect()?;
+    let built = super::policy(&arguments.policy)?;
+    let questions = match &arguments.sanity {
+        Some(path) => {
+            let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            super::ask(&built, &sanity::parse(&text)?)?;
+            Some(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+        }
+        None => None,
+    };
+    // Asked again by the daemon once it is in force, which takes it back when one is answered otherwise.
+    let policy = super::file_of(&built)?;
+    let generation = client.reload(policy.as_fd(), arguments.accept_missing, questions.as_ref().map(AsFd::as_fd))?;
+    output::line(&format!("generation {generation} is in force"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,40 @@
+//! `tollgate run`: a command in another context.
+
+use std::{
+    os::unix::process::CommandExt,
+    process::{Command, ExitCode},
+};
+
+use anyhow::anyhow;
+use clap::Args;
+use tollgate_enforcer::{
+    client::{self, Client},
+    protocol::Attribute,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The command's context
+    #[arg(long, value_name = "CONTEXT")]
+    context: String,
+    /// Grant the command, and what it starts, what is denied, and audit it
+    #[arg(long)]
+    permissive: bool,
+    /// The command; user and group stay as they are
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let Some((program, words)) = arguments.command.split_first() else { return Ok(ExitCode::from(2)) };
+    // Closed again before the command starts: it would need a permission to use the connection.
+    Client::connect()?.set_context(Attribute::Exec, &arguments.context)?;
+    if arguments.permissive {
+        client::be_permissive()?;
+    }
+    // Only a failure comes back.
+    let cause = Command::new(program).args(words).exec();
+    let denied =
+        if cause.raw_os_error() == Some(13) { " (`tollgate audit` has the denial, if it is the policy's)" } else { "" };
+    Err(anyhow!("cannot run {program} as {}: {cause}{denied}", arguments.context))
+}

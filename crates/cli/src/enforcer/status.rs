@@ -1,0 +1,178 @@
+//! `tollgate status`: what is enforced.
+
+use std::{
+    process::ExitCode,
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use clap::Args;
+use serde::Serialize;
+use tollgate_enforcer::{
+    client::{Client, ClientError},
+    programs::{self, Pins},
+    status::{Manager, Status},
+};
+
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Count for so many seconds how often object managers are asked, and by what they are answered
+    #[arg(long, value_name = "SECONDS")]
+    count: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known where no daemon runs.
+#[derive(Debug, Serialize)]
+struct Orphaned {
+    /// Whether programs are attached: enforcement goes on then.
+    enforced: bool,
+    /// There is no daemon.
+    daemon: Option<u32>,
+    /// The hooks that they are attached to.
+    attached: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match Client::connect() {
+        Ok(mut client) => match arguments.count {
+            Some(seconds) => count(&mut client, Duration::from_secs(seconds), arguments.json),
+            None => show(&client.status()?, arguments.json),
+        },
+        Err(cause @ ClientError::NoDaemon { .. }) => without_daemon(cause, arguments.json),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+fn show(status: &Status, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        output::json(status)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = rows(status).into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect::<String>();
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rows(status: &Status) -> Vec<(&'static str, String)> {
+    let hooks = &status.hooks;
+    let sum = |word: &str| status.failures.iter().filter(|(name, _)| name.starts_with(word)).map(|(_, n)| n).sum();
+    let lost: u64 = sum("event");
+    let to = if status.audit { "the kernel's audit" } else { "a file" };
+    let errors = if status.audit_errors > 0 { format!(", {} not written", status.audit_errors) } else { String::new() };
+    let failures = status.failures.iter().filter(|(name, _)| !name.starts_with("event"));
+    let failures: Vec<String> = failures.map(|(name, count)| format!("{name} {count}")).collect();
+    vec![
+        ("mode", status.mode.to_string()),
+        (
+            "policy",
+            format!("{}, generation {}, for {}", status.policy, status.generation, ago(status.generation_since)),
+        ),
+        ("enforced", format!("for {}", ago(status.since))),
+        ("daemon", format!("process {}", status.daemon)),
+        ("hooks", format!("{} attached", hooks.attached.len())),
+        ("  not needed", list(&hooks.not_needed, ": this policy denies nothing there")),
+        ("  missing", list(&hooks.missing, ": this kernel has them not, what only they see is not enforced")),
+        ("unconfined", list(&status.unconfined, "")),
+        ("permissive", list(&status.permissive, "")),
+        ("subjects", list(&status.subjects, "")),
+        ("contexts", status.contexts.to_string()),
+        ("labels", if status.labelling_complete { "complete" } else { "not complete yet" }.to_owned()),
+        ("denials", format!("{} told to {to}, {lost} lost{errors}", status.events)),
+        ("failures", if failures.is_empty() { "none".to_owned() } else { failures.join(", ") }),
+    ]
+}
+
+fn list(names: &[String], meaning: &str) -> String {
+    if names.is_empty() { "none".to_owned() } else { format!("{}{meaning}", names.join(" ")) }
+}
+
+/// How long ago a time was.
+fn ago(time: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    humantime::format_duration(Duration::from_secs(now.saturating_sub(time))).to_string()
+}
+
+fn count(client: &mut Client, time: Duration, json: bool) -> anyhow::Result<ExitCode> {
+    let before = client.statistics()?;
+    client.count(true)?;
+    thread::sleep(time);
+    let after = client.statistics();
+    // Also when that failed: counting costs something.
+    client.count(false)?;
+    let counted: Vec<Manager> = after?.into_iter().map(|manager| since(&before, manager)).collect();
+    if json {
+        output::json(&counted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!("{:<16} {:>12} {:>12} {:>12} {:>12}\n", "", "asked", "from cache", "from tables", "denied");
+    for Manager { name, asked, cached, tables, denied } in &counted {
+        text.push_str(&format!("{name:<16} {asked:>12} {cached:>12} {tables:>12} {denied:>12}\n"));
+    }
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What an object manager has counted since.
+fn since(before: &[Manager], after: Manager) -> Manager {
+    let Some(before) = before.iter().find(|before| before.name == after.name) else { return after };
+    Manager {
+        asked: after.asked.saturating_sub(before.asked),
+        cached: after.cached.saturating_sub(before.cached),
+        tables: after.tables.saturating_sub(before.tables),
+        denied: after.denied.saturating_sub(before.denied),
+        name: after.name,
+    }
+}
+
+/// Enforcement may go on; only the pins tell.
+fn without_daemon(cause: ClientError, json: bool) -> anyhow::Result<ExitCode> {
+    let attached = programs::attached(&Pins::default()).unwrap_or_default();
+    let enforced = !attached.is_empty();
+    if json {
+        output::json(&Orphaned { enforced, daemon: None, attached })?;
+    } else if enforced {
+        output::line(&format!(
+            "mode         as it was: {} programs are attached, enforcement goes on\ndaemon       none: denials are not \
+             logged; `tollgate enforce POLICY` takes over",
+            attached.len()
+        ))?;
+    } else {
+        eprintln!("tollgate: {cause}");
+        output::line("mode         nothing is enforced, as far as this user can see")?;
+    }
+    Ok(if enforced { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_what_lacks_and_what_failed() {
+        let text = r#"{"mode": "enforcing", "policy": "/p", "generation": 3, "generation_since": 0, "since": 0, "daemon": 7,
+            "hooks": {"attached": ["file_open"], "not_needed": ["inode_permission"], "missing": ["userns_create"]},
+            "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
+            "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
+            "audit": false, "audit_errors": 0}"#;
+        let rows = rows(&serde_json::from_str(text).unwrap());
+        let row = |name| rows.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str()).unwrap();
+        assert!(row("  missing").starts_with("userns_create: this kernel"));
+        assert!(row("  not needed").starts_with("inode_permission: "));
+        assert_eq!(row("denials"), "5 told to a file, 3 lost");
+        assert_eq!(row("failures"), "an object without label 6");
+        assert_eq!(row("labels"), "not complete yet");
+        assert_eq!((row("permissive"), row("unconfined")), ("a_t", "none"));
+    }
+
+    #[test]
+    fn counts_from_where_it_began() {
+        let manager = |asked| Manager { name: "files".into(), asked, cached: asked, tables: 0, denied: 0 };
+        assert_eq!(since(&[manager(3)], manager(10)), manager(7));
+        assert_eq!(since(&[], manager(10)), manager(10));
+    }
+}

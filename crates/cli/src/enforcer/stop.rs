@@ -1,0 +1,32 @@
+//! `tollgate stop`: the end of enforcement.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tollgate_enforcer::{
+    client::{Client, ClientError},
+    programs::{self, Pins},
+    requirements,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where no daemon answers, detach its programs from here
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match Client::connect().and_then(|mut client| client.stop()) {
+        Err(ClientError::NoDaemon { .. }) if arguments.force => {
+            requirements::root()?;
+            programs::unpin(&Pins::default())?;
+        }
+        Err(cause @ ClientError::NoDaemon { .. }) if programs::pinned(&Pins::default()) => {
+            let remedy = "`tollgate stop --force` ends enforcement without a daemon";
+            return Err(anyhow::Error::from(cause).context(remedy));
+        }
+        other => other?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
