@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The capabilities that object managers ask for, in the order of `enum tg_policycap`.
-const CAPABILITIES: [&str; 15] = [
+pub(crate) const CAPABILITIES: [&str; 15] = [
     "network_peer_controls",
     "open_perms",
     "extended_socket_class",

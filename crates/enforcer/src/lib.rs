@@ -13,6 +13,7 @@ pub mod guard;
 pub mod inquiries;
 pub mod labels;
 pub mod mapping;
+pub mod missing;
 pub mod programs;
 pub mod protocol;
 pub mod requirements;

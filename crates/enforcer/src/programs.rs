@@ -103,12 +103,6 @@ impl Pins {
         self.0.join("inquiries").join(name)
     }
 
-    /// Where all of them are.
-    #[must_use]
-    pub fn root(&self) -> &Path {
-        &self.0
-    }
-
     fn make(&self) -> Result<(), ProgramsError> {
         for path in ["maps", "links", "inquiries"].map(|name| self.0.join(name)) {
             fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;

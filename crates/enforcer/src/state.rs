@@ -75,6 +75,12 @@ impl State {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);
     }
 
+    /// Whether the first labelling is complete.
+    #[must_use]
+    pub fn labelling_complete(&self) -> bool {
+        word!(self, labelling_complete, AtomicU32).load(Ordering::SeqCst) != 0
+    }
+
     /// Whether programs count what they are asked.
     pub fn set_statistics(&self, on: bool) {
         word!(self, statistics, AtomicU32).store(on.into(), Ordering::SeqCst);

@@ -4,7 +4,7 @@ use std::{
     env, fs,
     io::ErrorKind,
     os::unix::{net::UnixDatagram, process::CommandExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -15,6 +15,7 @@ use tollgate_enforcer::{
     audit::sink,
     daemon::{Daemon, End, enforced::Enforced, signals::Signals},
     enforcer::{Enforcer, Options},
+    missing,
     requirements::{self, Places},
 };
 use tollgate_policy::built::Built;
@@ -76,6 +77,7 @@ fn begin(arguments: &Arguments, options: Options) -> anyhow::Result<Enforced> {
     let path = arguments.policy.clone();
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
     let built = super::policy(&path)?;
+    missing::refuse(&built.policy, arguments.accept_missing)?;
     let adopted = requirements::pins(&options.pins)?;
     let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));

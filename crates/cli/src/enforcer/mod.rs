@@ -11,8 +11,11 @@ pub(crate) mod stop;
 
 use std::{fs::File, io::Seek, path::Path};
 
-use anyhow::{Context, bail};
-use tollgate_enforcer::sanity::{self, Question};
+use anyhow::Context;
+use tollgate_enforcer::{
+    protocol::Refusal,
+    sanity::{self, Question},
+};
 use tollgate_policy::{
     built::Built,
     check::{self, Kernel, Severity},
@@ -41,16 +44,16 @@ fn file_of(built: &Built) -> anyhow::Result<File> {
 /// Asks a policy that is not in force yet.
 fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
     let mut server = built.server()?;
-    for question in questions {
+    sanity::hold(questions, |question| {
         let Question { source, target, class, .. } = question;
         let asked = (server.context(source), server.context(target), server.class(class));
         let (Ok(source), Ok(target), Ok(class)) = asked else {
-            bail!("the policy does not know the context or the class of a sanity question: {question}");
+            let text = format!("the policy does not know a context or the class of a sanity question: {question}");
+            return Err(Refusal::new(libc::EINVAL, text));
         };
         let allowed = server.permissions(class, server.access(source, target, class).allowed);
-        let allowed = allowed.into_iter().map(str::to_owned).collect();
-        sanity::hold(std::slice::from_ref(question), |_| Ok(allowed))?;
-    }
+        Ok(allowed.into_iter().map(str::to_owned).collect())
+    })?;
     Ok(())
 }
 

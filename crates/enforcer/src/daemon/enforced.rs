@@ -3,15 +3,14 @@
 use std::{
     fs::{self, File},
     io::{self, Read},
-    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
     time::{Duration, UNIX_EPOCH},
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILURES, tg_event,
-    tg_task,
+    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 
@@ -24,6 +23,7 @@ use crate::{
     contexts::Sid,
     enforcer::{Enforcer, EnforcerError},
     inquiries::Inquiries,
+    missing,
     programs::{self, ProgramsError},
     protocol::{Mode, Refusal},
     sanity::{self, Question},
@@ -65,8 +65,6 @@ pub struct Enforced {
     audit: Dispatcher,
     policy: String,
     reread: Reread,
-    /// What had failed when it was last looked.
-    failures: [u64; TG_FAILURES as usize],
 }
 
 impl Enforced {
@@ -77,8 +75,7 @@ impl Enforced {
         let events = Reader::new(events).map_err(EnforcedError::Events)?;
         let audit = Dispatcher::start(log);
         let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
-        let failures = enforcer.state().failures();
-        Ok(Self { enforcer: Some(enforcer), inquiries, events, audit, policy, reread, failures })
+        Ok(Self { enforcer: Some(enforcer), inquiries, events, audit, policy, reread })
     }
 
     fn on(&self) -> Result<&Enforcer, Refusal> {
@@ -112,17 +109,13 @@ impl Enforced {
         }
     }
 
-    /// Tells of events that were lost since it was last looked.
+    /// Tells of events that were lost since a daemon last did.
     fn losses(&mut self) {
         let Some(enforcer) = &self.enforcer else { return };
-        let failures = enforcer.state().failures();
-        for (failure, reason) in
-            [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)]
-        {
-            let since = failures[failure as usize].saturating_sub(self.failures[failure as usize]);
-            self.audit.lost(reason, since);
+        let kinds = [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)];
+        for (failure, reason) in kinds {
+            self.audit.lost(reason, enforcer.state().untold(failure));
         }
-        self.failures = failures;
     }
 
     /// Puts a policy in force, and takes it back when it answers a question otherwise.
@@ -153,7 +146,7 @@ fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
 
 impl Machine for Enforced {
     fn wakes(&self) -> Vec<RawFd> {
-        self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd_raw()).collect()
+        self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd()).collect()
     }
 
     fn wake(&mut self) {
@@ -269,6 +262,8 @@ impl Machine for Enforced {
         let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
         policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
         let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
+        let missing = missing::refuse(&built.policy, accept_missing);
+        missing.map_err(|cause| Refusal::new(libc::EOPNOTSUPP, cause.to_string()))?;
         self.put_in_force(built, questions)
     }
 

@@ -186,7 +186,7 @@ impl Sink for Restorer<'_> {
 }
 
 /// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own.
-fn restored(from: &str, to: &str, whole: bool) -> Option<String> {
+pub fn restored(from: &str, to: &str, whole: bool) -> Option<String> {
     if whole {
         return (from != to).then(|| to.to_owned());
     }
