@@ -121,6 +121,7 @@ struct tg_task {
 	__u32 create_cred_sid;
 	__u32 reserved;
 };
+#define TG_TASK_TABLE_SHARED 2u /* others had its descriptors when it began to exec */
 #define TG_TASK_PERMISSIVE 1u /* `run --permissive`: what is denied is granted, and audited */
 
 /*
@@ -266,6 +267,7 @@ struct tg_statistics {
 #define TG_AVC_ENTRIES 8192u
 #define TG_TRANSITION_ENTRIES 8192u
 #define TG_LIVE 16u
+#define TG_CREDENTIALS 16384u
 
 /* All global variables of the programs; the daemon has them mapped. */
 struct tg_state {
@@ -274,6 +276,8 @@ struct tg_state {
 	__u32 statistics;	  /* somebody asks for them */
 	__u32 audit_limit;	  /* events a second; what is above is counted */
 	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
+	__u32 inherit; /* an exec goes on although its new domain may not use a descriptor that it
+			  inherits: file_permission is attached */
 	__u64 epoch;
 	/* What marks an entry that holds for any live confined subject: 0x8000 | a count of changes
 	 * of `live`; 0: there are none, for there are more subjects than TG_LIVE. */
@@ -293,6 +297,9 @@ struct tg_state {
 	__u64 told[TG_FAILURES]; /* of them, what the daemons have written to the audit log */
 	__u64 events;
 	struct tg_statistics statistic[TG_MANAGERS];
+	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
+	__u64 credentials_elsewhere;
+	__u64 credentials[TG_CREDENTIALS];
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
 	__u64 avc[TG_AVC_ENTRIES];

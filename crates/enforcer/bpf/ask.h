@@ -14,6 +14,8 @@ struct tg_request {
 	__u32 object;			 /* enum tg_object_kind */
 	__u32 number;			 /* capability, ioctl command */
 	__u32 quiet;			 /* decide only: no event */
+	__u32 dontaudit;		 /* nor when the policy has a dontaudit of these, too */
+	__u32 epoch;			 /* before the target's label was read */
 	union {				 /* by `object`: TG_ADDRESS of ... */
 		__u64 dentry;		 /* INODE: its name; 0: any that it has */
 		__u64 path;		 /* PATH, IOCTL: its struct path */
@@ -25,6 +27,12 @@ struct tg_request {
 	__u32 allowed, denied;
 };
 
+static __always_inline int tg_is_file(__u32 class)
+{
+	return (class >= SECCLASS_FILE && class <= SECCLASS_ANON_INODE) ||
+	       class == SECCLASS_MEMFD_FILE;
+}
+
 /* map_decision of security/selinux/ss/services.c: a decision in the policy's permissions becomes
  * one in ours. */
 TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
@@ -34,6 +42,10 @@ TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
 		return 0;
 	const struct tg_secclass *map = &generation->classes[class & (TG_SECCLASSES - 1)];
 	__u32 allowed = generation->allow_unknown ? map->unknown : 0, audited = 0, quiet = 0;
+
+	/* Without this capability nobody asks for `open` (open_file_to_av). */
+	if (!(generation->capabilities >> TG_POLICYCAP_OPENPERM & 1) && tg_is_file(class))
+		allowed |= FILE__OPEN;
 
 	for (__u32 i = 0; i < 32; i++) {
 		__u32 bit = map->bit[i], known = bit < 32, shift = bit & 31;
@@ -78,6 +90,30 @@ TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_de
 
 #include "audit.h"
 
+/*
+ * avc_has_extended_perms: the plain ioctl permission becomes that of the command in
+ * `request->number`, when rules name commands. Another permission stays as it is.
+ */
+TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *answer)
+{
+	if (!request || !answer)
+		return 0;
+	struct tg_generation *generation = tg_generation(0);
+	struct tg_extended commands;
+	__u32 number = request->number, word = number >> 6 & 3, bit = number & 63;
+
+	if (!generation ||
+	    !tg_extend(&generation->tables, answer, number >> 8 & 0xff, &commands))
+		return 0;
+	if (!(commands.allow[word] >> bit & 1))
+		answer->allowed &= ~FILE__IOCTL;
+	if (!(commands.auditallow[word] >> bit & 1))
+		answer->auditallow &= ~FILE__IOCTL;
+	if (commands.dontaudit[word] >> bit & 1)
+		answer->auditdeny &= ~FILE__IOCTL;
+	return 1;
+}
+
 static __always_inline void tg_count(__u32 manager, int cached)
 {
 	if (!state.statistics)
@@ -110,12 +146,19 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 	}
 	tg_count(request->manager, 0);
 	tg_compute(request->source, request->target, request->class, &answer);
+	__u32 extended = answer.extended | answer.extended_self ? FILE__IOCTL : 0;
+
+	if (extended && request->object == TG_OBJECT_IOCTL)
+		tg_narrow(request, &answer);
 	request->allowed = answer.allowed & ~answer.auditallow;
 	request->denied = request->av & ~answer.allowed;
+	if (request->denied && request->dontaudit & ~answer.auditdeny)
+		request->quiet = 1;
 	int verdict = tg_audit(request, &answer);
 
 	if (verdict == TG_GRANTED)
 		request->allowed |= request->denied & ~answer.auditallow;
+	request->allowed &= ~extended; /* some commands only */
 	__sync_lock_test_and_set(entry, tag | request->allowed);
 	if (READ_ONCE(state.epoch) != epoch)
 		WRITE_ONCE(*entry, 0);

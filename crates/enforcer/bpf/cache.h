@@ -44,14 +44,17 @@ static char anchor[8];
 	})
 
 /* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
-#define TG_KEY(object)                                                                             \
-	({                                                                                         \
-		__u64 key_ = TG_ADDRESS(object) << 18;                                             \
-		TG_OPAQUE(key_);                                                                   \
-		key_ *= 0x61c88647;                                                                \
-		TG_OPAQUE(key_);                                                                   \
-		key_;                                                                              \
-	})
+static __always_inline __u64 tg_address_key(__u64 address)
+{
+	__u64 key = address << 18;
+
+	TG_OPAQUE(key);
+	key *= 0x61c88647;
+	TG_OPAQUE(key);
+	return key;
+}
+
+#define TG_KEY(object) tg_address_key(TG_ADDRESS(object))
 
 static __always_inline __u64 *tg_row(__u64 key)
 {
@@ -79,13 +82,13 @@ static __always_inline __u32 tg_way(__u64 sid)
 	return sid & 3;
 }
 
-static __always_inline void tg_remember(__u64 key, __u32 way, __u64 sid, __u64 hot, __u64 epoch)
+static __always_inline void tg_remember(__u64 key, __u32 way, __u64 sid, __u64 hot, __u32 epoch)
 {
 	__u64 *row = tg_row(key);
 
 	row += way;
 	__sync_lock_test_and_set(row, key << 14 | hot << 16 | sid);
-	if (READ_ONCE(state.epoch) != epoch)
+	if ((__u32)READ_ONCE(state.epoch) != epoch)
 		WRITE_ONCE(*row, 0);
 }
 

@@ -6,6 +6,7 @@
 #include "exec.h"
 #include "file.h"
 #include "inquiry.h"
+#include "mapping.h"
 #include "process.h"
 #include "superblock.h"
 #include "system.h"

@@ -3,67 +3,214 @@
 #ifndef TOLLGATE_FILE_H
 #define TOLLGATE_FILE_H
 
-#include "object.h"
+#include "descriptor.h"
+#include "inode.h"
 
-/* open_file_to_av */
-static __always_inline __u32 tg_open_av(struct file *file)
-{
-	fmode_t mode = file->f_mode;
-	__u32 av = FILE__OPEN;
-
-	if (mode & FMODE_READ)
-		av |= FILE__READ;
-	if (mode & FMODE_WRITE)
-		av |= file->f_flags & O_APPEND ? FILE__APPEND : FILE__WRITE;
-	return av;
-}
-
+/* selinux_file_open. It asks for what file_mask_to_av asks at inode_permission, too: that hook need
+ * not be attached. */
 SEC("lsm/file_open") int BPF_PROG(file_open, struct file *file)
 {
-	struct inode *inode = file->f_inode;
-
-	return tg_check_path(inode, &file->f_path, tg_open_av(file), 0);
+	return tg_check_path(file->f_inode, &file->f_path,
+			     FILE__OPEN | tg_file_av(file->f_mode, file->f_flags), 0);
 }
 
-/* file_mask_to_av */
-SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, int mask)
+/* selinux_file_permission, as if the label of each file and the policy had changed since it was
+ * opened. Attached while that may be so. */
+SEC("lsm/file_permission") int BPF_PROG(file_permission, struct file *file, int mask)
 {
-	__u32 av = 0;
+	__u32 av;
 
-	mask &= MAY_READ | MAY_WRITE | MAY_EXEC | MAY_APPEND;
-	if (!mask)
-		return 0;
-	if (mask == MAY_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR)
-		return tg_check_inode(inode, 0, DIR__SEARCH, 1);
-	if (mask & MAY_READ)
-		av |= FILE__READ;
-	if (mask & MAY_APPEND)
-		av |= FILE__APPEND;
-	else if (mask & MAY_WRITE)
-		av |= FILE__WRITE;
-	if ((inode->i_mode & S_IFMT) == S_IFDIR) {
-		if (mask & MAY_EXEC)
-			av |= DIR__SEARCH;
-		return tg_check_inode(inode, 0, av, 1);
+	if (mask & MAY_WRITE && file->f_flags & O_APPEND)
+		mask |= MAY_APPEND;
+	av = tg_mask_av(mask);
+	return av ? tg_check_file(file, av) : 0;
+}
+
+SEC("lsm/file_receive") int BPF_PROG(file_receive, struct file *file)
+{
+	return tg_check_file(file, tg_file_av(file->f_mode, file->f_flags));
+}
+
+SEC("lsm/file_lock") int BPF_PROG(file_lock, struct file *file)
+{
+	return tg_check_file(file, FILE__LOCK);
+}
+
+enum tg_fcntl {
+	F_GETFL = 3,
+	F_SETFL = 4,
+	F_GETLK = 5,
+	F_SETLK = 6,
+	F_SETLKW = 7,
+	F_SETOWN = 8,
+	F_GETOWN = 9,
+	F_SETSIG = 10,
+	F_GETSIG = 11,
+	F_GETOWNER_UIDS = 17,
+	F_OFD_GETLK = 36,
+	F_OFD_SETLK = 37,
+	F_OFD_SETLKW = 38,
+};
+
+SEC("lsm/file_fcntl")
+int BPF_PROG(file_fcntl, struct file *file, unsigned int command, unsigned long argument)
+{
+	switch (command) {
+	case F_SETFL:
+		if (file->f_flags & O_APPEND && !(argument & O_APPEND))
+			return tg_check_file(file, FILE__WRITE);
+		return tg_check_descriptor(file);
+	case F_SETOWN:
+	case F_SETSIG:
+	case F_GETFL:
+	case F_GETOWN:
+	case F_GETSIG:
+	case F_GETOWNER_UIDS:
+		return tg_check_descriptor(file);
+	case F_GETLK:
+	case F_SETLK:
+	case F_SETLKW:
+	case F_OFD_GETLK:
+	case F_OFD_SETLK:
+	case F_OFD_SETLKW:
+		return tg_check_file(file, FILE__LOCK);
 	}
-	if (mask & MAY_EXEC)
-		av |= FILE__EXECUTE;
-	return tg_check_inode(inode, 0, av, 0);
-}
-
-SEC("lsm/inode_getattr") int BPF_PROG(inode_getattr, const struct path *path)
-{
-	struct dentry *dentry = path->dentry;
-	struct inode *inode = dentry->d_inode;
-
-	return inode ? tg_check_path(inode, path, FILE__GETATTR, 0) : 0;
-}
-
-/* An inode's memory becomes another inode. */
-SEC("lsm/inode_alloc_security") int BPF_PROG(inode_alloc_security, struct inode *inode)
-{
-	tg_forget(TG_KEY(inode));
+	return tg_check_path(file->f_inode, &file->f_path,
+			     FILE__OPEN | tg_file_av(file->f_mode, file->f_flags), 0);
 	return 0;
+}
+
+enum tg_ioctl {
+	FIBMAP = 0x0001,
+	FIGETBSZ = 0x0002,
+	KDSKBENT = 0x4b47,
+	KDSKBSENT = 0x4b49,
+	FIONREAD = 0x541b,
+	FIONBIO = 0x5421,
+	FIONCLEX = 0x5450,
+	FIOCLEX = 0x5451,
+	FIOASYNC = 0x5452,
+};
+#define FS_IOC_GETFLAGS 0x80086601u
+#define FS_IOC_SETFLAGS 0x40086602u
+#define FS_IOC_GETVERSION 0x80087601u
+#define FS_IOC_SETVERSION 0x40087602u
+#define FS_IOC32_GETFLAGS 0x80046601u
+#define FS_IOC32_SETFLAGS 0x40046602u
+#define FS_IOC32_GETVERSION 0x80047601u
+#define FS_IOC32_SETVERSION 0x40047602u
+
+/* ioctl_has_perm. The caches have `ioctl` only where no rule names commands (tg_narrow). */
+static __noinline int tg_ask_command(struct file *file, __u32 command)
+{
+	__u64 subject = tg_subject(), key = TG_KEY(file->f_inode);
+	struct inode *inode = file->f_inode;
+	int result;
+
+	if (subject & TG_UNCONFINED || tg_hit(key, tg_way(subject), subject, FILE__IOCTL) ||
+	    inode->i_flags & S_PRIVATE)
+		return 0;
+	struct tg_request request = {
+		.source = subject,
+		.av = FILE__IOCTL,
+		.object = TG_OBJECT_IOCTL,
+		.number = command & 0xffff,
+		.inode = TG_ADDRESS(inode),
+		.path = TG_ADDRESS(&file->f_path),
+		.epoch = READ_ONCE(state.epoch),
+	};
+
+	tg_name_object(&request, inode);
+	result = tg_ask(&request);
+	tg_remember_answer(&request);
+	return result ? -EACCES : 0;
+}
+
+static __always_inline int tg_check_command(struct file *file, __u32 command)
+{
+	int result = tg_check_descriptor(file);
+
+	if (result || tg_hit(TG_KEY(file->f_inode), TG_ANY_WAY, READ_ONCE(state.any), FILE__IOCTL))
+		return result;
+	return tg_ask_command(file, command);
+}
+
+/* cred_has_capability */
+static __noinline int tg_check_tty_config(void)
+{
+	__u64 subject = tg_subject();
+	struct tg_request request = {
+		.source = subject,
+		.target = subject,
+		.class = SECCLASS_CAPABILITY,
+		.av = CAPABILITY__SYS_TTY_CONFIG,
+		.manager = TG_MANAGER_CAPABILITY,
+		.object = TG_OBJECT_CAPABILITY,
+		.number = 26, /* CAP_SYS_TTY_CONFIG */
+	};
+
+	return subject & TG_UNCONFINED || !tg_ask(&request) ? 0 : -EACCES;
+}
+
+static __noinline int tg_skips_cloexec(void)
+{
+	struct tg_generation *generation = tg_generation(0);
+
+	return generation &&
+	       generation->capabilities >> TG_POLICYCAP_IOCTL_SKIP_CLOEXEC & 1;
+}
+
+/* selinux_file_ioctl */
+static __always_inline int tg_ioctl(struct file *file, __u32 command)
+{
+	switch (command) {
+	case FIONREAD:
+	case FIBMAP:
+	case FIGETBSZ:
+	case FS_IOC_GETFLAGS:
+	case FS_IOC_GETVERSION:
+		return tg_check_file(file, FILE__GETATTR);
+	case FS_IOC_SETFLAGS:
+	case FS_IOC_SETVERSION:
+		return tg_check_file(file, FILE__SETATTR);
+	case FIONBIO:
+	case FIOASYNC:
+		return tg_check_descriptor(file);
+	case KDSKBENT:
+	case KDSKBSENT:
+		return tg_check_tty_config();
+	case FIOCLEX:
+	case FIONCLEX:
+		if (tg_skips_cloexec())
+			return 0;
+	}
+	return tg_check_command(file, command);
+}
+
+SEC("lsm/file_ioctl") int BPF_PROG(file_ioctl, struct file *file, unsigned int command)
+{
+	return tg_ioctl(file, command);
+}
+
+/* selinux_file_ioctl_compat: of programs of 32 bits; some commands have other numbers there. */
+SEC("lsm/file_ioctl_compat")
+int BPF_PROG(file_ioctl_compat, struct file *file, unsigned int command)
+{
+	switch (command) {
+	case FS_IOC32_GETFLAGS:
+		command = FS_IOC_GETFLAGS;
+		break;
+	case FS_IOC32_SETFLAGS:
+		command = FS_IOC_SETFLAGS;
+		break;
+	case FS_IOC32_GETVERSION:
+		command = FS_IOC_GETVERSION;
+		break;
+	case FS_IOC32_SETVERSION:
+		command = FS_IOC_SETVERSION;
+		break;
+	}
+	return tg_ioctl(file, command);
 }
 
 #endif

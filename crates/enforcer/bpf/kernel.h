@@ -8,6 +8,7 @@
 
 #include <linux/types.h>
 
+typedef _Bool bool;
 typedef unsigned short umode_t;
 typedef unsigned int fmode_t;
 
@@ -58,6 +59,7 @@ struct super_block {
 struct inode {
 	umode_t i_mode;
 	unsigned int i_flags;
+	void *i_security;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	const unsigned int i_nlink;
@@ -154,12 +156,69 @@ struct cred {
 	struct user_namespace *user_ns;
 };
 
+struct fown_struct {
+	struct file *file; /* 6.12; before, it lies in the file */
+	int signum;
+};
+
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
 	unsigned int f_flags;
 	fmode_t f_mode;
 	const struct cred *f_cred;
+};
+
+struct file___with_owner {
+	struct fown_struct f_owner;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+	unsigned long *close_on_exec, *open_fds;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct files_struct {
+	atomic_t count;
+	struct fdtable *fdt;
+};
+
+struct iattr {
+	unsigned int ia_valid;
+};
+
+struct anon_vma;
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags;
+	struct mm_struct *vm_mm;
+	struct anon_vma *anon_vma;
+	struct file *vm_file;
+};
+
+struct pt_regs {
+	unsigned long sp;
+};
+
+/* Where BPF keeps an inode's storage (include/linux/bpf_local_storage.h). */
+struct bpf_local_storage {
+	struct hlist_head list;
+	void *owner;
+};
+
+struct bpf_local_storage_data {
+	void *smap;
+	__u8 data[];
+};
+
+struct bpf_local_storage_elem {
+	struct hlist_node snode;
+	struct bpf_local_storage_data sdata;
 };
 
 struct task_struct {
@@ -180,10 +239,6 @@ struct rlimit {
 	unsigned long rlim_cur, rlim_max;
 };
 
-typedef struct {
-	int counter;
-} atomic_t;
-
 struct signal_struct {
 	atomic_t live;
 	struct rlimit rlim[16];
@@ -191,6 +246,7 @@ struct signal_struct {
 
 struct mm_struct {
 	atomic_t mm_users;
+	unsigned long start_brk, brk, start_stack;
 };
 
 struct bpf_prog_aux {
@@ -236,7 +292,31 @@ struct linux_binprm {
 
 #define FMODE_READ 0x1
 #define FMODE_WRITE 0x2
+#define FMODE_PATH 0x4000
 #define O_APPEND 02000
+
+#define PROT_WRITE 0x2
+#define PROT_EXEC 0x4
+#define MAP_SHARED 0x1
+#define MAP_TYPE 0xf
+#define VM_READ 0x1
+#define VM_WRITE 0x2
+#define VM_EXEC 0x4
+#define VM_SHARED 0x8
+
+#define ATTR_MODE (1u << 0)
+#define ATTR_UID (1u << 1)
+#define ATTR_GID (1u << 2)
+#define ATTR_SIZE (1u << 3)
+#define ATTR_ATIME_SET (1u << 7)
+#define ATTR_MTIME_SET (1u << 8)
+#define ATTR_FORCE (1u << 9)
+#define ATTR_KILL_SUID (1u << 11)
+#define ATTR_KILL_SGID (1u << 12)
+#define ATTR_FILE (1u << 13)
+#define ATTR_TIMES_SET (1u << 16)
+
+#define SOCKFS_MAGIC 0x534f434b
 
 #define EPERM 1
 #define ECHILD 10

@@ -7,6 +7,7 @@
 #include "filesystem.h"
 #include "overlay.h"
 #include "subject.h"
+#include "untyped.h"
 
 /* inode_mode_to_security_class */
 static __always_inline __u32 tg_mode_class(umode_t mode)
@@ -57,12 +58,24 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 	if (label && label->sid) {
 		object.sid = label->sid;
 		object.class = label->class;
+		if (!READ_ONCE(storage_map))
+			tg_learn_storage(TG_KERNEL_ADDRESS(inode), TG_KERNEL_ADDRESS(label));
 	} else {
 		object.sid = tg_unseen(inode);
 	}
 	if (!object.class)
 		object.class = tg_mode_class(inode->i_mode);
 	return object;
+}
+
+static __always_inline void tg_name_object(struct tg_request *request, struct inode *inode)
+{
+	struct tg_object object = tg_object_of(inode);
+
+	request->target = object.sid;
+	request->class = object.class;
+	request->manager =
+		object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE;
 }
 
 /* What of `allowed` every live confined subject may do with an object, beside `own`, who asks. */
@@ -81,80 +94,90 @@ static __always_inline __u32 tg_any_allowed(struct tg_request *request, __u32 ow
 	return allowed;
 }
 
-/* Asks about an inode, and remembers the answer in the access cache. */
-static __always_inline int tg_ask_inode(__u64 key, struct tg_request *request, int hot)
+/* Remembers what was answered about an inode in the access cache. All comes from the request, for
+ * the stack is small. */
+static __always_inline void tg_remember_answer(struct tg_request *request)
 {
-	__u64 epoch = READ_ONCE(state.epoch), any = READ_ONCE(state.any);
+	__u64 key = tg_address_key(request->inode), any;
 	int directory = request->class == SECCLASS_DIR;
-	int result = tg_ask(request);
 	__u32 own = request->source, allowed = request->allowed;
 
-	if (!hot)
-		return result;
-	tg_remember(key, tg_way(own), own, tg_hot(allowed, directory), epoch);
+	tg_remember(key, tg_way(own), own, tg_hot(allowed, directory), request->epoch);
+	/* Before `live`: who becomes live from now on makes it another. */
+	any = READ_ONCE(state.any);
 	if (any)
 		tg_remember(key, TG_ANY_WAY, any,
-			    tg_hot(tg_any_allowed(request, own, allowed), directory), epoch);
-	return result;
+			    tg_hot(tg_any_allowed(request, own, allowed), directory),
+			    request->epoch);
 }
+
+/* How an inode is checked, beside the permissions that the caches may hold (tg_hot). */
+#define TG_HOT 0x7ffffu
+#define TG_FROM_ACCESS (1u << 28) /* access(2): audit_access may be told not to be audited */
+#define TG_NOT_BLOCK (1u << 29)	  /* a path walk that holds nothing: see below */
 
 /* The second step of a check: the caches have not answered for everybody. `where` is what the
  * audit tells the name by: a dentry, or none, or, with TG_BY_PATH, a struct path. */
 static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
-				       __u32 hot)
+				       __u32 how)
 {
 	__u64 subject = tg_subject();
-	__u32 by_path = hot & TG_BY_PATH;
-
-	hot &= ~TG_BY_PATH;
+	int result;
 
 	if (subject & TG_UNCONFINED)
 		return 0;
-	if (!(hot & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, hot))
+	if (!(how & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, how & TG_HOT))
 		return 0;
 	if (inode->i_flags & S_PRIVATE)
 		return 0;
-	struct tg_object object = tg_object_of(inode);
+	/* A file system may give an inode's memory to another during such a walk (XFS), and what
+	 * was found out of the one would be remembered of the other. The walk comes again. */
+	if (how & TG_NOT_BLOCK)
+		return -ECHILD;
 	struct tg_request request = {
 		.source = subject,
-		.target = object.sid,
-		.class = object.class,
 		.av = av,
-		.manager = object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE,
-		.object = by_path ? TG_OBJECT_PATH : TG_OBJECT_INODE,
+		.object = how & TG_BY_PATH ? TG_OBJECT_PATH : TG_OBJECT_INODE,
 		.inode = TG_ADDRESS(inode),
 		.dentry = where ? TG_ADDRESS(where) : 0,
+		.dontaudit = how & TG_FROM_ACCESS ? FILE__AUDIT_ACCESS : 0,
+		.epoch = READ_ONCE(state.epoch),
 	};
 
-	return tg_ask_inode(key, &request, !(hot & TG_NOT_HOT)) ? -EACCES : 0;
+	tg_name_object(&request, inode);
+	result = tg_ask(&request);
+	if (!(how & TG_NOT_HOT))
+		tg_remember_answer(&request);
+	return result ? -EACCES : 0;
 }
 
-static __always_inline int tg_check_at(struct inode *inode, const void *where, __u32 by_path,
-				       __u32 av, int directory)
+static __always_inline int tg_check_at(struct inode *inode, const void *where, __u32 av,
+				       int directory, __u32 how)
 {
 	__u64 key = TG_KEY(inode);
 	__u32 hot = tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
 
 	if (!(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot))
 		return 0;
-	return tg_check_subject(inode, where, key, av, hot | by_path);
+	return tg_check_subject(inode, where, key, av, hot | how);
 }
 
 /*
  * inode_has_perm: whether the current task has the permissions `av` on an inode. `directory` must
- * be a constant, for the places of permissions in the cache are found when this is compiled.
+ * be a constant, for the places of permissions in the cache are found when this is compiled: where
+ * an inode may be one or not, no permissions are asked that only directories have.
  */
 static __always_inline int tg_check_inode(struct inode *inode, struct dentry *dentry, __u32 av,
 					  int directory)
 {
-	return tg_check_at(inode, dentry, 0, av, directory);
+	return tg_check_at(inode, dentry, av, directory, 0);
 }
 
 /* path_has_perm, file_path_has_perm: likewise; the audit tells the path. */
 static __always_inline int tg_check_path(struct inode *inode, const struct path *path, __u32 av,
 					 int directory)
 {
-	return tg_check_at(inode, path, TG_BY_PATH, av, directory);
+	return tg_check_at(inode, path, av, directory, TG_BY_PATH);
 }
 
 #endif

@@ -3,8 +3,18 @@
 #ifndef TOLLGATE_TRANSITION_H
 #define TOLLGATE_TRANSITION_H
 
-#include "cache.h"
+#include "ask.h"
 #include "contexts.h"
+
+/* A table of descriptors that an exec looks through (descriptor.h). */
+enum tg_table_result { TG_TABLE_TOO_LONG, TG_TABLE_ALLOWED, TG_TABLE_DENIED };
+struct tg_table {
+	__u64 open, close, files; /* addresses of open_fds, close_on_exec, fd */
+	__u64 word;		  /* of descriptors that are still to be looked at */
+	__u32 words, next;	  /* how many there are, and which is the next */
+	__u32 subject;		  /* the new domain */
+	__u32 result;
+};
 
 /*
  * What a decision needs beside the stack, which has 512 bytes for all. A program may be preempted,
@@ -15,6 +25,8 @@ struct tg_scratch {
 	struct tg_question question;
 	struct tg_label label;
 	struct tg_name name;
+	struct tg_table table;
+	struct tg_request request;
 };
 #define TG_SCRATCHES 1024u
 #define TG_SCRATCH_TRIES 8u

@@ -11,7 +11,10 @@ use std::{
 
 use libbpf_rs::{
     MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, ProgramType,
-    btf::{Btf, types::Func},
+    btf::{
+        Btf,
+        types::{Func, FuncProto},
+    },
     set_print,
 };
 
@@ -147,11 +150,24 @@ fn open() -> Result<OpenObject, ProgramsError> {
     object.map_err(refused("read the programs"))
 }
 
+/// Tells the programs what differs between kernels but cannot be relocated: whether the hook `inode_setattr` has the
+/// mount's identities as its first argument (`.rodata.kernel`).
+fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
+    let hook = btf.type_by_name::<Func<'_>>("bpf_lsm_inode_setattr").and_then(|hook| hook.next_type());
+    let arguments = hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count());
+    for mut map in object.maps_mut().filter(|map| map.name() == ".rodata.kernel") {
+        map.set_initial_value(&u32::from(arguments > 2).to_ne_bytes()).map_err(refused("adapt the programs"))?;
+    }
+    Ok(())
+}
+
 /// Loads the programs of `hooks`, and those that the daemon runs, over the pinned maps where there are some; pins what was
 /// not.
 pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
     pins.make()?;
+    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
     let mut object = open()?;
+    adapt(&mut object, &btf)?;
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let wanted = match program.prog_type() {

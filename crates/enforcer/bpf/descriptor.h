@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Descriptors: whether a process may use those that another domain opened, and what they give. */
+#ifndef TOLLGATE_DESCRIPTOR_H
+#define TOLLGATE_DESCRIPTOR_H
+
+#include "credential.h"
+#include "object.h"
+#include "transition.h"
+
+/* file_to_av */
+static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
+{
+	__u32 av = 0;
+
+	if (mode & FMODE_READ)
+		av |= FILE__READ;
+	if (mode & FMODE_WRITE)
+		av |= flags & O_APPEND ? FILE__APPEND : FILE__WRITE;
+	return av ? av : FILE__IOCTL;
+}
+
+static __noinline int tg_use_descriptor(struct file *file)
+{
+	__u64 subject = tg_subject();
+	__u32 opener = tg_cred_sid(TG_ADDRESS(file->f_cred));
+
+	if (subject & TG_UNCONFINED || opener == subject)
+		return 0;
+	struct tg_request request = {
+		.source = subject,
+		.target = opener,
+		.class = SECCLASS_FD,
+		.av = FD__USE,
+		.manager = TG_MANAGER_DESCRIPTOR,
+		.object = TG_OBJECT_PATH,
+		.inode = TG_ADDRESS(file->f_inode),
+		.path = TG_ADDRESS(&file->f_path),
+	};
+
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
+/* The first half of file_has_perm: a descriptor that another domain opened is used. */
+static __always_inline int tg_check_descriptor(struct file *file)
+{
+	if (file->f_cred == bpf_get_current_task_btf()->cred)
+		return 0;
+	return tg_use_descriptor(file);
+}
+
+/* file_has_perm */
+static __always_inline int tg_check_file(struct file *file, __u32 av)
+{
+	int result = tg_check_descriptor(file);
+
+	return result ? result : tg_check_path(file->f_inode, &file->f_path, av, 0);
+}
+
+#define TG_TABLE_STEPS (1u << 17) /* a step is a descriptor, or 64 places that may have some */
+
+/* The number of the lowest bit that is set. */
+static __always_inline __u32 tg_lowest(__u64 word)
+{
+	__u32 number = 0;
+
+	word &= -word;
+	number |= !!(word & 0xffffffff00000000) << 5;
+	number |= !!(word & 0xffff0000ffff0000) << 4;
+	number |= !!(word & 0xff00ff00ff00ff00) << 3;
+	number |= !!(word & 0xf0f0f0f0f0f0f0f0) << 2;
+	number |= !!(word & 0xcccccccccccccccc) << 1;
+	number |= !!(word & 0xaaaaaaaaaaaaaaaa);
+	return number;
+}
+
+/* file_has_perm of a new domain and a file at an address of the kernel's. */
+static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_request *request)
+{
+	__u64 base = tg_anchor();
+	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
+	struct tg_inode label = {};
+	int result = 0;
+
+	*request = (struct tg_request){
+		.source = subject,
+		.target = tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - base),
+		.class = SECCLASS_FD,
+		.av = FD__USE,
+		.manager = TG_MANAGER_DESCRIPTOR,
+		.object = TG_OBJECT_PATH,
+		.inode = inode - base,
+		.path = file + bpf_core_field_offset(struct file, f_path) - base,
+	};
+	if (request->target != subject)
+		result = tg_ask(request);
+	if (result || TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
+		return result;
+	request->target = SECINITSID_UNLABELED;
+	if (tg_label_at(inode, &label) && label.sid)
+		request->target = label.sid;
+	else
+		tg_failed(TG_FAILED_NO_LABEL);
+	request->class = label.class ? label.class
+				     : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
+	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
+				 TG_MEMBER(file, struct file, f_flags));
+	return tg_ask(request);
+}
+
+/* One step through a table of descriptors. It is given a pointer to one, for bpf_loop passes on
+ * what is on the stack only. */
+static long tg_look_at_descriptor(__u64 step, struct tg_scratch **given)
+{
+	struct tg_table *table = &(*given)->table;
+	__u64 word = table->word, file, at;
+
+	if (!word) {
+		if (table->next >= table->words) {
+			table->result = TG_TABLE_ALLOWED;
+			return 1;
+		}
+		at = (__u64)table->next++ * 8;
+		table->word = tg_read_word(table->open + at) & ~tg_read_word(table->close + at);
+		return 0;
+	}
+	at = (__u64)(table->next - 1) * 64 + tg_lowest(word);
+	file = tg_read_word(table->files + at * 8);
+	table->word = word & (word - 1);
+	if (!file || !tg_inherit(table->subject, file, &(*given)->request))
+		return 0;
+	table->result = TG_TABLE_DENIED;
+	return 1;
+}
+
+/* flush_unauthorized_files: whether the new domain may use all descriptors that it inherits. */
+static __always_inline int tg_check_table(__u32 subject)
+{
+	struct fdtable *descriptors = bpf_get_current_task_btf()->files->fdt;
+	struct tg_scratch *scratch = tg_take_scratch();
+	__u32 result;
+
+	if (!scratch)
+		return -EACCES;
+	scratch->table = (struct tg_table){
+		.open = (__u64)descriptors->open_fds,
+		.close = (__u64)descriptors->close_on_exec,
+		.files = (__u64)descriptors->fd,
+		.words = descriptors->max_fds / 64,
+		.subject = subject,
+	};
+	bpf_loop(TG_TABLE_STEPS, tg_look_at_descriptor, &scratch, 0);
+	result = scratch->table.result;
+	tg_give_scratch(scratch);
+	if (result == TG_TABLE_TOO_LONG)
+		tg_failed(TG_FAILED_DESCRIPTORS);
+	return result == TG_TABLE_ALLOWED ? 0 : -EACCES;
+}
+
+/*
+ * A program may be executed in a new domain. SELinux puts /dev/null where the new domain inherits
+ * what it may not use; BPF cannot, so the exec is denied, unless the administrator says that it
+ * goes on (state.inherit). What is closed on exec does not matter.
+ */
+SEC("lsm/bprm_check_security") int BPF_PROG(bprm_check_security, struct linux_binprm *bprm)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!task || !task->next_sid || task->next_sid == task->sid || READ_ONCE(state.inherit) ||
+	    tg_is_unconfined(task->next_sid))
+		return 0;
+	task->flags &= ~TG_TASK_TABLE_SHARED;
+	if (bpf_get_current_task_btf()->files->count.counter > 1)
+		task->flags |= TG_TASK_TABLE_SHARED;
+	return tg_check_table(task->next_sid);
+}
+
+/* Whoever shared the table may have put more into it since; nobody shares it any more. It is too
+ * late to deny: the process is killed. */
+SEC("lsm/bprm_committed_creds") int BPF_PROG(bprm_committed_creds)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!task || !(task->flags & TG_TASK_TABLE_SHARED))
+		return 0;
+	task->flags &= ~TG_TASK_TABLE_SHARED;
+	if (tg_check_table(task->sid))
+		bpf_send_signal(9);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Files and directories by their inode: looking one up, its attributes. */
+#ifndef TOLLGATE_INODE_H
+#define TOLLGATE_INODE_H
+
+#include "object.h"
+
+/* file_mask_to_av, of what is no directory */
+static __always_inline __u32 tg_mask_av(int mask)
+{
+	__u32 av = 0;
+
+	if (mask & MAY_EXEC)
+		av |= FILE__EXECUTE;
+	if (mask & MAY_READ)
+		av |= FILE__READ;
+	if (mask & MAY_APPEND)
+		av |= FILE__APPEND;
+	else if (mask & MAY_WRITE)
+		av |= FILE__WRITE;
+	return av;
+}
+
+/* selinux_inode_permission. A search, which is most of it, has its permission known when this is
+ * compiled. */
+SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, int mask)
+{
+	__u32 how = 0, av = 0;
+
+	if (mask & MAY_ACCESS)
+		how |= TG_FROM_ACCESS;
+	if (mask & MAY_NOT_BLOCK)
+		how |= TG_NOT_BLOCK;
+	mask &= MAY_READ | MAY_WRITE | MAY_EXEC | MAY_APPEND;
+	if (!mask)
+		return 0;
+	if ((inode->i_mode & S_IFMT) != S_IFDIR)
+		return tg_check_at(inode, 0, tg_mask_av(mask), 0, how);
+	if (mask == MAY_EXEC)
+		return tg_check_at(inode, 0, DIR__SEARCH, 1, how);
+	if (mask & MAY_EXEC)
+		av |= DIR__SEARCH;
+	if (mask & MAY_READ)
+		av |= DIR__READ;
+	if (mask & MAY_WRITE)
+		av |= DIR__WRITE;
+	return tg_check_at(inode, 0, av, 1, how);
+}
+
+SEC("lsm/inode_readlink") int BPF_PROG(inode_readlink, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__READ, 0);
+}
+
+SEC("lsm/inode_follow_link")
+int BPF_PROG(inode_follow_link, struct dentry *dentry, struct inode *inode, bool rcu)
+{
+	return tg_check_at(inode, dentry, FILE__READ, 0, rcu ? TG_NOT_BLOCK : 0);
+}
+
+SEC("lsm/inode_getattr") int BPF_PROG(inode_getattr, const struct path *path)
+{
+	struct dentry *dentry = path->dentry;
+	struct inode *inode = dentry->d_inode;
+
+	return inode ? tg_check_path(inode, path, FILE__GETATTR, 0) : 0;
+}
+
+/* Whether inode_setattr has the mount's identities as its first argument, as it has since 6.9; the
+ * daemon looks at the kernel's types. */
+const volatile __u32 setattr_mapped SEC(".rodata.kernel") = 0;
+
+/* selinux_inode_setattr */
+static __always_inline __u32 tg_setattr_av(__u32 valid)
+{
+	/* ATTR_FORCE comes with what the kernel does itself: ATTR_KILL_SUID after a write. */
+	if (valid & ATTR_FORCE) {
+		valid &= ~(ATTR_KILL_SUID | ATTR_KILL_SGID | ATTR_MODE | ATTR_FORCE);
+		if (!valid)
+			return 0;
+	}
+	if (valid & (ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME_SET | ATTR_MTIME_SET |
+		     ATTR_TIMES_SET))
+		return FILE__SETATTR;
+	if ((valid & (ATTR_SIZE | ATTR_FILE)) == ATTR_SIZE)
+		return FILE__WRITE | FILE__OPEN;
+	return FILE__WRITE;
+}
+
+/* An argument of a hook. In assembly, for clang would join the loads of two branches to one at a
+ * place that it computes, which the verifier does not take. */
+#define TG_ARGUMENT(context, number)                                                               \
+	({                                                                                         \
+		void *argument_;                                                                   \
+		asm volatile("%0 = *(u64 *)(%1 + 8 * " #number ")"                                 \
+			     : "=r"(argument_)                                                     \
+			     : "r"(context));                                                      \
+		argument_;                                                                         \
+	})
+
+SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
+{
+	struct dentry *dentry;
+	struct iattr *attributes;
+
+	if (setattr_mapped) {
+		dentry = TG_ARGUMENT(ctx, 1);
+		attributes = TG_ARGUMENT(ctx, 2);
+	} else {
+		dentry = TG_ARGUMENT(ctx, 0);
+		attributes = TG_ARGUMENT(ctx, 1);
+	}
+	struct inode *inode = dentry->d_inode;
+	__u32 av = tg_setattr_av(attributes->ia_valid);
+
+	return av ? tg_check_inode(inode, dentry, av, 0) : 0;
+}
+
+/* Whether an attribute is the one that keeps labels. */
+static __noinline int tg_is_label(const char *name)
+{
+	static const union tg_attribute {
+		char text[32];
+		__u64 word[4];
+	} label = {.text = "security.bpf.tollgate"};
+	union tg_attribute given = {};
+
+	bpf_probe_read_kernel_str(given.text, sizeof given.text, name);
+	return !((given.word[0] ^ label.word[0]) | (given.word[1] ^ label.word[1]) |
+		 (given.word[2] ^ label.word[2]) | (given.word[3] ^ label.word[3]));
+}
+
+/*
+ * selinux_inode_setxattr, selinux_inode_removexattr. Only the daemon writes the attribute of
+ * labels, for whom and to what it has decided before (tg_relabel). Nobody else does, unconfined
+ * domains neither: 6.1 lets who owns a file write any security attribute, for it takes BPF's
+ * silence for a module's consent.
+ */
+static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *name)
+{
+	if (tg_is_label(name))
+		return bpf_get_current_pid_tgid() >> 32 == READ_ONCE(state.daemon) ? 0 : -EPERM;
+	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+}
+
+SEC("lsm/inode_setxattr")
+int BPF_PROG(inode_setxattr, void *idmap, struct dentry *dentry, const char *name)
+{
+	return tg_check_setxattr(dentry, name);
+}
+
+SEC("lsm/inode_removexattr")
+int BPF_PROG(inode_removexattr, void *idmap, struct dentry *dentry, const char *name)
+{
+	return tg_check_setxattr(dentry, name);
+}
+
+SEC("lsm/inode_getxattr") int BPF_PROG(inode_getxattr, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+}
+
+SEC("lsm/inode_listxattr") int BPF_PROG(inode_listxattr, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+}
+
+/* Access control lists; before 6.2 they pass inode_setxattr and its like. */
+SEC("lsm/inode_set_acl") int BPF_PROG(inode_set_acl, void *idmap, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+}
+
+SEC("lsm/inode_remove_acl") int BPF_PROG(inode_remove_acl, void *idmap, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+}
+
+SEC("lsm/inode_get_acl") int BPF_PROG(inode_get_acl, void *idmap, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+}
+
+/* FS_IOC_FSSETXATTR and its like, 6.17 */
+SEC("lsm/inode_file_setattr") int BPF_PROG(inode_file_setattr, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+}
+
+SEC("lsm/inode_file_getattr") int BPF_PROG(inode_file_getattr, struct dentry *dentry)
+{
+	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+}
+
+/* An inode's memory becomes another inode. */
+SEC("lsm/inode_alloc_security") int BPF_PROG(inode_alloc_security, struct inode *inode)
+{
+	tg_forget(TG_KEY(inode));
+	return 0;
+}
+
+#endif
