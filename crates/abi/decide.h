@@ -135,9 +135,11 @@ TG_INLINE __u64 tg_sets(const struct tg_tables *tables, const struct tg_context 
 }
 
 /* What constraints ask of users, roles and types. */
-TG_INLINE __u64 tg_identities(const struct tg_tables *tables, const struct tg_context *s,
-			      const struct tg_context *t)
+TG_FUNCTION __u64 tg_identities(const struct tg_tables *tables, const struct tg_context *s,
+				const struct tg_context *t)
 {
+	if (!tables || !s || !t)
+		return 0;
 	__u32 roles = tg_header(tables)->role_at;
 	__u64 dom = tg_bit(tables, TG_AT(tables, struct tg_role, roles, s->role)->dominates_at,
 			   t->role);

@@ -237,6 +237,7 @@ enum tg_failure {
 	TG_FAILED_DESCRIPTORS, /* more than an exec can look at */
 	TG_FAILED_NEW_LABEL, /* a new object would have a context that the policy does not permit */
 	TG_FAILED_SCRATCH,   /* more decisions at once on a processor than there is memory for */
+	TG_FAILED_OWNERS_FULL, /* who set a file's owner is not known */
 	TG_FAILURES = 16,
 };
 
@@ -299,6 +300,7 @@ struct tg_state {
 	struct tg_statistics statistic[TG_MANAGERS];
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials_elsewhere;
+	__u32 owners_lost, reserved;
 	__u64 credentials[TG_CREDENTIALS];
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];

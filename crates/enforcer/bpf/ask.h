@@ -102,8 +102,7 @@ TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *
 	struct tg_extended commands;
 	__u32 number = request->number, word = number >> 6 & 3, bit = number & 63;
 
-	if (!generation ||
-	    !tg_extend(&generation->tables, answer, number >> 8 & 0xff, &commands))
+	if (!generation || !tg_extend(&generation->tables, answer, number >> 8 & 0xff, &commands))
 		return 0;
 	if (!(commands.allow[word] >> bit & 1))
 		answer->allowed &= ~FILE__IOCTL;

@@ -75,6 +75,7 @@ static __always_inline void tg_become(struct tg_task *task, __u32 sid)
 
 	tg_make_live(sid);
 	WRITE_ONCE(task->sid, sid);
+	tg_remember_cred(TG_ADDRESS(bpf_get_current_task_btf()->cred), sid);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
 }
 

@@ -46,8 +46,7 @@ static __always_inline void tg_forget_cred(__u64 address)
 
 	if (!((found ^ address << 18) >> 24))
 		__sync_val_compare_and_swap(place, found, 0);
-	if (READ_ONCE(state.credentials_elsewhere) &&
-	    !bpf_map_delete_elem(&credentials, &address))
+	if (READ_ONCE(state.credentials_elsewhere) && !bpf_map_delete_elem(&credentials, &address))
 		__sync_fetch_and_add(&state.credentials_elsewhere, -1);
 }
 

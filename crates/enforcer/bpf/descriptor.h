@@ -100,8 +100,8 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_reque
 		request->target = label.sid;
 	else
 		tg_failed(TG_FAILED_NO_LABEL);
-	request->class = label.class ? label.class
-				     : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
+	request->class =
+		label.class ? label.class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
 				 TG_MEMBER(file, struct file, f_flags));
 	return tg_ask(request);

@@ -3,22 +3,151 @@
 #ifndef TOLLGATE_DIRECTORY_H
 #define TOLLGATE_DIRECTORY_H
 
+#include "creation.h"
 #include "object.h"
 
-static __always_inline int tg_ask_about(__u32 source, __u32 target, __u32 class, __u32 av,
-					__u32 manager, struct dentry *dentry)
+/* The SID of what the current task makes; 0: it is asked nothing, but what it makes is labelled all
+ * the same. Or -EACCES. */
+static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry, __u32 class)
 {
+	int unconfined = tg_subject() & TG_UNCONFINED ? 1 : 0;
+	__u32 sid = 0;
+
+	if (unconfined && READ_ONCE(state.labels_new))
+		return 0;
+	if (tg_new_sid(dir, dentry, class, &sid))
+		return unconfined ? 0 : -EACCES;
+	if (tg_creating(dentry, sid))
+		return unconfined ? 0 : -EACCES;
+	return unconfined ? 0 : sid & 0xffff;
+}
+
+/* Whether an object of this label may be made, and be in this file system. */
+static __noinline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
+				     __u32 sid)
+{
+	__u32 filesystem = 0;
 	struct tg_request request = {
-		.source = source,
-		.target = target,
+		.source = tg_subject(),
+		.target = sid,
 		.class = class,
-		.av = av,
-		.manager = manager,
+		.av = FILE__CREATE,
+		.manager = TG_MANAGER_DIRECTORY,
 		.object = TG_OBJECT_INODE,
 		.dentry = TG_ADDRESS(dentry),
 	};
 
+	if (tg_ask(&request) || tg_superblock_sid(dir->i_sb, &filesystem))
+		return -EACCES;
+	request.source = sid;
+	request.target = filesystem;
+	request.class = SECCLASS_FILESYSTEM;
+	request.av = FILESYSTEM__ASSOCIATE;
 	return tg_ask(&request) ? -EACCES : 0;
+}
+
+/* may_create */
+static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentry, __u32 class)
+{
+	int result = tg_check_inode(dir, dentry, DIR__ADD_NAME | DIR__SEARCH, 1), sid;
+
+	if (result)
+		return result;
+	sid = tg_label_to_make(dir, dentry, class);
+	if (sid <= 0)
+		return sid ? -EACCES : 0;
+	return tg_ask_to_make(dir, dentry, class, sid);
+}
+
+SEC("lsm/inode_create") int BPF_PROG(inode_create, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_create(dir, dentry, SECCLASS_FILE);
+}
+
+SEC("lsm/inode_mkdir") int BPF_PROG(inode_mkdir, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_create(dir, dentry, SECCLASS_DIR);
+}
+
+SEC("lsm/inode_symlink") int BPF_PROG(inode_symlink, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_create(dir, dentry, SECCLASS_LNK_FILE);
+}
+
+SEC("lsm/inode_mknod")
+int BPF_PROG(inode_mknod, struct inode *dir, struct dentry *dentry, umode_t mode)
+{
+	return tg_may_create(dir, dentry, tg_mode_class(mode));
+}
+
+/* The second half of may_link, and of what may_rename asks about an object. `directory_av` of
+ * what is a directory, `av` of other objects. */
+static __always_inline int tg_check_entry(struct dentry *dentry, __u32 av, __u32 directory_av)
+{
+	struct inode *inode = dentry->d_inode;
+
+	if (!inode)
+		return 0;
+	if ((inode->i_mode & S_IFMT) == S_IFDIR)
+		return tg_check_inode(inode, dentry, directory_av, 1);
+	return tg_check_inode(inode, dentry, av, 0);
+}
+
+static __always_inline int tg_may_remove(struct inode *dir, struct dentry *dentry)
+{
+	int result = tg_check_inode(dir, dentry, DIR__REMOVE_NAME | DIR__SEARCH, 1);
+
+	return result ? result : tg_check_entry(dentry, FILE__UNLINK, DIR__RMDIR);
+}
+
+SEC("lsm/inode_unlink") int BPF_PROG(inode_unlink, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_remove(dir, dentry);
+}
+
+SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_remove(dir, dentry);
+}
+
+/* An object that is found in another directory from now on keeps the label that it had. */
+static __noinline int tg_keep_label_of(struct dentry *dentry)
+{
+	struct inode *inode = dentry->d_inode;
+
+	return inode && tg_pin_label(inode) ? -ENOSPC : 0;
+}
+
+SEC("lsm/inode_link")
+int BPF_PROG(inode_link, struct dentry *old_dentry, struct inode *dir, struct dentry *new_dentry)
+{
+	int result = tg_check_inode(dir, new_dentry, DIR__ADD_NAME | DIR__SEARCH, 1);
+
+	if (!result)
+		result = tg_check_entry(old_dentry, FILE__LINK, DIR__LINK);
+	return result ? result : tg_keep_label_of(old_dentry);
+}
+
+/* may_rename. An exchange is two renames: the kernel calls this for each. */
+SEC("lsm/inode_rename")
+int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir,
+	     struct dentry *new_dentry)
+{
+	__u32 replaces = new_dentry->d_inode ? DIR__REMOVE_NAME : 0;
+	int result, moves = old_dir != new_dir;
+
+	result = tg_check_inode(old_dir, old_dentry, DIR__REMOVE_NAME | DIR__SEARCH, 1);
+	if (!result)
+		result = tg_check_entry(old_dentry, FILE__RENAME,
+					moves ? DIR__RENAME | DIR__REPARENT : DIR__RENAME);
+	if (!result)
+		result = tg_check_inode(new_dir, new_dentry, DIR__ADD_NAME | DIR__SEARCH | replaces,
+					1);
+	if (!result && replaces)
+		result = tg_check_entry(new_dentry, FILE__UNLINK, DIR__RMDIR);
+	if (!result && moves)
+		result = tg_keep_label_of(old_dentry);
+	return result;
 }
 
 #endif

@@ -13,6 +13,7 @@
 #define TOLLGATE_EXEC_H
 
 #include "bounds.h"
+#include "credential.h"
 #include "object.h"
 #include "transition.h"
 
@@ -224,6 +225,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 	tg_make_live(new);
 	task->next_sid = 0;
 	WRITE_ONCE(task->sid, new);
+	tg_remember_cred(TG_ADDRESS(bprm->cred), new);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
 	return 0;
 }

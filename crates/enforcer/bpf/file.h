@@ -156,8 +156,7 @@ static __noinline int tg_skips_cloexec(void)
 {
 	struct tg_generation *generation = tg_generation(0);
 
-	return generation &&
-	       generation->capabilities >> TG_POLICYCAP_IOCTL_SKIP_CLOEXEC & 1;
+	return generation && generation->capabilities >> TG_POLICYCAP_IOCTL_SKIP_CLOEXEC & 1;
 }
 
 /* selinux_file_ioctl */

@@ -47,9 +47,17 @@ SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, 
 	return tg_check_at(inode, 0, av, 1, how);
 }
 
+/* dentry_has_perm */
+static __always_inline int tg_check_dentry(struct dentry *dentry, __u32 av)
+{
+	struct inode *inode = dentry->d_inode;
+
+	return inode ? tg_check_inode(inode, dentry, av, 0) : 0;
+}
+
 SEC("lsm/inode_readlink") int BPF_PROG(inode_readlink, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__READ, 0);
+	return tg_check_dentry(dentry, FILE__READ);
 }
 
 SEC("lsm/inode_follow_link")
@@ -79,8 +87,8 @@ static __always_inline __u32 tg_setattr_av(__u32 valid)
 		if (!valid)
 			return 0;
 	}
-	if (valid & (ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME_SET | ATTR_MTIME_SET |
-		     ATTR_TIMES_SET))
+	if (valid &
+	    (ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_ATIME_SET | ATTR_MTIME_SET | ATTR_TIMES_SET))
 		return FILE__SETATTR;
 	if ((valid & (ATTR_SIZE | ATTR_FILE)) == ATTR_SIZE)
 		return FILE__WRITE | FILE__OPEN;
@@ -110,10 +118,9 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 		dentry = TG_ARGUMENT(ctx, 0);
 		attributes = TG_ARGUMENT(ctx, 1);
 	}
-	struct inode *inode = dentry->d_inode;
 	__u32 av = tg_setattr_av(attributes->ia_valid);
 
-	return av ? tg_check_inode(inode, dentry, av, 0) : 0;
+	return av ? tg_check_dentry(dentry, av) : 0;
 }
 
 /* Whether an attribute is the one that keeps labels. */
@@ -140,7 +147,7 @@ static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *
 {
 	if (tg_is_label(name))
 		return bpf_get_current_pid_tgid() >> 32 == READ_ONCE(state.daemon) ? 0 : -EPERM;
-	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+	return tg_check_dentry(dentry, FILE__SETATTR);
 }
 
 SEC("lsm/inode_setxattr")
@@ -157,39 +164,95 @@ int BPF_PROG(inode_removexattr, void *idmap, struct dentry *dentry, const char *
 
 SEC("lsm/inode_getxattr") int BPF_PROG(inode_getxattr, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+	return tg_check_dentry(dentry, FILE__GETATTR);
 }
 
 SEC("lsm/inode_listxattr") int BPF_PROG(inode_listxattr, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+	return tg_check_dentry(dentry, FILE__GETATTR);
 }
 
 /* Access control lists; before 6.2 they pass inode_setxattr and its like. */
 SEC("lsm/inode_set_acl") int BPF_PROG(inode_set_acl, void *idmap, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+	return tg_check_dentry(dentry, FILE__SETATTR);
 }
 
 SEC("lsm/inode_remove_acl") int BPF_PROG(inode_remove_acl, void *idmap, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+	return tg_check_dentry(dentry, FILE__SETATTR);
 }
 
 SEC("lsm/inode_get_acl") int BPF_PROG(inode_get_acl, void *idmap, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+	return tg_check_dentry(dentry, FILE__GETATTR);
 }
 
 /* FS_IOC_FSSETXATTR and its like, 6.17 */
 SEC("lsm/inode_file_setattr") int BPF_PROG(inode_file_setattr, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__SETATTR, 0);
+	return tg_check_dentry(dentry, FILE__SETATTR);
 }
 
 SEC("lsm/inode_file_getattr") int BPF_PROG(inode_file_getattr, struct dentry *dentry)
 {
-	return tg_check_inode(dentry->d_inode, dentry, FILE__GETATTR, 0);
+	return tg_check_dentry(dentry, FILE__GETATTR);
+}
+
+enum tg_notify { /* FS_* of include/linux/fsnotify_backend.h */
+		 TG_NOTIFY_READS = 0x1 | 0x10 | 0x20000 | 0x100000,
+		 TG_NOTIFY_PERMISSION = 0x10000 | 0x20000 | 0x40000 | 0x100000,
+};
+enum tg_notify_object { TG_NOTIFY_INODE, TG_NOTIFY_MOUNT, TG_NOTIFY_SUPERBLOCK, TG_NOTIFY_MNTNS };
+
+/* Whether the current task may watch all of a file system. */
+static __noinline int tg_watch_superblock(struct dentry *dentry)
+{
+	__u64 subject = tg_subject();
+	__u32 sid = 0;
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	if (tg_superblock_sid(dentry->d_sb, &sid))
+		return -EACCES;
+	struct tg_request request = {
+		.source = subject,
+		.target = sid,
+		.class = SECCLASS_FILESYSTEM,
+		.av = FILESYSTEM__WATCH,
+		.manager = TG_MANAGER_FILESYSTEM,
+		.object = TG_OBJECT_INODE,
+		.dentry = TG_ADDRESS(dentry),
+	};
+
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
+/* selinux_path_notify: fanotify, inotify and dnotify */
+SEC("lsm/path_notify")
+int BPF_PROG(path_notify, const struct path *path, __u64 mask, unsigned int object)
+{
+	struct dentry *dentry = path->dentry;
+	struct inode *inode = dentry->d_inode;
+	__u32 av = FILE__WATCH;
+	int result = 0;
+
+	if (!inode)
+		return 0;
+	if (object == TG_NOTIFY_MOUNT)
+		av = FILE__WATCH_MOUNT;
+	else if (object == TG_NOTIFY_MNTNS) /* a file of the namespaces' file system */
+		av = FILE__WATCH_MOUNTNS;
+	else if (object == TG_NOTIFY_SUPERBLOCK) {
+		av = FILE__WATCH_SB;
+		result = tg_watch_superblock(dentry);
+	} else if (object != TG_NOTIFY_INODE)
+		return -EINVAL;
+	if (mask & TG_NOTIFY_PERMISSION)
+		av |= FILE__WATCH_WITH_PERM;
+	if (mask & TG_NOTIFY_READS)
+		av |= FILE__WATCH_READS;
+	return result ? result : tg_check_path(inode, path, av, 0);
 }
 
 /* An inode's memory becomes another inode. */

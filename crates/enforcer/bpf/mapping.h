@@ -54,8 +54,8 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 	int result = tg_check_descriptor(file);
 
 	if (!result)
-		result = tg_check_path(inode, &file->f_path, FILE__MAP | tg_map_av(shared, prot),
-				       0);
+		result =
+			tg_check_path(inode, &file->f_path, FILE__MAP | tg_map_av(shared, prot), 0);
 	if (!result && tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
 		result = tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM);
 	return result;
@@ -70,8 +70,7 @@ SEC("lsm/mmap_addr") int BPF_PROG(mmap_addr, unsigned long address)
 /* vma_is_stack_for_current */
 static __always_inline int tg_is_stack(struct vm_area_struct *area)
 {
-	struct pt_regs *registers =
-		(struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	unsigned long start = area->vm_start, end = area->vm_end;
 	unsigned long pointer = registers->sp, stack = area->vm_mm->start_stack;
 

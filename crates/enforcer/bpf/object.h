@@ -74,8 +74,7 @@ static __always_inline void tg_name_object(struct tg_request *request, struct in
 
 	request->target = object.sid;
 	request->class = object.class;
-	request->manager =
-		object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE;
+	request->manager = object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE;
 }
 
 /* What of `allowed` every live confined subject may do with an object, beside `own`, who asks. */
