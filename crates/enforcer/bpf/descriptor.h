@@ -6,6 +6,7 @@
 #include "credential.h"
 #include "object.h"
 #include "transition.h"
+#include "untyped.h"
 
 /* file_to_av */
 static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
@@ -73,6 +74,25 @@ static __always_inline __u32 tg_lowest(__u64 word)
 	return number;
 }
 
+/* tg_unseen, of an inode at an address of the kernel's. */
+static __always_inline __u32 tg_unseen_at(__u64 inode)
+{
+	struct super_block *sb = BPF_CORE_READ((struct inode *)inode, i_sb);
+	__u64 device = BPF_CORE_READ(sb, s_dev);
+	struct tg_superblock *superblock = bpf_map_lookup_elem(&superblocks, &device);
+	__u32 sid = 0;
+
+	if (BPF_CORE_READ(sb, s_magic) == OVERLAYFS_SUPER_MAGIC)
+		sid = tg_real_sid(inode);
+	if (sid)
+		return sid;
+
+	if (superblock && superblock->behaviour == TG_FS_GENFS && !superblock->node)
+		return superblock->sid;
+	tg_failed(TG_FAILED_NO_LABEL);
+	return SECINITSID_UNLABELED;
+}
+
 /* file_has_perm of a new domain and a file at an address of the kernel's. */
 static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_request *request)
 {
@@ -95,16 +115,20 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_reque
 		result = tg_ask(request);
 	if (result || TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
 		return result;
-	request->target = SECINITSID_UNLABELED;
-	if (tg_label_at(inode, &label) && label.sid)
-		request->target = label.sid;
-	else
-		tg_failed(TG_FAILED_NO_LABEL);
+	request->target = tg_label_at(inode, &label) && label.sid ? label.sid : tg_unseen_at(inode);
 	request->class =
 		label.class ? label.class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
 				 TG_MEMBER(file, struct file, f_flags));
 	return tg_ask(request);
+}
+
+static __always_inline __u64 tg_read_word(__u64 address)
+{
+	__u64 word = 0;
+
+	TG_READ(word, address);
+	return word;
 }
 
 /* One step through a table of descriptors. It is given a pointer to one, for bpf_loop passes on

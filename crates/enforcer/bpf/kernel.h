@@ -59,7 +59,6 @@ struct super_block {
 struct inode {
 	umode_t i_mode;
 	unsigned int i_flags;
-	void *i_security;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	const unsigned int i_nlink;
@@ -203,22 +202,6 @@ struct vm_area_struct {
 
 struct pt_regs {
 	unsigned long sp;
-};
-
-/* Where BPF keeps an inode's storage (include/linux/bpf_local_storage.h). */
-struct bpf_local_storage {
-	struct hlist_head list;
-	void *owner;
-};
-
-struct bpf_local_storage_data {
-	void *smap;
-	__u8 data[];
-};
-
-struct bpf_local_storage_elem {
-	struct hlist_node snode;
-	struct bpf_local_storage_data sdata;
 };
 
 struct task_struct {

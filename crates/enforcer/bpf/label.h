@@ -175,7 +175,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 	switch (superblock->behaviour) {
 	case TG_FS_XATTR:
 		if (tg_is_overlay(inode->i_sb))
-			new.sid = tg_real_sid(inode);
+			new.sid = tg_real_sid(TG_KERNEL_ADDRESS(inode));
 		else
 			tg_stored_label(inode, directory, superblock, &new);
 		break;

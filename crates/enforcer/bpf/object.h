@@ -7,7 +7,6 @@
 #include "filesystem.h"
 #include "overlay.h"
 #include "subject.h"
-#include "untyped.h"
 
 /* inode_mode_to_security_class */
 static __always_inline __u32 tg_mode_class(umode_t mode)
@@ -38,7 +37,7 @@ struct tg_object {
 static __noinline __u32 tg_unseen(struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
-	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(inode) : 0;
+	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
 
 	if (sid)
 		return sid;
@@ -58,8 +57,6 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 	if (label && label->sid) {
 		object.sid = label->sid;
 		object.class = label->class;
-		if (!READ_ONCE(storage_map))
-			tg_learn_storage(TG_KERNEL_ADDRESS(inode), TG_KERNEL_ADDRESS(label));
 	} else {
 		object.sid = tg_unseen(inode);
 	}
