@@ -43,6 +43,12 @@ static char anchor[8];
 		from_task_ + bpf_get_current_task();                                               \
 	})
 
+/*
+ * Whether a hook was given no object. Since 6.4 the verifier holds that its arguments are always
+ * there: it would remove a plain test and let the program read at NULL, with no fault handling.
+ */
+#define TG_IS_NULL(object) (!TG_KERNEL_ADDRESS(object))
+
 /* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
 static __always_inline __u64 tg_address_key(__u64 address)
 {

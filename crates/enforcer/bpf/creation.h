@@ -15,13 +15,13 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 {
 	if (!READ_ONCE(state.labels_new))
 		WRITE_ONCE(state.labels_new, 1);
-	if (!dir)
+	if (TG_IS_NULL(dir))
 		return -EOPNOTSUPP;
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode new = {.task_sid = task ? task->sid : TG_SID_MACHINE};
 
-	if (tg_new_label(task, dir, above, qstr && qstr->len ? TG_ADDRESS(qstr) : 0,
+	if (tg_new_label(task, dir, above, !TG_IS_NULL(qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
 			 tg_mode_class(inode->i_mode), &new.sid)) {
 		if (!(tg_subject() & TG_UNCONFINED))
 			return -EACCES;

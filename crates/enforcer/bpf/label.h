@@ -207,7 +207,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 /* selinux_d_instantiate */
 SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, struct inode *inode)
 {
-	if (!inode)
+	if (TG_IS_NULL(inode))
 		return 0;
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 

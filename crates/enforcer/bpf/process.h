@@ -174,7 +174,7 @@ int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, i
 {
 	__u32 av = tg_signal_av(signal);
 
-	if (cred) {
+	if (!TG_IS_NULL(cred)) {
 		__u32 sid = tg_sid_of(task);
 
 		return tg_is_unconfined(sid) ? 0 : tg_ask_process(sid, sid, SECCLASS_PROCESS, av);

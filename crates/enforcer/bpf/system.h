@@ -82,7 +82,7 @@ int BPF_PROG(kernel_read_file, struct file *file, int what, int contents)
 
 	if (!av)
 		return 0;
-	if (!file || !contents)
+	if (TG_IS_NULL(file) || !contents)
 		return tg_check_system(0, av);
 	if (tg_subject() & TG_UNCONFINED)
 		return 0;
@@ -120,7 +120,7 @@ enum tg_quota {
 SEC("lsm/quotactl")
 int BPF_PROG(quotactl, int command, int type, int id, struct super_block *sb)
 {
-	if (!sb)
+	if (TG_IS_NULL(sb))
 		return 0;
 	switch (command) {
 	case Q_SYNC:
