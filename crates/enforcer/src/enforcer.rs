@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use tempfile::NamedTempFile;
 use tollgate_abi::{
     enforcer::{SECINITSID_KERNEL, TG_FIRST_SID, TG_SID_MACHINE, TG_SIDS, tg_sid_key},
@@ -332,7 +332,7 @@ impl Enforcer {
                 let text = previous.text(&context);
                 if let Ok(context) = self.generation.context(&text) {
                     self.generation.set(sid, context);
-                    self.put_sid(sid, context, MapFlags::ANY)?;
+                    self.put_sid(sid, context)?;
                 }
                 self.contexts.insert(sid, text);
             }
@@ -378,15 +378,20 @@ impl Enforcer {
     fn put_sids(&mut self) -> Result<(), EnforcerError> {
         for (sid, _) in self.contexts.iter() {
             if let Some(context) = self.generation.get(sid) {
-                self.put_sid(sid, context, MapFlags::ANY)?;
+                self.put_sid(sid, context)?;
             }
         }
         Ok(())
     }
 
-    fn put_sid(&self, sid: Sid, context: tg_context, flags: MapFlags) -> Result<(), EnforcerError> {
+    /// Of several SIDs that stand for one context, such as initial ones, programs give the first to new objects: those
+    /// have the label of the directory then, not another of the same text.
+    fn put_sid(&self, sid: Sid, context: tg_context) -> Result<(), EnforcerError> {
         let key = tg_sid_key { context, generation: self.generation.number };
-        self.maps.sids.update(bytes_of(&key), &sid.to_ne_bytes(), flags).map_err(map_error("give a context a SID"))
+        match self.maps.sids.update(bytes_of(&key), &sid.to_ne_bytes(), MapFlags::NO_EXIST) {
+            Err(cause) if cause.kind() != ErrorKind::AlreadyExists => Err(map_error("give a context a SID")(cause)),
+            _ => Ok(()),
+        }
     }
 
     fn label_filesystems(&mut self) -> Result<(), EnforcerError> {
@@ -421,7 +426,7 @@ impl Enforcer {
         let sid = self.take_sid()?;
         self.generation.set(sid, context);
         // The kernel may have given the context a SID meanwhile; both stand for it then.
-        self.put_sid(sid, context, MapFlags::ANY)?;
+        self.put_sid(sid, context)?;
         self.contexts.insert(sid, canonical);
         self.save_contexts()?;
         Ok(sid)
