@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::{sys::signal::kill, unistd::Pid};
 use tollgate_enforcer::{
     client::{Client, ClientError},
     protocol::{Attribute, Mode},
@@ -18,20 +19,19 @@ use tollgate_enforcer::{
 /// How long the daemon may take to put the policy in force.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Starts the daemon with a built policy, and waits until it answers.
+/// Starts the daemon with a built policy, and waits until it answers. It is nobody's child here: the runner waits for
+/// children, also for those that were another's.
 pub(super) fn load(policy: &Path) -> io::Result<()> {
-    let mut daemon =
-        Command::new("tollgate").arg("enforce").arg(policy).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    let shell = "tollgate enforce \"$0\" </dev/null >/dev/null & echo $!";
+    let started = Command::new("sh").args(["-c", shell]).arg(policy).stderr(Stdio::inherit()).output()?;
+    let daemon = String::from_utf8_lossy(&started.stdout).trim().parse().map_err(io::Error::other)?;
     let started = Instant::now();
     loop {
         let error = match Client::connect().and_then(|mut daemon| daemon.mode()) {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        if let Some(status) = daemon.try_wait()? {
-            return Err(io::Error::other(format!("tollgate enforce ended: {status}")));
-        }
-        if started.elapsed() > PATIENCE {
+        if kill(Pid::from_raw(daemon), None).is_err() || started.elapsed() > PATIENCE {
             return Err(io::Error::other(error));
         }
         sleep(Duration::from_millis(50));
