@@ -1,47 +1,27 @@
 //! The audit log: `tollgate audit` reads it, and so do the programs that people have for it.
 //!
-//! auditd's and SELinux's programs come from Debian's packages, from the cache or a network: without them these tests fail,
-//! and say so. They run from there, on a Python of their own; nothing is installed.
+//! Debian's packages of these are needed, from the cache or a network: without them these tests fail, and say so.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
+#[path = "program/auditors.rs"]
+mod auditors;
 mod program;
 
 use std::{
     ffi::c_char,
     fs,
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use program::{Ended, Scratch, word};
+use auditors::{audit2allow, ausearch, tool};
+use program::{Scratch, word};
 use tollgate_abi::{
     CLASSES,
     enforcer::{TG_OBJECT_CAPABILITY, TG_OBJECT_PATH, tg_event},
 };
 use tollgate_enforcer::audit::{Dispatcher, Reason, sink};
-use tollgate_vm::{Cache, Packages};
-
-/// Of one suite, whatever the system is.
-const TOOLS: [&str; 16] = [
-    "auditd/bookworm",
-    "libaudit1/bookworm",
-    "libauparse0/bookworm",
-    "libcap-ng0/bookworm",
-    "libexpat1/bookworm",
-    "libffi8/bookworm",
-    "libpcre2-8-0/bookworm",
-    "libpython3.11-minimal/bookworm",
-    "libpython3.11-stdlib/bookworm",
-    "libselinux1/bookworm",
-    "libsepol2/bookworm",
-    "policycoreutils-python-utils/bookworm",
-    "python3-selinux/bookworm",
-    "python3-sepolgen/bookworm",
-    "python3.11-minimal/bookworm",
-    "zlib1g/bookworm",
-];
 
 /// A policy that has the types of the log and no rule.
 const POLICY: &str = r"
@@ -99,38 +79,6 @@ fn log(folder: &Path, events: &[tg_event]) {
     events.iter().for_each(|event| dispatcher.event(event, context));
 }
 
-/// The programs, unpacked.
-fn tools() -> PathBuf {
-    let cache = Cache::of_user().unwrap();
-    let unpacked = cache.folder("audit-tools/bookworm", |fresh| Packages::new(&cache).unpack(&TOOLS, fresh).map(drop));
-    unpacked.unwrap()
-}
-
-/// One of the programs, with its own libraries.
-fn tool(scratch: &Scratch, program: &Path, arguments: &[&str]) -> Command {
-    let tools = tools();
-    let libraries = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"].map(|path| tools.join(path));
-    let mut command = scratch.command(tools.join(program), arguments);
-    command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries).unwrap()).env("LC_ALL", "C").env("TZ", "UTC");
-    command.env("PYTHONHOME", tools.join("usr")).env("PYTHONPATH", tools.join("usr/lib/python3/dist-packages"));
-    command.env("PYTHONDONTWRITEBYTECODE", "1");
-    command
-}
-
-fn ausearch(scratch: &Scratch, log: &Path, arguments: &[&str]) -> Ended {
-    scratch.finish(tool(scratch, Path::new("sbin/ausearch"), &[&["-if", word(log)], arguments].concat()))
-}
-
-/// The rules that would allow what a log says was denied.
-fn audit2allow(scratch: &Scratch, log: &Path) -> String {
-    let script = tools().join("usr/bin/audit2allow");
-    let (policy, built, image) = (scratch.file("p.cil", POLICY), scratch.path("built"), scratch.path("image"));
-    scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
-    scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
-    let arguments = [word(&script), "-p", word(&image), "-i", word(log)];
-    scratch.finish(tool(scratch, Path::new("usr/bin/python3.11"), &arguments)).with(0).stdout
-}
-
 const RULES: [&str; 2] = ["allow user_t self:capability net_admin;", "allow user_t shadow_t:file { open read };"];
 
 #[test]
@@ -162,10 +110,10 @@ fn audit2allow_gives_the_missing_rules_from_either_form() {
     let text = fs::read_to_string(scratch.path("log").join(sink::TEXT)).unwrap();
     // Without auditd the kernel's log is where the kernel's audit writes: the same record behind another head.
     let kernel = text.replace("type=USER_AVC msg=", "[   12.345678] audit: type=1107 ");
+    let (policy, built) = (scratch.file("p.cil", POLICY), scratch.path("built"));
+    scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
     for (name, text) in [("auditd", &text), ("kernel", &kernel)] {
-        let rules = audit2allow(&scratch, &scratch.file(name, text));
-        let given: Vec<&str> = rules.lines().filter(|line| line.starts_with("allow")).collect();
-        assert_eq!(given, RULES, "{name}\n{text}\n{rules}");
+        assert_eq!(audit2allow(&scratch, &built, &scratch.file(name, text)), RULES, "{name}\n{text}");
     }
 }
 

@@ -1,0 +1,217 @@
+//! The audit on real kernels: what the object managers tell of each denial, through the kernel's audit and through files,
+//! in storms, and while no daemon runs.
+//!
+//! QEMU and a kernel, and Debian's packages of auditd and audit2allow, are needed, from the cache or a network: without
+//! them these tests fail, and say so.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+#[path = "program/auditors.rs"]
+mod auditors;
+mod program;
+
+use std::path::{Path, PathBuf};
+
+use auditors::{audit2allow, ausearch};
+use program::{Ended, Scratch, guests::take, word};
+use tollgate_enforcer::audit::{Denial, Entry, Lost, Reason};
+
+/// Starts enforcement; `as_audited` runs a command in the domain of tests/policies/audited.cil.
+const START: &str = r#"
+mount -t bpf none /sys/fs/bpf 2>/dev/null
+mkdir -p /run /var/log /deep/er /mnt /jail
+secret() { echo secret > $1; tollgate label set system_u:object_r:secret_t:s0 $1; }
+as_audited() { tollgate run --context system_u:system_r:audited_t:s0 -- "$@"; }
+say() { sleep 1.5; echo "== json"; tollgate audit --json; echo "== end"; }
+enforce() { tollgate enforce /policy "$@" || exit 3; }
+"#;
+
+fn policy(scratch: &Scratch) -> PathBuf {
+    let source = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let built = scratch.path("policy");
+    let names = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls", "60-network"];
+    let mut sources: Vec<PathBuf> = names.map(|name| source(&format!("policies/tollgate/{name}.cil"))).to_vec();
+    sources.push(source("tests/policies/audited.cil"));
+    let sources: Vec<&str> = sources.iter().map(|path| word(path)).collect();
+    scratch.run(&[&["policy", "build"], &sources[..], &["-o", word(&built)]].concat()).with(0);
+    built
+}
+
+/// Runs a shell script in a guest that has the policy.
+fn in_guest(scratch: &Scratch, kernel: &str, more: &str, script: &str) -> Ended {
+    let file = format!("{}:/policy", word(&policy(scratch)));
+    let script = format!("{START}{script}");
+    let arguments =
+        ["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--append", more, "--file", &file, "--", "sh", "-c"];
+    let _place = take(1);
+    scratch.run(&[&arguments[..], &[&script]].concat()).with(0)
+}
+
+/// What `tollgate audit --json` printed.
+fn entries(ended: &Ended) -> Vec<Entry> {
+    let json = ended.stdout.split_once("== json\n").unwrap().1.split_once("== end").unwrap().0;
+    json.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+fn denials(entries: &[Entry]) -> Vec<&Denial> {
+    let mut denials = Vec::new();
+    for entry in entries {
+        if let Entry::Avc(denial) = entry {
+            denials.push(denial);
+        }
+    }
+    denials
+}
+
+/// One act for each thing that a record may tell of an object.
+const ACTS: &str = r"
+secret /deep/er/secret
+mount -t tmpfs none /mnt; mkdir /mnt/in; secret /mnt/in/secret
+long=/l; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do long=$long/0123456789; done
+mkdir -p $long; secret $long/secret
+mkdir -p /jail/bin; cp -r /bin/. /jail/bin; cp -r /lib* /jail 2>/dev/null; secret /jail/secret
+secret '/deep/two words'
+secret /deep/gone; exec 3< /deep/gone; rm /deep/gone
+mkdir /deep/rmdir
+{
+as_audited cat /deep/er/secret
+as_audited stat /mnt/in/secret
+as_audited stat $long/secret
+as_audited chroot /jail /bin/busybox stat /secret
+as_audited stat '/deep/two words'
+as_audited stat -L /proc/self/fd/3
+as_audited kill -0 1
+as_audited ifconfig lo up
+as_audited rmdir /deep/rmdir
+} >/dev/null 2>&1
+say
+echo '== log'; cat /var/log/tollgate/audit.log; dmesg | grep 'audit: type=1107'
+";
+
+/// What of the acts a record must tell, in their order.
+const TOLD: [&str; 9] = [
+    "denied  { read } for  pid=PID comm=\"cat\" name=\"secret\" dev=\"rootfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
+    "denied  { getattr } for  pid=PID comm=\"stat\" path=\"/mnt/in/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
+    "denied  { getattr } for  pid=PID comm=\"stat\" path=\"CUT/0123456789/secret\" dev=\"rootfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
+    "denied  { getattr } for  pid=PID comm=\"busybox\" path=\"/secret\" dev=\"rootfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
+    "denied  { getattr } for  pid=PID comm=\"stat\" path=2F646565702F74776F20776F726473 dev=\"rootfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
+    "denied  { getattr } for  pid=PID comm=\"stat\" path=2F646565702F676F6E65202864656C6574656429 dev=\"rootfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
+    "denied  { signull } for  pid=PID comm=\"kill\" opid=1 ocomm=\"init\" scontext=A tcontext=M tclass=process permissive=0",
+    "denied  { net_admin } for  pid=PID comm=\"ifconfig\" capability=12  scontext=A tcontext=A tclass=capability permissive=0",
+    "granted  { rmdir } for  pid=PID comm=\"rmdir\" name=\"rmdir\" dev=\"rootfs\" ino=INO scontext=A tcontext=F tclass=dir",
+];
+
+const RULES: [&str; 4] = [
+    "allow audited_t secret_t:file { getattr read };",
+    "allow audited_t self:capability net_admin;",
+    "allow audited_t unconfined_t:process signull;",
+    "allow audited_t file_t:dir rmdir;",
+];
+
+/// A record's text with what differs from run to run taken out.
+fn blank(text: &str) -> String {
+    let blank = |word: &str| {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let value = match (key, value) {
+            ("pid", _) => "PID",
+            ("ino", _) => "INO",
+            (_, "system_u:system_r:audited_t:s0") => "A",
+            (_, "system_u:object_r:secret_t:s0") => "S",
+            (_, "system_u:object_r:file_t:s0") => "F",
+            ("tcontext", value) if value.contains(":unconfined_t:") => "M",
+            ("path", value) if value.starts_with("\"0123") => "\"CUT/0123456789/secret\"",
+            _ => return word.to_owned(),
+        };
+        format!("{key}={value}")
+    };
+    text.split(' ').map(blank).collect::<Vec<_>>().join(" ").replacen("avc:  ", "", 1)
+}
+
+/// The records as auditd writes them. Without auditd the kernel prints them, behind another head.
+fn records(ended: &Ended) -> String {
+    let log = ended.stdout.split_once("== log\n").unwrap().1;
+    let record = |line: &str| match line.split_once("audit: type=1107 ") {
+        Some((_, rest)) => format!("type=USER_AVC msg={rest}\n"),
+        None => format!("{line}\n"),
+    };
+    log.lines().map(record).collect()
+}
+
+fn tells_each_object(kernel: &str, more: &str, audit: bool) {
+    let scratch = Scratch::new();
+    let ended = in_guest(&scratch, kernel, more, &format!("enforce\n{ACTS}"));
+    let entries = entries(&ended);
+    let told: Vec<String> = denials(&entries).iter().map(|denial| blank(&denial.to_string())).collect();
+    assert_eq!(told, TOLD, "{}{}", ended.stdout, ended.stderr);
+    let records = records(&ended);
+    assert_eq!(ended.stdout.contains("audit: type=1107"), audit, "{}", ended.stdout);
+    for denial in denials(&entries) {
+        assert!(records.contains(&format!("msg='{denial} exe=")), "no record of {denial}:\n{records}");
+    }
+    let log = scratch.file("log", &records);
+    assert_eq!(audit2allow(&scratch, &scratch.path("policy"), &log).len(), RULES.len(), "{records}");
+    for rule in audit2allow(&scratch, &scratch.path("policy"), &log) {
+        assert!(RULES.contains(&rule.as_str()), "{rule}");
+    }
+    let found = ausearch(&scratch, &log, &["-o", "secret_t", "--raw"]).with(0).stdout;
+    assert_eq!(found.lines().count(), 6, "{found}");
+}
+
+#[test]
+fn tells_each_object_through_the_kernels_audit() {
+    tells_each_object("6.1", "audit=1", true);
+    tells_each_object("6.18", "audit=1", true);
+}
+
+#[test]
+fn tells_each_object_in_a_file_where_the_kernel_has_no_audit() {
+    tells_each_object("6.1", "audit=0", false);
+}
+
+/// How many denials the log stands for, and how many lines it takes.
+fn accounted(entries: &[Entry]) -> (u64, usize) {
+    let one = |entry: &Entry| match entry {
+        Entry::Avc(Denial { repeated: 0, .. }) => 1,
+        Entry::Avc(Denial { repeated, .. }) => *repeated,
+        Entry::Lost(Lost { count, .. }) => *count,
+    };
+    (entries.iter().map(one).sum(), entries.len())
+}
+
+/// A shell that opens a secret file so often.
+const STORM: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); : < /deep/er/secret; done";
+
+#[test]
+fn counts_each_denial_of_a_storm() {
+    let scratch = Scratch::new();
+    let script =
+        format!("enforce --audit-limit 200\nsecret /deep/er/secret\nas_audited sh -c '{STORM}' 2>/dev/null\nsay");
+    let ended = in_guest(&scratch, "6.1", "audit=0", &script);
+    let entries = entries(&ended);
+    let (count, lines) = accounted(&entries);
+    assert_eq!(count, 5000, "{}", ended.stdout);
+    assert!(lines < 200, "{lines} lines");
+    let limited = |entry: &Entry| matches!(entry, Entry::Lost(Lost { reason: Reason::KernelLimit, .. }));
+    assert!(entries.iter().any(limited), "{}", ended.stdout);
+}
+
+#[test]
+fn tells_after_a_restart_what_was_denied_without_a_daemon() {
+    let scratch = Scratch::new();
+    let script = format!(
+        "enforce --audit-limit 100000\nsecret /deep/er/secret\n\
+         as_audited sh -c 'read wait; {STORM}; echo done >&2' < /dev/zero 2>/storm &\n\
+         exec 4<> /begin\n",
+    );
+    // The storm begins when the daemon is gone, and has ended when the next one comes.
+    let script = script.replace("< /dev/zero", "< /begin").replace("secret /deep", "mkfifo /begin\nsecret /deep");
+    let script = format!(
+        "{script}sleep 2\nkill -9 $(cat /run/tollgate/lock)\necho >&4\n\
+         until grep -q done /storm; do sleep 0.2; done\nenforce\nsay"
+    );
+    let ended = in_guest(&scratch, "6.1", "audit=0", &script);
+    let entries = entries(&ended);
+    assert_eq!(accounted(&entries).0, 5000, "{}{}", ended.stdout, ended.stderr);
+    let full = |entry: &Entry| matches!(entry, Entry::Lost(Lost { reason: Reason::RingBuffer, .. }));
+    assert!(entries.iter().any(full), "{}", ended.stdout);
+}
