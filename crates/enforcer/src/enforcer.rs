@@ -518,7 +518,16 @@ pub struct Reloaded {
 fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     let state = State::new(programs::map(pins, "bss")?.as_fd());
     let state = state.map_err(|cause| EnforcerError::Io { what: "map", path: pins.map("bss"), cause })?;
+    // Labels are written to attributes by this process only.
+    state.set_daemon(std::process::id());
     Ok((Maps::open(pins)?, state))
+}
+
+impl Drop for Enforcer {
+    /// Enforcement goes on; this process is no longer its daemon.
+    fn drop(&mut self) {
+        self.state.set_daemon(0);
+    }
 }
 
 /// Domains that are asked nothing: those named, or the machine's and the kernel's.
