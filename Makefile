@@ -8,14 +8,43 @@ CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
             $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures --test scenarios) --
 export CARGO_BUILD_TARGET := $(TARGET)
+# The C library: soname and version.
+SONAME   := libtollgate.so.0
+VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+LIBRARY  := target/lib
+PREFIX   ?= /usr/local
 
-.PHONY: run build test test-unit test-long verify lint needs clean
+.PHONY: run build lib install test test-unit test-long verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
 
 build: needs
 	$(CARGO) build --release --locked
+
+# The library for C programs; docs/library.md.
+lib: $(LIBRARY)/$(SONAME)
+
+$(LIBRARY)/$(SONAME): lib/tollgate.c lib/tollgate.h lib/tollgate.map
+	@mkdir -p $(LIBRARY)
+	$(CC) $(CPPFLAGS) -std=c11 -O2 -Wall -Wextra -Werror -fPIC $(CFLAGS) -shared $(LDFLAGS) \
+	    -Wl,-soname,$(SONAME),--version-script=lib/tollgate.map,-z,defs,-z,relro,-z,now -o $@ lib/tollgate.c
+
+# The program, the library and the systemd unit, below $(DESTDIR)$(PREFIX). What lacks is built first, as whoever runs this.
+install: $(LIBRARY)/$(SONAME)
+	@[ -x $(TOLLGATE) ] || $(MAKE) build
+	install -D -m 755 $(TOLLGATE) $(DESTDIR)$(PREFIX)/bin/tollgate
+	@$(MAKE) --no-print-directory install-lib
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' packaging/tollgate.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/tollgate.service
+
+.PHONY: install-lib
+install-lib: $(LIBRARY)/$(SONAME)
+	install -D -m 644 $(LIBRARY)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtollgate.so
+	install -D -m 644 lib/tollgate.h $(DESTDIR)$(PREFIX)/include/tollgate.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' lib/tollgate.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tollgate.pc
 
 needs:
 	@scripts/install-needs

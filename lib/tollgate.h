@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libtollgate: what programs ask Tollgate, and tell it. The calls are those of libselinux, with tg_
+ * before their names; docs/library.md describes them.
+ *
+ * All return 0, or -1 with errno; tg_error() says why in words. Contexts that a call gives are
+ * freed with tg_freecon(). Each call is safe in any thread, and keeps no descriptor.
+ */
+#ifndef TOLLGATE_H
+#define TOLLGATE_H
+
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the calling thread's last failed call failed of; never NULL. */
+const char *tg_error(void);
+void tg_freecon(char *context);
+
+/* The context of the calling process, before its last exec, of another process. */
+int tg_getcon(char **context);
+int tg_getprevcon(char **context);
+int tg_getpidcon(pid_t pid, char **context);
+
+/* What the calling thread gives to the program that it executes next, to files, keys and sockets
+ * that it makes; NULL: what the policy says. */
+int tg_getexeccon(char **context);
+int tg_getfscreatecon(char **context);
+int tg_getkeycreatecon(char **context);
+int tg_getsockcreatecon(char **context);
+int tg_setexeccon(const char *context);
+int tg_setfscreatecon(const char *context);
+int tg_setkeycreatecon(const char *context);
+int tg_setsockcreatecon(const char *context);
+
+/* Changes the context of the calling thread. */
+int tg_setcon(const char *context);
+
+/* Labels of files; l: of a symbolic link itself, f: of an open file. */
+int tg_getfilecon(const char *path, char **context);
+int tg_lgetfilecon(const char *path, char **context);
+int tg_fgetfilecon(int fd, char **context);
+int tg_setfilecon(const char *path, const char *context);
+int tg_lsetfilecon(const char *path, const char *context);
+int tg_fsetfilecon(int fd, const char *context);
+
+/* 1: what policy denies is denied; 0: it is granted, and audited. */
+int tg_is_enforcing(void);
+
+/* Whether a context may do something to another, as the policy in force says; -1 with EACCES if it
+ * may not. For programs that guard objects of their own; of root only. */
+int tg_check_access(const char *source, const char *target, const char *object_class,
+		    const char *permission);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
