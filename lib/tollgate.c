@@ -330,7 +330,9 @@ static int sid_of(int process, uint32_t *sid)
 	int map = syscall(SYS_bpf, BPF_OBJ_GET, &get, sizeof(get)), result = -1;
 
 	if (map < 0)
-		return fail(errno, "no daemon answers, and " TASKS " cannot be read: %m");
+		return fail(errno,
+			    "no daemon answers, start it with `tollgate enforce POLICY`; and " TASKS
+			    " cannot be read: %m");
 	tell.info.bpf_fd = map;
 	tell.info.info = (uintptr_t)&info;
 	tell.info.info_len = sizeof(info);
@@ -350,7 +352,7 @@ static int sid_of(int process, uint32_t *sid)
 	return result;
 }
 
-/* A context of the process of a pidfd, or with -1 of this one. */
+/* A context of the process of a pidfd, or with -1 of the one that asks. */
 static int get_of(const char *words, int process, char **context)
 {
 	struct line line = request(words, NULL);
@@ -360,6 +362,23 @@ static int get_of(const char *words, int process, char **context)
 		free(*context);
 		*context = NULL;
 	}
+	return result;
+}
+
+/* A context of the calling thread. What asks is the process, which is its first thread; another one
+ * has a pidfd since Linux 6.9 (PIDFD_THREAD). */
+static int get(const char *words, char **context)
+{
+	pid_t thread = syscall(SYS_gettid);
+	int own, result;
+
+	if (thread == getpid())
+		return get_of(words, -1, context);
+	own = syscall(SYS_pidfd_open, thread, O_EXCL);
+	if (own < 0)
+		return fail(EOPNOTSUPP, "this kernel tells contexts of first threads only: %m");
+	result = get_of(words, own, context);
+	close_quietly(own);
 	return result;
 }
 
@@ -382,7 +401,7 @@ int tg_getpidcon(pid_t pid, char **context)
 
 int tg_getcon(char **context)
 {
-	int result = get_of("get current", -1, context);
+	int result = get("get current", context);
 
 	if (result && (errno == ENOENT || errno == ECONNREFUSED))
 		return tg_getpidcon(getpid(), context);
@@ -391,27 +410,27 @@ int tg_getcon(char **context)
 
 int tg_getprevcon(char **context)
 {
-	return get_of("get prev", -1, context);
+	return get("get prev", context);
 }
 
 int tg_getexeccon(char **context)
 {
-	return get_of("get exec", -1, context);
+	return get("get exec", context);
 }
 
 int tg_getfscreatecon(char **context)
 {
-	return get_of("get fscreate", -1, context);
+	return get("get fscreate", context);
 }
 
 int tg_getkeycreatecon(char **context)
 {
-	return get_of("get keycreate", -1, context);
+	return get("get keycreate", context);
 }
 
 int tg_getsockcreatecon(char **context)
 {
-	return get_of("get sockcreate", -1, context);
+	return get("get sockcreate", context);
 }
 
 /* Gives the calling thread a SID. A hook of the kernel's cannot say "done", which EALREADY stands

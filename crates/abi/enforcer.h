@@ -122,7 +122,10 @@ struct tg_task {
 	__u32 reserved;
 };
 #define TG_TASK_TABLE_SHARED 2u /* others had its descriptors when it began to exec */
-#define TG_TASK_PERMISSIVE 1u /* `run --permissive`: what is denied is granted, and audited */
+#define TG_TASK_PERMISSIVE 1u	/* `run --permissive`: what is denied is granted, and audited */
+/* Threads of this process have had contexts of their own: who speaks for it is not known. Of the
+ * thread group's leader. */
+#define TG_TASK_MIXED 4u
 
 /*
  * prctl(TG_PRCTL, attribute, SID, 0, 0) sets an attribute of the calling thread, as writing

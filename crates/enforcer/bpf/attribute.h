@@ -53,6 +53,25 @@ static __always_inline int tg_check_dyntransition(__u32 old, __u32 new)
 	return 0;
 }
 
+/* Remembers that the threads of the current process may differ: the daemon knows a process by its
+ * leader only. 0 or -ENOMEM. */
+static __always_inline int tg_mix(void)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	if (BPF_CORE_READ(current, signal, live.counter) == 1)
+		return 0;
+	struct tg_task *leader = bpf_task_storage_get(&tasks, current->group_leader, 0,
+						      BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!leader) {
+		tg_failed(TG_FAILED_TASK_STORAGE);
+		return -ENOMEM;
+	}
+	__sync_fetch_and_or(&leader->flags, TG_TASK_MIXED);
+	return 0;
+}
+
 static __always_inline int tg_check_attribute(__u32 subject, __u32 attribute, __u32 sid)
 {
 	__u32 permission = tg_attribute_permission(attribute);
@@ -88,6 +107,8 @@ static __always_inline int tg_set_attribute(__u32 subject, __u32 attribute, __u3
 		tg_failed(TG_FAILED_TASK_STORAGE);
 		return -ENOMEM;
 	}
+	if (attribute == TG_ATTRIBUTE_CURRENT && tg_mix())
+		return -ENOMEM;
 	if (!task->sid)
 		task->sid = subject;
 	if (attribute == TG_ATTRIBUTE_CURRENT)

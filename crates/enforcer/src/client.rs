@@ -13,14 +13,18 @@ use std::{
     time::Duration,
 };
 
-use nix::{errno::Errno, sys::socket::MsgFlags};
+use nix::{
+    errno::Errno,
+    sys::socket::MsgFlags,
+    unistd::{getpid, gettid},
+};
 use tollgate_abi::enforcer::{
     TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE, TG_ATTRIBUTE_PERMISSIVE,
     TG_ATTRIBUTE_SOCKCREATE, TG_PRCTL,
 };
 
 use crate::{
-    daemon::pidfd_open,
+    daemon::{pidfd_open, thread_open},
     protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     status::{Manager, Status},
     wire,
@@ -137,13 +141,15 @@ impl Client {
         self.request(&Request::Stop, &[]).map(drop)
     }
 
-    /// A context of this process, or of that of a pidfd; `None` where none is set.
+    /// A context of this thread, or of the process of a pidfd; `None` where none is set.
     pub fn context(
         &mut self,
         attribute: Attribute,
         process: Option<BorrowedFd<'_>>,
     ) -> Result<Option<String>, ClientError> {
-        let with: Vec<BorrowedFd<'_>> = process.into_iter().collect();
+        // What asks is the process, which is its first thread.
+        let thread = if process.is_none() { other_thread()? } else { None };
+        let with: Vec<BorrowedFd<'_>> = process.or(thread.as_ref().map(AsFd::as_fd)).into_iter().collect();
         let context = self.word(&Request::Get(attribute), &with)?;
         Ok(Some(context).filter(|context| !context.is_empty()))
     }
@@ -259,6 +265,12 @@ fn order(attribute: u32, value: u32) -> Result<(), Errno> {
         Err(errno) => Err(errno),
         Ok(_) => Err(Errno::EINVAL),
     }
+}
+
+/// The calling thread, unless it is the process's first; kernels before 6.9 have no pidfd for it.
+fn other_thread() -> io::Result<Option<OwnedFd>> {
+    let thread = gettid();
+    if thread == getpid() { Ok(None) } else { thread_open(thread.as_raw()).map(Some) }
 }
 
 /// A process by its number, to ask for the context of.

@@ -32,7 +32,7 @@ use nix::{
     unistd::{dup2_stderr, dup2_stdout},
 };
 
-pub(crate) use self::peer::pidfd_open;
+pub(crate) use self::peer::{pidfd_open, thread_open};
 use self::{
     connection::{Come, Connection},
     machine::Machine,

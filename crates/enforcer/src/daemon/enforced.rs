@@ -10,7 +10,8 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
+    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_SID_MACHINE,
+    tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 
@@ -162,8 +163,9 @@ impl Machine for Enforced {
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
         let value = self.on()?.maps().tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         let failed = |cause| Refusal::new(libc::ESRCH, format!("cannot find the process's context: {cause}"));
-        // Without storage, or with storage that only says what is made: the machine's.
-        Ok(value.map_err(failed)?.and_then(|bytes| task_of(&bytes)).filter(|task| task.sid != 0))
+        let task = value.map_err(failed)?.and_then(|bytes| task_of(&bytes));
+        // Storage may be there for something else that it says.
+        Ok(task.map(|task| tg_task { sid: if task.sid == 0 { TG_SID_MACHINE } else { task.sid }, ..task }))
     }
 
     fn is_unconfined(&mut self, sid: Sid) -> bool {

@@ -9,7 +9,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use tollgate_abi::enforcer::{SECINITSID_SECURITY, TG_SID_MACHINE, tg_task};
+use tollgate_abi::enforcer::{SECINITSID_SECURITY, TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
 
 use super::{
     machine::{Machine, Permission},
@@ -52,6 +52,12 @@ struct Order<'a> {
 impl<'a> Order<'a> {
     fn of(machine: &'a mut dyn Machine, peer: &'a Peer) -> Result<Self, Refusal> {
         let task = machine.task(peer.process())?;
+        if task.is_some_and(|task| task.flags & TG_TASK_MIXED != 0) {
+            return Err(Refusal::new(
+                libc::EPERM,
+                "threads of this process have different contexts: which asks is not known",
+            ));
+        }
         let sid = task.map_or(TG_SID_MACHINE, |task| task.sid);
         let unconfined = machine.is_unconfined(sid);
         Ok(Self { machine, peer, task, sid, unconfined })

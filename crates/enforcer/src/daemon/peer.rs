@@ -70,8 +70,17 @@ impl Peer {
 
 /// Opens a process by its number (pidfd_open(2)).
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    open(pid, 0)
+}
+
+/// Opens a thread that is not its process's first, of kernels from 6.9 (PIDFD_THREAD).
+pub(crate) fn thread_open(thread: i32) -> io::Result<OwnedFd> {
+    open(thread, libc::O_EXCL)
+}
+
+fn open(pid: i32, flags: i32) -> io::Result<OwnedFd> {
     // SAFETY: the system call takes two integers.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, flags) };
     let descriptor = Errno::result(descriptor)?;
     // SAFETY: the kernel has just made the descriptor, and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
