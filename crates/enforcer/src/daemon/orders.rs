@@ -160,7 +160,9 @@ impl<'a> Order<'a> {
         let task = match process {
             Some(process) => {
                 let task = self.machine.task(process)?;
-                self.may(task.map_or(TG_SID_MACHINE, |task| task.sid), "process", "getattr")?;
+                if !self.peer.has(process) {
+                    self.may(task.map_or(TG_SID_MACHINE, |task| task.sid), "process", "getattr")?;
+                }
                 task
             }
             None => self.task,

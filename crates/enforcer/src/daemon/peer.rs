@@ -1,11 +1,12 @@
 //! Who is at the other end of a connection.
 
 use std::{
-    io,
+    fs, io,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
         unix::net::UnixStream,
     },
+    path::Path,
 };
 
 use nix::{
@@ -54,6 +55,14 @@ impl Peer {
     /// Its pidfd.
     pub(crate) fn process(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
+    }
+
+    /// Whether a pidfd is of a thread of its own. The number that the kernel tells of a pidfd is nobody else's while that
+    /// thread is there, and -1 afterwards.
+    pub(crate) fn has(&self, thread: BorrowedFd<'_>) -> bool {
+        let Ok(told) = fs::read_to_string(format!("/proc/self/fdinfo/{}", thread.as_raw_fd())) else { return false };
+        let number = told.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse::<u32>().ok());
+        number.is_some_and(|number| Path::new(&format!("/proc/{}/task/{number}", self.pid)).exists()) && self.lives()
     }
 
     /// Whether it is the process that has sent something, and still there.
@@ -111,6 +120,18 @@ mod tests {
         assert!(peer.sent(Some(peer.pid)));
         assert!(!peer.sent(None));
         assert!(!peer.sent(Some(1)));
+    }
+
+    #[test]
+    fn tells_its_own_threads_from_other_processes() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let peer = Peer::of(&one).unwrap();
+        assert!(peer.has(pidfd_open(peer.pid).unwrap().as_fd()));
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        assert!(!peer.has(pidfd_open(child.id() as i32).unwrap().as_fd()));
+        assert!(!peer.has(one.as_fd()));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -259,9 +259,12 @@ fn asks_the_policy_what_selinux_asks_of_confined_callers() {
     assert_eq!(client.request(&sid(Attribute::Exec), &[]).unwrap(), ["70"]);
     assert_eq!(errno(client.request(&sid(Attribute::Current), &[])), libc::EACCES);
     assert_eq!(errno(client.request(&sid(Attribute::Previous), &[])), libc::EINVAL);
-    let own = peer::pidfd_open(std::process::id() as i32).unwrap();
+    let mut other = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+    let process = peer::pidfd_open(other.id() as i32).unwrap();
     assert_eq!(client.context(Attribute::Current, None).unwrap().as_deref(), Some("sid40"));
-    assert_eq!(errno(client.context(Attribute::Current, Some(own.as_fd()))), libc::EACCES);
+    assert_eq!(errno(client.context(Attribute::Current, Some(process.as_fd()))), libc::EACCES);
+    other.kill().unwrap();
+    other.wait().unwrap();
     client.set_mode(Mode::Enforcing, None).unwrap();
     assert_eq!(errno(client.stop()), libc::EACCES);
     assert_eq!(errno(client.reload(object.as_fd(), false, None)), libc::EACCES);
