@@ -293,6 +293,7 @@ struct tg_state {
 	__u32 daemon;
 	/* The device of the file system with the pins: who unmounts it needs it as well. */
 	__u32 pins;
+	__u32 new_label;   /* what the daemon is writing to an attribute through overlayfs; 0: nothing */
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it reads `labels`
 			    */

@@ -10,6 +10,7 @@
 #include "mapping.h"
 #include "owner.h"
 #include "process.h"
+#include "relabel.h"
 #include "superblock.h"
 #include "system.h"
 

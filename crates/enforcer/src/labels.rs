@@ -20,18 +20,16 @@ pub mod relabel;
 mod selabel;
 pub mod walk;
 
-use std::{io, path::Path};
+use std::io;
 
 use object::Object;
 
 pub use crate::contexts::Sid;
 
-/// What turns contexts into SIDs and back.
+/// What turns contexts into SIDs.
 pub trait Contexts {
     /// The SID of a context; `None` when the policy has no such context.
     fn sid(&mut self, context: &str) -> io::Result<Option<Sid>>;
-    /// The text of a SID's context; `None` when the policy has none for it.
-    fn text(&self, sid: Sid) -> Option<String>;
 }
 
 /// Where a label comes from.
@@ -71,8 +69,8 @@ impl Label {
 
 /// What takes labels.
 pub trait Sink {
-    /// Labels a file, which was found by `path`.
-    fn label(&mut self, path: &Path, contexts: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()>;
+    /// Labels a file.
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()>;
     /// Labels a file that no walk can find, unless it has a label.
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
     /// What is in a file system has its labels from now on by what was written down, and by its directory.

@@ -60,6 +60,22 @@ impl State {
         word!(self, daemon, AtomicU32).store(process, Ordering::SeqCst);
     }
 
+    /// Writes attributes of labels, which the daemon alone may: as the daemon, where there is none yet.
+    pub fn as_daemon<T>(&self, write: impl FnOnce() -> T) -> T {
+        let (daemon, own) = (word!(self, daemon, AtomicU32), std::process::id());
+        let alone = daemon.compare_exchange(0, own, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        let written = write();
+        if alone {
+            daemon.store(0, Ordering::SeqCst);
+        }
+        written
+    }
+
+    /// The label that is being written to an attribute through overlayfs; 0: none.
+    pub fn set_new_label(&self, sid: Sid) {
+        word!(self, new_label, AtomicU32).store(sid, Ordering::SeqCst);
+    }
+
     /// The device of the file system with the pins.
     pub fn set_pins(&self, device: u32) {
         word!(self, pins, AtomicU32).store(device, Ordering::SeqCst);

@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     fs, io,
-    os::fd::BorrowedFd,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use libbpf_rs::MapHandle;
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SUPERBLOCK_WALKED};
+use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
+use tollgate_abi::enforcer::{SECINITSID_FILE, SECINITSID_UNLABELED, TG_SUPERBLOCK_WALKED};
 use tollgate_policy::context;
 
 use super::{Enforcer, EnforcerError, map_error};
@@ -24,6 +25,7 @@ use crate::{
         maps::{KernelMaps, MapSink, Maps},
         mounts,
         object::Object,
+        processes,
         relabel::{self, Lasts},
         walk::Report,
     },
@@ -78,13 +80,36 @@ impl Enforcer {
         self.state.answer_label_rings();
         let mountinfo = fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?;
         self.learn();
-        let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
-        durable::write(&mut maps, &mut contexts, &mountinfo, &mut |_| true).map_err(labelling)
+        let contexts = &self.contexts;
+        let text = |sid| contexts.has(sid).then(|| contexts.text(sid).to_owned());
+        let written = self.state.as_daemon(|| durable::write(&mut maps, &text, &mountinfo));
+        written.map_err(labelling)
     }
 
     /// The label of a file that is in force.
     pub fn label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
+        if is_overlay(file).map_err(labelling)? {
+            return self.shown_label(file);
+        }
         relabel::get(&self.kernel_maps()?, file).map_err(labelling)
+    }
+
+    /// The label of a file of overlayfs: that of the file it shows, which no descriptor leads to. Its attribute is seen
+    /// through overlayfs, else that of a directory above.
+    fn shown_label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
+        let shown = Object::anywhere(file).map_err(labelling)?;
+        let path = fs::read_link(format!("{PROC}/self/fd/{}", file.as_raw_fd())).map_err(labelling)?;
+        let above = path.ancestors().skip(1).map_while(|path| processes::held(path).ok());
+        let mut context = shown.attribute().map_err(labelling)?;
+        for directory in above {
+            let directory = Object::anywhere(directory.as_fd()).map_err(labelling)?;
+            if context.is_some() || directory.device != shown.device {
+                break;
+            }
+            context = directory.attribute().map_err(labelling)?;
+        }
+        let sid = context.map(|context| self.contexts.sid(&context).unwrap_or(SECINITSID_UNLABELED));
+        Ok(sid.unwrap_or(SECINITSID_FILE))
     }
 
     /// The label of the file system that a file is in.
@@ -99,10 +124,19 @@ impl Enforcer {
         let object = self.object(file)?;
         self.learn();
         let mut maps = self.kernel_maps()?;
-        let contexts = Remembered { enforcer: self, known: HashMap::new() };
-        let lasts = relabel::set(&mut maps, &contexts, &object, sid).map_err(labelling);
+        let overlay = is_overlay(file).map_err(labelling)?;
+        let lasts = self.state.as_daemon(|| {
+            let context = self.contexts.text(sid);
+            if !overlay {
+                return relabel::set(&mut maps, &object, sid, context);
+            }
+            self.state.set_new_label(sid);
+            let written = object.set_attribute(context);
+            self.state.set_new_label(0);
+            written.map(|()| Lasts::Durably)
+        });
         self.state.forget();
-        lasts
+        lasts.map_err(labelling)
     }
 
     /// The label that the policy's `file_contexts` give a file by its path; `None`: none.
@@ -165,11 +199,10 @@ impl labels::Contexts for Remembered<'_> {
         self.known.insert(context.to_owned(), sid);
         Ok(sid)
     }
+}
 
-    fn text(&self, sid: Sid) -> Option<String> {
-        let contexts = &self.enforcer.contexts;
-        contexts.has(sid).then(|| contexts.text(sid).to_owned())
-    }
+fn is_overlay(file: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(fstatfs(file)?.filesystem_type() == OVERLAYFS_SUPER_MAGIC)
 }
 
 fn mountinfo() -> PathBuf {

@@ -7,14 +7,13 @@ use std::{
     collections::{BTreeMap, HashMap},
     io,
     os::fd::{AsFd, OwnedFd},
-    path::Path,
 };
 
 use nix::{
     fcntl::{OFlag, openat},
     sys::stat::Mode,
 };
-use tollgate_abi::enforcer::{tg_label_key, tg_label_value};
+use tollgate_abi::enforcer::tg_label_value;
 
 use crate::labels::{
     Contexts, Label, Sid, Sink,
@@ -25,9 +24,6 @@ use crate::labels::{
     object::{Identity, Object},
     walk::{Report, Rule, Tree, Walker},
 };
-
-/// File systems whose files are others' files, which have labels of their own.
-const LAYERED: [&str; 1] = ["overlay"];
 
 /// What writing attributes came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,23 +48,21 @@ impl Written {
     }
 }
 
-/// Writes the labels that are to be written, of those that `wanted` picks. `mountinfo` tells where file systems are.
-pub fn write(
-    maps: &mut dyn Maps,
-    contexts: &mut dyn Contexts,
-    mountinfo: &[u8],
-    wanted: &mut dyn FnMut(&tg_label_key) -> bool,
-) -> io::Result<Written> {
+/// What turns SIDs into contexts; `None`: the SID has none.
+pub type Texts<'t> = dyn Fn(Sid) -> Option<String> + 't;
+
+/// Writes the labels that are to be written. `mountinfo` tells where file systems are.
+pub fn write(maps: &mut dyn Maps, texts: &Texts<'_>, mountinfo: &[u8]) -> io::Result<Written> {
     let mut by_device: BTreeMap<u32, Vec<Dirty>> = BTreeMap::new();
-    for (key, value) in maps.entries(&mut |key, value| value.dirty != 0 && wanted(key))? {
+    for (key, value) in maps.entries(&mut |_, value| value.dirty != 0)? {
         by_device.entry(key.device).or_default().push((key.into(), value.sid));
     }
     let mut all = mounts::read(mountinfo);
     mounts::widest_first(&mut all);
-    let mut writer = Writer { maps, contexts, written: Written::default() };
+    let mut writer = Writer { maps, texts, written: Written::default() };
     for (device, labels) in by_device {
         let of_device: Vec<&Mount> = all.iter().filter(|mount| mount.device == device).collect();
-        writer.device(&of_device, &labels);
+        writer.device(device, &of_device, &labels);
     }
     Ok(writer.written)
 }
@@ -78,24 +72,25 @@ type Dirty = (Identity, Sid);
 
 struct Writer<'w> {
     maps: &'w mut dyn Maps,
-    contexts: &'w mut dyn Contexts,
+    texts: &'w Texts<'w>,
     written: Written,
 }
 
 impl Writer<'_> {
-    fn device(&mut self, mounts: &[&Mount], labels: &[Dirty]) {
-        if mounts.iter().any(|mount| LAYERED.contains(&mount.filesystem.as_str())) {
-            labels.iter().for_each(|label| self.cannot_keep(label));
-            return;
-        }
-        let root = mounts.iter().find_map(|mount| Some((readable(&mounts::open(mount).ok()?).ok()?, mount.device)));
-        let Some((root, device)) = root else {
-            let missing = format!("{} labels of a file system that is not mounted here", labels.len());
-            self.written.fail(missing, "they are kept until it is");
-            return;
-        };
+    fn device(&mut self, device: u32, mounts: &[&Mount], labels: &[Dirty]) {
+        let root = mounts.iter().find_map(|mount| readable(&mounts::open(mount).ok()?).ok());
+        let Some(root) = root else { return self.not_here(device, labels) };
         if let Err(cause) = self.files(&root, device, labels) {
             self.written.fail(mounts[0].point.display(), cause);
+        }
+    }
+
+    /// What was unmounted before its labels were written has lost them; another mount namespace may have it still.
+    fn not_here(&mut self, device: u32, labels: &[Dirty]) {
+        match self.maps.is_mounted(device) {
+            Ok(false) => labels.iter().for_each(|(identity, _)| self.forget(*identity)),
+            Ok(true) => self.written.fail(format_args!("device {device}"), "it is not mounted in this mount namespace"),
+            Err(cause) => self.written.fail(format_args!("device {device}"), cause),
         }
     }
 
@@ -139,7 +134,7 @@ impl Writer<'_> {
         };
         let genfs = Genfs::default();
         let mut walker = Walker {
-            contexts: self.contexts,
+            contexts: &mut NoContexts,
             file_contexts: None,
             genfs: &genfs,
             sink: &mut finder,
@@ -161,7 +156,7 @@ impl Writer<'_> {
 
     fn file(&mut self, object: &Object<'_>, label: &Dirty) {
         let (identity, sid) = *label;
-        let Some(context) = self.contexts.text(sid) else {
+        let Some(context) = (self.texts)(sid) else {
             self.written.fail(format_args!("inode {}", identity.inode), format_args!("SID {sid} has no context"));
             return;
         };
@@ -208,6 +203,15 @@ fn readable(root: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(openat(root, c".", flags, Mode::empty())?)
 }
 
+/// What a walk needs that labels nothing.
+struct NoContexts;
+
+impl Contexts for NoContexts {
+    fn sid(&mut self, _: &str) -> io::Result<Option<Sid>> {
+        Ok(None)
+    }
+}
+
 /// Finds files by what the kernel knows them by.
 struct Finder {
     wanted: HashMap<Identity, Sid>,
@@ -215,7 +219,7 @@ struct Finder {
 }
 
 impl Sink for Finder {
-    fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, _: Label) -> io::Result<()> {
+    fn label(&mut self, object: &Object<'_>, _: Label) -> io::Result<()> {
         let identity = object.identity();
         if let Some(sid) = self.wanted.remove(&identity) {
             self.found.push((object.file.try_clone_to_owned()?, (identity, sid)));

@@ -24,6 +24,9 @@ use crate::labels::{
     walk::{Report, Rule, Tree, Walker},
 };
 
+/// Its files are others' files, and have their labels (`bpf/overlay.h`).
+const OVERLAY: &str = "overlay";
+
 /// What a policy says of file systems, by name.
 #[derive(Debug)]
 pub struct Rules {
@@ -51,9 +54,10 @@ impl Rules {
         }
     }
 
-    /// How the files of a file system are walked; `None` where all have one label, which the kernel knows.
+    /// How the files of a file system are walked; `None` where all have one label, which the kernel knows, or those of
+    /// other file systems' files.
     pub fn rule(&self, filesystem: &str) -> Option<Rule> {
-        let found = self.filesystems.get(filesystem)?;
+        let found = self.filesystems.get(filesystem).filter(|_| filesystem != OVERLAY)?;
         match found.behaviour {
             TG_FS_GENFS if found.node == 0 => None,
             TG_FS_GENFS => Some(Rule::ByPath {

@@ -4,7 +4,6 @@
 use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd},
-    path::Path,
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
@@ -14,7 +13,7 @@ use tollgate_abi::enforcer::{
 
 use crate::{
     enforcer::bytes_of,
-    labels::{Contexts, Label, Origin, Sid, Sink, object::Object},
+    labels::{Label, Origin, Sid, Sink, object::Object},
 };
 
 /// When an entry is written.
@@ -40,6 +39,8 @@ pub trait Maps {
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool>;
     /// Removes it, if it is there.
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()>;
+    /// Whether a file system is mounted anywhere.
+    fn is_mounted(&self, device: u32) -> io::Result<bool>;
     /// Says that the labels of a file system are known.
     fn set_walked(&mut self, device: u32) -> io::Result<()>;
     /// All durable labels that `wanted` picks. What the kernel adds meanwhile may be missing.
@@ -103,6 +104,10 @@ impl Maps for KernelMaps {
 
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
         written(self.labels.delete(&key_bytes(key))).map(|_| ())
+    }
+
+    fn is_mounted(&self, device: u32) -> io::Result<bool> {
+        Ok(self.superblock(device)?.is_some())
     }
 
     fn set_walked(&mut self, device: u32) -> io::Result<()> {
@@ -188,7 +193,7 @@ pub struct MapSink<'m, M> {
 }
 
 impl<M: Maps> Sink for MapSink<'_, M> {
-    fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
         let mut sid = label.sid;
         let mut flags = 0;
         if label.is_own(object) {
@@ -268,6 +273,10 @@ pub(crate) mod tests {
             Ok(())
         }
 
+        fn is_mounted(&self, device: u32) -> io::Result<bool> {
+            Ok(self.walked.contains(&device))
+        }
+
         fn set_walked(&mut self, device: u32) -> io::Result<()> {
             self.walked.insert(device);
             Ok(())
@@ -283,25 +292,13 @@ pub(crate) mod tests {
         }
     }
 
-    struct NoContexts;
-
-    impl Contexts for NoContexts {
-        fn sid(&mut self, _: &str) -> io::Result<Option<Sid>> {
-            Ok(None)
-        }
-
-        fn text(&self, _: Sid) -> Option<String> {
-            None
-        }
-    }
-
     fn put(maps: &mut MemoryMaps, directory: bool, label: Label) -> (io::Result<()>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         File::create(&path).unwrap();
         let file = File::open(if directory { folder.path() } else { &path }).unwrap();
         let object = Object::new(file.as_fd(), 7).unwrap();
-        let result = MapSink { maps }.label(&path, &mut NoContexts, &object, label);
+        let result = MapSink { maps }.label(&object, label);
         (result, object.inode())
     }
 
@@ -338,7 +335,7 @@ pub(crate) mod tests {
         let by_hook = tg_label_value { sid: 9, dirty: 1 };
         maps.set_entry(object.identity().into(), by_hook, When::Absent).unwrap();
         let given = label(6, Some(5), Origin::FileContexts);
-        MapSink { maps: &mut maps }.label(folder.path(), &mut NoContexts, &object, given).unwrap();
+        MapSink { maps: &mut maps }.label(&object, given).unwrap();
         assert_eq!(maps.inodes[&object.inode()].sid, 9);
         assert_eq!(maps.entry(object.identity().into()).unwrap(), Some(by_hook));
     }

@@ -1,12 +1,11 @@
-//! Asks for labels and changes them: `tollgate label get`, `set` and `restore`.
+//! Asks for labels and changes them: what `tollgate label get`, `set` and `restore` come to.
 //!
 //! Whether somebody may is not decided here.
 
 use std::{
     ffi::CString,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::{Path, PathBuf},
+    os::fd::{AsFd, BorrowedFd},
 };
 
 use nix::{
@@ -17,13 +16,10 @@ use nix::{
 use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_label_value};
 
 use crate::labels::{
-    Contexts, Label, Origin, Sid, Sink,
+    Sid,
     durable::is_unsupported,
-    file_contexts::FileContexts,
-    genfs::Genfs,
     maps::{Maps, When},
     object::Object,
-    walk::{Report, Rule, Tree, Walker},
 };
 
 /// The label of a file; what has none is unlabelled.
@@ -40,9 +36,9 @@ pub enum Lasts {
     UntilUnmount,
 }
 
-/// Gives a file a label. What a directory holds keeps its labels. The caches of decisions are to be cleared afterwards.
-pub fn set(maps: &mut dyn Maps, contexts: &dyn Contexts, object: &Object<'_>, sid: Sid) -> io::Result<Lasts> {
-    let context = contexts.text(sid).ok_or_else(|| io::Error::other(format!("SID {sid} has no context")))?;
+/// Gives a file a label, which stands for `context`. What a directory holds keeps its labels. The caches of decisions are to
+/// be cleared afterwards.
+pub fn set(maps: &mut dyn Maps, object: &Object<'_>, sid: Sid, context: &str) -> io::Result<Lasts> {
     if object.is(libc::S_IFDIR) {
         keep_children(maps, object, sid)?;
     }
@@ -50,7 +46,7 @@ pub fn set(maps: &mut dyn Maps, contexts: &dyn Contexts, object: &Object<'_>, si
     let before = maps.entry(key)?;
     // First the entry, for the map may be full; a failure leaves things as they were.
     maps.set_entry(key, tg_label_value { sid, dirty: 0 }, When::Always)?;
-    let lasts = match object.set_attribute(&context) {
+    let lasts = match object.set_attribute(context) {
         Ok(()) => Lasts::Durably,
         Err(cause) if is_unsupported(&cause) || cause.raw_os_error() == Some(libc::EROFS) => Lasts::UntilUnmount,
         Err(cause) => {
@@ -101,91 +97,9 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid) -> io::R
     Ok(())
 }
 
-/// A label that [`restore`] changed, or would.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The file.
-    pub path: PathBuf,
-    /// Its label before.
-    pub from: String,
-    /// Its label afterwards.
-    pub to: String,
-}
-
-/// How labels are restored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Restoring {
-    /// What is below a directory, too.
-    pub recursive: bool,
-    /// User, role and range, too; else only the type, as restorecon without `-F`.
-    pub whole: bool,
-    /// Nothing is changed.
-    pub dry: bool,
-}
-
-/// Who may refuse a change: the file, its label and the one that it is to have.
-pub type Decide<'d> = dyn FnMut(&Object<'_>, Sid, Sid) -> io::Result<()> + 'd;
-
-/// What [`restore`] works with.
-pub struct Restorer<'r> {
-    /// Where labels are.
-    pub maps: &'r mut dyn Maps,
-    /// First labels.
-    pub file_contexts: &'r FileContexts,
-    /// Refuses what is not to be changed.
-    pub decide: &'r mut Decide<'r>,
-    /// Is told each change.
-    pub tell: &'r mut dyn FnMut(Change),
-    /// How.
-    pub how: Restoring,
-}
-
-/// Gives a file, and what is below it, the labels that `file_contexts` says. `root` is a mount of its own
-/// ([`mounts::alone`](crate::labels::mounts::alone)), `path` where it is. The caches of decisions are to be cleared
-/// afterwards.
-pub fn restore(
-    root: OwnedFd,
-    path: PathBuf,
-    contexts: &mut dyn Contexts,
-    restorer: &mut Restorer<'_>,
-) -> io::Result<Report> {
-    let device = Object::anywhere(root.as_fd())?.device;
-    let rule = Rule::Again { recursive: restorer.how.recursive };
-    let (file_contexts, genfs) = (Some(restorer.file_contexts), Genfs::default());
-    let mut walker = Walker { contexts, file_contexts, genfs: &genfs, sink: restorer, report: Report::default() };
-    walker.walk(&Tree { root, path: Some(path), device, rule });
-    Ok(walker.report)
-}
-
-impl Sink for Restorer<'_> {
-    fn label(&mut self, path: &Path, contexts: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
-        if label.origin != Origin::FileContexts {
-            return Ok(());
-        }
-        let old = get(self.maps, object.file)?;
-        let text = |contexts: &dyn Contexts, sid| contexts.text(sid).unwrap_or_default();
-        let (from, to) = (text(contexts, old), text(contexts, label.sid));
-        let Some(to) = restored(&from, &to, self.how.whole) else { return Ok(()) };
-        let unknown = || io::Error::other(format!("{to} is not a context of the policy"));
-        let sid = contexts.sid(&to)?.ok_or_else(unknown)?;
-        (self.decide)(object, old, sid)?;
-        if !self.how.dry {
-            set(self.maps, contexts, object, sid)?;
-        }
-        (self.tell)(Change { path: path.to_owned(), from, to });
-        Ok(())
-    }
-
-    fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn complete(&mut self, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own.
+/// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own. User, role and
+/// range are its own, too, unless the whole is wanted (restorecon's `-F`).
+#[must_use]
 pub fn restored(from: &str, to: &str, whole: bool) -> Option<String> {
     if whole {
         return (from != to).then(|| to.to_owned());

@@ -49,11 +49,6 @@ pub enum Rule {
         /// Whether it is proc, whose processes' directories get their labels from the processes.
         processes: bool,
     },
-    /// By `file_contexts` alone, whatever labels there are.
-    Again {
-        /// What is in directories, too.
-        recursive: bool,
-    },
 }
 
 /// A file system, or a part of one.
@@ -201,14 +196,12 @@ impl Walker<'_> {
 impl Walk<'_, '_> {
     fn tree(&mut self, root: BorrowedFd<'_>) -> io::Result<()> {
         let object = Object::new(root, self.device)?;
-        let again = matches!(self.rule, Rule::Again { .. });
-        self.first &= again || !self.is_labelled(&object);
+        self.first &= !self.is_labelled(&object);
         let (failures, (found, origin)) = (self.walker.report.failures, self.root(&object)?);
         let label = |origin| Label { sid: found.sid, directory: None, node: found.node, origin };
         // Its label is in force from now on, and written down when all others are.
-        let now = label(if again { origin } else { Origin::FileSystem });
-        self.walker.sink.label(self.path.path(), self.walker.contexts, &object, now)?;
-        if object.is(libc::S_IFDIR) && self.rule != (Rule::Again { recursive: false }) {
+        self.walker.sink.label(&object, label(Origin::FileSystem))?;
+        if object.is(libc::S_IFDIR) {
             let directory = open_directory(root, c".")?;
             self.enter(directory, found)?;
         }
@@ -219,10 +212,7 @@ impl Walk<'_, '_> {
             }
         }
         let complete = self.walker.report.failures == failures;
-        match again {
-            true => Ok(()),
-            false => self.take(&object, label(if complete { origin } else { Origin::FileSystem })),
-        }
+        self.take(&object, label(if complete { origin } else { Origin::FileSystem }))
     }
 
     /// Whether the root has a label of this policy.
@@ -236,10 +226,6 @@ impl Walk<'_, '_> {
             Rule::ByPath { node, sid, .. } => Ok((Found { sid, node }, Origin::FileSystem)),
             Rule::Stored { default, .. } => {
                 let (sid, origin) = self.stored(object, default)?;
-                Ok((Found { sid, node: 0 }, origin))
-            }
-            Rule::Again { .. } => {
-                let (sid, origin) = self.by_file_contexts(object)?.unwrap_or((0, Origin::Inherited));
                 Ok((Found { sid, node: 0 }, origin))
             }
         }
@@ -290,10 +276,6 @@ impl Walk<'_, '_> {
                 let (sid, origin) = self.stored(&object, parent.sid)?;
                 (Found { sid, node: 0 }, origin)
             }
-            Rule::Again { .. } => {
-                let (sid, origin) = self.by_file_contexts(&object)?.unwrap_or((0, Origin::Inherited));
-                (Found { sid, node: 0 }, origin)
-            }
             Rule::ByPath { sid, links: false, .. } if object.is(libc::S_IFLNK) => {
                 (Found { sid, node: 0 }, Origin::FileSystem)
             }
@@ -321,21 +303,19 @@ impl Walk<'_, '_> {
                 return Ok((SECINITSID_UNLABELED, Origin::Attribute));
             }
         }
-        Ok(self.by_file_contexts(object)?.unwrap_or((inherited, Origin::Inherited)))
-    }
-
-    fn by_file_contexts(&mut self, object: &Object<'_>) -> io::Result<Option<(Sid, Origin)>> {
-        let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first) else { return Ok(None) };
+        let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first) else {
+            return Ok((inherited, Origin::Inherited));
+        };
         let found = file_contexts.lookup(self.path.path(), object.mode()).map_err(io::Error::other)?;
-        let Some(context) = found else { return Ok(None) };
+        let Some(context) = found else { return Ok((inherited, Origin::Inherited)) };
         let unknown = || io::Error::other(format!("file_contexts says {context}, which the policy does not have"));
-        Ok(Some((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts)))
+        Ok((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts))
     }
 
     fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
         let kept = !matches!(self.rule, Rule::Stored { kept: false, .. });
         let label = Label { origin: if kept { label.origin } else { Origin::FileSystem }, ..label };
-        self.walker.sink.label(self.path.path(), self.walker.contexts, object, label)?;
+        self.walker.sink.label(object, label)?;
         let report = &mut self.walker.report;
         report.files += 1;
         report.directories += u64::from(object.is(libc::S_IFDIR));

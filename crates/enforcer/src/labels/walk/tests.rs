@@ -27,10 +27,6 @@ impl Contexts for Numbered {
     fn sid(&mut self, context: &str) -> io::Result<Option<Sid>> {
         Ok(context.strip_prefix("u:r:t").and_then(|number| number.parse().ok()))
     }
-
-    fn text(&self, sid: Sid) -> Option<String> {
-        Some(format!("u:r:t{sid}"))
-    }
 }
 
 /// Remembers labels by inode.
@@ -42,7 +38,7 @@ struct Memory {
 }
 
 impl Sink for Memory {
-    fn label(&mut self, _: &Path, _: &mut dyn Contexts, object: &Object<'_>, label: Label) -> io::Result<()> {
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
         if self.refuses == Some(object.inode()) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -143,23 +139,6 @@ fn writes_no_label_down_where_nothing_outlives_the_run() {
     let mut sink = Memory::default();
     let report = walk(folder.path(), rule, Some("/srv/a u:r:t2\n"), &Genfs::default(), &mut sink);
     assert_eq!((sink.sid(&folder.path().join("a")), report.own), (Some(2), 0));
-}
-
-#[test]
-fn asks_file_contexts_again_where_labels_are_restored() {
-    let folder = folder(&["a"], &["a/x"]);
-    let sids = |recursive| {
-        let mut sink = Memory::default();
-        let text = "/srv u:r:t2\n/srv/a/.* u:r:t3\n";
-        walk(folder.path(), Rule::Again { recursive }, Some(text), &Genfs::default(), &mut sink);
-        ["", "a", "a/x"].map(|path| {
-            use std::os::unix::fs::MetadataExt;
-            let found = sink.labels.get(&folder.path().join(path).metadata().unwrap().ino());
-            found.map(|label| (label.origin == Origin::FileContexts).then_some(label.sid))
-        })
-    };
-    assert_eq!(sids(true), [Some(Some(2)), Some(None), Some(Some(3))]);
-    assert_eq!(sids(false), [Some(Some(2)), None, None]);
 }
 
 #[test]

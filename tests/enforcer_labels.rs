@@ -1,0 +1,340 @@
+//! Labels of files in guests: where they come from, that they stay with their files, and that they outlive the enforcer.
+//!
+//! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
+//! or a network, and mke2fs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+
+use std::{
+    env,
+    ffi::CString,
+    fs::{self, File},
+    io::{self, Write},
+    os::{
+        fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+        unix::{
+            ffi::OsStrExt,
+            fs::{MetadataExt, symlink},
+            net::UnixStream,
+        },
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use program::{Scratch, guests::take, word};
+use tollgate_enforcer::{
+    enforcer::{Enforcer, Options},
+    labels::{object::Object, relabel::Lasts},
+};
+use tollgate_policy::built::Built;
+
+const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
+const KERNELS: [&str; 2] = ["6.1", "6.18"];
+
+/// Runs the test of that name in guests, where `/image` is an empty ext4 and `/built` the policy.
+fn in_guests(test: &str) {
+    let scratch = Scratch::new();
+    let (built, image) = (scratch.path("built"), scratch.path("image"));
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies/labels.cil");
+    scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
+    File::create(&image).unwrap().set_len(16 << 20).unwrap();
+    let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", word(&image)]).status().unwrap();
+    assert!(made.success());
+    let this = env::current_exe().unwrap();
+    let files = [(&built, "/built"), (&image, "/image"), (&this, "/tests")];
+    let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
+    let line = format!(
+        "mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv; mount -t tmpfs none /run; \
+         export {IN_GUEST}=1; exec /tests --exact {test} --nocapture --test-threads 1"
+    );
+    for kernel in KERNELS {
+        let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf"];
+        arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
+        arguments.extend(["--module", "loop", "--module", "overlay"]);
+        arguments.extend(files.iter().map(String::as_str));
+        arguments.extend(["--", "sh", "-c", &line]);
+        let _place = take(1);
+        let ended = scratch.run(&arguments).with(0);
+        assert!(ended.stdout.contains("1 passed"), "{kernel}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+fn is_guest() -> bool {
+    env::var_os(IN_GUEST).is_some()
+}
+
+fn sh(line: &str) {
+    let ran = Command::new("sh").args(["-ec", line]).output().unwrap();
+    assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+fn mount_ext4() {
+    sh("mount -o loop /image /srv");
+}
+
+fn start() -> Enforcer {
+    let enforcer = Enforcer::start(Options::default(), Built::open(Path::new("/built")).unwrap()).unwrap();
+    let (report, written) = enforcer.labelled();
+    assert_eq!((report.failures, written.failures), (0, 0), "{report:?} {written:?}");
+    enforcer
+}
+
+/// Opens a file by `O_PATH`, be it a link.
+fn by_path(path: impl AsRef<Path>) -> OwnedFd {
+    let text = CString::new(path.as_ref().as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path ends in NUL.
+    let file = unsafe { libc::open(text.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
+    assert!(file >= 0, "{}: {}", path.as_ref().display(), io::Error::last_os_error());
+    // SAFETY: the kernel has just given it to us.
+    unsafe { OwnedFd::from_raw_fd(file) }
+}
+
+/// The type of a file's label.
+fn type_of(enforcer: &mut Enforcer, path: impl AsRef<Path>) -> String {
+    type_held(enforcer, &by_path(path))
+}
+
+fn type_held(enforcer: &mut Enforcer, file: &impl AsFd) -> String {
+    let sid = enforcer.label(file.as_fd()).unwrap();
+    enforcer.learn();
+    enforcer.contexts().text(sid).split(':').nth(2).unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn types(enforcer: &mut Enforcer, expected: &[(&str, &str)]) {
+    for (path, type_) in expected {
+        assert_eq!(type_of(enforcer, path), *type_, "{path}");
+    }
+}
+
+/// The type that a file's attribute keeps.
+fn kept(path: &str) -> Option<String> {
+    let file = by_path(path);
+    let context = Object::anywhere(file.as_fd()).unwrap().attribute().unwrap()?;
+    Some(context.split(':').nth(2).unwrap_or_default().to_owned())
+}
+
+fn set(enforcer: &mut Enforcer, path: &str, type_: &str) -> Lasts {
+    let sid = enforcer.intern(&format!("u:object_r:{type_}:s0")).unwrap();
+    enforcer.set_label(by_path(path).as_fd(), sid).unwrap()
+}
+
+/// Nothing of ext4 stays in memory that is not in use.
+fn forget_inodes() {
+    sh("sync; echo 3 > /proc/sys/vm/drop_caches");
+}
+
+/// The machine as it is after a reboot: no map, no inode in memory, the file system mounted anew.
+fn reboot(enforcer: Enforcer) -> Enforcer {
+    enforcer.stop().unwrap();
+    sh("umount /srv");
+    mount_ext4();
+    start()
+}
+
+#[test]
+fn labels_what_exists_by_path_by_directory_and_by_file_system() {
+    if !is_guest() {
+        return in_guests("labels_what_exists_by_path_by_directory_and_by_file_system");
+    }
+    mount_ext4();
+    sh("mkdir -p /srv/a/b /srv/public /srv/spool; echo > /srv/a/b/x; echo > /srv/a/b/secret; echo > /srv/public/y; \
+        mkfifo /srv/a/fifo; echo > /srv/spool/z; mkdir /other; mount -t tmpfs none /other; echo > /other/x");
+    symlink("/nowhere", "/srv/public/link").unwrap();
+    let (pipe, _other) = UnixStream::pair().unwrap();
+    let deleted = File::create("/srv/public/deleted").unwrap();
+    fs::remove_file("/srv/public/deleted").unwrap();
+    let mut enforcer = start();
+    types(
+        &mut enforcer,
+        &[
+            ("/srv", "data_t"),
+            ("/srv/a/b/x", "data_t"),
+            ("/srv/a/fifo", "data_t"),
+            ("/srv/a/b/secret", "secret_t"),
+            ("/srv/public/y", "public_t"),
+            ("/srv/public/link", "public_t"),
+            ("/srv/spool", "spool_t"),
+            // The expression of the whole tree, for the directory's is for directories alone.
+            ("/srv/spool/z", "data_t"),
+            ("/other/x", "tmp_t"),
+            ("/image", "file_t"),
+            ("/proc/version", "proc_t"),
+            ("/proc/sys/net/core", "net_t"),
+            ("/proc/sys/kernel", "proc_t"),
+        ],
+    );
+    assert_eq!(type_held(&mut enforcer, &pipe), "unconfined_t");
+    assert_eq!(type_held(&mut enforcer, &deleted), "file_t");
+    let attributes = [("/srv", Some("data_t")), ("/srv/a/b/x", None), ("/srv/a/b/secret", Some("secret_t"))];
+    for (path, type_) in attributes {
+        assert_eq!(kept(path).as_deref(), type_, "{path}");
+    }
+}
+
+#[test]
+fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
+    if !is_guest() {
+        return in_guests("keeps_labels_through_links_renames_eviction_restart_and_reboot");
+    }
+    mount_ext4();
+    sh(
+        "mkdir -p /srv/a /srv/public; echo > /srv/a/linked; echo > /srv/a/moved; mkdir /srv/a/tree; echo > /srv/a/tree/x",
+    );
+    let mut enforcer = start();
+    sh("ln /srv/a/linked /srv/public/linked; mv /srv/a/moved /srv/public/moved; mv /srv/a/tree /srv/public/tree; \
+        echo > /srv/a/named; echo > /srv/a/secret; ln -s x /srv/public/link");
+    let expected = [
+        ("/srv/a/linked", "data_t"),
+        ("/srv/public/linked", "data_t"),
+        ("/srv/public/moved", "data_t"),
+        ("/srv/public/tree/x", "data_t"),
+        ("/srv/a/named", "secret_t"),
+        // It was made under enforcement, where no path says a label: like its directory.
+        ("/srv/a/secret", "data_t"),
+        ("/srv/public/link", "public_t"),
+    ];
+    types(&mut enforcer, &expected);
+    forget_inodes();
+    types(&mut enforcer, &expected);
+    let written = enforcer.write_labels().unwrap();
+    assert_eq!((written.failures, written.unsupported), (0, 0), "{written:?}");
+    for path in ["/srv/public/linked", "/srv/public/moved", "/srv/public/tree", "/srv/a/named"] {
+        assert!(kept(path).is_some(), "{path}");
+    }
+    drop(enforcer);
+    let mut enforcer = Enforcer::adopt(Options::default()).unwrap();
+    types(&mut enforcer, &expected);
+    let mut enforcer = reboot(enforcer);
+    types(&mut enforcer, &expected);
+    let (report, written) = enforcer.labelled();
+    assert!(report.attributes >= 6 && written.written == 0, "{report:?} {written:?}");
+}
+
+#[test]
+fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
+    if !is_guest() {
+        return in_guests("keeps_what_a_directory_holds_when_the_directory_gets_another_label");
+    }
+    mount_ext4();
+    sh("mkdir -p /srv/a/b; echo > /srv/a/x; echo > /srv/a/b/y");
+    let mut enforcer = start();
+    assert_eq!(set(&mut enforcer, "/srv/a", "public_t"), Lasts::Durably);
+    assert_eq!(set(&mut enforcer, "/image", "public_t"), Lasts::UntilUnmount);
+    sh("echo > /srv/a/new");
+    let expected = [
+        ("/srv/a", "public_t"),
+        ("/srv/a/x", "data_t"),
+        ("/srv/a/b", "data_t"),
+        ("/srv/a/b/y", "data_t"),
+        ("/srv/a/new", "public_t"),
+    ];
+    types(&mut enforcer, &expected);
+    types(&mut enforcer, &[("/image", "public_t")]);
+    forget_inodes();
+    types(&mut enforcer, &expected);
+    enforcer.write_labels().unwrap();
+    let mut enforcer = reboot(enforcer);
+    types(&mut enforcer, &expected);
+    assert_eq!(
+        enforcer.default_label(Path::new("/srv/a"), libc::S_IFDIR).unwrap().as_deref(),
+        Some("u:object_r:data_t:s0")
+    );
+}
+
+#[test]
+fn gives_no_file_the_label_of_one_that_had_its_number() {
+    if !is_guest() {
+        return in_guests("gives_no_file_the_label_of_one_that_had_its_number");
+    }
+    mount_ext4();
+    sh("mkdir /srv/spool /srv/a");
+    let mut enforcer = start();
+    let mut reused = 0;
+    for _ in 0..20 {
+        fs::write("/srv/spool/x", "").unwrap();
+        assert_eq!(type_of(&mut enforcer, "/srv/spool/x"), "item_t");
+        let number = fs::metadata("/srv/spool/x").unwrap().ino();
+        fs::remove_file("/srv/spool/x").unwrap();
+        fs::write("/srv/a/y", "").unwrap();
+        reused += u32::from(fs::metadata("/srv/a/y").unwrap().ino() == number);
+        forget_inodes();
+        assert_eq!(type_of(&mut enforcer, "/srv/a/y"), "data_t");
+        fs::remove_file("/srv/a/y").unwrap();
+    }
+    assert!(reused > 0, "no number was used again: nothing was shown");
+    // What is deleted before its attribute was written is not written to whatever has its number.
+    fs::write("/srv/spool/x", "").unwrap();
+    fs::remove_file("/srv/spool/x").unwrap();
+    fs::write("/srv/a/y", "").unwrap();
+    let written = enforcer.write_labels().unwrap();
+    assert_eq!((written.failures, kept("/srv/a/y")), (0, None), "{written:?}");
+}
+
+#[test]
+fn labels_deep_directories_and_what_only_another_namespace_sees() {
+    if !is_guest() {
+        return in_guests("labels_deep_directories_and_what_only_another_namespace_sees");
+    }
+    mount_ext4();
+    // 300 directories of 20 letters: no path leads to the last.
+    sh(
+        "cd /srv; i=0; while [ $i -lt 300 ]; do mkdir nnnnnnnnnnnnnnnnnnnn; cd nnnnnnnnnnnnnnnnnnnn; i=$((i+1)); done; echo > secret",
+    );
+    let mut other = Command::new("unshare")
+        .args([
+            "-m",
+            "sh",
+            "-c",
+            "mkdir /private; mount -t tmpfs none /private; echo > /private/x; echo; exec sleep 1000",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    io::Read::read_exact(&mut other.stdout.take().unwrap(), &mut [0]).unwrap();
+    let mut enforcer = start();
+    let mut file = by_path("/srv");
+    for name in std::iter::repeat_n("nnnnnnnnnnnnnnnnnnnn", 300).chain(["secret"]) {
+        let name = CString::new(name).unwrap();
+        // SAFETY: the name ends in NUL.
+        let next = unsafe { libc::openat(file.as_raw_fd(), name.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW) };
+        assert!(next >= 0);
+        // SAFETY: the kernel has just given it to us.
+        file = unsafe { OwnedFd::from_raw_fd(next) };
+    }
+    assert_eq!(type_held(&mut enforcer, &file), "secret_t");
+    let private = PathBuf::from(format!("/proc/{}/root/private/x", other.id()));
+    assert_eq!(type_of(&mut enforcer, private), "tmp_t");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn labels_overlays_and_what_is_mounted_later() {
+    if !is_guest() {
+        return in_guests("labels_overlays_and_what_is_mounted_later");
+    }
+    mount_ext4();
+    sh("mkdir -p /srv/low/public /srv/up /srv/work /over; echo > /srv/low/public/x; echo > /srv/low/y; \
+        mount -t overlay -o lowerdir=/srv/low,upperdir=/srv/up,workdir=/srv/work none /over");
+    let mut enforcer = start();
+    types(&mut enforcer, &[("/over/public", "public_t"), ("/over/public/x", "public_t"), ("/srv/low/y", "data_t")]);
+    // A label of an overlay's file is one of its upper layer's.
+    assert_eq!(set(&mut enforcer, "/over/y", "secret_t"), Lasts::Durably);
+    assert_eq!(kept("/srv/up/y").as_deref(), Some("secret_t"));
+    assert!(!Path::new("/srv/up/public").exists(), "nothing was copied up to be labelled");
+    sh("umount /over; umount /srv");
+    mount_ext4();
+    let device = {
+        let number = fs::metadata("/srv").unwrap().dev();
+        libc::major(number) << 20 | libc::minor(number)
+    };
+    let report = enforcer.label_mount(device).unwrap();
+    assert_eq!((report.failures, report.attributes > 0), (0, true), "{report:?}");
+    types(&mut enforcer, &[("/srv/up/y", "secret_t"), ("/srv/low/y", "data_t")]);
+    assert_eq!(enforcer.label_mount(device).unwrap().files, 0, "once is enough");
+    io::stdout().flush().unwrap();
+}
