@@ -100,19 +100,25 @@ impl Machine<'_> {
         walker.report
     }
 
-    /// Labels one file system, which has been mounted since.
+    /// Labels one file system, which has been mounted since. Only one that keeps labels is walked: what else is mounted anew
+    /// has no files but those that hooks label, and a walk would keep it busy for a moment, so that it could not be
+    /// unmounted.
     pub fn label_mount(&self, device: u32, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
         let mut walker = self.walker(contexts, sink);
         let mut covered = Covered::default();
         match self.mounts(None) {
             Ok(mut all) => {
-                all.retain(|mount| mount.device == device);
+                all.retain(|mount| mount.device == device && self.keeps_labels(&mount.filesystem));
                 self.trees(&all, None, &mut walker, &mut covered, None);
                 complete(&mut walker, device);
             }
             Err(cause) => walker.report.fail("mounts", cause),
         }
         walker.report
+    }
+
+    fn keeps_labels(&self, filesystem: &str) -> bool {
+        matches!(self.rules.rule(filesystem), Some(Rule::Stored { kept: true, .. }))
     }
 
     fn walker<'w>(&'w self, contexts: &'w mut dyn Contexts, sink: &'w mut dyn Sink) -> Walker<'w> {

@@ -1,0 +1,133 @@
+//! An unconfined machine does the same with Tollgate on as without: commands, and other people's test programs.
+//!
+//! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+
+use std::collections::BTreeMap;
+
+use program::{Scratch, guests::take, report, word};
+
+/// Starts enforcement of Tollgate's policy, runs the rest of the line, and tells whether enforcement held on standard error.
+const ENFORCED: &str =
+    "/tollgate enforce /own.policy >&2 || exit 3; \"$@\"; status=$?; /tollgate status >&2; exit $status";
+
+/// What became of each thing that was run, by its name.
+type Outcomes = BTreeMap<String, String>;
+
+/// Runs a command in a guest, with Tollgate enforcing or without; what it wrote to standard output.
+fn run(scratch: &Scratch, kernel: &str, enforced: bool, files: &[&str], command: &[&str]) -> String {
+    let _place = take(1);
+    let (own, program) = (scratch.path("own.policy"), scratch.program());
+    let policies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate");
+    if !own.exists() {
+        scratch.run(&["policy", "build", policies, "-o", word(&own)]).with(0);
+    }
+    let (own, program) = (format!("{}:/own.policy", word(&own)), format!("{}:/tollgate", word(&program)));
+    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--memory", "2500", "--timeout", "800"];
+    arguments.extend(["--append", "rcupdate.rcu_expedited=1", "--module", "overlay", "--module", "loop"]);
+    for file in [own.as_str(), program.as_str()].iter().chain(files) {
+        arguments.extend(["--file", file]);
+    }
+    arguments.push("--");
+    if enforced {
+        arguments.extend(["sh", "-c", ENFORCED, "enforced"]);
+    }
+    arguments.extend(command);
+    let ended = scratch.run(&arguments).with(0);
+    assert_eq!(enforced, ended.stderr.contains("mode         enforcing"), "{}", ended.stderr);
+    ended.stdout
+}
+
+/// The outcomes in what tests/transparency/run printed.
+fn outcomes(text: &str) -> Outcomes {
+    let blocks = text.split("\n== ").map(|block| block.trim_start_matches("== "));
+    blocks
+        .filter_map(|block| block.split_once(' '))
+        .map(|(number, rest)| (number.to_owned(), rest.to_owned()))
+        .collect()
+}
+
+/// Fails unless both have the same outcomes, and at least `least` of them.
+fn assert_alike(what: &str, without: &Outcomes, with: &Outcomes, least: usize) {
+    let names = without.keys().chain(with.keys());
+    let different: BTreeMap<_, _> =
+        names.filter(|name| without.get(*name) != with.get(*name)).map(|n| (n, ())).collect();
+    report(
+        what,
+        &format!("{} of {} alike", without.len() - different.len(), without.len()),
+        &format!("all, of at least {least}"),
+        different.is_empty() && without.len() >= least,
+    );
+    for name in different.keys() {
+        eprintln!("{name}\n  without: {:?}\n  with: {:?}", without.get(*name), with.get(*name));
+    }
+    assert!(different.is_empty() && without.len() >= least, "{} differ", different.len());
+}
+
+#[test]
+fn runs_hundreds_of_commands_alike() {
+    let scratch = Scratch::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/transparency");
+    let files = [format!("{folder}/run:/run.sh"), format!("{folder}/commands:/commands")];
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let command = ["busybox", "sh", "/run.sh", "/commands"];
+    let [without, with] = [false, true].map(|enforced| outcomes(&run(&scratch, "6.1", enforced, &files, &command)));
+    assert_alike("commands on 6.1", &without, &with, 300);
+}
+
+#[cfg(feature = "long")]
+mod debian {
+    use tollgate_vm::{Cache, Packages};
+
+    use super::*;
+
+    /// Python's own test suite, as Debian packages it, with what it needs.
+    const PACKAGES: [&str; 12] = [
+        "python3.11-minimal",
+        "libpython3.11-minimal",
+        "libpython3.11-stdlib",
+        "libpython3.11-testsuite",
+        "libc6",
+        "zlib1g",
+        "libexpat1",
+        "libffi8",
+        "libbz2-1.0",
+        "liblzma5",
+        "libssl3",
+        "libuuid1",
+    ];
+    /// Those of its parts that are about what a kernel does for a program.
+    const PARTS: &str = "test_posix test_os test_fcntl test_stat test_glob test_resource test_fork1 test_wait3 test_wait4 \
+                         test_mmap test_file test_fileio test_select test_poll test_tempfile";
+    const SUITE: &str = "mkdir /py && tar xf /py.tar -C /py && cd /py && mkdir -p tmp proc dev sys etc bin && \
+        mount -t proc p proc && mount -t devtmpfs d dev && mount -t sysfs s sys && mkdir -p dev/pts dev/shm && \
+        mount -t devpts d dev/pts && mount -t tmpfs t dev/shm && cp /etc/passwd /etc/group etc && cp /bin/busybox bin && \
+        chroot /py /bin/busybox --install /bin; chmod 1777 tmp; ip link set lo up; \
+        chroot /py /usr/bin/python3.11 -m test -v --timeout 300 $1 2>&1";
+
+    /// `NAME (CLASS) ... OUTCOME` lines. What is not a test's own line is the suite's talk.
+    fn tests(text: &str) -> Outcomes {
+        let lines = text.lines().filter_map(|line| line.rsplit_once(" ... "));
+        let own = lines.filter(|(name, _)| name.starts_with("test") && name.ends_with(')'));
+        own.map(|(name, outcome)| (name.to_owned(), outcome.to_owned())).collect()
+    }
+
+    #[test]
+    fn passes_pythons_test_suite_alike() {
+        let (scratch, cache) = (Scratch::new(), Cache::of_user().unwrap());
+        let (root, archive) = (scratch.path("py"), scratch.path("py.tar"));
+        std::fs::create_dir_all(&root).unwrap();
+        Packages::new(&cache)
+            .unpack(&PACKAGES.map(|package| format!("{package}/bookworm")).each_ref().map(String::as_str), &root)
+            .unwrap();
+        let mut tar = std::process::Command::new("tar");
+        assert!(tar.arg("cf").arg(&archive).arg("-C").arg(&root).arg(".").status().unwrap().success());
+        let file = format!("{}:/py.tar", word(&archive));
+        let command = ["busybox", "sh", "-c", SUITE, "suite", PARTS];
+        let [without, with] = [false, true].map(|enforced| tests(&run(&scratch, "6.1", enforced, &[&file], &command)));
+        assert_alike("tests of Python's suite on 6.1", &without, &with, 500);
+    }
+}
