@@ -280,6 +280,7 @@ struct tg_state {
 	__u32 statistics;	  /* somebody asks for them */
 	__u32 audit_limit;	  /* events a second; what is above is counted */
 	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
+	__u32 no_lookups;	  /* inode_permission is not attached: others ask what it would */
 	__u32 inherit; /* an exec goes on although its new domain may not use a descriptor that it
 			  inherits: file_permission is attached */
 	__u64 epoch;

@@ -46,10 +46,14 @@ static __noinline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, _
 	return tg_ask(&request) ? -EACCES : 0;
 }
 
+/* What a change of a directory needs of it. `write` is what inode_permission asks before, too: that
+ * hook need not be attached. */
+#define TG_CHANGE (DIR__WRITE | DIR__SEARCH)
+
 /* may_create */
 static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentry, __u32 class)
 {
-	int result = tg_check_inode(dir, dentry, DIR__ADD_NAME | DIR__SEARCH, 1), sid;
+	int result = tg_check_inode(dir, dentry, DIR__ADD_NAME | TG_CHANGE, 1), sid;
 
 	if (result)
 		return result;
@@ -95,7 +99,7 @@ static __always_inline int tg_check_entry(struct dentry *dentry, __u32 av, __u32
 
 static __always_inline int tg_may_remove(struct inode *dir, struct dentry *dentry)
 {
-	int result = tg_check_inode(dir, dentry, DIR__REMOVE_NAME | DIR__SEARCH, 1);
+	int result = tg_check_inode(dir, dentry, DIR__REMOVE_NAME | TG_CHANGE, 1);
 
 	return result ? result : tg_check_entry(dentry, FILE__UNLINK, DIR__RMDIR);
 }
@@ -121,7 +125,7 @@ static __noinline int tg_keep_label_of(struct dentry *dentry)
 SEC("lsm/inode_link")
 int BPF_PROG(inode_link, struct dentry *old_dentry, struct inode *dir, struct dentry *new_dentry)
 {
-	int result = tg_check_inode(dir, new_dentry, DIR__ADD_NAME | DIR__SEARCH, 1);
+	int result = tg_check_inode(dir, new_dentry, DIR__ADD_NAME | TG_CHANGE, 1);
 
 	if (!result)
 		result = tg_check_entry(old_dentry, FILE__LINK, DIR__LINK);
@@ -136,12 +140,12 @@ int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, str
 	__u32 replaces = new_dentry->d_inode ? DIR__REMOVE_NAME : 0;
 	int result, moves = old_dir != new_dir;
 
-	result = tg_check_inode(old_dir, old_dentry, DIR__REMOVE_NAME | DIR__SEARCH, 1);
+	result = tg_check_inode(old_dir, old_dentry, DIR__REMOVE_NAME | TG_CHANGE, 1);
 	if (!result)
 		result = tg_check_entry(old_dentry, FILE__RENAME,
 					moves ? DIR__RENAME | DIR__REPARENT : DIR__RENAME);
 	if (!result)
-		result = tg_check_inode(new_dir, new_dentry, DIR__ADD_NAME | DIR__SEARCH | replaces,
+		result = tg_check_inode(new_dir, new_dentry, DIR__ADD_NAME | TG_CHANGE | replaces,
 					1);
 	if (!result && replaces)
 		result = tg_check_entry(new_dentry, FILE__UNLINK, DIR__RMDIR);

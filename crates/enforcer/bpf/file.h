@@ -6,12 +6,43 @@
 #include "descriptor.h"
 #include "inode.h"
 
-/* selinux_file_open. It asks for what file_mask_to_av asks at inode_permission, too: that hook need
- * not be attached. */
+#define FMODE_EXEC 0x20u      /* in f_flags: it is opened to be executed */
+#define TG_TMPFILE 020000000u /* __O_TMPFILE */
+
+/* A file without a name is made in a directory, whose inode is known by its address only. */
+static __noinline int tg_check_tmpfile(struct file *file)
+{
+	__u64 subject = tg_subject();
+	__u64 dir = (__u64)BPF_CORE_READ(file, f_path.dentry, d_parent, d_inode);
+	struct tg_inode label = {};
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	struct tg_request request = {
+		.source = subject,
+		.target = tg_label_at(dir, &label) && label.sid ? label.sid : tg_unseen_at(dir),
+		.class = SECCLASS_DIR,
+		.av = DIR__WRITE | DIR__SEARCH,
+		.manager = TG_MANAGER_DIRECTORY,
+		.object = TG_OBJECT_PATH,
+		.path = TG_ADDRESS(&file->f_path),
+	};
+
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
+/* selinux_file_open. It asks for all that inode_permission asks before, too: that hook need not be
+ * attached. */
 SEC("lsm/file_open") int BPF_PROG(file_open, struct file *file)
 {
-	return tg_check_path(file->f_inode, &file->f_path,
-			     FILE__OPEN | tg_file_av(file->f_mode, file->f_flags), 0);
+	__u32 av = FILE__OPEN | tg_file_av(file->f_mode, file->f_flags);
+	int result = 0;
+
+	if (file->f_flags & FMODE_EXEC)
+		av |= FILE__EXECUTE;
+	if (file->f_flags & TG_TMPFILE)
+		result = tg_check_tmpfile(file);
+	return result ? result : tg_check_path(file->f_inode, &file->f_path, av, 0);
 }
 
 /* selinux_file_permission, as if the label of each file and the policy had changed since it was

@@ -123,30 +123,42 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 	return av ? tg_check_dentry(dentry, av) : 0;
 }
 
-/* Whether an attribute is the one that keeps labels. */
-static __noinline int tg_is_label(const char *name)
+/* The first bytes of an extended attribute's name; the rest of the longest that matters. */
+union tg_xattr {
+	char text[32];
+	__u64 word[4];
+};
+enum tg_xattr_kind { TG_XATTR_OTHER, TG_XATTR_LABEL, TG_XATTR_USER };
+
+static __noinline int tg_xattr_kind(const char *name)
 {
-	static const union tg_attribute {
-		char text[32];
-		__u64 word[4];
-	} label = {.text = "security.bpf.tollgate"};
-	union tg_attribute given = {};
+	static const union tg_xattr label = {.text = "security.bpf.tollgate"};
+	static const union tg_xattr user = {.text = "user."};
+	union tg_xattr given = {};
 
 	bpf_probe_read_kernel_str(given.text, sizeof given.text, name);
-	return !((given.word[0] ^ label.word[0]) | (given.word[1] ^ label.word[1]) |
-		 (given.word[2] ^ label.word[2]) | (given.word[3] ^ label.word[3]));
+	if (!((given.word[0] ^ user.word[0]) << 24))
+		return TG_XATTR_USER;
+	if ((given.word[0] ^ label.word[0]) | (given.word[1] ^ label.word[1]) |
+	    (given.word[2] ^ label.word[2]) | (given.word[3] ^ label.word[3]))
+		return TG_XATTR_OTHER;
+	return TG_XATTR_LABEL;
 }
 
 /*
  * selinux_inode_setxattr, selinux_inode_removexattr. Only the daemon writes the attribute of
- * labels, for whom and to what it has decided before (tg_relabel). Nobody else does, unconfined
- * domains neither: 6.1 lets who owns a file write any security attribute, for it takes BPF's
- * silence for a module's consent.
+ * labels, for whom and to what it has decided before. Nobody else does, unconfined domains neither:
+ * 6.1 lets who owns a file write any security attribute, for it takes BPF's silence for a module's
+ * consent. A user's attribute is as the file's content (xattr_permission).
  */
 static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *name)
 {
-	if (tg_is_label(name))
+	switch (tg_xattr_kind(name)) {
+	case TG_XATTR_LABEL:
 		return bpf_get_current_pid_tgid() >> 32 == READ_ONCE(state.daemon) ? 0 : -EPERM;
+	case TG_XATTR_USER:
+		return tg_check_dentry(dentry, FILE__SETATTR | FILE__WRITE);
+	}
 	return tg_check_dentry(dentry, FILE__SETATTR);
 }
 
@@ -162,8 +174,11 @@ int BPF_PROG(inode_removexattr, void *idmap, struct dentry *dentry, const char *
 	return tg_check_setxattr(dentry, name);
 }
 
-SEC("lsm/inode_getxattr") int BPF_PROG(inode_getxattr, struct dentry *dentry)
+SEC("lsm/inode_getxattr")
+int BPF_PROG(inode_getxattr, struct dentry *dentry, const char *name)
 {
+	if (READ_ONCE(state.no_lookups) && tg_xattr_kind(name) == TG_XATTR_USER)
+		return tg_check_dentry(dentry, FILE__GETATTR | FILE__READ);
 	return tg_check_dentry(dentry, FILE__GETATTR);
 }
 
@@ -248,6 +263,8 @@ int BPF_PROG(path_notify, const struct path *path, __u64 mask, unsigned int obje
 		result = tg_watch_superblock(dentry);
 	} else if (object != TG_NOTIFY_INODE)
 		return -EINVAL;
+	if (READ_ONCE(state.no_lookups))
+		av |= FILE__READ;
 	if (mask & TG_NOTIFY_PERMISSION)
 		av |= FILE__WATCH_WITH_PERM;
 	if (mask & TG_NOTIFY_READS)

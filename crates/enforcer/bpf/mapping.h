@@ -61,6 +61,37 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 	return result;
 }
 
+/* selinux_mmap_backing_file: a stacked file system maps a file of another, as who mounted it. */
+SEC("lsm/mmap_backing_file")
+int BPF_PROG(mmap_backing_file, struct vm_area_struct *area, struct file *backing)
+{
+	__u32 mounter = tg_cred_sid(TG_ADDRESS(backing->f_cred));
+	struct inode *inode = backing->f_inode;
+	unsigned long flags = area->vm_flags;
+	__u64 prot = flags & (PROT_WRITE | PROT_EXEC); /* VM_WRITE and VM_EXEC are the same bits */
+	int shared = flags & VM_SHARED ? 1 : 0;
+
+	if (tg_is_unconfined(mounter))
+		return 0;
+	struct tg_request request = {
+		.source = mounter,
+		.av = FILE__MAP | tg_map_av(shared, prot),
+		.object = TG_OBJECT_PATH,
+		.path = TG_ADDRESS(&backing->f_path),
+		.inode = TG_ADDRESS(inode),
+	};
+
+	tg_name_object(&request, inode);
+	if (tg_ask(&request))
+		return -EACCES;
+	if (!tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
+		return 0;
+	request.target = mounter;
+	request.class = SECCLASS_PROCESS;
+	request.av = PROCESS__EXECMEM;
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
 SEC("lsm/mmap_addr") int BPF_PROG(mmap_addr, unsigned long address)
 {
 	return address < TG_LOW_MEMORY ? tg_ask_self(SECCLASS_MEMPROTECT, MEMPROTECT__MMAP_ZERO)

@@ -1,0 +1,113 @@
+//! Which hooks a policy needs: those that keep labels, and those with a question that a confined domain may be denied,
+//! or whose answer is audited. What no rule of the policy can deny is not asked.
+//!
+//! All here is one-sided: a hook is left out only when it is certain that no answer is lost.
+
+mod constraints;
+mod denials;
+
+use tollgate_policy::{decide::Tables, model::Policy};
+
+use self::denials::Denials;
+use crate::hooks::{self, BadLine, Hook, Purpose, Question};
+
+/// A hook, and whether the policy needs its program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// The hook.
+    pub hook: &'static str,
+    /// Whether its program is needed.
+    pub needed: bool,
+    /// Why, or why not.
+    pub because: String,
+}
+
+/// What a policy asks for and no hook of a kernel can enforce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The hooks at which it is asked on other kernels.
+    pub hooks: Vec<&'static str>,
+    /// The class.
+    pub class: &'static str,
+    /// The permission.
+    pub permission: &'static str,
+    /// Whom the policy denies it, and on what.
+    pub because: String,
+}
+
+/// Attached when the administrator chose that an exec goes on with descriptors that the new domain may not use, or while a
+/// change of the policy or of a label may have taken rights away from who has files open.
+const ON_DEMAND: &str = "file_permission";
+
+/// What only this hook asks of its questions; others ask the rest (`state.no_lookups`).
+const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);
+
+/// For each hook that has a program, whether the policy needs it. Domains in `unconfined` are asked nothing.
+pub fn hooks(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<Need>, BadLine> {
+    let mut denials = Denials::new(policy, tables, unconfined);
+    Ok(hooks::all()?.into_iter().filter_map(|hook| need(&hook, &mut denials)).collect())
+}
+
+fn need(hook: &Hook, denials: &mut Denials<'_>) -> Option<Need> {
+    let say = |needed, because: String| Some(Need { hook: hook.name, needed, because });
+    match &hook.purpose {
+        Purpose::Nothing | Purpose::Later => None,
+        Purpose::Keeps | Purpose::Asks { keeps: true, .. } => say(true, "labels are kept there".into()),
+        Purpose::Asks { .. } if hook.name == ON_DEMAND => say(false, "attached on demand".into()),
+        Purpose::Asks { questions, .. } => match first(hook.name, questions, denials) {
+            Some(because) => say(true, because),
+            None => say(false, "the policy denies nothing that is asked there".into()),
+        },
+    }
+}
+
+/// The first question that somebody may be denied, and whom.
+fn first(hook: &str, questions: &[Question], denials: &mut Denials<'_>) -> Option<String> {
+    let asked = questions.iter().flat_map(|question| question.permissions.iter().map(|name| (question.class, *name)));
+    let only = |class: &str, name: &str| hook != LOOKUP.0 || LOOKUP.1.contains(&(class, name));
+    let mut asked = asked.filter(|(class, name)| only(class.name, name));
+    asked.find_map(|(class, name)| denials.of(class.name, name))
+}
+
+/// What the policy may deny but a kernel with only these hooks never asks. What SELinux asks and the enforcer does not
+/// manage yet is not counted.
+pub fn missing(
+    policy: &Policy,
+    tables: &Tables,
+    unconfined: &[String],
+    kernel: &[String],
+) -> Result<Vec<Missing>, BadLine> {
+    let mut denials = Denials::new(policy, tables, unconfined);
+    let hooks = hooks::all()?;
+    let mut lost: Vec<Missing> = Vec::new();
+    let (present, absent): (Vec<&Hook>, Vec<&Hook>) =
+        hooks.iter().partition(|hook| kernel.iter().any(|name| name == hook.name));
+    for (hook, class, permission) in absent.iter().flat_map(|hook| asked(hook)) {
+        if present.iter().flat_map(|hook| asked(hook)).any(|(_, of, name)| (of, name) == (class, permission)) {
+            continue;
+        }
+        match lost.iter_mut().find(|it| (it.class, it.permission) == (class, permission)) {
+            Some(known) => known.hooks.push(hook),
+            None => lost.extend(denials.of(class, permission).map(|because| Missing {
+                hooks: vec![hook],
+                class,
+                permission,
+                because,
+            })),
+        }
+    }
+    Ok(lost)
+}
+
+/// What is asked at a hook: the hook, the class, the permission.
+fn asked(hook: &Hook) -> Vec<(&'static str, &'static str, &'static str)> {
+    let Purpose::Asks { questions, .. } = &hook.purpose else { return Vec::new() };
+    let of = |question: &Question| {
+        let (class, permissions) = (question.class.name, question.permissions.clone());
+        permissions.into_iter().map(move |permission| (hook.name, class, permission)).collect::<Vec<_>>()
+    };
+    questions.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;
