@@ -19,6 +19,8 @@ use tollgate_enforcer::audit::{Denial, Entry, Lost, Reason};
 /// Starts enforcement; `as_audited` runs a command in the domain of tests/policies/audited.cil.
 const START: &str = r#"
 mount -t bpf none /sys/fs/bpf 2>/dev/null
+# Where no auditd listens the kernel prints its audit, the loading of each BPF program too, but for ten in five seconds.
+echo 0 > /proc/sys/kernel/printk_ratelimit
 mkdir -p /run /var/log /deep; mount -t tmpfs none /deep; mkdir -p /deep/er /deep/mnt /deep/jail
 secret() { echo secret > "$1"; tollgate label set system_u:object_r:secret_t:s0 "$1" || exit 4; }
 as_audited() { tollgate run --context system_u:system_r:audited_t:s0 -- "$@"; }
@@ -159,7 +161,9 @@ fn tells_each_object(kernel: &str, more: &str, audit: bool) {
 #[test]
 fn tells_each_object_through_the_kernels_audit() {
     tells_each_object("6.1", "audit=1", true);
-    tells_each_object("6.18", "audit=1", true);
+    if cfg!(feature = "long") {
+        tells_each_object("6.18", "audit=1", true);
+    }
 }
 
 #[test]
@@ -178,7 +182,7 @@ fn accounted(entries: &[Entry]) -> (u64, usize) {
 }
 
 /// A shell that opens a secret file so often.
-const STORM: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); : >> /deep/er/secret; done";
+const STORM: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); true >> /deep/er/secret; done";
 
 #[test]
 fn counts_each_denial_of_a_storm() {
