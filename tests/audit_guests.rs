@@ -10,18 +10,37 @@
 mod auditors;
 mod program;
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::{CString, OsStr},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use auditors::{audit2allow, ausearch};
 use program::{Ended, Scratch, guests::take, word};
 use tollgate_enforcer::audit::{Denial, Entry, Lost, Reason};
 
-/// Starts enforcement; `as_audited` runs a command in the domain of tests/policies/audited.cil.
-const START: &str = r#"
-mount -t bpf none /sys/fs/bpf 2>/dev/null
+/// What both kinds of guest begin with.
+const PLACES: &str = r#"
 # Where no auditd listens the kernel prints its audit, the loading of each BPF program too, but for ten in five seconds.
 echo 0 > /proc/sys/kernel/printk_ratelimit
 mkdir -p /run /var/log /deep; mount -t tmpfs none /deep; mkdir -p /deep/er /deep/mnt /deep/jail
+"#;
+
+/// Starts the kernel's SELinux, with the same words as below.
+const START_SELINUX: &str = r#"
+mount -t selinuxfs none /sys/fs/selinux
+dd if=/image of=/sys/fs/selinux/load bs=16M 2>/dev/null && echo 1 > /sys/fs/selinux/enforce || exit 3
+secret() { echo secret > "$1"; TOLLGATE_TEST_LABEL="$1" /tests --exact tells_what_selinux_tells > /dev/null || exit 4; }
+as_audited() {
+    program=$(which $1); shift
+    sh -c 'printf system_u:system_r:audited_t:s0 > /proc/self/attr/exec; exec "$@"' sh $program "$@"
+}
+"#;
+
+/// Starts enforcement; `secret` makes a file of type secret_t, `as_audited` runs a command in the domain of tests/policies/audited.cil.
+const START: &str = r#"
+mount -t bpf none /sys/fs/bpf 2>/dev/null
 secret() { echo secret > "$1"; tollgate label set system_u:object_r:secret_t:s0 "$1" || exit 4; }
 as_audited() { tollgate run --context system_u:system_r:audited_t:s0 -- "$@"; }
 say() { sleep 1.5; echo "== json"; tollgate audit --json; echo "== end"; }
@@ -42,7 +61,7 @@ fn policy(scratch: &Scratch) -> PathBuf {
 /// Runs a shell script in a guest that has the policy.
 fn in_guest(scratch: &Scratch, kernel: &str, more: &str, script: &str) -> Ended {
     let file = format!("{}:/policy", word(&policy(scratch)));
-    let script = format!("{START}{script}");
+    let script = format!("{PLACES}{START}{script}");
     let arguments =
         ["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--append", more, "--file", &file, "--", "sh", "-c"];
     let _place = take(1);
@@ -86,6 +105,9 @@ as_audited kill -0 1
 as_audited ifconfig lo up
 as_audited rmdir /deep/rmdir
 } >/dev/null 2>&1
+";
+
+const TELL: &str = r"
 say
 echo '== log'; cat /var/log/tollgate/audit.log; dmesg | grep 'audit: type=1107' || true
 ";
@@ -119,8 +141,8 @@ fn blank(text: &str) -> String {
             (_, "system_u:system_r:audited_t:s0") => "A",
             (_, "system_u:object_r:secret_t:s0") => "S",
             ("tcontext", value) if value.contains(":tmpfs_t:") => "F",
-            ("tcontext", value) if value.contains(":unconfined_t:") => "M",
-            ("path", value) if value.starts_with("\"0123") => "\"CUT/0123456789/secret\"",
+            ("tcontext", value) if value.contains(":unconfined_t:") || value.contains(":kernel_t:") => "M",
+            ("path", value) if value.contains("/0123456789/0123456789/") => "\"CUT/0123456789/secret\"",
             _ => return word.to_owned(),
         };
         format!("{key}={value}")
@@ -140,7 +162,7 @@ fn records(ended: &Ended) -> String {
 
 fn tells_each_object(kernel: &str, more: &str, audit: bool) {
     let scratch = Scratch::new();
-    let ended = in_guest(&scratch, kernel, more, &format!("enforce\n{ACTS}"));
+    let ended = in_guest(&scratch, kernel, more, &format!("enforce\n{ACTS}{TELL}"));
     let entries = entries(&ended);
     let told: Vec<String> = denials(&entries).iter().map(|denial| blank(&denial.to_string())).collect();
     assert_eq!(told, TOLD, "{}{}", ended.stdout, ended.stderr);
@@ -169,6 +191,41 @@ fn tells_each_object_through_the_kernels_audit() {
 #[test]
 fn tells_each_object_in_a_file_where_the_kernel_has_no_audit() {
     tells_each_object("6.1", "audit=0", false);
+}
+
+/// Gives a file of a SELinux guest its label.
+fn label(path: &OsStr) {
+    let path = CString::new(path.as_bytes()).unwrap();
+    let label = c"system_u:object_r:secret_t:s0";
+    // SAFETY: both strings end in NUL, and the value is as long as is said.
+    let result = unsafe {
+        let value = label.to_bytes_with_nul();
+        libc::setxattr(path.as_ptr(), c"security.selinux".as_ptr(), value.as_ptr().cast(), value.len(), 0)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// The oracle of a record's text. SELinux does not say which process a signal was for, and has the whole of a long path.
+#[test]
+fn tells_what_selinux_tells() {
+    if let Some(path) = std::env::var_os("TOLLGATE_TEST_LABEL") {
+        return label(&path);
+    }
+    let scratch = Scratch::new();
+    let (built, image) = (policy(&scratch), scratch.path("image"));
+    scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
+    let (this, script) = (std::env::current_exe().unwrap(), format!("{PLACES}{START_SELINUX}{ACTS}dmesg"));
+    let files = [(&image, "/image"), (&this, "/tests")].map(|(host, guest)| format!("{}:{guest}", word(host)));
+    let mut arguments = vec!["vm", "run", "--kernel", "6.1", "--lsm", "selinux", "--append", "audit=1 enforcing=0"];
+    files.iter().for_each(|file| arguments.extend(["--file", file]));
+    arguments.extend(["--", "sh", "-c", &script]);
+    let _place = take(1);
+    let ended = scratch.run(&arguments).with(0);
+    let audited = |line: &&str| line.contains("avc:  ") && line.contains("scontext=system_u:system_r:audited_t:");
+    let text = |line: &str| blank(line.split_once("): ").unwrap().1);
+    let told: Vec<String> = ended.stdout.lines().filter(audited).map(text).collect();
+    let ours: Vec<String> = TOLD.iter().map(|text| text.replace(" opid=1 ocomm=\"init\"", "")).collect();
+    assert_eq!(told, ours, "{}{}", ended.stdout, ended.stderr);
 }
 
 /// How many denials the log stands for, and how many lines it takes.
