@@ -2,6 +2,7 @@
 //!
 //! The kernel's half (pins) and the folder [`Folder`] outlive the daemon; together they are all that a new daemon needs.
 
+mod attached;
 mod labelling;
 
 use std::{
@@ -22,6 +23,7 @@ use tollgate_abi::{
 use tollgate_policy::{
     built::{Built, BuiltError},
     context::{self, ContextError},
+    decide::Tables,
     model::Context,
 };
 
@@ -29,6 +31,7 @@ use crate::{
     contexts::{self, Contexts, Full, Sid},
     generation::{Generation, GenerationError},
     guard,
+    hooks::BadLine,
     labels::{durable::Written, file_contexts::FileContexts, filesystems, walk::Report},
     programs::{self, Pins, ProgramsError},
     state::State,
@@ -41,6 +44,9 @@ pub enum EnforcerError {
     /// The programs are not in the kernel as they should be.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
+    /// The table of hooks that this program carries is not one.
+    #[error(transparent)]
+    Hooks(#[from] BadLine),
     /// The policy cannot be put in force.
     #[error(transparent)]
     Generation(#[from] GenerationError),
@@ -239,13 +245,13 @@ impl Enforcer {
         options.folder.make()?;
         let machine = options.machine.clone().or_else(|| contexts::machine(&built.policy));
         let contexts = Contexts::initial(&built.policy, &machine.ok_or(EnforcerError::NoMachine)?);
-        let mut hooks = programs::hooks()?;
-        hooks.retain(|hook| options.hooks.is_empty() || options.hooks.contains(hook));
-        let object = programs::load(&options.pins, &hooks)?;
+        let unconfined = unconfined(&options, &built, &contexts);
+        let tables = Tables::new(&built.tables).map_err(GenerationError::from)?;
+        let needed = attached::needed(&options, &built.policy, &tables, &unconfined)?;
+        let object = programs::load(&options.pins, &needed)?;
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit, TG_FIRST_SID);
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
-        let unconfined = unconfined(&options, &built, &contexts);
         let generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
         let mut enforcer = Self::of(options, maps, state, generation, contexts);
         enforcer.generation.adopt(&enforcer.contexts);
@@ -254,6 +260,7 @@ impl Enforcer {
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
         programs::attach(&enforcer.options.pins, &object)?;
+        enforcer.detach_all_but(&needed)?;
         enforcer.labelled = enforcer.label_machine()?;
         enforcer.save_contexts()?;
         enforcer.state.set_pins(guard::label(&enforcer.options.pins, &enforcer.maps.inodes)?);
@@ -302,11 +309,17 @@ impl Enforcer {
         let mut next = prepared.inspect_err(|_| drop(fs::remove_file(&file)))?;
         let invalid = next.adopt(&self.contexts);
         next.translate(&self.generation)?;
+        let needed = attached::needed(&self.options, &next.policy, next.tables(), &unconfined)?;
+        // More than either policy needs does no harm while one takes the place of the other.
+        let before = self.hooks()?;
+        self.attach(&needed)?;
+        self.state.set_no_lookups(false);
         self.put_in_force(next)
             .and_then(|previous| match verify(self) {
-                Ok(()) => self.settle(&previous).map(|()| Reloaded { number, invalid }),
+                Ok(()) => self.settle(&previous, &needed).map(|()| Reloaded { number, invalid }),
                 Err(reason) => {
                     self.put_in_force(previous).map(drop)?;
+                    self.detach_all_but(&before)?;
                     Err(EnforcerError::RolledBack { reason })
                 }
             })
@@ -341,7 +354,8 @@ impl Enforcer {
     }
 
     /// What a new generation brings beside its decisions; what the one before left goes.
-    fn settle(&mut self, previous: &Generation) -> Result<(), EnforcerError> {
+    fn settle(&mut self, previous: &Generation, needed: &[String]) -> Result<(), EnforcerError> {
+        self.detach_all_but(needed)?;
         self.label_filesystems()?;
         let old: Vec<Vec<u8>> =
             self.maps.sids.keys().filter(|key| key.ends_with(&previous.number.to_ne_bytes())).collect();

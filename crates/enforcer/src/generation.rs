@@ -371,6 +371,12 @@ impl Generation {
         invalid
     }
 
+    /// Its decision tables.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// The map that holds it.
     #[must_use]
     pub fn map(&self) -> &MapHandle {

@@ -81,6 +81,11 @@ impl State {
         word!(self, pins, AtomicU32).store(device, Ordering::SeqCst);
     }
 
+    /// Whether other hooks ask what inode_permission would, were its program attached.
+    pub fn set_no_lookups(&self, none: bool) {
+        word!(self, no_lookups, AtomicU32).store(none.into(), Ordering::SeqCst);
+    }
+
     /// Says that the first labelling is complete: an inode without a label is a failure from now on.
     pub fn set_labelling_complete(&self) {
         word!(self, labelling_complete, AtomicU32).store(1, Ordering::SeqCst);

@@ -1,0 +1,51 @@
+//! Which hooks have their programs attached: those that the policy in force needs, and no other.
+
+use tollgate_policy::{decide::Tables, model::Policy};
+
+use crate::{
+    enforcer::{Enforcer, EnforcerError, Options},
+    guard, needs, programs,
+};
+
+/// The hook whose questions others ask when its program is not attached.
+const LOOKUPS: &str = "inode_permission";
+
+/// The hooks that a policy needs, of those that this kernel has.
+pub(super) fn needed(
+    options: &Options,
+    policy: &Policy,
+    tables: &Tables,
+    unconfined: &[String],
+) -> Result<Vec<String>, EnforcerError> {
+    let needs = needs::hooks(policy, tables, unconfined)?;
+    let mut hooks = programs::hooks()?;
+    if options.hooks.is_empty() {
+        hooks.retain(|hook| needs.iter().any(|need| need.needed && need.hook == hook));
+    } else {
+        hooks.retain(|hook| options.hooks.contains(hook));
+    }
+    Ok(hooks)
+}
+
+impl Enforcer {
+    /// Attaches what the generation needs and is not attached: before it is put in force.
+    pub(super) fn attach(&self, needed: &[String]) -> Result<(), EnforcerError> {
+        let pins = &self.options.pins;
+        let attached = programs::attached(pins)?;
+        let new: Vec<String> = needed.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
+        if !new.is_empty() {
+            programs::attach(pins, &programs::load(pins, &new)?)?;
+            self.state.set_pins(guard::label(pins, &self.maps.inodes)?);
+        }
+        Ok(())
+    }
+
+    /// Detaches what the generation in force does not need.
+    pub(super) fn detach_all_but(&self, needed: &[String]) -> Result<(), EnforcerError> {
+        self.state.set_no_lookups(!needed.iter().any(|hook| hook == LOOKUPS));
+        for hook in programs::attached(&self.options.pins)?.iter().filter(|hook| !needed.contains(hook)) {
+            programs::detach(&self.options.pins, hook)?;
+        }
+        Ok(())
+    }
+}
