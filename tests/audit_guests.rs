@@ -32,6 +32,7 @@ const START_SELINUX: &str = r#"
 mount -t selinuxfs none /sys/fs/selinux
 dd if=/image of=/sys/fs/selinux/load bs=16M 2>/dev/null && echo 1 > /sys/fs/selinux/enforce || exit 3
 secret() { echo secret > "$1"; TOLLGATE_TEST_LABEL="$1" /tests --exact tells_what_selinux_tells > /dev/null || exit 4; }
+permissive() { echo 0 > /sys/fs/selinux/enforce; }
 as_audited() {
     program=$(which $1); shift
     sh -c 'printf system_u:system_r:audited_t:s0 > /proc/self/attr/exec; exec "$@"' sh $program "$@"
@@ -43,6 +44,7 @@ const START: &str = r#"
 mount -t bpf none /sys/fs/bpf 2>/dev/null
 secret() { echo secret > "$1"; tollgate label set system_u:object_r:secret_t:s0 "$1" || exit 4; }
 as_audited() { tollgate run --context system_u:system_r:audited_t:s0 -- "$@"; }
+permissive() { tollgate mode permissive; }
 say() { sleep 1.5; echo "== json"; tollgate audit --json; echo "== end"; }
 enforce() { tollgate enforce /policy "$@" || exit 3; }
 "#;
@@ -94,6 +96,7 @@ mkdir -p /deep/jail/bin; cp -r /bin/. /deep/jail/bin; cp -r /lib* /deep/jail 2>/
 secret '/deep/two words'
 secret /deep/gone; exec 3< /deep/gone; rm /deep/gone
 mkdir /deep/rmdir
+secret /deep/dontaudit
 {
 as_audited dd if=/dev/null of=/deep/er/secret
 as_audited stat /deep/mnt/in/secret
@@ -104,6 +107,12 @@ as_audited stat -L /proc/self/fd/3
 as_audited kill -0 1
 as_audited ifconfig lo up
 as_audited rmdir /deep/rmdir
+as_audited unlink /deep/dontaudit; [ -e /deep/dontaudit ] || exit 5
+permissive
+for i in 1 2 3; do
+    as_audited dd if=/dev/null of=/deep/er/secret
+    as_audited stat /deep/mnt/in/secret
+done
 } >/dev/null 2>&1
 ";
 
@@ -112,8 +121,8 @@ say
 echo '== log'; cat /var/log/tollgate/audit.log; dmesg | grep 'audit: type=1107' || true
 ";
 
-/// What of the acts a record must tell, in their order.
-const TOLD: [&str; 9] = [
+/// What of the acts a record must tell, in their order; in permissive mode once each.
+const TOLD: [&str; 11] = [
     "denied  { write } for  pid=PID comm=\"dd\" name=\"secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
     "denied  { getattr } for  pid=PID comm=\"stat\" path=\"/deep/mnt/in/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
     "denied  { getattr } for  pid=PID comm=\"stat\" path=\"CUT/0123456789/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
@@ -123,6 +132,8 @@ const TOLD: [&str; 9] = [
     "denied  { signull } for  pid=PID comm=\"kill\" opid=1 ocomm=\"init\" scontext=A tcontext=M tclass=process permissive=0",
     "denied  { net_admin } for  pid=PID comm=\"ifconfig\" capability=12  scontext=A tcontext=A tclass=capability permissive=0",
     "granted  { rmdir } for  pid=PID comm=\"rmdir\" name=\"rmdir\" dev=\"tmpfs\" ino=INO scontext=A tcontext=F tclass=dir",
+    "denied  { write } for  pid=PID comm=\"dd\" name=\"secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=1",
+    "denied  { getattr } for  pid=PID comm=\"stat\" path=\"/deep/mnt/in/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=1",
 ];
 
 const RULES: [&str; 3] = [
@@ -177,7 +188,7 @@ fn tells_each_object(kernel: &str, more: &str, audit: bool) {
         assert!(RULES.contains(&rule.as_str()), "{rule}");
     }
     let found = ausearch(&scratch, &log, &["-o", "secret_t", "--raw"]).with(0).stdout;
-    assert_eq!(found.lines().count(), 6, "{found}");
+    assert_eq!(found.lines().count(), 8, "{found}");
 }
 
 #[test]
