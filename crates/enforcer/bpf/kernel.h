@@ -150,7 +150,13 @@ struct fs_struct {
 	struct path root;
 };
 
+/* 64 bits, whatever they are called */
+typedef struct {
+	__u32 cap[2];
+} kernel_cap_t;
+
 struct cred {
+	kernel_cap_t cap_effective;
 	unsigned int securebits;
 	struct user_namespace *user_ns;
 };
