@@ -47,20 +47,17 @@ struct Order<'a> {
     task: Option<tg_task>,
     sid: Sid,
     unconfined: bool,
+    /// Threads of the process have different contexts.
+    mixed: bool,
 }
 
 impl<'a> Order<'a> {
     fn of(machine: &'a mut dyn Machine, peer: &'a Peer) -> Result<Self, Refusal> {
         let task = machine.task(peer.process())?;
-        if task.is_some_and(|task| task.flags & TG_TASK_MIXED != 0) {
-            return Err(Refusal::new(
-                libc::EPERM,
-                "threads of this process have different contexts: which asks is not known",
-            ));
-        }
         let sid = task.map_or(TG_SID_MACHINE, |task| task.sid);
-        let unconfined = machine.is_unconfined(sid);
-        Ok(Self { machine, peer, task, sid, unconfined })
+        let mixed = task.is_some_and(|task| task.flags & TG_TASK_MIXED != 0);
+        let unconfined = !mixed && machine.is_unconfined(sid);
+        Ok(Self { machine, peer, task, sid, unconfined, mixed })
     }
 
     fn run(&mut self, request: Request, mut with: Vec<OwnedFd>) -> Reply {
@@ -114,6 +111,10 @@ impl<'a> Order<'a> {
     fn may(&mut self, target: Sid, class: &str, permission: &str) -> Result<(), Refusal> {
         if self.unconfined {
             return Ok(());
+        }
+        if self.mixed {
+            let text = "threads of this process have different contexts: which of them asks is not known";
+            return Err(Refusal::new(libc::EPERM, text));
         }
         self.ask(self.sid, target, class, permission)
     }

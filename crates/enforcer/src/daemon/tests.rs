@@ -7,7 +7,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_task};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
 
 use super::{
     machine::{Labels, Permission},
@@ -28,6 +28,7 @@ const CONFINED: Sid = 40;
 #[derive(Debug, Default)]
 struct Known {
     confined: bool,
+    mixed: bool,
     allowed: BTreeSet<(Sid, Sid, String, String)>,
     asked: Vec<(Sid, Sid, String, String)>,
     done: Vec<String>,
@@ -52,8 +53,11 @@ impl Machine for Pretended {
         Ok(2)
     }
     fn task(&mut self, _: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
-        let task = tg_task { sid: CONFINED, old_sid: 41, ..tg_task::default() };
-        Ok(self.0.lock().unwrap().confined.then_some(task))
+        let known = self.0.lock().unwrap();
+        let flags = if known.mixed { TG_TASK_MIXED } else { 0 };
+        let confined = tg_task { sid: CONFINED, old_sid: 41, flags, ..tg_task::default() };
+        let machine = tg_task { sid: TG_SID_MACHINE, flags, ..tg_task::default() };
+        Ok(if known.confined { Some(confined) } else { known.mixed.then_some(machine) })
     }
     fn is_unconfined(&mut self, sid: Sid) -> bool {
         sid == TG_SID_MACHINE
@@ -270,6 +274,22 @@ fn asks_the_policy_what_selinux_asks_of_confined_callers() {
     assert_eq!(errno(client.reload(object.as_fd(), false, None)), libc::EACCES);
     assert_eq!(errno(client.count(true)), libc::EACCES);
     assert_eq!(running.done().len(), 3, "{:?}", running.done());
+}
+
+#[test]
+fn does_nothing_for_a_process_whose_threads_differ() {
+    let running = Running::new();
+    running.machine.0.lock().unwrap().mixed = true;
+    let mut client = running.client();
+    assert_eq!(client.context(Attribute::Current, None).unwrap().as_deref(), Some("sid28"));
+    let object = file("");
+    assert_eq!(errno(client.stop()), libc::EPERM);
+    assert_eq!(errno(client.set_label(object.as_fd(), "sid70")), libc::EPERM);
+    assert_eq!(
+        errno(client.request(&Request::Sid { attribute: Attribute::Exec, context: "sid70".into() }, &[])),
+        libc::EPERM
+    );
+    assert!(running.done().is_empty());
 }
 
 #[test]
