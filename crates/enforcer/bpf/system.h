@@ -5,7 +5,8 @@
 
 #include "superblock.h"
 
-static __noinline int tg_check_system(__u32 target, __u32 av)
+/* `name`: of what is asked for, if it has one. */
+static __noinline int tg_check_system(__u32 target, __u32 av, const char *name)
 {
 	__u64 subject = tg_subject();
 
@@ -17,6 +18,8 @@ static __noinline int tg_check_system(__u32 target, __u32 av)
 		.class = SECCLASS_SYSTEM,
 		.av = av,
 		.manager = TG_MANAGER_OTHER,
+		.object = name ? TG_OBJECT_NAME : TG_OBJECT_NONE,
+		.text = (__u64)name,
 	};
 
 	return tg_ask(&request) ? -EACCES : 0;
@@ -40,13 +43,13 @@ SEC("lsm/syslog") int BPF_PROG(syslog, int type)
 		av = SYSTEM__SYSLOG_READ;
 	else if (type >= SYSLOG_CONSOLE_OFF && type <= SYSLOG_CONSOLE_LEVEL)
 		av = SYSTEM__SYSLOG_CONSOLE;
-	return tg_check_system(SECINITSID_KERNEL, av);
+	return tg_check_system(SECINITSID_KERNEL, av, 0);
 }
 
 /* selinux_kernel_module_request */
 SEC("lsm/kernel_module_request") int BPF_PROG(kernel_module_request, char *name)
 {
-	return tg_check_system(SECINITSID_KERNEL, SYSTEM__MODULE_REQUEST);
+	return tg_check_system(SECINITSID_KERNEL, SYSTEM__MODULE_REQUEST, name);
 }
 
 /*
@@ -83,10 +86,10 @@ int BPF_PROG(kernel_read_file, struct file *file, int what, int contents)
 	if (!av)
 		return 0;
 	if (TG_IS_NULL(file) || !contents)
-		return tg_check_system(0, av);
+		return tg_check_system(0, av, 0);
 	if (tg_subject() & TG_UNCONFINED)
 		return 0;
-	return tg_check_system(tg_object_of(file->f_inode).sid, av);
+	return tg_check_system(tg_object_of(file->f_inode).sid, av, 0);
 }
 
 /* selinux_kernel_load_data */
@@ -94,7 +97,7 @@ SEC("lsm/kernel_load_data") int BPF_PROG(kernel_load_data, int what, int content
 {
 	__u32 av = tg_loaded_av(what);
 
-	return av ? tg_check_system(0, av) : 0;
+	return av ? tg_check_system(0, av, 0) : 0;
 }
 
 /* Commands of quotactl(2): include/uapi/linux/quota.h, dqblk_xfs.h */
