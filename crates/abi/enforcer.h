@@ -292,9 +292,13 @@ struct tg_state {
 	/* The daemon's process: who signals or traces it, and is confined, needs security
 	 * setenforce; it alone writes the attribute of labels. 0: none. */
 	__u32 daemon;
+	/* A confined subject has mounted something, or has acted with another's credentials: tasks
+	 * may act for subjects that may less than they. */
+	__u32 overriding;
 	/* The device of the file system with the pins: who unmounts it needs it as well. */
 	__u32 pins;
-	__u32 new_label;   /* what the daemon is writing to an attribute through overlayfs; 0: nothing */
+	__u32 new_label; /* what the daemon is writing to an attribute through overlayfs; 0: nothing
+			  */
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it reads `labels`
 			    */

@@ -149,7 +149,7 @@ int BPF_PROG(task_prctl, int option, unsigned long attribute, unsigned long sid)
 
 	if ((__u32)option != TG_PRCTL)
 		return 0;
-	subject = tg_subject();
+	subject = tg_task_subject();
 	if (attribute == TG_ATTRIBUTE_PERMISSIVE) {
 		if (!tg_may_be_permissive(subject))
 			return -EPERM;

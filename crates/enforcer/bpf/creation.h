@@ -114,7 +114,7 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 			return 0;
 		new.class = SECCLASS_MEMFD_FILE;
 	}
-	if (context_inode) {
+	if (!TG_IS_NULL(context_inode)) {
 		struct tg_inode *like =
 			bpf_inode_storage_get(&inodes, (struct inode *)context_inode, 0, 0);
 

@@ -13,5 +13,6 @@
 #include "relabel.h"
 #include "superblock.h"
 #include "system.h"
+#include "uring.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -162,7 +162,7 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
 	struct inode *inode = bprm->file->f_inode;
-	__u64 subject = tg_subject();
+	__u64 subject = tg_task_subject();
 	struct tg_exec exec = {
 		.old = subject & 0xffff,
 		.file = tg_object_of(inode).sid,

@@ -117,11 +117,13 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
 				       __u32 how)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_task_subject(), overriding = READ_ONCE(state.overriding);
 	int result;
 
 	if (subject & TG_UNCONFINED)
 		return 0;
+	if (overriding)
+		subject = tg_acting_subject(subject);
 	if (!(how & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, how & TG_HOT))
 		return 0;
 	if (inode->i_flags & S_PRIVATE)
@@ -130,6 +132,11 @@ static __noinline int tg_check_subject(struct inode *inode, const void *where, _
 	 * was found out of the one would be remembered of the other. The walk comes again. */
 	if (how & TG_NOT_BLOCK)
 		return -ECHILD;
+	/* What a task may do itself it may do for who is unconfined; not for who is confined. */
+	if (!overriding)
+		subject = tg_acting_subject(subject);
+	if (subject & TG_UNCONFINED)
+		return 0;
 	struct tg_request request = {
 		.source = subject,
 		.av = av,

@@ -52,7 +52,7 @@ static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32
 /* selinux_task_alloc: process fork; the child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
 {
-	__u64 epoch = READ_ONCE(state.epoch), subject = tg_subject(),
+	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject(),
 	      current = bpf_get_current_task();
 	__u64 address = current + ((__u64)((char *)child - (char *)bpf_get_current_task_btf()));
 	__u32 sid = subject & 0xffff;
@@ -128,21 +128,39 @@ SEC("lsm/task_movememory") int BPF_PROG(task_movememory, struct task_struct *tas
 				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
 }
 
-/*
- * selinux_task_setrlimit: a hard limit that changes. SELinux asks about another process's limits at
- * task_prlimit, where only its credentials are known; here the process is, for what changes them.
- */
+#define LSM_PRLIMIT_READ 1
+#define LSM_PRLIMIT_WRITE 2
+
+/* selinux_task_prlimit: another process's limits, of which only the credentials are known. */
+SEC("lsm/task_prlimit")
+int BPF_PROG(task_prlimit, const struct cred *cred, const struct cred *target, unsigned int flags)
+{
+	__u64 subject = tg_subject();
+	__u32 av = 0;
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	if (flags & LSM_PRLIMIT_READ)
+		av |= PROCESS__GETRLIMIT;
+	if (flags & LSM_PRLIMIT_WRITE)
+		av |= PROCESS__SETRLIMIT;
+	if (!av)
+		return 0;
+	return tg_ask_process(subject, tg_cred_sid(TG_ADDRESS(target)), SECCLASS_PROCESS, av);
+}
+
+/* selinux_task_setrlimit: a hard limit that changes. */
 SEC("lsm/task_setrlimit")
 int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, struct rlimit *limit)
 {
 	struct rlimit old = {};
 
 	bpf_core_read(&old, sizeof old, &task->signal->rlim[resource & 15]);
-	if ((__u32)bpf_get_current_pid_tgid() == (__u32)task->pid &&
-	    old.rlim_max == limit->rlim_max)
+	if (tg_guard_daemon(task))
+		return -EACCES;
+	if (old.rlim_max == limit->rlim_max)
 		return 0;
-	return tg_guard_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETRLIMIT);
+	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETRLIMIT);
 }
 
 #define SIGKILL 9

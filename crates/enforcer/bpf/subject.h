@@ -5,6 +5,7 @@
 
 #include "cache.h"
 #include "contexts.h"
+#include "credential.h"
 
 /* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
 TG_FUNCTION int tg_is_unconfined(__u32 sid)
@@ -48,8 +49,8 @@ static __noinline __u64 tg_subject_slow(__u64 current)
 	return subject;
 }
 
-/* The current task's SID, with TG_UNCONFINED. */
-static __always_inline __u64 tg_subject(void)
+/* The current task's own SID, with TG_UNCONFINED. */
+static __always_inline __u64 tg_task_subject(void)
 {
 	__u64 current = bpf_get_current_task();
 	__u64 found = READ_ONCE(*tg_task_entry(current)) ^ current << 18;
@@ -57,6 +58,30 @@ static __always_inline __u64 tg_subject(void)
 	if (__builtin_expect(found >> 24, 0))
 		return tg_subject_slow(current);
 	return found;
+}
+
+/* On whose behalf a confined task acts, whose own SID is `subject`: overlayfs lets it act as who
+ * mounted it, io_uring as who gave a personality; for all others that is itself. */
+static __noinline __u64 tg_acting_subject(__u64 subject)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	const struct cred *cred = current->cred;
+
+	if (cred == current->real_cred)
+		return subject;
+	__u64 acting = tg_cred_sid(TG_ADDRESS(cred));
+
+	if (acting == subject)
+		return subject;
+	return tg_is_unconfined(acting) ? acting | TG_UNCONFINED : acting;
+}
+
+/* current_sid(), with TG_UNCONFINED. An unconfined task is asked nothing, whoever it acts for. */
+static __always_inline __u64 tg_subject(void)
+{
+	__u64 subject = tg_task_subject();
+
+	return subject & TG_UNCONFINED ? subject : tg_acting_subject(subject);
 }
 
 /*

@@ -42,6 +42,8 @@ SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 
 	if (tg_check_superblock(sb, FILESYSTEM__MOUNT))
 		return -EACCES;
+	if (!(tg_subject() & TG_UNCONFINED))
+		WRITE_ONCE(state.overriding, 1);
 	/* The root of overlayfs is known by now; when it got its dentry it was not. */
 	if (tg_is_overlay(sb)) {
 		struct dentry *root = sb->s_root;
