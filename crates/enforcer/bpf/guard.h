@@ -35,31 +35,35 @@ static __always_inline int tg_guard_daemon(struct task_struct *task)
 	return tg_check_security(SECURITY__SETENFORCE);
 }
 
-/* Whether the current task may have a descriptor of a map or program, which may be ours. */
-static __always_inline int tg_check_guarded(__u32 kind, __u32 id, int writes)
+/* Whether the current task may have a descriptor of something that is ours. */
+static __always_inline int tg_check_own(int writes)
 {
-	struct tg_guarded key = {.kind = kind, .id = id};
-	__u32 *found = bpf_map_lookup_elem(&guarded, &key);
-
-	if (!found || (!writes && *found & TG_GUARDED_READABLE))
-		return 0;
 	return tg_check_security(writes ? SECURITY__LOAD_POLICY | SECURITY__SETENFORCE |
 						  SECURITY__SETSECPARAM
 					: SECURITY__READ_POLICY);
 }
 
+/* A map of this size is a generation, and was one before the daemon could tell its identifier. */
 SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
 {
 	if (tg_subject() & TG_UNCONFINED)
 		return 0;
-	return tg_check_guarded(TG_GUARDED_MAP, map->id, mode & FMODE_WRITE ? 1 : 0);
+	struct tg_guarded key = {.kind = TG_GUARDED_MAP, .id = map->id};
+	__u32 *found = bpf_map_lookup_elem(&guarded, &key);
+	int writes = mode & FMODE_WRITE ? 1 : 0;
+
+	if (!found && map->value_size != sizeof(struct tg_generation))
+		return 0;
+	return found && *found & TG_GUARDED_READABLE && !writes ? 0 : tg_check_own(writes);
 }
 
 SEC("lsm/bpf_prog") int BPF_PROG(bpf_prog, struct bpf_prog *program)
 {
 	if (tg_subject() & TG_UNCONFINED)
 		return 0;
-	return tg_check_guarded(TG_GUARDED_PROGRAM, program->aux->id, 1);
+	struct tg_guarded key = {.kind = TG_GUARDED_PROGRAM, .id = program->aux->id};
+
+	return bpf_map_lookup_elem(&guarded, &key) ? tg_check_own(1) : 0;
 }
 
 /* The superblock of the file system that keeps our programs alive is ours. */

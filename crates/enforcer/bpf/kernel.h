@@ -72,7 +72,7 @@ struct lsm_blob_sizes {
 };
 
 struct bpf_map {
-	__u32 id;
+	__u32 value_size, id;
 };
 
 struct bpf_local_storage_map {

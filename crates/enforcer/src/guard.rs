@@ -32,7 +32,7 @@ fn pins_error(path: &Path) -> impl FnOnce(io::Error) -> ProgramsError {
 }
 
 /// Tells the programs that a map is ours.
-pub fn map(pins: &Pins, map: &impl MapCore, readable: bool) -> Result<(), ProgramsError> {
+fn map(pins: &Pins, map: &impl MapCore, readable: bool) -> Result<(), ProgramsError> {
     let id = map.info().map_err(programs::refused("find the identifier of a map"))?.info.id;
     put(pins, MAP, id, if readable { TG_GUARDED_READABLE } else { 0 })
 }

@@ -1,0 +1,157 @@
+//! Processes on real kernels, where scenarios do not reach: threads, storms of forks, credentials of somebody else, and
+//! that only who may end enforcement can.
+//!
+//! QEMU and a kernel, from the cache or a network, and a C compiler are needed: without them these tests fail, and say so.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use program::{Scratch, guests::take, word};
+
+/// The kernels on which it is done.
+const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
+
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// What came of each part of tests/processes/script.sh.
+type Parts = BTreeMap<String, Vec<String>>;
+
+fn play(kernel: &str) -> Parts {
+    let scratch = Scratch::new();
+    let (policy, act) = (scratch.path("policy"), scratch.path("act"));
+    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
+    let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).into();
+    sources.push(source("tests/policies/processes.cil"));
+    let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
+    scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&policy)]].concat()).with(0);
+    let program = source("tests/processes/act.c");
+    let compile = ["-static", "-pthread", "-Wall", "-Werror", "-o", word(&act), word(&program)];
+    scratch.finish(scratch.command("cc", &compile)).with(0);
+    let script = source("tests/processes/script.sh");
+    let tollgate = scratch.program();
+    let files = [
+        (tollgate.as_path(), "/bin/tollgate"),
+        (act.as_path(), "/act"),
+        (policy.as_path(), "/policy"),
+        (script.as_path(), "/script.sh"),
+    ];
+    let files: Vec<String> = files.iter().map(|(host, guest)| format!("--file={}:{guest}", word(host))).collect();
+    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--module", "overlay", "--timeout", "540"];
+    // Attaching a hundred programs waits for as many grace periods.
+    arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
+    arguments.extend(files.iter().map(String::as_str));
+    arguments.extend(["--", "sh", "/script.sh"]);
+    let _place = take(1);
+    let ended = scratch.run(&arguments).with(0);
+    let mut parts = Parts::new();
+    for part in ended.stdout.split("== ").skip(1) {
+        let mut lines = part.lines().map(str::to_owned);
+        parts.insert(lines.next().unwrap(), lines.collect());
+    }
+    assert!(parts.contains_key("end"), "{}{}", ended.stdout, ended.stderr);
+    parts
+}
+
+/// What came of a part, on each kernel.
+fn part(name: &str) -> Vec<(&'static str, &'static [String])> {
+    static PLAYED: OnceLock<Vec<(&str, Parts)>> = OnceLock::new();
+    let played = PLAYED.get_or_init(|| KERNELS.iter().map(|kernel| (*kernel, play(kernel))).collect());
+    played.iter().map(|(kernel, parts)| (*kernel, parts[name].as_slice())).collect()
+}
+
+fn came(name: &str, expected: &[&str]) {
+    for (kernel, lines) in part(name) {
+        assert_eq!(lines, expected, "{name} on {kernel}");
+    }
+}
+
+#[test]
+fn denies_by_the_domain_that_a_program_is_executed_in() {
+    came("read", &["read done", "read done", "read EACCES", "read EACCES"]);
+}
+
+#[test]
+fn changes_the_domain_when_a_thread_that_is_not_the_first_executes() {
+    came("thread", &["read EACCES", "read done"]);
+}
+
+#[test]
+fn tells_a_program_to_trust_nothing_where_the_domain_changes_without_noatsecure() {
+    came("script", &["secure 1", "secure 0"]);
+    // From an unconfined domain there is nothing to distrust.
+    came("secure", &["secure 1", "secure 0", "secure 0"]);
+}
+
+#[test]
+fn denies_each_descendant_in_a_storm_of_forks() {
+    let (all, none) = ("storm granted 80 denied 0", "storm granted 0 denied 80");
+    came("storm", &[none, all, none]);
+}
+
+#[test]
+fn denies_to_signal_trace_or_limit_the_daemon_without_setenforce() {
+    came("daemon", &["kill EACCES", "trace EACCES", "limit EACCES", "denied"]);
+    came("other", &["kill done", "trace done", "limit done", "done"]);
+}
+
+/// How many BPF objects were opened, and how many denied.
+fn counts(line: &str) -> (u32, u32) {
+    let words: Vec<&str> = line.split(' ').collect();
+    (words[2].parse().unwrap(), words[4].parse().unwrap())
+}
+
+#[test]
+fn denies_descriptors_of_its_maps_and_programs_without_permission() {
+    for (kernel, lines) in [part("maps"), part("programs")].concat() {
+        let (opened, denied) = counts(&lines[0]);
+        assert!(denied > 15, "{lines:?} on {kernel}");
+        let all = (opened + denied, 0);
+        assert_eq!((counts(&lines[1]), counts(&lines[2])), (all, all), "{lines:?} on {kernel}");
+    }
+}
+
+#[test]
+fn denies_to_remove_or_unmount_its_pins_without_permission() {
+    came("pins", &["denied", "denied", "denied", "denied", "done"]);
+}
+
+#[test]
+fn grants_overlayfs_what_its_unconfined_mounter_may() {
+    // Copying up makes a file in a folder that the domain may not even search.
+    came("overlay", &["done", "done", "denied", "denied"]);
+}
+
+#[test]
+fn denies_through_overlayfs_what_its_confined_mounter_may_not() {
+    came("mounted by worked", &["done", "read done", "read done", "read EACCES"]);
+}
+
+#[test]
+fn denies_a_ring_the_credentials_of_another_without_override_creds() {
+    came("own ring", &["open_by_ring done", "open_by_ring EACCES"]);
+    came("ring of the machine", &["open_by_ring EACCES", "open_by_ring EACCES"]);
+}
+
+#[test]
+fn denies_by_the_domain_whose_credentials_a_ring_has() {
+    came("ring of worked", &["open_by_ring done", "open_by_ring done", "open_by_ring EACCES"]);
+}
+
+#[test]
+fn grants_the_end_of_enforcement_to_who_may_and_goes_on_without_a_daemon() {
+    came("officer", &["done", "denied", "kill done", "done", "read EACCES"]);
+}
+
+#[test]
+fn counts_no_failure_meanwhile() {
+    came("limits", &["failures     none"]);
+}

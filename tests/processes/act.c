@@ -1,0 +1,200 @@
+/* Acts that no command of a small guest does; each prints one line of what came of it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/io_uring.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *outcome(long result)
+{
+	return result < 0 ? strerrorname_np(errno) : "done";
+}
+
+static int reads(const char *path)
+{
+	int file = open(path, O_RDONLY);
+
+	if (file >= 0)
+		close(file);
+	return file;
+}
+
+static void *execute(void *words)
+{
+	char **program = words;
+
+	execv(program[0], program);
+	printf("thread %s\n", outcome(-1));
+	exit(1);
+}
+
+/* Executes a program in a thread that is not the first. */
+static void thread(char **words)
+{
+	pthread_t other;
+
+	pthread_create(&other, NULL, execute, words);
+	pthread_join(other, NULL);
+}
+
+/* How many of so many descendants could read the file; each forks another before it ends. */
+static void storm(int count, const char *path)
+{
+	int pipes[2], granted = 0, denied = 0;
+	char answer;
+
+	if (pipe(pipes))
+		exit(1);
+	for (int i = 0; i < count; i++) {
+		if (fork())
+			continue;
+		answer = reads(path) >= 0 ? 'g' : errno == EACCES ? 'd' : '?';
+		if (write(pipes[1], &answer, 1) != 1)
+			_exit(1);
+		if (!fork()) {
+			answer = reads(path) >= 0 ? 'g' : errno == EACCES ? 'd' : '?';
+			_exit(write(pipes[1], &answer, 1) != 1);
+		}
+		_exit(0);
+	}
+	close(pipes[1]);
+	while (read(pipes[0], &answer, 1) == 1) {
+		granted += answer == 'g';
+		denied += answer == 'd';
+	}
+	while (wait(NULL) > 0)
+		;
+	printf("storm granted %d denied %d\n", granted, denied);
+}
+
+/* How many BPF objects of the kernel a descriptor could be had of. */
+static void objects(const char *name, int next, int open)
+{
+	union bpf_attr attr = {};
+	int got = 0, denied = 0;
+
+	while (!syscall(SYS_bpf, next, &attr, sizeof attr)) {
+		unsigned id = attr.next_id;
+		union bpf_attr by = {};
+		long fd;
+
+		by.map_id = id;
+		fd = syscall(SYS_bpf, open, &by, sizeof by);
+		if (fd >= 0)
+			close(fd);
+		got += fd >= 0;
+		denied += fd < 0 && errno == EACCES;
+		memset(&attr, 0, sizeof attr);
+		attr.start_id = id;
+	}
+	printf("%s opened %d denied %d\n", name, got, denied);
+}
+
+/* Makes a ring with a personality, which is the caller's, and leaves it to a program. */
+static void ring(char **words)
+{
+	struct io_uring_params params = {};
+	int fd = syscall(SYS_io_uring_setup, 4, &params);
+	int personality =
+		fd < 0 ? -1 : syscall(SYS_io_uring_register, fd, IORING_REGISTER_PERSONALITY, 0, 0);
+	char number[16], own[16];
+
+	if (personality < 0) {
+		printf("ring %s\n", outcome(-1));
+		return;
+	}
+	snprintf(number, sizeof number, "%d", fd);
+	snprintf(own, sizeof own, "%d", personality);
+	setenv("RING", number, 1);
+	setenv("PERSONALITY", own, 1);
+	fcntl(fd, F_SETFD, 0);
+	execvp(words[0], words);
+	printf("ring %s\n", outcome(-1));
+}
+
+/* Opens a file by that ring, with its own credentials or those that the ring was left with. */
+static void open_by_ring(const char *path, int personality)
+{
+	int fd = atoi(getenv("RING"));
+	size_t size = 4096;
+	char *sq = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	struct io_uring_sqe *sqe =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+
+	if (sq == MAP_FAILED || sqe == MAP_FAILED) {
+		printf("open_by_ring %s\n", outcome(-1));
+		return;
+	}
+	/* The offsets are the same for every ring of this size: sq head 0, tail 64; see params. */
+	struct io_uring_params params = {};
+	int other = syscall(SYS_io_uring_setup, 4, &params);
+	unsigned *tail = (void *)(sq + params.sq_off.tail),
+		 *mask = (void *)(sq + params.sq_off.ring_mask);
+	unsigned *array = (void *)(sq + params.sq_off.array),
+		 *cq_head = (void *)(sq + params.cq_off.head);
+	struct io_uring_cqe *cqes = (void *)(sq + params.cq_off.cqes);
+	unsigned at = *tail & *mask;
+
+	close(other);
+	memset(&sqe[at], 0, sizeof sqe[at]);
+	sqe[at].opcode = IORING_OP_OPENAT;
+	sqe[at].fd = AT_FDCWD;
+	sqe[at].addr = (unsigned long)path;
+	sqe[at].open_flags = O_RDONLY;
+	sqe[at].personality = personality;
+	array[at] = at;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_io_uring_enter, fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0) {
+		printf("open_by_ring %s\n", outcome(-1));
+		return;
+	}
+	int result = cqes[*cq_head & *mask].res;
+
+	errno = -result;
+	printf("open_by_ring %s\n", outcome(result));
+}
+
+int main(int count, char **words)
+{
+	const char *act = count > 1 ? words[1] : "";
+	const char *object = count > 2 ? words[2] : "";
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(act, "read"))
+		printf("read %s\n", outcome(reads(object)));
+	else if (!strcmp(act, "thread"))
+		thread(words + 2);
+	else if (!strcmp(act, "secure"))
+		printf("secure %lu\n", getauxval(AT_SECURE));
+	else if (!strcmp(act, "storm"))
+		storm(atoi(object), words[3]);
+	else if (!strcmp(act, "maps"))
+		objects("maps", BPF_MAP_GET_NEXT_ID, BPF_MAP_GET_FD_BY_ID);
+	else if (!strcmp(act, "programs"))
+		objects("programs", BPF_PROG_GET_NEXT_ID, BPF_PROG_GET_FD_BY_ID);
+	else if (!strcmp(act, "trace"))
+		printf("trace %s\n", outcome(ptrace(PTRACE_SEIZE, atoi(object), 0, 0)));
+	else if (!strcmp(act, "kill"))
+		printf("kill %s\n", outcome(kill(atoi(object), SIGURG)));
+	else if (!strcmp(act, "limit"))
+		printf("limit %s\n",
+		       outcome(syscall(SYS_prlimit64, atoi(object), 4, &(long[2]){0, -1}, NULL)));
+	else if (!strcmp(act, "ring"))
+		ring(words + 2);
+	else if (!strcmp(act, "open_by_ring"))
+		open_by_ring(object, count > 3 ? atoi(getenv("PERSONALITY")) : 0);
+	else
+		return 2;
+	return 0;
+}
