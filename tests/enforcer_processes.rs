@@ -45,7 +45,8 @@ fn play(kernel: &str) -> Parts {
         (script.as_path(), "/script.sh"),
     ];
     let files: Vec<String> = files.iter().map(|(host, guest)| format!("--file={}:{guest}", word(host))).collect();
-    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--module", "overlay", "--timeout", "540"];
+    let mut arguments =
+        vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--module", "overlay", "--timeout", "540"];
     // Attaching a hundred programs waits for as many grace periods.
     arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
     arguments.extend(files.iter().map(String::as_str));
