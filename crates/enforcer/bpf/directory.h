@@ -114,12 +114,17 @@ SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentr
 	return tg_may_remove(dir, dentry);
 }
 
-/* An object that is found in another directory from now on keeps the label that it had. */
-static __noinline int tg_keep_label_of(struct dentry *dentry)
+/* An object that is found in another directory from now on keeps the label that it had. One with a
+ * single name needs nothing for that where all are labelled as it is. */
+static __noinline int tg_keep_label_of(struct dentry *dentry, struct inode *dir, int only_name)
 {
 	struct inode *inode = dentry->d_inode;
+	struct tg_inode *above = only_name ? bpf_inode_storage_get(&inodes, dir, 0, 0) : 0;
+	struct tg_inode *label = above && inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
 
-	return inode && tg_pin_label(inode) ? -ENOSPC : 0;
+	if (!inode || (label && label->sid == above->sid && inode->i_nlink == 1))
+		return 0;
+	return tg_pin_label(inode) ? -ENOSPC : 0;
 }
 
 SEC("lsm/inode_link")
@@ -129,7 +134,7 @@ int BPF_PROG(inode_link, struct dentry *old_dentry, struct inode *dir, struct de
 
 	if (!result)
 		result = tg_check_entry(old_dentry, FILE__LINK, DIR__LINK);
-	return result ? result : tg_keep_label_of(old_dentry);
+	return result ? result : tg_keep_label_of(old_dentry, dir, 0);
 }
 
 /* may_rename. An exchange is two renames: the kernel calls this for each. */
@@ -150,7 +155,7 @@ int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, str
 	if (!result && replaces)
 		result = tg_check_entry(new_dentry, FILE__UNLINK, DIR__RMDIR);
 	if (!result && moves)
-		result = tg_keep_label_of(old_dentry);
+		result = tg_keep_label_of(old_dentry, new_dir, 1);
 	return result;
 }
 
