@@ -12,7 +12,7 @@ pub enum Outcome {
     Granted,
     /// One failed, and the subject stopped there.
     Denied {
-        /// Which; the first is 1.
+        /// Which; the first is 1, and 0 is entering the domain.
         act: usize,
         /// With what: `EACCES`.
         errno: String,
