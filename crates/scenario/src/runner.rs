@@ -1,4 +1,4 @@
-//! Plays scenarios, each enforced and not, and prints a line of JSON for each.
+//! Plays scenarios, enforced, and those that were denied again when nothing is; prints a line of JSON for each.
 
 use std::{
     collections::BTreeMap,
@@ -92,14 +92,21 @@ pub(crate) fn run(order: &Order) -> Result<(), RunError> {
     engine.enforce(false).map_err(tried("be permissive"))?;
     engine.set_current(&whole("unconfined_t", "system_r")).map_err(tried("become unconfined_t"))?;
     prepare(engine).map_err(tried("make the places"))?;
+    let mut scenarios: Vec<(&Family, &Scenario)> =
+        families.iter().flat_map(|family| family.scenarios.iter().map(move |scenario| (family, scenario))).collect();
     for enforcing in [true, false] {
         engine.enforce(enforcing).map_err(tried("change the mode"))?;
-        for (family, scenario) in families.iter().flat_map(|family| family.scenarios.iter().map(move |s| (family, s))) {
+        let mut denied = Vec::new();
+        for (family, scenario) in scenarios {
             let (outcome, contexts) = Stage { engine, scenario }.play();
+            if !outcome.is_granted() {
+                denied.push((family, scenario));
+            }
             let (family, name) = (family.name.clone(), scenario.name.clone());
             let played = Played { family, name, enforcing, outcome, contexts };
             println!("{}", serde_json::to_string(&played).map_err(|e| e.into()).map_err(tried("print"))?);
         }
+        scenarios = denied;
     }
     Ok(())
 }
