@@ -8,12 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use libbpf_rs::MapHandle;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
-use tollgate_abi::enforcer::{SECINITSID_FILE, SECINITSID_UNLABELED, TG_SUPERBLOCK_WALKED};
+use tollgate_abi::enforcer::{SECINITSID_FILE, SECINITSID_UNLABELED, TG_FS_GENFS, TG_SUPERBLOCK_WALKED, tg_filesystem};
 use tollgate_policy::context;
 
-use super::{Enforcer, EnforcerError, map_error};
+use super::{Enforcer, EnforcerError, bytes_of, map_error};
 use crate::{
     contexts::Sid,
     labels::{
@@ -23,7 +23,7 @@ use crate::{
         filesystems,
         machine::{Machine, Rules},
         maps::{KernelMaps, MapSink, Maps},
-        mounts,
+        mounts::{self, Mount},
         object::Object,
         processes,
         relabel::{self, Lasts},
@@ -91,7 +91,14 @@ impl Enforcer {
         if is_overlay(file).map_err(labelling)? {
             return self.shown_label(file);
         }
-        relabel::get(&self.kernel_maps()?, file).map_err(labelling)
+        match self.kernel_maps()?.inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
+            Some(label) => Ok(label.sid),
+            // As tg_unseen: what was in memory before the programs were has the label that all have.
+            None => {
+                let one_label = |found: &tg_filesystem| found.behaviour == TG_FS_GENFS && found.node == 0;
+                Ok(self.filesystem(file)?.filter(one_label).map_or(SECINITSID_UNLABELED, |found| found.sid))
+            }
+        }
     }
 
     /// The label of a file of overlayfs: that of the file it shows, which no descriptor leads to. Its attribute is seen
@@ -114,14 +121,21 @@ impl Enforcer {
 
     /// The label of the file system that a file is in.
     pub fn filesystem_label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
-        let device = self.object(file)?.device;
-        let known = self.kernel_maps()?.superblock(device).map_err(labelling)?;
-        Ok(known.map_or(SECINITSID_UNLABELED, |known| known.sid))
+        Ok(self.filesystem(file)?.map_or(SECINITSID_UNLABELED, |found| found.sid))
+    }
+
+    /// What the policy says of the file system that a file is in, if that is mounted here.
+    fn filesystem(&self, file: BorrowedFd<'_>) -> Result<Option<tg_filesystem>, EnforcerError> {
+        let Some(mount) = mount(file)? else { return Ok(None) };
+        let Some(name) = filesystems::name(&mount.filesystem) else { return Ok(None) };
+        let found = self.maps.filesystems.lookup(bytes_of(&name), MapFlags::ANY);
+        let found = found.map_err(map_error("find what the policy says of a file system"))?;
+        Ok(found.as_deref().and_then(filesystems::value))
     }
 
     /// Gives a file another label.
     pub fn set_label(&mut self, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
-        let object = self.object(file)?;
+        let object = object(file)?;
         self.learn();
         let mut maps = self.kernel_maps()?;
         let overlay = is_overlay(file).map_err(labelling)?;
@@ -145,17 +159,6 @@ impl Enforcer {
         let found = file_contexts.lookup(path, mode).map_err(|cause| labelling(io::Error::other(cause)));
         self.file_contexts = file_contexts.into();
         found
-    }
-
-    /// A file, and the device of its file system as the kernel numbers it, which `stat` does not always tell.
-    fn object<'f>(&self, file: BorrowedFd<'f>) -> Result<Object<'f>, EnforcerError> {
-        let mount = mounts::mount_of(file).map_err(labelling)?;
-        let all = mounts::read(&fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?);
-        match all.iter().find(|found| u64::from(found.id) == mount) {
-            Some(found) => Object::new(file, found.device).map_err(labelling),
-            // Of another mount namespace.
-            None => Object::anywhere(file).map_err(labelling),
-        }
     }
 
     fn take_file_contexts(&mut self) -> Result<FileContexts, EnforcerError> {
@@ -199,6 +202,22 @@ impl labels::Contexts for Remembered<'_> {
         self.known.insert(context.to_owned(), sid);
         Ok(sid)
     }
+}
+
+/// The mount that a file is in; `None`: one of another mount namespace.
+fn mount(file: BorrowedFd<'_>) -> Result<Option<Mount>, EnforcerError> {
+    let number = mounts::mount_of(file).map_err(labelling)?;
+    let all = mounts::read(&fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?);
+    Ok(all.into_iter().find(|found| u64::from(found.id) == number))
+}
+
+/// A file, and the device of its file system as the kernel numbers it, which `stat` does not always tell.
+fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
+    let object = match mount(file)? {
+        Some(mount) => Object::new(file, mount.device),
+        None => Object::anywhere(file),
+    };
+    object.map_err(labelling)
 }
 
 fn is_overlay(file: BorrowedFd<'_>) -> io::Result<bool> {

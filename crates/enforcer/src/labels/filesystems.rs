@@ -76,18 +76,32 @@ fn distinct(trees: Vec<(&str, &Tree)>) -> u32 {
     (0x811c_9dc5..).find(differ).unwrap_or_default()
 }
 
+/// The key of a file system in the map `filesystems`; `None`: its name is too long for one.
+#[must_use]
+pub fn name(text: &str) -> Option<tg_fs_name> {
+    let mut name = tg_fs_name::default();
+    for (to, from) in name.text.iter_mut().zip(text.bytes()) {
+        *to = from.cast_signed();
+    }
+    (text.len() < name.text.len()).then_some(name)
+}
+
+/// A value of that map.
+#[must_use]
+pub fn value(bytes: &[u8]) -> Option<tg_filesystem> {
+    let (words, _) = bytes.as_chunks::<4>();
+    let [behaviour, sid, node, reserved] = <[[u8; 4]; 4]>::try_from(words).ok()?.map(u32::from_ne_bytes);
+    Some(tg_filesystem { behaviour, sid, node, reserved })
+}
+
 impl Filesystems {
-    /// The key of a file system.
+    /// The key of a file system that a statement is for.
     fn name(&mut self, text: &str) -> Option<tg_fs_name> {
-        let mut name = tg_fs_name::default();
-        if text.len() >= name.text.len() {
-            self.unsupported.push(format!("file system {text}: its name is longer than {}", name.text.len() - 1));
-            return None;
+        let name = name(text);
+        if name.is_none() {
+            self.unsupported.push(format!("file system {text}: its name is longer than those of kernels"));
         }
-        for (to, from) in name.text.iter_mut().zip(text.bytes()) {
-            *to = from.cast_signed();
-        }
-        Some(name)
+        name
     }
 
     fn fs_use<E>(

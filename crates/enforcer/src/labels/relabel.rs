@@ -2,18 +2,14 @@
 //!
 //! Whether somebody may is not decided here.
 
-use std::{
-    ffi::CString,
-    io,
-    os::fd::{AsFd, BorrowedFd},
-};
+use std::{ffi::CString, io, os::fd::AsFd};
 
 use nix::{
     dir::Dir,
     fcntl::{OFlag, openat},
     sys::stat::Mode,
 };
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_label_value};
+use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_label_value};
 
 use crate::labels::{
     Sid,
@@ -21,11 +17,6 @@ use crate::labels::{
     maps::{Maps, When},
     object::Object,
 };
-
-/// The label of a file; what has none is unlabelled.
-pub fn get(maps: &dyn Maps, file: BorrowedFd<'_>) -> io::Result<Sid> {
-    Ok(maps.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid))
-}
 
 /// How long a label lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
