@@ -9,7 +9,7 @@ mod program;
 
 use std::{
     env,
-    ffi::CString,
+    ffi::{CStr, CString},
     fs::{self, File},
     io::{self, Write},
     os::{
@@ -223,7 +223,7 @@ fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
     sh("mkdir -p /srv/a/b; echo > /srv/a/x; echo > /srv/a/b/y");
     let mut enforcer = start();
     assert_eq!(set(&mut enforcer, "/srv/a", "public_t"), Lasts::Durably);
-    assert_eq!(set(&mut enforcer, "/image", "public_t"), Lasts::UntilUnmount);
+    assert_eq!(set(&mut enforcer, "/proc/version", "public_t"), Lasts::UntilUnmount);
     sh("echo > /srv/a/new");
     let expected = [
         ("/srv/a", "public_t"),
@@ -233,7 +233,7 @@ fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
         ("/srv/a/new", "public_t"),
     ];
     types(&mut enforcer, &expected);
-    types(&mut enforcer, &[("/image", "public_t")]);
+    types(&mut enforcer, &[("/proc/version", "public_t")]);
     forget_inodes();
     types(&mut enforcer, &expected);
     enforcer.write_labels().unwrap();
@@ -274,16 +274,33 @@ fn gives_no_file_the_label_of_one_that_had_its_number() {
     assert_eq!((written.failures, kept("/srv/a/y")), (0, None), "{written:?}");
 }
 
+const DEEP: usize = 300;
+const NAME: &CStr = c"a_directory_of_thirty_letters_";
+
+fn open_at(directory: &OwnedFd, name: &CStr) -> OwnedFd {
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the name ends in NUL.
+    let file = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
+    assert!(file >= 0, "{}", io::Error::last_os_error());
+    // SAFETY: the kernel has just given it to us.
+    unsafe { OwnedFd::from_raw_fd(file) }
+}
+
 #[test]
 fn labels_deep_directories_and_what_only_another_namespace_sees() {
     if !is_guest() {
         return in_guests("labels_deep_directories_and_what_only_another_namespace_sees");
     }
     mount_ext4();
-    // 300 directories of 20 letters: no path leads to the last.
-    sh(
-        "cd /srv; i=0; while [ $i -lt 300 ]; do mkdir nnnnnnnnnnnnnnnnnnnn; cd nnnnnnnnnnnnnnnnnnnn; i=$((i+1)); done; echo > secret",
-    );
+    // No path leads to the last.
+    let mut deep = by_path("/srv");
+    for _ in 0..DEEP {
+        // SAFETY: the name ends in NUL.
+        assert_eq!(unsafe { libc::mkdirat(deep.as_raw_fd(), NAME.as_ptr(), 0o755) }, 0);
+        deep = open_at(&deep, NAME);
+    }
+    // SAFETY: the name ends in NUL.
+    assert_eq!(unsafe { libc::mknodat(deep.as_raw_fd(), c"secret".as_ptr(), libc::S_IFREG | 0o644, 0) }, 0);
     let mut other = Command::new("unshare")
         .args([
             "-m",
@@ -296,15 +313,7 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
         .unwrap();
     io::Read::read_exact(&mut other.stdout.take().unwrap(), &mut [0]).unwrap();
     let mut enforcer = start();
-    let mut file = by_path("/srv");
-    for name in std::iter::repeat_n("nnnnnnnnnnnnnnnnnnnn", 300).chain(["secret"]) {
-        let name = CString::new(name).unwrap();
-        // SAFETY: the name ends in NUL.
-        let next = unsafe { libc::openat(file.as_raw_fd(), name.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW) };
-        assert!(next >= 0);
-        // SAFETY: the kernel has just given it to us.
-        file = unsafe { OwnedFd::from_raw_fd(next) };
-    }
+    let file = open_at(&deep, c"secret");
     assert_eq!(type_held(&mut enforcer, &file), "secret_t");
     let private = PathBuf::from(format!("/proc/{}/root/private/x", other.id()));
     assert_eq!(type_of(&mut enforcer, private), "tmp_t");

@@ -79,6 +79,7 @@ fn asks_genfscon_only_where_there_is_no_fs_use() {
     let genfs = vec![genfscon("tmpfs", "/", 1), genfscon("proc", "/", 2)];
     let found = filesystems(&Policy { fs_uses: vec![fs_use(2, "tmpfs", 3)], genfs, ..Policy::default() });
     assert_eq!(find(&found, "tmpfs").map(|found| (found.behaviour, found.sid)), Some((TG_FS_TRANS, 103)));
+    assert_eq!(found.filesystems.len(), 2);
     assert_eq!(find(&found, "proc").map(|found| (found.behaviour, found.sid)), Some((TG_FS_GENFS, 102)));
 }
 

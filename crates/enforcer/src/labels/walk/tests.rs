@@ -35,12 +35,17 @@ struct Memory {
     labels: HashMap<u64, Label>,
     order: Vec<u64>,
     refuses: Option<u64>,
+    /// The most descriptors that were open at a time, if somebody wants to know.
+    descriptors: Option<usize>,
 }
 
 impl Sink for Memory {
     fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
         if self.refuses == Some(object.inode()) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        if let Some(most) = &mut self.descriptors {
+            *most = (*most).max(fs::read_dir("/proc/self/fd")?.count());
         }
         self.labels.insert(object.inode(), label);
         self.order.push(object.inode());
@@ -186,9 +191,10 @@ fn labels_directories_deeper_than_descriptors_and_paths_longer_than_the_systems(
         directory = openat(&directory, name.as_str(), flags, Mode::empty()).unwrap();
     }
     let text = format!("/srv(/{name}){{{DEEP}}} u:r:t2\n");
-    let mut sink = Memory::default();
+    let mut sink = Memory { descriptors: Some(0), ..Memory::default() };
     let report = walk(folder.path(), STORED, Some(&text), &Genfs::default(), &mut sink);
     assert_eq!((report.directories, report.failures), (DEEP as u64 * 2 + 1, 0), "{:?}", report.told);
+    assert!(sink.descriptors < Some(DEEP / 2), "{:?} descriptors", sink.descriptors);
     let deepest = Object::anywhere(directory.as_fd()).unwrap().inode();
     assert_eq!(sink.labels[&deepest].sid, 2);
     assert!(inodes.iter().all(|inode| sink.labels[inode].sid == 1));
