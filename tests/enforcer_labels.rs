@@ -330,10 +330,14 @@ fn labels_overlays_and_what_is_mounted_later() {
     sh("mkdir -p /srv/low/public /srv/up /srv/work /over; echo > /srv/low/public/x; echo > /srv/low/y; \
         mount -t overlay -o lowerdir=/srv/low,upperdir=/srv/up,workdir=/srv/work none /over");
     let mut enforcer = start();
-    types(&mut enforcer, &[("/over/public", "public_t"), ("/over/public/x", "public_t"), ("/srv/low/y", "data_t")]);
+    types(
+        &mut enforcer,
+        &[("/over/public", "public_t"), ("/over/public/x", "public_t"), ("/over/y", "data_t"), ("/over", "data_t")],
+    );
     // A label of an overlay's file is one of its upper layer's.
     assert_eq!(set(&mut enforcer, "/over/y", "secret_t"), Lasts::Durably);
     assert_eq!(kept("/srv/up/y").as_deref(), Some("secret_t"));
+    types(&mut enforcer, &[("/over/y", "secret_t"), ("/srv/up/y", "secret_t"), ("/srv/low/y", "data_t")]);
     assert!(!Path::new("/srv/up/public").exists(), "nothing was copied up to be labelled");
     sh("umount /over; umount /srv");
     mount_ext4();

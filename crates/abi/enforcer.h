@@ -299,6 +299,8 @@ struct tg_state {
 	__u32 pins;
 	__u32 new_label; /* what the daemon is writing to an attribute through overlayfs; 0: nothing
 			  */
+	__u32 asks_label; /* the daemon asks for the label of a file of overlayfs, by getxattr */
+	__u32 told_label;
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it reads `labels`
 			    */

@@ -4,6 +4,7 @@
 #define TOLLGATE_INODE_H
 
 #include "object.h"
+#include "relabel.h"
 
 /* file_mask_to_av, of what is no directory */
 static __always_inline __u32 tg_mask_av(int mask)
@@ -199,6 +200,7 @@ int BPF_PROG(inode_removexattr, void *idmap, struct dentry *dentry, const char *
 SEC("lsm/inode_getxattr")
 int BPF_PROG(inode_getxattr, struct dentry *dentry, const char *name)
 {
+	tg_tell_label(dentry);
 	if (READ_ONCE(state.no_lookups) && tg_xattr_kind(name) == TG_XATTR_USER)
 		return tg_check_dentry(dentry, FILE__GETATTR | FILE__READ);
 	return tg_check_dentry(dentry, FILE__GETATTR);

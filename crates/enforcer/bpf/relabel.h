@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Labels that the daemon changes where its descriptors do not lead: below overlayfs. */
+/* Labels that the daemon reads and changes where its descriptors do not lead: below overlayfs. */
 #ifndef TOLLGATE_RELABEL_H
 #define TOLLGATE_RELABEL_H
 
@@ -29,6 +29,16 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 		label->flags |= TG_INODE_DURABLE;
 	WRITE_ONCE(label->sid, sid);
 	return 0;
+}
+
+/* selinux_inode_getxattr, while the daemon asks: it sees no label of an inode of overlayfs. */
+static __always_inline void tg_tell_label(struct dentry *dentry)
+{
+	struct inode *inode = dentry->d_inode;
+
+	if (READ_ONCE(state.asks_label) && inode &&
+	    bpf_get_current_pid_tgid() >> 32 == READ_ONCE(state.daemon))
+		WRITE_ONCE(state.told_label, tg_object_of(inode).sid);
 }
 
 #endif

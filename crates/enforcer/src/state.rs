@@ -71,6 +71,17 @@ impl State {
         written
     }
 
+    /// The label that a program tells while `ask` reads an attribute; 0: none did.
+    pub fn told_label(&self, ask: impl FnOnce()) -> Sid {
+        self.as_daemon(|| {
+            word!(self, told_label, AtomicU32).store(0, Ordering::SeqCst);
+            word!(self, asks_label, AtomicU32).store(1, Ordering::SeqCst);
+            ask();
+            word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
+            word!(self, told_label, AtomicU32).load(Ordering::SeqCst)
+        })
+    }
+
     /// The label that is being written to an attribute through overlayfs; 0: none.
     pub fn set_new_label(&self, sid: Sid) {
         word!(self, new_label, AtomicU32).store(sid, Ordering::SeqCst);

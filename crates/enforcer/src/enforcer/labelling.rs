@@ -3,14 +3,14 @@
 use std::{
     collections::HashMap,
     fs, io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
-use tollgate_abi::enforcer::{SECINITSID_FILE, SECINITSID_UNLABELED, TG_FS_GENFS, TG_SUPERBLOCK_WALKED, tg_filesystem};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_SUPERBLOCK_WALKED, tg_filesystem};
 use tollgate_policy::context;
 
 use super::{Enforcer, EnforcerError, bytes_of, map_error};
@@ -25,7 +25,6 @@ use crate::{
         maps::{KernelMaps, MapSink, Maps},
         mounts::{self, Mount},
         object::Object,
-        processes,
         relabel::{self, Lasts},
         walk::Report,
     },
@@ -89,7 +88,9 @@ impl Enforcer {
     /// The label of a file that is in force.
     pub fn label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
         if is_overlay(file).map_err(labelling)? {
-            return self.shown_label(file);
+            // That of the file it shows, which no descriptor leads to. A program tells it, whatever the attribute is.
+            let object = Object::anywhere(file).map_err(labelling)?;
+            return Ok(self.state.told_label(|| drop(object.attribute())));
         }
         match self.kernel_maps()?.inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
             Some(label) => Ok(label.sid),
@@ -99,24 +100,6 @@ impl Enforcer {
                 Ok(self.filesystem(file)?.filter(one_label).map_or(SECINITSID_UNLABELED, |found| found.sid))
             }
         }
-    }
-
-    /// The label of a file of overlayfs: that of the file it shows, which no descriptor leads to. Its attribute is seen
-    /// through overlayfs, else that of a directory above.
-    fn shown_label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
-        let shown = Object::anywhere(file).map_err(labelling)?;
-        let path = fs::read_link(format!("{PROC}/self/fd/{}", file.as_raw_fd())).map_err(labelling)?;
-        let above = path.ancestors().skip(1).map_while(|path| processes::held(path).ok());
-        let mut context = shown.attribute().map_err(labelling)?;
-        for directory in above {
-            let directory = Object::anywhere(directory.as_fd()).map_err(labelling)?;
-            if context.is_some() || directory.device != shown.device {
-                break;
-            }
-            context = directory.attribute().map_err(labelling)?;
-        }
-        let sid = context.map(|context| self.contexts.sid(&context).unwrap_or(SECINITSID_UNLABELED));
-        Ok(sid.unwrap_or(SECINITSID_FILE))
     }
 
     /// The label of the file system that a file is in.
