@@ -47,7 +47,7 @@ fn in_guests(test: &str) {
     let files = [(&built, "/built"), (&image, "/image"), (&this, "/tests")];
     let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
     let line = format!(
-        "grep -q " /sys/fs/bpf " /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv; mount -t tmpfs none /run; \
+        "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv; mount -t tmpfs none /run; \
          export {IN_GUEST}=1; exec /tests --exact {test} --nocapture --test-threads 1"
     );
     for kernel in KERNELS {
