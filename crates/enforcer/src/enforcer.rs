@@ -544,6 +544,13 @@ impl Drop for Enforcer {
     }
 }
 
+/// Domains that are asked nothing when enforcement of a policy starts so.
+#[must_use]
+pub fn unconfined_domains(options: &Options, built: &Built) -> Vec<String> {
+    let machine = options.machine.clone().or_else(|| contexts::machine(&built.policy));
+    unconfined(options, built, &Contexts::initial(&built.policy, &machine.unwrap_or_default()))
+}
+
 /// Domains that are asked nothing: those named, or the machine's and the kernel's.
 fn unconfined(options: &Options, built: &Built, contexts: &Contexts) -> Vec<String> {
     if !options.unconfined.is_empty() {

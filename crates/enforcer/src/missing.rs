@@ -1,38 +1,114 @@
 //! What a policy needs and this kernel, or this program, cannot enforce.
 
-use tollgate_policy::model::Policy;
+use tollgate_policy::built::{Built, BuiltError};
 
-use crate::generation::CAPABILITIES;
+use crate::{
+    generation::CAPABILITIES,
+    hooks::BadLine,
+    needs,
+    programs::{self, ProgramsError},
+};
 
 /// A policy that cannot be enforced whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this kernel cannot enforce all of the policy: {}; --accept-missing enforces the rest", .0.join(", "))]
 pub struct Missing(pub Vec<String>);
 
-/// Refuses a policy that cannot be enforced whole, unless the user accepts that.
-pub fn refuse(policy: &Policy, accepted: bool) -> Result<(), Missing> {
-    let missing = of(policy);
-    if missing.is_empty() || accepted { Ok(()) } else { Err(Missing(missing)) }
+/// Why it is not known what cannot be enforced.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissingError {
+    /// Something cannot be.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// The kernel's hooks are not known.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// The policy's tables cannot be asked.
+    #[error(transparent)]
+    Built(#[from] BuiltError),
+    /// What is asked at hooks is not known.
+    #[error(transparent)]
+    Table(#[from] BadLine),
 }
 
-/// What cannot be enforced, by name.
-#[must_use]
-pub fn of(policy: &Policy) -> Vec<String> {
-    let capabilities = policy.capabilities.iter().filter(|name| !CAPABILITIES.contains(&name.as_str()));
-    capabilities.map(|name| format!("the policy capability {name}")).collect()
+/// Refuses a policy that the running kernel cannot enforce whole, unless the user accepts that. Domains in `unconfined`
+/// are asked nothing.
+pub fn refuse(built: &Built, unconfined: &[String], accepted: bool) -> Result<(), MissingError> {
+    if accepted {
+        return Ok(());
+    }
+    let missing = of(built, unconfined, &programs::hooks()?)?;
+    if missing.is_empty() { Ok(()) } else { Err(Missing(missing).into()) }
+}
+
+/// What a kernel with these hooks cannot enforce, by name.
+pub fn of(built: &Built, unconfined: &[String], kernel: &[String]) -> Result<Vec<String>, MissingError> {
+    let policy = &built.policy;
+    let unknown = policy.capabilities.iter().filter(|name| !CAPABILITIES.contains(&name.as_str()));
+    let mut missing: Vec<String> = unknown.map(|name| format!("the policy capability {name}")).collect();
+    let asked = needs::missing(policy, built.server()?.tables(), unconfined, kernel)?;
+    // What no program asks at any kernel is not this kernel's lack.
+    let all = programs::all()?;
+    let here = asked.iter().filter(|lost| lost.hooks.iter().any(|hook| all.iter().any(|own| own == hook)));
+    missing.extend(here.map(|lost| format!("{} {} ({})", lost.class, lost.permission, lost.because)));
+    Ok(missing)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::PathBuf};
+
+    use tollgate_policy::{sepol::Options, sources};
+
     use super::*;
 
+    /// A domain that may make no user namespace.
+    const POLICY: &str = "(policycap open_perms) (class user_namespace (create)) (class process (fork)) \
+        (classorder (user_namespace process)) (sid kernel) (sidorder (kernel)) (mls true) \
+        (sensitivity s0) (sensitivityorder (s0)) (level low (s0)) (levelrange all (low low)) \
+        (user user_u) (role object_r) (role user_r) (type user_t) (userrole user_u user_r) (userrole user_u object_r) \
+        (userlevel user_u low) (userrange user_u all) (roletype user_r user_t) (allow user_t self (process (fork))) \
+        (context kernel (user_u user_r user_t all)) (sidcontext kernel kernel)";
+
+    /// Hooks that programs are for and Linux 6.1 does not have.
+    const NOT_IN_6_1: [&str; 5] =
+        ["inode_set_acl", "inode_remove_acl", "inode_get_acl", "inode_file_setattr", "inode_file_getattr"];
+
+    fn build(paths: &[PathBuf]) -> Built {
+        sources::read(paths).unwrap().build(&Options::default()).unwrap()
+    }
+
+    fn built() -> Built {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("policy.cil");
+        fs::write(&path, POLICY).unwrap();
+        build(&[path])
+    }
+
     #[test]
-    fn refuses_what_nobody_enforces_unless_it_is_accepted() {
-        let mut policy = Policy { capabilities: vec!["open_perms".into()], ..Policy::default() };
-        assert_eq!(refuse(&policy, false), Ok(()));
-        policy.capabilities.push("telepathy".into());
-        let refusal = refuse(&policy, false).unwrap_err().to_string();
-        assert!(refusal.contains("the policy capability telepathy; --accept-missing"), "{refusal}");
-        assert_eq!(refuse(&policy, true), Ok(()));
+    fn finds_that_linux_6_1_enforces_all_of_our_own_policy() {
+        let mut kernel: Vec<String> = programs::all().unwrap();
+        kernel.retain(|hook| !NOT_IN_6_1.contains(&hook.as_str()));
+        let own = build(&[concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate").into()]);
+        assert_eq!(of(&own, &["unconfined_t".into(), "kernel_t".into()], &kernel).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_what_no_hook_of_the_kernel_asks() {
+        let all: Vec<String> = programs::all().unwrap();
+        assert_eq!(of(&built(), &[], &all).unwrap(), Vec::<String>::new());
+        let older: Vec<String> = all.into_iter().filter(|hook| hook != "userns_create").collect();
+        let missing = of(&built(), &[], &older).unwrap();
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0].starts_with("user_namespace create ("), "{missing:?}");
+    }
+
+    #[test]
+    fn names_policy_capabilities_that_nobody_knows() {
+        let mut built = built();
+        built.policy.capabilities.push("telepathy".into());
+        let all: Vec<String> = programs::all().unwrap();
+        assert_eq!(of(&built, &[], &all).unwrap(), ["the policy capability telepathy"]);
     }
 }

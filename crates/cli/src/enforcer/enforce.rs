@@ -14,7 +14,7 @@ use clap::Args;
 use tollgate_enforcer::{
     audit::sink,
     daemon::{Daemon, End, enforced::Enforced, signals::Signals},
-    enforcer::{Enforcer, Options},
+    enforcer::{Enforcer, Options, unconfined_domains},
     missing,
     requirements::{self, Places},
 };
@@ -77,7 +77,7 @@ fn begin(arguments: &Arguments, options: Options) -> anyhow::Result<Enforced> {
     let path = arguments.policy.clone();
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
     let built = super::policy(&path)?;
-    missing::refuse(&built.policy, arguments.accept_missing)?;
+    missing::refuse(&built, &unconfined_domains(&options, &built), arguments.accept_missing)?;
     let adopted = requirements::pins(&options.pins)?;
     let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));

@@ -264,7 +264,7 @@ impl Machine for Enforced {
         let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
         policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
         let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
-        let missing = missing::refuse(&built.policy, accept_missing);
+        let missing = missing::refuse(&built, &self.on()?.generation().unconfined(), accept_missing);
         missing.map_err(|cause| Refusal::new(libc::EOPNOTSUPP, cause.to_string()))?;
         self.put_in_force(built, questions)
     }
