@@ -99,11 +99,11 @@ SEC("lsm/mmap_addr") int BPF_PROG(mmap_addr, unsigned long address)
 }
 
 /* vma_is_stack_for_current */
-static __always_inline int tg_is_stack(struct vm_area_struct *area)
+static __always_inline int tg_is_stack(struct vm_area_struct *area, struct mm_struct *memory)
 {
 	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	unsigned long start = area->vm_start, end = area->vm_end;
-	unsigned long pointer = registers->sp, stack = area->vm_mm->start_stack;
+	unsigned long pointer = registers->sp, stack = memory->start_stack;
 
 	return (start <= pointer && end >= pointer) || (start <= stack && end >= stack);
 }
@@ -115,10 +115,11 @@ static __always_inline __u32 tg_mprotect_av(struct vm_area_struct *area, struct 
 	struct mm_struct *memory = area->vm_mm;
 	__u32 av = 0;
 
-	if (!(area->vm_flags & VM_EXEC)) {
+	/* Of a task that runs there is always one; the verifier of 7.2 wants to see it tested. */
+	if (memory && !(area->vm_flags & VM_EXEC)) {
 		if (area->vm_start >= memory->start_brk && area->vm_end <= memory->brk)
 			av = PROCESS__EXECHEAP;
-		else if (!file && tg_is_stack(area))
+		else if (!file && tg_is_stack(area, memory))
 			av = PROCESS__EXECSTACK;
 	}
 	if (tg_is_execmem(!!file, file && file->f_inode->i_flags & S_PRIVATE,
