@@ -8,6 +8,7 @@
 mod program;
 
 use std::{
+    convert::Infallible,
     env,
     ffi::{CStr, CString},
     fs::{self, File},
@@ -27,9 +28,9 @@ use std::{
 use program::{Scratch, guests::take, word};
 use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
-    labels::{object::Object, relabel::Lasts},
+    labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},
 };
-use tollgate_policy::built::Built;
+use tollgate_policy::{built::Built, model::GenFs};
 
 const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
 const KERNELS: [&str; 2] = ["6.1", "6.18"];
@@ -350,4 +351,47 @@ fn labels_overlays_and_what_is_mounted_later() {
     types(&mut enforcer, &[("/srv/up/y", "secret_t"), ("/srv/low/y", "data_t")]);
     assert_eq!(enforcer.label_mount(device).unwrap().files, 0, "once is enough");
     io::stdout().flush().unwrap();
+}
+
+/// SELinux's rule: the longest of the paths that `path` begins with, where it is for any class.
+fn by_strings<'p>(statements: &[&'p GenFs], path: &str) -> Option<&'p GenFs> {
+    let matching = statements.iter().filter(|statement| path.starts_with(&statement.path));
+    matching.max_by_key(|statement| statement.path.len()).copied()
+}
+
+#[test]
+fn labels_debians_paths_as_selinuxs_rule_does_and_within_the_map() {
+    let scratch = Scratch::new();
+    let built = scratch.path("built");
+    scratch.run(&["policy", "debian", "default", "-o", word(&built)]).with(0);
+    let policy = Built::open(&built).unwrap().policy;
+    let mut contexts = Vec::new();
+    let found = filesystems::of(&policy, &mut |context| {
+        contexts.push(context.clone());
+        Ok::<_, Infallible>(contexts.len() as u32 - 1)
+    });
+    let found = found.unwrap();
+    assert_eq!(found.unsupported, [""; 0]);
+    assert!(found.genfs.len() < 4096 / 2 && found.filesystems.len() < 256 / 2, "{} entries", found.genfs.len());
+    let genfs = Genfs::new(&found.genfs);
+    let mut compared = 0;
+    for name in ["proc", "sysfs", "debugfs", "cgroup", "cgroup2", "tracefs"] {
+        let statements: Vec<&GenFs> = policy.genfs.iter().filter(|statement| statement.name == name).collect();
+        let key = filesystems::name(name).unwrap();
+        let Some((_, root)) = found.filesystems.iter().find(|(own, _)| *own == key) else { continue };
+        let ends = ["", "x", "/x", "/x/y", "x/y"];
+        let paths = statements.iter().flat_map(|statement| ends.map(|end| format!("{}{end}", statement.path)));
+        for path in paths.map(|path| path.replace("//", "/")) {
+            let (mut sid, mut node) = (root.sid, root.node);
+            for name in path.split('/').filter(|name| !name.is_empty()) {
+                if let Some(label) = genfs.find(node, name.as_bytes()) {
+                    (sid, node) = (label.sid, label.node);
+                }
+            }
+            let expected = by_strings(&statements, &path).map(|statement| &statement.context);
+            assert_eq!(contexts.get(sid as usize), expected, "{name} {path}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "{compared} paths");
 }
