@@ -226,6 +226,8 @@ pub struct Enforcer {
     file_contexts: OnceCell<FileContexts>,
     labelled: Report,
     written: Written,
+    /// The mountinfo that was labelled last.
+    mounted: Vec<u8>,
 }
 
 impl Enforcer {
@@ -271,7 +273,7 @@ impl Enforcer {
 
     fn of(options: Options, maps: Maps, state: State, generation: Generation, contexts: Contexts) -> Self {
         let (file_contexts, labelled, written) = (OnceCell::new(), Report::default(), Written::default());
-        Self { options, maps, state, generation, contexts, file_contexts, labelled, written }
+        Self { options, maps, state, generation, contexts, file_contexts, labelled, written, mounted: Vec::new() }
     }
 
     /// Takes over what an earlier daemon has started. Nothing is loaded, and nothing changes in the kernel.

@@ -102,6 +102,12 @@ impl State {
         word!(self, labelling_complete, AtomicU32).store(1, Ordering::SeqCst);
     }
 
+    /// Whether a program has rung for labels, and no daemon has answered.
+    #[must_use]
+    pub fn label_rings(&self) -> bool {
+        word!(self, label_rings, AtomicU32).load(Ordering::SeqCst) != 0
+    }
+
     /// Lets programs ring for labels again; before who writes labels reads which there are.
     pub fn answer_label_rings(&self) {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);

@@ -10,8 +10,7 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_SID_MACHINE,
-    tg_event, tg_task,
+    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_SID_MACHINE, tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 
@@ -96,18 +95,15 @@ impl Enforced {
         let Some(enforcer) = &mut self.enforcer else { return };
         enforcer.learn();
         self.audit.lost(Reason::Malformed, batch.malformed);
-        let mut labels = false;
         for event in batch.events {
             match event.kind {
                 TG_EVENT_AVC => self.audit.event(&event, |sid| Some(enforcer.contexts().text(sid).to_owned())),
-                TG_EVENT_LABEL => labels = true,
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 _ => {}
             }
         }
-        if labels && let Err(cause) = enforcer.write_labels() {
-            eprintln!("tollgate: labels are not written to their files: {cause}");
-        }
+        // Rings for labels are answered here, be their events lost or heard by a daemon that was killed.
+        enforcer.catch_up().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
     }
 
     /// Tells of events that were lost since a daemon last did.

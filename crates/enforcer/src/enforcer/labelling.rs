@@ -10,7 +10,7 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_SUPERBLOCK_WALKED, tg_filesystem};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SUPERBLOCK_WALKED, tg_filesystem};
 use tollgate_policy::context;
 
 use super::{Enforcer, EnforcerError, bytes_of, map_error};
@@ -73,6 +73,33 @@ impl Enforcer {
         Ok(report)
     }
 
+    /// Does what events asked for that no daemon has heard: writes noted labels, and labels what was mounted. Tells what
+    /// failed.
+    pub fn catch_up(&mut self) -> Vec<String> {
+        let mut failures = Vec::new();
+        if self.state.label_rings() {
+            match self.write_labels() {
+                Ok(written) => failures.extend(written.told),
+                Err(cause) => failures.push(cause.to_string()),
+            }
+        }
+        // Where nothing was mounted or unmounted there is nothing new.
+        let told = fs::read(mountinfo()).unwrap_or_default();
+        if told == self.mounted {
+            return failures;
+        }
+        for mount in mounts::read(&told) {
+            if self.filesystem_named(&mount.filesystem).is_ok_and(|found| found.is_some_and(is_kept)) {
+                match self.label_mount(mount.device) {
+                    Ok(report) => failures.extend(report.told),
+                    Err(cause) => failures.push(cause.to_string()),
+                }
+            }
+        }
+        self.mounted = told;
+        failures
+    }
+
     /// Writes labels that hooks have noted to the attributes of their files, where they outlive the machine's run.
     pub fn write_labels(&mut self) -> Result<Written, EnforcerError> {
         let mut maps = self.kernel_maps()?;
@@ -110,7 +137,11 @@ impl Enforcer {
     /// What the policy says of the file system that a file is in, if that is mounted here.
     fn filesystem(&self, file: BorrowedFd<'_>) -> Result<Option<tg_filesystem>, EnforcerError> {
         let Some(mount) = mount(file)? else { return Ok(None) };
-        let Some(name) = filesystems::name(&mount.filesystem) else { return Ok(None) };
+        self.filesystem_named(&mount.filesystem)
+    }
+
+    fn filesystem_named(&self, name: &str) -> Result<Option<tg_filesystem>, EnforcerError> {
+        let Some(name) = filesystems::name(name) else { return Ok(None) };
         let found = self.maps.filesystems.lookup(bytes_of(&name), MapFlags::ANY);
         let found = found.map_err(map_error("find what the policy says of a file system"))?;
         Ok(found.as_deref().and_then(filesystems::value))
@@ -201,6 +232,11 @@ fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
         None => Object::anywhere(file),
     };
     object.map_err(labelling)
+}
+
+/// Whether labels are written down there.
+fn is_kept(filesystem: tg_filesystem) -> bool {
+    filesystem.behaviour == TG_FS_XATTR
 }
 
 fn is_overlay(file: BorrowedFd<'_>) -> io::Result<bool> {

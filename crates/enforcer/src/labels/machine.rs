@@ -100,25 +100,26 @@ impl Machine<'_> {
         walker.report
     }
 
-    /// Labels one file system, which has been mounted since. Only one that keeps labels is walked: what else is mounted anew
-    /// has no files but those that hooks label, and a walk would keep it busy for a moment, so that it could not be
-    /// unmounted.
+    /// Labels one file system, which has been mounted since, in our mount namespace or else in another one. One that cannot
+    /// be seen yet, for its mount has only begun, stays without labels.
     pub fn label_mount(&self, device: u32, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
         let mut walker = self.walker(contexts, sink);
-        let mut covered = Covered::default();
-        match self.mounts(None) {
-            Ok(mut all) => {
-                all.retain(|mount| mount.device == device && self.keeps_labels(&mount.filesystem));
-                self.trees(&all, None, &mut walker, &mut covered, None);
-                complete(&mut walker, device);
+        let others = processes::namespaces(self.proc).unwrap_or_default().into_iter().map(Some);
+        for process in std::iter::once(None).chain(others) {
+            match self.shown(process) {
+                Ok((mut all, namespace)) => {
+                    all.retain(|mount| mount.device == device);
+                    if !all.is_empty() {
+                        self.trees(&all, namespace.as_ref(), &mut walker, &mut Covered::default(), None);
+                        complete(&mut walker, device);
+                        break;
+                    }
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => walker.report.fail("a mount namespace", cause),
             }
-            Err(cause) => walker.report.fail("mounts", cause),
         }
         walker.report
-    }
-
-    fn keeps_labels(&self, filesystem: &str) -> bool {
-        matches!(self.rules.rule(filesystem), Some(Rule::Stored { kept: true, .. }))
     }
 
     fn walker<'w>(&'w self, contexts: &'w mut dyn Contexts, sink: &'w mut dyn Sink) -> Walker<'w> {
@@ -133,6 +134,12 @@ impl Machine<'_> {
         Ok(all)
     }
 
+    /// What is mounted in a namespace, and the namespace if it is not our own.
+    fn shown(&self, process: Option<u32>) -> io::Result<(Vec<Mount>, Option<OwnedFd>)> {
+        let all = self.mounts(process)?;
+        Ok((all, process.map(|process| processes::namespace(self.proc, process)).transpose()?))
+    }
+
     /// Walks what is mounted in a namespace: our own, or that of a process.
     fn namespace(
         &self,
@@ -141,11 +148,7 @@ impl Machine<'_> {
         covered: &mut Covered,
         defaults: &mut HashMap<u32, Sid>,
     ) {
-        let found = self.mounts(process).and_then(|all| {
-            let namespace = process.map(|process| processes::namespace(self.proc, process)).transpose()?;
-            Ok((all, namespace))
-        });
-        match found {
+        match self.shown(process) {
             Ok((all, namespace)) => {
                 defaults.extend(all.iter().map(|mount| (mount.device, self.rules.default(&mount.filesystem))));
                 // Nobody is confined yet: what is looked up before the walk comes by may be labelled like its directory.
