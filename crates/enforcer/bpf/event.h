@@ -12,7 +12,7 @@ enum tg_verdict {
 	TG_GRANTED_ONCE = 1, /* permissive, but not for all of this subject: nothing to remember */
 };
 
-#define TG_PATH_DEPTH 64u
+#define TG_PATH_DEPTH 32u
 /* A component is read where this much room is left, and the mark of a path that is cut. */
 #define TG_COMPONENT 256u
 #define TG_PATH_ROOM (TG_EVENT_NAME - TG_COMPONENT - 16u)
