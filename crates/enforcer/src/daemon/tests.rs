@@ -257,6 +257,9 @@ fn asks_the_policy_what_selinux_asks_of_confined_callers() {
     let object = file("");
     assert_eq!(client.set_label(object.as_fd(), "sid70").unwrap(), "sid50");
     assert_eq!(running.done(), ["validate 50 70 40", "label 70"]);
+    let asked: Vec<String> =
+        running.machine.0.lock().unwrap().asked.iter().map(|(s, t, c, p)| format!("{s} {t} {c} {p}")).collect();
+    assert_eq!(asked, ["40 50 file relabelfrom", "40 70 file relabelto", "70 60 filesystem associate"]);
     assert_eq!(errno(client.set_label(object.as_fd(), "sid71")), libc::EACCES);
     assert_eq!(errno(client.label(object.as_fd())), libc::EACCES);
     let sid = |attribute| Request::Sid { attribute, context: "sid70".into() };
