@@ -30,7 +30,12 @@ pub(super) struct Start<'a> {
 
 impl Start<'_> {
     fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["enforce".to_owned(), self.policy.display().to_string(), "--once".to_owned()];
+        let mut arguments = vec![
+            "enforce".to_owned(),
+            self.policy.display().to_string(),
+            "--once".to_owned(),
+            "--accept-missing".to_owned(),
+        ];
         if self.permissive {
             arguments.push("--permissive".to_owned());
         }
@@ -49,8 +54,8 @@ pub(super) fn enforce(start: Start<'_>) -> Result<String, Error> {
     require("bpf")?;
     let started = run(&start.arguments())?;
     match start.context {
-        None => Ok(format!("tollgate: {started}, this process unconfined")),
-        Some(context) => enter(context).map(|sid| format!("tollgate: {started}, {context} (SID {sid})")),
+        None => Ok(format!("tollgate: this process unconfined, {started}")),
+        Some(context) => enter(context).map(|sid| format!("tollgate: {context} (SID {sid}), {started}")),
     }
 }
 
@@ -109,7 +114,7 @@ mod tests {
             unconfined: &domains,
             hooks: &[],
         };
-        let words = "enforce /p --once --permissive --intern u:r:t --unconfined unconfined_t";
+        let words = "enforce /p --once --accept-missing --permissive --intern u:r:t --unconfined unconfined_t";
         assert_eq!(start.arguments().join(" "), words);
     }
 }

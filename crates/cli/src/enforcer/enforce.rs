@@ -20,6 +20,8 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
+use crate::output;
+
 /// How often the daemon's begin is looked after.
 const BEAT: Duration = Duration::from_millis(100);
 /// Set for the process that stays in the background.
@@ -51,12 +53,21 @@ pub(crate) struct Arguments {
     /// Stay in the foreground, for service managers
     #[arg(long)]
     foreground: bool,
+    /// Start enforcement and end: no daemon stays, and nothing writes denials down
+    #[arg(long, conflicts_with = "foreground")]
+    once: bool,
+    /// Give a context a SID, for who enters it while no daemon runs
+    #[arg(long, value_name = "CONTEXT", requires = "once")]
+    intern: Vec<String>,
+    /// Attach to these hooks only, to measure what each costs; that enforces nothing whole
+    #[arg(long, value_name = "HOOK", requires = "once", hide = true)]
+    hook: Vec<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     requirements::root()?;
     requirements::kernel(&Places::default())?;
-    if !arguments.foreground && env::var_os(BACKGROUND).is_none() {
+    if !arguments.foreground && !arguments.once && env::var_os(BACKGROUND).is_none() {
         return in_background();
     }
     let options = Options {
@@ -64,12 +75,30 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         machine: arguments.machine.clone(),
         unconfined: arguments.unconfined.clone(),
         audit_limit: arguments.audit_limit,
+        hooks: arguments.hook.clone(),
         ..Options::default()
     };
+    if arguments.once {
+        return once(arguments, options);
+    }
     let signals = Signals::take().context("cannot wait for signals")?;
     let mut daemon = Daemon::listen(options.folder.path())?;
     let enforced = begin(arguments, options)?;
     serve(arguments, &mut daemon, enforced, &signals)
+}
+
+/// Starts enforcement, which goes on without this process.
+fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
+    let built = super::policy(&arguments.policy)?;
+    missing::refuse(&built, &unconfined_domains(&options, &built), arguments.accept_missing)?;
+    let mut enforcer = Enforcer::start(options, built)?;
+    for context in &arguments.intern {
+        enforcer.intern(context)?;
+    }
+    let mode = if enforcer.state().enforcing() { "enforcing" } else { "permissive" };
+    let (generation, hooks) = (enforcer.generation().number, enforcer.hooks()?);
+    output::line(&format!("{mode}, generation {generation}, {} hooks: {}", hooks.len(), hooks.join(" ")))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Starts enforcement, or takes over what an earlier daemon has left.
