@@ -98,7 +98,8 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 	int directory = request->class == SECCLASS_DIR;
 	__u32 own = request->source, allowed = request->allowed;
 
-	tg_remember(key, tg_way(own), own, tg_hot(allowed, directory), request->epoch);
+	if (own)
+		tg_remember(key, tg_way(own), own, tg_hot(allowed, directory), request->epoch);
 	/* Before `live`: who becomes live from now on makes it another. */
 	any = READ_ONCE(state.any);
 	if (any)
@@ -112,6 +113,28 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 #define TG_FROM_ACCESS (1u << 28) /* access(2): audit_access may be told not to be audited */
 #define TG_NOT_BLOCK (1u << 29)	  /* a path walk that holds nothing: see below */
 
+/* Whether way 3 holds what every live confined subject may, of this inode or of another that keeps
+ * its place: or nothing can be told. */
+static __always_inline int tg_is_told(__u64 key)
+{
+	__u64 any = READ_ONCE(state.any), *row = tg_row(key);
+
+	row += TG_ANY_WAY;
+	return !any || (READ_ONCE(*row) & 0xffff) == any;
+}
+
+/* Who asks about an inode, and what is asked: an unconfined subject is granted everything, and so
+ * way 3 learns what the confined ones may. */
+static __always_inline int tg_ask_about(struct tg_request *request, struct inode *inode)
+{
+	if (request->source || READ_ONCE(state.live[0]))
+		tg_name_object(request, inode);
+	else
+		request->class = tg_mode_class(inode->i_mode);
+	request->allowed = ~0u;
+	return request->source ? tg_ask(request) : 0;
+}
+
 /* The second step of a check: the caches have not answered for everybody. `where` is what the
  * audit tells the name by: a dentry, or none, or, with TG_BY_PATH, a struct path. */
 static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
@@ -120,11 +143,14 @@ static __noinline int tg_check_subject(struct inode *inode, const void *where, _
 	__u64 subject = tg_task_subject(), overriding = READ_ONCE(state.overriding);
 	int result;
 
-	if (subject & TG_UNCONFINED)
-		return 0;
-	if (overriding)
+	if (subject & TG_UNCONFINED) {
+		if (how & TG_NOT_HOT || tg_is_told(key))
+			return 0;
+		subject = 0;
+	} else if (overriding) {
 		subject = tg_acting_subject(subject);
-	if (!(how & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, how & TG_HOT))
+	}
+	if (subject && !(how & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, how & TG_HOT))
 		return 0;
 	if (inode->i_flags & S_PRIVATE)
 		return 0;
@@ -133,7 +159,7 @@ static __noinline int tg_check_subject(struct inode *inode, const void *where, _
 	if (how & TG_NOT_BLOCK)
 		return -ECHILD;
 	/* What a task may do itself it may do for who is unconfined; not for who is confined. */
-	if (!overriding)
+	if (subject && !overriding)
 		subject = tg_acting_subject(subject);
 	if (subject & TG_UNCONFINED)
 		return 0;
@@ -147,8 +173,7 @@ static __noinline int tg_check_subject(struct inode *inode, const void *where, _
 		.epoch = READ_ONCE(state.epoch),
 	};
 
-	tg_name_object(&request, inode);
-	result = tg_ask(&request);
+	result = tg_ask_about(&request, inode);
 	if (!(how & TG_NOT_HOT))
 		tg_remember_answer(&request);
 	return result ? -EACCES : 0;
