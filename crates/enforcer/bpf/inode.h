@@ -22,30 +22,46 @@ static __always_inline __u32 tg_mask_av(int mask)
 	return av;
 }
 
-/* selinux_inode_permission. A search, which is most of it, has its permission known when this is
- * compiled. */
-SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, int mask)
+static __always_inline __u32 tg_directory_mask_av(int mask)
 {
-	__u32 how = 0, av = 0;
+	__u32 av = 0;
 
-	if (mask & MAY_ACCESS)
-		how |= TG_FROM_ACCESS;
-	if (mask & MAY_NOT_BLOCK)
-		how |= TG_NOT_BLOCK;
-	mask &= MAY_READ | MAY_WRITE | MAY_EXEC | MAY_APPEND;
-	if (!mask)
-		return 0;
-	if ((inode->i_mode & S_IFMT) != S_IFDIR)
-		return tg_check_at(inode, 0, tg_mask_av(mask), 0, how);
-	if (mask == MAY_EXEC)
-		return tg_check_at(inode, 0, DIR__SEARCH, 1, how);
 	if (mask & MAY_EXEC)
 		av |= DIR__SEARCH;
 	if (mask & MAY_READ)
 		av |= DIR__READ;
 	if (mask & MAY_WRITE)
 		av |= DIR__WRITE;
-	return tg_check_at(inode, 0, av, 1, how);
+	return av;
+}
+
+/* Apart from what it is called for most: it needs registers that each call would save. */
+static __noinline int tg_check_mask(struct inode *inode, int mask)
+{
+	int directory = (inode->i_mode & S_IFMT) == S_IFDIR;
+	__u32 av = directory ? tg_directory_mask_av(mask) : tg_mask_av(mask);
+	__u32 hot = directory ? tg_how_hot(av, 1) : tg_how_hot(av, 0), how = 0;
+	__u64 key = TG_KEY(inode);
+
+	if (!av || tg_is_everybodys(key, hot))
+		return 0;
+	if (mask & MAY_ACCESS)
+		how |= TG_FROM_ACCESS;
+	if (mask & MAY_NOT_BLOCK)
+		how |= TG_NOT_BLOCK;
+	return tg_decide_subject(inode, 0, key, av, hot | how);
+}
+
+/* selinux_inode_permission */
+SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, int mask)
+{
+	const int rest = MAY_READ | MAY_WRITE | MAY_APPEND;
+
+	/* Each directory of a path is searched. */
+	if ((mask & (rest | MAY_EXEC)) == MAY_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR &&
+	    tg_is_everybodys(TG_KEY(inode), tg_how_hot(DIR__SEARCH, 1)))
+		return 0;
+	return tg_check_mask(inode, mask);
 }
 
 /* dentry_has_perm */

@@ -137,8 +137,8 @@ static __always_inline int tg_ask_about(struct tg_request *request, struct inode
 
 /* The second step of a check: the caches have not answered for everybody. `where` is what the
  * audit tells the name by: a dentry, or none, or, with TG_BY_PATH, a struct path. */
-static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
-				       __u32 how)
+static __always_inline int tg_decide_subject(struct inode *inode, const void *where, __u64 key,
+					     __u32 av, __u32 how)
 {
 	__u64 subject = tg_task_subject(), overriding = READ_ONCE(state.overriding);
 	int result;
@@ -179,13 +179,31 @@ static __noinline int tg_check_subject(struct inode *inode, const void *where, _
 	return result ? -EACCES : 0;
 }
 
+static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
+				       __u32 how)
+{
+	return tg_decide_subject(inode, where, key, av, how);
+}
+
+/* What the access cache holds of permissions; TG_NOT_HOT: it holds not all. */
+static __always_inline __u32 tg_how_hot(__u32 av, int directory)
+{
+	return tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
+}
+
+/* The first step: way 3 answers for everybody. */
+static __always_inline int tg_is_everybodys(__u64 key, __u32 hot)
+{
+	return !(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot);
+}
+
 static __always_inline int tg_check_at(struct inode *inode, const void *where, __u32 av,
 				       int directory, __u32 how)
 {
 	__u64 key = TG_KEY(inode);
-	__u32 hot = tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
+	__u32 hot = tg_how_hot(av, directory);
 
-	if (!(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot))
+	if (tg_is_everybodys(key, hot))
 		return 0;
 	return tg_check_subject(inode, where, key, av, hot | how);
 }
