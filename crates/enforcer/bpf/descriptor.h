@@ -184,32 +184,27 @@ static __always_inline int tg_check_table(__u32 subject)
  * A program may be executed in a new domain. SELinux puts /dev/null where the new domain inherits
  * what it may not use; BPF cannot, so the exec is denied, unless the administrator says that it
  * goes on (state.inherit). What is closed on exec does not matter.
+ *
+ * Whoever shares the table may put more into it afterwards: tg_check_shared_table looks again.
  */
-SEC("lsm/bprm_check_security") int BPF_PROG(bprm_check_security, struct linux_binprm *bprm)
+static __always_inline int tg_may_inherit(struct tg_task *task, __u32 new)
 {
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-
-	if (!task || !task->next_sid || task->next_sid == task->sid || READ_ONCE(state.inherit) ||
-	    tg_is_unconfined(task->next_sid))
+	if (READ_ONCE(state.inherit) || tg_is_unconfined(new))
 		return 0;
 	task->flags &= ~TG_TASK_TABLE_SHARED;
 	if (bpf_get_current_task_btf()->files->count.counter > 1)
 		task->flags |= TG_TASK_TABLE_SHARED;
-	return tg_check_table(task->next_sid);
+	return tg_check_table(new);
 }
 
-/* Whoever shared the table may have put more into it since; nobody shares it any more. It is too
- * late to deny: the process is killed. */
-SEC("lsm/bprm_committed_creds") int BPF_PROG(bprm_committed_creds)
+/* Nobody shares the table any more. It is too late to deny: the process is killed. */
+static __always_inline void tg_check_shared_table(struct tg_task *task, __u32 new)
 {
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-
-	if (!task || !(task->flags & TG_TASK_TABLE_SHARED))
-		return 0;
+	if (!(task->flags & TG_TASK_TABLE_SHARED))
+		return;
 	task->flags &= ~TG_TASK_TABLE_SHARED;
-	if (tg_check_table(task->sid))
+	if (tg_check_table(new))
 		bpf_send_signal(9);
-	return 0;
 }
 
 #endif

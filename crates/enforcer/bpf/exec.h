@@ -13,6 +13,7 @@
 #define TOLLGATE_EXEC_H
 
 #include "bounds.h"
+#include "descriptor.h"
 #include "credential.h"
 #include "object.h"
 #include "transition.h"
@@ -202,6 +203,8 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 	}
 	if (!task->sid)
 		task->sid = exec.old;
+	if (tg_may_inherit(task, exec.new))
+		return -EACCES;
 	task->next_sid = exec.new;
 	return 0;
 }
@@ -228,6 +231,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 	WRITE_ONCE(task->sid, new);
 	tg_remember_cred(TG_ADDRESS(bprm->cred), new);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
+	tg_check_shared_table(task, new);
 	return 0;
 }
 
