@@ -1,10 +1,13 @@
 //! What a policy needs and this kernel, or this program, cannot enforce.
 
+use std::convert::Infallible;
+
 use tollgate_policy::built::{Built, BuiltError};
 
 use crate::{
     generation::CAPABILITIES,
     hooks::BadLine,
+    labels::filesystems,
     needs,
     programs::{self, ProgramsError},
 };
@@ -52,6 +55,8 @@ pub fn of(built: &Built, unconfined: &[String], kernel: &[String]) -> Result<Vec
     let all = programs::all()?;
     let here = asked.iter().filter(|lost| lost.hooks.iter().any(|hook| all.iter().any(|own| own == hook)));
     missing.extend(here.map(|lost| format!("{} {} ({})", lost.class, lost.permission, lost.because)));
+    let Ok(filesystems) = filesystems::of(policy, &mut |_| Ok::<_, Infallible>(0));
+    missing.extend(filesystems.unsupported);
     Ok(missing)
 }
 
@@ -59,7 +64,11 @@ pub fn of(built: &Built, unconfined: &[String], kernel: &[String]) -> Result<Vec
 mod tests {
     use std::{fs, path::PathBuf};
 
-    use tollgate_policy::{sepol::Options, sources};
+    use tollgate_policy::{
+        model::{Context, GenFs},
+        sepol::Options,
+        sources,
+    };
 
     use super::*;
 
@@ -102,6 +111,20 @@ mod tests {
         let missing = of(&built(), &[], &older).unwrap();
         assert_eq!(missing.len(), 1, "{missing:?}");
         assert!(missing[0].starts_with("user_namespace create ("), "{missing:?}");
+    }
+
+    #[test]
+    fn names_labels_of_paths_that_no_map_can_hold() {
+        let mut built = built();
+        let path = format!("/{}", "n".repeat(61));
+        built.policy.genfs.push(GenFs {
+            name: "proc".into(),
+            path: path.clone(),
+            class: 0,
+            context: Context::default(),
+        });
+        let missing = of(&built, &[], &programs::all().unwrap()).unwrap();
+        assert!(missing.len() == 1 && missing[0].contains(&path), "{missing:?}");
     }
 
     #[test]

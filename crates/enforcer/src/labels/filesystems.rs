@@ -134,12 +134,17 @@ impl Filesystems {
     ) -> Result<(Tree, u32), E> {
         let mut tree = Tree::default();
         let mut root = None;
+        let by_path = is_by_path(policy, text);
         for statement in statements {
+            // Below the root they label nothing there, under SELinux neither.
+            if !by_path && !matches!(statement.path.as_str(), "/" | "/*") {
+                continue;
+            }
             let Some(path) = self.path(policy, statement) else { continue };
             if path == "/" {
                 root = Some(sid(&statement.context)?);
             }
-            if is_by_path(policy, text) && tree.insert(path, sid(&statement.context)?).is_err() {
+            if by_path && tree.insert(path, sid(&statement.context)?).is_err() {
                 self.refuse(statement, "a name in it is too long for a key of a map");
             }
         }

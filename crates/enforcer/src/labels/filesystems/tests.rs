@@ -141,6 +141,17 @@ fn tells_what_the_maps_cannot_say() {
 }
 
 #[test]
+fn leaves_out_what_labels_nothing_under_selinux_either() {
+    let genfs = vec![
+        genfscon("selinuxfs", "/", 1),
+        GenFs { class: 7, ..genfscon("selinuxfs", "/booleans/", 2) },
+        genfscon("vfat", &"/n".repeat(90), 3),
+    ];
+    let found = filesystems(&Policy { genfs, ..Policy::default() });
+    assert_eq!((names(&found, "selinuxfs", "/booleans/x"), found.unsupported), (101, Vec::new()));
+}
+
+#[test]
 fn reads_patterns_as_the_prefixes_that_they_are_and_refuses_others() {
     let policy = Policy {
         capabilities: vec!["genfs_seclabel_wildcard".into()],
