@@ -21,7 +21,8 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode new = {.task_sid = task ? task->sid : TG_SID_MACHINE};
 
-	if (tg_new_label(task, dir, above, !TG_IS_NULL(qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
+	if (tg_new_label(task, dir, tg_sid_above(dir, above),
+			 !TG_IS_NULL(qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
 			 tg_mode_class(inode->i_mode), &new.sid)) {
 		if (!(tg_subject() & TG_UNCONFINED))
 			return -EACCES;
@@ -49,9 +50,12 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 	task = tg_own_task();
 	if (!task)
 		return -ENOMEM;
-	if (directory &&
-	    !tg_new_label(task, directory, bpf_inode_storage_get(&inodes, directory, 0, 0),
-			  TG_ADDRESS(name), tg_mode_class(mode), &sid))
+	if (!directory)
+		return 0;
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+
+	if (!tg_new_label(task, directory, above ? above->sid : 0, TG_ADDRESS(name),
+			  tg_mode_class(mode), &sid))
 		tg_name_label(task, TG_KERNEL_ADDRESS(new), sid);
 	return 0;
 }

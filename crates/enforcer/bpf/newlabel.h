@@ -34,14 +34,25 @@ static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u3
 	task->create_cred = cred;
 }
 
+/* The SID of a directory in which something is made, whose storage is `above`; 0: it has none. */
+static __always_inline __u32 tg_sid_above(struct inode *directory, const struct tg_inode *above)
+{
+	__u32 sid;
+
+	if (above && above->sid)
+		return above->sid;
+	/* One of a file system that has one label, which was in memory before the programs. */
+	sid = tg_unseen(directory);
+	return sid == SECINITSID_UNLABELED ? 0 : sid;
+}
+
 /*
  * selinux_determine_inode_label: the SID of what the current task makes in a directory that has the
  * label `above`. `name` as in tg_transition. -EACCES: the directory has no label, or the policy
  * permits none.
  */
 static __always_inline int tg_new_label(const struct tg_task *task, struct inode *directory,
-					const struct tg_inode *above, __u64 name, __u32 class,
-					__u32 *sid)
+					__u32 above, __u64 name, __u32 class, __u32 *sid)
 {
 	if (task && task->create_cred && task->create_cred == tg_current_cred()) {
 		*sid = task->create_cred_sid;
@@ -55,9 +66,9 @@ static __always_inline int tg_new_label(const struct tg_task *task, struct inode
 			return 0;
 		}
 	}
-	if (!above || !above->sid)
+	if (!above)
 		return -EACCES;
-	return tg_transition(task ? task->sid : TG_SID_MACHINE, above->sid, class, name, sid);
+	return tg_transition(task ? task->sid : TG_SID_MACHINE, above, class, name, sid);
 }
 
 /* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */
@@ -67,7 +78,8 @@ static __always_inline int tg_new_sid(struct inode *directory, struct dentry *de
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
-	return tg_new_label(task, directory, above, TG_NAME_ADDRESS(dentry), class, sid);
+	return tg_new_label(task, directory, tg_sid_above(directory, above),
+			    TG_NAME_ADDRESS(dentry), class, sid);
 }
 
 /* What tells a dentry's name from others. */
