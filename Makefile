@@ -6,7 +6,8 @@ STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
-            $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures --test scenarios) --
+            $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures \
+            --test scenarios --test transparency --test enforcer --test enforcer_cost --test audit_guests) --
 export CARGO_BUILD_TARGET := $(TARGET)
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
