@@ -13,6 +13,7 @@ export CARGO_BUILD_TARGET := $(TARGET)
 SONAME   := libtollgate.so.0
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 LIBRARY  := target/lib
+SOURCES  := $(wildcard lib/*.c)
 PREFIX   ?= /usr/local
 
 .PHONY: run build lib install test test-unit test-long verify lint needs clean
@@ -26,10 +27,10 @@ build: needs
 # The library for C programs; docs/library.md.
 lib: $(LIBRARY)/$(SONAME)
 
-$(LIBRARY)/$(SONAME): lib/tollgate.c lib/tollgate.h lib/tollgate.map
+$(LIBRARY)/$(SONAME): $(SOURCES) $(wildcard lib/*.h) lib/tollgate.map
 	@mkdir -p $(LIBRARY)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 -Wall -Wextra -Werror -fPIC $(CFLAGS) -shared $(LDFLAGS) \
-	    -Wl,-soname,$(SONAME),--version-script=lib/tollgate.map,-z,defs,-z,relro,-z,now -o $@ lib/tollgate.c
+	    -Wl,-soname,$(SONAME),--version-script=lib/tollgate.map,-z,defs,-z,relro,-z,now -o $@ $(SOURCES)
 
 # The program, the library and the systemd unit, below $(DESTDIR)$(PREFIX). What lacks is built first, as whoever runs this.
 install: $(LIBRARY)/$(SONAME)

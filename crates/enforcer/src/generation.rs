@@ -1,7 +1,9 @@
 //! A generation: one policy as the object managers read it, prepared whole before it is put in force.
 
+mod contexts;
+mod translation;
+
 use std::{
-    collections::HashMap,
     io,
     mem::offset_of,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
@@ -14,20 +16,17 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use tollgate_abi::{
     CLASSES,
-    enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, TG_SIDS, tg_generation, tg_secclass},
-    tables::{TG_CAPACITY, TG_LEVELS, TG_TYPE_PERMISSIVE, tg_context, tg_question, tg_type},
+    enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, tg_generation, tg_secclass},
+    tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_question, tg_type},
 };
 use tollgate_policy::{
     built::{Built, BuiltError},
-    context::{self, ContextError, Kind, Names},
+    context::{ContextError, Kind, Names},
     decide::{Levels, Tables, TablesError, TooManyLevels},
-    model::{Bits, Context, HandleUnknown, Level, Policy, Range},
+    model::{Bits, HandleUnknown, Policy},
 };
 
-use crate::{
-    contexts::{Contexts, Sid},
-    mapping::Mapping,
-};
+use crate::{contexts::Sid, mapping::Mapping};
 
 /// The capabilities that object managers ask for, in the order of `enum tg_policycap`.
 pub(crate) const CAPABILITIES: [&str; 15] = [
@@ -238,31 +237,6 @@ impl Generation {
         Ok(())
     }
 
-    /// Says what the numbers of `previous`, the generation in force until this one is, are here: for contexts that the
-    /// kernel gives SIDs in the meantime.
-    pub fn translate(&mut self, previous: &Generation) -> Result<(), GenerationError> {
-        let (old, new) = (&previous.policy, Arc::clone(&self.policy));
-        let types = numbers(old.types.iter().map(|t| &t.name), new.types.iter().map(|t| &t.name));
-        let roles = numbers(old.roles.iter().map(|r| &r.name), new.roles.iter().map(|r| &r.name));
-        let users = numbers(old.users.iter().map(|u| &u.name), new.users.iter().map(|u| &u.name));
-        let texts = (0..=previous.levels.last()).map(|number| context::level_text(old, &previous.levels.get(number)));
-        let ranges: Vec<_> = texts.map(|text| self.names.range(&text)).collect();
-        let mut levels = [TG_LEVELS as u16; TG_LEVELS as usize];
-        for (place, range) in levels.iter_mut().zip(ranges) {
-            if let Ok(range) = range {
-                *place = self.level(&range.low)? as u16;
-            }
-        }
-        // SAFETY: no program reads this generation before it is put in force.
-        let to = unsafe { &mut (*self.memory.get()).translation };
-        to.from = previous.number;
-        to.level = levels;
-        to.type_.iter_mut().zip(types).for_each(|(place, number)| *place = number);
-        to.role.iter_mut().zip(roles).for_each(|(place, number)| *place = number);
-        to.user.iter_mut().zip(users).for_each(|(place, number)| *place = number);
-        Ok(())
-    }
-
     fn type_of(&self, name: &str) -> Option<usize> {
         self.policy.types.iter().position(|type_| type_.name == name && !type_.attribute)
     }
@@ -275,100 +249,6 @@ impl Generation {
             (&raw mut (*memory).levels).cast::<u8>().copy_from_nonoverlapping(levels.as_ptr(), levels.len());
             (&raw mut (*memory).last_level).write_volatile(self.levels.last());
         }
-    }
-
-    /// The identifier of a level. Programs give identifiers too: a new one is taken by adding, and two of one level, which
-    /// may come about so, only cost their place.
-    fn level(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
-        if let Some(known) = self.levels.find(level) {
-            return Ok(known);
-        }
-        let memory = self.memory.get();
-        // SAFETY: the counter lies in the mapping, aligned, and programs use it by single accesses too.
-        let last = unsafe { AtomicU32::from_ptr(&raw mut (*memory).last_level) };
-        // SAFETY: levels up to the counter are not written again.
-        self.levels.follow(unsafe { &(*memory).levels }, last.load(Ordering::SeqCst));
-        if let Some(known) = self.levels.find(level) {
-            return Ok(known);
-        }
-        if self.levels.room() == 0 {
-            return Err(TooManyLevels);
-        }
-        let taken = last.fetch_add(1, Ordering::SeqCst) + 1;
-        // SAFETY: as above; those that the kernel took since are below `taken`.
-        self.levels.follow(unsafe { &(*memory).levels }, taken - 1);
-        let identifier = self.levels.intern(level)?;
-        let raw = self.levels.raw(identifier);
-        // SAFETY: the place lies in the mapping (`room`), and nobody else was given it.
-        unsafe { (&raw mut (*memory).levels.level[taken as usize]).write_volatile(raw) };
-        Ok(identifier)
-    }
-
-    /// A context in this policy's numbers; the policy must find it valid.
-    pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
-        let context = self.names.context(&self.policy, text)?;
-        let raw = self.numbers(&context)?;
-        if self.tables.valid(&self.levels, &raw) {
-            return Ok(raw);
-        }
-        let reason = "the policy does not permit this user, role, type and range together".to_owned();
-        Err(ContextError::Invalid { text: text.to_owned(), reason })
-    }
-
-    fn numbers(&mut self, context: &Context) -> Result<tg_context, ContextError> {
-        let too_many = |_| TooManyLevels;
-        Ok(tg_context {
-            user: u16::try_from(context.user).map_err(too_many)?,
-            role: u16::try_from(context.role).map_err(too_many)?,
-            type_: context.type_,
-            low: self.level(&context.range.low)?,
-            high: self.level(&context.range.high)?,
-        })
-    }
-
-    /// Says what a SID stands for in this generation.
-    pub fn set(&mut self, sid: Sid, context: tg_context) {
-        if sid < TG_SIDS {
-            // SAFETY: the place lies in the mapping. Programs look at a SID only after it was given out.
-            unsafe { (&raw mut (*self.memory.get()).contexts[sid as usize]).write_volatile(context) };
-        }
-    }
-
-    /// What a SID stands for in this generation; `None` when nothing.
-    #[must_use]
-    pub fn get(&self, sid: Sid) -> Option<tg_context> {
-        if sid >= TG_SIDS {
-            return None;
-        }
-        // SAFETY: the place lies in the mapping; programs write a context before they give its SID out.
-        let context = unsafe { (&raw const (*self.memory.get()).contexts[sid as usize]).read_volatile() };
-        (context.type_ != 0).then_some(context)
-    }
-
-    /// A context of this generation as text.
-    #[must_use]
-    pub fn text(&self, context: &tg_context) -> String {
-        let range = Range { low: self.levels.get(context.low), high: self.levels.get(context.high) };
-        let context = Context { user: context.user.into(), role: context.role.into(), type_: context.type_, range };
-        context::text(&self.policy, &context)
-    }
-
-    /// Gives each known context its place; those that this policy does not permit stand for the unlabelled one, as
-    /// SELinux has it (sidtab_convert).
-    pub fn adopt(&mut self, contexts: &Contexts) -> Vec<(Sid, String)> {
-        let unlabelled = contexts.text(tollgate_abi::enforcer::SECINITSID_UNLABELED).to_owned();
-        let unlabelled = self.context(&unlabelled).unwrap_or_default();
-        let mut invalid = Vec::new();
-        for (sid, text) in contexts.iter() {
-            match self.context(text) {
-                Ok(context) => self.set(sid, context),
-                Err(_) => {
-                    self.set(sid, unlabelled);
-                    invalid.push((sid, text.to_owned()));
-                }
-            }
-        }
-        invalid
     }
 
     /// Its decision tables.
@@ -418,15 +298,6 @@ fn like(template: &MapHandle) -> Result<MapHandle, libbpf_rs::Error> {
         ..Default::default()
     };
     MapHandle::create(MapType::Array, Some("generation"), info.key_size, info.value_size, info.max_entries, &options)
-}
-
-/// For each old number, the new one of the same name; 0: none.
-fn numbers<'a>(
-    old: impl Iterator<Item = &'a String>,
-    new: impl Iterator<Item = &'a String>,
-) -> impl Iterator<Item = u16> {
-    let new: HashMap<&String, u16> = new.zip(0..).filter(|(name, _)| !name.is_empty()).collect();
-    old.map(move |name| new.get(name).copied().unwrap_or(0)).collect::<Vec<_>>().into_iter()
 }
 
 /// How a policy numbers our classes and permissions. What it does not know is let through or denied by the programs, as

@@ -11,9 +11,9 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SUPERBLOCK_WALKED, tg_filesystem};
-use tollgate_policy::context;
+use tollgate_policy::{context, model::Context};
 
-use super::{Enforcer, EnforcerError, bytes_of, map_error};
+use super::{Enforcer, EnforcerError, bytes_of, map_error, maps::retain};
 use crate::{
     contexts::Sid,
     labels::{
@@ -35,6 +35,24 @@ const PROC: &str = "/proc";
 const LINKS: &str = "genfs_seclabel_symlinks";
 
 impl Enforcer {
+    pub(super) fn label_filesystems(&mut self) -> Result<(), EnforcerError> {
+        let policy = Arc::clone(&self.generation.policy);
+        let mut sid = |context: &Context| self.intern(&context::text(&policy, context));
+        let found = filesystems::of(&policy, &mut sid)?;
+        for (name, value) in &found.filesystems {
+            let put = self.maps.filesystems.update(bytes_of(name), bytes_of(value), MapFlags::ANY);
+            put.map_err(map_error("say what file systems are labelled"))?;
+        }
+        for (key, value) in &found.genfs {
+            let put = self.maps.genfs.update(bytes_of(key), bytes_of(value), MapFlags::ANY);
+            put.map_err(map_error("say what paths are labelled"))?;
+        }
+        let (names, paths) = (found.filesystems.iter(), found.genfs.iter());
+        retain(&self.maps.filesystems, &names.map(|(name, _)| bytes_of(name)).collect());
+        retain(&self.maps.genfs, &paths.map(|(key, _)| bytes_of(key)).collect());
+        Ok(())
+    }
+
     /// Labels all files that are there, and what processes hold; from then on a file without label is a failure. What
     /// could not be labelled is told, and denied to confined domains.
     pub fn label_machine(&mut self) -> Result<Report, EnforcerError> {

@@ -1,0 +1,54 @@
+//! What outlives the daemon outside the kernel.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use tempfile::NamedTempFile;
+
+use super::EnforcerError;
+
+/// Where the daemon keeps what is not in the kernel: the policy in force, and what SIDs stand for.
+#[derive(Debug, Clone)]
+pub struct Folder(PathBuf);
+
+impl Default for Folder {
+    fn default() -> Self {
+        Self("/run/tollgate".into())
+    }
+}
+
+impl Folder {
+    /// The policy of a generation.
+    #[must_use]
+    pub fn policy(&self, generation: u32) -> PathBuf {
+        self.0.join(format!("generation-{generation}.policy"))
+    }
+
+    /// What SIDs stand for: lines `SID CONTEXT`, for everyone to read.
+    #[must_use]
+    pub fn contexts(&self) -> PathBuf {
+        self.0.join("contexts")
+    }
+
+    /// Itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn make(&self) -> Result<(), EnforcerError> {
+        let error = |cause| EnforcerError::Io { what: "make", path: self.0.clone(), cause };
+        fs::create_dir_all(&self.0).map_err(error)
+    }
+
+    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), EnforcerError> {
+        let error = |cause| EnforcerError::Io { what: "write", path: path.to_owned(), cause };
+        let mut fresh = NamedTempFile::new_in(&self.0).map_err(error)?;
+        io::Write::write_all(&mut fresh, content).map_err(error)?;
+        fs::set_permissions(fresh.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(error)?;
+        fresh.persist(path).map_err(|failure| error(failure.error))?;
+        Ok(())
+    }
+}

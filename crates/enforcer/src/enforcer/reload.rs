@@ -1,0 +1,94 @@
+//! Another policy takes the place of the one in force.
+
+use std::{fs, sync::atomic::Ordering};
+
+use libbpf_rs::MapCore;
+use tollgate_abi::enforcer::TG_FIRST_SID;
+use tollgate_policy::built::Built;
+
+use super::{Enforcer, EnforcerError, attached, unconfined};
+use crate::{contexts::Sid, generation::Generation};
+
+/// What came of another policy.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// The number of its generation.
+    pub number: u32,
+    /// Contexts in use that it does not permit: what has them is unlabelled from now on.
+    pub invalid: Vec<(Sid, String)>,
+}
+
+impl Enforcer {
+    /// Puts another policy in force. `verify` is asked once it is; when it says no, the one before is put back.
+    pub fn reload(
+        &mut self,
+        built: Built,
+        verify: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<Reloaded, EnforcerError> {
+        self.learn();
+        let number = self.generation.number + 1;
+        let unconfined = unconfined(&self.options, &built, &self.contexts);
+        let file = self.options.folder.policy(number);
+        self.options.folder.replace(&file, &built.to_bytes())?;
+        let prepared = Generation::prepare(number, built, &unconfined, &self.maps.template);
+        let mut next = prepared.inspect_err(|_| drop(fs::remove_file(&file)))?;
+        let invalid = next.adopt(&self.contexts);
+        next.translate(&self.generation)?;
+        let needed = attached::needed(&self.options, &next.policy, next.tables(), &unconfined)?;
+        // More than either policy needs does no harm while one takes the place of the other.
+        let before = self.hooks()?;
+        self.attach(&needed)?;
+        self.state.set_no_lookups(false);
+        self.put_in_force(next)
+            .and_then(|previous| match verify(self) {
+                Ok(()) => self.settle(&previous, &needed).map(|()| Reloaded { number, invalid }),
+                Err(reason) => {
+                    self.put_in_force(previous).map(drop)?;
+                    self.detach_all_but(&before)?;
+                    Err(EnforcerError::RolledBack { reason })
+                }
+            })
+            .inspect_err(|_| drop(fs::remove_file(&file)))
+    }
+
+    /// Switches to another generation; the one before. Contexts that the kernel gave SIDs meanwhile get their places.
+    fn put_in_force(&mut self, next: Generation) -> Result<Generation, EnforcerError> {
+        let previous = std::mem::replace(&mut self.generation, next);
+        self.file_contexts.take();
+        let switched = self.put_sids().and_then(|()| {
+            let switched = self.generation.put_in_force(&self.maps.generations, Some(&previous));
+            switched.map_err(EnforcerError::from)
+        });
+        if let Err(error) = switched {
+            self.generation = previous;
+            return Err(error);
+        }
+        self.state.forget();
+        let last = self.state.last_sid().load(Ordering::SeqCst);
+        for sid in (TG_FIRST_SID..=last).filter(|sid| !self.contexts.has(*sid)).collect::<Vec<_>>() {
+            if let Some(context) = previous.get(sid) {
+                let text = previous.text(&context);
+                if let Ok(context) = self.generation.context(&text) {
+                    self.generation.set(sid, context);
+                    self.put_sid(sid, context)?;
+                }
+                self.contexts.insert(sid, text);
+            }
+        }
+        Ok(previous)
+    }
+
+    /// What a new generation brings beside its decisions; what the one before left goes.
+    fn settle(&mut self, previous: &Generation, needed: &[String]) -> Result<(), EnforcerError> {
+        self.detach_all_but(needed)?;
+        self.label_filesystems()?;
+        let old: Vec<Vec<u8>> =
+            self.maps.sids.keys().filter(|key| key.ends_with(&previous.number.to_ne_bytes())).collect();
+        for key in old {
+            // One that is gone already is gone.
+            let _ = self.maps.sids.delete(&key);
+        }
+        let _ = fs::remove_file(self.options.folder.policy(previous.number));
+        self.save_contexts()
+    }
+}

@@ -1,0 +1,112 @@
+//! Contexts in the numbers of one generation: those that the policy names, and those that came since.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tollgate_abi::{
+    enforcer::{SECINITSID_UNLABELED, TG_SIDS},
+    tables::tg_context,
+};
+use tollgate_policy::{
+    context::{self, ContextError},
+    decide::TooManyLevels,
+    model::{Context, Level, Range},
+};
+
+use super::Generation;
+use crate::contexts::{Contexts, Sid};
+
+impl Generation {
+    /// The identifier of a level. Programs give identifiers too: a new one is taken by adding, and two of one level, which
+    /// may come about so, only cost their place.
+    pub(super) fn level(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
+        if let Some(known) = self.levels.find(level) {
+            return Ok(known);
+        }
+        let memory = self.memory.get();
+        // SAFETY: the counter lies in the mapping, aligned, and programs use it by single accesses too.
+        let last = unsafe { AtomicU32::from_ptr(&raw mut (*memory).last_level) };
+        // SAFETY: levels up to the counter are not written again.
+        self.levels.follow(unsafe { &(*memory).levels }, last.load(Ordering::SeqCst));
+        if let Some(known) = self.levels.find(level) {
+            return Ok(known);
+        }
+        if self.levels.room() == 0 {
+            return Err(TooManyLevels);
+        }
+        let taken = last.fetch_add(1, Ordering::SeqCst) + 1;
+        // SAFETY: as above; those that the kernel took since are below `taken`.
+        self.levels.follow(unsafe { &(*memory).levels }, taken - 1);
+        let identifier = self.levels.intern(level)?;
+        let raw = self.levels.raw(identifier);
+        // SAFETY: the place lies in the mapping (`room`), and nobody else was given it.
+        unsafe { (&raw mut (*memory).levels.level[taken as usize]).write_volatile(raw) };
+        Ok(identifier)
+    }
+
+    /// A context in this policy's numbers; the policy must find it valid.
+    pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
+        let context = self.names.context(&self.policy, text)?;
+        let raw = self.numbers(&context)?;
+        if self.tables.valid(&self.levels, &raw) {
+            return Ok(raw);
+        }
+        let reason = "the policy does not permit this user, role, type and range together".to_owned();
+        Err(ContextError::Invalid { text: text.to_owned(), reason })
+    }
+
+    fn numbers(&mut self, context: &Context) -> Result<tg_context, ContextError> {
+        let too_many = |_| TooManyLevels;
+        Ok(tg_context {
+            user: u16::try_from(context.user).map_err(too_many)?,
+            role: u16::try_from(context.role).map_err(too_many)?,
+            type_: context.type_,
+            low: self.level(&context.range.low)?,
+            high: self.level(&context.range.high)?,
+        })
+    }
+
+    /// Says what a SID stands for in this generation.
+    pub fn set(&mut self, sid: Sid, context: tg_context) {
+        if sid < TG_SIDS {
+            // SAFETY: the place lies in the mapping. Programs look at a SID only after it was given out.
+            unsafe { (&raw mut (*self.memory.get()).contexts[sid as usize]).write_volatile(context) };
+        }
+    }
+
+    /// What a SID stands for in this generation; `None` when nothing.
+    #[must_use]
+    pub fn get(&self, sid: Sid) -> Option<tg_context> {
+        if sid >= TG_SIDS {
+            return None;
+        }
+        // SAFETY: the place lies in the mapping; programs write a context before they give its SID out.
+        let context = unsafe { (&raw const (*self.memory.get()).contexts[sid as usize]).read_volatile() };
+        (context.type_ != 0).then_some(context)
+    }
+
+    /// A context of this generation as text.
+    #[must_use]
+    pub fn text(&self, context: &tg_context) -> String {
+        let range = Range { low: self.levels.get(context.low), high: self.levels.get(context.high) };
+        let context = Context { user: context.user.into(), role: context.role.into(), type_: context.type_, range };
+        context::text(&self.policy, &context)
+    }
+
+    /// Gives each known context its place; those that this policy does not permit stand for the unlabelled one, as
+    /// SELinux has it (sidtab_convert).
+    pub fn adopt(&mut self, contexts: &Contexts) -> Vec<(Sid, String)> {
+        let unlabelled = contexts.text(SECINITSID_UNLABELED).to_owned();
+        let unlabelled = self.context(&unlabelled).unwrap_or_default();
+        let mut invalid = Vec::new();
+        for (sid, text) in contexts.iter() {
+            match self.context(text) {
+                Ok(context) => self.set(sid, context),
+                Err(_) => {
+                    self.set(sid, unlabelled);
+                    invalid.push((sid, text.to_owned()));
+                }
+            }
+        }
+        invalid
+    }
+}

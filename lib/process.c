@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts of processes. */
+#define _GNU_SOURCE
+#include "request.h"
+#include "tollgate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONTEXTS "/run/tollgate/contexts"
+#define TASKS "/sys/fs/bpf/tollgate/maps/tasks"
+#define MACHINE 28 /* the SID of processes without a label */
+
+/* enforcer.h has these. */
+#define TG_PRCTL 0x54474154u
+enum attribute { CURRENT = 1, EXEC, FSCREATE, KEYCREATE, SOCKCREATE };
+
+/* What a SID stands for, as the daemon has written it down. */
+static int text_of_sid(uint32_t wanted, char **context)
+{
+	FILE *file = fopen(CONTEXTS, "re");
+	char *line = NULL, *text;
+	size_t room = 0;
+	int result = -1;
+
+	if (!file)
+		return fail(errno, "cannot read " CONTEXTS ": %m");
+	while (result && getline(&line, &room, file) > 0) {
+		if (strtoul(line, &text, 10) != wanted || *text != ' ')
+			continue;
+		text[strcspn(text, "\n")] = 0;
+		*context = strdup(text + 1);
+		result = *context ? 0 : fail(ENOMEM, "no memory for a context");
+	}
+	if (result)
+		fail(ENOENT, "it is not known what SID %u stands for", wanted);
+	free(line);
+	fclose(file);
+	return result;
+}
+
+/* The SID of a process, out of the kernel's map: without a daemon, for those who may read it. */
+static int sid_of(int process, uint32_t *sid)
+{
+	union bpf_attr get = {.pathname = (uintptr_t)TASKS, .file_flags = BPF_F_RDONLY};
+	union bpf_attr look = {0}, tell = {0};
+	struct bpf_map_info info = {0};
+	uint32_t value[256] = {0};
+	int map = syscall(SYS_bpf, BPF_OBJ_GET, &get, sizeof(get)), result = -1;
+
+	if (map < 0)
+		return fail(errno,
+			    "no daemon answers, start it with `tollgate enforce POLICY`; and " TASKS
+			    " cannot be read: %m");
+	tell.info.bpf_fd = map;
+	tell.info.info = (uintptr_t)&info;
+	tell.info.info_len = sizeof(info);
+	look.map_fd = map;
+	look.key = (uintptr_t)&process;
+	look.value = (uintptr_t)value;
+	if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &tell, sizeof(tell)))
+		fail(errno, "cannot look at " TASKS ": %m");
+	else if (info.value_size > sizeof(value))
+		fail(EPROTO, TASKS " is of another version than this library");
+	else if (!syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &look, sizeof(look)) || errno == ENOENT)
+		result = 0;
+	else
+		fail(errno, "cannot look a process up in " TASKS ": %m");
+	*sid = value[0] ? value[0] : MACHINE;
+	close_quietly(map);
+	return result;
+}
+
+/* A context of the process of a pidfd, or with -1 of the one that asks. */
+static int get_of(const char *words, int process, char **context)
+{
+	struct line line = request(words, NULL);
+	int result = ask(&line, process, context);
+
+	if (!result && !**context) {
+		free(*context);
+		*context = NULL;
+	}
+	return result;
+}
+
+/* A context of the calling thread. What asks is the process, which is its first thread; another one
+ * has a pidfd since Linux 6.9 (PIDFD_THREAD). */
+static int get(const char *words, char **context)
+{
+	pid_t thread = syscall(SYS_gettid);
+	int own, result;
+
+	if (thread == getpid())
+		return get_of(words, -1, context);
+	own = syscall(SYS_pidfd_open, thread, O_EXCL);
+	if (own < 0)
+		return fail(EOPNOTSUPP, "this kernel tells contexts of first threads only: %m");
+	result = get_of(words, own, context);
+	close_quietly(own);
+	return result;
+}
+
+int tg_getpidcon(pid_t pid, char **context)
+{
+	int process = syscall(SYS_pidfd_open, pid, 0), result;
+	uint32_t sid;
+
+	if (process < 0)
+		return fail(errno, "cannot open process %d: %m", (int)pid);
+	result = get_of("get current", process, context);
+	if (result && (errno == ENOENT || errno == ECONNREFUSED)) {
+		result = sid_of(process, &sid);
+		if (!result)
+			result = text_of_sid(sid, context);
+	}
+	close_quietly(process);
+	return result;
+}
+
+int tg_getcon(char **context)
+{
+	int result = get("get current", context);
+
+	if (result && (errno == ENOENT || errno == ECONNREFUSED))
+		return tg_getpidcon(getpid(), context);
+	return result;
+}
+
+int tg_getprevcon(char **context)
+{
+	return get("get prev", context);
+}
+
+int tg_getexeccon(char **context)
+{
+	return get("get exec", context);
+}
+
+int tg_getfscreatecon(char **context)
+{
+	return get("get fscreate", context);
+}
+
+int tg_getkeycreatecon(char **context)
+{
+	return get("get keycreate", context);
+}
+
+int tg_getsockcreatecon(char **context)
+{
+	return get("get sockcreate", context);
+}
+
+/* Gives the calling thread a SID. A hook of the kernel's cannot say "done", which EALREADY stands
+ * for; EAGAIN: somebody looked at the process, which could then have been one of several threads.
+ */
+static int give(enum attribute attribute, unsigned long sid)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+
+	for (int tries = 0; tries < 100; tries++) {
+		if (!prctl(TG_PRCTL, (unsigned long)attribute, sid, 0ul, 0ul))
+			break;
+		if (errno == EALREADY)
+			return 0;
+		if (errno == EINVAL)
+			break;
+		if (errno != EAGAIN)
+			return fail(errno, "the policy does not allow it: %m");
+		nanosleep(&pause, NULL);
+	}
+	if (errno == EAGAIN)
+		return fail(EPERM, "another process shares this one's memory");
+	return fail(EOPNOTSUPP, "nothing is enforced here");
+}
+
+static int set(enum attribute attribute, const char *words, const char *context)
+{
+	unsigned long sid = 0;
+	char *word, *end;
+
+	if (context) {
+		struct line line = request(words, context);
+
+		if (ask(&line, -1, &word))
+			return -1;
+		sid = strtoul(word, &end, 10);
+		free(word);
+		if (!sid)
+			return fail(EPROTO, "the daemon's answer is garbled");
+	}
+	return give(attribute, sid);
+}
+
+int tg_setcon(const char *context)
+{
+	if (!context)
+		return fail(EINVAL, "no context");
+	return set(CURRENT, "sid current", context);
+}
+
+int tg_setexeccon(const char *context)
+{
+	return set(EXEC, "sid exec", context);
+}
+
+int tg_setfscreatecon(const char *context)
+{
+	return set(FSCREATE, "sid fscreate", context);
+}
+
+int tg_setkeycreatecon(const char *context)
+{
+	return set(KEYCREATE, "sid keycreate", context);
+}
+
+int tg_setsockcreatecon(const char *context)
+{
+	return set(SOCKCREATE, "sid sockcreate", context);
+}
