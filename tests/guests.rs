@@ -285,7 +285,16 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
     let results = results(&scratch.path("out"));
     assert_eq!(results.configurations.len(), names.len());
     assert_all_measured(&results);
-    let held = ["selinux-enforcing", "apparmor-confined", "tomoyo-learnt", "landlock", "lockdown", "yama"];
+    let held = [
+        "selinux-enforcing",
+        "apparmor-confined",
+        "tomoyo-learnt",
+        "landlock",
+        "lockdown",
+        "yama",
+        "tollgate-own-confined",
+        "tollgate-debian-confined",
+    ];
     for of in &results.configurations {
         let expected = if held.contains(&of.name.as_str()) { Oracle::Held } else { Oracle::None };
         assert_eq!(of.oracle, expected, "{}: {:?}", of.name, of.notes);
@@ -309,6 +318,8 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
     assert!(cost("selinux-enforcing", "open+close") > 10.0);
     assert!(cost("bpf-empty", "open+close") > cost("bpf", "open+close"));
     assert!(cost("apparmor-confined", "open+close") > cost("apparmor", "open+close"));
+    // An object that every confined domain may open is known as such, and asked of no domain: only new ones differ.
+    assert!(cost("tollgate-own-confined", "creat+unlink") > cost("tollgate-own-unconfined", "creat+unlink"));
     assert!(cost("tomoyo-learnt", "open+close") > cost("tomoyo", "open+close"));
 }
 
