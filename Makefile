@@ -5,9 +5,12 @@ TOLLGATE := target/$(TARGET)/release/tollgate
 STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
+# What a claim names: a file of tests, else the tests in whose names it is.
+CLAIMED  := $(if $(wildcard tests/$(CLAIM).rs),--test $(CLAIM),--test '*')
+FILTER   := $(if $(wildcard tests/$(CLAIM).rs),,$(CLAIM))
+LONG     := long policy_decisions policy_figures scenarios transparency audit_guests $(basename $(notdir $(wildcard tests/enforcer*.rs)))
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
-            $(if $(CLAIM),--test '*',--test long --test policy_decisions --test policy_figures \
-            --test scenarios --test transparency --test enforcer --test enforcer_cost --test audit_guests) --
+            $(if $(CLAIM),$(CLAIMED),$(LONG:%=--test %)) --
 export CARGO_BUILD_TARGET := $(TARGET)
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
@@ -16,7 +19,7 @@ LIBRARY  := target/lib
 SOURCES  := $(wildcard lib/*.c)
 PREFIX   ?= /usr/local
 
-.PHONY: run build lib install test test-unit test-long verify lint needs clean
+.PHONY: run build lib install uninstall test test-unit test-long verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -48,6 +51,11 @@ install-lib: $(LIBRARY)/$(SONAME)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' lib/tollgate.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tollgate.pc
 
+# What `install` with the same words has put there.
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/tollgate lib/systemd/system/tollgate.service lib/$(SONAME) lib/libtollgate.so \
+	    include/tollgate.h lib/pkgconfig/tollgate.pc)
+
 needs:
 	@scripts/install-needs
 
@@ -63,11 +71,12 @@ test-unit: needs
 test-long: test
 	$(MAKE) verify
 
-# The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs the tests whose names hold the word.
+# The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs the tests whose names hold the word, or
+# those of the file tests/WORD.rs.
 verify: build
-	@[ -z "$(CLAIM)" ] || $(VERIFY) --list $(CLAIM) | grep -q ': test$$' || \
+	@[ -z "$(CLAIM)" ] || $(VERIFY) --list $(FILTER) | grep -q ': test$$' || \
 	    { echo 'tollgate: no test has "$(CLAIM)" in its name; docs/verify.md lists the claims' >&2; exit 1; }
-	$(VERIFY) --nocapture --test-threads 1 $(CLAIM)
+	$(VERIFY) --nocapture --test-threads 1 $(FILTER)
 
 lint:
 	@scripts/install-needs --lint

@@ -1,5 +1,6 @@
 //! The daemon's callers.
 
+pub mod kernel;
 pub mod tree;
 
 use std::{

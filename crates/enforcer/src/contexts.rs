@@ -42,6 +42,17 @@ impl Contexts {
         contexts
     }
 
+    /// The same under another policy: its initial SIDs are in force, as SELinux has it (policydb_load_isids); what others
+    /// stand for stays.
+    #[must_use]
+    pub fn renewed(&self, policy: &Policy, machine: &str) -> Self {
+        let mut contexts = Self::initial(policy, machine);
+        for (sid, text) in self.iter().filter(|(sid, _)| *sid >= TG_FIRST_SID) {
+            contexts.insert(sid, text.to_owned());
+        }
+        contexts
+    }
+
     /// What [`Contexts::lines`] wrote; lines that are none are left out.
     #[must_use]
     pub fn from_lines(text: &str) -> Self {

@@ -7,20 +7,22 @@ mod error;
 mod folder;
 mod labelling;
 mod maps;
+mod options;
 mod reload;
 mod sids;
 
-use std::{cell::OnceCell, fs, os::fd::AsFd};
+use std::{cell::OnceCell, fs, os::fd::AsFd, sync::Arc};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{SECINITSID_KERNEL, TG_FIRST_SID, TG_SID_MACHINE};
+use tollgate_abi::enforcer::{TG_FIRST_SID, TG_SID_MACHINE};
 use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
 use crate::{
-    contexts::{self, Contexts},
+    contexts::Contexts,
     generation::{Generation, GenerationError},
     guard,
     labels::{durable::Written, file_contexts::FileContexts, walk::Report},
+    missing,
     programs::{self, Pins},
     state::State,
 };
@@ -28,27 +30,9 @@ pub use error::EnforcerError;
 use error::map_error;
 pub use folder::Folder;
 pub use maps::Maps;
-pub(crate) use maps::bytes_of;
+pub(crate) use maps::{bytes_of, task_of};
+pub use options::Options;
 pub use reload::Reloaded;
-
-/// How enforcement is started.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Where pins are.
-    pub pins: Pins,
-    /// Where the rest is.
-    pub folder: Folder,
-    /// What is denied is granted, and audited.
-    pub permissive: bool,
-    /// The context of tasks without a label; `None`: see [`contexts::machine`].
-    pub machine: Option<String>,
-    /// Domains that are asked nothing; none named: the machine's and the kernel's. Tasks without a label never are asked.
-    pub unconfined: Vec<String>,
-    /// Audited denials a second; what is above is counted.
-    pub audit_limit: u32,
-    /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
-    pub hooks: Vec<String>,
-}
 
 /// Enforcement that is on.
 #[derive(Debug)]
@@ -60,6 +44,10 @@ pub struct Enforcer {
     contexts: Contexts,
     /// Those of the policy in force, once somebody has asked.
     file_contexts: OnceCell<FileContexts>,
+    /// What the policy in force needs and this kernel cannot enforce.
+    missing: Vec<String>,
+    /// Whether this daemon was told another machine's context or other unconfined domains than are in force.
+    told_otherwise: bool,
     labelled: Report,
     written: Written,
     /// The mountinfo that was labelled last.
@@ -81,17 +69,23 @@ impl Enforcer {
 
     fn start_anew(options: Options, built: Built) -> Result<Self, EnforcerError> {
         options.folder.make()?;
-        let machine = options.machine.clone().or_else(|| contexts::machine(&built.policy));
-        let contexts = Contexts::initial(&built.policy, &machine.ok_or(EnforcerError::NoMachine)?);
-        let unconfined = unconfined(&options, &built, &contexts);
+        let machine = options.machine(&built.policy)?;
+        let contexts = Contexts::initial(&built.policy, &machine);
+        let unconfined = options.unconfined(&built.policy, &contexts);
         let tables = Tables::new(&built.tables).map_err(GenerationError::from)?;
+        let missing = missing::here(&built.policy, &tables, &unconfined)?;
+        if !options.accept_missing {
+            missing::refuse(&missing, &[])?;
+        }
         let needed = attached::needed(&options, &built.policy, &tables, &unconfined)?;
         let object = programs::load(&options.pins, &needed)?;
         let (maps, state) = open(&options.pins)?;
-        state.initialise(options.audit_limit, TG_FIRST_SID);
+        state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
-        let generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
+        let mut generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
+        generation.context(&machine)?;
         let mut enforcer = Self::of(options, maps, state, generation, contexts);
+        enforcer.missing = missing;
         enforcer.generation.adopt(&enforcer.contexts);
         enforcer.put_sids()?;
         enforcer.label_filesystems()?;
@@ -108,12 +102,25 @@ impl Enforcer {
     }
 
     fn of(options: Options, maps: Maps, state: State, generation: Generation, contexts: Contexts) -> Self {
-        let (file_contexts, labelled, written) = (OnceCell::new(), Report::default(), Written::default());
-        Self { options, maps, state, generation, contexts, file_contexts, labelled, written, mounted: Vec::new() }
+        let (labelled, written) = (Report::default(), Written::default());
+        Self {
+            options,
+            maps,
+            state,
+            generation,
+            contexts,
+            file_contexts: OnceCell::new(),
+            missing: Vec::new(),
+            told_otherwise: false,
+            labelled,
+            written,
+            mounted: Vec::new(),
+        }
     }
 
-    /// Takes over what an earlier daemon has started. Nothing is loaded, and nothing changes in the kernel.
-    pub fn adopt(options: Options) -> Result<Self, EnforcerError> {
+    /// Takes over what an earlier daemon has started. Nothing is loaded, and nothing changes in the kernel but a limit and a
+    /// mode that are named; other unconfined domains come into force by [`Enforcer::reload`].
+    pub fn adopt(mut options: Options) -> Result<Self, EnforcerError> {
         if !programs::pinned(&options.pins) {
             return Err(EnforcerError::NotStarted);
         }
@@ -125,8 +132,19 @@ impl Enforcer {
         let number = Generation::number(&map)?;
         let built = Built::open(&options.folder.policy(number))?;
         let generation = Generation::adopted(map, built)?;
-        let contexts = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
-        let mut enforcer = Self::of(options, maps, state, generation, contexts);
+        let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
+        let machine = generation.get(TG_SID_MACHINE).map(|context| generation.text(&context)).unwrap_or_default();
+        let (policy, unconfined) = (Arc::clone(&generation.policy), generation.unconfined());
+        let told_otherwise = options.keep(&policy, &machine, &unconfined);
+        let missing = missing::here(&policy, generation.tables(), &unconfined)?;
+        if let Some(limit) = options.audit_limit {
+            state.set_audit_limit(limit);
+        }
+        if options.permissive {
+            state.set_enforcing(false);
+        }
+        let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine));
+        (enforcer.missing, enforcer.told_otherwise) = (missing, told_otherwise);
         enforcer.learn();
         enforcer.save_contexts()?;
         Ok(enforcer)
@@ -159,9 +177,18 @@ impl Enforcer {
         (&self.labelled, &self.written)
     }
 
-    /// Whether this policy is in force.
+    /// What the policy in force needs and this kernel cannot enforce, by name.
+    #[must_use]
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Whether this policy is in force, as this daemon was told to enforce it.
     #[must_use]
     pub fn is(&self, built: &Built) -> bool {
+        if self.told_otherwise {
+            return false;
+        }
         let file = self.options.folder.policy(self.generation.number);
         fs::read(file).is_ok_and(|bytes| bytes == built.to_bytes())
     }
@@ -215,22 +242,4 @@ impl Drop for Enforcer {
     fn drop(&mut self) {
         self.state.set_daemon(0);
     }
-}
-
-/// Domains that are asked nothing when enforcement of a policy starts so.
-#[must_use]
-pub fn unconfined_domains(options: &Options, built: &Built) -> Vec<String> {
-    let machine = options.machine.clone().or_else(|| contexts::machine(&built.policy));
-    unconfined(options, built, &Contexts::initial(&built.policy, &machine.unwrap_or_default()))
-}
-
-/// Domains that are asked nothing: those named, or the machine's and the kernel's.
-fn unconfined(options: &Options, built: &Built, contexts: &Contexts) -> Vec<String> {
-    if !options.unconfined.is_empty() {
-        return options.unconfined.clone();
-    }
-    let type_ = |sid| contexts.text(sid).split(':').nth(2).map(str::to_owned);
-    let mut names: Vec<String> = [TG_SID_MACHINE, SECINITSID_KERNEL].into_iter().filter_map(type_).collect();
-    names.retain(|name| built.policy.types.iter().any(|type_| type_.name == *name));
-    names
 }

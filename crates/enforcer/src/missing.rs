@@ -2,55 +2,36 @@
 
 use std::convert::Infallible;
 
-use tollgate_policy::built::{Built, BuiltError};
+use tollgate_policy::{decide::Tables, model::Policy};
 
-use crate::{
-    generation::CAPABILITIES,
-    hooks::BadLine,
-    labels::filesystems,
-    needs,
-    programs::{self, ProgramsError},
-};
+use crate::{enforcer::EnforcerError, generation::CAPABILITIES, labels::filesystems, needs, programs};
 
 /// A policy that cannot be enforced whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this kernel cannot enforce all of the policy: {}; --accept-missing enforces the rest", .0.join(", "))]
 pub struct Missing(pub Vec<String>);
 
-/// Why it is not known what cannot be enforced.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MissingError {
-    /// Something cannot be.
-    #[error(transparent)]
-    Missing(#[from] Missing),
-    /// The kernel's hooks are not known.
-    #[error(transparent)]
-    Programs(#[from] ProgramsError),
-    /// The policy's tables cannot be asked.
-    #[error(transparent)]
-    Built(#[from] BuiltError),
-    /// What is asked at hooks is not known.
-    #[error(transparent)]
-    Table(#[from] BadLine),
+/// Refuses what is missing and was not accepted before.
+pub fn refuse(missing: &[String], accepted: &[String]) -> Result<(), Missing> {
+    let new: Vec<String> = missing.iter().filter(|name| !accepted.contains(name)).cloned().collect();
+    if new.is_empty() { Ok(()) } else { Err(Missing(new)) }
 }
 
-/// Refuses a policy that the running kernel cannot enforce whole, unless the user accepts that. Domains in `unconfined`
-/// are asked nothing.
-pub fn refuse(built: &Built, unconfined: &[String], accepted: bool) -> Result<(), MissingError> {
-    if accepted {
-        return Ok(());
-    }
-    let missing = of(built, unconfined, &programs::hooks()?)?;
-    if missing.is_empty() { Ok(()) } else { Err(Missing(missing).into()) }
+/// What the running kernel cannot enforce of a policy, by name. Domains in `unconfined` are asked nothing.
+pub fn here(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<String>, EnforcerError> {
+    of(policy, tables, unconfined, &programs::hooks()?)
 }
 
 /// What a kernel with these hooks cannot enforce, by name.
-pub fn of(built: &Built, unconfined: &[String], kernel: &[String]) -> Result<Vec<String>, MissingError> {
-    let policy = &built.policy;
+pub fn of(
+    policy: &Policy,
+    tables: &Tables,
+    unconfined: &[String],
+    kernel: &[String],
+) -> Result<Vec<String>, EnforcerError> {
     let unknown = policy.capabilities.iter().filter(|name| !CAPABILITIES.contains(&name.as_str()));
     let mut missing: Vec<String> = unknown.map(|name| format!("the policy capability {name}")).collect();
-    let asked = needs::missing(policy, built.server()?.tables(), unconfined, kernel)?;
+    let asked = needs::missing(policy, tables, unconfined, kernel)?;
     // What no program asks at any kernel is not this kernel's lack.
     let all = programs::all()?;
     let here = asked.iter().filter(|lost| lost.hooks.iter().any(|hook| all.iter().any(|own| own == hook)));
@@ -65,6 +46,7 @@ mod tests {
     use std::{fs, path::PathBuf};
 
     use tollgate_policy::{
+        built::Built,
         model::{Context, GenFs},
         sepol::Options,
         sources,
@@ -81,11 +63,21 @@ mod tests {
         (context kernel (user_u user_r user_t all)) (sidcontext kernel kernel)";
 
     /// Hooks that programs are for and Linux 6.1 does not have.
-    const NOT_IN_6_1: [&str; 5] =
-        ["inode_set_acl", "inode_remove_acl", "inode_get_acl", "inode_file_setattr", "inode_file_getattr"];
+    const NOT_IN_6_1: [&str; 6] = [
+        "inode_set_acl",
+        "inode_remove_acl",
+        "inode_get_acl",
+        "inode_file_setattr",
+        "inode_file_getattr",
+        "mmap_backing_file",
+    ];
 
     fn build(paths: &[PathBuf]) -> Built {
         sources::read(paths).unwrap().build(&Options::default()).unwrap()
+    }
+
+    fn missing(built: &Built, unconfined: &[String], kernel: &[String]) -> Vec<String> {
+        of(&built.policy, built.server().unwrap().tables(), unconfined, kernel).unwrap()
     }
 
     fn built() -> Built {
@@ -100,15 +92,15 @@ mod tests {
         let mut kernel: Vec<String> = programs::all().unwrap();
         kernel.retain(|hook| !NOT_IN_6_1.contains(&hook.as_str()));
         let own = build(&[concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate").into()]);
-        assert_eq!(of(&own, &["unconfined_t".into(), "kernel_t".into()], &kernel).unwrap(), Vec::<String>::new());
+        assert_eq!(missing(&own, &["unconfined_t".into(), "kernel_t".into()], &kernel), Vec::<String>::new());
     }
 
     #[test]
     fn names_what_no_hook_of_the_kernel_asks() {
         let all: Vec<String> = programs::all().unwrap();
-        assert_eq!(of(&built(), &[], &all).unwrap(), Vec::<String>::new());
+        assert_eq!(missing(&built(), &[], &all), Vec::<String>::new());
         let older: Vec<String> = all.into_iter().filter(|hook| hook != "userns_create").collect();
-        let missing = of(&built(), &[], &older).unwrap();
+        let missing = missing(&built(), &[], &older);
         assert_eq!(missing.len(), 1, "{missing:?}");
         assert!(missing[0].starts_with("user_namespace create ("), "{missing:?}");
     }
@@ -123,7 +115,7 @@ mod tests {
             class: 0,
             context: Context::default(),
         });
-        let missing = of(&built, &[], &programs::all().unwrap()).unwrap();
+        let missing = missing(&built, &[], &programs::all().unwrap());
         assert!(missing.len() == 1 && missing[0].contains(&path), "{missing:?}");
     }
 
@@ -132,6 +124,6 @@ mod tests {
         let mut built = built();
         built.policy.capabilities.push("telepathy".into());
         let all: Vec<String> = programs::all().unwrap();
-        assert_eq!(of(&built, &[], &all).unwrap(), ["the policy capability telepathy"]);
+        assert_eq!(missing(&built, &[], &all), ["the policy capability telepathy"]);
     }
 }

@@ -43,6 +43,11 @@ impl State {
         word!(self, any, AtomicU64).store(FIRST_ANY, Ordering::SeqCst);
     }
 
+    /// Sets how many denials a second are told.
+    pub fn set_audit_limit(&self, limit: u32) {
+        word!(self, audit_limit, AtomicU32).store(limit, Ordering::SeqCst);
+    }
+
     /// Whether what is denied is denied.
     #[must_use]
     pub fn enforcing(&self) -> bool {

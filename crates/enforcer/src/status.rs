@@ -78,6 +78,8 @@ pub struct Status {
     pub daemon: u32,
     /// The hooks of the kernel.
     pub hooks: Hooks,
+    /// What the policy may deny and no hook of this kernel asks, and labels that it gives and nothing can hold.
+    pub not_enforced: Vec<String>,
     /// Domains whose denials are granted, and audited.
     pub permissive: Vec<String>,
     /// Domains that are asked nothing.
@@ -106,8 +108,6 @@ pub struct Hooks {
     pub attached: Vec<String>,
     /// Hooks at which no rule of this policy can deny anything.
     pub not_needed: Vec<String>,
-    /// Hooks that this kernel does not have: what only they see is not enforced.
-    pub missing: Vec<String>,
 }
 
 /// How often one object manager was asked.

@@ -14,8 +14,7 @@ use clap::Args;
 use tollgate_enforcer::{
     audit::sink,
     daemon::{Daemon, End, enforced::Enforced, signals::Signals},
-    enforcer::{Enforcer, Options, unconfined_domains},
-    missing,
+    enforcer::{Enforcer, Options},
     requirements::{self, Places},
 };
 use tollgate_policy::built::Built;
@@ -44,9 +43,9 @@ pub(crate) struct Arguments {
     /// Enforce a policy also if this kernel cannot enforce all of it
     #[arg(long)]
     accept_missing: bool,
-    /// Tell at most so many denials a second; the rest is counted
-    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
-    audit_limit: u32,
+    /// Tell at most so many denials a second; without, 1000; the rest is counted
+    #[arg(long, value_name = "NUMBER")]
+    audit_limit: Option<u32>,
     /// Write denials that the kernel's audit does not take, and messages, below this folder
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
@@ -75,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         machine: arguments.machine.clone(),
         unconfined: arguments.unconfined.clone(),
         audit_limit: arguments.audit_limit,
+        accept_missing: arguments.accept_missing,
         hooks: arguments.hook.clone(),
         ..Options::default()
     };
@@ -90,7 +90,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Starts enforcement, which goes on without this process.
 fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
     let built = super::policy(&arguments.policy)?;
-    missing::refuse(&built, &unconfined_domains(&options, &built), arguments.accept_missing)?;
     let mut enforcer = Enforcer::start(options, built)?;
     for context in &arguments.intern {
         enforcer.intern(context)?;
@@ -106,14 +105,13 @@ fn begin(arguments: &Arguments, options: Options) -> anyhow::Result<Enforced> {
     let path = arguments.policy.clone();
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
     let built = super::policy(&path)?;
-    missing::refuse(&built, &unconfined_domains(&options, &built), arguments.accept_missing)?;
     let adopted = requirements::pins(&options.pins)?;
     let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
     let changed = adopted && !enforcer.is(&built);
     let mut enforced = Enforced::new(enforcer, name, reread, &arguments.log)?;
     if changed {
-        enforced.put_in_force(built, &[])?;
+        enforced.put_in_force(built, arguments.accept_missing, &[])?;
     }
     Ok(enforced)
 }

@@ -1,12 +1,18 @@
 //! `tollgate ps`: processes and their contexts.
 
-use std::{fs, os::fd::AsFd, process::ExitCode};
+use std::{
+    fs,
+    os::fd::{AsFd, BorrowedFd},
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tollgate_enforcer::{
-    client::{Client, ClientError, process},
+    client::{Client, ClientError, kernel::Kernel, process},
+    enforcer::Folder,
+    programs::Pins,
     protocol::Attribute,
 };
 
@@ -32,16 +38,12 @@ struct Process {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut client = Client::connect()?;
+    let mut source = Source::open()?;
     let mut processes = Vec::new();
     for pid in pids()? {
         // What has ended meanwhile is left out, as are those that this process may not ask about.
         let Ok(process) = process(pid) else { continue };
-        let context = match client.context(Attribute::Current, Some(process.as_fd())) {
-            Ok(context) => context.unwrap_or_default(),
-            Err(ClientError::Refused(_)) => continue,
-            Err(cause) => return Err(cause.into()),
-        };
+        let Some(context) = source.context(process.as_fd())? else { continue };
         let Some(command) = command(pid) else { continue };
         if arguments.domain.as_deref().is_none_or(|domain| context.split(':').nth(2) == Some(domain)) {
             processes.push(Process { pid, context, command });
@@ -58,6 +60,40 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who tells contexts.
+enum Source {
+    Daemon(Client),
+    Kernel(Kernel),
+}
+
+impl Source {
+    fn open() -> anyhow::Result<Self> {
+        let cause = match Client::connect() {
+            Ok(client) => return Ok(Self::Daemon(client)),
+            Err(cause) => cause,
+        };
+        // Only those may read the map whom its pin lets: root.
+        let kernel = matches!(cause, ClientError::NoDaemon { .. })
+            .then(|| Kernel::open(&Pins::default(), &Folder::default()).ok())
+            .flatten();
+        let Some(kernel) = kernel else { return Err(cause.into()) };
+        eprintln!("tollgate: {cause}; contexts are as the kernel has them");
+        Ok(Self::Kernel(kernel))
+    }
+
+    /// The context of a process; `None` if it is not told.
+    fn context(&mut self, process: BorrowedFd<'_>) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::Daemon(client) => match client.context(Attribute::Current, Some(process)) {
+                Ok(context) => Ok(Some(context.unwrap_or_default())),
+                Err(ClientError::Refused(_)) => Ok(None),
+                Err(cause) => Err(cause.into()),
+            },
+            Self::Kernel(kernel) => Ok(kernel.context(process)),
+        }
+    }
 }
 
 fn pids() -> anyhow::Result<Vec<i32>> {

@@ -76,7 +76,7 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("daemon", format!("process {}", status.daemon)),
         ("hooks", format!("{} attached", hooks.attached.len())),
         ("  not needed", list(&hooks.not_needed, ": this policy denies nothing there")),
-        ("  missing", list(&hooks.missing, ": this kernel has them not, what only they see is not enforced")),
+        ("not enforced", list(&status.not_enforced, "")),
         ("unconfined", list(&status.unconfined, "")),
         ("permissive", list(&status.permissive, "")),
         ("subjects", list(&status.subjects, "")),
@@ -155,13 +155,14 @@ mod tests {
     #[test]
     fn shows_what_lacks_and_what_failed() {
         let text = r#"{"mode": "enforcing", "policy": "/p", "generation": 3, "generation_since": 0, "since": 0, "daemon": 7,
-            "hooks": {"attached": ["file_open"], "not_needed": ["inode_permission"], "missing": ["userns_create"]},
+            "hooks": {"attached": ["file_open"], "not_needed": ["inode_permission"]},
+            "not_enforced": ["user_namespace create (web_t may be denied it)"],
             "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
             "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
             "audit": false, "audit_errors": 0}"#;
         let rows = rows(&serde_json::from_str(text).unwrap());
         let row = |name| rows.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str()).unwrap();
-        assert!(row("  missing").starts_with("userns_create: this kernel"));
+        assert_eq!(row("not enforced"), "user_namespace create (web_t may be denied it)");
         assert!(row("  not needed").starts_with("inode_permission: "));
         assert_eq!(row("denials"), "5 told to a file, 3 lost");
         assert_eq!(row("failures"), "an object without label 6");

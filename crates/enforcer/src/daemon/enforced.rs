@@ -8,9 +8,8 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_SID_MACHINE, tg_event, tg_task,
+    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 
@@ -21,9 +20,8 @@ use super::{
 use crate::{
     audit::{Dispatcher, Reason, reader::Reader},
     contexts::Sid,
-    enforcer::{Enforcer, EnforcerError},
+    enforcer::{Enforcer, EnforcerError, task_of},
     inquiries::Inquiries,
-    missing,
     programs::{self, ProgramsError},
     protocol::{Mode, Refusal},
     sanity::{self, Question},
@@ -115,8 +113,9 @@ impl Enforced {
         }
     }
 
-    /// Puts a policy in force, and takes it back when it answers a question otherwise.
-    pub fn put_in_force(&mut self, built: Built, questions: &[Question]) -> Result<u32, Refusal> {
+    /// Puts a policy in force, also if this kernel cannot enforce all of it when that is accepted, and takes it back when it
+    /// answers a question otherwise.
+    pub fn put_in_force(&mut self, built: Built, accepted: bool, questions: &[Question]) -> Result<u32, Refusal> {
         let verify = |enforcer: &mut Enforcer| {
             let ask = |question: &Question| {
                 let Question { source, target, class, .. } = question;
@@ -125,7 +124,7 @@ impl Enforced {
             };
             sanity::hold(questions, ask).map_err(|refusal| refusal.text)
         };
-        let reloaded = self.on_mut()?.reload(built, verify).map_err(|cause| refused(&cause))?;
+        let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
         for (_, context) in &reloaded.invalid {
             eprintln!("tollgate: {context} is no context of the new policy: what has it is unlabelled");
         }
@@ -153,15 +152,12 @@ impl Machine for Enforced {
 
     fn reread(&mut self) -> Result<u32, Refusal> {
         let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
-        self.put_in_force(built, &[])
+        self.put_in_force(built, self.on()?.options().accept_missing, &[])
     }
 
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
-        let value = self.on()?.maps().tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         let failed = |cause| Refusal::new(libc::ESRCH, format!("cannot find the process's context: {cause}"));
-        let task = value.map_err(failed)?.and_then(|bytes| task_of(&bytes));
-        // Storage may be there for something else that it says.
-        Ok(task.map(|task| tg_task { sid: if task.sid == 0 { TG_SID_MACHINE } else { task.sid }, ..task }))
+        task_of(&self.on()?.maps().tasks, process).map_err(failed)
     }
 
     fn is_unconfined(&mut self, sid: Sid) -> bool {
@@ -227,6 +223,7 @@ impl Machine for Enforced {
             since: changed(&options.pins.map("bss")),
             daemon: std::process::id(),
             hooks: hooks(enforcer)?,
+            not_enforced: enforcer.missing().to_vec(),
             permissive: generation.permissive(),
             unconfined: generation.unconfined(),
             subjects: live.map(|sid| enforcer.contexts().text(sid).to_owned()).collect(),
@@ -260,9 +257,7 @@ impl Machine for Enforced {
         let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
         policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
         let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
-        let missing = missing::refuse(&built, &self.on()?.generation().unconfined(), accept_missing);
-        missing.map_err(|cause| Refusal::new(libc::EOPNOTSUPP, cause.to_string()))?;
-        self.put_in_force(built, questions)
+        self.put_in_force(built, accept_missing, questions)
     }
 
     fn stop(&mut self) -> Result<(), Refusal> {
@@ -298,6 +293,7 @@ fn stopped() -> Refusal {
 fn refused(cause: &EnforcerError) -> Refusal {
     let errno = match cause {
         EnforcerError::Full(_) => libc::ENOSPC,
+        EnforcerError::Missing(_) => libc::EOPNOTSUPP,
         EnforcerError::Map { .. } | EnforcerError::Io { .. } | EnforcerError::Programs(_) => libc::EIO,
         _ => libc::EINVAL,
     };
@@ -310,22 +306,11 @@ fn changed(path: &Path) -> u64 {
     time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
 }
 
-/// Where enforcement is: the hooks with a program, those that need none, those that this kernel lacks.
+/// Where enforcement is: the hooks with a program, those that need none.
 fn hooks(enforcer: &Enforcer) -> Result<Hooks, Refusal> {
     let failed = |cause: ProgramsError| Refusal::new(libc::EIO, cause.to_string());
     let attached = enforcer.hooks().map_err(|cause| refused(&cause))?;
     let here = programs::hooks().map_err(failed)?;
-    let all = programs::all().map_err(failed)?;
     let not_needed = here.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
-    let missing = all.into_iter().filter(|hook| !here.contains(hook)).collect();
-    Ok(Hooks { attached, not_needed, missing })
-}
-
-/// A value of the map `tasks`.
-fn task_of(bytes: &[u8]) -> Option<tg_task> {
-    if bytes.len() != size_of::<tg_task>() {
-        return None;
-    }
-    // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
-    Some(unsafe { bytes.as_ptr().cast::<tg_task>().read_unaligned() })
+    Ok(Hooks { attached, not_needed })
 }

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use tollgate_policy::{built::BuiltError, context::ContextError};
 
-use crate::{contexts::Full, generation::GenerationError, hooks::BadLine, programs::ProgramsError};
+use crate::{contexts::Full, generation::GenerationError, hooks::BadLine, missing::Missing, programs::ProgramsError};
 
 /// Why enforcement could not be started, adopted or changed. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,9 @@ pub enum EnforcerError {
     /// A context is none of the policy's.
     #[error(transparent)]
     Context(#[from] ContextError),
+    /// This kernel cannot enforce all of the policy.
+    #[error(transparent)]
+    Missing(#[from] Missing),
     /// No SID is left.
     #[error(transparent)]
     Full(#[from] Full),

@@ -1,8 +1,12 @@
 //! The maps that the daemon uses, and how it puts values into them.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_task};
 
 use crate::programs::{self, Pins, ProgramsError};
 
@@ -56,6 +60,16 @@ pub(super) fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
         // One that is gone already is gone.
         let _ = map.delete(&key);
     }
+}
+
+/// The contexts of the process of a pidfd; `None`: the machine's.
+pub(crate) fn task_of(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
+    let value = tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
+    let Some(bytes) = value.filter(|bytes| bytes.len() == size_of::<tg_task>()) else { return Ok(None) };
+    // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
+    let task = unsafe { bytes.as_ptr().cast::<tg_task>().read_unaligned() };
+    // Storage may be there for something else that it says.
+    Ok(Some(tg_task { sid: if task.sid == 0 { TG_SID_MACHINE } else { task.sid }, ..task }))
 }
 
 /// A value of a map as bytes.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tollgate_abi::{
-    enforcer::{SECINITSID_UNLABELED, TG_SIDS},
+    enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, TG_SIDS},
     tables::tg_context,
 };
 use tollgate_policy::{
@@ -93,10 +93,11 @@ impl Generation {
     }
 
     /// Gives each known context its place; those that this policy does not permit stand for the unlabelled one, as
-    /// SELinux has it (sidtab_convert).
+    /// SELinux has it (sidtab_convert), and so do initial SIDs that it does not define (sidtab_search_core).
     pub fn adopt(&mut self, contexts: &Contexts) -> Vec<(Sid, String)> {
         let unlabelled = contexts.text(SECINITSID_UNLABELED).to_owned();
         let unlabelled = self.context(&unlabelled).unwrap_or_default();
+        (1..TG_SID_MACHINE).for_each(|sid| self.set(sid, unlabelled));
         let mut invalid = Vec::new();
         for (sid, text) in contexts.iter() {
             match self.context(text) {

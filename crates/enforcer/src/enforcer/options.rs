@@ -1,0 +1,135 @@
+//! How enforcement is started, and what of that a new daemon keeps.
+
+use std::collections::BTreeSet;
+
+use tollgate_abi::enforcer::{SECINITSID_KERNEL, TG_SID_MACHINE};
+use tollgate_policy::model::Policy;
+
+use super::{EnforcerError, Folder};
+use crate::{
+    contexts::{self, Contexts},
+    programs::Pins,
+};
+
+/// Audited denials a second, where nobody says how many.
+pub(super) const AUDIT_LIMIT: u32 = 1000;
+
+/// How enforcement is started. A daemon that takes over keeps what is in force where it is told nothing else.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where pins are.
+    pub pins: Pins,
+    /// Where the rest is.
+    pub folder: Folder,
+    /// What is denied is granted, and audited.
+    pub permissive: bool,
+    /// The context of tasks without a label; `None`: see [`contexts::machine`].
+    pub machine: Option<String>,
+    /// Domains that are asked nothing; none named: the machine's and the kernel's. Tasks without a label never are asked.
+    pub unconfined: Vec<String>,
+    /// Audited denials a second; what is above is counted. `None`: 1,000.
+    pub audit_limit: Option<u32>,
+    /// A policy that this kernel cannot enforce whole is enforced as far as it can be.
+    pub accept_missing: bool,
+    /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
+    pub hooks: Vec<String>,
+}
+
+impl Options {
+    /// The context of tasks without a label under a policy.
+    pub(super) fn machine(&self, policy: &Policy) -> Result<String, EnforcerError> {
+        self.machine.clone().or_else(|| contexts::machine(policy)).ok_or(EnforcerError::NoMachine)
+    }
+
+    /// Domains that are asked nothing under a policy: those named, or the machine's and the kernel's.
+    pub(super) fn unconfined(&self, policy: &Policy, contexts: &Contexts) -> Vec<String> {
+        if !self.unconfined.is_empty() {
+            return self.unconfined.clone();
+        }
+        let type_ = |sid| contexts.text(sid).split(':').nth(2).map(str::to_owned);
+        let mut names: Vec<String> = [TG_SID_MACHINE, SECINITSID_KERNEL].into_iter().filter_map(type_).collect();
+        names.retain(|name| policy.types.iter().any(|type_| type_.name == *name));
+        names
+    }
+
+    /// Keeps the machine's context and the unconfined domains that are in force with a policy, where these options name no
+    /// others; whether they do. What is in force because nobody had named any is not kept: another policy has its own.
+    pub(super) fn keep(&mut self, policy: &Policy, machine: &str, unconfined: &[String]) -> bool {
+        let in_force = Self { machine: Some(machine.to_owned()), ..Self::default() };
+        let by_default = in_force.unconfined(policy, &Contexts::initial(policy, machine));
+        let set = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
+        let other_machine = self.machine.as_deref().is_some_and(|own| own != machine);
+        let other_domains = !self.unconfined.is_empty() && set(&self.unconfined) != set(unconfined);
+        if self.machine.is_none() && contexts::machine(policy).as_deref() != Some(machine) {
+            self.machine = in_force.machine;
+        }
+        if self.unconfined.is_empty() && set(unconfined) != set(&by_default) {
+            self.unconfined = unconfined.to_vec();
+        }
+        other_machine || other_domains
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_policy::model::{Context, InitialSid, Role, Type, User};
+
+    use super::*;
+
+    const MACHINE: &str = "system_u:system_r:unconfined_t";
+    const WEB: &str = "system_u:system_r:web_t";
+
+    fn policy() -> Policy {
+        let type_ = |name: &str| Type { name: name.to_owned(), ..Type::default() };
+        let role = |name: &str, types: &[u32]| Role {
+            name: name.to_owned(),
+            types: types.iter().copied().collect(),
+            ..Role::default()
+        };
+        let user = User { name: "system_u".to_owned(), roles: [2].into_iter().collect(), ..User::default() };
+        let context = Context { user: 1, role: 2, type_: 1, ..Context::default() };
+        let kernel = InitialSid { sid: SECINITSID_KERNEL, name: "kernel".to_owned(), context };
+        Policy {
+            types: vec![Type::default(), type_("kernel_t"), type_("unconfined_t"), type_("web_t")],
+            roles: vec![Role::default(), role("object_r", &[]), role("system_r", &[1, 2, 3])],
+            users: vec![User::default(), user],
+            initial_sids: vec![kernel],
+            ..Policy::default()
+        }
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn keeps_nothing_that_the_policy_says_itself() {
+        let mut options = Options::default();
+        assert_eq!(options.machine(&policy()).unwrap(), MACHINE);
+        assert!(!options.keep(&policy(), MACHINE, &names(&["kernel_t", "unconfined_t"])));
+        assert_eq!((options.machine, options.unconfined), (None, vec![]));
+    }
+
+    #[test]
+    fn keeps_what_an_earlier_daemon_was_told() {
+        let mut options = Options::default();
+        assert!(!options.keep(&policy(), WEB, &names(&["kernel_t", "web_t"])));
+        assert_eq!((options.machine.as_deref(), &options.unconfined), (Some(WEB), &vec![]));
+        let mut options = Options::default();
+        assert!(!options.keep(&policy(), MACHINE, &names(&["web_t"])));
+        assert_eq!((options.machine, options.unconfined), (None, names(&["web_t"])));
+    }
+
+    #[test]
+    fn tells_what_is_named_anew_from_what_is_in_force() {
+        let both = names(&["kernel_t", "web_t"]);
+        let mut options = Options { unconfined: names(&["web_t", "kernel_t"]), ..Options::default() };
+        assert!(!options.keep(&policy(), MACHINE, &both));
+        let mut options = Options { unconfined: names(&["web_t"]), ..Options::default() };
+        assert!(options.keep(&policy(), MACHINE, &both));
+        assert_eq!(options.unconfined, names(&["web_t"]));
+        let mut options = Options { machine: Some(WEB.to_owned()), ..Options::default() };
+        assert!(options.keep(&policy(), MACHINE, &names(&["kernel_t", "unconfined_t"])));
+        assert_eq!((options.machine.as_deref(), options.unconfined), (Some(WEB), vec![]));
+    }
+}

@@ -1,0 +1,217 @@
+//! The daemon: how it starts and what it lacks, its death and the next one, and what that one keeps.
+//!
+//! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+#[path = "program/steps.rs"]
+mod steps;
+
+use std::{path::PathBuf, process::Command};
+
+use program::{Scratch, word};
+use steps::{Guest, policy, source};
+
+/// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
+const GONE: &str = "while tollgate mode; do sleep 0.2; done >/dev/null 2>&1";
+/// Users of a guest.
+const USERS: &str = "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n";
+
+#[test]
+fn enforces_without_its_daemon_and_a_new_one_takes_over() {
+    let scratch = Scratch::new();
+    let denied = "as visitor calls setcon $(at changer)";
+    let steps = Guest::new(&scratch, "6.1")
+        .with_library()
+        .with(&scratch.file("passwd", USERS), "/etc/passwd")
+        .step("enforce", "tollgate enforce /policy && tollgate label set $(of one) /tmp ")
+        .step("locked", "sh -c \"trap '' TERM; tollgate run --context $(at visitor) -- sh -c 'while :; do sleep 1; done'\" & sleep 1; pid=$!")
+        .step("killed", &format!("kill -9 $(daemon); {GONE}; tollgate status"))
+        .step("on", "cat /proc/$pid/comm; tollgate mode; calls getcon; calls getpidcon $pid")
+        .step("ps", "tollgate ps --domain visitor")
+        .step("nobody's ps", "su nobody -c 'tollgate ps'")
+        .step("nobody's getcon", "su nobody -c 'calls getcon'")
+        .step("relabelled by nobody", "as visitor true")
+        .step("stop without force", "tollgate stop")
+        .step("taken over", "tollgate enforce /policy && tollgate status --json")
+        .step("same label", "tollgate label get /tmp; tollgate ps --domain visitor | grep -c while")
+        .step("denied", denied)
+        .step("terminated", &format!("kill -TERM $(daemon); {GONE}; tollgate status; tail -1 /var/log/tollgate/daemon.log"))
+        .step("foreground", "tollgate enforce --foreground /policy & while ! tollgate mode; do sleep 0.2; done 2>/dev/null")
+        .step("hung up", "kill -HUP $(daemon); sleep 3; tollgate status --json | grep '\"generation\"'")
+        .step("another policy", &format!("kill -9 $(daemon); {GONE}; tollgate enforce /other && tollgate status --json"))
+        .step("forced", &format!("kill -9 $(daemon); {GONE}; tollgate stop --force; tollgate status; ls /sys/fs/bpf"))
+        .with(&policy(&scratch, "other", &[source("tests/enforcer/policy.cil"), scratch.file("more.cil", "(type more)\n")]), "/other")
+        .run();
+    steps["enforce"].is(0, &[]);
+    steps["killed"].is(0, &["programs are attached, enforcement goes on", "none: denials are not logged"]);
+    steps["on"].is(
+        0,
+        &["no daemon answers", "getcon: system_u:system_r:unconfined_t", "getpidcon: system_u:system_r:visitor:"],
+    );
+    steps["ps"].is(0, &["no daemon answers", ":visitor:", "while :"]);
+    let remedy = "start it with `tollgate enforce POLICY`";
+    steps["nobody's ps"].is(2, &["no daemon answers", remedy]);
+    steps["nobody's getcon"].is(1, &["no daemon answers", remedy, "maps/tasks cannot be read: Permission denied"]);
+    steps["relabelled by nobody"].is(2, &["no daemon answers"]);
+    steps["stop without force"].is(2, &["tollgate stop --force"]);
+    let status = steps["taken over"].is(0, &[]).json();
+    assert_eq!((&status["mode"], &status["generation"]), (&"enforcing".into(), &1.into()), "{status}");
+    steps["same label"].is(0, &["system_u:object_r:one:s0 /tmp\n"]);
+    steps["denied"].is(1, &["errno 13", "process setcurrent"]);
+    steps["terminated"].is(0, &["enforcement goes on", "the daemon ends"]);
+    steps["foreground"].is(0, &["enforcing"]);
+    steps["hung up"].is(0, &["\"generation\": 2"]);
+    let status = steps["another policy"].is(0, &[]).json();
+    assert_eq!((&status["policy"], &status["generation"]), (&"/other".into(), &3.into()), "{status}");
+    assert!(!steps["forced"].is(0, &["nothing is enforced"]).text.contains("tollgate\n"), "{:?}", steps["forced"]);
+}
+
+#[test]
+fn keeps_what_it_was_told_when_a_new_one_takes_over() {
+    let scratch = Scratch::new();
+    let more = scratch.file("more.cil", "(type more)\n");
+    let other = policy(&scratch, "other", &[source("tests/enforcer/policy.cil"), more]);
+    let own = "--unconfined kernel_t --unconfined keeper --machine $(at keeper)";
+    let storm = "as visitor sh -c 'for i in 1 2 3 4 5 6 7 8 9; do : </secret; done 2>/dev/null'";
+    let limited = "tollgate status --json | grep 'above the limit'";
+    let told = "tollgate status --json; tollgate ps >&2";
+    let steps = Guest::new(&scratch, "6.1")
+        .with(&other, "/other")
+        .step("enforce", &format!("tollgate enforce /policy {own} --audit-limit 1 --permissive && {told}"))
+        .step("next", &format!("kill -9 $(daemon); {GONE}; tollgate enforce /policy && {told}"))
+        .step("limit", &format!("echo >/secret; tollgate label set $(of three) /secret; {storm}; {limited}"))
+        .step("reload", &format!("tollgate reload /other >&2 && {told}"))
+        .step(
+            "changed",
+            &format!(
+                "kill -9 $(daemon); {GONE}; tollgate enforce /other --unconfined kernel_t --audit-limit 100 && {told}"
+            ),
+        )
+        .step("no limit", &format!("{limited} >/before; {storm}; {limited} >/after; cmp /before /after"))
+        .step("no context", &format!("kill -9 $(daemon); {GONE}; tollgate enforce /other --machine $(at nobody)"))
+        .run();
+    for (step, generation, unconfined) in [
+        ("enforce", 1, &["kernel_t", "keeper"][..]),
+        ("next", 1, &["kernel_t", "keeper"]),
+        ("reload", 2, &["kernel_t", "keeper"]),
+        ("changed", 3, &["kernel_t"]),
+    ] {
+        let text = &steps[step].is(0, &[]).text;
+        let status = &text[text.find('{').unwrap()..text.find("CONTEXT").unwrap()];
+        let status: serde_json::Value = serde_json::from_str(status).unwrap();
+        assert_eq!(
+            (&status["generation"], &status["mode"]),
+            (&generation.into(), &"permissive".into()),
+            "{step}: {status}"
+        );
+        assert_eq!(status["unconfined"], serde_json::json!(unconfined), "{step}");
+        steps[step].is(0, &["\nsystem_u:system_r:keeper:s0-s15:c0.c1023       1 "]);
+    }
+    steps["limit"].is(0, &["event above the limit"]);
+    steps["no limit"].is(0, &[]);
+    steps["no context"].is(2, &["nobody"]);
+}
+
+#[test]
+fn gives_initial_sids_the_contexts_of_the_policy_in_force() {
+    let scratch = Scratch::new();
+    let base = std::fs::read_to_string(source("policies/tollgate/30-base.cil")).unwrap();
+    assert!(base.contains("unlabeled_t"));
+    let base = scratch.file("base.cil", &base.replace("unlabeled_t", "nowhere_t"));
+    let parts = ["10-classes", "20-levels", "40-unconfined", "50-mls"];
+    let mut parts: Vec<PathBuf> = parts.iter().map(|name| source(&format!("policies/tollgate/{name}.cil"))).collect();
+    parts.extend([base, source("tests/enforcer/policy.cil")]);
+    let other = scratch.path("other");
+    let words: Vec<&str> = parts.iter().map(|path| word(path)).collect();
+    scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&other)]].concat()).with(0);
+    let unlabelled = "grep '^3 ' /run/tollgate/contexts; as visitor cat /nowhere; tollgate status --json";
+    let steps = Guest::new(&scratch, "6.1")
+        .with(&other, "/other")
+        .step("enforce", "tollgate enforce /policy; echo nowhere >/nowhere; tollgate label set system_u:object_r:unlabeled_t:s0 /nowhere")
+        .step("before", unlabelled)
+        .step("after", &format!("tollgate reload /other; {unlabelled}"))
+        .step("restarted", &format!("kill -9 $(daemon); {GONE}; rm /run/tollgate/contexts; tollgate enforce /other; {unlabelled}"))
+        .run();
+    steps["before"].is(0, &["3 system_u:object_r:unlabeled_t:", "nowhere\n", "\"failures\": {}"]);
+    for step in ["after", "restarted"] {
+        // What nobody knows is as secret as can be, and no failure.
+        steps[step].is(0, &["3 system_u:object_r:nowhere_t:", "Permission denied", "\"failures\": {}"]);
+    }
+}
+
+#[test]
+fn says_what_a_machine_lacks_to_be_enforced() {
+    let scratch = Scratch::new();
+    let unmet = Guest::new(&scratch, "6.1").lsm("yama,apparmor").step("enforce", "tollgate enforce /policy").run();
+    unmet["enforce"].is(2, &["add lsm=lockdown,yama,apparmor,bpf to its command line"]);
+
+    let reject = std::fs::read_to_string(source("tests/policies/small.cil")).unwrap();
+    let reject = scratch.file("reject.cil", &reject.replace("(handleunknown allow)", "(handleunknown reject)"));
+    let built = scratch.path("reject");
+    scratch.run(&["policy", "build", word(&reject), "-o", word(&built)]).with(0);
+    let users = scratch.file("passwd", USERS);
+    let pins = "/sys/fs/bpf/tollgate";
+    let steps = Guest::new(&scratch, "6.1")
+        .with(&built, "/reject")
+        .with(&users, "/etc/passwd")
+        .step("not root", "su nobody -c 'tollgate enforce /policy'")
+        .step(
+            "no types",
+            "mount -t tmpfs none /sys/kernel/btf; tollgate enforce /policy; s=$?; umount /sys/kernel/btf; (exit $s)",
+        )
+        .step("refused", "tollgate enforce /reject; s=$?; ls /sys/fs/bpf; (exit $s)")
+        .step("no policy", "tollgate enforce /nothing")
+        .step("no type", "tollgate enforce /policy --unconfined somebody_t; s=$?; ls /sys/fs/bpf; (exit $s)")
+        .step(
+            "foreign",
+            &format!("mkdir -p {pins}/mine; tollgate enforce /policy; s=$?; rmdir {pins}/mine {pins}; (exit $s)"),
+        )
+        .step("enforce", "tollgate enforce /policy")
+        .step("second", "tollgate enforce /policy")
+        .step("nobody's mode", "su nobody -c 'tollgate mode permissive'")
+        .step("nobody's status", "su nobody -c 'tollgate status'")
+        .step("half", &format!("kill -9 $(daemon); sleep 1; rm {pins}/maps/labels; tollgate enforce /policy"))
+        .step("repaired", "tollgate stop --force && tollgate enforce /policy && tollgate mode")
+        .run();
+    steps["not root"].is(2, &["only root", "sudo"]);
+    steps["no types"].is(2, &["CONFIG_DEBUG_INFO_BTF"]);
+    assert!(!steps["refused"].is(2, &["handleunknown reject"]).text.contains("tollgate\n"), "pins are left");
+    steps["no policy"].is(2, &["/nothing"]);
+    assert!(!steps["no type"].is(2, &["somebody_t"]).text.contains("tollgate\n"), "pins are left");
+    steps["foreign"].is(2, &["mine is none of Tollgate's pins"]);
+    steps["enforce"].is(0, &[]);
+    steps["second"].is(2, &["a daemon runs already (process "]);
+    steps["nobody's mode"].is(2, &["only root"]);
+    steps["nobody's status"].is(0, &["mode         enforcing"]);
+    steps["half"].is(2, &["maps/labels is missing", "tollgate stop --force"]);
+    steps["repaired"].is(0, &["enforcing"]);
+}
+
+#[test]
+fn installs_a_unit_whose_commands_work_and_takes_all_away_again() {
+    let scratch = Scratch::new();
+    let (root, build, repository) = (scratch.path("root"), scratch.path("lib"), source("."));
+    let make = |target: &str| {
+        let mut command = scratch.command("make", &["-s", "-C", word(&repository), target, "PREFIX=/usr"]);
+        command.arg(format!("TOLLGATE={}", word(&scratch.program())));
+        command.args([format!("LIBRARY={}", word(&build)), format!("DESTDIR={}", word(&root))]);
+        scratch.finish(command).with(0);
+    };
+    make("install");
+    let line = |name: &str| format!("$(sed -n 's/^{name}=//p' /unit)");
+    let steps = Guest::new(&scratch, "6.1")
+        .with(&root.join("usr/bin/tollgate"), "/usr/bin/tollgate")
+        .with(&root.join("usr/lib/systemd/system/tollgate.service"), "/unit")
+        .step("start", &format!("mkdir /etc/tollgate; cp /policy /etc/tollgate/policy; rm /bin/tollgate\n{} & while ! tollgate mode; do sleep 0.2; done 2>/dev/null", line("ExecStart")))
+        .step("reload", &line("ExecReload"))
+        .step("stop", &format!("kill -TERM $(daemon); {GONE}; tollgate status"))
+        .run();
+    steps["start"].is(0, &["enforcing\n"]);
+    steps["reload"].is(0, &["generation 2 is in force\n"]);
+    steps["stop"].is(0, &["enforcement goes on"]);
+    make("uninstall");
+    let left = Command::new("find").args([&root]).args(["!", "-type", "d"]).output().expect("run find");
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}

@@ -1,0 +1,157 @@
+//! A guest with a policy, and what runs in it step by step; the C library, installed as `make` does.
+
+#![allow(dead_code, reason = "each test binary compiles this file and uses a part of it")]
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::program::{Scratch, guests::take, word};
+
+/// A shell's names for the contexts of tests/enforcer/policy.cil.
+const PRELUDE: &str = "\
+at() { echo system_u:system_r:$1:s0-s15:c0.c1023; }
+of() { echo system_u:object_r:$1:s0; }
+as() { domain=$1; shift; tollgate run --context $(at $domain) -- \"$@\"; }
+daemon() { cat /run/tollgate/lock; }
+";
+/// Attaching a hundred programs waits for as many grace periods.
+const EXPEDITED: &str = "rcupdate.rcu_expedited=1";
+
+/// A file of the repository.
+pub(crate) fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// A policy of the first parts of Tollgate's own and these.
+pub(crate) fn policy(scratch: &Scratch, name: &str, parts: &[PathBuf]) -> PathBuf {
+    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
+    let own = own.map(|name| source(&format!("policies/tollgate/{name}.cil")));
+    let out = scratch.path(name);
+    let words: Vec<&str> = own.iter().chain(parts).map(|path| word(path)).collect();
+    scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&out)]].concat()).with(0);
+    out
+}
+
+/// The C library, and the program of tests/enforcer/calls.c against it.
+pub(crate) struct Library {
+    pub(crate) shared: PathBuf,
+    pub(crate) calls: PathBuf,
+}
+
+/// Installs the library in a folder of the test, and compiles the program as pkg-config says.
+pub(crate) fn library(scratch: &Scratch) -> Library {
+    let (root, build) = (scratch.path("root"), scratch.path("lib"));
+    let repository = source(".");
+    let places = [format!("LIBRARY={}", word(&build)), format!("DESTDIR={}", word(&root)), "PREFIX=/usr".to_owned()];
+    let mut command = scratch.command("make", &["-s", "-C", word(&repository), "install-lib"]);
+    command.args(places);
+    scratch.finish(command).with(0);
+    let installed = root.join("usr/lib");
+    let mut flags = Command::new("pkg-config");
+    flags.args(["--cflags", "--libs", "tollgate"]).env("PKG_CONFIG_SYSROOT_DIR", &root);
+    let flags = flags.env("PKG_CONFIG_LIBDIR", installed.join("pkgconfig")).output().expect("run pkg-config");
+    assert!(flags.status.success(), "{flags:?}");
+    let flags = String::from_utf8(flags.stdout).unwrap();
+    let calls = scratch.path("calls");
+    let mut cc = scratch.command("cc", &["-Wall", "-Wextra", "-Werror", "-pthread", "-o", word(&calls)]);
+    cc.arg(source("tests/enforcer/calls.c")).args(flags.split_whitespace());
+    // Here for those who ask which libraries the program needs; there for the guest.
+    cc.arg(format!("-Wl,-rpath,{}:/usr/local/lib", word(&installed)));
+    scratch.finish(cc).with(0);
+    Library { shared: installed.join("libtollgate.so.0"), calls }
+}
+
+/// What one step of a guest's script printed, and its exit status.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    code: i32,
+    pub(crate) text: String,
+}
+
+impl Step {
+    #[track_caller]
+    pub(crate) fn is(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, code, "{}", self.text);
+        for word in words {
+            assert!(self.text.contains(word), "does not say {word:?}: {}", self.text);
+        }
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("no JSON, {error}: {}", self.text))
+    }
+}
+
+/// A guest with the policy `/policy`, and what runs in it step by step.
+pub(crate) struct Guest<'s> {
+    scratch: &'s Scratch,
+    kernel: &'static str,
+    lsm: &'static str,
+    files: Vec<String>,
+    script: String,
+}
+
+impl<'s> Guest<'s> {
+    pub(crate) fn new(scratch: &'s Scratch, kernel: &'static str) -> Self {
+        let built = policy(scratch, "policy", &[source("tests/enforcer/policy.cil")]);
+        let guest = Self { scratch, kernel, lsm: "yama,bpf", files: Vec::new(), script: PRELUDE.to_owned() };
+        guest.with(&built, "/policy").with(&scratch.program(), "/bin/tollgate")
+    }
+
+    pub(crate) fn lsm(mut self, list: &'static str) -> Self {
+        self.lsm = list;
+        self
+    }
+
+    pub(crate) fn with(mut self, host: &Path, guest: &str) -> Self {
+        self.files.push(format!("--file={}:{guest}", word(host)));
+        self
+    }
+
+    pub(crate) fn with_library(self) -> Self {
+        let Library { shared, calls } = library(self.scratch);
+        self.with(&calls, "/bin/calls").with(&shared, "/usr/local/lib/libtollgate.so.0")
+    }
+
+    /// Adds a step; its name is what it shows.
+    pub(crate) fn step(mut self, name: &str, line: &str) -> Self {
+        self.script.push_str(&format!("echo \"@ {name}\"\n{{ {line}\n}} 2>&1\necho \"@= $?\"\n"));
+        self
+    }
+
+    /// Boots it and runs the steps.
+    pub(crate) fn run(self) -> BTreeMap<String, Step> {
+        let script = self.scratch.file("script", &self.script);
+        let file = format!("--file={}:/script", word(&script));
+        let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
+        arguments.extend(["--timeout", "300", &file]);
+        arguments.extend(self.files.iter().map(String::as_str));
+        arguments.extend(["--", "sh", "/script"]);
+        let _place = take(1);
+        steps(&self.scratch.run(&arguments).with(0).stdout)
+    }
+}
+
+fn steps(output: &str) -> BTreeMap<String, Step> {
+    let (mut steps, mut name, mut text) = (BTreeMap::new(), String::new(), String::new());
+    for line in output.lines() {
+        if let Some(code) = line.strip_prefix("@= ") {
+            let step = Step { code: code.parse().unwrap(), text: std::mem::take(&mut text) };
+            steps.insert(std::mem::take(&mut name), step);
+        } else if let Some(next) = line.strip_prefix("@ ") {
+            name = next.to_owned();
+        } else {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    assert!(name.is_empty(), "{name} did not end:\n{text}");
+    steps
+}
