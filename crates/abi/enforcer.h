@@ -268,6 +268,7 @@ struct tg_statistics {
 #define TG_TASK_ENTRIES 4096u
 #define TG_ACCESS_ROWS 16384u
 #define TG_ACCESS_WAYS 4u
+#define TG_ACCESS_SID 19u /* where an entry has its subject: above the permissions */
 #define TG_AVC_ENTRIES 8192u
 #define TG_TRANSITION_ENTRIES 8192u
 #define TG_LIVE 16u
@@ -284,8 +285,9 @@ struct tg_state {
 	__u32 inherit; /* an exec goes on although its new domain may not use a descriptor that it
 			  inherits: file_permission is attached */
 	__u64 epoch;
-	/* What marks an entry that holds for any live confined subject: 0x8000 | a count of changes
-	 * of `live`; 0: there are none, for there are more subjects than TG_LIVE. */
+	/* What marks an entry that holds for any live confined subject, as it stands there: 0x8000
+	 * | a count of changes of `live`, above TG_ACCESS_SID; 0: there are none, for there are
+	 * more subjects than TG_LIVE. */
 	__u64 any;
 	__u32 live[TG_LIVE]; /* SIDs of confined subjects that a task has or had; 0: free */
 	__u32 last_sid;
@@ -309,12 +311,13 @@ struct tg_state {
 	__u64 told[TG_FAILURES]; /* of them, what the daemons have written to the audit log */
 	__u64 events;
 	struct tg_statistics statistic[TG_MANAGERS];
+	/* The one that is read most is near the beginning, in reach of a load. */
+	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials_elsewhere;
 	__u32 owners_lost, reserved;
 	__u64 credentials[TG_CREDENTIALS];
 	__u64 task_cache[TG_TASK_ENTRIES];
-	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];
 };

@@ -155,8 +155,13 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 		request->quiet = 1;
 	int verdict = tg_audit(request, &answer);
 
-	if (verdict == TG_GRANTED)
+	/* What was denied and granted before stays granted (avc_update_node): it is told once. */
+	if (verdict == TG_GRANTED && request->denied) {
 		request->allowed |= request->denied & ~answer.auditallow;
+		found = READ_ONCE(*entry) ^ tag;
+		if (!(found >> 32))
+			request->allowed |= (__u32)found;
+	}
 	request->allowed &= ~extended; /* some commands only */
 	__sync_lock_test_and_set(entry, tag | request->allowed);
 	if (READ_ONCE(state.epoch) != epoch)

@@ -4,7 +4,7 @@
  * address without a helper; an entry holds its whole tag, so one comparison tells a hit.
  *
  *   task_cache   task address 40 | unconfined 1, spare 7 | SID 16
- *   access_cache inode address 29 | permissions 19 | SID 16. A row is an inode; ways 0 to 2 are of
+ *   access_cache inode address 29 | SID 16 | permissions 19. A row is an inode; ways 0 to 2 are of
  *                subjects, by SID; way 3 holds what every live confined subject may (state.any).
  *   avc          tag 26 | generation 6 | permissions 32, by source, target and class
  *
@@ -23,11 +23,9 @@
 
 /* Addresses of kernel objects as numbers: a difference to an address of ours is a scalar to the
  * verifier, and as unique. */
-static char anchor[8];
-
 #define TG_ADDRESS(object)                                                                         \
 	({                                                                                         \
-		__u64 address_ = (__u64)((char *)(object) - (char *)anchor);                       \
+		__u64 address_ = (__u64)((char *)(object) - (char *)&state);                       \
 		TG_OPAQUE(address_);                                                               \
 		address_;                                                                          \
 	})
@@ -62,24 +60,27 @@ static __always_inline __u64 tg_address_key(__u64 address)
 
 #define TG_KEY(object) tg_address_key(TG_ADDRESS(object))
 
+/* The row of an inode, as an offset from the beginning of the state: so a load reaches a way. */
 static __always_inline __u64 *tg_row(__u64 key)
 {
-	__u64 *row = state.access_cache, offset = key >> 50;
+	__u64 *row = (__u64 *)&state, offset = key >> 50;
 
 	row += offset * TG_ACCESS_WAYS;
 	TG_OPAQUE(row);
-	return row;
+	return row + offsetof(struct tg_state, access_cache) / sizeof *row;
 }
 
-#define TG_ACCESS_TAG ((~0ull << 35) | 0xffff)
+/* What an entry says beside permissions: these are its low bits, so that a mask of both fits an
+ * instruction. */
+#define TG_ACCESS_TAG (~0ull << TG_ACCESS_SID)
 
-/* Whether `way` of the row says that subject `sid` has the permissions `hot`. */
-static __always_inline int tg_hit(__u64 key, __u32 way, __u64 sid, __u64 hot)
+/* Whether `way` of the row says that a subject has the permissions `hot`, some; `subject` is its
+ * SID where an entry has it. */
+static __always_inline int tg_hit(__u64 key, __u32 way, __u64 subject, __u64 hot)
 {
 	__u64 *row = tg_row(key);
 
-	row += way;
-	return !((READ_ONCE(*row) ^ (key << 14 | hot << 16 | sid)) & (TG_ACCESS_TAG | hot << 16));
+	return ((READ_ONCE(row[way]) ^ (key << 14 | subject)) & (TG_ACCESS_TAG | hot)) == hot;
 }
 
 /* The way of a subject: 0 to 2 (daemon and programs give subjects no SID that is 3 modulo 4). */
@@ -88,14 +89,19 @@ static __always_inline __u32 tg_way(__u64 sid)
 	return sid & 3;
 }
 
-static __always_inline void tg_remember(__u64 key, __u32 way, __u64 sid, __u64 hot, __u32 epoch)
+/* Whether the subject's own way says that it has them. */
+static __always_inline int tg_hit_own(__u64 key, __u64 sid, __u64 hot)
 {
-	__u64 *row = tg_row(key);
+	return tg_hit(key, tg_way(sid), sid << TG_ACCESS_SID, hot);
+}
 
-	row += way;
-	__sync_lock_test_and_set(row, key << 14 | hot << 16 | sid);
+static __always_inline void tg_remember(__u64 key, __u32 way, __u64 subject, __u64 hot, __u32 epoch)
+{
+	__u64 *entry = tg_row(key) + way;
+
+	__sync_lock_test_and_set(entry, key << 14 | subject | hot);
 	if ((__u32)READ_ONCE(state.epoch) != epoch)
-		WRITE_ONCE(*row, 0);
+		WRITE_ONCE(*entry, 0);
 }
 
 static __always_inline void tg_forget(__u64 key)
@@ -113,11 +119,13 @@ static __always_inline void tg_forget(__u64 key)
  * 18 alike; of these, what is never asked of an object that exists, or rarely, gives its place to
  * what is asked often. TG_NOT_HOT: one that the cache cannot hold.
  */
-#define TG_HOT_PLACE_A 3  /* create: a directory's search, a file's execute_no_trans */
+#define TG_HOT_PLACE_A 3  /* create: a file's execute_no_trans */
 #define TG_HOT_PLACE_B 7  /* relabelfrom: add_name */
 #define TG_HOT_PLACE_C 8  /* relabelto: remove_name */
 #define TG_HOT_PLACE_D 15 /* quotaon: rmdir */
 #define TG_HOT_SAME (0x7ffffu & ~(1u << 3 | 1u << 7 | 1u << 8 | 1u << 15))
+/* What MAY_EXEC asks for, of whatever it is: a directory's search is where a file's execute is. */
+#define TG_HOT_EXECUTE FILE__EXECUTE
 #define TG_NOT_HOT (1u << 31)
 #define TG_BY_PATH (1u << 30) /* object.h */
 
@@ -134,7 +142,8 @@ _Static_assert(FILE__WATCH_READS == DIR__WATCH_READS && FILE__OPEN == LNK_FILE__
 static __always_inline __u32 tg_hot(__u32 av, int directory)
 {
 	if (directory)
-		return (av & TG_HOT_SAME) | TG_MOVED(av, DIR__SEARCH, TG_HOT_PLACE_A) |
+		return (av & TG_HOT_SAME & ~TG_HOT_EXECUTE) |
+		       (av & DIR__SEARCH ? TG_HOT_EXECUTE : 0) |
 		       TG_MOVED(av, DIR__ADD_NAME, TG_HOT_PLACE_B) |
 		       TG_MOVED(av, DIR__REMOVE_NAME, TG_HOT_PLACE_C) |
 		       TG_MOVED(av, DIR__RMDIR, TG_HOT_PLACE_D);
@@ -144,10 +153,11 @@ static __always_inline __u32 tg_hot(__u32 av, int directory)
 /* Whether the access cache can hold all of `av`. */
 static __always_inline int tg_is_hot(__u32 av, int directory)
 {
-	__u32 moved = directory ? DIR__SEARCH | DIR__ADD_NAME | DIR__REMOVE_NAME | DIR__RMDIR
-				: FILE__EXECUTE_NO_TRANS;
+	__u32 places = directory ? (TG_HOT_SAME & ~DIR__EXECUTE) | DIR__SEARCH | DIR__ADD_NAME |
+					   DIR__REMOVE_NAME | DIR__RMDIR
+				 : TG_HOT_SAME | FILE__EXECUTE_NO_TRANS;
 
-	return !(av & ~(TG_HOT_SAME | moved));
+	return !(av & ~places);
 }
 
 /* The access vector cache: a bijection on 39 bits; 13 choose the entry, 26 are the tag. */

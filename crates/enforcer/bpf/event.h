@@ -30,7 +30,7 @@ enum tg_verdict {
 /* What TG_ADDRESS has taken away. */
 static __always_inline __u64 tg_anchor(void)
 {
-	char *volatile place = anchor;
+	void *volatile place = &state;
 	__u64 address = 0;
 
 	bpf_probe_read_kernel(&address, sizeof address, (void *)&place);

@@ -138,7 +138,7 @@ static __noinline int tg_ask_command(struct file *file, __u32 command)
 	struct inode *inode = file->f_inode;
 	int result;
 
-	if (subject & TG_UNCONFINED || tg_hit(key, tg_way(subject), subject, FILE__IOCTL) ||
+	if (subject & TG_UNCONFINED || tg_hit_own(key, subject, FILE__IOCTL) ||
 	    inode->i_flags & S_PRIVATE)
 		return 0;
 	struct tg_request request = {

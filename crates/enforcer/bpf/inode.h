@@ -58,8 +58,8 @@ SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, 
 	const int rest = MAY_READ | MAY_WRITE | MAY_APPEND;
 
 	/* Each directory of a path is searched. */
-	if ((mask & (rest | MAY_EXEC)) == MAY_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR &&
-	    tg_is_everybodys(TG_KEY(inode), tg_how_hot(DIR__SEARCH, 1)))
+	if ((mask & (rest | MAY_EXEC)) == MAY_EXEC &&
+	    tg_is_everybodys(TG_KEY(inode), TG_HOT_EXECUTE))
 		return 0;
 	return tg_check_mask(inode, mask);
 }

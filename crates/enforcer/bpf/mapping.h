@@ -53,9 +53,15 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 	struct inode *inode = file->f_inode;
 	int result = tg_check_descriptor(file);
 
-	if (!result)
-		result =
-			tg_check_path(inode, &file->f_path, FILE__MAP | tg_map_av(shared, prot), 0);
+	__u32 av = FILE__MAP | tg_map_av(shared, prot);
+
+	if (result)
+		return result;
+	/* Nobody can map a directory, but whoever tries to execute one is asked all the same. */
+	if (prot & PROT_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR)
+		result = tg_check_path(inode, &file->f_path, av, 1);
+	else
+		result = tg_check_path(inode, &file->f_path, av, 0);
 	if (!result && tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
 		result = tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM);
 	return result;

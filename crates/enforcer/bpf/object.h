@@ -99,7 +99,8 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 	__u32 own = request->source, allowed = request->allowed;
 
 	if (own)
-		tg_remember(key, tg_way(own), own, tg_hot(allowed, directory), request->epoch);
+		tg_remember(key, tg_way(own), (__u64)own << TG_ACCESS_SID,
+			    tg_hot(allowed, directory), request->epoch);
 	/* Before `live`: who becomes live from now on makes it another. */
 	any = READ_ONCE(state.any);
 	if (any)
@@ -119,8 +120,7 @@ static __always_inline int tg_is_told(__u64 key)
 {
 	__u64 any = READ_ONCE(state.any), *row = tg_row(key);
 
-	row += TG_ANY_WAY;
-	return !any || (READ_ONCE(*row) & 0xffff) == any;
+	return !any || (READ_ONCE(row[TG_ANY_WAY]) & 0xffffull << TG_ACCESS_SID) == any;
 }
 
 /* Who asks about an inode, and what is asked: an unconfined subject is granted everything, and so
@@ -150,7 +150,7 @@ static __always_inline int tg_decide_subject(struct inode *inode, const void *wh
 	} else if (overriding) {
 		subject = tg_acting_subject(subject);
 	}
-	if (subject && !(how & TG_NOT_HOT) && tg_hit(key, tg_way(subject), subject, how & TG_HOT))
+	if (subject && !(how & TG_NOT_HOT) && tg_hit_own(key, subject, how & TG_HOT))
 		return 0;
 	if (inode->i_flags & S_PRIVATE)
 		return 0;

@@ -103,7 +103,9 @@ TG_FUNCTION int tg_make_live(__u32 sid)
 			__u64 any = READ_ONCE(state.any);
 
 			/* After 2^15 changes an old entry could be taken for a new one: no more. */
-			WRITE_ONCE(state.any, any && any < 0xffff ? any + 1 : 0);
+			WRITE_ONCE(state.any, any && any < 0xffffull << TG_ACCESS_SID
+						      ? any + (1 << TG_ACCESS_SID)
+						      : 0);
 			return 1;
 		}
 	}

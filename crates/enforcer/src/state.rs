@@ -7,14 +7,14 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_ACCESS_ROWS, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES,
+    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES,
     TG_TRANSITION_ENTRIES, tg_failure, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, mapping::Mapping};
 
 /// `TG_ANY_WAY` entries begin with this count.
-const FIRST_ANY: u64 = 0x8001;
+const FIRST_ANY: u64 = 0x8001 << TG_ACCESS_SID;
 
 /// The mapped globals.
 #[derive(Debug)]

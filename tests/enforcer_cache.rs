@@ -1,0 +1,331 @@
+//! What the caches never give: an answer about something else. Their entries are found by addresses, which are used again,
+//! and filled from labels and policies, which change meanwhile (docs/adr/0009).
+//!
+//! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
+//! or a network.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+mod program;
+
+use std::{
+    env,
+    ffi::{CStr, CString},
+    fs::{self, File},
+    hint::spin_loop,
+    io,
+    os::fd::AsFd,
+    path::Path,
+    ptr,
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst},
+    },
+    thread::yield_now,
+    time::Instant,
+};
+
+use program::{Scratch, guests::take, word};
+use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_LIVE, TG_PRCTL, tg_attribute};
+use tollgate_enforcer::{
+    contexts::Sid,
+    enforcer::{Enforcer, Options},
+};
+use tollgate_policy::built::Built;
+
+const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
+const KERNELS: [&str; 2] = ["6.1", "6.18"];
+const OPEN: &CStr = c"/t/open/file";
+const CLOSED: &CStr = c"/t/closed/file";
+/// How often something is made where something else was.
+const AGAIN: usize = 60;
+/// How often a label changes while something is asked, and of how many files: each has its place in the cache.
+const ROUNDS: usize = 300;
+const FILES: usize = 64;
+/// Subjects that everybody's entry is computed of; a few more have a place.
+const READERS: usize = TG_LIVE as usize - 4;
+
+/// All tests of this file in one guest a kernel, on two processors; what they said.
+fn played() -> &'static [(&'static str, String)] {
+    static PLAYED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
+    PLAYED.get_or_init(|| {
+        let scratch = Scratch::new();
+        let (built, this) = (scratch.path("built"), env::current_exe().unwrap());
+        let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies/cache.cil");
+        scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
+        let files = [(&built, "/built"), (&this, "/tests")];
+        let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
+        let line = format!(
+            "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /t; \
+             mount -t tmpfs none /run; mount -t tmpfs none /t; {IN_GUEST}=1 exec /tests --test-threads 1"
+        );
+        let play = |kernel: &'static str| {
+            let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", "2"];
+            arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
+            arguments.extend(files.iter().map(String::as_str));
+            arguments.extend(["--", "sh", "-c", &line]);
+            let _place = take(1);
+            let ended = scratch.run(&arguments);
+            (kernel, format!("{}{}", ended.stdout, ended.stderr))
+        };
+        KERNELS.map(play).into()
+    })
+}
+
+/// Whether this is the guest; if not, the test of that name must have passed there.
+fn is_guest(test: &str) -> bool {
+    let guest = env::var_os(IN_GUEST).is_some();
+    for (kernel, said) in if guest { &[] } else { played() } {
+        assert!(said.contains(&format!("test {test} ... ok")), "on {kernel}: {said}");
+    }
+    guest
+}
+
+/// Enforcement in the guest, over two directories, the types of whose files are called as they are. It is started once, for
+/// all tests.
+struct Enforced(Enforcer);
+
+impl Enforced {
+    fn take() -> MutexGuard<'static, Self> {
+        static ENFORCED: OnceLock<Mutex<Enforced>> = OnceLock::new();
+        let start = || {
+            let built = Built::open(Path::new("/built")).unwrap();
+            let mut enforced = Self(Enforcer::start(Options::default(), built).unwrap());
+            ["open", "closed"].iter().for_each(|name| fs::create_dir(format!("/t/{name}")).unwrap());
+            enforced.label("/t/open", "open_t");
+            enforced.label("/t/closed", "closed_t");
+            enforced.into()
+        };
+        ENFORCED.get_or_init(start).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn label(&mut self, path: &str, type_: &str) {
+        let sid = self.0.intern(&format!("u:object_r:{type_}:s0")).unwrap();
+        self.0.set_label(File::open(path).unwrap().as_fd(), sid).unwrap();
+    }
+
+    fn subject(&mut self, type_: &str, category: usize) -> Sid {
+        self.0.intern(&format!("u:r:{type_}:s0-s0:c{category}")).unwrap()
+    }
+}
+
+/// Opens and closes a file: 0 or the errno.
+fn opens(path: &CStr, flags: i32) -> i32 {
+    // SAFETY: the path ends in NUL.
+    let file = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
+    if file < 0 {
+        return io::Error::last_os_error().raw_os_error().unwrap_or(-1);
+    }
+    // SAFETY: the kernel has just given it to us.
+    unsafe { libc::close(file) };
+    0
+}
+
+/// What a child ends with that does `act`. It makes system calls only, for other threads may hold locks.
+fn child(act: impl FnOnce() -> i32) -> i32 {
+    let process = start_child(act);
+    let mut status = 0;
+    // SAFETY: the place for the status is ours.
+    assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
+    assert!(libc::WIFEXITED(status), "{status:x}");
+    libc::WEXITSTATUS(status)
+}
+
+fn start_child(act: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child makes system calls only, and ends.
+    let process = unsafe { libc::fork() };
+    assert!(process >= 0, "{}", io::Error::last_os_error());
+    if process == 0 {
+        let code = act();
+        // SAFETY: nothing of the child's is needed any more.
+        unsafe { libc::_exit(code) };
+    }
+    process
+}
+
+/// Gives the calling thread an attribute.
+fn set(attribute: tg_attribute, sid: Sid) {
+    // SAFETY: an option that no kernel knows takes integers only.
+    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(sid), 0u64, 0u64) };
+    if done != -1 || io::Error::last_os_error().raw_os_error() != Some(libc::EALREADY) {
+        // SAFETY: as above; no test waits for this code.
+        unsafe { libc::_exit(255) };
+    }
+}
+
+/// What a child in another domain ends with.
+fn within(sid: Sid, act: impl FnOnce() -> i32) -> i32 {
+    child(|| {
+        set(TG_ATTRIBUTE_CURRENT, sid);
+        act()
+    })
+}
+
+#[test]
+fn denies_what_has_the_address_of_an_inode_that_was_allowed() {
+    if !is_guest("denies_what_has_the_address_of_an_inode_that_was_allowed") {
+        return;
+    }
+    let mut enforced = Enforced::take();
+    let reader = enforced.subject("reader_t", 0);
+    for _ in 0..AGAIN {
+        fs::write("/t/open/file", "").unwrap();
+        assert_eq!(within(reader, || opens(OPEN, libc::O_RDONLY)), 0);
+        fs::remove_file("/t/open/file").unwrap();
+        fs::write("/t/closed/file", "").unwrap();
+        assert_eq!(within(reader, || opens(CLOSED, libc::O_RDONLY)), libc::EACCES);
+        fs::remove_file("/t/closed/file").unwrap();
+    }
+}
+
+#[test]
+fn denies_a_task_that_has_the_address_of_an_unconfined_one() {
+    if !is_guest("denies_a_task_that_has_the_address_of_an_unconfined_one") {
+        return;
+    }
+    let mut enforced = Enforced::take();
+    let reader = enforced.subject("reader_t", 0);
+    fs::write("/t/closed/file", "").unwrap();
+    let mut denied = 0;
+    for _ in 0..AGAIN {
+        assert_eq!(child(|| opens(CLOSED, libc::O_RDONLY)), 0);
+        denied += usize::from(within(reader, || child(|| opens(CLOSED, libc::O_RDONLY))) == libc::EACCES);
+    }
+    assert_eq!(denied, AGAIN);
+}
+
+#[test]
+fn denies_subjects_that_come_to_life_after_everybody_was_granted() {
+    if !is_guest("denies_subjects_that_come_to_life_after_everybody_was_granted") {
+        return;
+    }
+    let mut enforced = Enforced::take();
+    let reader = enforced.subject("reader_t", 0);
+    fs::write("/t/open/file", "").unwrap();
+    // More than everybody's entries can be told of.
+    for category in 0..TG_LIVE as usize + 4 {
+        let late = enforced.subject("late_t", category);
+        for _ in 0..3 {
+            assert_eq!(within(reader, || opens(OPEN, libc::O_RDONLY)), 0);
+        }
+        let came = if category % 2 == 0 { within(late, || opens(OPEN, libc::O_RDONLY)) } else { executed(late) };
+        assert_eq!(came, if category % 2 == 0 { libc::EACCES } else { 1 }, "subject {category}");
+    }
+}
+
+/// What a shell ends with that is executed in a domain and reads the file.
+fn executed(sid: Sid) -> i32 {
+    let words = [c"sh", c"-c", c"exec 2>/dev/null; exec 3< /t/open/file"];
+    let words = [words[0].as_ptr(), words[1].as_ptr(), words[2].as_ptr(), ptr::null()];
+    child(|| {
+        set(TG_ATTRIBUTE_EXEC, sid);
+        // SAFETY: the words end in NUL, and their list in NULL.
+        unsafe { libc::execv(c"/bin/sh".as_ptr(), words.as_ptr()) };
+        254
+    })
+}
+
+/// What two processes share: what the other is to do, and what came of it.
+struct Shared {
+    /// A file's number and how it is opened, plus 1; 0: nothing is to do.
+    wanted: AtomicUsize,
+    /// How many turns it waits before.
+    delay: AtomicUsize,
+    came: AtomicI32,
+}
+
+impl Shared {
+    fn new() -> &'static Self {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: the kernel chooses the place, and gives nothing else than zeros.
+        let page = unsafe { libc::mmap(ptr::null_mut(), size_of::<Self>(), protection, flags, -1, 0) };
+        assert_ne!(page, libc::MAP_FAILED);
+        // SAFETY: a page is large enough and aligned, zeros are values of all members, and it is never unmapped.
+        unsafe { &*page.cast::<Self>() }
+    }
+
+    fn start(&self, file: usize, flags: i32, delay: usize) {
+        self.delay.store(delay, SeqCst);
+        self.wanted.store(file * 4 + flags as usize + 1, SeqCst);
+    }
+
+    fn finish(&self) -> i32 {
+        while self.wanted.load(SeqCst) != 0 {
+            yield_now();
+        }
+        self.came.load(SeqCst)
+    }
+
+    /// The other process: it opens files until it is killed.
+    fn serve(&self, files: &[CString]) -> ! {
+        loop {
+            let wanted = self.wanted.load(SeqCst);
+            if wanted == 0 {
+                yield_now();
+                continue;
+            }
+            for _ in 0..self.delay.load(SeqCst) {
+                spin_loop();
+            }
+            self.came.store(opens(&files[(wanted - 1) / 4], ((wanted - 1) % 4) as i32), SeqCst);
+            self.wanted.store(0, SeqCst);
+        }
+    }
+}
+
+/// A process that is killed when this is dropped.
+struct Served(i32);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // SAFETY: it is our child and nobody has waited for it.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+    }
+}
+
+/// What is denied takes the slow way each time, and what else is granted is remembered then. So who asks once for what is
+/// denied, at any moment while the file gets its label, may fill an entry from the label before.
+#[test]
+fn denies_by_the_new_label_however_late_an_entry_was_filled_from_the_old() {
+    if !is_guest("denies_by_the_new_label_however_late_an_entry_was_filled_from_the_old") {
+        return;
+    }
+    let mut enforced = Enforced::take();
+    let readers: Vec<Sid> = (0..READERS).map(|category| enforced.subject("reader_t", category)).collect();
+    let files: Vec<CString> = (0..FILES).map(|file| CString::new(format!("/t/open/{file}")).unwrap()).collect();
+    files.iter().for_each(|file| fs::write(file.to_str().unwrap(), "").unwrap());
+    // All of them are asked about whenever everybody's entry is filled: it takes long.
+    for reader in &readers {
+        assert_eq!(within(*reader, || opens(&files[0], libc::O_RDONLY)), 0);
+    }
+    let shared = Shared::new();
+    let _served = Served(start_child(|| {
+        set(TG_ATTRIBUTE_CURRENT, readers[0]);
+        shared.serve(&files)
+    }));
+    let turns = turns_of_a_label(&mut enforced, &files[0]);
+    let mut stale = 0;
+    for round in 0..ROUNDS {
+        let (file, path) = (round % FILES, files[round % FILES].to_str().unwrap());
+        shared.start(file, libc::O_WRONLY, turns * (round * 7919 % ROUNDS) / ROUNDS);
+        enforced.label(path, "closed_t");
+        assert_eq!(shared.finish(), libc::EACCES);
+        shared.start(file, libc::O_RDONLY, 0);
+        stale += usize::from(shared.finish() == 0);
+        enforced.label(path, "open_t");
+        shared.start(file, libc::O_RDONLY, 0);
+        assert_eq!(shared.finish(), 0);
+    }
+    assert_eq!(stale, 0, "of {ROUNDS}, {turns} turns each");
+}
+
+/// How many turns a processor waits for as long as a label takes.
+fn turns_of_a_label(enforced: &mut Enforced, file: &CStr) -> usize {
+    const TURNS: usize = 1 << 20;
+    let began = Instant::now();
+    (0..TURNS).for_each(|_| spin_loop());
+    let turns = began.elapsed();
+    let began = Instant::now();
+    (0..8).for_each(|_| enforced.label(file.to_str().unwrap(), "open_t"));
+    (TURNS as f64 * began.elapsed().as_secs_f64() / 8.0 / turns.as_secs_f64()) as usize
+}
