@@ -40,7 +40,14 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
         .step("terminated", &format!("kill -TERM $(daemon); {GONE}; tollgate status; tail -1 /var/log/tollgate/daemon.log"))
         .step("foreground", "tollgate enforce --foreground /policy & while ! tollgate mode; do sleep 0.2; done 2>/dev/null")
         .step("hung up", "kill -HUP $(daemon); sleep 3; tollgate status --json | grep '\"generation\"'")
-        .step("another policy", &format!("kill -9 $(daemon); {GONE}; tollgate enforce /other && tollgate status --json"))
+        .step(
+            "own domain",
+            "as keeper sh -c 'sleep 3; exec tollgate enforce --foreground /policy' & sleep 2; old=$(daemon); kill -9 $old
+            while [ $(daemon) = $old ] || ! tollgate mode; do sleep 0.2; done 2>/dev/null; tollgate ps --domain keeper
+            tollgate reload /policy",
+        )
+        .step("gone", &format!("kill -9 $(daemon); {GONE}"))
+        .step("another policy", "tollgate enforce /other && tollgate status --json")
         .step("forced", &format!("kill -9 $(daemon); {GONE}; tollgate stop --force; tollgate status; ls /sys/fs/bpf"))
         .with(&policy(&scratch, "other", &[source("tests/enforcer/policy.cil"), scratch.file("more.cil", "(type more)\n")]), "/other")
         .run();
@@ -63,8 +70,9 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
     steps["terminated"].is(0, &["enforcement goes on", "the daemon ends"]);
     steps["foreground"].is(0, &["enforcing"]);
     steps["hung up"].is(0, &["\"generation\": 2"]);
+    steps["own domain"].is(0, &["tollgate enforce --foreground /policy\n", "generation 3 is in force"]);
     let status = steps["another policy"].is(0, &[]).json();
-    assert_eq!((&status["policy"], &status["generation"]), (&"/other".into(), &3.into()), "{status}");
+    assert_eq!((&status["policy"], &status["generation"]), (&"/other".into(), &4.into()), "{status}");
     assert!(!steps["forced"].is(0, &["nothing is enforced"]).text.contains("tollgate\n"), "{:?}", steps["forced"]);
 }
 

@@ -16,6 +16,7 @@ pub mod decide;
 pub mod diff;
 pub mod dump;
 pub mod explain;
+pub mod file_contexts;
 #[cfg(test)]
 mod fuzz;
 pub mod kernel;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use tollgate_policy::{built::Built, sepol::Options, sources};
+use tollgate_policy::{built::Built, file_contexts, sepol::Options, sources};
 
 use crate::output;
 
@@ -19,6 +19,9 @@ pub(crate) struct Build {
     /// CIL files and module packages (.pp, .pp.bz2), or one binary policy; a folder stands for its CIL files
     #[arg(required = true)]
     sources: Vec<PathBuf>,
+    /// Label files also by this file, in the form of SELinux's `file_contexts`
+    #[arg(long, value_name = "FILE")]
+    file_contexts: Option<PathBuf>,
     /// The built policy; it is replaced whole or not at all
     #[arg(short, long, value_name = "POLICY")]
     out: PathBuf,
@@ -55,8 +58,12 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
     };
     let compile_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let built = Built::from_compiled(compiled).with_context(|| list(&arguments.sources))?;
+    let mut built = Built::from_compiled(compiled).with_context(|| list(&arguments.sources))?;
     let tables_seconds = start.elapsed().as_secs_f64();
+    if let Some(path) = &arguments.file_contexts {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        file_contexts::append(&mut built, &text).with_context(|| path.display().to_string())?;
+    }
     built.write(&arguments.out)?;
     let policy = &built.policy;
     let report = Report {

@@ -22,7 +22,8 @@ pub(crate) fn run(arguments: &Export) -> anyhow::Result<ExitCode> {
     let built = super::open(&arguments.policy)?;
     if arguments.file_contexts.is_some() && built.file_contexts.is_empty() {
         bail!(
-            "{} has no file contexts: they come from `filecon` statements and from module packages",
+            "{} has no file contexts: they come from `filecon` statements, module packages and \
+             `policy build --file-contexts FILE`",
             arguments.policy.display()
         );
     }
