@@ -163,12 +163,19 @@ int tg_getsockcreatecon(char **context)
 
 /* Gives the calling thread a SID. A hook of the kernel's cannot say "done", which EALREADY stands
  * for; EAGAIN: somebody looked at the process, which could then have been one of several threads.
+ *
+ * A thread becomes another subject with credentials of its own: by those that it has it is known
+ * who opened files. Those that PR_SET_KEEPCAPS makes are the same as before.
  */
 static int give(enum attribute attribute, unsigned long sid)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
 
 	for (int tries = 0; tries < 100; tries++) {
+		if (attribute == CURRENT &&
+		    prctl(PR_SET_KEEPCAPS, (long)prctl(PR_GET_KEEPCAPS, 0l, 0l, 0l, 0l), 0l, 0l,
+			  0l))
+			return fail(errno, "the thread gets no credentials of its own: %m");
 		if (!prctl(TG_PRCTL, (unsigned long)attribute, sid, 0ul, 0ul))
 			break;
 		if (errno == EALREADY)

@@ -150,7 +150,17 @@ fn denies_by_the_domain_whose_credentials_a_ring_has() {
 
 #[test]
 fn grants_the_end_of_enforcement_to_who_may_and_goes_on_without_a_daemon() {
-    came("officer", &["done", "denied", "kill done", "done", "read EACCES"]);
+    came("officer", &["done", "denied", "kill done", "done", "read EACCES", "impersonate EPERM"]);
+}
+
+#[test]
+fn leaves_the_first_thread_as_it_was_when_another_enters_a_domain() {
+    came("mixed", &["enter done", "read EACCES", "read done"]);
+}
+
+#[test]
+fn refuses_to_change_the_domain_of_credentials_that_others_have_too() {
+    came("enter", &["enter done", "enter EAGAIN"]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::{
 };
 
 use program::{Scratch, guests::take, word};
+use tollgate_enforcer::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
     compare::{All, compare},
@@ -53,15 +54,15 @@ fn policy(scratch: &Scratch) -> PathBuf {
 }
 
 /// Plays all scenarios in a guest.
-fn play(engine: Engine, kernel: &str) -> All {
+fn play(engine: Engine, kernel: &str, families: &[Family]) -> All {
     let scratch = Scratch::new();
     let built = policy(&scratch);
     let image = scratch.path("image");
     scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
-    let scenarios = scratch.file("scenarios.json", &serde_json::to_string(&families()).unwrap());
+    let scenarios = scratch.file("scenarios.json", &serde_json::to_string(families).unwrap());
     let (lsm, policy) = match engine {
         Engine::Selinux => ("selinux", &image),
-        Engine::Tollgate => ("bpf", &built),
+        Engine::Tollgate(_) => ("bpf", &built),
     };
     let files = [
         (Path::new(env!("CARGO_BIN_EXE_tollgate-scenario")), "/tollgate-scenario"),
@@ -89,7 +90,7 @@ fn play(engine: Engine, kernel: &str) -> All {
 fn selinux(kernel: &'static str) -> &'static All {
     static PLAYED: [OnceLock<All>; KERNELS.len()] = [const { OnceLock::new() }; KERNELS.len()];
     let at = KERNELS.iter().position(|known| *known == kernel).unwrap();
-    PLAYED[at].get_or_init(|| play(Engine::Selinux, kernel))
+    PLAYED[at].get_or_init(|| play(Engine::Selinux, kernel, &families()))
 }
 
 /// The scenarios' own worth, before anyone is compared by them.
@@ -104,11 +105,26 @@ fn denies_and_grants_in_every_family_of_scenarios_under_selinux() {
     }
 }
 
-#[test]
-fn decides_scenarios_as_selinux_does() {
+/// Plays families under Tollgate, and compares.
+fn assert_decided_as_by_selinux(families: &[Family], descriptors: Descriptors) {
     for kernel in KERNELS {
-        let comparison = compare(&families(), selinux(kernel), &play(Engine::Tollgate, kernel));
+        let played = play(Engine::Tollgate(descriptors), kernel, families);
+        let comparison = compare(families, selinux(kernel), &played, descriptors);
         println!("kernel {kernel}\n{}", comparison.table());
         assert!(comparison.complaints.is_empty(), "{kernel}:\n{}", comparison.complaints.join("\n"));
     }
+}
+
+#[test]
+fn decides_scenarios_as_selinux_does() {
+    assert_decided_as_by_selinux(&families(), Descriptors::Check);
+}
+
+/// The families in which descriptors outlive the right to use them.
+#[test]
+fn decides_scenarios_of_descriptors_as_selinux_does_where_they_are_asked_about_at_their_use() {
+    let mut families = families();
+    families.retain(|family| ["dyntrans", "fdreceive", "inherit", "relabel"].contains(&family.name.as_str()));
+    assert_eq!(families.len(), 4);
+    assert_decided_as_by_selinux(&families, Descriptors::Use);
 }

@@ -126,12 +126,17 @@ struct tg_task {
 /* Threads of this process have had contexts of their own: who speaks for it is not known. Of the
  * thread group's leader. */
 #define TG_TASK_MIXED 4u
+/* The daemon's process. Of its leader; what it starts is not. */
+#define TG_TASK_DAEMON 8u
 
 /*
  * prctl(TG_PRCTL, attribute, SID, 0, 0) sets an attribute of the calling thread, as writing
  * /proc/thread-self/attr/NAME does under SELinux; SID 0 takes it away. A hook cannot tell prctl(2)
  * that something is done: where it returns 0 the kernel goes on, knows no such option, and says
  * EINVAL. So done is the error EALREADY, and EINVAL means that nothing is enforced.
+ *
+ * A thread becomes another subject with credentials that nobody shares and no file was opened with:
+ * prctl(PR_SET_KEEPCAPS, prctl(PR_GET_KEEPCAPS)) makes new ones. EAGAIN: these are not.
  */
 #define TG_PRCTL 0x54474154u
 enum tg_attribute {
@@ -157,6 +162,7 @@ struct tg_inode {
 #define TG_INODE_DURABLE 1u /* `labels` has an entry for it */
 #define TG_INODE_TASK 2u    /* of a process, in proc: what lies in it is labelled by its path */
 #define TG_INODE_NO_NODE 4u /* its node is not known yet */
+#define TG_INODE_RING 8u    /* an io_uring, which may hold files of its own */
 
 /* `labels`, the durable ones: of files whose label is not their directory's. */
 struct tg_label_key {
@@ -237,7 +243,7 @@ enum tg_failure {
 	TG_FAILED_CREDENTIALS, /* overridden ones, whose subject is not known */
 	TG_FAILED_EVENT_LOST,  /* the ring buffer was full */
 	TG_FAILED_EVENT_LIMIT, /* above audit_limit */
-	TG_FAILED_DESCRIPTORS, /* more than an exec can look at */
+	TG_FAILED_DESCRIPTORS, /* more than can be looked at */
 	TG_FAILED_NEW_LABEL, /* a new object would have a context that the policy does not permit */
 	TG_FAILED_SCRATCH,   /* more decisions at once on a processor than there is memory for */
 	TG_FAILED_OWNERS_FULL, /* who set a file's owner is not known */
@@ -282,8 +288,9 @@ struct tg_state {
 	__u32 audit_limit;	  /* events a second; what is above is counted */
 	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
 	__u32 no_lookups;	  /* inode_permission is not attached: others ask what it would */
-	__u32 inherit; /* an exec goes on although its new domain may not use a descriptor that it
-			  inherits: file_permission is attached */
+	/* Descriptors are asked about when they are used, not when a process takes them along into
+	 * another domain: file_permission is attached. */
+	__u32 inherit;
 	__u64 epoch;
 	/* What marks an entry that holds for any live confined subject, as it stands there: 0x8000
 	 * | a count of changes of `live`, above TG_ACCESS_SID; 0: there are none, for there are
@@ -292,7 +299,8 @@ struct tg_state {
 	__u32 live[TG_LIVE]; /* SIDs of confined subjects that a task has or had; 0: free */
 	__u32 last_sid;
 	/* The daemon's process: who signals or traces it, and is confined, needs security
-	 * setenforce; it alone writes the attribute of labels. 0: none. */
+	 * setenforce; it alone writes the attribute of labels. 0: none. Of a daemon that was killed
+	 * the number stays: a process that has it is the daemon with TG_TASK_DAEMON only. */
 	__u32 daemon;
 	/* A confined subject has mounted something, or has acted with another's credentials: tasks
 	 * may act for subjects that may less than they. */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/io_uring.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,9 +12,11 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static const char *outcome(long result)
@@ -165,6 +168,80 @@ static void open_by_ring(const char *path, int personality)
 	printf("open_by_ring %s\n", outcome(result));
 }
 
+/* The SID of a context that has one. */
+static long sid_of(const char *context)
+{
+	FILE *contexts = fopen("/run/tollgate/contexts", "r");
+	char known[256];
+	long sid, found = -1;
+
+	while (found < 0 && contexts && fscanf(contexts, "%ld %255s", &sid, known) == 2)
+		if (!strcmp(known, context))
+			found = sid;
+	if (contexts)
+		fclose(contexts);
+	return found;
+}
+
+#define TG_PRCTL 0x54474154 /* enforcer.h */
+
+/* Enters a domain; with other credentials than before, or not. */
+static int enter(const char *context, int renew)
+{
+	long sid = sid_of(context);
+
+	if (renew && prctl(PR_SET_KEEPCAPS, 0l, 0l, 0l, 0l))
+		return -1;
+	return prctl(TG_PRCTL, 1l, sid, 0l, 0l) && errno == EALREADY ? 0 : -1;
+}
+
+static void *enter_and_read(void *words)
+{
+	char **word = words;
+	int result = enter(word[0], 1);
+
+	printf("enter %s\n", outcome(result));
+	printf("read %s\n", outcome(reads(word[1])));
+	return NULL;
+}
+
+/* A thread that is not the first enters a domain and reads; then the first reads, of which the
+ * caches know nothing any more. */
+static void mixed(char **words)
+{
+	pthread_t other;
+
+	pthread_create(&other, NULL, enter_and_read, words);
+	pthread_join(other, NULL);
+	if (!system("tollgate mode enforcing"))
+		printf("read %s\n", outcome(reads(words[1])));
+}
+
+/* Enters a domain with the credentials that it has, and that a file was opened with, if one is
+ * named. */
+static void enter_as_it_is(const char *context, const char *path)
+{
+	if (path && open(path, O_RDONLY) < 0)
+		exit(1);
+	printf("enter %s\n", outcome(enter(context, 0)));
+}
+
+/* Sets a file's label as a process that has the number of one that is no more. */
+static void impersonate(pid_t number, const char *path)
+{
+	struct clone_args as = {
+		.exit_signal = SIGCHLD, .set_tid = (unsigned long)&number, .set_tid_size = 1};
+	int child = syscall(SYS_clone3, &as, sizeof as);
+
+	if (child < 0)
+		printf("impersonate nobody %s\n", outcome(child));
+	if (child)
+		waitpid(child, NULL, 0);
+	else
+		printf("impersonate %s\n",
+		       outcome(setxattr(path, "security.bpf.tollgate", "u:r:t:s0", 9, 0)));
+}
+
 int main(int count, char **words)
 {
 	const char *act = count > 1 ? words[1] : "";
@@ -190,6 +267,12 @@ int main(int count, char **words)
 	else if (!strcmp(act, "limit"))
 		printf("limit %s\n",
 		       outcome(syscall(SYS_prlimit64, atoi(object), 4, &(long[2]){0, -1}, NULL)));
+	else if (!strcmp(act, "mixed"))
+		mixed(words + 2);
+	else if (!strcmp(act, "enter"))
+		enter_as_it_is(object, words[3]);
+	else if (!strcmp(act, "impersonate"))
+		impersonate(atoi(object), words[3]);
 	else if (!strcmp(act, "ring"))
 		ring(words + 2);
 	else if (!strcmp(act, "open_by_ring"))

@@ -62,6 +62,10 @@ echo '== ring of worked'
 worked ./act ring tollgate run --context $system:officer_t:s0 -- ./act open_by_ring secret
 worked ./act ring tollgate run --context $system:officer_t:s0 -- ./act open_by_ring plain personality
 worked ./act ring tollgate run --context $system:officer_t:s0 -- ./act open_by_ring secret personality
+echo '== mixed'
+./act mixed $system:worked_t:s0 secret
+echo '== enter'
+keeper ./act enter $system:keeper_t:s0; keeper ./act enter $system:keeper_t:s0 plain
 echo '== limits'
 tollgate status | grep failures
 echo '== officer'
@@ -69,4 +73,5 @@ try officer rm $links/task_getsid; try ls $links/task_getsid
 officer ./act kill $daemon; try officer kill -9 $daemon
 sleep 1
 ./work read secret
+./act impersonate $daemon plain
 echo '== end'

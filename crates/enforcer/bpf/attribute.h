@@ -61,13 +61,10 @@ static __always_inline int tg_mix(void)
 
 	if (BPF_CORE_READ(current, signal, live.counter) == 1)
 		return 0;
-	struct tg_task *leader = bpf_task_storage_get(&tasks, current->group_leader, 0,
-						      BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct tg_task *leader = tg_make_task(current->group_leader);
 
-	if (!leader) {
-		tg_failed(TG_FAILED_TASK_STORAGE);
+	if (!leader)
 		return -ENOMEM;
-	}
 	__sync_fetch_and_or(&leader->flags, TG_TASK_MIXED);
 	return 0;
 }
@@ -86,34 +83,69 @@ static __always_inline int tg_check_attribute(__u32 subject, __u32 attribute, __
 	return 0;
 }
 
-/* The current thread is another subject from here on. */
-static __always_inline void tg_become(struct tg_task *task, __u32 sid)
+/*
+ * Whether the current thread may use files that are not in its table, or that come there unseen: an
+ * io_uring has its own, another process shares the table. Threads do not count: what one of them
+ * may read or write the others can, for they have memory in common.
+ */
+static __always_inline int tg_has_unseen_files(void)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	if (bpf_core_field_exists(current->io_uring) && BPF_CORE_READ(current, io_uring))
+		return 1;
+	return BPF_CORE_READ(current, files, count.counter) > 1 &&
+	       BPF_CORE_READ(current, signal, live.counter) == 1;
+}
+
+/*
+ * A thread takes its descriptors along into the domain that it enters. SELinux asks at each use;
+ * where that is not done (state.inherit), a thread that has one which the domain may not use does
+ * not enter it.
+ */
+static __always_inline int tg_may_keep(__u32 new)
+{
+	if (READ_ONCE(state.inherit) || tg_is_unconfined(new))
+		return 0;
+	/* Nobody knows who opened them. */
+	if (tg_has_unseen_files() &&
+	    tg_ask_process(new, SECINITSID_UNLABELED, SECCLASS_FD, FD__USE))
+		return -EACCES;
+	return tg_check_table(new, 0);
+}
+
+/*
+ * Whether the current thread alone has its credentials, as both of its own. A file keeps those that
+ * it was opened with, and it is by them that its opener is known: they must not change theirs.
+ */
+static __always_inline int tg_has_own_cred(void)
+{
+	return BPF_CORE_READ(bpf_get_current_task_btf(), cred, usage.counter) == 2;
+}
+
+/* The current thread is another subject from here on. 0 or -ENOMEM. */
+static __always_inline int tg_become(struct tg_task *task, __u32 sid)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
 	__u64 subject = sid | (tg_is_unconfined(sid) ? TG_UNCONFINED : 0);
 
+	if (tg_mix() || tg_remember_cred(TG_ADDRESS(bpf_get_current_task_btf()->cred), sid))
+		return -ENOMEM;
 	tg_make_live(sid);
 	WRITE_ONCE(task->sid, sid);
-	tg_remember_cred(TG_ADDRESS(bpf_get_current_task_btf()->cred), sid);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
+	return 0;
 }
 
-static __always_inline int tg_set_attribute(__u32 subject, __u32 attribute, __u32 sid)
+static __always_inline int tg_set_attribute(__u32 attribute, __u32 sid)
 {
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0,
-						    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct tg_task *task = tg_make_task(bpf_get_current_task_btf());
 
-	if (!task) {
-		tg_failed(TG_FAILED_TASK_STORAGE);
+	if (!task)
 		return -ENOMEM;
-	}
-	if (attribute == TG_ATTRIBUTE_CURRENT && tg_mix())
-		return -ENOMEM;
-	if (!task->sid)
-		task->sid = subject;
 	if (attribute == TG_ATTRIBUTE_CURRENT)
-		tg_become(task, sid);
-	else if (attribute == TG_ATTRIBUTE_EXEC)
+		return tg_become(task, sid) ? -ENOMEM : -EALREADY;
+	if (attribute == TG_ATTRIBUTE_EXEC)
 		task->exec_sid = sid;
 	else if (attribute == TG_ATTRIBUTE_FSCREATE)
 		task->create_sid = sid;
@@ -153,19 +185,23 @@ int BPF_PROG(task_prctl, int option, unsigned long attribute, unsigned long sid)
 	if (attribute == TG_ATTRIBUTE_PERMISSIVE) {
 		if (!tg_may_be_permissive(subject))
 			return -EPERM;
-		return tg_set_attribute(subject & 0xffff, attribute, sid);
+		return tg_set_attribute(attribute, sid);
 	}
 	if (!tg_attribute_permission(attribute) || sid >= TG_SIDS)
 		return -EINVAL;
 	if (sid ? !tg_has_context(sid) : attribute == TG_ATTRIBUTE_CURRENT)
 		return -EINVAL;
+	if (attribute == TG_ATTRIBUTE_CURRENT && !tg_has_own_cred())
+		return -EAGAIN;
 	if (!(subject & TG_UNCONFINED)) {
 		int result = tg_check_attribute(subject & 0xffff, attribute, sid);
 
 		if (result)
 			return result == -EPERM ? -EPERM : result == -EAGAIN ? -EAGAIN : -EACCES;
 	}
-	return tg_set_attribute(subject & 0xffff, attribute, sid) == -ENOMEM ? -ENOMEM : -EALREADY;
+	if (attribute == TG_ATTRIBUTE_CURRENT && sid != (subject & 0xffff) && tg_may_keep(sid))
+		return -EACCES;
+	return tg_set_attribute(attribute, sid) == -ENOMEM ? -ENOMEM : -EALREADY;
 }
 
 #endif

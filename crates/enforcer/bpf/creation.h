@@ -109,7 +109,7 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 {
 	__u64 subject = tg_subject();
 	struct tg_inode new = {.class = SECCLASS_ANON_INODE, .task_sid = subject & 0xffff};
-	char text[sizeof "[memfd]"] = {};
+	char text[sizeof "[io_uring]"] = {};
 
 	if (name)
 		bpf_probe_read_kernel_str(text, sizeof text, name->name);
@@ -118,6 +118,8 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 			return 0;
 		new.class = SECCLASS_MEMFD_FILE;
 	}
+	if (TG_SAME_TEXT(text, "[io_uring]"))
+		new.flags = TG_INODE_RING;
 	if (!TG_IS_NULL(context_inode)) {
 		struct tg_inode *like =
 			bpf_inode_storage_get(&inodes, (struct inode *)context_inode, 0, 0);

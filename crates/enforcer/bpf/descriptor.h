@@ -93,17 +93,26 @@ static __always_inline __u32 tg_unseen_at(__u64 inode)
 	return SECINITSID_UNLABELED;
 }
 
+/* Who opened a file. An io_uring holds files that are in no table, and that nobody knows who
+ * opened. */
+static __always_inline __u32 tg_opener(__u64 file, const struct tg_inode *label)
+{
+	if (label->flags & TG_INODE_RING)
+		return SECINITSID_UNLABELED;
+	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_anchor());
+}
+
 /* file_has_perm of a new domain and a file at an address of the kernel's. */
 static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_request *request)
 {
 	__u64 base = tg_anchor();
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
 	struct tg_inode label = {};
-	int result = 0;
+	int known = tg_label_at(inode, &label) && label.sid, result = 0;
 
 	*request = (struct tg_request){
 		.source = subject,
-		.target = tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - base),
+		.target = tg_opener(file, &label),
 		.class = SECCLASS_FD,
 		.av = FD__USE,
 		.manager = TG_MANAGER_DESCRIPTOR,
@@ -115,7 +124,7 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_reque
 		result = tg_ask(request);
 	if (result || TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
 		return result;
-	request->target = tg_label_at(inode, &label) && label.sid ? label.sid : tg_unseen_at(inode);
+	request->target = known ? label.sid : tg_unseen_at(inode);
 	request->class =
 		label.class ? label.class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
@@ -144,7 +153,9 @@ static long tg_look_at_descriptor(__u64 step, struct tg_scratch **given)
 			return 1;
 		}
 		at = (__u64)table->next++ * 8;
-		table->word = tg_read_word(table->open + at) & ~tg_read_word(table->close + at);
+		table->word = tg_read_word(table->open + at);
+		if (table->close)
+			table->word &= ~tg_read_word(table->close + at);
 		return 0;
 	}
 	at = (__u64)(table->next - 1) * 64 + tg_lowest(word);
@@ -156,8 +167,9 @@ static long tg_look_at_descriptor(__u64 step, struct tg_scratch **given)
 	return 1;
 }
 
-/* flush_unauthorized_files: whether the new domain may use all descriptors that it inherits. */
-static __always_inline int tg_check_table(__u32 subject)
+/* flush_unauthorized_files: whether a new domain may use all descriptors of the current task, or,
+ * at an exec, all that are not closed by it. */
+static __always_inline int tg_check_table(__u32 subject, int exec)
 {
 	struct fdtable *descriptors = bpf_get_current_task_btf()->files->fdt;
 	struct tg_scratch *scratch = tg_take_scratch();
@@ -167,7 +179,7 @@ static __always_inline int tg_check_table(__u32 subject)
 		return -EACCES;
 	scratch->table = (struct tg_table){
 		.open = (__u64)descriptors->open_fds,
-		.close = (__u64)descriptors->close_on_exec,
+		.close = exec ? (__u64)descriptors->close_on_exec : 0,
 		.files = (__u64)descriptors->fd,
 		.words = descriptors->max_fds / 64,
 		.subject = subject,
@@ -182,8 +194,8 @@ static __always_inline int tg_check_table(__u32 subject)
 
 /*
  * A program may be executed in a new domain. SELinux puts /dev/null where the new domain inherits
- * what it may not use; BPF cannot, so the exec is denied, unless the administrator says that it
- * goes on (state.inherit). What is closed on exec does not matter.
+ * what it may not use; BPF cannot, so the exec is denied, unless the administrator says that
+ * descriptors are asked about at their use (state.inherit). What is closed on exec does not matter.
  *
  * Whoever shares the table may put more into it afterwards: tg_check_shared_table looks again.
  */
@@ -194,7 +206,7 @@ static __always_inline int tg_may_inherit(struct tg_task *task, __u32 new)
 	task->flags &= ~TG_TASK_TABLE_SHARED;
 	if (bpf_get_current_task_btf()->files->count.counter > 1)
 		task->flags |= TG_TASK_TABLE_SHARED;
-	return tg_check_table(new);
+	return tg_check_table(new, 1);
 }
 
 /* Nobody shares the table any more. It is too late to deny: the process is killed. */
@@ -203,7 +215,7 @@ static __always_inline void tg_check_shared_table(struct tg_task *task, __u32 ne
 	if (!(task->flags & TG_TASK_TABLE_SHARED))
 		return;
 	task->flags &= ~TG_TASK_TABLE_SHARED;
-	if (tg_check_table(new))
+	if (tg_check_table(new, 1))
 		bpf_send_signal(9);
 }
 

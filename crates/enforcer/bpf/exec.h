@@ -196,13 +196,9 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 			bpf_bprm_opts_set(bprm, BPF_F_BPRM_SECUREEXEC);
 	}
 	if (!task)
-		task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!task) {
-		tg_failed(TG_FAILED_TASK_STORAGE);
+		task = tg_make_task(current);
+	if (!task || tg_remember_cred(TG_ADDRESS(bprm->cred), exec.new))
 		return -ENOMEM;
-	}
-	if (!task->sid)
-		task->sid = exec.old;
 	if (tg_may_inherit(task, exec.new))
 		return -EACCES;
 	task->next_sid = exec.new;
@@ -221,7 +217,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 
 	task->old_sid = task->sid;
 	task->exec_sid = task->create_sid = task->key_create_sid = task->socket_create_sid = 0;
-	task->flags &= ~TG_TASK_MIXED;
+	task->flags &= ~(TG_TASK_MIXED | TG_TASK_DAEMON);
 	if (!new)
 		return 0;
 	__u64 subject = new | (tg_is_unconfined(new) ? TG_UNCONFINED : 0);
@@ -229,7 +225,6 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 	tg_make_live(new);
 	task->next_sid = 0;
 	WRITE_ONCE(task->sid, new);
-	tg_remember_cred(TG_ADDRESS(bprm->cred), new);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
 	tg_check_shared_table(task, new);
 	return 0;

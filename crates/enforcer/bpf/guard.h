@@ -28,11 +28,7 @@ static __noinline int tg_check_security(__u32 av)
 /* What the current task does to `task` would do to the daemon. */
 static __always_inline int tg_guard_daemon(struct task_struct *task)
 {
-	__u32 daemon = READ_ONCE(state.daemon);
-
-	if (!daemon || (__u32)task->tgid != daemon)
-		return 0;
-	return tg_check_security(SECURITY__SETENFORCE);
+	return tg_is_daemon(task) ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
 /* Whether the current task may have a descriptor of something that is ours. */

@@ -205,7 +205,7 @@ static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *
 {
 	switch (tg_xattr_kind(name)) {
 	case TG_XATTR_LABEL:
-		if (bpf_get_current_pid_tgid() >> 32 == READ_ONCE(state.daemon))
+		if (tg_is_daemon(bpf_get_current_task_btf()))
 			return 0;
 		if (!tg_is_on_behalf())
 			return -EPERM;

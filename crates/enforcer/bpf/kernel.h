@@ -155,7 +155,12 @@ typedef struct {
 	__u32 cap[2];
 } kernel_cap_t;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct cred {
+	atomic_t usage; /* of 64 bits since 6.7; the lower half is enough */
 	kernel_cap_t cap_effective;
 	unsigned int securebits;
 	struct user_namespace *user_ns;
@@ -183,10 +188,6 @@ struct fdtable {
 	struct file **fd;
 	unsigned long *close_on_exec, *open_fds;
 };
-
-typedef struct {
-	int counter;
-} atomic_t;
 
 struct files_struct {
 	atomic_t count;
@@ -221,6 +222,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct nsproxy *nsproxy;
+	struct io_uring_task *io_uring;
 	char comm[16];
 };
 

@@ -7,18 +7,10 @@
 #include "object.h"
 #include "transition.h"
 
-const struct tg_task tg_machine_task = {.sid = TG_SID_MACHINE};
-
 /* The current task's storage, made where it has none. */
 static __always_inline struct tg_task *tg_own_task(void)
 {
-	struct tg_task *task =
-		bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), (void *)&tg_machine_task,
-				     BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (!task)
-		tg_failed(TG_FAILED_TASK_STORAGE);
-	return task;
+	return tg_make_task(bpf_get_current_task_btf());
 }
 
 static __always_inline __u64 tg_current_cred(void)

@@ -15,7 +15,7 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 	__u32 sid = READ_ONCE(state.new_label);
 	struct inode *inode = dentry->d_inode;
 
-	if (!sid || bpf_get_current_pid_tgid() >> 32 != READ_ONCE(state.daemon) || !inode ||
+	if (!sid || !tg_is_daemon(bpf_get_current_task_btf()) || !inode ||
 	    tg_is_overlay(inode->i_sb))
 		return 0;
 	struct tg_inode *label =
@@ -36,8 +36,7 @@ static __always_inline void tg_tell_label(struct dentry *dentry)
 {
 	struct inode *inode = dentry->d_inode;
 
-	if (READ_ONCE(state.asks_label) && inode &&
-	    bpf_get_current_pid_tgid() >> 32 == READ_ONCE(state.daemon))
+	if (READ_ONCE(state.asks_label) && inode && tg_is_daemon(bpf_get_current_task_btf()))
 		WRITE_ONCE(state.told_label, tg_object_of(inode).sid);
 }
 

@@ -7,6 +7,31 @@
 #include "contexts.h"
 #include "credential.h"
 
+const struct tg_task tg_machine_task = {.sid = TG_SID_MACHINE};
+
+/* The storage of a task, made where it has none: the machine's until somebody says otherwise. */
+static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, of, (void *)&tg_machine_task,
+						    BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!task)
+		tg_failed(TG_FAILED_TASK_STORAGE);
+	return task;
+}
+
+/* Whether a task is of the daemon's process. */
+static __always_inline int tg_is_daemon(struct task_struct *task)
+{
+	__u32 daemon = READ_ONCE(state.daemon);
+
+	if (!daemon || (__u32)task->tgid != daemon)
+		return 0;
+	struct tg_task *leader = bpf_task_storage_get(&tasks, task->group_leader, 0, 0);
+
+	return leader && leader->flags & TG_TASK_DAEMON ? 1 : 0;
+}
+
 /* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
 TG_FUNCTION int tg_is_unconfined(__u32 sid)
 {

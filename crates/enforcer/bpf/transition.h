@@ -6,10 +6,10 @@
 #include "ask.h"
 #include "contexts.h"
 
-/* A table of descriptors that an exec looks through (descriptor.h). */
+/* A table of descriptors that is looked through (descriptor.h). */
 enum tg_table_result { TG_TABLE_TOO_LONG, TG_TABLE_ALLOWED, TG_TABLE_DENIED };
 struct tg_table {
-	__u64 open, close, files; /* addresses of open_fds, close_on_exec, fd */
+	__u64 open, close, files; /* addresses of open_fds, close_on_exec or 0, fd */
 	__u64 word;		  /* of descriptors that are still to be looked at */
 	__u32 words, next;	  /* how many there are, and which is the next */
 	__u32 subject;		  /* the new domain */

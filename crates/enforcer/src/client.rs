@@ -67,7 +67,9 @@ pub enum ClientError {
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::EINVAL => " (nothing is enforced here: start it with `tollgate enforce POLICY`)",
-        Errno::EACCES => " (the policy does not allow it: `tollgate audit` has the denial)",
+        Errno::EACCES => {
+            " (the policy does not allow it, or not with a descriptor that is open: `tollgate audit` has the denial)"
+        }
         Errno::EPERM => " (the process has several threads, and the context is not bounded by its own)",
         _ => "",
     }
@@ -155,9 +157,11 @@ impl Client {
         Ok(Some(context).filter(|context| !context.is_empty()))
     }
 
-    /// Sets a context of the calling thread.
-    pub fn set_context(&mut self, attribute: Attribute, context: &str) -> Result<(), ClientError> {
+    /// Sets a context of the calling thread. The connection ends: it is a descriptor, which a thread that enters another
+    /// domain would have to be allowed to use there.
+    pub fn set_context(mut self, attribute: Attribute, context: &str) -> Result<(), ClientError> {
         let sid = self.word(&Request::Sid { attribute, context: context.to_owned() }, &[])?;
+        drop(self);
         set(attribute, sid.parse().map_err(|_| unexpected("a SID", sid))?).map_err(ClientError::Kernel)
     }
 
@@ -247,14 +251,27 @@ fn set(attribute: Attribute, sid: u32) -> Result<(), Errno> {
         Attribute::SockCreate => TG_ATTRIBUTE_SOCKCREATE,
         Attribute::Previous => return Err(Errno::EINVAL),
     };
-    // A reader of /proc may hold the address space for a moment, and make the process look like one of several threads.
+    // A reader of /proc may hold the address space for a moment, and make the process look like one of several threads; or
+    // the credentials, which are not the thread's own then.
     for _ in 0..TRIES {
+        if attribute == TG_ATTRIBUTE_CURRENT {
+            renew_credentials()?;
+        }
         match order(attribute, sid) {
             Err(Errno::EAGAIN) => thread::sleep(PAUSE),
             other => return other,
         }
     }
     Err(Errno::EPERM)
+}
+
+/// Gives the calling thread credentials of its own, the same as before: by those that it has it is known who opened files
+/// with them.
+fn renew_credentials() -> Result<(), Errno> {
+    // SAFETY: these options take integers only.
+    let kept = Errno::result(unsafe { libc::prctl(libc::PR_GET_KEEPCAPS, 0u64, 0u64, 0u64, 0u64) })?;
+    // SAFETY: as above.
+    Errno::result(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, u64::from(kept != 0), 0u64, 0u64, 0u64) }).map(drop)
 }
 
 fn order(attribute: u32, value: u32) -> Result<(), Errno> {

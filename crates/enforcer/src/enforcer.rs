@@ -19,6 +19,7 @@ use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
 use crate::{
     contexts::Contexts,
+    descriptors::Descriptors,
     generation::{Generation, GenerationError},
     guard,
     labels::{durable::Written, file_contexts::FileContexts, walk::Report},
@@ -77,10 +78,12 @@ impl Enforcer {
         if !options.accept_missing {
             missing::refuse(&missing, &[])?;
         }
-        let needed = attached::needed(&options, &built.policy, &tables, &unconfined)?;
+        let descriptors = options.descriptors.unwrap_or_default();
+        let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
         let object = programs::load(&options.pins, &needed)?;
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
+        state.set_descriptors(descriptors);
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let mut generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
         generation.context(&machine)?;
@@ -125,6 +128,10 @@ impl Enforcer {
             return Err(EnforcerError::NotStarted);
         }
         let (maps, state) = open(&options.pins)?;
+        let chosen = state.descriptors();
+        if let Some(wanted) = options.descriptors.filter(|wanted| *wanted != chosen) {
+            return Err(EnforcerError::Descriptors { wanted, chosen });
+        }
         let current = maps.generations.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let current = current.map_err(map_error("find the generation in force"))?.unwrap_or_default();
         let id = u32::from_ne_bytes(current.try_into().unwrap_or_default());
@@ -232,9 +239,11 @@ impl Enforcer {
 fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     let state = State::new(programs::map(pins, "bss")?.as_fd());
     let state = state.map_err(|cause| EnforcerError::Io { what: "map", path: pins.map("bss"), cause })?;
+    let maps = Maps::open(pins)?;
+    maps.mark_daemon().map_err(map_error("mark the daemon's process"))?;
     // Labels are written to attributes by this process only.
     state.set_daemon(std::process::id());
-    Ok((Maps::open(pins)?, state))
+    Ok((maps, state))
 }
 
 impl Drop for Enforcer {

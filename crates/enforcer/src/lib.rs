@@ -7,6 +7,7 @@ pub mod audit;
 pub mod client;
 pub mod contexts;
 pub mod daemon;
+pub mod descriptors;
 pub mod enforcer;
 pub mod generation;
 pub mod guard;

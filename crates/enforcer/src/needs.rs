@@ -9,7 +9,10 @@ mod denials;
 use tollgate_policy::{decide::Tables, model::Policy};
 
 use self::denials::Denials;
-use crate::hooks::{self, BadLine, Hook, Purpose, Question};
+use crate::{
+    descriptors::Descriptors,
+    hooks::{self, BadLine, Hook, Purpose, Question},
+};
 
 /// A hook, and whether the policy needs its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,25 +38,31 @@ pub struct Missing {
     pub because: String,
 }
 
-/// Attached when the administrator chose that an exec goes on with descriptors that the new domain may not use, or while a
-/// change of the policy or of a label may have taken rights away from who has files open.
-const ON_DEMAND: &str = "file_permission";
+/// Asks at each read and write. Needed when descriptors are asked about at their use only.
+const USE: &str = "file_permission";
 
 /// What only this hook asks of its questions; others ask the rest (`state.no_lookups`).
 const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);
 
 /// For each hook that has a program, whether the policy needs it. Domains in `unconfined` are asked nothing.
-pub fn hooks(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<Need>, BadLine> {
+pub fn hooks(
+    policy: &Policy,
+    tables: &Tables,
+    unconfined: &[String],
+    descriptors: Descriptors,
+) -> Result<Vec<Need>, BadLine> {
     let mut denials = Denials::new(policy, tables, unconfined);
-    Ok(hooks::all()?.into_iter().filter_map(|hook| need(&hook, &mut denials)).collect())
+    Ok(hooks::all()?.into_iter().filter_map(|hook| need(&hook, &mut denials, descriptors)).collect())
 }
 
-fn need(hook: &Hook, denials: &mut Denials<'_>) -> Option<Need> {
+fn need(hook: &Hook, denials: &mut Denials<'_>, descriptors: Descriptors) -> Option<Need> {
     let say = |needed, because: String| Some(Need { hook: hook.name, needed, because });
     match &hook.purpose {
         Purpose::Nothing | Purpose::Later => None,
         Purpose::Keeps | Purpose::Asks { keeps: true, .. } => say(true, "labels are kept there".into()),
-        Purpose::Asks { .. } if hook.name == ON_DEMAND => say(false, "attached on demand".into()),
+        Purpose::Asks { .. } if hook.name == USE && descriptors == Descriptors::Check => {
+            say(false, "descriptors are checked when they change hands".into())
+        }
         Purpose::Asks { questions, .. } => match first(hook.name, questions, denials) {
             Some(because) => say(true, because),
             None => say(false, "the policy denies nothing that is asked there".into()),

@@ -11,7 +11,7 @@ use tollgate_abi::enforcer::{
     TG_TRANSITION_ENTRIES, tg_failure, tg_state, tg_statistics,
 };
 
-use crate::{contexts::Sid, mapping::Mapping};
+use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping};
 
 /// `TG_ANY_WAY` entries begin with this count.
 const FIRST_ANY: u64 = 0x8001 << TG_ACCESS_SID;
@@ -60,31 +60,33 @@ impl State {
         self.forget();
     }
 
-    /// The daemon's process; 0: none. Whatever is confined needs a permission to signal or trace it.
+    /// The number of the daemon's process, which `TG_TASK_DAEMON` marks; 0: none. Whatever is confined needs a permission
+    /// to signal or trace it.
     pub fn set_daemon(&self, process: u32) {
         word!(self, daemon, AtomicU32).store(process, Ordering::SeqCst);
     }
 
-    /// Writes attributes of labels, which the daemon alone may: as the daemon, where there is none yet.
-    pub fn as_daemon<T>(&self, write: impl FnOnce() -> T) -> T {
-        let (daemon, own) = (word!(self, daemon, AtomicU32), std::process::id());
-        let alone = daemon.compare_exchange(0, own, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        let written = write();
-        if alone {
-            daemon.store(0, Ordering::SeqCst);
+    /// When descriptors are asked about.
+    #[must_use]
+    pub fn descriptors(&self) -> Descriptors {
+        match word!(self, inherit, AtomicU32).load(Ordering::SeqCst) {
+            0 => Descriptors::Check,
+            _ => Descriptors::Use,
         }
-        written
     }
 
-    /// The label that a program tells while `ask` reads an attribute; 0: none did.
+    /// Sets when descriptors are asked about, before there is a confined process.
+    pub fn set_descriptors(&self, descriptors: Descriptors) {
+        word!(self, inherit, AtomicU32).store((descriptors == Descriptors::Use).into(), Ordering::SeqCst);
+    }
+
+    /// The label that a program tells while the daemon reads an attribute by `ask`; 0: none did.
     pub fn told_label(&self, ask: impl FnOnce()) -> Sid {
-        self.as_daemon(|| {
-            word!(self, told_label, AtomicU32).store(0, Ordering::SeqCst);
-            word!(self, asks_label, AtomicU32).store(1, Ordering::SeqCst);
-            ask();
-            word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
-            word!(self, told_label, AtomicU32).load(Ordering::SeqCst)
-        })
+        word!(self, told_label, AtomicU32).store(0, Ordering::SeqCst);
+        word!(self, asks_label, AtomicU32).store(1, Ordering::SeqCst);
+        ask();
+        word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
+        word!(self, told_label, AtomicU32).load(Ordering::SeqCst)
     }
 
     /// The label that is being written to an attribute through overlayfs; 0: none.

@@ -11,7 +11,7 @@ use tollgate_abi::enforcer::{
     TG_MANAGER_FILESYSTEM, TG_MANAGER_OTHER, TG_MANAGER_PROCESS,
 };
 
-use crate::protocol::Mode;
+use crate::{descriptors::Descriptors, protocol::Mode};
 
 /// What can fail (`enum tg_failure`), for people.
 const FAILURES: [(u32, &str); 16] = [
@@ -27,7 +27,7 @@ const FAILURES: [(u32, &str); 16] = [
     (TG_FAILED_CREDENTIALS, "overridden credentials"),
     (TG_FAILED_EVENT_LOST, "event lost"),
     (TG_FAILED_EVENT_LIMIT, "event above the limit"),
-    (TG_FAILED_DESCRIPTORS, "too many descriptors at exec"),
+    (TG_FAILED_DESCRIPTORS, "too many descriptors"),
     (TG_FAILED_NEW_LABEL, "a new object's context is not permitted"),
     (TG_FAILED_SCRATCH, "too many decisions at once"),
     (TG_FAILED_OWNERS_FULL, "who set a file's owner is not known"),
@@ -80,6 +80,8 @@ pub struct Status {
     pub hooks: Hooks,
     /// What the policy may deny and no hook of this kernel asks, and labels that it gives and nothing can hold.
     pub not_enforced: Vec<String>,
+    /// When descriptors are asked about.
+    pub descriptors: Descriptors,
     /// Domains whose denials are granted, and audited.
     pub permissive: Vec<String>,
     /// Domains that are asked nothing.

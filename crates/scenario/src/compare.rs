@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tollgate_enforcer::descriptors::Descriptors;
+
 use crate::{
     outcome::{Outcome, Played},
     scenario::{Family, Scenario},
@@ -106,16 +108,16 @@ pub struct Comparison {
 
 /// Compares what Tollgate did with what SELinux did, which is the reference.
 #[must_use]
-pub fn compare(families: &[Family], selinux: &All, tollgate: &All) -> Comparison {
+pub fn compare(families: &[Family], selinux: &All, tollgate: &All, descriptors: Descriptors) -> Comparison {
     let mut comparison = Comparison::default();
     for family in families {
         let mut counts = Counts { scenarios: family.scenarios.len(), ..Counts::default() };
         for scenario in &family.scenarios {
             let [reference, found] = [selinux, tollgate].map(|all| all.told(family, scenario));
-            let listed = scenario.differs.as_ref().map(|listed| &listed.tollgate);
+            let listed = scenario.differs.as_ref().and_then(|listed| listed.of(descriptors));
             match listed {
                 None if reference == found => counts.equal += 1,
-                Some(listed) if reference != found && *listed == found => counts.listed += 1,
+                Some(listed) if reference != found && listed == found => counts.listed += 1,
                 _ => {
                     counts.unlisted += 1;
                     let listed = listed.map(|listed| format!(", listed: {listed}")).unwrap_or_default();
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn counts_equal_scenarios() {
-        let comparison = compare(&families(), &all(&[]), &all(&[]));
+        let comparison = compare(&families(), &all(&[]), &all(&[]), Descriptors::Check);
         assert_eq!(comparison.complaints, Vec::<String>::new());
         assert_eq!(comparison.rows[0].1, Counts { scenarios: 5, equal: 5, listed: 0, unlisted: 0 });
         assert!(comparison.table().ends_with("all                        5      5       0         0\n"));
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn complains_of_a_difference() {
         let complaint = |and: Played, expected: &str| {
-            let comparison = compare(&families(), &all(&[]), &all(&[and]));
+            let comparison = compare(&families(), &all(&[]), &all(&[and]), Descriptors::Check);
             assert_eq!(comparison.rows[0].1, Counts { scenarios: 5, equal: 4, listed: 0, unlisted: 1 });
             assert!(comparison.complaints[0].contains(expected), "{:?}", comparison.complaints);
         };
@@ -201,12 +203,16 @@ mod tests {
     fn complains_of_a_listed_difference_that_is_none_or_another() {
         let mut families = families();
         families[0].scenarios[1].differs =
-            Some(Difference { tollgate: "EACCES at act 1".into(), reason: "it is so".into() });
-        let counts = |and: &[Played]| compare(&families, &all(&[]), &all(and)).rows[0].1;
+            Some(Difference { tollgate: "EACCES at act 1".into(), at_use: None, reason: "it is so".into() });
+        let compare = |and: &[Played], when| compare(&families, &all(&[]), &all(and), when).rows[0].1;
+        let counts = |and: &[Played]| compare(and, Descriptors::Check);
         assert_eq!(counts(&[played(2, true, denied())]), Counts { scenarios: 5, equal: 4, listed: 1, unlisted: 0 });
         assert_eq!(counts(&[]), Counts { scenarios: 5, equal: 4, listed: 0, unlisted: 1 });
         let killed = Outcome::Killed { signal: "SIGKILL".into() };
         assert_eq!(counts(&[played(2, true, killed)]).unlisted, 1);
+        // Where descriptors are asked about at their use it is said not to differ.
+        assert_eq!(compare(&[], Descriptors::Use).equal, 5);
+        assert_eq!(compare(&[played(2, true, denied())], Descriptors::Use).unlisted, 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use tollgate_enforcer::descriptors::Descriptors;
 
 use crate::acts;
 
@@ -81,8 +82,20 @@ pub struct Scenario {
 pub struct Difference {
     /// What comes of it under Tollgate: an [`Outcome`](crate::outcome::Outcome) as it is printed.
     pub tollgate: String,
+    /// What comes of it where descriptors are asked about at their use; none: what comes of it under SELinux.
+    pub at_use: Option<String>,
     /// Why.
     pub reason: String,
+}
+
+impl Difference {
+    /// What comes of it; `None`: what comes of it under SELinux.
+    pub(crate) fn of(&self, descriptors: Descriptors) -> Option<&str> {
+        match descriptors {
+            Descriptors::Check => Some(&self.tollgate),
+            Descriptors::Use => self.at_use.as_deref(),
+        }
+    }
 }
 
 /// A file system of the runner's.

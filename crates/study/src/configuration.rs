@@ -49,6 +49,8 @@ enum Domain {
     OwnConfined,
     /// The one that SELinux has them run as.
     Debian,
+    /// That one, descriptors asked about at each use, as SELinux does.
+    DebianAtUse,
     /// One of our policy that may nothing, permissive.
     OwnPermissive,
 }
@@ -66,7 +68,7 @@ pub struct Known {
 }
 
 /// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
-pub const KNOWN: [Known; 18] = [
+pub const KNOWN: [Known; 19] = [
     known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
@@ -98,6 +100,12 @@ pub const KNOWN: [Known; 18] = [
         "bpf",
         SetUp::Tollgate(Domain::Debian),
         "Tollgate, Debian's policy, the workloads as SELinux's",
+    ),
+    known(
+        "tollgate-debian-at-use",
+        "bpf",
+        SetUp::Tollgate(Domain::DebianAtUse),
+        "the same, descriptors asked about at each use",
     ),
     known(
         "tollgate-permissive",
@@ -154,7 +162,9 @@ impl Known {
     pub fn packages(&self) -> Option<&'static str> {
         let [selinux, apparmor] = policies::RECORDS;
         match self.set_up {
-            SetUp::SelinuxPermissive | SetUp::SelinuxEnforcing | SetUp::Tollgate(Domain::Debian) => Some(selinux),
+            SetUp::SelinuxPermissive
+            | SetUp::SelinuxEnforcing
+            | SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse) => Some(selinux),
             SetUp::AppArmorConfined => Some(apparmor),
             _ => None,
         }
@@ -171,7 +181,9 @@ impl Known {
                 image.program(&parser.program, PARSER, &parser.libraries)?;
                 image.content(PROFILE, 0o644, BENCH_PROFILE.as_bytes());
             }
-            SetUp::Tollgate(Domain::Debian) => image.host_file(&policies::debian(cache)?, DEBIAN)?,
+            SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse) => {
+                image.host_file(&policies::debian(cache)?, DEBIAN)?
+            }
             SetUp::Tollgate(_) => image.content(OWN, 0o644, &policies::own()?),
             _ => {}
         }
@@ -184,7 +196,7 @@ impl Domain {
         let (policy, context) = match self {
             Self::OwnUnconfined => (OWN, None),
             Self::OwnConfined => (OWN, Some(OWN_CONTEXT)),
-            Self::Debian => (DEBIAN, Some(DEBIAN_CONTEXT)),
+            Self::Debian | Self::DebianAtUse => (DEBIAN, Some(DEBIAN_CONTEXT)),
             Self::OwnPermissive => (OWN, Some(NOTHING_CONTEXT)),
         };
         Confinement::Tollgate {
@@ -192,8 +204,9 @@ impl Domain {
             context: context.map(Into::into),
             permissive: self == Self::OwnPermissive,
             // Where none is named the kernel's is unconfined.
-            unconfined: if self == Self::Debian { vec![DEBIAN_UNCONFINED.into()] } else { Vec::new() },
+            unconfined: if policy == DEBIAN { vec![DEBIAN_UNCONFINED.into()] } else { Vec::new() },
             hooks: hooks.to_vec(),
+            at_use: self == Self::DebianAtUse,
         }
     }
 }
@@ -225,7 +238,8 @@ mod tests {
                 "lockdown",
                 "yama",
                 "tollgate-own-confined",
-                "tollgate-debian-confined"
+                "tollgate-debian-confined",
+                "tollgate-debian-at-use"
             ]
         );
     }

@@ -71,6 +71,9 @@ pub enum Confinement {
         /// The hooks to attach to; empty for those that the policy needs.
         #[serde(default)]
         hooks: Vec<String>,
+        /// Whether descriptors are asked about at each use.
+        #[serde(default)]
+        at_use: bool,
     },
 }
 
@@ -163,9 +166,9 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined
             let (verified, scope) = yama::Restricted::set()?;
             Ok(Confined { verified, kept: Kept::Yama { _scope: scope } })
         }
-        Confinement::Tollgate { policy, context, permissive, unconfined, hooks } => {
-            let context = context.as_deref();
-            tollgate::enforce(tollgate::Start { policy, context, permissive: *permissive, unconfined, hooks })
+        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use } => {
+            let (context, permissive, at_use) = (context.as_deref(), *permissive, *at_use);
+            tollgate::enforce(tollgate::Start { policy, context, permissive, unconfined, hooks, at_use })
                 .map(Confined::standing)
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Start<'a> {
     pub(super) unconfined: &'a [String],
     /// The hooks to attach to; empty for those that the policy needs.
     pub(super) hooks: &'a [String],
+    /// Descriptors are asked about at each use.
+    pub(super) at_use: bool,
 }
 
 impl Start<'_> {
@@ -38,6 +40,9 @@ impl Start<'_> {
         ];
         if self.permissive {
             arguments.push("--permissive".to_owned());
+        }
+        if self.at_use {
+            arguments.extend(["--descriptors".to_owned(), "use".to_owned()]);
         }
         let contexts = self.context.iter().map(|context| ("--intern", (*context).to_owned()));
         let domains = self.unconfined.iter().map(|domain| ("--unconfined", domain.clone()));
@@ -76,6 +81,10 @@ fn enter(context: &str) -> Result<u32, Error> {
     let Some(sid) = sid(&contexts, context) else {
         return Err(Error::Unavailable(format!("tollgate: {CONTEXTS} has no context {context}")));
     };
+    // With credentials of its own, the same as before: the kernel knows by them who opened files.
+    // SAFETY: this option takes integers only.
+    nix::Error::result(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 0u64, 0u64, 0u64, 0u64) })
+        .context("get credentials of its own".to_owned())?;
     // SAFETY: an option that no kernel knows takes integers only.
     let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(TG_ATTRIBUTE_CURRENT), u64::from(sid), 0u64, 0u64) };
     match nix::Error::result(done) {
@@ -113,8 +122,9 @@ mod tests {
             permissive: true,
             unconfined: &domains,
             hooks: &[],
+            at_use: true,
         };
-        let words = "enforce /p --once --accept-missing --permissive --intern u:r:t --unconfined unconfined_t";
+        let words = "enforce /p --once --accept-missing --permissive --descriptors use --intern u:r:t --unconfined unconfined_t";
         assert_eq!(start.arguments().join(" "), words);
     }
 }

@@ -14,6 +14,7 @@ use clap::Args;
 use tollgate_enforcer::{
     audit::sink,
     daemon::{Daemon, End, enforced::Enforced, signals::Signals},
+    descriptors::Descriptors,
     enforcer::{Enforcer, Options},
     requirements::{self, Places},
 };
@@ -46,6 +47,10 @@ pub(crate) struct Arguments {
     /// Tell at most so many denials a second; without, 1000; the rest is counted
     #[arg(long, value_name = "NUMBER")]
     audit_limit: Option<u32>,
+    /// When to ask about descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
+    /// more; once chosen it holds until `tollgate stop`
+    #[arg(long, value_name = "check|use")]
+    descriptors: Option<Descriptors>,
     /// Write denials that the kernel's audit does not take, and messages, below this folder
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
@@ -75,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         unconfined: arguments.unconfined.clone(),
         audit_limit: arguments.audit_limit,
         accept_missing: arguments.accept_missing,
+        descriptors: arguments.descriptors,
         hooks: arguments.hook.clone(),
         ..Options::default()
     };

@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use tollgate_enforcer::{
     client::{Client, ClientError},
+    descriptors::Descriptors,
     programs::{self, Pins},
     status::{Manager, Status},
 };
@@ -77,6 +78,13 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("hooks", format!("{} attached", hooks.attached.len())),
         ("  not needed", list(&hooks.not_needed, ": this policy denies nothing there")),
         ("not enforced", list(&status.not_enforced, "")),
+        (
+            "descriptors",
+            match status.descriptors {
+                Descriptors::Check => "checked when they change hands".to_owned(),
+                Descriptors::Use => "asked about at each use".to_owned(),
+            },
+        ),
         ("unconfined", list(&status.unconfined, "")),
         ("permissive", list(&status.permissive, "")),
         ("subjects", list(&status.subjects, "")),
@@ -157,7 +165,7 @@ mod tests {
         let text = r#"{"mode": "enforcing", "policy": "/p", "generation": 3, "generation_since": 0, "since": 0, "daemon": 7,
             "hooks": {"attached": ["file_open"], "not_needed": ["inode_permission"]},
             "not_enforced": ["user_namespace create (web_t may be denied it)"],
-            "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
+            "descriptors": "use", "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
             "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
             "audit": false, "audit_errors": 0}"#;
         let rows = rows(&serde_json::from_str(text).unwrap());

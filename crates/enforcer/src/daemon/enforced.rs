@@ -224,6 +224,7 @@ impl Machine for Enforced {
             daemon: std::process::id(),
             hooks: hooks(enforcer)?,
             not_enforced: enforcer.missing().to_vec(),
+            descriptors: state.descriptors(),
             permissive: generation.permissive(),
             unconfined: generation.unconfined(),
             subjects: live.map(|sid| enforcer.contexts().text(sid).to_owned()).collect(),

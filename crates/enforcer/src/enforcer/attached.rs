@@ -3,6 +3,7 @@
 use tollgate_policy::{decide::Tables, model::Policy};
 
 use crate::{
+    descriptors::Descriptors,
     enforcer::{Enforcer, EnforcerError, Options},
     guard, needs, programs,
 };
@@ -13,11 +14,12 @@ const LOOKUPS: &str = "inode_permission";
 /// The hooks that a policy needs, of those that this kernel has.
 pub(super) fn needed(
     options: &Options,
+    descriptors: Descriptors,
     policy: &Policy,
     tables: &Tables,
     unconfined: &[String],
 ) -> Result<Vec<String>, EnforcerError> {
-    let needs = needs::hooks(policy, tables, unconfined)?;
+    let needs = needs::hooks(policy, tables, unconfined, descriptors)?;
     let mut hooks = programs::hooks()?;
     if options.hooks.is_empty() {
         hooks.retain(|hook| needs.iter().any(|need| need.needed && need.hook == hook));

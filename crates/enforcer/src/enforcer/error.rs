@@ -4,7 +4,10 @@ use std::{io, path::PathBuf};
 
 use tollgate_policy::{built::BuiltError, context::ContextError};
 
-use crate::{contexts::Full, generation::GenerationError, hooks::BadLine, missing::Missing, programs::ProgramsError};
+use crate::{
+    contexts::Full, descriptors::Descriptors, generation::GenerationError, hooks::BadLine, missing::Missing,
+    programs::ProgramsError,
+};
 
 /// Why enforcement could not be started, adopted or changed. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,16 @@ pub enum EnforcerError {
     RolledBack {
         /// What did not hold.
         reason: String,
+    },
+    /// Descriptors are asked about otherwise.
+    #[error(
+        "cannot take enforcement over with --descriptors {wanted}: it was started with --descriptors {chosen}, and processes have entered domains by that; keep it, or begin again with `tollgate stop`"
+    )]
+    Descriptors {
+        /// What was asked for.
+        wanted: Descriptors,
+        /// What holds.
+        chosen: Descriptors,
     },
     /// Enforcement is on.
     #[error(

@@ -126,7 +126,7 @@ impl Enforcer {
         self.learn();
         let contexts = &self.contexts;
         let text = |sid| contexts.has(sid).then(|| contexts.text(sid).to_owned());
-        let written = self.state.as_daemon(|| durable::write(&mut maps, &text, &mountinfo));
+        let written = durable::write(&mut maps, &text, &mountinfo);
         written.map_err(labelling)
     }
 
@@ -171,16 +171,15 @@ impl Enforcer {
         self.learn();
         let mut maps = self.kernel_maps()?;
         let overlay = is_overlay(file).map_err(labelling)?;
-        let lasts = self.state.as_daemon(|| {
-            let context = self.contexts.text(sid);
-            if !overlay {
-                return relabel::set(&mut maps, &object, sid, context);
-            }
+        let context = self.contexts.text(sid);
+        let lasts = if overlay {
             self.state.set_new_label(sid);
             let written = object.set_attribute(context);
             self.state.set_new_label(0);
             written.map(|()| Lasts::Durably)
-        });
+        } else {
+            relabel::set(&mut maps, &object, sid, context)
+        };
         self.state.forget();
         lasts.map_err(labelling)
     }

@@ -2,13 +2,17 @@
 
 use std::{
     collections::HashSet,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_task};
+use nix::unistd::getpid;
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON, tg_task};
 
-use crate::programs::{self, Pins, ProgramsError};
+use crate::{
+    daemon::pidfd_open,
+    programs::{self, Pins, ProgramsError},
+};
 
 /// The maps that the daemon uses, opened.
 #[derive(Debug)]
@@ -50,6 +54,16 @@ impl Maps {
             genfs: map("genfs")?,
             events: map("events")?,
         })
+    }
+
+    /// Marks this process as the daemon: by its number alone it would be told from none that has it later.
+    pub(super) fn mark_daemon(&self) -> libbpf_rs::Result<()> {
+        let own = pidfd_open(getpid().as_raw()).map_err(libbpf_rs::Error::from)?;
+        let key = own.as_raw_fd().to_ne_bytes();
+        let mut task =
+            task_of(&self.tasks, own.as_fd())?.unwrap_or(tg_task { sid: TG_SID_MACHINE, ..tg_task::default() });
+        task.flags |= TG_TASK_DAEMON;
+        self.tasks.update(&key, bytes_of(&task), MapFlags::ANY)
     }
 }
 

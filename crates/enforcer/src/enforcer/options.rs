@@ -8,6 +8,7 @@ use tollgate_policy::model::Policy;
 use super::{EnforcerError, Folder};
 use crate::{
     contexts::{self, Contexts},
+    descriptors::Descriptors,
     programs::Pins,
 };
 
@@ -31,6 +32,8 @@ pub struct Options {
     pub audit_limit: Option<u32>,
     /// A policy that this kernel cannot enforce whole is enforced as far as it can be.
     pub accept_missing: bool,
+    /// When descriptors are asked about; `None`: as it was chosen when enforcement began.
+    pub descriptors: Option<Descriptors>,
     /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
     pub hooks: Vec<String>,
 }

@@ -67,7 +67,13 @@ impl Enforcer {
         let number = next.generation.number;
         let invalid = next.generation.adopt(&next.contexts);
         next.generation.translate(&self.generation)?;
-        let needed = attached::needed(&self.options, &next.generation.policy, next.generation.tables(), unconfined)?;
+        let needed = attached::needed(
+            &self.options,
+            self.state.descriptors(),
+            &next.generation.policy,
+            next.generation.tables(),
+            unconfined,
+        )?;
         // More than either policy needs does no harm while one takes the place of the other.
         let before = self.hooks()?;
         self.attach(&needed)?;

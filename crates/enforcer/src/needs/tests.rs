@@ -45,8 +45,12 @@ fn policy() -> Policy {
 }
 
 fn need_of(policy: &Policy, hook: &str) -> Need {
+    need_where(policy, hook, Descriptors::Check)
+}
+
+fn need_where(policy: &Policy, hook: &str, descriptors: Descriptors) -> Need {
     let laid = tables::build(policy).unwrap();
-    let needs = hooks(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()]).unwrap();
+    let needs = hooks(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], descriptors).unwrap();
     needs.into_iter().find(|need| need.hook == hook).expect("it is a hook with a program")
 }
 
@@ -125,8 +129,18 @@ fn needs_nothing_but_labels_where_nobody_is_confined() {
     let policy = policy();
     let laid = tables::build(&policy).unwrap();
     let free = ["machine_t", "web_t", "mail_t"].map(String::from);
-    for need in hooks(&policy, &Tables::new(&laid.tables).unwrap(), &free).unwrap() {
-        assert_eq!(need.needed, need.because == "labels are kept there", "{need:?}");
+    for descriptors in [Descriptors::Check, Descriptors::Use] {
+        for need in hooks(&policy, &Tables::new(&laid.tables).unwrap(), &free, descriptors).unwrap() {
+            assert_eq!(need.needed, need.because == "labels are kept there", "{need:?}");
+        }
+    }
+}
+
+#[test]
+fn needs_each_read_and_write_only_where_descriptors_are_asked_about_at_their_use() {
+    for (descriptors, needed) in [(Descriptors::Check, false), (Descriptors::Use, true)] {
+        let need = need_where(&policy(), "file_permission", descriptors);
+        assert_eq!(need.needed, needed, "{need:?}");
     }
 }
 

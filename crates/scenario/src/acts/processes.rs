@@ -17,6 +17,7 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("exec-fd", "", exec_descriptor),
     Act::new("fork", "", |_, _| go_on_in_child(0, &|| Ok(()))),
     Act::new("share", "", |_, _| go_on_in_child(libc::CLONE_FS, &|| Ok(()))),
+    Act::new("share-descriptors", "", |_, _| go_on_in_child(libc::CLONE_FILES, &|| Ok(()))),
     Act::new("traced", "", |_, _| go_on_in_child(0, &|| ptrace(libc::PTRACE_TRACEME, 0))),
     Act::new("no-new-privs", "", |_, _| prctl(libc::PR_SET_NO_NEW_PRIVS, 1)),
     Act::new("thread", "", thread),

@@ -5,22 +5,23 @@ mod tollgate;
 
 use std::{io, path::Path};
 
-use tollgate_enforcer::protocol::Attribute;
+use tollgate_enforcer::{descriptors::Descriptors, protocol::Attribute};
 
 /// Who enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// The kernel's own SELinux.
     Selinux,
-    /// Tollgate's daemon and programs.
-    Tollgate,
+    /// Tollgate's daemon and programs, and when they ask about descriptors.
+    Tollgate(Descriptors),
 }
 
 impl Engine {
     /// The engine of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Selinux, Self::Tollgate].into_iter().find(|engine| engine.name() == name)
+        let all = [Self::Selinux, Self::Tollgate(Descriptors::Check), Self::Tollgate(Descriptors::Use)];
+        all.into_iter().find(|engine| engine.name() == name)
     }
 
     /// Its name.
@@ -28,7 +29,8 @@ impl Engine {
     pub fn name(self) -> &'static str {
         match self {
             Self::Selinux => "selinux",
-            Self::Tollgate => "tollgate",
+            Self::Tollgate(Descriptors::Check) => "tollgate",
+            Self::Tollgate(Descriptors::Use) => "tollgate-use",
         }
     }
 
@@ -36,7 +38,7 @@ impl Engine {
     pub(crate) fn load(self, policy: &Path) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::load(policy),
-            Self::Tollgate => tollgate::load(policy),
+            Self::Tollgate(descriptors) => tollgate::load(policy, descriptors),
         }
     }
 
@@ -44,7 +46,7 @@ impl Engine {
     pub(crate) fn enforce(self, enforcing: bool) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::enforce(enforcing),
-            Self::Tollgate => tollgate::enforce(enforcing),
+            Self::Tollgate(_) => tollgate::enforce(enforcing),
         }
     }
 
@@ -52,7 +54,7 @@ impl Engine {
     pub(crate) fn relabel(self, path: &str, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::relabel(path, context),
-            Self::Tollgate => tollgate::relabel(path, context),
+            Self::Tollgate(_) => tollgate::relabel(path, context),
         }
     }
 
@@ -60,7 +62,7 @@ impl Engine {
     pub(crate) fn label(self, path: &str) -> io::Result<String> {
         match self {
             Self::Selinux => selinux::label(path),
-            Self::Tollgate => tollgate::label(path),
+            Self::Tollgate(_) => tollgate::label(path),
         }
     }
 
@@ -68,7 +70,7 @@ impl Engine {
     pub(crate) fn current(self) -> io::Result<String> {
         match self {
             Self::Selinux => selinux::current(),
-            Self::Tollgate => tollgate::current(),
+            Self::Tollgate(_) => tollgate::current(),
         }
     }
 
@@ -76,7 +78,7 @@ impl Engine {
     pub(crate) fn set_current(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("current", context),
-            Self::Tollgate => tollgate::set(Attribute::Current, context),
+            Self::Tollgate(_) => tollgate::set(Attribute::Current, context),
         }
     }
 
@@ -84,7 +86,7 @@ impl Engine {
     pub(crate) fn set_exec(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("exec", context),
-            Self::Tollgate => tollgate::set(Attribute::Exec, context),
+            Self::Tollgate(_) => tollgate::set(Attribute::Exec, context),
         }
     }
 
@@ -92,7 +94,7 @@ impl Engine {
     pub(crate) fn set_create(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("fscreate", context),
-            Self::Tollgate => tollgate::set(Attribute::FsCreate, context),
+            Self::Tollgate(_) => tollgate::set(Attribute::FsCreate, context),
         }
     }
 }

@@ -13,6 +13,7 @@ use std::{
 use nix::{sys::signal::kill, unistd::Pid};
 use tollgate_enforcer::{
     client::{Client, ClientError},
+    descriptors::Descriptors,
     protocol::{Attribute, Mode},
 };
 
@@ -21,9 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Starts the daemon with a built policy, and waits until it answers. It is nobody's child here: the runner waits for
 /// children, also for those that were another's.
-pub(super) fn load(policy: &Path) -> io::Result<()> {
-    let shell = "tollgate enforce \"$0\" </dev/null >/dev/null & echo $!";
-    let started = Command::new("sh").args(["-c", shell]).arg(policy).stderr(Stdio::inherit()).output()?;
+pub(super) fn load(policy: &Path, descriptors: Descriptors) -> io::Result<()> {
+    let shell = "tollgate enforce \"$0\" --descriptors \"$1\" </dev/null >/dev/null & echo $!";
+    let started = Command::new("sh")
+        .args(["-c", shell])
+        .arg(policy)
+        .arg(descriptors.to_string())
+        .stderr(Stdio::inherit())
+        .output()?;
     let daemon = String::from_utf8_lossy(&started.stdout).trim().parse().map_err(io::Error::other)?;
     let started = Instant::now();
     loop {
@@ -58,7 +64,7 @@ pub(super) fn current() -> io::Result<String> {
 }
 
 pub(super) fn set(attribute: Attribute, context: &str) -> io::Result<()> {
-    ask(|daemon| daemon.set_context(attribute, context))
+    Client::connect().and_then(|daemon| daemon.set_context(attribute, context)).map_err(number)
 }
 
 /// What the path itself names.
@@ -68,10 +74,14 @@ fn object(path: &str) -> io::Result<File> {
 
 /// Asks the daemon; its refusals have a system call's numbers.
 fn ask<T>(question: impl FnOnce(&mut Client) -> Result<T, ClientError>) -> io::Result<T> {
-    Client::connect().and_then(|mut daemon| question(&mut daemon)).map_err(|error| match error {
+    Client::connect().and_then(|mut daemon| question(&mut daemon)).map_err(number)
+}
+
+fn number(error: ClientError) -> io::Error {
+    match error {
         ClientError::Refused(refusal) => io::Error::from_raw_os_error(refusal.errno),
         ClientError::Kernel(errno) => errno.into(),
         ClientError::Broken(cause) | ClientError::NoDaemon { cause, .. } => cause,
         other => io::Error::other(other),
-    })
+    }
 }
