@@ -150,7 +150,12 @@ fn denies_by_the_domain_whose_credentials_a_ring_has() {
 
 #[test]
 fn grants_the_end_of_enforcement_to_who_may_and_goes_on_without_a_daemon() {
-    came("officer", &["done", "denied", "kill done", "done", "read EACCES", "impersonate EPERM"]);
+    came("officer", &["done", "denied", "kill done", "done", "read EACCES"]);
+}
+
+#[test]
+fn denies_labels_to_who_has_the_number_of_a_daemon_that_was_killed() {
+    came("successor", &["impersonate EPERM"]);
 }
 
 #[test]

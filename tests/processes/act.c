@@ -185,12 +185,12 @@ static long sid_of(const char *context)
 
 #define TG_PRCTL 0x54474154 /* enforcer.h */
 
-/* Enters a domain; with other credentials than before, or not. */
-static int enter(const char *context, int renew)
+/* Enters a domain with credentials of its own, unless a file is opened with them before. */
+static int enter(const char *context, const char *path)
 {
 	long sid = sid_of(context);
 
-	if (renew && prctl(PR_SET_KEEPCAPS, 0l, 0l, 0l, 0l))
+	if (prctl(PR_SET_KEEPCAPS, 0l, 0l, 0l, 0l) || (path && open(path, O_RDONLY) < 0))
 		return -1;
 	return prctl(TG_PRCTL, 1l, sid, 0l, 0l) && errno == EALREADY ? 0 : -1;
 }
@@ -198,9 +198,8 @@ static int enter(const char *context, int renew)
 static void *enter_and_read(void *words)
 {
 	char **word = words;
-	int result = enter(word[0], 1);
 
-	printf("enter %s\n", outcome(result));
+	printf("enter %s\n", outcome(enter(word[0], NULL)));
 	printf("read %s\n", outcome(reads(word[1])));
 	return NULL;
 }
@@ -215,15 +214,6 @@ static void mixed(char **words)
 	pthread_join(other, NULL);
 	if (!system("tollgate mode enforcing"))
 		printf("read %s\n", outcome(reads(words[1])));
-}
-
-/* Enters a domain with the credentials that it has, and that a file was opened with, if one is
- * named. */
-static void enter_as_it_is(const char *context, const char *path)
-{
-	if (path && open(path, O_RDONLY) < 0)
-		exit(1);
-	printf("enter %s\n", outcome(enter(context, 0)));
 }
 
 /* Sets a file's label as a process that has the number of one that is no more. */
@@ -270,7 +260,7 @@ int main(int count, char **words)
 	else if (!strcmp(act, "mixed"))
 		mixed(words + 2);
 	else if (!strcmp(act, "enter"))
-		enter_as_it_is(object, words[3]);
+		printf("enter %s\n", outcome(enter(object, words[3])));
 	else if (!strcmp(act, "impersonate"))
 		impersonate(atoi(object), words[3]);
 	else if (!strcmp(act, "ring"))

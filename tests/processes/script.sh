@@ -73,5 +73,9 @@ try officer rm $links/task_getsid; try ls $links/task_getsid
 officer ./act kill $daemon; try officer kill -9 $daemon
 sleep 1
 ./work read secret
+echo '== successor'
+tollgate enforce /policy --foreground 2> /dev/null & daemon=$!
+until tollgate mode > /dev/null 2>&1; do sleep 0.1; done
+kill -9 $daemon; wait $daemon 2> /dev/null
 ./act impersonate $daemon plain
 echo '== end'

@@ -19,7 +19,6 @@ use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
 use crate::{
     contexts::Contexts,
-    descriptors::Descriptors,
     generation::{Generation, GenerationError},
     guard,
     labels::{durable::Written, file_contexts::FileContexts, walk::Report},
