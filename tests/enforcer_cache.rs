@@ -329,3 +329,24 @@ fn turns_of_a_label(enforced: &mut Enforced, file: &CStr) -> usize {
     (0..8).for_each(|_| enforced.label(file.to_str().unwrap(), "open_t"));
     (TURNS as f64 * began.elapsed().as_secs_f64() / 8.0 / turns.as_secs_f64()) as usize
 }
+
+#[test]
+fn tells_once_each_what_a_permissive_machine_grants() {
+    if !is_guest("tells_once_each_what_a_permissive_machine_grants") {
+        return;
+    }
+    let mut enforced = Enforced::take();
+    let reader = enforced.subject("reader_t", 0);
+    fs::write("/t/closed/file", "").unwrap();
+    let state = enforced.0.state();
+    state.set_enforcing(false);
+    let before = state.events();
+    for _ in 0..4 {
+        for flags in [libc::O_RDONLY, libc::O_WRONLY] {
+            assert_eq!(within(reader, || opens(CLOSED, flags)), 0);
+        }
+    }
+    assert_eq!(state.events() - before, 2);
+    state.set_enforcing(true);
+    assert_eq!(within(reader, || opens(CLOSED, libc::O_RDONLY)), libc::EACCES);
+}

@@ -33,6 +33,20 @@ const LABELLING: [&str; 10] = [
     "task_prctl",
 ];
 
+/// The study that people run; here are fewer configurations.
+fn enforcer() -> Study {
+    Study::parse("enforcer", include_str!("../studies/enforcer.toml")).unwrap()
+}
+
+/// A study of its workloads.
+fn part_of_it(name: &str, kernels: &[String], paddings: u32, configurations: &[&str]) -> String {
+    format!(
+        "name = {name:?}\ntitle = \"Part of the study enforcer\"\nkernels = {kernels:?}\npaddings = {paddings}\n\
+         configurations = {configurations:?}\nworkloads = {:?}\n",
+        enforcer().workloads
+    )
+}
+
 /// Runs a study file's text.
 fn run(scratch: &Scratch, name: &str, text: &str) -> Results {
     let (file, out) = (scratch.file(&format!("{name}.toml"), text), scratch.path(name));
@@ -110,12 +124,8 @@ fn attached(of: &ConfigurationResult) -> Vec<&str> {
 fn breakdown(scratch: &Scratch, measured: &Results, kernel: &str) -> Results {
     let hooks = attached(measured.find(kernel, "tollgate-debian-confined").unwrap());
     let labelling: Vec<&str> = hooks.iter().copied().filter(|hook| LABELLING.contains(hook)).collect();
-    let workloads = Study::parse("enforcer", include_str!("../studies/enforcer.toml")).unwrap().workloads;
-    let mut text = format!(
-        "name = \"parts\"\ntitle = \"Where the instructions go\"\nkernels = [{kernel:?}]\npaddings = 3\n\
-         configurations = [\"none\", \"bpf\", \"entry\", \"label-entry\", \"label\", \"tollgate-debian-confined\"]\n\
-         workloads = {workloads:?}\n"
-    );
+    let configurations = ["none", "bpf", "entry", "label-entry", "label", "tollgate-debian-confined"];
+    let mut text = part_of_it("parts", &[kernel.to_owned()], 1, &configurations);
     for (name, base, hooks) in [
         ("entry", "bpf-empty", &hooks),
         ("label-entry", "bpf-empty", &labelling),
@@ -140,7 +150,9 @@ fn print_parts(parts: &Results, line: &Line) {
 #[test]
 fn enforcement_cost_is_at_most_half_again_of_selinuxs() {
     let scratch = Scratch::new();
-    let measured = run(&scratch, "enforcer", include_str!("../studies/enforcer.toml"));
+    let configurations = ["none", "selinux-enforcing", "tollgate-debian-confined"];
+    let text = part_of_it("cost", &enforcer().kernels, enforcer().paddings, &configurations);
+    let measured = run(&scratch, "cost", &text);
     for of in measured.configurations.iter().filter(|of| of.name.ends_with("ing") || of.name.ends_with("-confined")) {
         assert_eq!(of.oracle, Oracle::Held, "{} on {}: {:?}", of.name, of.kernel, of.notes);
     }
