@@ -6,25 +6,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
+#[path = "program/inside.rs"]
+mod inside;
 mod program;
 
 use std::{
-    env,
     ffi::CString,
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, FromRawFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::OpenOptionsExt, net::UnixStream},
+        fd::AsFd,
+        unix::{fs::OpenOptionsExt, net::UnixStream},
     },
     path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 
+use inside::{Confined, Guests, by_path, enter, errno, forget_inodes, is_guest, opened, policy, sh};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use program::{Scratch, guests::take, word};
-use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_FAILED_LABELS_FULL, TG_PRCTL};
+use program::Scratch;
+use tollgate_abi::enforcer::TG_FAILED_LABELS_FULL;
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
@@ -32,47 +33,15 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
-const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
 const KERNELS: [&str; 2] = ["6.1", "6.18"];
 /// How long makers and readers race, in each place.
 const RACE: Duration = Duration::from_secs(3);
 
-/// Runs the test of that name in guests of two processors, where `/image` is an empty ext4 and `/built` the policy.
+/// Runs the guest's part of a test in guests of two processors, where `/built` is the policy.
 fn in_guests(test: &str) {
-    let scratch = Scratch::new();
-    let (built, image) = (scratch.path("built"), scratch.path("image"));
-    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies/labelling.cil");
-    scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
-    File::create(&image).unwrap().set_len(32 << 20).unwrap();
-    let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", word(&image)]).status().unwrap();
-    assert!(made.success());
-    let this = env::current_exe().unwrap();
-    let files = [(&built, "/built"), (&image, "/image"), (&this, "/tests")];
-    let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
-    let line = format!(
-        "mount | grep -q ' type bpf ' || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv /over; mount -t tmpfs none /run; \
-         export {IN_GUEST}=1; exec /tests --exact {test} --nocapture --test-threads 1"
-    );
-    for kernel in KERNELS {
-        let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", "2"];
-        arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
-        arguments.extend(["--module", "loop", "--module", "overlay"]);
-        arguments.extend(files.iter().map(String::as_str));
-        arguments.extend(["--", "sh", "-c", &line]);
-        let _place = take(1);
-        let ended = scratch.run(&arguments).with(0);
-        println!("kernel {kernel}\n{}", ended.stdout);
-        assert!(ended.stdout.contains("1 passed"), "{kernel}: {}{}", ended.stdout, ended.stderr);
-    }
-}
-
-fn is_guest() -> bool {
-    env::var_os(IN_GUEST).is_some()
-}
-
-fn sh(line: &str) {
-    let ran = Command::new("sh").args(["-ec", line]).output().unwrap();
-    assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    let policies = [(&[policy("labelling.cil")][..], "/built")];
+    let guests = Guests { kernels: &KERNELS, policies: &policies, files: &[], processors: "2", timeout: 300 };
+    guests.play(&Scratch::new(), test);
 }
 
 /// Starts enforcement, with an ext4 at `/srv`; but for the hooks of these names.
@@ -94,16 +63,6 @@ fn start(without: &[&str]) -> Enforcer {
 /// Shows /srv/low, with /srv/up over it, as /over.
 fn mount_overlay() {
     sh("mount -t overlay -o lowerdir=/srv/low,upperdir=/srv/up,workdir=/srv/work none /over");
-}
-
-/// Opens a file by `O_PATH`, be it a link.
-fn by_path(path: &str) -> OwnedFd {
-    let text = CString::new(Path::new(path).as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends in NUL.
-    let file = unsafe { libc::open(text.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
-    assert!(file >= 0, "{path}: {}", io::Error::last_os_error());
-    // SAFETY: the kernel has just given it to us.
-    unsafe { OwnedFd::from_raw_fd(file) }
 }
 
 fn set(enforcer: &mut Enforcer, path: &str, type_: &str) {
@@ -129,68 +88,9 @@ fn domain(enforcer: &mut Enforcer, type_: &str) -> Sid {
     enforcer.intern(&format!("u:r:{type_}:s0")).unwrap()
 }
 
-/// The calling thread enters a domain.
-fn enter(domain: Sid) {
-    // SAFETY: this prctl takes numbers only.
-    let result = unsafe { libc::prctl(TG_PRCTL.cast_signed(), TG_ATTRIBUTE_CURRENT, domain, 0, 0) };
-    let error = io::Error::last_os_error();
-    assert!(result == -1 && error.raw_os_error() == Some(libc::EALREADY), "{result} {error}");
-}
-
-/// A process in a domain, and what it wrote when it ended: numbers.
-struct Confined {
-    process: libc::pid_t,
-    told: UnixStream,
-}
-
-impl Confined {
-    /// Starts one that does `act`, and tells what that returns.
-    fn start<const N: usize>(domain: Sid, act: impl FnOnce(&mut UnixStream) -> [u32; N]) -> Self {
-        let (told, mut tells) = UnixStream::pair().unwrap();
-        // SAFETY: the child, of one thread, leaves by _exit.
-        let process = unsafe { libc::fork() };
-        assert!(process >= 0);
-        if process == 0 {
-            enter(domain);
-            let numbers = act(&mut tells);
-            let written = numbers.iter().all(|number| tells.write_all(&number.to_ne_bytes()).is_ok());
-            // SAFETY: nothing is to be done at the end.
-            unsafe { libc::_exit(i32::from(!written)) };
-        }
-        Self { process, told }
-    }
-
-    fn number(&mut self) -> u32 {
-        let mut bytes = [0; 4];
-        self.told.read_exact(&mut bytes).unwrap();
-        u32::from_ne_bytes(bytes)
-    }
-
-    /// Waits for its end.
-    fn numbers<const N: usize>(mut self) -> [u32; N] {
-        let numbers = std::array::from_fn(|_| self.number());
-        let mut status = 0;
-        // SAFETY: the child is ours, the status is written before the call returns.
-        assert_eq!(unsafe { libc::waitpid(self.process, &raw mut status, 0) }, self.process);
-        assert_eq!(status, 0);
-        numbers
-    }
-}
-
-/// What came of an attempt to open: the error's number, 0 for none.
-fn opened(path: &str) -> u32 {
-    match File::open(path) {
-        Ok(_) => 0,
-        Err(error) => error.raw_os_error().unwrap().cast_unsigned(),
-    }
-}
-
 /// The errno with which a domain makes, or does not make, a file.
 fn made(domain: Sid, path: &str) -> u32 {
-    let confined = Confined::start(domain, |_| {
-        let made = OpenOptions::new().write(true).create_new(true).open(path);
-        [made.map_or_else(|error| error.raw_os_error().unwrap().cast_unsigned(), |_| 0)]
-    });
+    let confined = Confined::start(domain, |_| [errno(OpenOptions::new().write(true).create_new(true).open(path))]);
     confined.numbers::<1>()[0]
 }
 
@@ -262,11 +162,6 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     types(enforcer, &[("/srv/place/kept", "made_t"), ("/srv/place/named", "made_t")]);
 }
 
-/// Nothing of ext4 stays in memory that is not in use.
-fn forget_inodes() {
-    sh("sync; echo 3 > /proc/sys/vm/drop_caches");
-}
-
 /// Makes a file without a name, and gives it one.
 fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
     let confined = Confined::start(domain, |_| {
@@ -281,7 +176,7 @@ fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
                 _ => Err(io::Error::last_os_error()),
             }
         });
-        [linked.map_or_else(|error| error.raw_os_error().unwrap().cast_unsigned(), |()| 0)]
+        [errno(linked)]
     });
     confined.numbers::<1>()[0]
 }

@@ -5,18 +5,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
+#[path = "program/inside.rs"]
+mod inside;
 mod program;
 
 use std::{
     convert::Infallible,
-    env,
-    ffi::{CStr, CString},
+    ffi::CStr,
     fs::{self, File},
     io::{self, Write},
     os::{
         fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::{
-            ffi::OsStrExt,
             fs::{MetadataExt, symlink},
             net::UnixStream,
         },
@@ -25,51 +25,21 @@ use std::{
     process::Command,
 };
 
-use program::{Scratch, guests::take, word};
+use inside::{Guests, by_path, forget_inodes, is_guest, policy, sh};
+use program::{Scratch, word};
 use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
     labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},
 };
 use tollgate_policy::{built::Built, model::GenFs};
 
-const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
 const KERNELS: [&str; 2] = ["6.1", "6.18"];
 
-/// Runs the test of that name in guests, where `/image` is an empty ext4 and `/built` the policy.
+/// Runs the guest's part of a test in guests, where `/built` is the policy.
 fn in_guests(test: &str) {
-    let scratch = Scratch::new();
-    let (built, image) = (scratch.path("built"), scratch.path("image"));
-    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies/labels.cil");
-    scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
-    File::create(&image).unwrap().set_len(16 << 20).unwrap();
-    let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", word(&image)]).status().unwrap();
-    assert!(made.success());
-    let this = env::current_exe().unwrap();
-    let files = [(&built, "/built"), (&image, "/image"), (&this, "/tests")];
-    let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
-    let line = format!(
-        "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv; mount -t tmpfs none /run; \
-         export {IN_GUEST}=1; exec /tests --exact {test} --nocapture --test-threads 1"
-    );
-    for kernel in KERNELS {
-        let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf"];
-        arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
-        arguments.extend(["--module", "loop", "--module", "overlay"]);
-        arguments.extend(files.iter().map(String::as_str));
-        arguments.extend(["--", "sh", "-c", &line]);
-        let _place = take(1);
-        let ended = scratch.run(&arguments).with(0);
-        assert!(ended.stdout.contains("1 passed"), "{kernel}: {}{}", ended.stdout, ended.stderr);
-    }
-}
-
-fn is_guest() -> bool {
-    env::var_os(IN_GUEST).is_some()
-}
-
-fn sh(line: &str) {
-    let ran = Command::new("sh").args(["-ec", line]).output().unwrap();
-    assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    let policies = [(&[policy("labels.cil")][..], "/built")];
+    let guests = Guests { kernels: &KERNELS, policies: &policies, files: &[], processors: "1", timeout: 300 };
+    guests.play(&Scratch::new(), test);
 }
 
 fn mount_ext4() {
@@ -81,16 +51,6 @@ fn start() -> Enforcer {
     let (report, written) = enforcer.labelled();
     assert_eq!((report.failures, written.failures), (0, 0), "{report:?} {written:?}");
     enforcer
-}
-
-/// Opens a file by `O_PATH`, be it a link.
-fn by_path(path: impl AsRef<Path>) -> OwnedFd {
-    let text = CString::new(path.as_ref().as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends in NUL.
-    let file = unsafe { libc::open(text.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
-    assert!(file >= 0, "{}: {}", path.as_ref().display(), io::Error::last_os_error());
-    // SAFETY: the kernel has just given it to us.
-    unsafe { OwnedFd::from_raw_fd(file) }
 }
 
 /// The type of a file's label.
@@ -121,11 +81,6 @@ fn kept(path: &str) -> Option<String> {
 fn set(enforcer: &mut Enforcer, path: &str, type_: &str) -> Lasts {
     let sid = enforcer.intern(&format!("u:object_r:{type_}:s0")).unwrap();
     enforcer.set_label(by_path(path).as_fd(), sid).unwrap()
-}
-
-/// Nothing of ext4 stays in memory that is not in use.
-fn forget_inodes() {
-    sh("sync; echo 3 > /proc/sys/vm/drop_caches");
 }
 
 /// The machine as it is after a reboot: no map, no inode in memory, the file system mounted anew.

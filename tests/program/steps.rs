@@ -131,7 +131,8 @@ impl<'s> Guest<'s> {
         let script = self.scratch.file("script", &self.script);
         let file = format!("--file={}:/script", word(&script));
         let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
-        arguments.extend(["--timeout", "300", &file]);
+        // A minute by itself; several where other guests run.
+        arguments.extend(["--timeout", "540", &file]);
         arguments.extend(self.files.iter().map(String::as_str));
         arguments.extend(["--", "sh", "/script"]);
         let _place = take(1);

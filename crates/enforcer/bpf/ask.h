@@ -60,8 +60,9 @@ TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
 	return 1;
 }
 
-/* Asks the tables. 0: they could not be asked, which is counted; nothing is allowed then. */
-TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_decision *answer)
+/* Asks the tables; the number of the generation that has answered. 0: they could not be asked,
+ * which is counted; nothing is allowed then. */
+TG_FUNCTION __u32 tg_compute(__u32 source, __u32 target, __u32 class, struct tg_decision *answer)
 {
 	if (!answer)
 		return 0;
@@ -85,16 +86,18 @@ TG_FUNCTION int tg_compute(__u32 source, __u32 target, __u32 class, struct tg_de
 	/* A class that the policy does not know: tg_map grants its permissions, or none. */
 	if (question.class)
 		tg_decide(&generation->tables, &generation->levels, &question, answer);
-	return tg_map(generation, class, answer);
+	tg_map(generation, class, answer);
+	return generation->number;
 }
 
 #include "audit.h"
 
 /*
  * avc_has_extended_perms: the plain ioctl permission becomes that of the command in
- * `request->number`, when rules name commands. Another permission stays as it is.
+ * `request->number`, when rules name commands. Another permission stays as it is. 0: the generation
+ * `by` that has given the answer is no longer in force.
  */
-TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *answer)
+TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *answer, __u32 by)
 {
 	if (!request || !answer)
 		return 0;
@@ -102,8 +105,10 @@ TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *
 	struct tg_extended commands;
 	__u32 number = request->number, word = number >> 6 & 3, bit = number & 63;
 
-	if (!generation || !tg_extend(&generation->tables, answer, number >> 8 & 0xff, &commands))
+	if (!generation || generation->number != by)
 		return 0;
+	if (!tg_extend(&generation->tables, answer, number >> 8 & 0xff, &commands))
+		return 1;
 	if (!(commands.allow[word] >> bit & 1))
 		answer->allowed &= ~FILE__IOCTL;
 	if (!(commands.auditallow[word] >> bit & 1))
@@ -111,6 +116,25 @@ TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *
 	if (commands.dontaudit[word] >> bit & 1)
 		answer->auditdeny &= ~FILE__IOCTL;
 	return 1;
+}
+
+/*
+ * The answer of one generation to all of a question; FILE__IOCTL: it holds for some commands only.
+ * A generation is switched to at most once while a program runs, for who switches waits for the
+ * programs that run (bpf_map_update_elem of a map of maps): the second answer is whole.
+ */
+static __always_inline __u32 tg_answer(const struct tg_request *request, struct tg_decision *answer)
+{
+	for (__u32 try = 0; try < 2; try++) {
+		__u32 by = tg_compute(request->source, request->target, request->class, answer);
+
+		if (!(answer->extended | answer->extended_self))
+			return 0;
+		if (request->object != TG_OBJECT_IOCTL || tg_narrow(request, answer, by))
+			return FILE__IOCTL;
+	}
+	answer->allowed &= ~FILE__IOCTL;
+	return FILE__IOCTL;
 }
 
 static __always_inline void tg_count(__u32 manager, int cached)
@@ -144,11 +168,8 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 		return 0;
 	}
 	tg_count(request->manager, 0);
-	tg_compute(request->source, request->target, request->class, &answer);
-	__u32 extended = answer.extended | answer.extended_self ? FILE__IOCTL : 0;
+	__u32 extended = tg_answer(request, &answer);
 
-	if (extended && request->object == TG_OBJECT_IOCTL)
-		tg_narrow(request, &answer);
 	request->allowed = answer.allowed & ~answer.auditallow;
 	request->denied = request->av & ~answer.allowed;
 	if (request->denied && request->dontaudit & ~answer.auditdeny)

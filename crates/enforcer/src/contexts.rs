@@ -28,6 +28,11 @@ pub struct Full;
 pub struct Contexts {
     texts: BTreeMap<Sid, String>,
     sids: HashMap<String, Sid>,
+    /// Those that were inserted since [`Contexts::take_new_lines`].
+    new: Vec<Sid>,
+    /// Up to which SID [`Contexts::unknown`] has looked, and what was not known below.
+    seen: Sid,
+    missing: Vec<Sid>,
 }
 
 impl Contexts {
@@ -53,11 +58,12 @@ impl Contexts {
         contexts
     }
 
-    /// What [`Contexts::lines`] wrote; lines that are none are left out.
+    /// What [`Contexts::lines`] wrote; lines that are none are left out, such as one that was not written whole.
     #[must_use]
     pub fn from_lines(text: &str) -> Self {
         let mut contexts = Self::default();
-        for (sid, text) in text.lines().filter_map(|line| line.split_once(' ')) {
+        let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        for (sid, text) in whole.filter_map(|line| line.split_once(' ')) {
             if let Ok(sid) = sid.parse() {
                 contexts.insert(sid, text.to_owned());
             }
@@ -71,8 +77,27 @@ impl Contexts {
         self.iter().map(|(sid, text)| format!("{sid} {text}\n")).collect()
     }
 
+    /// The lines of contexts that were noted since this was last asked.
+    pub fn take_new_lines(&mut self) -> String {
+        let new = std::mem::take(&mut self.new);
+        new.into_iter().map(|sid| format!("{sid} {}\n", self.text(sid))).collect()
+    }
+
+    /// The SIDs up to `last` of which it is not known what they stand for. Each is looked for until it is known; what is
+    /// known is not looked for again.
+    pub fn unknown(&mut self, last: Sid) -> Vec<Sid> {
+        let mut missing = std::mem::take(&mut self.missing);
+        missing.extend(self.seen.max(TG_FIRST_SID - 1) + 1..=last);
+        // Those that nobody is given never will be known.
+        missing.retain(|sid| sid % 4 != 3 && !self.has(*sid));
+        self.seen = self.seen.max(last);
+        self.missing.clone_from(&missing);
+        missing
+    }
+
     /// Notes what a SID stands for.
     pub fn insert(&mut self, sid: Sid, text: String) {
+        self.new.push(sid);
         self.sids.entry(text.clone()).or_insert(sid);
         self.texts.insert(sid, text);
     }
@@ -128,6 +153,23 @@ pub fn machine(policy: &Policy) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_for_a_context_until_it_is_known_and_not_again() {
+        let mut contexts = Contexts::default();
+        contexts.insert(33, "a:b:c".to_owned());
+        assert_eq!(contexts.unknown(36), [32, 34, 36]);
+        contexts.insert(34, "d:e:f".to_owned());
+        assert_eq!(contexts.unknown(37), [32, 36, 37]);
+        assert_eq!(contexts.take_new_lines(), "33 a:b:c\n34 d:e:f\n");
+        assert_eq!(contexts.take_new_lines(), "");
+    }
+
+    #[test]
+    fn reads_no_line_that_was_not_written_whole() {
+        let contexts = Contexts::from_lines("33 a:b:c\n34 d:e");
+        assert!(contexts.has(33) && !contexts.has(34));
+    }
 
     #[test]
     fn gives_no_sid_the_way_that_is_everybodys() {

@@ -2,6 +2,7 @@
 //!
 //! The kernel's half (pins) and the folder [`Folder`] outlive the daemon; together they are all that a new daemon needs.
 
+mod adopted;
 mod attached;
 mod error;
 mod folder;
@@ -11,10 +12,9 @@ mod options;
 mod reload;
 mod sids;
 
-use std::{cell::OnceCell, fs, os::fd::AsFd, sync::Arc};
+use std::{cell::OnceCell, fs, os::fd::AsFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{TG_FIRST_SID, TG_SID_MACHINE};
+use tollgate_abi::enforcer::TG_FIRST_SID;
 use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
 use crate::{
@@ -89,18 +89,25 @@ impl Enforcer {
         let mut enforcer = Self::of(options, maps, state, generation, contexts);
         enforcer.missing = missing;
         enforcer.generation.adopt(&enforcer.contexts);
+        enforcer.save_contexts()?;
         enforcer.put_sids()?;
         enforcer.label_filesystems()?;
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
         programs::attach(&enforcer.options.pins, &object)?;
         enforcer.detach_all_but(&needed)?;
-        enforcer.labelled = enforcer.label_machine()?;
-        enforcer.save_contexts()?;
-        enforcer.state.set_pins(guard::label(&enforcer.options.pins, &enforcer.maps.inodes)?);
-        enforcer.state.set_enforcing(!enforcer.options.permissive);
-        enforcer.written = enforcer.write_labels()?;
+        enforcer.complete()?;
         Ok(enforcer)
+    }
+
+    /// The second half of a start, with programs attached. It is over once labelling is said to be complete.
+    fn complete(&mut self) -> Result<(), EnforcerError> {
+        self.labelled = self.label_machine()?;
+        self.state.set_pins(guard::label(&self.options.pins, &self.maps.inodes)?);
+        self.state.set_enforcing(!self.options.permissive);
+        self.state.set_labelling_complete();
+        self.written = self.write_labels()?;
+        Ok(())
     }
 
     fn of(options: Options, maps: Maps, state: State, generation: Generation, contexts: Contexts) -> Self {
@@ -118,42 +125,6 @@ impl Enforcer {
             written,
             mounted: Vec::new(),
         }
-    }
-
-    /// Takes over what an earlier daemon has started. Nothing is loaded, and nothing changes in the kernel but a limit and a
-    /// mode that are named; other unconfined domains come into force by [`Enforcer::reload`].
-    pub fn adopt(mut options: Options) -> Result<Self, EnforcerError> {
-        if !programs::pinned(&options.pins) {
-            return Err(EnforcerError::NotStarted);
-        }
-        let (maps, state) = open(&options.pins)?;
-        let chosen = state.descriptors();
-        if let Some(wanted) = options.descriptors.filter(|wanted| *wanted != chosen) {
-            return Err(EnforcerError::Descriptors { wanted, chosen });
-        }
-        let current = maps.generations.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let current = current.map_err(map_error("find the generation in force"))?.unwrap_or_default();
-        let id = u32::from_ne_bytes(current.try_into().unwrap_or_default());
-        let map = MapHandle::from_map_id(id).map_err(map_error("open the generation in force"))?;
-        let number = Generation::number(&map)?;
-        let built = Built::open(&options.folder.policy(number))?;
-        let generation = Generation::adopted(map, built)?;
-        let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
-        let machine = generation.get(TG_SID_MACHINE).map(|context| generation.text(&context)).unwrap_or_default();
-        let (policy, unconfined) = (Arc::clone(&generation.policy), generation.unconfined());
-        let told_otherwise = options.keep(&policy, &machine, &unconfined);
-        let missing = missing::here(&policy, generation.tables(), &unconfined)?;
-        if let Some(limit) = options.audit_limit {
-            state.set_audit_limit(limit);
-        }
-        if options.permissive {
-            state.set_enforcing(false);
-        }
-        let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine));
-        (enforcer.missing, enforcer.told_otherwise) = (missing, told_otherwise);
-        enforcer.learn();
-        enforcer.save_contexts()?;
-        Ok(enforcer)
     }
 
     /// Ends enforcement: programs are detached, maps and files removed.

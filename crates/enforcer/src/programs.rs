@@ -6,7 +6,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use libbpf_rs::{
@@ -119,8 +119,16 @@ pub fn map(pins: &Pins, name: &str) -> Result<MapHandle, ProgramsError> {
     MapHandle::from_pinned_path(pins.map(name)).map_err(refused(format!("open the map {name}")))
 }
 
-/// The hooks that the running kernel has, of those there are programs for.
+/// The hooks that the running kernel has, of those there are programs for. Looked up once: its types do not change.
 pub fn hooks() -> Result<Vec<String>, ProgramsError> {
+    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
+    match FOUND.get() {
+        Some(found) => Ok(found.clone()),
+        None => look_up_hooks().inspect(|found| drop(FOUND.set(found.clone()))),
+    }
+}
+
+fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
     let object = open()?;
     let names = object.progs().map(|program| program.name().to_string_lossy().into_owned());

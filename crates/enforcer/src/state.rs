@@ -15,6 +15,10 @@ use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping};
 
 /// `TG_ANY_WAY` entries begin with this count.
 const FIRST_ANY: u64 = 0x8001 << TG_ACCESS_SID;
+/// After so many changes an old entry could be taken for a new one: there are none any more.
+const LAST_ANY: u64 = 0xffff << TG_ACCESS_SID;
+/// One change.
+const NEXT_ANY: u64 = 1 << TG_ACCESS_SID;
 
 /// The mapped globals.
 #[derive(Debug)]
@@ -138,6 +142,34 @@ impl State {
         word!(self, last_sid, AtomicU32)
     }
 
+    /// Makes a SID known as a subject that may run, before it does (`tg_make_live`).
+    pub fn make_live(&self, sid: Sid) {
+        let pointer = self.0.get();
+        let any = word!(self, any, AtomicU64);
+        for index in 0..TG_LIVE as usize {
+            // SAFETY: the word lies in the mapping and is aligned; programs and daemon use it by single accesses only.
+            let place = unsafe { AtomicU32::from_ptr(&raw mut (*pointer).live[index]) };
+            match place.compare_exchange(0, sid, Ordering::SeqCst, Ordering::SeqCst) {
+                Err(there) if there == sid => return,
+                Err(_) => {}
+                Ok(_) => {
+                    let next = |any| if (FIRST_ANY..LAST_ANY).contains(&any) { any + NEXT_ANY } else { 0 };
+                    any.store(next(any.load(Ordering::SeqCst)), Ordering::SeqCst);
+                    return;
+                }
+            }
+        }
+        any.store(0, Ordering::SeqCst);
+    }
+
+    /// Undoes what an earlier daemon had begun when it was killed: a label that it was writing or asking for, and caches
+    /// that it had not emptied.
+    pub fn recover(&self) {
+        word!(self, new_label, AtomicU32).store(0, Ordering::SeqCst);
+        word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
+        self.forget();
+    }
+
     /// Empties all caches, after what they were filled from has changed: who fills one sees that the epoch is another
     /// and takes its entry back.
     pub fn forget(&self) {
@@ -208,6 +240,24 @@ mod tests {
     use tollgate_abi::enforcer::{TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST};
 
     use super::*;
+
+    #[test]
+    fn makes_a_subject_live_once_and_forgets_what_all_may() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(size_of::<tg_state>().next_multiple_of(4096) as u64).unwrap();
+        let state = State::new(&file).unwrap();
+        state.initialise(0, 32);
+        let any = || word!(state, any, AtomicU64).load(Ordering::SeqCst);
+        state.make_live(40);
+        assert_eq!((any(), state.live()[0]), (FIRST_ANY + NEXT_ANY, 40));
+        state.make_live(40);
+        assert_eq!((any(), state.live()[1]), (FIRST_ANY + NEXT_ANY, 0));
+        (41..40 + TG_LIVE).for_each(|sid| state.make_live(sid));
+        assert_eq!(any(), FIRST_ANY + NEXT_ANY * u64::from(TG_LIVE));
+        // There is no room for another: nothing holds for all.
+        state.make_live(100);
+        assert_eq!(any(), 0);
+    }
 
     #[test]
     fn tells_each_failure_once_whichever_daemon_asks() {

@@ -39,6 +39,8 @@ impl Enforcer {
             programs::attach(pins, &programs::load(pins, &new)?)?;
             self.state.set_pins(guard::label(pins, &self.maps.inodes)?);
         }
+        // From here on the hook asks itself; as long as it is not attached the others go on for it.
+        self.state.set_no_lookups(!programs::attached(pins)?.iter().any(|hook| hook == LOOKUPS));
         Ok(())
     }
 

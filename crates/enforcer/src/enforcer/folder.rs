@@ -43,6 +43,25 @@ impl Folder {
         fs::create_dir_all(&self.0).map_err(error)
     }
 
+    /// Adds lines to a file that is there.
+    pub(super) fn append(&self, path: &Path, lines: &[u8]) -> Result<(), EnforcerError> {
+        let error = |cause| EnforcerError::Io { what: "write", path: path.to_owned(), cause };
+        let mut file = fs::File::options().append(true).open(path).map_err(error)?;
+        io::Write::write_all(&mut file, lines).map_err(error)
+    }
+
+    /// Removes the policies of all generations but one.
+    pub(super) fn keep_only(&self, generation: u32) {
+        let kept = self.policy(generation);
+        for path in fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path != kept && name.starts_with("generation-") && name.ends_with(".policy") {
+                // One that stays takes room, no more.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
     pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), EnforcerError> {
         let error = |cause| EnforcerError::Io { what: "write", path: path.to_owned(), cause };
         let mut fresh = NamedTempFile::new_in(&self.0).map_err(error)?;

@@ -53,12 +53,10 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Labels all files that are there, and what processes hold; from then on a file without label is a failure. What
-    /// could not be labelled is told, and denied to confined domains.
-    pub fn label_machine(&mut self) -> Result<Report, EnforcerError> {
-        let report = self.label_files(None)?;
-        self.state.set_labelling_complete();
-        Ok(report)
+    /// Labels all files that are there, and what processes hold. What could not be labelled is told, and denied to confined
+    /// domains.
+    pub(super) fn label_machine(&mut self) -> Result<Report, EnforcerError> {
+        self.label_files(None)
     }
 
     /// Labels the files of a file system that was mounted since.

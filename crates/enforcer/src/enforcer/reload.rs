@@ -1,9 +1,7 @@
 //! Another policy takes the place of the one in force.
 
-use std::{fs, sync::atomic::Ordering};
+use std::fs;
 
-use libbpf_rs::MapCore;
-use tollgate_abi::enforcer::TG_FIRST_SID;
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached};
@@ -55,7 +53,12 @@ impl Enforcer {
             }
             self.replace(Policy { generation, contexts, missing }, &unconfined, verify)
         });
-        reloaded.inspect_err(|_| drop(fs::remove_file(&file)))
+        reloaded.inspect_err(|_| {
+            // Unless it is in force all the same, and what failed came after.
+            if self.generation.number != number {
+                let _ = fs::remove_file(&file);
+            }
+        })
     }
 
     fn replace(
@@ -77,15 +80,14 @@ impl Enforcer {
         // More than either policy needs does no harm while one takes the place of the other.
         let before = self.hooks()?;
         self.attach(&needed)?;
-        self.state.set_no_lookups(false);
         let previous = self.put_in_force(next)?;
         match verify(self) {
             Ok(()) => {
                 self.told_otherwise = false;
-                self.settle(&previous.generation, &needed).map(|()| Reloaded { number, invalid })
+                self.settle(&needed).map(|()| Reloaded { number, invalid })
             }
             Err(reason) => {
-                self.put_in_force(previous).map(drop)?;
+                self.put_back(previous)?;
                 self.detach_all_but(&before)?;
                 Err(EnforcerError::RolledBack { reason })
             }
@@ -94,6 +96,7 @@ impl Enforcer {
 
     /// Switches to another policy; the one before. Contexts that the kernel gave SIDs meanwhile get their places.
     fn put_in_force(&mut self, next: Policy) -> Result<Policy, EnforcerError> {
+        self.make_live(&next.generation);
         let previous = self.exchange(next);
         self.file_contexts.take();
         let switched = self.put_sids().and_then(|()| {
@@ -102,20 +105,11 @@ impl Enforcer {
         });
         if let Err(error) = switched {
             self.exchange(previous);
+            self.forget_other_sids();
             return Err(error);
         }
         self.state.forget();
-        let last = self.state.last_sid().load(Ordering::SeqCst);
-        for sid in (TG_FIRST_SID..=last).filter(|sid| !self.contexts.has(*sid)).collect::<Vec<_>>() {
-            if let Some(context) = previous.generation.get(sid) {
-                let text = previous.generation.text(&context);
-                if let Ok(context) = self.generation.context(&text) {
-                    self.generation.set(sid, context);
-                    self.put_sid(sid, context)?;
-                }
-                self.contexts.insert(sid, text);
-            }
-        }
+        self.take_over_contexts(&previous.generation)?;
         Ok(previous)
     }
 
@@ -127,17 +121,30 @@ impl Enforcer {
         }
     }
 
-    /// What a new generation brings beside its decisions; what the one before left goes.
-    fn settle(&mut self, previous: &Generation, needed: &[String]) -> Result<(), EnforcerError> {
+    /// Puts back the policy that was in force before.
+    fn put_back(&mut self, mut previous: Policy) -> Result<(), EnforcerError> {
+        // Without it, contexts that have come up meanwhile are denied everything for a moment; go back all the same.
+        let _ = previous.generation.translate(&self.generation);
+        self.put_in_force(previous)?;
+        self.forget_other_sids();
+        self.options.folder.keep_only(self.generation.number);
+        self.save_contexts()
+    }
+
+    /// What many subjects may was found out without those that were unconfined until now: they count from here on.
+    fn make_live(&self, next: &Generation) {
+        let confined = |sid: &Sid| self.generation.is_unconfined(*sid) && !next.is_unconfined(*sid);
+        for sid in self.contexts.iter().map(|(sid, _)| sid).filter(confined) {
+            self.state.make_live(sid);
+        }
+    }
+
+    /// What a generation brings beside its decisions; what others left goes.
+    pub(super) fn settle(&mut self, needed: &[String]) -> Result<(), EnforcerError> {
         self.detach_all_but(needed)?;
         self.label_filesystems()?;
-        let old: Vec<Vec<u8>> =
-            self.maps.sids.keys().filter(|key| key.ends_with(&previous.number.to_ne_bytes())).collect();
-        for key in old {
-            // One that is gone already is gone.
-            let _ = self.maps.sids.delete(&key);
-        }
-        let _ = fs::remove_file(self.options.folder.policy(previous.number));
+        self.forget_other_sids();
+        self.options.folder.keep_only(self.generation.number);
         self.save_contexts()
     }
 }

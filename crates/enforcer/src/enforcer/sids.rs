@@ -4,12 +4,15 @@ use std::sync::atomic::Ordering;
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use tollgate_abi::{
-    enforcer::{TG_FIRST_SID, TG_SIDS, tg_sid_key},
+    enforcer::{TG_SIDS, tg_sid_key},
     tables::tg_context,
 };
 
 use super::{Enforcer, EnforcerError, bytes_of, map_error};
-use crate::contexts::{self, Full, Sid};
+use crate::{
+    contexts::{self, Full, Sid},
+    generation::Generation,
+};
 
 impl Enforcer {
     /// What a SID stands for, in every map that says so.
@@ -48,7 +51,7 @@ impl Enforcer {
         // The kernel may have given the context a SID meanwhile; both stand for it then.
         self.put_sid(sid, context)?;
         self.contexts.insert(sid, canonical);
-        self.save_contexts()?;
+        self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())?;
         Ok(sid)
     }
 
@@ -63,17 +66,43 @@ impl Enforcer {
     /// Learns the contexts that the kernel has given SIDs.
     pub fn learn(&mut self) {
         let last = self.state.last_sid().load(Ordering::SeqCst);
-        for sid in TG_FIRST_SID..=last {
-            if !self.contexts.has(sid)
-                && let Some(context) = self.generation.get(sid)
-            {
+        for sid in self.contexts.unknown(last) {
+            if let Some(context) = self.generation.get(sid) {
                 let text = self.generation.text(&context);
                 self.contexts.insert(sid, text);
             }
         }
     }
 
-    pub(super) fn save_contexts(&self) -> Result<(), EnforcerError> {
-        self.options.folder.replace(&self.options.folder.contexts(), self.contexts.lines().as_bytes())
+    /// Gives contexts their places that the kernel gave SIDs under `previous`, unknown to this daemon.
+    pub(super) fn take_over_contexts(&mut self, previous: &Generation) -> Result<(), EnforcerError> {
+        let last = self.state.last_sid().load(Ordering::SeqCst);
+        for sid in self.contexts.unknown(last) {
+            if let Some(context) = previous.get(sid) {
+                let text = previous.text(&context);
+                if let Ok(context) = self.generation.context(&text) {
+                    self.generation.set(sid, context);
+                    self.put_sid(sid, context)?;
+                }
+                self.contexts.insert(sid, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what other generations call contexts: a number that is given again must find none of them.
+    pub(super) fn forget_other_sids(&self) {
+        let own = self.generation.number.to_ne_bytes();
+        let others: Vec<Vec<u8>> = self.maps.sids.keys().filter(|key| !key.ends_with(&own)).collect();
+        for key in others {
+            // One that is gone already is gone.
+            let _ = self.maps.sids.delete(&key);
+        }
+    }
+
+    pub(super) fn save_contexts(&mut self) -> Result<(), EnforcerError> {
+        self.contexts.take_new_lines();
+        let lines = self.contexts.lines();
+        self.options.folder.replace(&self.options.folder.contexts(), lines.as_bytes())
     }
 }

@@ -1,0 +1,264 @@
+//! Hard cases: where labels, names and numbers come to their ends, and where objects change under who uses them.
+//!
+//! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
+//! or a network, and mke2fs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+#[path = "program/inside.rs"]
+mod inside;
+mod program;
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io, iter,
+    os::{fd::AsFd, fd::AsRawFd, unix::fs::DirBuilderExt},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use inside::{Confined, Guests, by_path, errno, is_guest, opened, policy, sh};
+use libbpf_rs::MapCore;
+use program::{Scratch, report};
+use tollgate_abi::enforcer::{
+    TG_ATTRIBUTE_FSCREATE, TG_FAILED_NO_LABEL, TG_FAILED_SIDS_FULL, TG_PRCTL, TG_SIDS, tg_failure,
+};
+use tollgate_enforcer::{
+    contexts::Sid,
+    enforcer::{Enforcer, EnforcerError, Options},
+};
+use tollgate_policy::built::Built;
+
+const KERNELS: [&str; 2] = ["6.1", "6.18"];
+const DENIED: u32 = libc::EACCES.cast_unsigned();
+/// How many contexts are in use at once.
+const CONTEXTS: usize = 10_000;
+/// How long objects change under who uses them.
+const RACE: Duration = Duration::from_secs(5);
+/// The longest path that the kernel takes, without the NUL at its end.
+const LONGEST_PATH: usize = 4095;
+
+fn in_guests(test: &str) {
+    let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
+    let (one, two) = ([all.clone(), one], [all, two]);
+    let policies = [(&one[..], "/one"), (&two[..], "/two")];
+    let guests = Guests { kernels: &KERNELS, policies: &policies, files: &[], processors: "2", timeout: 540 };
+    guests.play(&Scratch::new(), test);
+}
+
+/// Starts enforcement, with an ext4 at `/srv` as `line` has prepared it.
+fn start(line: &str) -> Enforcer {
+    sh(&format!("mount -o loop /image /srv; {line}"));
+    Enforcer::start(Options::default(), Built::open(Path::new("/one")).unwrap()).unwrap()
+}
+
+fn worker(enforcer: &mut Enforcer) -> Sid {
+    enforcer.intern("u:r:worker_t:s0").unwrap()
+}
+
+fn failures(enforcer: &Enforcer, failure: tg_failure) -> u64 {
+    enforcer.state().failures()[failure as usize]
+}
+
+/// What comes of a worker's attempts to open.
+fn opens<const N: usize>(worker: Sid, paths: [&Path; N]) -> [u32; N] {
+    Confined::start(worker, |_| paths.map(opened)).numbers()
+}
+
+/// The contexts of files, each of another kind or level: those that a worker of level s0 may read first.
+fn contexts() -> impl Iterator<Item = String> {
+    let kinds = |level: String| (0..16).map(move |kind| format!("u:object_r:kind{kind}_t:s0{level}"));
+    let pairs = (0..64).flat_map(|high| (0..high).map(move |low| format!(":c{low},c{high}")));
+    iter::once(String::new()).chain((0..64).map(|category| format!(":c{category}"))).chain(pairs).flat_map(kinds)
+}
+
+/// Makes a file of each label, as who may choose labels, and tells which of them a worker can read.
+fn make_and_read(worker: Sid, sids: &[Sid]) -> [u32; 2] {
+    for sid in sids {
+        // SAFETY: this prctl takes numbers only.
+        let done = unsafe { libc::prctl(TG_PRCTL.cast_signed(), TG_ATTRIBUTE_FSCREATE, *sid, 0, 0) };
+        assert_eq!((done, io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EALREADY)));
+        File::create(format!("/many/{sid}")).unwrap();
+    }
+    // SAFETY: this prctl takes numbers only.
+    unsafe { libc::prctl(TG_PRCTL.cast_signed(), TG_ATTRIBUTE_FSCREATE, 0, 0, 0) };
+    readable(worker, sids)
+}
+
+/// How many of the files of these labels a worker can read, and how many he is denied.
+fn readable(worker: Sid, sids: &[Sid]) -> [u32; 2] {
+    let confined = Confined::start(worker, |_| {
+        let results: Vec<u32> = sids.iter().map(|sid| opened(format!("/many/{sid}"))).collect();
+        [0, DENIED].map(|wanted| results.iter().filter(|result| **result == wanted).count() as u32)
+    });
+    confined.numbers()
+}
+
+#[test]
+fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
+    if !is_guest() {
+        return in_guests("keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number");
+    }
+    let mut enforcer = start("mkdir /many; mount -t tmpfs none /many");
+    let worker = worker(&mut enforcer);
+    let mut all = contexts();
+    let started = Instant::now();
+    let sids: Vec<Sid> = all.by_ref().take(CONTEXTS).map(|context| enforcer.intern(&context).unwrap()).collect();
+    println!("{} contexts in {:?}", sids.len(), started.elapsed());
+    // Of each kind, the one without a category.
+    assert_eq!(make_and_read(worker, &sids), [16, CONTEXTS as u32 - 16]);
+    // Neither a new policy nor a new daemon takes one for another.
+    enforcer.reload(Built::open(Path::new("/two")).unwrap(), false, |_| Ok(())).unwrap();
+    assert_eq!(readable(worker, &sids), [16, CONTEXTS as u32 - 16]);
+    drop(enforcer);
+    let mut enforcer = Enforcer::adopt(Options::default()).unwrap();
+    let texts: Vec<String> = sids.iter().map(|sid| enforcer.contexts().text(*sid).to_owned()).collect();
+    assert_eq!(texts, contexts().take(CONTEXTS).collect::<Vec<_>>());
+    assert_eq!(readable(worker, &sids), [16, CONTEXTS as u32 - 16]);
+
+    let refused = all.by_ref().find_map(|context| enforcer.intern(&context).err());
+    assert!(matches!(refused, Some(EnforcerError::Full(_))), "{refused:?}");
+    let used = enforcer.contexts().iter().count();
+    assert!(used > TG_SIDS as usize * 3 / 4 - 100, "{used} contexts");
+    // The kernel has none either: what would need one is not made, and counted.
+    let made = || Confined::start(worker, |_| [errno(File::create("/srv/make/new"))]).numbers::<1>()[0];
+    sh("mkdir /srv/make");
+    let sid = enforcer.intern("u:object_r:make_t:s0:c1").unwrap();
+    enforcer.set_label(by_path("/srv/make").as_fd(), sid).unwrap();
+    let before = failures(&enforcer, TG_FAILED_SIDS_FULL);
+    assert_eq!(made(), DENIED);
+    assert!(failures(&enforcer, TG_FAILED_SIDS_FULL) > before);
+    report("contexts in use at once", &used.to_string(), "10000", used >= CONTEXTS);
+}
+
+#[test]
+fn denies_what_has_lost_its_label_and_what_was_not_labelled_yet() {
+    if !is_guest() {
+        return in_guests("denies_what_has_lost_its_label_and_what_was_not_labelled_yet");
+    }
+    sh("mkdir /later; cp /image /second; mount -o loop /second /later; echo > /later/file; umount /later");
+    let mut enforcer = start("echo > /srv/open");
+    let worker = worker(&mut enforcer);
+    let paths = [Path::new("/srv/open"), Path::new("/later/file")];
+    assert_eq!(opens(worker, paths), [0, libc::ENOENT.cast_unsigned()]);
+    // Nobody takes a label away; a kernel short of memory may.
+    let held = File::open("/srv/open").unwrap();
+    enforcer.maps().inodes.delete(&held.as_raw_fd().to_ne_bytes()).unwrap();
+    enforcer.state().forget();
+    sh("mount -o loop /second /later");
+    let before = failures(&enforcer, TG_FAILED_NO_LABEL);
+    assert_eq!(opens(worker, paths), [DENIED; 2]);
+    assert!(failures(&enforcer, TG_FAILED_NO_LABEL) >= before + 2);
+    // Who is asked nothing goes on, and is not counted.
+    let before = failures(&enforcer, TG_FAILED_NO_LABEL);
+    assert_eq!(paths.map(opened), [0; 2]);
+    assert_eq!(failures(&enforcer, TG_FAILED_NO_LABEL), before);
+    let sid = enforcer.intern("u:object_r:open_t:s0").unwrap();
+    enforcer.set_label(held.as_fd(), sid).unwrap();
+    assert_eq!(enforcer.catch_up(), [""; 0]);
+    let later = enforcer.label(by_path("/later/file").as_fd()).unwrap();
+    enforcer.set_label(by_path("/later/file").as_fd(), sid).unwrap();
+    assert_eq!(opens(worker, paths), [0; 2]);
+    assert_eq!(enforcer.contexts().text(later), "u:object_r:fs_t:s0");
+}
+
+/// A path of as many bytes as the kernel takes, below a directory, with its directories made.
+fn longest(below: &str, name: &str) -> PathBuf {
+    let mut path = PathBuf::from(below);
+    loop {
+        let left = LONGEST_PATH - path.as_os_str().len() - name.len() - 2;
+        if left < 3 {
+            return path.join(format!("{name}{}", "x".repeat(left + 1)));
+        }
+        path.push("d".repeat(left.min(200)));
+        fs::DirBuilder::new().mode(0o755).recursive(true).create(&path).unwrap();
+    }
+}
+
+/// Files as deep as no path goes: the current directory is that of the deepest, from here on.
+fn descend(below: &str, deep: usize) {
+    std::env::set_current_dir(below).unwrap();
+    for _ in 0..deep {
+        fs::create_dir("deep").unwrap();
+        std::env::set_current_dir("deep").unwrap();
+    }
+    File::create("file").unwrap();
+}
+
+#[test]
+fn decides_at_the_end_of_the_longest_paths() {
+    if !is_guest() {
+        return in_guests("decides_at_the_end_of_the_longest_paths");
+    }
+    let mut enforcer = start("mkdir /srv/a /srv/closed");
+    let worker = worker(&mut enforcer);
+    let [open, closed] = ["/srv/a", "/srv/closed"].map(|below| longest(below, "file"));
+    for path in [&open, &closed] {
+        File::create(path).unwrap();
+    }
+    assert_eq!(open.as_os_str().len(), LONGEST_PATH);
+    assert_eq!(opens(worker, [&open, &closed]), [0, DENIED]);
+    let long = PathBuf::from(format!("{}x", open.display()));
+    assert_eq!(opens(worker, [&long]), [libc::ENAMETOOLONG.cast_unsigned()]);
+    // What is denied is told, with the part of the path that there is room for.
+    assert!(enforcer.state().events() > 0);
+    for (below, expected) in [("/srv/a", 0), ("/srv/closed", DENIED)] {
+        descend(below, 2000);
+        assert_eq!(opens(worker, [Path::new("file")]), [expected], "{below}");
+    }
+    std::env::set_current_dir("/").unwrap();
+}
+
+/// What one domain sees of files that another moves about: how often it was granted, denied, and there was no file.
+fn watch(worker: Sid, paths: &'static [&'static str], until: Instant) -> Confined {
+    Confined::start(worker, move |_| {
+        let mut counts = [0; 3];
+        while Instant::now() < until {
+            for path in paths {
+                counts[match opened(path) {
+                    0 => 0,
+                    DENIED => 1,
+                    _ => 2,
+                }] += 1;
+            }
+        }
+        counts
+    })
+}
+
+#[test]
+fn judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again() {
+    if !is_guest() {
+        return in_guests("judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again");
+    }
+    let mut enforcer =
+        start("mkdir /srv/a /srv/b /srv/closed; echo > /srv/a/open; echo > /srv/closed/secret; mkdir /srv/closed/made");
+    let worker = worker(&mut enforcer);
+    let until = Instant::now() + RACE;
+    let secret = watch(worker, &["/srv/closed/secret", "/srv/a/linked", "/srv/b/moved"], until);
+    let open = watch(worker, &["/srv/a/open", "/srv/closed/linked", "/srv/b/open"], until);
+    let made = watch(worker, &["/srv/closed/made/new"], until);
+    let mine = watch(worker, &["/srv/a/new"], until);
+    let mut rounds = 0;
+    while Instant::now() < until {
+        fs::hard_link("/srv/closed/secret", "/srv/a/linked").unwrap();
+        fs::rename("/srv/a/linked", "/srv/b/moved").unwrap();
+        fs::remove_file("/srv/b/moved").unwrap();
+        fs::hard_link("/srv/a/open", "/srv/closed/linked").unwrap();
+        fs::rename("/srv/a/open", "/srv/b/open").unwrap();
+        fs::rename("/srv/b/open", "/srv/a/open").unwrap();
+        fs::remove_file("/srv/closed/linked").unwrap();
+        for new in ["/srv/a/new", "/srv/closed/made/new"] {
+            OpenOptions::new().write(true).create_new(true).open(new).unwrap();
+            fs::remove_file(new).unwrap();
+        }
+        rounds += 1;
+    }
+    let ([leaked, kept, _], [seen, refused, _]) = (secret.numbers(), open.numbers());
+    let ([stolen, denied, _], [met, lost, _]) = (made.numbers(), mine.numbers());
+    println!(
+        "{rounds} rounds: {kept} kept, {leaked} leaked, {seen} seen, {refused} refused; new: {denied} denied, {stolen} stolen, {met} met, {lost} lost"
+    );
+    assert_eq!((leaked, refused, stolen, lost), (0, 0, 0, 0));
+    assert!(rounds > 100 && kept > 100 && seen > 100 && denied > 10 && met > 10, "too few met");
+}
