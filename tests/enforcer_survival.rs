@@ -202,7 +202,19 @@ fn check_kept() -> usize {
     count
 }
 
-/// A policy that does not hold what it must, and one that is none, change nothing.
+/// Changes the policy, after which that of this number is in force.
+fn stamped<T>(shared: &Shared, number: u64, change: impl FnOnce() -> T) -> T {
+    let stamp = |stamp| {
+        shared.stamp.store(stamp, SeqCst);
+        shared.kept.store(0, SeqCst);
+    };
+    stamp(SWITCHING);
+    let changed = change();
+    stamp(number);
+    changed
+}
+
+/// A policy that does not hold what it must is taken back, and one that is none changes nothing.
 fn refuse(generation: u32) {
     let line = "u:r:worker_t:s0\tu:object_r:split_t:s0\tfile\tread\n";
     fs::write("/insane", line.repeat(2)).unwrap();
@@ -232,12 +244,11 @@ fn answers_by_one_policy_while_another_takes_its_place_under_load() {
     ];
     let started = Instant::now();
     for number in 1..=u64::from(reloads) {
-        shared.stamp.store(SWITCHING, SeqCst);
-        assert_eq!(u64::from(reload(["/one", "/two"][(number % 2) as usize]).unwrap()), number + 1);
-        shared.stamp.store(number, SeqCst);
+        let change = || reload(["/one", "/two"][(number % 2) as usize]).unwrap();
+        assert_eq!(u64::from(stamped(shared, number, change)), number + 1);
         sleep(Duration::from_millis(20));
         if number.is_multiple_of(10) {
-            refuse(number as u32 + 1);
+            stamped(shared, number, || refuse(number as u32 + 1));
         }
     }
     let each = started.elapsed() / reloads;

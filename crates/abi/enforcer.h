@@ -323,7 +323,9 @@ struct tg_state {
 	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials_elsewhere;
-	__u32 owners_lost, reserved;
+	__u32 owners_lost;
+	__u32 switching; /* one generation takes the place of another: caches have answers of both
+			  */
 	__u64 credentials[TG_CREDENTIALS];
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 avc[TG_AVC_ENTRIES];

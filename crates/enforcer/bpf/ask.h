@@ -162,7 +162,7 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 	entry = tg_avc_entry(key);
 	tag = tg_avc_tag(key, epoch);
 	found = READ_ONCE(*entry) ^ tag;
-	if (!(found >> 32) && !(request->av & ~(__u32)found)) {
+	if (!(found >> 32) && !(request->av & ~(__u32)found) && !READ_ONCE(state.switching)) {
 		tg_count(request->manager, 1);
 		request->allowed = found;
 		return 0;

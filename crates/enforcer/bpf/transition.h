@@ -185,7 +185,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 
 	if (!sid)
 		return -EACCES;
-	if (!(found >> 32) && !(found & TG_BY_NAME && name)) {
+	if (!(found >> 32) && !(found & TG_BY_NAME && name) && !READ_ONCE(state.switching)) {
 		*sid = found & 0xffff;
 		return 0;
 	}

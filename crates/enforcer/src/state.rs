@@ -162,12 +162,23 @@ impl State {
         any.store(0, Ordering::SeqCst);
     }
 
+    /// Changes what caches are filled from, and empties them. Meanwhile those of questions and transitions are not used:
+    /// else a new object could be labelled by what was, and asked about by what is.
+    pub fn switch<T>(&self, change: impl FnOnce() -> T) -> T {
+        let switching = word!(self, switching, AtomicU32);
+        switching.store(1, Ordering::SeqCst);
+        let changed = change();
+        self.forget();
+        switching.store(0, Ordering::SeqCst);
+        changed
+    }
+
     /// Undoes what an earlier daemon had begun when it was killed: a label that it was writing or asking for, and caches
     /// that it had not emptied.
     pub fn recover(&self) {
         word!(self, new_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
-        self.forget();
+        self.switch(|| ());
     }
 
     /// Empties all caches, after what they were filled from has changed: who fills one sees that the epoch is another

@@ -100,15 +100,14 @@ impl Enforcer {
         let previous = self.exchange(next);
         self.file_contexts.take();
         let switched = self.put_sids().and_then(|()| {
-            let switched = self.generation.put_in_force(&self.maps.generations, Some(&previous.generation));
-            switched.map_err(EnforcerError::from)
+            let switch = || self.generation.put_in_force(&self.maps.generations, Some(&previous.generation));
+            self.state.switch(switch).map_err(EnforcerError::from)
         });
         if let Err(error) = switched {
             self.exchange(previous);
             self.forget_other_sids();
             return Err(error);
         }
-        self.state.forget();
         self.take_over_contexts(&previous.generation)?;
         Ok(previous)
     }
