@@ -82,7 +82,7 @@ pub(crate) fn start(shared: &'static Shared, context: Option<&str>, mut act: imp
     assert!(child >= 0);
     if child == 0 {
         let entered = context.map_or(Ok(()), |context| {
-            Client::connect().and_then(|mut daemon| daemon.set_context(Attribute::Current, context))
+            Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, context))
         });
         if let Err(error) = entered {
             eprintln!("WRONG: {error}");
