@@ -8,24 +8,20 @@
 #include "overlay.h"
 #include "subject.h"
 
-/* inode_mode_to_security_class */
+/* inode_mode_to_security_class: four bits for each type of inode, the class's distance from file.
+ * Without branches: the verifier would follow each of seven ways through all that comes after. */
+#define TG_MODE_CLASS(mode, class) ((__u64)((class) - SECCLASS_FILE) << ((mode) >> 12) * 4)
+#define TG_MODE_CLASSES                                                                            \
+	(TG_MODE_CLASS(S_IFSOCK, SECCLASS_SOCK_FILE) | TG_MODE_CLASS(S_IFLNK, SECCLASS_LNK_FILE) | \
+	 TG_MODE_CLASS(S_IFBLK, SECCLASS_BLK_FILE) | TG_MODE_CLASS(S_IFDIR, SECCLASS_DIR) |        \
+	 TG_MODE_CLASS(S_IFCHR, SECCLASS_CHR_FILE) | TG_MODE_CLASS(S_IFIFO, SECCLASS_FIFO_FILE))
+
 static __always_inline __u32 tg_mode_class(umode_t mode)
 {
-	switch (mode & S_IFMT) {
-	case S_IFSOCK:
-		return SECCLASS_SOCK_FILE;
-	case S_IFLNK:
-		return SECCLASS_LNK_FILE;
-	case S_IFBLK:
-		return SECCLASS_BLK_FILE;
-	case S_IFDIR:
-		return SECCLASS_DIR;
-	case S_IFCHR:
-		return SECCLASS_CHR_FILE;
-	case S_IFIFO:
-		return SECCLASS_FIFO_FILE;
-	}
-	return SECCLASS_FILE;
+	__u64 place = mode >> 12 << 2 & 63;
+
+	TG_OPAQUE(place);
+	return SECCLASS_FILE + (TG_MODE_CLASSES >> place & 15);
 }
 
 struct tg_object {
