@@ -85,43 +85,59 @@ static __always_inline __u64 tg_mark_deleted(struct tg_event *event, __u64 at, _
 	return at + sizeof TG_DELETED;
 }
 
+/* A walk from a file up to the task's root. */
+struct tg_walk {
+	struct tg_place place, root;
+	__u64 at;    /* where the next component goes */
+	__u32 named; /* the first step is done */
+};
+
+/* A step up. 1: there is nothing above. A function of its own: the verifier reads it once, not once
+ * a component. */
+TG_FUNCTION int tg_event_component(struct tg_event *event, struct tg_walk *walk)
+{
+	if (!event || !walk)
+		return 1;
+	struct tg_place place = walk->place;
+
+	if (place.dentry == walk->root.dentry && place.mount == walk->root.mount)
+		return 1;
+	__u64 parent = (__u64)TG_MEMBER(place.dentry, struct dentry, d_parent);
+	__u64 top = (__u64)TG_MEMBER(place.mount, struct vfsmount, mnt_root);
+	__u32 named = walk->named;
+
+	walk->named = 1;
+	if (place.dentry == top) {
+		__u64 mount = place.mount - bpf_core_field_offset(struct mount, mnt);
+		__u64 above = (__u64)TG_MEMBER(mount, struct mount, mnt_parent);
+
+		walk->place.dentry = (__u64)TG_MEMBER(mount, struct mount, mnt_mountpoint);
+		walk->place.mount = above + bpf_core_field_offset(struct mount, mnt);
+		return above == mount;
+	}
+	walk->at = tg_tell_name(event, walk->at, place.dentry);
+	if (!named && place.dentry != parent)
+		walk->at = tg_mark_deleted(event, walk->at, place.dentry);
+	walk->place.dentry = parent;
+	return place.dentry == parent;
+}
+
 /*
  * prepend_path of fs/d_path.c: components from the last to the first, up to the task's root. What
  * is not reached is told by a component `.`.
  */
-TG_FUNCTION int tg_event_path(struct tg_event *event, __u64 path, __u64 root_path)
+TG_FUNCTION int tg_event_path(struct tg_event *event, __u64 path, __u64 root)
 {
 	if (!event)
 		return 0;
-	struct tg_place place = tg_place(path), root = tg_place(root_path);
-	__u64 at = 0;
+	struct tg_walk walk = {.place = tg_place(path), .root = tg_place(root)};
 
 	TG_ROLL
-	for (__u32 depth = 0; depth < TG_PATH_DEPTH; depth++) {
-		if (at >= TG_PATH_ROOM)
-			break;
-		if (place.dentry == root.dentry && place.mount == root.mount)
+	for (__u32 depth = 0; depth < TG_PATH_DEPTH && walk.at < TG_PATH_ROOM; depth++)
+		if (tg_event_component(event, &walk))
 			return 1;
-		__u64 parent = (__u64)TG_MEMBER(place.dentry, struct dentry, d_parent);
-		__u64 top = (__u64)TG_MEMBER(place.mount, struct vfsmount, mnt_root);
+	__u64 at = walk.at;
 
-		if (place.dentry == top) {
-			__u64 mount = place.mount - bpf_core_field_offset(struct mount, mnt);
-			__u64 above = (__u64)TG_MEMBER(mount, struct mount, mnt_parent);
-
-			if (above == mount)
-				return 1;
-			place.dentry = (__u64)TG_MEMBER(mount, struct mount, mnt_mountpoint);
-			place.mount = above + bpf_core_field_offset(struct mount, mnt);
-			continue;
-		}
-		at = tg_tell_name(event, at, place.dentry);
-		if (!depth && place.dentry != parent)
-			at = tg_mark_deleted(event, at, place.dentry);
-		if (place.dentry == parent)
-			return 1;
-		place.dentry = parent;
-	}
 	TG_OPAQUE(at);
 	if (at < TG_EVENT_NAME - 1)
 		event->name[at] = '.';
