@@ -19,7 +19,11 @@ use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use program::{Scratch, guests::take, word};
+use program::{
+    Scratch,
+    guests::{KERNELS, take},
+    word,
+};
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_LIVE, TG_PRCTL, tg_attribute};
 use tollgate_enforcer::{
     contexts::Sid,
@@ -28,7 +32,6 @@ use tollgate_enforcer::{
 use tollgate_policy::built::Built;
 
 const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
-const KERNELS: [&str; 2] = ["6.1", "6.18"];
 const OPEN: &CStr = c"/t/open/file";
 const CLOSED: &CStr = c"/t/closed/file";
 /// How often something is made where something else was.
@@ -57,7 +60,7 @@ fn played() -> &'static [(&'static str, String)] {
             let ended = scratch.run(&arguments);
             (kernel, format!("{}{}", ended.stdout, ended.stderr))
         };
-        KERNELS.map(play).into()
+        KERNELS.iter().map(|kernel| play(kernel)).collect()
     })
 }
 

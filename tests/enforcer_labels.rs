@@ -33,12 +33,10 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::{built::Built, model::GenFs};
 
-const KERNELS: [&str; 2] = ["6.1", "6.18"];
-
 /// Runs the guest's part of a test in guests, where `/built` is the policy.
 fn in_guests(test: &str) {
     let policies = [(&[policy("labels.cil")][..], "/built")];
-    let guests = Guests { kernels: &KERNELS, policies: &policies, files: &[], processors: "1", timeout: 300 };
+    let guests = Guests { policies: &policies, files: &[], processors: "1", timeout: 300 };
     guests.play(&Scratch::new(), test);
 }
 

@@ -29,7 +29,6 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
-const KERNELS: [&str; 2] = ["6.1", "6.18"];
 const DENIED: u32 = libc::EACCES.cast_unsigned();
 /// How many contexts are in use at once.
 const CONTEXTS: usize = 10_000;
@@ -42,7 +41,7 @@ fn in_guests(test: &str) {
     let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
     let (one, two) = ([all.clone(), one], [all, two]);
     let policies = [(&one[..], "/one"), (&two[..], "/two")];
-    let guests = Guests { kernels: &KERNELS, policies: &policies, files: &[], processors: "2", timeout: 540 };
+    let guests = Guests { policies: &policies, files: &[], processors: "2", timeout: 540 };
     guests.play(&Scratch::new(), test);
 }
 

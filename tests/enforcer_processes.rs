@@ -13,10 +13,11 @@ use std::{
     sync::OnceLock,
 };
 
-use program::{Scratch, guests::take, word};
-
-/// The kernels on which it is done.
-const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
+use program::{
+    Scratch,
+    guests::{KERNELS, take},
+    word,
+};
 
 fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)

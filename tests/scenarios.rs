@@ -13,16 +13,17 @@ use std::{
     sync::OnceLock,
 };
 
-use program::{Scratch, guests::take, word};
+use program::{
+    Scratch,
+    guests::{KERNELS, take},
+    word,
+};
 use tollgate_enforcer::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
     compare::{All, compare},
     scenario::Family,
 };
-
-/// The kernels on which scenarios are played.
-const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
 /// A file of the repository.
 fn source(path: &str) -> PathBuf {

@@ -1,6 +1,9 @@
-//! How many guests the tests of one binary run at a time: two, whatever the number of test threads.
+//! Which guests the tests run: how many at a time, two, whatever the number of test threads; with which kernels.
 
 use std::sync::{Condvar, Mutex, PoisonError};
+
+/// The kernels on which enforcement is tested.
+pub(crate) const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
 /// Places for guests.
 pub(crate) const PLACES: u32 = 2;

@@ -18,13 +18,16 @@ use std::{
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
 use tollgate_enforcer::contexts::Sid;
 
-use crate::program::{Scratch, guests::take, word};
+use crate::program::{
+    Scratch,
+    guests::{KERNELS, take},
+    word,
+};
 
 const INSIDE: &str = "TOLLGATE_TEST_IN_GUEST";
 
 /// What a test needs of its guests, beside an ext4 image `/image`, and places `/srv` and `/over`.
 pub(crate) struct Guests<'g> {
-    pub(crate) kernels: &'g [&'g str],
     /// Built policies: the files that each is of, and where it is in the guest.
     pub(crate) policies: &'g [(&'g [PathBuf], &'g str)],
     /// Other files, and where they are in the guest.
@@ -66,7 +69,7 @@ impl Guests<'_> {
              mount -t tmpfs none /run; export {INSIDE}=1; exec /tests --exact {test} --nocapture --test-threads 1"
         );
         let timeout = self.timeout.to_string();
-        for kernel in self.kernels {
+        for kernel in KERNELS {
             let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", self.processors];
             arguments.extend(["--timeout", &timeout, "--append", "rcupdate.rcu_expedited=1"]);
             arguments.extend(["--module", "loop", "--module", "overlay"]);
