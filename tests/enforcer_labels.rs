@@ -99,6 +99,8 @@ fn labels_what_exists_by_path_by_directory_and_by_file_system() {
         mkfifo /srv/a/fifo; echo > /srv/spool/z; mkdir /other; mount -t tmpfs none /other; echo > /other/x");
     symlink("/nowhere", "/srv/public/link").unwrap();
     let (pipe, _other) = UnixStream::pair().unwrap();
+    // SAFETY: the name ends in NUL, and the descriptor is a new one.
+    let memory = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"memory".as_ptr(), 0)) };
     let deleted = File::create("/srv/public/deleted").unwrap();
     fs::remove_file("/srv/public/deleted").unwrap();
     let mut enforcer = start();
@@ -122,6 +124,7 @@ fn labels_what_exists_by_path_by_directory_and_by_file_system() {
         ],
     );
     assert_eq!(type_held(&mut enforcer, &pipe), "unconfined_t");
+    assert_eq!(type_held(&mut enforcer, &memory), "tmp_t");
     assert_eq!(type_held(&mut enforcer, &deleted), "file_t");
     let attributes = [("/srv", Some("data_t")), ("/srv/a/b/x", None), ("/srv/a/b/secret", Some("secret_t"))];
     for (path, type_) in attributes {

@@ -294,6 +294,7 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
         "yama",
         "tollgate-own-confined",
         "tollgate-debian-confined",
+        "tollgate-debian-at-use",
     ];
     for of in &results.configurations {
         let expected = if held.contains(&of.name.as_str()) { Oracle::Held } else { Oracle::None };

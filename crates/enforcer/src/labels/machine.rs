@@ -3,12 +3,15 @@
 use std::{
     collections::HashMap,
     fs, io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
     thread,
 };
 
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::{
+    sched::{CloneFlags, setns, unshare},
+    sys::statfs::{HUGETLBFS_MAGIC, TMPFS_MAGIC, fstatfs},
+};
 use tollgate_abi::enforcer::{
     SECINITSID_FILE, SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_MACHINE, tg_filesystem,
 };
@@ -202,13 +205,26 @@ impl Machine<'_> {
             // What is gone by now, or was never there (a kernel thread's exe), needs no label.
             let Ok(file) = processes::held(&link) else { continue };
             let labelled = Object::anywhere(file.as_fd()).and_then(|object| {
-                // Pipes, sockets and memory files are in no file system that is mounted.
-                walker.hold(&object, defaults.get(&object.device).copied().unwrap_or(TG_SID_MACHINE))
+                let default = match defaults.get(&object.device) {
+                    Some(sid) => *sid,
+                    None => self.unmounted(file.as_fd())?,
+                };
+                walker.hold(&object, default)
             });
             if let Err(cause) = labelled {
                 walker.report.fail(link.display(), cause);
             }
         }
+    }
+
+    /// The label of what is in no file system that is mounted: memory files are in the kernel's own tmpfs, and have its
+    /// label; pipes and sockets have the machine's.
+    fn unmounted(&self, file: BorrowedFd<'_>) -> io::Result<Sid> {
+        Ok(match fstatfs(file)?.filesystem_type() {
+            TMPFS_MAGIC => self.rules.default("tmpfs"),
+            HUGETLBFS_MAGIC => self.rules.default("hugetlbfs"),
+            _ => TG_SID_MACHINE,
+        })
     }
 }
 
