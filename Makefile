@@ -82,6 +82,7 @@ lint:
 	@scripts/install-needs --lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
 	    else echo 'tollgate: cargo-deny is not installed: licences and sources of crates are not checked' >&2; fi
 	clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')
