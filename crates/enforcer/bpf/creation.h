@@ -19,22 +19,22 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 		return -EOPNOTSUPP;
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
-	struct tg_inode new = {.task_sid = task ? task->sid : TG_SID_MACHINE};
+	struct tg_inode made = {.task_sid = task ? task->sid : TG_SID_MACHINE};
 
 	if (tg_new_label(task, dir, tg_sid_above(dir, above),
 			 !TG_IS_NULL(qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
-			 tg_mode_class(inode->i_mode), &new.sid)) {
+			 tg_mode_class(inode->i_mode), &made.sid)) {
 		if (!(tg_subject() & TG_UNCONFINED))
 			return -EACCES;
-		new.sid = above ? above->sid : 0;
+		made.sid = above ? above->sid : 0;
 	}
 	if (task && task->create_cred)
 		task->create_cred = 0;
-	if (!new.sid)
+	if (!made.sid)
 		return -EOPNOTSUPP;
-	if (above && above->sid != new.sid &&tg_keep_new(inode, &new))
+	if (above && above->sid != made.sid && tg_keep_new(inode, &made))
 		return -ENOSPC;
-	return tg_put_label(inode, &new) ? -ENOMEM : -EOPNOTSUPP;
+	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
 }
 
 /* Overlayfs makes an inode of its upper layer, with credentials of its own: it is labelled as that
@@ -108,7 +108,7 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 	     const struct inode *context_inode)
 {
 	__u64 subject = tg_subject();
-	struct tg_inode new = {.class = SECCLASS_ANON_INODE, .task_sid = subject & 0xffff};
+	struct tg_inode made = {.class = SECCLASS_ANON_INODE, .task_sid = subject & 0xffff};
 	char text[sizeof "[io_uring]"] = {};
 
 	if (name)
@@ -116,32 +116,32 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 	if (TG_SAME_TEXT(text, "[memfd]")) {
 		if (!tg_policycap(TG_POLICYCAP_MEMFD_CLASS))
 			return 0;
-		new.class = SECCLASS_MEMFD_FILE;
+		made.class = SECCLASS_MEMFD_FILE;
 	}
 	if (TG_SAME_TEXT(text, "[io_uring]"))
-		new.flags = TG_INODE_RING;
+		made.flags = TG_INODE_RING;
 	if (!TG_IS_NULL(context_inode)) {
 		struct tg_inode *like =
 			bpf_inode_storage_get(&inodes, (struct inode *)context_inode, 0, 0);
 
 		if (like) {
-			new.sid = like->sid;
-			new.class = like->class;
+			made.sid = like->sid;
+			made.class = like->class;
 		}
 	} else {
-		tg_transition(subject & 0xffff, subject & 0xffff, new.class,
-			      name ? TG_ADDRESS(name) : 0, &new.sid);
+		tg_transition(subject & 0xffff, subject & 0xffff, made.class,
+			      name ? TG_ADDRESS(name) : 0, &made.sid);
 	}
-	if (new.sid && tg_put_label(inode, &new) && !(subject & TG_UNCONFINED))
+	if (made.sid && tg_put_label(inode, &made) && !(subject & TG_UNCONFINED))
 		return -ENOMEM;
 	if (subject & TG_UNCONFINED)
 		return 0;
-	if (!new.sid)
+	if (!made.sid)
 		return -EACCES;
 	struct tg_request request = {
 		.source = subject,
-		.target = new.sid,
-		.class = new.class,
+		.target = made.sid,
+		.class = made.class,
 		.av = ANON_INODE__CREATE,
 		.manager = TG_MANAGER_FILE,
 		.object = TG_OBJECT_INODE,

@@ -265,6 +265,7 @@ struct linux_binprm {
 #define S_IFCHR 0020000
 #define S_IFIFO 0010000
 #define S_PRIVATE (1u << 9)
+#define S_CASEFOLD (1u << 15)
 
 #define MAY_EXEC 0x1
 #define MAY_WRITE 0x2

@@ -23,7 +23,7 @@ static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
 }
 
 /* Gives an inode a label, unless it has one. */
-static __always_inline int tg_put_label(struct inode *inode, const struct tg_inode *new)
+static __always_inline int tg_put_label(struct inode *inode, const struct tg_inode *found)
 {
 	struct tg_inode *label =
 		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -32,11 +32,11 @@ static __always_inline int tg_put_label(struct inode *inode, const struct tg_ino
 		tg_failed(TG_FAILED_INODE_STORAGE);
 		return -ENOMEM;
 	}
-	label->class = new->class;
-	label->task_sid = new->task_sid;
-	label->node = new->node;
-	label->flags = new->flags;
-	__sync_val_compare_and_swap(&label->sid, 0, new->sid);
+	label->class = found->class;
+	label->task_sid = found->task_sid;
+	label->node = found->node;
+	label->flags = found->flags;
+	__sync_val_compare_and_swap(&label->sid, 0, found->sid);
 	return 0;
 }
 
@@ -76,15 +76,15 @@ static __always_inline int tg_pin_label(struct inode *inode)
 }
 
 /* The label of a new inode is not its directory's: it is kept for as long as the inode exists. */
-static __noinline int tg_keep_new(struct inode *inode, struct tg_inode *new)
+static __noinline int tg_keep_new(struct inode *inode, struct tg_inode *made)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR)
 		return 0;
-	if (tg_keep_label(inode, new->sid))
+	if (tg_keep_label(inode, made->sid))
 		return -ENOSPC;
-	new->flags = TG_INODE_DURABLE;
+	made->flags = TG_INODE_DURABLE;
 	return 0;
 }
 
@@ -96,48 +96,56 @@ static __always_inline struct inode *tg_directory(struct dentry *dentry)
 	return parent && parent != dentry ? parent->d_inode : 0;
 }
 
+/* Whether a directory has this label. */
+static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
+{
+	struct tg_inode *label = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
+
+	return label && label->sid == sid;
+}
+
 /* The label that was kept for an inode; 0: none. */
-static __always_inline void tg_kept_label(struct inode *inode, struct tg_inode *new)
+static __always_inline void tg_kept_label(struct inode *inode, struct tg_inode *found)
 {
 	struct tg_label_key key = tg_label_key(inode);
 	struct tg_label_value *kept = bpf_map_lookup_elem(&labels, &key);
 
 	if (!kept)
 		return;
-	new->sid = kept->sid;
-	new->flags = TG_INODE_DURABLE;
+	found->sid = kept->sid;
+	found->flags = TG_INODE_DURABLE;
 }
 
 /* The label of an inode of a file system that keeps labels: its own entry, else its directory's.
  * One that may be found in several directories needs an entry. */
 static __always_inline void tg_stored_label(struct inode *inode, struct inode *directory,
 					    const struct tg_superblock *superblock,
-					    struct tg_inode *new)
+					    struct tg_inode *found)
 {
 	struct tg_inode *above;
 
 	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
 		return;
-	tg_kept_label(inode, new);
-	if (new->sid || !directory || (inode->i_nlink > 1 && (inode->i_mode & S_IFMT) != S_IFDIR))
+	tg_kept_label(inode, found);
+	if (found->sid || !directory || (inode->i_nlink > 1 && (inode->i_mode & S_IFMT) != S_IFDIR))
 		return;
 	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 	if (above)
-		new->sid = above->sid;
+		found->sid = above->sid;
 }
 
 /* selinux_socket_post_create: a socket has its maker's label, or the one that was set for sockets.
  */
 static __always_inline void tg_socket_label(struct inode *inode, __u32 subject,
-					    struct tg_inode *new)
+					    struct tg_inode *found)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 
-	new->class = tg_socket_class(inode);
+	found->class = tg_socket_class(inode);
 	if (task && task->socket_create_sid)
-		new->sid = task->socket_create_sid;
+		found->sid = task->socket_create_sid;
 	else
-		tg_transition(subject, subject, new->class, 0, &new->sid);
+		tg_transition(subject, subject, found->class, 0, &found->sid);
 }
 
 /* What is new, where inode_init_security is never called: its maker has decided, or it has no name
@@ -149,7 +157,7 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 
 	if (READ_ONCE(state.labels_new))
 		return 0;
-	sid = tg_created(dentry);
+	sid = tg_is_looked_up(dentry, directory) ? 0 : tg_created(dentry);
 	if (sid || inode->i_nlink || !directory)
 		return sid;
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
@@ -165,42 +173,45 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 	struct inode *directory = tg_directory(dentry);
 	__u32 subject = tg_subject() & 0xffff, class = tg_mode_class(inode->i_mode);
-	struct tg_inode new = {.task_sid = subject};
+	struct tg_inode found = {.task_sid = subject};
 
 	if (!superblock)
 		return 0;
-	new.sid = tg_unannounced(dentry, inode, directory, subject, class);
-	if (new.sid)
-		return tg_keep_new(inode, &new) ? 0 : tg_put_label(inode, &new);
+	found.sid = tg_unannounced(dentry, inode, directory, subject, class);
+	if (found.sid) {
+		if (!tg_is_labelled(directory, found.sid) && tg_keep_new(inode, &found))
+			return 0;
+		return tg_put_label(inode, &found);
+	}
 	switch (superblock->behaviour) {
 	case TG_FS_XATTR:
 		if (tg_is_overlay(inode->i_sb))
-			new.sid = tg_real_sid(TG_KERNEL_ADDRESS(inode));
+			found.sid = tg_real_sid(TG_KERNEL_ADDRESS(inode));
 		else
-			tg_stored_label(inode, directory, superblock, &new);
+			tg_stored_label(inode, directory, superblock, &found);
 		break;
 	case TG_FS_TRANS:
-		tg_transition(subject, superblock->sid, class, 0, &new.sid);
+		tg_transition(subject, superblock->sid, class, 0, &found.sid);
 		break;
 	case TG_FS_TASK:
-		new.sid = subject;
+		found.sid = subject;
 		if (class == SECCLASS_SOCK_FILE)
-			tg_socket_label(inode, subject, &new);
+			tg_socket_label(inode, subject, &found);
 		break;
 	case TG_FS_GENFS:
 		if (superblock->flags & TG_SUPERBLOCK_SETTABLE)
-			tg_kept_label(inode, &new);
-		if (!new.sid &&class == SECCLASS_LNK_FILE &&
+			tg_kept_label(inode, &found);
+		if (!found.sid && class == SECCLASS_LNK_FILE &&
 		    !tg_policycap(TG_POLICYCAP_GENFS_SECLABEL_SYMLINKS))
-			new.sid = superblock->sid;
-		if (!new.sid)
-			tg_genfs_label(dentry, directory, superblock, &new);
+			found.sid = superblock->sid;
+		if (!found.sid)
+			tg_genfs_label(dentry, directory, superblock, &found);
 		break;
 	default:
-		new.sid = superblock->sid;
+		found.sid = superblock->sid;
 	}
-	if (new.sid)
-		tg_put_label(inode, &new);
+	if (found.sid)
+		tg_put_label(inode, &found);
 	return 0;
 }
 

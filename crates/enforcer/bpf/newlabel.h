@@ -99,8 +99,16 @@ static __always_inline int tg_creating(struct dentry *dentry, __u32 sid)
 	return 0;
 }
 
+/* Whether a lookup gives a dentry its inode: it is hashed afterwards (d_splice_alias, __d_add);
+ * what is created had a name that was looked up before. But a directory that ignores the case of
+ * names does not remember those that it lacks (ext4_lookup). */
+static __always_inline int tg_is_looked_up(struct dentry *dentry, struct inode *directory)
+{
+	return !dentry->d_hash.pprev && directory && !(directory->i_flags & S_CASEFOLD);
+}
+
 /* What was decided for the inode of a dentry; 0: nothing, it is not new. A creation that failed
- * leaves its decision behind: another dentry at its address has another name. */
+ * leaves its decision behind: another dentry at its address has another name, or is looked up. */
 static __always_inline __u32 tg_created(struct dentry *dentry)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
