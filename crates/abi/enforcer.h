@@ -337,8 +337,6 @@ struct tg_inquiry {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
 	__u32 task;			 /* SID; validate only */
 	__u32 process;			 /* who asks the daemon, for the audit */
-	struct tg_context context;	 /* intern only */
-	__u32 generation;		 /* whose context it is */
 	__s32 result;			 /* 0, or a negative errno */
 };
 

@@ -54,20 +54,4 @@ SEC("syscall") int validate(struct tg_inquiry *inquiry)
 	return 0;
 }
 
-/* The SID of a context of the generation in force, in `target`. */
-SEC("syscall") int intern(struct tg_inquiry *inquiry)
-{
-	struct tg_generation *generation = tg_generation(0);
-	struct tg_context context = inquiry->context;
-	__u32 sid = 0;
-
-	inquiry->result = -EACCES;
-	if (generation && generation->number == inquiry->generation &&
-	    !tg_intern(generation, &context, &sid)) {
-		inquiry->target = sid;
-		inquiry->result = 0;
-	}
-	return 0;
-}
-
 #endif

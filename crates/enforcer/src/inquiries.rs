@@ -6,7 +6,7 @@ use std::{
 };
 
 use libbpf_rs::{Program, libbpf_sys};
-use tollgate_abi::{enforcer::tg_inquiry, tables::tg_context};
+use tollgate_abi::enforcer::tg_inquiry;
 
 use crate::{
     contexts::Sid,
@@ -58,14 +58,13 @@ impl Inquiry {
 pub struct Inquiries {
     check: Inquiry,
     validate: Inquiry,
-    intern: Inquiry,
 }
 
 impl Inquiries {
     /// Opens the pinned programs.
     pub fn open(pins: &Pins) -> Result<Self, ProgramsError> {
         let open = |name| Inquiry::open(pins, name);
-        Ok(Self { check: open("check")?, validate: open("validate")?, intern: open("intern")? })
+        Ok(Self { check: open("check")?, validate: open("validate")? })
     }
 
     /// Whether a process of the domain `source` has the permissions `vector`; the audit names `process` as who asked.
@@ -80,12 +79,5 @@ impl Inquiries {
         let mut inquiry = tg_inquiry { source: old, target: new, task, class, ..Default::default() };
         self.validate.put(&mut inquiry)?;
         Ok(inquiry.result == 0)
-    }
-
-    /// The SID of a valid context of the generation in force; `None`: it is not `generation`, or no SID is left.
-    pub fn intern(&self, context: tg_context, generation: u32) -> Result<Option<Sid>, InquiryError> {
-        let mut inquiry = tg_inquiry { context, generation, ..Default::default() };
-        self.intern.put(&mut inquiry)?;
-        Ok((inquiry.result == 0).then_some(inquiry.target))
     }
 }
