@@ -60,6 +60,8 @@ impl Enforcer {
         if programs::pinned(&options.pins) {
             return Err(EnforcerError::Started);
         }
+        // What a start has left that was killed before it attached its first program.
+        programs::unpin(&options.pins)?;
         let pins = options.pins.clone();
         Self::start_anew(options, built).inspect_err(|_| {
             // What is half there would be taken for enforcement; the first error is the one to tell.

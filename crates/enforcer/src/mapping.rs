@@ -23,7 +23,7 @@ impl<T> std::fmt::Debug for Mapping<T> {
 }
 
 impl<T> Mapping<T> {
-    /// Maps the value of `map`, which must be at least as long as `T`.
+    /// Maps the value of `map`, which is a `T` (`programs::of_this_build`); the kernel refuses a shorter one.
     pub fn new(map: impl AsFd) -> io::Result<Self> {
         let length = NonZeroUsize::new(size_of::<T>().next_multiple_of(4096)).ok_or(io::ErrorKind::InvalidInput)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;

@@ -1,7 +1,8 @@
 //! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
 //!
 //! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs that the
-//! daemon runs. While they are there enforcement goes on, whether or not a daemon runs.
+//! daemon runs. While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
+//! of the programs all these are.
 
 use std::{
     fs, io,
@@ -22,6 +23,17 @@ use crate::guard;
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
+
+/// Tells this build of the programs from others, which may give maps of the same names other contents: FNV-1a.
+fn build() -> &'static str {
+    static BUILD: OnceLock<String> = OnceLock::new();
+    BUILD.get_or_init(|| {
+        let hash = OBJECT
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        format!("{hash:016x}")
+    })
+}
 
 /// What libbpf said while it loaded the programs, the verifier's log above all.
 static SAID: Mutex<String> = Mutex::new(String::new());
@@ -58,6 +70,12 @@ pub enum ProgramsError {
         /// Why it failed.
         cause: io::Error,
     },
+    /// The pins are of another build of the programs.
+    #[error(
+        "enforcement was started by another version of this program, which this one cannot take over: end it with \
+         `tollgate stop --force`, then start it again"
+    )]
+    AnotherVersion,
 }
 
 fn said() -> String {
@@ -81,6 +99,12 @@ impl Default for Pins {
 impl Pins {
     /// Where they are unless somebody says otherwise.
     pub const ROOT: &str = "/sys/fs/bpf/tollgate";
+
+    /// A directory in place of it, for tests.
+    #[cfg(test)]
+    pub(crate) fn below(root: &Path) -> Self {
+        Self(root.to_owned())
+    }
 
     /// The directory.
     #[must_use]
@@ -106,8 +130,15 @@ impl Pins {
         self.0.join("inquiries").join(name)
     }
 
+    /// The directory that says which build of the programs is pinned.
+    fn build(&self) -> PathBuf {
+        self.0.join("build").join(build())
+    }
+
     fn make(&self) -> Result<(), ProgramsError> {
-        for path in ["maps", "links", "inquiries"].map(|name| self.0.join(name)) {
+        let [maps, links, inquiries] = ["maps", "links", "inquiries"].map(|name| self.0.join(name));
+        // The build first: what has no link is known by it to be left over, whosever it is.
+        for path in [self.build(), maps, links, inquiries] {
             fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
         }
         Ok(())
@@ -142,13 +173,13 @@ pub fn all() -> Result<Vec<String>, ProgramsError> {
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
-/// The names of the pins that enforcement has below each directory: all maps, all inquiries, any of the hooks.
-pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 3], ProgramsError> {
+/// The names of the pins that enforcement has below each directory: its build, all maps, all inquiries, any of the hooks.
+pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 4], ProgramsError> {
     let object = open()?;
     let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
     let inquiries = object.progs().filter(|program| program.prog_type() == ProgramType::Syscall);
     let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
-    Ok([("maps", maps), ("inquiries", inquiries), ("links", all()?)])
+    Ok([("build", vec![build().to_owned()]), ("maps", maps), ("inquiries", inquiries), ("links", all()?)])
 }
 
 fn open() -> Result<OpenObject, ProgramsError> {
@@ -229,10 +260,20 @@ pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
     Ok(attached)
 }
 
-/// Whether pins of an earlier daemon are there.
+/// Whether an earlier daemon has started enforcement: maps alone are what is left of a start that was killed.
 #[must_use]
 pub fn pinned(pins: &Pins) -> bool {
     attached(pins).is_ok_and(|hooks| !hooks.is_empty())
+}
+
+/// Refuses enforcement that another build of the programs has started.
+pub(crate) fn of_this_build(pins: &Pins) -> Result<(), ProgramsError> {
+    if pinned(pins) && !pins.build().exists() { Err(ProgramsError::AnotherVersion) } else { Ok(()) }
+}
+
+/// Whether the pins are what another build has left of a start that was killed.
+pub(crate) fn left_by_another_build(pins: &Pins) -> bool {
+    !pinned(pins) && pins.0.join("build").exists() && !pins.build().exists()
 }
 
 /// The hooks whose programs are attached, sorted.

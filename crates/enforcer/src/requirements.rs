@@ -151,38 +151,39 @@ fn loses_labels(release: &str, command_line: &str) -> bool {
     version < (6, 2) && command_line.split_ascii_whitespace().any(|word| word == "preempt=full")
 }
 
-/// Looks whether the pins are whole: `true`, or not there at all: `false`.
+/// Looks whether the pins are whole: `true`; or not there, or left of a start that was killed before it enforced
+/// anything: `false`.
 pub fn pins(pins: &Pins) -> Result<bool, Unmet> {
+    programs::of_this_build(pins)?;
+    if programs::left_by_another_build(pins) {
+        return Ok(false);
+    }
     whole(pins.root(), &programs::pins_of_all()?)
 }
+
+/// The pins by which programs are attached. Where there are none nothing is enforced.
+const LINKS: &str = "links";
 
 fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, Unmet> {
     let found = names(root)?;
     if let Some(foreign) = found.iter().find(|name| !expected.iter().any(|(directory, _)| directory == name)) {
         return Err(Unmet::Foreign(root.join(foreign)));
     }
-    let mut begun = false;
     for (directory, own) in expected {
         let found = names(&root.join(directory))?;
         if let Some(foreign) = found.iter().find(|name| !own.contains(name)) {
             return Err(Unmet::Foreign(root.join(directory).join(foreign)));
         }
-        begun |= !found.is_empty();
     }
-    if !begun {
+    if names(&root.join(LINKS))?.is_empty() {
         return Ok(false);
     }
-    for (directory, own) in expected {
+    // A hook may have no program.
+    for (directory, own) in expected.iter().filter(|(directory, _)| *directory != LINKS) {
         let path = root.join(directory);
         let found = names(&path)?;
-        // A hook may have no program, but not all of them.
-        let missing = match *directory {
-            "links" if found.is_empty() => Some(path),
-            "links" => None,
-            _ => own.iter().find(|name| !found.contains(*name)).map(|name| path.join(name)),
-        };
-        if let Some(missing) = missing {
-            return Err(Unmet::Missing(missing));
+        if let Some(missing) = own.iter().find(|name| !found.contains(*name)) {
+            return Err(Unmet::Missing(path.join(missing)));
         }
     }
     Ok(true)
@@ -246,11 +247,13 @@ mod tests {
             fs::create_dir(folder.path().join(directory)).unwrap();
         }
         assert_eq!(verdict(), Ok(false));
-        make("links/file_open");
-        assert!(verdict().unwrap_err().contains("maps/a is missing"));
+        // Of a start that was killed before it attached the first program.
         make("maps/a");
+        assert_eq!(verdict(), Ok(false));
+        make("links/file_open");
         assert!(verdict().unwrap_err().contains("maps/b is missing"));
         make("maps/b");
+        assert!(verdict().unwrap_err().contains("inquiries/check is missing"));
         make("inquiries/check");
         assert_eq!(verdict(), Ok(true));
         make("maps/c");
@@ -260,7 +263,26 @@ mod tests {
         assert!(verdict().unwrap_err().contains("other is none of Tollgate's"));
         fs::remove_file(folder.path().join("other")).unwrap();
         fs::remove_file(folder.path().join("links/file_open")).unwrap();
-        assert!(verdict().unwrap_err().contains("links is missing"));
+        assert_eq!(verdict(), Ok(false));
+    }
+
+    #[test]
+    fn refuses_the_pins_of_another_build_and_takes_what_that_has_left_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = Pins::below(folder.path());
+        let make = |name: &str| fs::create_dir_all(folder.path().join(name)).unwrap();
+        make("build/0123456789abcdef");
+        make("maps/of_then");
+        make("links");
+        assert!(matches!(pins(&own), Ok(false)));
+        make("links/file_open");
+        let told = pins(&own).unwrap_err().to_string();
+        assert!(told.contains("another version") && told.contains("tollgate stop --force"), "{told}");
+        // Nor are those that do not say of which build they are.
+        fs::remove_dir_all(folder.path().join("build")).unwrap();
+        assert!(pins(&own).unwrap_err().to_string().contains("another version"));
+        fs::remove_dir(folder.path().join("links/file_open")).unwrap();
+        assert!(pins(&own).unwrap_err().to_string().contains("of_then is none of Tollgate's"));
     }
 
     #[test]

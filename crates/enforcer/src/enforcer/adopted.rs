@@ -16,6 +16,7 @@ impl Enforcer {
         if !programs::pinned(&options.pins) {
             return Err(EnforcerError::NotStarted);
         }
+        programs::of_this_build(&options.pins)?;
         let (maps, state) = open(&options.pins)?;
         let chosen = state.descriptors();
         if let Some(wanted) = options.descriptors.filter(|wanted| *wanted != chosen) {
