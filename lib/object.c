@@ -11,8 +11,11 @@
 
 int tg_fgetfilecon(int fd, char **context)
 {
-	struct line line = request("label get", NULL);
+	struct line line = {0};
 
+	if (!context)
+		return fail(EINVAL, "no place for a context");
+	line = request("label get", NULL);
 	return ask(&line, fd, context);
 }
 
@@ -91,10 +94,13 @@ int tg_is_enforcing(void)
 int tg_check_access(const char *source, const char *target, const char *object_class,
 		    const char *permission)
 {
-	struct line line = request("access", source);
+	struct line line = {0};
 	char *words, *rest, *word;
 	int allowed = 0;
 
+	if (!source || !target || !object_class || !permission)
+		return fail(EINVAL, "no context, class or permission");
+	line = request("access", source);
 	put_word(&line, target);
 	put_word(&line, object_class);
 	/* Names of permissions are never encoded: the answer's words can be told apart. */

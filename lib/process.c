@@ -30,19 +30,19 @@ static int text_of_sid(uint32_t wanted, char **context)
 	FILE *file = fopen(CONTEXTS, "re");
 	char *line = NULL, *text;
 	size_t room = 0;
-	int result = -1;
+	int result = 1;
 
 	if (!file)
 		return fail(errno, "cannot read " CONTEXTS ": %m");
-	while (result && getline(&line, &room, file) > 0) {
+	while (result > 0 && getline(&line, &room, file) > 0) {
 		if (strtoul(line, &text, 10) != wanted || *text != ' ')
 			continue;
 		text[strcspn(text, "\n")] = 0;
 		*context = strdup(text + 1);
 		result = *context ? 0 : fail(ENOMEM, "no memory for a context");
 	}
-	if (result)
-		fail(ENOENT, "it is not known what SID %u stands for", wanted);
+	if (result > 0)
+		result = fail(ENOENT, "it is not known what SID %u stands for", wanted);
 	free(line);
 	fclose(file);
 	return result;
@@ -83,9 +83,13 @@ static int sid_of(int process, uint32_t *sid)
 /* A context of the process of a pidfd, or with -1 of the one that asks. */
 static int get_of(const char *words, int process, char **context)
 {
-	struct line line = request(words, NULL);
-	int result = ask(&line, process, context);
+	struct line line = {0};
+	int result;
 
+	if (!context)
+		return fail(EINVAL, "no place for a context");
+	line = request(words, NULL);
+	result = ask(&line, process, context);
 	if (!result && !**context) {
 		free(*context);
 		*context = NULL;
@@ -161,6 +165,17 @@ int tg_getsockcreatecon(char **context)
 	return get("get sockcreate", context);
 }
 
+static const char *remedy(int number)
+{
+	if (number == EACCES)
+		return " (the policy does not allow it, or not with a descriptor that is open: "
+		       "`tollgate audit` has the denial)";
+	if (number == EPERM)
+		return " (the process has several threads, and the context is not bounded by its "
+		       "own)";
+	return "";
+}
+
 /* Gives the calling thread a SID. A hook of the kernel's cannot say "done", which EALREADY stands
  * for; EAGAIN: somebody looked at the process, which could then have been one of several threads.
  *
@@ -183,7 +198,7 @@ static int give(enum attribute attribute, unsigned long sid)
 		if (errno == EINVAL)
 			break;
 		if (errno != EAGAIN)
-			return fail(errno, "the policy does not allow it: %m");
+			return fail(errno, "cannot set the context: %m%s", remedy(errno));
 		nanosleep(&pause, NULL);
 	}
 	if (errno == EAGAIN)

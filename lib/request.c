@@ -142,8 +142,11 @@ static int connect_daemon(void)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-		fail(errno, "no daemon answers on " SOCKET
-			    " (%m): start it with `tollgate enforce POLICY`");
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			fail(errno, "no daemon answers on " SOCKET
+				    " (%m): start it with `tollgate enforce POLICY`");
+		else
+			fail(errno, "cannot ask the daemon on " SOCKET ": %m");
 		close_quietly(fd);
 		return -1;
 	}

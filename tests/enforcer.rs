@@ -168,7 +168,8 @@ fn tells_the_daemon(kernel: &'static str) {
     } else {
         steps["thread"].is(0, &["getcon: system_u:system_r:part:", "first thread: system_u:system_r:changer:"]);
     }
-    steps["no thread"].is(1, &["setcon: errno 1", "first thread: system_u:system_r:changer:"]);
+    steps["no thread"]
+        .is(1, &["setcon: errno 1: ", "context is not bounded", "first thread: system_u:system_r:changer:"]);
     let denials = &steps["denials"];
     denials.is(
         0,
@@ -198,4 +199,6 @@ fn exports_the_calls_of_its_header_and_no_more() {
     // Here nothing is enforced.
     let ended = scratch.finish(scratch.command(&calls, &["is_enforcing"])).with(1);
     assert!(ended.stdout.contains("start it with `tollgate enforce POLICY`"), "{}", ended.stdout);
+    let ended = scratch.finish(scratch.command(&calls, &["nothing"]));
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "nothing: -\n"));
 }

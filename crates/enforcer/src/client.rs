@@ -50,6 +50,14 @@ pub enum ClientError {
         /// Why not.
         cause: io::Error,
     },
+    /// Somebody may listen, but not to this process.
+    #[error("cannot ask the daemon on {socket}: {cause}")]
+    Unreachable {
+        /// Where it listens.
+        socket: String,
+        /// Why it cannot be asked.
+        cause: io::Error,
+    },
     /// The connection broke.
     #[error("the connection to the daemon broke: {0}")]
     Broken(#[from] io::Error),
@@ -89,8 +97,7 @@ impl Client {
 
     /// Connects to the daemon of another socket.
     pub fn connect_to(path: &Path) -> Result<Self, ClientError> {
-        let no_daemon = |cause| ClientError::NoDaemon { socket: path.display().to_string(), cause };
-        let socket = UnixStream::connect(path).map_err(no_daemon)?;
+        let socket = UnixStream::connect(path).map_err(|cause| unconnected(path, cause))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
         let mut client = Self { socket: BufReader::new(socket) };
@@ -237,6 +244,14 @@ impl AsFd for Client {
     }
 }
 
+fn unconnected(path: &Path, cause: io::Error) -> ClientError {
+    let socket = path.display().to_string();
+    match cause.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ClientError::NoDaemon { socket, cause },
+        _ => ClientError::Unreachable { socket, cause },
+    }
+}
+
 fn unexpected(expected: &'static str, got: String) -> ClientError {
     ProtocolError::Unexpected { expected, got: got.chars().take(80).collect() }.into()
 }
@@ -304,4 +319,25 @@ pub fn be_permissive() -> Result<(), ClientError> {
 /// Takes an attribute of the calling thread away: the policy's rules hold again.
 pub fn clear_context(attribute: Attribute) -> Result<(), ClientError> {
     set(attribute, 0).map_err(ClientError::Kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn says_that_nobody_listens_only_where_that_is_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let failure = |path: &Path| Client::connect_to(path).unwrap_err();
+        let none = folder.path().join("none");
+        assert!(matches!(failure(&none), ClientError::NoDaemon { .. }));
+        assert!(matches!(failure(&file), ClientError::NoDaemon { .. }));
+        let other = failure(&file.join("socket"));
+        assert!(matches!(other, ClientError::Unreachable { .. }), "{other}");
+        assert!(other.to_string().contains("Not a directory"), "{other}");
+    }
 }
