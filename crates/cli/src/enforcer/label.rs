@@ -1,7 +1,7 @@
 //! `tollgate label`: labels of files.
 
 use std::{
-    os::fd::BorrowedFd,
+    os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -9,11 +9,11 @@ use std::{
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tollgate_enforcer::{
+    audit::untrusted::for_people,
     client::{Client, ClientError, tree},
     labels::relabel::restored,
 };
 
-use super::printable;
 use crate::output;
 
 #[derive(Debug, Subcommand)]
@@ -79,6 +79,8 @@ enum Ended {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(transparent)]
+    Output(#[from] anyhow::Error),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -103,22 +105,44 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// A label before, where it was changed, and the label now.
 type Change = Option<(Option<String>, String)>;
 
+/// What was done, told as it is done: a later failure takes nothing of it back. JSON is one list, which is told at the end.
+struct Told {
+    json: bool,
+    list: Vec<Labelled>,
+}
+
+impl Told {
+    fn add(&mut self, labelled: Labelled) -> anyhow::Result<()> {
+        if self.json {
+            self.list.push(labelled);
+            return Ok(());
+        }
+        let Labelled { path, before, label } = labelled;
+        let before = before.map(|before| format!("{before} -> ")).unwrap_or_default();
+        output::line(&format!("{before}{label} {}", people(&path)))
+    }
+
+    fn end(self) -> anyhow::Result<()> {
+        if self.json { output::json(&self.list) } else { Ok(()) }
+    }
+}
+
 /// Does something for each object; what is refused is said, and makes the exit status 2.
 fn each(
     which: &Which,
     mut act: impl FnMut(&mut Client, BorrowedFd<'_>) -> Result<Change, ClientError>,
 ) -> anyhow::Result<ExitCode> {
     let mut client = Client::connect()?;
-    let (mut labelled, mut failed) = (Vec::new(), false);
-    for root in &which.paths {
+    let (mut told, mut failed) = (Told { json: which.json, list: Vec::new() }, false);
+    let walked = which.paths.iter().try_for_each(|root| {
         let mut refused = false;
         let mut visit = |path: &Path, object: BorrowedFd<'_>| {
             match act(&mut client, object) {
                 Ok(None) => {}
-                Ok(Some((before, label))) => labelled.push(Labelled { path: path.to_owned(), before, label }),
+                Ok(Some((before, label))) => told.add(Labelled { path: path.to_owned(), before, label })?,
                 Err(ClientError::Refused(cause)) => {
                     refused = true;
-                    eprintln!("tollgate: {}: {cause}", printable(&path.display().to_string()));
+                    eprintln!("tollgate: {}: {cause}", people(path));
                 }
                 Err(cause) => return Err(Ended::from(cause)),
             }
@@ -127,31 +151,26 @@ fn each(
         let mut skipped = false;
         let mut skip = |path: &Path, cause: std::io::Error| {
             skipped = true;
-            eprintln!("tollgate: {}: {cause}", printable(&path.display().to_string()));
+            eprintln!("tollgate: {}: {cause}", people(path));
         };
         let walked = if which.recursive {
             tree::walk(root, &mut visit, &mut skip)
         } else {
-            use std::os::fd::AsFd;
             tree::open(root).map_err(Ended::from).and_then(|object| visit(root, object.as_fd()))
         };
-        match walked {
-            Err(Ended::Io(cause)) => skip(root, cause),
-            other => other?,
+        if let Err(Ended::Io(cause)) = walked {
+            skip(root, cause);
+            failed = true;
+            return Ok(());
         }
         failed |= refused | skipped;
-    }
-    print(&labelled, which.json)?;
+        walked
+    });
+    told.end()?;
+    walked?;
     Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-fn print(labelled: &[Labelled], json: bool) -> anyhow::Result<()> {
-    if json {
-        return output::json(&labelled);
-    }
-    let lines = labelled.iter().map(|Labelled { path, before, label }| {
-        let before = before.as_ref().map(|before| format!("{before} -> ")).unwrap_or_default();
-        format!("{before}{label} {}\n", printable(&path.display().to_string()))
-    });
-    output::write(&lines.collect::<String>())
+fn people(path: &Path) -> String {
+    for_people(path.as_os_str().as_encoded_bytes())
 }

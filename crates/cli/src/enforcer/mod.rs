@@ -56,8 +56,3 @@ fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
     })?;
     Ok(())
 }
-
-/// Text of others', without what a terminal would take for an order.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}

@@ -10,13 +10,13 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tollgate_enforcer::{
+    audit::untrusted::for_people,
     client::{Client, ClientError, kernel::Kernel, process},
     enforcer::Folder,
     programs::Pins,
     protocol::Attribute,
 };
 
-use super::printable;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let width = processes.iter().map(|process| process.context.len()).max().unwrap_or(0).max("CONTEXT".len());
     let mut text = format!("{:<width$} {:>7} COMMAND\n", "CONTEXT", "PID");
     for Process { pid, context, command } in &processes {
-        text.push_str(&format!("{context:<width$} {pid:>7} {}\n", printable(command)));
+        text.push_str(&format!("{context:<width$} {pid:>7} {}\n", for_people(command)));
     }
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)

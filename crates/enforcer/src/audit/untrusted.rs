@@ -34,8 +34,14 @@ impl Untrusted {
     /// For a terminal: no byte of it can move the cursor.
     #[must_use]
     pub fn for_people(&self) -> String {
-        String::from_utf8_lossy(&self.0).chars().flat_map(escaped).collect()
+        for_people(&self.0)
     }
+}
+
+/// Bytes that others chose, for a terminal and for logs: none can move the cursor or begin a line.
+#[must_use]
+pub fn for_people(bytes: impl AsRef<[u8]>) -> String {
+    String::from_utf8_lossy(bytes.as_ref()).chars().flat_map(escaped).collect()
 }
 
 fn escaped(c: char) -> Box<dyn Iterator<Item = char>> {

@@ -21,7 +21,10 @@ use nix::{
 };
 use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
-use crate::labels::{Contexts, Label, Origin, Sid, Sink, file_contexts::FileContexts, genfs::Genfs, object::Object};
+use crate::{
+    audit::untrusted::for_people,
+    labels::{Contexts, Label, Origin, Sid, Sink, file_contexts::FileContexts, genfs::Genfs, object::Object},
+};
 
 /// Ancestors whose descriptors stay open; of those above, the walk finds back by `..`.
 const OPEN: usize = 64;
@@ -84,11 +87,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts what could not be labelled.
+    /// Counts what could not be labelled. Others have named the path, and the cause may quote them.
     pub fn fail(&mut self, path: impl fmt::Display, cause: impl fmt::Display) {
         self.failures += 1;
         if self.told.len() < TOLD {
-            self.told.push(format!("{path}: {cause}"));
+            self.told.push(for_people(format!("{path}: {cause}")));
         }
     }
 }

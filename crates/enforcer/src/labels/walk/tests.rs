@@ -228,3 +228,10 @@ fn labels_a_root_that_is_a_file() {
     let report = walk(&folder.path().join("a"), STORED, None, &Genfs::default(), &mut sink);
     assert_eq!((report.files, report.failures, sink.sid(&folder.path().join("a"))), (1, 0, Some(1)));
 }
+
+#[test]
+fn tells_no_control_character_of_a_path() {
+    let mut report = Report::default();
+    report.fail("/srv/a\x1b[31m\nb", "it is not there");
+    assert_eq!(report.told, ["/srv/a\\u{1b}[31m\\nb: it is not there"]);
+}
