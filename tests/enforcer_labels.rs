@@ -251,6 +251,7 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
         return in_guests("labels_deep_directories_and_what_only_another_namespace_sees");
     }
     mount_ext4();
+    sh("mkdir /srv/spool");
     // No path leads to the last.
     let mut deep = by_path("/srv");
     for _ in 0..DEEP {
@@ -276,6 +277,14 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
     assert_eq!(type_held(&mut enforcer, &file), "secret_t");
     let private = PathBuf::from(format!("/proc/{}/root/private/x", other.id()));
     assert_eq!(type_of(&mut enforcer, private), "tmp_t");
+    // What is unmounted here is still there, and gets labels.
+    drop((deep, file));
+    sh("umount /srv");
+    let item = format!("/proc/{}/root/srv/spool/x", other.id());
+    fs::write(&item, "").unwrap();
+    assert_eq!(kept(&item), None);
+    let written = enforcer.write_labels().unwrap();
+    assert_eq!((written.failures, kept(&item).as_deref()), (0, Some("item_t")), "{written:?}");
     other.kill().unwrap();
     other.wait().unwrap();
 }

@@ -5,8 +5,9 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    io,
+    fs, io,
     os::fd::{AsFd, OwnedFd},
+    path::Path,
 };
 
 use nix::{
@@ -19,9 +20,11 @@ use crate::labels::{
     Contexts, Label, Sid, Sink,
     genfs::Genfs,
     handle::Opener,
+    machine::open_in,
     maps::{Maps, When},
     mounts::{self, Mount},
     object::{Identity, Object},
+    processes,
     walk::{Report, Rule, Tree, Walker},
 };
 
@@ -51,7 +54,8 @@ impl Written {
 /// What turns SIDs into contexts; `None`: the SID has none.
 pub type Texts<'t> = dyn Fn(Sid) -> Option<String> + 't;
 
-/// Writes the labels that are to be written. `mountinfo` tells where file systems are.
+/// Writes the labels that are to be written. `mountinfo` tells where file systems are; for those that it does not have,
+/// other mount namespaces are looked at.
 pub fn write(maps: &mut dyn Maps, texts: &Texts<'_>, mountinfo: &[u8]) -> io::Result<Written> {
     let mut by_device: BTreeMap<u32, Vec<Dirty>> = BTreeMap::new();
     for (key, value) in maps.entries(&mut |_, value| value.dirty != 0)? {
@@ -87,10 +91,15 @@ impl Writer<'_> {
 
     /// What was unmounted before its labels were written has lost them; another mount namespace may have it still.
     fn not_here(&mut self, device: u32, labels: &[Dirty]) {
-        match self.maps.is_mounted(device) {
-            Ok(false) => labels.iter().for_each(|(identity, _)| self.forget(*identity)),
-            Ok(true) => self.written.fail(format_args!("device {device}"), "it is not mounted in this mount namespace"),
-            Err(cause) => self.written.fail(format_args!("device {device}"), cause),
+        let done = match self.maps.is_mounted(device) {
+            Ok(false) => return labels.iter().for_each(|(identity, _)| self.forget(*identity)),
+            Ok(true) => elsewhere(device)
+                .ok_or_else(|| io::Error::other("no mount namespace shows it"))
+                .and_then(|root| self.files(&root, device, labels)),
+            Err(cause) => Err(cause),
+        };
+        if let Err(cause) = done {
+            self.written.fail(format_args!("device {device}"), cause);
         }
     }
 
@@ -195,6 +204,18 @@ impl Writer<'_> {
 /// Whether a file system keeps no such attributes.
 pub(crate) fn is_unsupported(cause: &io::Error) -> bool {
     matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP))
+}
+
+/// The root of a file system that only another mount namespace has.
+fn elsewhere(device: u32) -> Option<OwnedFd> {
+    let proc = Path::new("/proc");
+    processes::namespaces(proc).ok()?.into_iter().find_map(|process| {
+        let namespace = processes::namespace(proc, process).ok()?;
+        let mut all = mounts::read(&fs::read(proc.join(format!("{process}/mountinfo"))).ok()?);
+        all.retain(|mount| mount.device == device);
+        mounts::widest_first(&mut all);
+        all.iter().find_map(|mount| readable(&open_in(&namespace, mount).ok()?).ok())
+    })
 }
 
 /// Handles need a root that is open for reading.

@@ -236,7 +236,7 @@ fn complete(walker: &mut Walker<'_>, device: u32) {
 
 /// The root of a mount in another namespace. A thread goes there, for a namespace is the thread's own once it shares its
 /// working directory with no other.
-fn open_in(namespace: &OwnedFd, mount: &Mount) -> io::Result<OwnedFd> {
+pub(super) fn open_in(namespace: &OwnedFd, mount: &Mount) -> io::Result<OwnedFd> {
     thread::scope(|scope| {
         let there = scope.spawn(|| {
             unshare(CloneFlags::CLONE_FS)?;
