@@ -4,7 +4,7 @@ use std::{
     env, fs,
     io::ErrorKind,
     os::unix::{net::UnixDatagram, process::CommandExt},
-    path::PathBuf,
+    path::{self, Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     time::Duration,
 };
@@ -89,12 +89,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let signals = Signals::take().context("cannot wait for signals")?;
     let mut daemon = Daemon::listen(options.folder.path())?;
-    let enforced = begin(arguments, options)?;
-    serve(arguments, &mut daemon, enforced, &signals)
+    // The daemon leaves the directory that they may begin at.
+    let [policy, log] = [&arguments.policy, &arguments.log].map(path::absolute);
+    let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
+    let enforced = begin(policy, &log, arguments.accept_missing, options)?;
+    serve(&log, &mut daemon, enforced, &signals)
 }
 
 /// Starts enforcement, which goes on without this process.
 fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
+    // Refuses what is none of ours; enforcement that is on is refused by the start.
+    requirements::pins(&options.pins)?;
     let built = super::policy(&arguments.policy)?;
     let mut enforcer = Enforcer::start(options, built)?;
     for context in &arguments.intern {
@@ -107,30 +112,33 @@ fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts enforcement, or takes over what an earlier daemon has left.
-fn begin(arguments: &Arguments, options: Options) -> anyhow::Result<Enforced> {
-    let path = arguments.policy.clone();
+fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> anyhow::Result<Enforced> {
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
     let built = super::policy(&path)?;
     let adopted = requirements::pins(&options.pins)?;
     let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
     let changed = adopted && !enforcer.is(&built);
-    let mut enforced = Enforced::new(enforcer, name, reread, &arguments.log)?;
+    let mut enforced = Enforced::new(enforcer, name, reread, log)?;
     if changed {
-        enforced.put_in_force(built, arguments.accept_missing, &[])?;
+        enforced.put_in_force(built, accept_missing, &[])?;
     }
     Ok(enforced)
 }
 
-fn serve(
-    arguments: &Arguments,
-    daemon: &mut Daemon,
-    mut enforced: Enforced,
-    signals: &Signals,
-) -> anyhow::Result<ExitCode> {
-    daemon.ready().context("cannot tell the service manager that the daemon is ready")?;
+fn serve(log: &Path, daemon: &mut Daemon, mut enforced: Enforced, signals: &Signals) -> anyhow::Result<ExitCode> {
+    // Enforcement is on: who waits may have been killed, and what is said may be lost, but denials are to be written down.
+    if let Err(cause) = daemon.ready() {
+        eprintln!("tollgate: cannot tell who waits for the daemon that it is ready: {cause}");
+    }
     if env::var_os(BACKGROUND).is_some() {
-        Daemon::leave_terminal(&arguments.log.join("daemon.log"))?;
+        if let Err(cause) = Daemon::leave_terminal(&log.join("daemon.log")) {
+            eprintln!("tollgate: {cause}");
+        }
+        // Else a file system could not be unmounted.
+        if let Err(cause) = env::set_current_dir("/") {
+            eprintln!("tollgate: cannot change to the directory /: {cause}");
+        }
     }
     match daemon.run(&mut enforced, signals.wakes(), || signals.wish())? {
         End::Signal => eprintln!("tollgate: the daemon ends; enforcement goes on (`tollgate stop` ends it)"),
