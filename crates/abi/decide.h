@@ -62,6 +62,12 @@ TG_INLINE __u64 tg_key(enum tg_kind kind, __u32 a, __u32 b, __u32 c)
 	       (c & 0xffff);
 }
 
+/* Whether what a domain is denied is granted, and told. */
+TG_INLINE int tg_is_permissive(const struct tg_tables *tables, __u32 type)
+{
+	return tg_type(tables, type)->flags & TG_TYPE_PERMISSIVE;
+}
+
 /* Whether `key` is in the tables; its value goes to `value`. */
 TG_FUNCTION int tg_find(const struct tg_tables *tables, __u64 key, __u64 *value)
 {
@@ -307,7 +313,7 @@ TG_FUNCTION int tg_decide(const struct tg_tables *tables, const struct tg_levels
 	if (!question->class || question->class > tg_header(tables)->classes)
 		return 0;
 	tg_rules(tables, source, target, question->class, out);
-	out->permissive = tg_type(tables, source)->flags & TG_TYPE_PERMISSIVE;
+	out->permissive = tg_is_permissive(tables, source);
 	out->allowed = tg_restrict(tables, levels, question, out->allowed);
 	if (out->allowed && tg_type(tables, source)->bounds)
 		out->allowed &= tg_bounded(tables, levels, question, out->allowed);

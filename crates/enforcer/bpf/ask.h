@@ -86,6 +86,8 @@ TG_FUNCTION __u32 tg_compute(__u32 source, __u32 target, __u32 class, struct tg_
 	/* A class that the policy does not know: tg_map grants its permissions, or none. */
 	if (question.class)
 		tg_decide(&generation->tables, &generation->levels, &question, answer);
+	else
+		answer->permissive = tg_is_permissive(&generation->tables, question.source.type);
 	tg_map(generation, class, answer);
 	return generation->number;
 }

@@ -8,16 +8,24 @@
 
 #define CAP_OPT_NOAUDIT 2u
 
-/*
- * selinux_capable, cred_has_capability: the current task's capability, in the class of its number
- * and of the user namespace. `cred` is nearly always the current task's own; where it is another's
- * (file_ns_capable: who opened a file) the current task is asked all the same.
- */
+/* Who has these credentials: nearly always the current task, else who opened a file
+ * (file_ns_capable), or who traces it (ptracer_capable). */
+static __noinline __u64 tg_capable_subject(const struct cred *cred)
+{
+	if (cred == bpf_get_current_task_btf()->cred)
+		return tg_subject();
+	__u64 sid = tg_cred_sid(TG_ADDRESS(cred));
+
+	return tg_is_unconfined(sid) ? sid | TG_UNCONFINED : sid;
+}
+
+/* selinux_capable, cred_has_capability: a capability, in the class of its number and of the user
+ * namespace. */
 SEC("lsm/capable")
 int BPF_PROG(capable, const struct cred *cred, struct user_namespace *namespace, int capability,
 	     unsigned int options)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_capable_subject(cred);
 
 	if (subject & TG_UNCONFINED)
 		return 0;

@@ -54,7 +54,7 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 		return 0;
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
-	if (!tg_new_label(task, directory, above ? above->sid : 0, TG_ADDRESS(name),
+	if (!tg_new_label(task, directory, tg_sid_above(directory, above), TG_ADDRESS(name),
 			  tg_mode_class(mode), &sid))
 		tg_name_label(task, TG_KERNEL_ADDRESS(new), sid);
 	return 0;
@@ -64,14 +64,12 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, struct cred **new)
 {
 	struct inode *inode = source->d_inode;
-	struct tg_inode *label = inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
-	struct tg_task *task = label ? tg_own_task() : 0;
+	struct tg_task *task = tg_own_task();
 
-	if (!label)
-		return 0;
 	if (!task)
 		return -ENOMEM;
-	tg_name_label(task, tg_current_cred(), label->sid);
+	if (inode)
+		tg_name_label(task, tg_current_cred(), tg_object_of(inode).sid);
 	return 0;
 }
 

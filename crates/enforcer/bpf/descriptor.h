@@ -215,8 +215,8 @@ static __always_inline void tg_check_shared_table(struct tg_task *task, __u32 ne
 	if (!(task->flags & TG_TASK_TABLE_SHARED))
 		return;
 	task->flags &= ~TG_TASK_TABLE_SHARED;
-	if (tg_check_table(new, 1))
-		bpf_send_signal(9);
+	if (tg_check_table(new, 1) && bpf_send_signal(9))
+		tg_failed(TG_FAILED_DESCRIPTORS);
 }
 
 #endif

@@ -17,9 +17,11 @@ static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry,
 		return 0;
 	if (tg_new_sid(dir, dentry, class, &sid))
 		return unconfined ? 0 : -EACCES;
-	if (tg_creating(dentry, sid))
-		return unconfined ? 0 : -EACCES;
-	return unconfined ? 0 : sid & 0xffff;
+	if (unconfined) {
+		tg_creating(dir, dentry, sid);
+		return 0;
+	}
+	return sid & 0xffff;
 }
 
 /* Whether an object of this label may be made, and be in this file system. */
@@ -60,7 +62,8 @@ static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentr
 	sid = tg_label_to_make(dir, dentry, class);
 	if (sid <= 0)
 		return sid ? -EACCES : 0;
-	return tg_ask_to_make(dir, dentry, class, sid);
+	result = tg_ask_to_make(dir, dentry, class, sid);
+	return result ? result : tg_creating(dir, dentry, sid) ? -EACCES : 0;
 }
 
 SEC("lsm/inode_create") int BPF_PROG(inode_create, struct inode *dir, struct dentry *dentry)
@@ -134,10 +137,14 @@ int BPF_PROG(inode_link, struct dentry *old_dentry, struct inode *dir, struct de
 
 	if (!result)
 		result = tg_check_entry(old_dentry, FILE__LINK, DIR__LINK);
-	return result ? result : tg_keep_label_of(old_dentry, dir, 0);
+	if (result)
+		return result;
+	tg_not_created();
+	return tg_keep_label_of(old_dentry, dir, 0);
 }
 
-/* may_rename. An exchange is two renames: the kernel calls this for each. */
+/* may_rename, with what inode_permission asks before of a directory that moves. An exchange is two
+ * renames: the kernel calls this for each. */
 SEC("lsm/inode_rename")
 int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir,
 	     struct dentry *new_dentry)
@@ -148,7 +155,8 @@ int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, str
 	result = tg_check_inode(old_dir, old_dentry, DIR__REMOVE_NAME | TG_CHANGE, 1);
 	if (!result)
 		result = tg_check_entry(old_dentry, FILE__RENAME,
-					moves ? DIR__RENAME | DIR__REPARENT : DIR__RENAME);
+					moves ? DIR__RENAME | DIR__REPARENT | DIR__WRITE
+					      : DIR__RENAME);
 	if (!result)
 		result = tg_check_inode(new_dir, new_dentry, DIR__ADD_NAME | TG_CHANGE | replaces,
 					1);

@@ -5,9 +5,9 @@
  * bprm_committing_creds puts it in force, when nothing can fail any more; what maps the new program
  * runs with the new label.
  *
- * Three things that SELinux does then no BPF program can: it closes descriptors that the new domain
- * may not use (here the exec is denied: descriptor.h), resets soft limits without rlimitinh, and
- * signals and timers without siginh.
+ * Four things that SELinux does then no BPF program can: it closes descriptors that the new domain
+ * may not use (here the exec is denied: descriptor.h), resets soft limits without rlimitinh,
+ * signals and timers without siginh, and the personality's PER_CLEAR_ON_SETID.
  */
 #ifndef TOLLGATE_EXEC_H
 #define TOLLGATE_EXEC_H

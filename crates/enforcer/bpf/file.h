@@ -106,8 +106,6 @@ int BPF_PROG(file_fcntl, struct file *file, unsigned int command, unsigned long 
 	case F_OFD_SETLKW:
 		return tg_check_file(file, FILE__LOCK);
 	}
-	return tg_check_path(file->f_inode, &file->f_path,
-			     FILE__OPEN | tg_file_av(file->f_mode, file->f_flags), 0);
 	return 0;
 }
 
@@ -201,8 +199,10 @@ static __always_inline int tg_ioctl(struct file *file, __u32 command)
 	case FS_IOC_GETVERSION:
 		return tg_check_file(file, FILE__GETATTR);
 	case FS_IOC_SETFLAGS:
-	case FS_IOC_SETVERSION:
 		return tg_check_file(file, FILE__SETATTR);
+	case FS_IOC_SETVERSION:
+		/* A label is kept by the inode's generation (tg_label_key): it would be lost. */
+		return tg_check_file(file, FILE__SETATTR | FILE__RELABELFROM);
 	case FIONBIO:
 	case FIOASYNC:
 		return tg_check_descriptor(file);

@@ -96,14 +96,6 @@ static __always_inline struct inode *tg_directory(struct dentry *dentry)
 	return parent && parent != dentry ? parent->d_inode : 0;
 }
 
-/* Whether a directory has this label. */
-static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
-{
-	struct tg_inode *label = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
-
-	return label && label->sid == sid;
-}
-
 /* The label that was kept for an inode; 0: none. */
 static __always_inline void tg_kept_label(struct inode *inode, struct tg_inode *found)
 {
@@ -151,19 +143,21 @@ static __always_inline void tg_socket_label(struct inode *inode, __u32 subject,
 /* What is new, where inode_init_security is never called: its maker has decided, or it has no name
  * yet (O_TMPFILE). 0: it is not new. */
 static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode *inode,
-					    struct inode *directory, __u32 subject, __u32 class)
+					    struct inode *directory, __u32 class)
 {
 	__u32 sid;
 
 	if (READ_ONCE(state.labels_new))
 		return 0;
-	sid = tg_is_looked_up(dentry, directory) ? 0 : tg_created(dentry);
+	sid = tg_created(dentry);
 	if (sid || inode->i_nlink || !directory)
 		return sid;
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
-	if (above && above->sid)
-		tg_transition(subject, above->sid, class, 0, &sid);
+	tg_new_label(task, directory, tg_sid_above(directory, above), 0, class, &sid);
+	if (task && task->create_cred)
+		task->create_cred = 0;
 	return sid;
 }
 
@@ -177,7 +171,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 
 	if (!superblock)
 		return 0;
-	found.sid = tg_unannounced(dentry, inode, directory, subject, class);
+	found.sid = tg_unannounced(dentry, inode, directory, class);
 	if (found.sid) {
 		if (!tg_is_labelled(directory, found.sid) && tg_keep_new(inode, &found))
 			return 0;

@@ -74,6 +74,14 @@ static __always_inline int tg_new_sid(struct inode *directory, struct dentry *de
 			    TG_NAME_ADDRESS(dentry), class, sid);
 }
 
+/* Whether a directory has this label. */
+static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
+{
+	struct tg_inode *label = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
+
+	return label && label->sid == sid;
+}
+
 /* What tells a dentry's name from others. */
 static __always_inline __u64 tg_name_word(struct dentry *dentry)
 {
@@ -83,12 +91,14 @@ static __always_inline __u64 tg_name_word(struct dentry *dentry)
 /*
  * inode_create and its like have decided what the inode that `dentry` gets will be labelled. Where
  * inode_init_security is never called (kernels since 6.6 on which no other module reserves an
- * attribute), d_instantiate takes it from here. 0 or -ENOMEM.
+ * attribute), d_instantiate takes it from here. 0, -ENOMEM, or -EOPNOTSUPP: see tg_created.
  */
-static __always_inline int tg_creating(struct dentry *dentry, __u32 sid)
+static __always_inline int tg_creating(struct inode *directory, struct dentry *dentry, __u32 sid)
 {
 	if (READ_ONCE(state.labels_new))
 		return 0;
+	if (directory->i_flags & S_CASEFOLD)
+		return tg_is_labelled(directory, sid) ? 0 : -EOPNOTSUPP;
 	struct tg_task *task = tg_own_task();
 
 	if (!task)
@@ -99,26 +109,34 @@ static __always_inline int tg_creating(struct dentry *dentry, __u32 sid)
 	return 0;
 }
 
-/* Whether a lookup gives a dentry its inode: it is hashed afterwards (d_splice_alias, __d_add);
- * what is created had a name that was looked up before. But a directory that ignores the case of
- * names does not remember those that it lacks (ext4_lookup). */
-static __always_inline int tg_is_looked_up(struct dentry *dentry, struct inode *directory)
-{
-	return !dentry->d_hash.pprev && directory && !(directory->i_flags & S_CASEFOLD);
-}
-
-/* What was decided for the inode of a dentry; 0: nothing, it is not new. A creation that failed
- * leaves its decision behind: another dentry at its address has another name, or is looked up. */
+/*
+ * What was decided for the inode of a dentry; 0: nothing, it is not new.
+ *
+ * A decision may stay behind: of a creation that failed, or of one that found the file there
+ * (lookup_open asks inode_create before it looks). Another dentry at the same address has another
+ * name, or a lookup gives it its inode, and it is hashed after that only (d_splice_alias, __d_add).
+ * What is created has a hashed dentry, for its name was looked up before; but directories that
+ * ignore case do not remember names that they lack: there only the directory's label is given.
+ */
 static __always_inline __u32 tg_created(struct dentry *dentry)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 
-	if (!task || task->creation.dentry != TG_ADDRESS(dentry) ||
+	if (!task || !dentry->d_hash.pprev || task->creation.dentry != TG_ADDRESS(dentry) ||
 	    task->creation.name != tg_name_word(dentry))
 		return 0;
 	task->creation.dentry = 0;
 	task->create_cred = 0;
 	return task->creation.sid;
+}
+
+/* A dentry is given an inode that is not new. */
+static __always_inline void tg_not_created(void)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (task)
+		task->creation.dentry = 0;
 }
 
 #endif

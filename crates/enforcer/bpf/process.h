@@ -26,7 +26,7 @@ static __always_inline __u32 tg_sid_of(struct task_struct *task)
 	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
 	__u32 sid = label ? label->sid : 0;
 
-	return sid ? sid : TG_SID_MACHINE;
+	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
 }
 
 /* What the current task does to `task`, itself or another. */
@@ -166,6 +166,7 @@ int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, st
 #define SIGKILL 9
 #define SIGCHLD 17
 #define SIGSTOP 19
+#define SIGIO 29
 
 /* signal_to_av */
 static __always_inline __u32 tg_signal_av(int signal)
@@ -185,7 +186,8 @@ static __always_inline __u32 tg_signal_av(int signal)
 
 /*
  * selinux_task_kill. With `cred` a USB device has finished what a process waits for
- * (kill_pid_usb_asyncio): that process is who signals, whatever task the interrupt came in.
+ * (kill_pid_usb_asyncio): who has asked for that is who signals, whatever task the interrupt came
+ * in.
  */
 SEC("lsm/task_kill")
 int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
@@ -194,9 +196,11 @@ int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, i
 	__u32 av = tg_signal_av(signal);
 
 	if (!TG_IS_NULL(cred)) {
-		__u32 sid = tg_sid_of(task);
+		__u32 sid = tg_cred_sid(TG_ADDRESS(cred));
 
-		return tg_is_unconfined(sid) ? 0 : tg_ask_process(sid, sid, SECCLASS_PROCESS, av);
+		if (tg_is_unconfined(sid))
+			return 0;
+		return tg_ask_process(sid, tg_sid_of(task), SECCLASS_PROCESS, av);
 	}
 	if (signal && tg_guard_daemon(task))
 		return -EACCES;

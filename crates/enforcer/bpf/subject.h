@@ -66,8 +66,13 @@ static __noinline __u64 tg_subject_slow(__u64 current)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	__u64 subject = task ? task->sid & 0xffff : TG_SID_MACHINE;
+	__u64 subject;
 
+	/* Its credentials tell it, too: a storage that is busy may not be had (preemption). */
+	if (task)
+		subject = task->sid & 0xffff;
+	else
+		subject = tg_cred_sid(TG_ADDRESS(bpf_get_current_task_btf()->real_cred));
 	if (tg_is_unconfined(subject))
 		subject |= TG_UNCONFINED;
 	tg_remember_task(current, subject, epoch);
@@ -127,10 +132,12 @@ TG_FUNCTION int tg_make_live(__u32 sid)
 		if (!there) {
 			__u64 any = READ_ONCE(state.any);
 
-			/* After 2^15 changes an old entry could be taken for a new one: no more. */
-			WRITE_ONCE(state.any, any && any < 0xffffull << TG_ACCESS_SID
-						      ? any + (1 << TG_ACCESS_SID)
-						      : 0);
+			/* After 2^15 changes an old entry could be taken for a new one: no more.
+			 * Neither where another processor has changed it meanwhile. */
+			if (!any || any >= 0xffffull << TG_ACCESS_SID ||
+			    __sync_val_compare_and_swap(&state.any, any,
+							any + (1 << TG_ACCESS_SID)) != any)
+				WRITE_ONCE(state.any, 0);
 			return 1;
 		}
 	}

@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_SYSTEM_H
 #define TOLLGATE_SYSTEM_H
 
+#include "descriptor.h"
 #include "superblock.h"
 
 /* `name`: of what is asked for, if it has one. */
@@ -89,6 +90,8 @@ int BPF_PROG(kernel_read_file, struct file *file, int what, int contents)
 		return tg_check_system(0, av, 0);
 	if (tg_subject() & TG_UNCONFINED)
 		return 0;
+	if (tg_check_descriptor(file))
+		return -EACCES;
 	return tg_check_system(tg_object_of(file->f_inode).sid, av, 0);
 }
 

@@ -36,11 +36,13 @@ pub(crate) use self::peer::{pidfd_open, thread_open};
 use self::{
     connection::{Come, Connection},
     machine::Machine,
+    peer::Peer,
 };
 use crate::wire;
 
-/// The most connections; of one user but root, the most.
+/// The most connections; those of them that are kept for root; of one user but root, the most.
 const MOST: usize = 128;
+const MOST_OF_ROOT: usize = 16;
 const MOST_OF_USER: usize = 32;
 /// How often is looked after what wakes nobody.
 const BEAT: Duration = Duration::from_secs(1);
@@ -150,10 +152,12 @@ impl Daemon {
                 None => {}
             }
             machine.wake();
-            self.accept();
+            self.accept(machine);
             if self.serve(machine) {
                 return Ok(End::Stopped);
             }
+            // Also when who wanted it has gone.
+            machine.count(self.connections.iter().any(|connection| connection.counts));
         }
     }
 
@@ -182,19 +186,28 @@ impl Daemon {
         Ok(())
     }
 
-    /// Takes who waits at the door.
-    fn accept(&mut self) {
-        while let Ok((socket, _)) = self.listener.accept() {
+    /// Takes who waits at the door; those who are here are served before more than a few are.
+    fn accept(&mut self, machine: &mut dyn Machine) {
+        for _ in 0..MOST {
+            let Ok((socket, _)) = self.listener.accept() else { return };
             // Who has gone already is no loss.
             let Ok(mut connection) = Connection::new(socket, Instant::now()) else { continue };
-            let uid = connection.peer.uid;
-            let same = self.connections.iter().filter(|other| other.peer.uid == uid).count();
-            if self.connections.len() >= MOST || (!connection.peer.is_root() && same >= MOST_OF_USER) {
+            let Ok(task) = machine.task(connection.peer.process()) else { continue };
+            connection.peer.sid = orders::sid_of(task);
+            if self.is_full_for(&connection.peer) {
                 connection.turn_away();
             } else {
                 self.connections.push(connection);
             }
         }
+    }
+
+    fn is_full_for(&self, peer: &Peer) -> bool {
+        if peer.is_root() {
+            return self.connections.len() >= MOST;
+        }
+        let same = self.connections.iter().filter(|other| other.peer.uid == peer.uid).count();
+        self.connections.len() >= MOST - MOST_OF_ROOT || same >= MOST_OF_USER
     }
 
     /// Whether nothing is enforced any more.
@@ -208,6 +221,7 @@ impl Daemon {
                 Come::Request(request, descriptors) => {
                     let answer = orders::answer(machine, &connection.peer, request, descriptors);
                     stopped |= answer.stopped;
+                    connection.counts = answer.counts.unwrap_or(connection.counts);
                     connection.reply(&answer.reply, now);
                     // A short reply goes at once, also the last one of a daemon that ends.
                     connection.write(now).is_ok()

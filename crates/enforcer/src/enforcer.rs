@@ -130,7 +130,7 @@ impl Enforcer {
     }
 
     /// Ends enforcement: programs are detached, maps and files removed.
-    pub fn stop(self) -> Result<(), EnforcerError> {
+    pub fn stop(&self) -> Result<(), EnforcerError> {
         self.state.set_enforcing(false);
         programs::unpin(&self.options.pins)?;
         let _ = fs::remove_file(self.options.folder.policy(self.generation.number));

@@ -132,8 +132,9 @@ impl State {
 
     /// Whether programs count what they are asked.
     pub fn set_statistics(&self, on: bool) {
-        word!(self, statistics, AtomicU32).store(on.into(), Ordering::SeqCst);
-        self.forget();
+        if word!(self, statistics, AtomicU32).swap(on.into(), Ordering::SeqCst) != u32::from(on) {
+            self.forget();
+        }
     }
 
     /// The highest SID given so far; a new one is taken by adding.
@@ -153,8 +154,11 @@ impl State {
                 Err(there) if there == sid => return,
                 Err(_) => {}
                 Ok(_) => {
-                    let next = |any| if (FIRST_ANY..LAST_ANY).contains(&any) { any + NEXT_ANY } else { 0 };
-                    any.store(next(any.load(Ordering::SeqCst)), Ordering::SeqCst);
+                    let now = any.load(Ordering::SeqCst);
+                    let next = if (FIRST_ANY..LAST_ANY).contains(&now) { now + NEXT_ANY } else { 0 };
+                    if any.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+                        break;
+                    }
                     return;
                 }
             }

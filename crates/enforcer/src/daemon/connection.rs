@@ -39,6 +39,8 @@ pub(super) struct Connection {
     deadline: Instant,
     /// It ends when what has to go has gone.
     closing: bool,
+    /// It has asked for statistics to be counted.
+    pub(super) counts: bool,
 }
 
 /// What has come of looking at a connection.
@@ -68,6 +70,7 @@ impl Connection {
             output: greeting.into_bytes(),
             deadline: now + BUSY,
             closing: false,
+            counts: false,
         })
     }
 

@@ -61,7 +61,9 @@ pub struct Enforced {
     inquiries: Inquiries,
     events: Reader,
     audit: Dispatcher,
+    /// What the user calls the policy that is in force, and the one that the daemon was started with.
     policy: String,
+    started_with: String,
     reread: Reread,
 }
 
@@ -73,7 +75,8 @@ impl Enforced {
         let events = Reader::new(events).map_err(EnforcedError::Events)?;
         let audit = Dispatcher::start(log);
         let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
-        Ok(Self { enforcer: Some(enforcer), inquiries, events, audit, policy, reread })
+        let started_with = policy.clone();
+        Ok(Self { enforcer: Some(enforcer), inquiries, events, audit, policy, started_with, reread })
     }
 
     fn on(&self) -> Result<&Enforcer, Refusal> {
@@ -95,7 +98,7 @@ impl Enforced {
         self.audit.lost(Reason::Malformed, batch.malformed);
         for event in batch.events {
             match event.kind {
-                TG_EVENT_AVC => self.audit.event(&event, |sid| Some(enforcer.contexts().text(sid).to_owned())),
+                TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 _ => {}
             }
@@ -152,7 +155,9 @@ impl Machine for Enforced {
 
     fn reread(&mut self) -> Result<u32, Refusal> {
         let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
-        self.put_in_force(built, self.on()?.options().accept_missing, &[])
+        let number = self.put_in_force(built, self.on()?.options().accept_missing, &[])?;
+        self.policy.clone_from(&self.started_with);
+        Ok(number)
     }
 
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
@@ -175,14 +180,19 @@ impl Machine for Enforced {
         answer.map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
     }
 
-    fn intern(&mut self, context: &str) -> Result<Sid, Refusal> {
-        self.on_mut()?.intern(context).map_err(|cause| refused(&cause))
+    fn intern(&mut self, context: &str, all: bool) -> Result<Sid, Refusal> {
+        let enforcer = self.on_mut()?;
+        if !all && enforcer.contexts().sid(context).is_none() && enforcer.is_half_full() {
+            let text = "half of all security contexts or levels are in use: root may name new ones, nobody else";
+            return Err(Refusal::new(libc::ENOSPC, text));
+        }
+        enforcer.intern(context).map_err(|cause| refused(&cause))
     }
 
     fn text(&mut self, sid: Sid) -> Option<String> {
         let enforcer = self.enforcer.as_mut()?;
         enforcer.learn();
-        enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())
+        known(enforcer, sid)
     }
 
     fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, Refusal> {
@@ -202,10 +212,8 @@ impl Machine for Enforced {
     }
 
     fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
-        // The path that the descriptor was opened by, as this process sees it.
-        let path = fs::read_link(format!("/proc/self/fd/{}", object.as_raw_fd()));
-        let path =
-            path.map_err(|cause| Refusal::new(libc::ENOENT, format!("cannot find the object's path: {cause}")))?;
+        let failed = |cause| Refusal::new(libc::ENOENT, format!("cannot find the object's path: {cause}"));
+        let path = path_of(object).map_err(failed)?;
         let mode = Object::of(object)?.mode;
         self.on_mut()?.default_label(&path, mode).map_err(|cause| refused(&cause))
     }
@@ -254,16 +262,20 @@ impl Machine for Enforced {
     }
 
     fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal> {
+        let name = path_of(policy.as_fd());
         let mut bytes = Vec::new();
         let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
         policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
         let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
-        self.put_in_force(built, accept_missing, questions)
+        let number = self.put_in_force(built, accept_missing, questions)?;
+        self.policy = name.map_or_else(|_| "a file that has no name".to_owned(), |name| name.display().to_string());
+        Ok(number)
     }
 
     fn stop(&mut self) -> Result<(), Refusal> {
-        let enforcer = self.enforcer.take().ok_or_else(stopped)?;
-        enforcer.stop().map_err(|cause| refused(&cause))
+        self.on()?.stop().map_err(|cause| refused(&cause))?;
+        self.enforcer = None;
+        Ok(())
     }
 
     fn statistics(&mut self) -> Vec<Manager> {
@@ -287,6 +299,12 @@ impl Machine for Enforced {
     }
 }
 
+/// What a SID stands for, if this daemon knows it.
+fn known(enforcer: &Enforcer, sid: Sid) -> Option<String> {
+    let contexts = enforcer.contexts();
+    contexts.has(sid).then(|| contexts.text(sid).to_owned())
+}
+
 fn stopped() -> Refusal {
     Refusal::new(libc::ESRCH, "nothing is enforced any more")
 }
@@ -299,6 +317,11 @@ fn refused(cause: &EnforcerError) -> Refusal {
         _ => libc::EINVAL,
     };
     Refusal::new(errno, cause.to_string())
+}
+
+/// The path that a descriptor was opened by, as this process sees it.
+fn path_of(descriptor: BorrowedFd<'_>) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
 /// When a file was last changed, in seconds since 1970; 0: nobody knows.

@@ -59,8 +59,8 @@ pub trait Machine {
     fn check(&mut self, source: Sid, target: Sid, permission: Permission, process: i32) -> Result<bool, Refusal>;
     /// Asks the constraints on new labels (validatetrans).
     fn validate(&mut self, old: Sid, new: Sid, task: Sid, class: u32) -> Result<bool, Refusal>;
-    /// A context's SID; a new one is given.
-    fn intern(&mut self, context: &str) -> Result<Sid, Refusal>;
+    /// A context's SID; a new one is given, or, unless all that are free may be taken, only as long as half of them are.
+    fn intern(&mut self, context: &str, all: bool) -> Result<Sid, Refusal>;
     /// What a SID stands for.
     fn text(&mut self, sid: Sid) -> Option<String>;
     /// The names of what a context may do to another.
@@ -85,6 +85,6 @@ pub trait Machine {
     fn stop(&mut self) -> Result<(), Refusal>;
     /// Counts.
     fn statistics(&mut self) -> Vec<Manager>;
-    /// Whether to count.
+    /// Whether to count; said at each turn.
     fn count(&mut self, on: bool);
 }

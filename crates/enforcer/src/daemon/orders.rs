@@ -31,13 +31,33 @@ pub(crate) struct Answer {
     pub(crate) reply: Reply,
     /// Whether the daemon is to end, for nothing is enforced any more.
     pub(crate) stopped: bool,
+    /// Whether statistics are to be counted as long as the caller stays; `None`: as before.
+    pub(crate) counts: Option<bool>,
 }
 
 /// Does what a caller asks for, or says why not.
 pub(crate) fn answer(machine: &mut dyn Machine, peer: &Peer, request: Request, with: Vec<OwnedFd>) -> Answer {
     let stop = request == Request::Stop;
-    let reply = Order::of(machine, peer).and_then(|mut order| order.run(request, with));
-    Answer { stopped: stop && reply.is_ok(), reply }
+    let counts = if let Request::Count(on) = request { Some(on) } else { None };
+    let reply = expect_descriptors(&request, with.len())
+        .and_then(|()| Order::of(machine, peer))
+        .and_then(|mut order| order.run(request, with));
+    Answer { stopped: stop && reply.is_ok(), counts: counts.filter(|_| reply.is_ok()), reply }
+}
+
+/// The SID of a process, of which nothing is kept while it is the machine's.
+pub(crate) fn sid_of(task: Option<tg_task>) -> Sid {
+    task.map_or(TG_SID_MACHINE, |task| task.sid)
+}
+
+fn expect_descriptors(request: &Request, came: usize) -> Result<(), Refusal> {
+    let expected = request.descriptors();
+    if expected.contains(&came) {
+        return Ok(());
+    }
+    let (least, most) = (expected.start(), expected.end());
+    let text = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    Err(Refusal::new(libc::EINVAL, format!("{came} descriptors came with the request, expected {text}")))
 }
 
 /// An order and who gave it.
@@ -54,18 +74,17 @@ struct Order<'a> {
 impl<'a> Order<'a> {
     fn of(machine: &'a mut dyn Machine, peer: &'a Peer) -> Result<Self, Refusal> {
         let task = machine.task(peer.process())?;
-        let sid = task.map_or(TG_SID_MACHINE, |task| task.sid);
+        let sid = sid_of(task);
+        if sid != peer.sid {
+            let text = "the context of this process has changed since it connected: connect again";
+            return Err(Refusal::new(libc::EAGAIN, text));
+        }
         let mixed = task.is_some_and(|task| task.flags & TG_TASK_MIXED != 0);
         let unconfined = !mixed && machine.is_unconfined(sid);
         Ok(Self { machine, peer, task, sid, unconfined, mixed })
     }
 
     fn run(&mut self, request: Request, mut with: Vec<OwnedFd>) -> Reply {
-        if !request.descriptors().contains(&with.len()) {
-            let text =
-                format!("{} descriptors came with the request, expected {:?}", with.len(), request.descriptors());
-            return Err(Refusal::new(libc::EINVAL, text));
-        }
         let first =
             |with: &mut Vec<OwnedFd>| with.drain(..).next().ok_or_else(|| Refusal::new(libc::EBADF, "no descriptor"));
         match request {
@@ -101,7 +120,10 @@ impl<'a> Order<'a> {
             Request::Statistics => Ok(vec![json(&self.machine.statistics())?]),
             Request::Count(on) => {
                 self.administrator(&["setsecparam"])?;
-                self.machine.count(on);
+                // It ends when nobody wants it any more (Daemon::run).
+                if on {
+                    self.machine.count(true);
+                }
                 Ok(vec![])
             }
         }
@@ -187,7 +209,12 @@ impl<'a> Order<'a> {
             Attribute::Previous => return Err(Refusal::new(libc::EINVAL, "what a context was cannot be set")),
         };
         self.may(self.sid, "process", permission)?;
-        Ok(vec![self.machine.intern(context)?.to_string()])
+        Ok(vec![self.intern(context)?.to_string()])
+    }
+
+    /// The SID of a context. Who is not root cannot take the last ones, which root and the kernel need.
+    fn intern(&mut self, context: &str) -> Result<Sid, Refusal> {
+        self.machine.intern(context, self.peer.is_root())
     }
 
     /// selinux_inode_getsecurity, which asks nothing; whoever reads attributes has passed inode_getxattr.
@@ -206,7 +233,7 @@ impl<'a> Order<'a> {
         }
         let old = self.machine.labels(object)?;
         self.may(old.object, class, "relabelfrom")?;
-        let new = self.machine.intern(context)?;
+        let new = self.intern(context)?;
         self.may(new, class, "relabelto")?;
         if !self.unconfined {
             self.validate(old.object, new, class)?;

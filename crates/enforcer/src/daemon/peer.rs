@@ -15,6 +15,9 @@ use nix::{
     sys::socket::{getsockopt, sockopt::PeerCredentials},
     unistd::geteuid,
 };
+use tollgate_abi::enforcer::TG_SID_MACHINE;
+
+use crate::contexts::Sid;
 
 /// The process that made a connection.
 ///
@@ -28,6 +31,9 @@ pub(crate) struct Peer {
     pub(crate) pid: i32,
     /// The effective user that it had when it connected.
     pub(crate) uid: u32,
+    /// The SID that it had before it was greeted: what it sends is asked by that, not by a program that it executes
+    /// meanwhile.
+    pub(crate) sid: Sid,
     process: OwnedFd,
 }
 
@@ -44,7 +50,7 @@ impl Peer {
             Err(Errno::ENOPROTOOPT) => pidfd_open(pid)?,
             other => other?,
         };
-        Ok(Self { pid, uid, process })
+        Ok(Self { pid, uid, sid: TG_SID_MACHINE, process })
     }
 
     /// Whether it is the user that the daemon runs as, which is root where there is something to enforce with.
@@ -138,7 +144,7 @@ mod tests {
     fn refuses_a_peer_that_has_ended() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let process = pidfd_open(child.id() as i32).unwrap();
-        let peer = Peer { pid: child.id() as i32, uid: 0, process };
+        let peer = Peer { pid: child.id() as i32, uid: 0, sid: TG_SID_MACHINE, process };
         child.wait().unwrap();
         assert!(!peer.sent(Some(peer.pid)));
     }

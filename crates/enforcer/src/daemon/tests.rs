@@ -29,6 +29,7 @@ const CONFINED: Sid = 40;
 struct Known {
     confined: bool,
     mixed: bool,
+    counting: bool,
     allowed: BTreeSet<(Sid, Sid, String, String)>,
     asked: Vec<(Sid, Sid, String, String)>,
     done: Vec<String>,
@@ -74,7 +75,7 @@ impl Machine for Pretended {
         self.done(format!("validate {old} {new} {task}"));
         Ok(true)
     }
-    fn intern(&mut self, context: &str) -> Result<Sid, Refusal> {
+    fn intern(&mut self, context: &str, _: bool) -> Result<Sid, Refusal> {
         context
             .strip_prefix("sid")
             .and_then(|sid| sid.parse().ok())
@@ -120,7 +121,7 @@ impl Machine for Pretended {
         Vec::new()
     }
     fn count(&mut self, on: bool) {
-        self.done(format!("count {on}"));
+        self.0.lock().unwrap().counting = on;
     }
 }
 
@@ -224,9 +225,8 @@ fn answers_what_an_unconfined_caller_asks() {
     assert_eq!(errno(client.text(100)), libc::ENOENT);
     assert_eq!(client.access("a", "b", "file").unwrap(), ["read", "write"]);
     assert!(client.statistics().unwrap().is_empty());
-    client.count(true).unwrap();
     client.set_mode(Mode::Permissive, Some("httpd_t")).unwrap();
-    assert_eq!(running.done(), ["count true", "mode permissive Some(\"httpd_t\")"]);
+    assert_eq!(running.done(), ["mode permissive Some(\"httpd_t\")"]);
     assert!(running.machine.0.lock().unwrap().asked.is_empty(), "an unconfined caller is asked nothing");
 }
 
@@ -293,6 +293,33 @@ fn does_nothing_for_a_process_whose_threads_differ() {
         libc::EPERM
     );
     assert!(running.done().is_empty());
+}
+
+#[test]
+fn refuses_a_caller_whose_context_has_changed_since_it_connected() {
+    let running = Running::confined(&[]);
+    let mut client = running.client();
+    client.mode().unwrap();
+    running.machine.0.lock().unwrap().confined = false;
+    assert_eq!(errno(client.stop()), libc::EAGAIN);
+    assert!(running.done().is_empty());
+    running.client().set_mode(Mode::Permissive, None).unwrap();
+}
+
+#[test]
+fn counts_as_long_as_somebody_wants_it() {
+    let running = Running::new();
+    let counting = || running.machine.0.lock().unwrap().counting;
+    let (mut one, mut two) = (running.client(), running.client());
+    one.count(true).unwrap();
+    two.count(true).unwrap();
+    one.count(false).unwrap();
+    one.mode().unwrap();
+    assert!(counting(), "another wants it");
+    drop(two);
+    while counting() {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

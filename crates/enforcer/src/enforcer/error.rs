@@ -9,7 +9,7 @@ use crate::{
     programs::ProgramsError,
 };
 
-/// Why enforcement could not be started, adopted or changed. Nothing was changed then.
+/// Why enforcement could not be started, adopted or changed. Nothing was changed then, unless the text says so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnforcerError {
@@ -68,6 +68,20 @@ pub enum EnforcerError {
     RolledBack {
         /// What did not hold.
         reason: String,
+    },
+    /// The policy was not to be kept, and is in force all the same.
+    #[error("the policy is in force, though {reason}: the one before cannot be put back: {cause}")]
+    NotPutBack {
+        /// What did not hold.
+        reason: String,
+        /// Why the one before is not back.
+        cause: Box<EnforcerError>,
+    },
+    /// The policy is in force, and something that belongs to it is not.
+    #[error("the policy is in force, but not all that it brings: {cause}")]
+    Unsettled {
+        /// What failed.
+        cause: Box<EnforcerError>,
     },
     /// Descriptors are asked about otherwise.
     #[error(

@@ -81,20 +81,22 @@ impl Enforcer {
         let before = self.hooks()?;
         self.attach(&needed)?;
         let previous = self.put_in_force(next)?;
-        match verify(self) {
+        let taken_over = self.take_over_contexts(&previous.generation).map_err(|cause| cause.to_string());
+        match taken_over.and_then(|()| verify(self)) {
             Ok(()) => {
                 self.told_otherwise = false;
-                self.settle(&needed).map(|()| Reloaded { number, invalid })
+                self.settle(&needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
+                Ok(Reloaded { number, invalid })
             }
-            Err(reason) => {
-                self.put_back(previous)?;
-                self.detach_all_but(&before)?;
-                Err(EnforcerError::RolledBack { reason })
-            }
+            Err(reason) => match self.put_back(previous).and_then(|()| self.detach_all_but(&before)) {
+                Ok(()) => Err(EnforcerError::RolledBack { reason }),
+                Err(cause) => Err(EnforcerError::NotPutBack { reason, cause: Box::new(cause) }),
+            },
         }
     }
 
-    /// Switches to another policy; the one before. Contexts that the kernel gave SIDs meanwhile get their places.
+    /// Switches to another policy; the one before, of which the kernel may have given contexts SIDs meanwhile
+    /// ([`Enforcer::take_over_contexts`]).
     fn put_in_force(&mut self, next: Policy) -> Result<Policy, EnforcerError> {
         self.make_live(&next.generation);
         let previous = self.exchange(next);
@@ -108,7 +110,6 @@ impl Enforcer {
             self.forget_other_sids();
             return Err(error);
         }
-        self.take_over_contexts(&previous.generation)?;
         Ok(previous)
     }
 
@@ -124,7 +125,8 @@ impl Enforcer {
     fn put_back(&mut self, mut previous: Policy) -> Result<(), EnforcerError> {
         // Without it, contexts that have come up meanwhile are denied everything for a moment; go back all the same.
         let _ = previous.generation.translate(&self.generation);
-        self.put_in_force(previous)?;
+        let refused = self.put_in_force(previous)?;
+        self.take_over_contexts(&refused.generation)?;
         self.forget_other_sids();
         self.options.folder.keep_only(self.generation.number);
         self.save_contexts()

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use tollgate_abi::{
     enforcer::{TG_SIDS, tg_sid_key},
-    tables::tg_context,
+    tables::{TG_LEVELS, tg_context},
 };
 
 use super::{Enforcer, EnforcerError, bytes_of, map_error};
@@ -53,6 +53,12 @@ impl Enforcer {
         self.contexts.insert(sid, canonical);
         self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())?;
         Ok(sid)
+    }
+
+    /// Whether half of the SIDs or of the policy's levels are given.
+    #[must_use]
+    pub fn is_half_full(&self) -> bool {
+        self.state.last_sid().load(Ordering::SeqCst) >= TG_SIDS / 2 || self.generation.last_level() >= TG_LEVELS / 2
     }
 
     fn take_sid(&self) -> Result<Sid, Full> {

@@ -43,6 +43,12 @@ impl Generation {
         Ok(identifier)
     }
 
+    /// How many levels have identifiers.
+    pub(crate) fn last_level(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.memory.get()).last_level) }.load(Ordering::SeqCst)
+    }
+
     /// A context in this policy's numbers; the policy must find it valid.
     pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
         let context = self.names.context(&self.policy, text)?;
