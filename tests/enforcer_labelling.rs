@@ -12,7 +12,7 @@ mod program;
 
 use std::{
     ffi::CString,
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     os::{
         fd::AsFd,
@@ -45,9 +45,17 @@ fn in_guests(test: &str) {
     guests.play(&Scratch::new(), test);
 }
 
+fn mount_ext4() {
+    sh("mount -o loop /image /srv; mkdir -p /srv/low/place /srv/up /srv/work /srv/place /srv/plain");
+}
+
 /// Starts enforcement, with an ext4 at `/srv`; but for the hooks of these names.
 fn start(without: &[&str]) -> Enforcer {
-    sh("mount -o loop /image /srv; mkdir -p /srv/low/place /srv/up /srv/work /srv/place /srv/plain");
+    mount_ext4();
+    enforce(without)
+}
+
+fn enforce(without: &[&str]) -> Enforcer {
     let mut hooks = Vec::new();
     if !without.is_empty() {
         hooks = programs::hooks().unwrap();
@@ -173,8 +181,15 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     let maker = domain(enforcer, "maker_t");
     assert_eq!(made(maker, "/srv/place/kept"), 0);
     assert_eq!(nameless(maker, "/srv/place", "/srv/place/named"), 0);
+    // Whoever would make what is there already finds it, and it stays as it is.
+    sh("echo > /srv/place/old");
+    types(enforcer, &[("/srv/place/old", "place_t")]);
     forget_inodes();
-    types(enforcer, &[("/srv/place/kept", "made_t"), ("/srv/place/named", "made_t")]);
+    let maker = Confined::start(maker, |_| [errno(OpenOptions::new().write(true).create(true).open("/srv/place/old"))]);
+    maker.numbers::<1>();
+    types(enforcer, &[("/srv/place/old", "place_t")]);
+    forget_inodes();
+    types(enforcer, &[("/srv/place/kept", "made_t"), ("/srv/place/named", "made_t"), ("/srv/place/old", "place_t")]);
 }
 
 /// Makes a file without a name, and gives it one.
@@ -272,6 +287,24 @@ fn labels_a_processs_files_in_proc_as_the_process_is() {
     types(enforcer, &[(&directory, "reader_t"), (&descriptors, "reader_t"), (&deep, "proc_t")]);
     process.told.write_all(&[0]).unwrap();
     process.numbers::<0>();
+}
+
+#[test]
+fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
+    if !is_guest() {
+        return in_guests("keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before");
+    }
+    mount_ext4();
+    sh("echo > /srv/low/place/old");
+    mount_overlay();
+    let held = File::open("/over/place/old").unwrap();
+    let enforcer = &mut enforce(&[]);
+    set(enforcer, "/srv/low/place/old", "made_t");
+    sh("echo more >> /over/place/old");
+    types(enforcer, &[("/over/place/old", "made_t"), ("/srv/up/place/old", "made_t")]);
+    drop(held);
+    forget_inodes();
+    types(enforcer, &[("/over/place/old", "made_t"), ("/srv/up/place/old", "made_t")]);
 }
 
 #[test]

@@ -37,6 +37,19 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
 }
 
+/* Names the label of what is made in a directory with other credentials. */
+static __noinline int tg_name_made(struct tg_task *task, struct inode *directory, struct qstr *name,
+				   __u32 class, const struct cred *cred)
+{
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	__u32 sid = 0;
+
+	if (!tg_new_label(task, directory, tg_sid_above(directory, above), TG_ADDRESS(name), class,
+			  &sid))
+		tg_name_label(task, TG_KERNEL_ADDRESS(cred), sid);
+	return 0;
+}
+
 /* Overlayfs makes an inode of its upper layer, with credentials of its own: it is labelled as that
  * of overlayfs would be (selinux_dentry_create_files_as). */
 SEC("lsm/dentry_create_files_as")
@@ -44,19 +57,12 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 	     const struct cred *old, struct cred *new)
 {
 	struct inode *directory = tg_directory(dentry);
-	struct tg_task *task;
-	__u32 sid = 0;
+	struct tg_task *task = tg_own_task();
 
-	task = tg_own_task();
 	if (!task)
 		return -ENOMEM;
-	if (!directory)
-		return 0;
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
-
-	if (!tg_new_label(task, directory, tg_sid_above(directory, above), TG_ADDRESS(name),
-			  tg_mode_class(mode), &sid))
-		tg_name_label(task, TG_KERNEL_ADDRESS(new), sid);
+	if (directory)
+		tg_name_made(task, directory, name, tg_mode_class(mode), new);
 	return 0;
 }
 
