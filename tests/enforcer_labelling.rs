@@ -183,7 +183,7 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     assert_eq!(nameless(maker, "/srv/place", "/srv/place/named"), 0);
     // Whoever would make what is there already finds it, and it stays as it is.
     sh("echo > /srv/place/old");
-    types(enforcer, &[("/srv/place/old", "place_t")]);
+    set(enforcer, "/srv/place/old", "place_t");
     forget_inodes();
     let maker = Confined::start(maker, |_| [errno(OpenOptions::new().write(true).create(true).open("/srv/place/old"))]);
     maker.numbers::<1>();
@@ -294,12 +294,14 @@ fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
     if !is_guest() {
         return in_guests("keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before");
     }
-    mount_ext4();
+    let mut before = start(&[]);
     sh("echo > /srv/low/place/old");
+    set(&mut before, "/srv/low/place/old", "made_t");
+    before.stop().unwrap();
+    drop(before);
     mount_overlay();
     let held = File::open("/over/place/old").unwrap();
     let enforcer = &mut enforce(&[]);
-    set(enforcer, "/srv/low/place/old", "made_t");
     sh("echo more >> /over/place/old");
     types(enforcer, &[("/over/place/old", "made_t"), ("/srv/up/place/old", "made_t")]);
     drop(held);
