@@ -185,8 +185,8 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     sh("echo > /srv/place/old");
     set(enforcer, "/srv/place/old", "place_t");
     forget_inodes();
-    let maker = Confined::start(maker, |_| [errno(OpenOptions::new().write(true).create(true).open("/srv/place/old"))]);
-    maker.numbers::<1>();
+    let finds = || OpenOptions::new().write(true).create(true).truncate(false).open("/srv/place/old");
+    Confined::start(maker, |_| [errno(finds())]).numbers::<1>();
     types(enforcer, &[("/srv/place/old", "place_t")]);
     forget_inodes();
     types(enforcer, &[("/srv/place/kept", "made_t"), ("/srv/place/named", "made_t"), ("/srv/place/old", "place_t")]);
