@@ -10,7 +10,9 @@ mod steps;
 
 use std::{path::PathBuf, process::Command};
 
-use program::{Scratch, report, word};
+#[cfg(feature = "long")]
+use program::report;
+use program::{Scratch, word};
 use steps::{Guest, policy, source};
 
 /// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
@@ -89,7 +91,10 @@ fn keeps_what_it_was_told_when_a_new_one_takes_over() {
     let told = "tollgate status --json; tollgate ps >&2";
     let steps = Guest::new(&scratch, "6.1")
         .with(&other, "/other")
-        .step("enforce", &format!("tollgate enforce /policy {own} --audit-limit 1 --permissive && {told}"))
+        .step(
+            "enforce",
+            &format!("tollgate enforce /policy {own} --descriptors use --audit-limit 1 --permissive && {told}"),
+        )
         .step("next", &format!("kill -9 $(daemon); {GONE}; tollgate enforce /policy && {told}"))
         .step("limit", &format!("echo >/secret; tollgate label set $(of three) /secret; {storm}; {limited}"))
         .step("reload", &format!("tollgate reload /other >&2 && {told}"))
@@ -101,6 +106,7 @@ fn keeps_what_it_was_told_when_a_new_one_takes_over() {
         )
         .step("no limit", &format!("{limited} >/before; {storm}; {limited} >/after; cmp /before /after"))
         .step("no context", &format!("kill -9 $(daemon); {GONE}; tollgate enforce /other --machine $(at nobody)"))
+        .step("other way", "tollgate enforce /other --descriptors check")
         .run();
     for (step, generation, unconfined) in [
         ("enforce", 1, &["kernel_t", "keeper"][..]),
@@ -117,11 +123,13 @@ fn keeps_what_it_was_told_when_a_new_one_takes_over() {
             "{step}: {status}"
         );
         assert_eq!(status["unconfined"], serde_json::json!(unconfined), "{step}");
+        assert_eq!(status["descriptors"], "use", "{step}");
         steps[step].is(0, &["\nsystem_u:system_r:keeper:s0-s15:c0.c1023       1 "]);
     }
     steps["limit"].is(0, &["event above the limit"]);
     steps["no limit"].is(0, &[]);
     steps["no context"].is(2, &["nobody"]);
+    steps["other way"].is(2, &["it was started with --descriptors use", "tollgate stop"]);
 }
 
 #[test]
@@ -163,11 +171,6 @@ fn says_what_a_machine_lacks_to_be_enforced() {
     scratch.run(&["policy", "build", word(&reject), "-o", word(&built)]).with(0);
     let users = scratch.file("passwd", USERS);
     let pins = "/sys/fs/bpf/tollgate";
-    // A start that is killed once its maps are there; where that came too late its programs are detached.
-    let begun = format!(
-        "tollgate enforce --foreground /policy & until [ -e {pins}/inquiries/check ]; do :; done; kill -9 $!; wait $!; \
-         rm -f {pins}/links/*; ls {pins}/maps | grep tasks"
-    );
     let steps = Guest::new(&scratch, "6.1")
         .with(&built, "/reject")
         .with(&users, "/etc/passwd")
@@ -189,6 +192,33 @@ fn says_what_a_machine_lacks_to_be_enforced() {
         .step("nobody's status", "su nobody -c 'tollgate status'")
         .step("half", &format!("kill -9 $(daemon); sleep 1; rm {pins}/maps/labels; tollgate enforce /policy"))
         .step("repaired", "tollgate stop --force && tollgate enforce /policy && tollgate mode")
+        .run();
+    steps["not root"].is(2, &["only root", "sudo"]);
+    steps["no types"].is(2, &["CONFIG_DEBUG_INFO_BTF"]);
+    assert!(!steps["refused"].is(2, &["handleunknown reject"]).text.contains("tollgate\n"), "pins are left");
+    steps["no policy"].is(2, &["/nothing"]);
+    assert!(!steps["no type"].is(2, &["somebody_t"]).text.contains("tollgate\n"), "pins are left");
+    steps["foreign"].is(2, &["mine is none of Tollgate's pins"]);
+    steps["enforce"].is(0, &[]);
+    steps["second"].is(2, &["a daemon runs already (process "]);
+    steps["nobody's mode"].is(2, &["only root"]);
+    steps["nobody's status"].is(0, &["mode         enforcing"]);
+    steps["half"].is(2, &["maps/labels is missing", "tollgate stop --force"]);
+    steps["repaired"].is(0, &["enforcing"]);
+}
+
+#[test]
+#[cfg(feature = "long")]
+fn begins_anew_after_a_start_that_was_killed_and_after_another_version() {
+    let scratch = Scratch::new();
+    let pins = "/sys/fs/bpf/tollgate";
+    // A start that is killed once its maps are there; where that came too late its programs are detached.
+    let begun = format!(
+        "tollgate enforce --foreground /policy & until [ -e {pins}/inquiries/check ]; do :; done; kill -9 $!; wait $!; \
+         rm -f {pins}/links/*; ls {pins}/maps | grep tasks"
+    );
+    let steps = Guest::new(&scratch, "6.1")
+        .step("enforce", "tollgate enforce /policy")
         .step(
             "another version",
             &format!("kill -9 $(daemon); {GONE}; mv {pins}/build/* {pins}/build/then; tollgate enforce /policy; s=$?; tollgate enforce --once /policy; (exit $s)"),
@@ -204,18 +234,7 @@ fn says_what_a_machine_lacks_to_be_enforced() {
             ),
         )
         .run();
-    steps["not root"].is(2, &["only root", "sudo"]);
-    steps["no types"].is(2, &["CONFIG_DEBUG_INFO_BTF"]);
-    assert!(!steps["refused"].is(2, &["handleunknown reject"]).text.contains("tollgate\n"), "pins are left");
-    steps["no policy"].is(2, &["/nothing"]);
-    assert!(!steps["no type"].is(2, &["somebody_t"]).text.contains("tollgate\n"), "pins are left");
-    steps["foreign"].is(2, &["mine is none of Tollgate's pins"]);
     steps["enforce"].is(0, &[]);
-    steps["second"].is(2, &["a daemon runs already (process "]);
-    steps["nobody's mode"].is(2, &["only root"]);
-    steps["nobody's status"].is(0, &["mode         enforcing"]);
-    steps["half"].is(2, &["maps/labels is missing", "tollgate stop --force"]);
-    steps["repaired"].is(0, &["enforcing"]);
     steps["another version"].is(2, &["started by another version of this program", "tollgate stop --force"]);
     steps["ended"].is(1, &["tollgate: No such file", "nothing is enforced"]);
     steps["killed start"].is(1, &["tasks\n", "nothing is enforced"]);
@@ -225,6 +244,7 @@ fn says_what_a_machine_lacks_to_be_enforced() {
 }
 
 #[test]
+#[cfg(feature = "long")]
 fn starts_with_debians_policy_in_time() {
     let scratch = Scratch::new();
     let debian = scratch.path("debian");

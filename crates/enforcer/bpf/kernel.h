@@ -49,7 +49,7 @@ struct user_namespace {
 
 struct super_block {
 	__u32 s_dev;
-	unsigned long s_flags, s_magic, s_iflags;
+	unsigned long s_magic;
 	struct file_system_type *s_type;
 	struct dentry *s_root;
 	struct user_namespace *s_user_ns;
@@ -162,13 +162,11 @@ typedef struct {
 struct cred {
 	atomic_t usage; /* of 64 bits since 6.7; the lower half is enough */
 	kernel_cap_t cap_effective;
-	unsigned int securebits;
 	struct user_namespace *user_ns;
 };
 
 struct fown_struct {
 	struct file *file; /* 6.12; before, it lies in the file */
-	int signum;
 };
 
 struct file {
@@ -259,7 +257,6 @@ struct linux_binprm {
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define S_IFLNK 0120000
-#define S_IFREG 0100000
 #define S_IFBLK 0060000
 #define S_IFDIR 0040000
 #define S_IFCHR 0020000
@@ -272,8 +269,6 @@ struct linux_binprm {
 #define MAY_READ 0x4
 #define MAY_APPEND 0x8
 #define MAY_ACCESS 0x10
-#define MAY_OPEN 0x20
-#define MAY_CHDIR 0x40
 #define MAY_NOT_BLOCK 0x80
 
 #define MNT_NOSUID 0x1
@@ -284,14 +279,12 @@ struct linux_binprm {
 
 #define FMODE_READ 0x1
 #define FMODE_WRITE 0x2
-#define FMODE_PATH 0x4000
 #define O_APPEND 02000
 
 #define PROT_WRITE 0x2
 #define PROT_EXEC 0x4
 #define MAP_SHARED 0x1
 #define MAP_TYPE 0xf
-#define VM_READ 0x1
 #define VM_WRITE 0x2
 #define VM_EXEC 0x4
 #define VM_SHARED 0x8
@@ -307,8 +300,6 @@ struct linux_binprm {
 #define ATTR_KILL_SGID (1u << 12)
 #define ATTR_FILE (1u << 13)
 #define ATTR_TIMES_SET (1u << 16)
-
-#define SOCKFS_MAGIC 0x534f434b
 
 #define EPERM 1
 #define ECHILD 10

@@ -35,10 +35,27 @@ static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
 	return tg_ask(&request) ? -EACCES : 0;
 }
 
-/* selinux_sb_kern_mount. The labels of a file system that keeps them are the daemon's to read. */
+/* Whether the daemon is to label the files of a file system: it keeps labels, which only the daemon
+ * can read, or had files before the programs were there. Of all others each file has been seen: the
+ * daemon stays away, for while it looks at one that one cannot be unmounted. */
+static __always_inline int tg_is_unwalked(struct super_block *sb, struct inode *root)
+{
+	struct tg_superblock *superblock = tg_superblock_of(sb);
+	struct tg_inode *label;
+
+	if (!superblock || superblock->flags & TG_SUPERBLOCK_WALKED)
+		return 0;
+	if (superblock->behaviour == TG_FS_XATTR || !root)
+		return 1;
+	label = bpf_inode_storage_get(&inodes, root, 0, 0);
+	return !label || !label->sid;
+}
+
+/* selinux_sb_kern_mount */
 SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 {
-	struct tg_superblock *superblock;
+	struct dentry *root = sb->s_root;
+	struct inode *inode = root->d_inode;
 
 	if (tg_check_superblock(sb, FILESYSTEM__MOUNT))
 		return -EACCES;
@@ -46,16 +63,12 @@ SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 		WRITE_ONCE(state.overriding, 1);
 	/* The root of overlayfs is known by now; when it got its dentry it was not. */
 	if (tg_is_overlay(sb)) {
-		struct dentry *root = sb->s_root;
-		struct inode *inode = root->d_inode;
-
 		if (inode)
 			tg_first_sight(root, inode);
 		return 0;
 	}
-	superblock = tg_superblock_of(sb);
-	if (superblock && !(superblock->flags & TG_SUPERBLOCK_WALKED))
-		tg_doorbell(TG_EVENT_MOUNT, superblock->sid, sb->s_dev, 0);
+	if (tg_is_unwalked(sb, inode))
+		tg_doorbell(TG_EVENT_MOUNT, 0, sb->s_dev, 0);
 	return 0;
 }
 
