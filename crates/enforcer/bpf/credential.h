@@ -73,14 +73,14 @@ static __always_inline int tg_remember_cred(__u64 address, __u32 sid)
 	return -ENOMEM;
 }
 
-/* selinux_cred_prepare, selinux_cred_transfer: a copy stands for what the original does. */
+/*
+ * selinux_cred_prepare, selinux_cred_transfer: a copy stands for what the original does. So does
+ * that of one of the machine's: security_cred_free calls nobody where no module keeps something in
+ * credentials (lsm=bpf alone), so what was at its address before may still be known.
+ */
 static __always_inline int tg_copy_cred(struct cred *new, const struct cred *old)
 {
-	__u32 sid = tg_cred_sid(TG_ADDRESS(old));
-
-	if (sid == TG_SID_MACHINE)
-		return 0;
-	return tg_remember_cred(TG_ADDRESS(new), sid) ? -ENOMEM : 0;
+	return tg_remember_cred(TG_ADDRESS(new), tg_cred_sid(TG_ADDRESS(old))) ? -ENOMEM : 0;
 }
 
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
