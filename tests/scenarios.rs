@@ -30,24 +30,28 @@ fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// All families, in the order of their names.
-fn families() -> Vec<Family> {
-    let files = program::entries(&source("tests/scenarios"));
-    let mut files: Vec<PathBuf> =
-        files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+/// The files of the scenarios with this extension, in the order of their names.
+fn files(extension: &str) -> Vec<PathBuf> {
+    let mut files = program::entries(&source("tests/scenarios"));
+    files.retain(|path| path.extension().is_some_and(|found| found == extension));
     files.sort();
+    files
+}
+
+/// All families.
+fn families() -> Vec<Family> {
     let parse = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         Family::parse(&name, &fs::read_to_string(&path).unwrap()).unwrap_or_else(|error| panic!("{error}"))
     };
-    files.into_iter().map(parse).collect()
+    files("toml").into_iter().map(parse).collect()
 }
 
 /// The scenarios' policy, built: what Tollgate's own has of classes, levels and the unconfined domain, and theirs.
 fn policy(scratch: &Scratch) -> PathBuf {
     let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
     let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).into();
-    sources.push(source("tests/scenarios/policy.cil"));
+    sources.extend(files("cil"));
     let out = scratch.path("built");
     let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
     scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&out)]].concat()).with(0);
