@@ -220,6 +220,16 @@ struct tg_genfs_value {
 	__u32 class;  /* 0: any */
 };
 
+/*
+ * `objects`: what has neither an inode nor storage, by its address: System V objects and their
+ * messages, keys, performance events, BPF maps and programs. What is not there was made by the
+ * machine, or before the programs were: it has TG_SID_MACHINE.
+ */
+struct tg_labelled {
+	__u32 sid;
+	__u32 class; /* SECCLASS */
+};
+
 /* `guarded`: our own maps and programs, by identifier; who opens one, and is confined, needs the
  * permissions of class security that change what is enforced. */
 struct tg_guarded {
@@ -246,8 +256,9 @@ enum tg_failure {
 	TG_FAILED_DESCRIPTORS, /* more than can be looked at */
 	TG_FAILED_NEW_LABEL, /* a new object would have a context that the policy does not permit */
 	TG_FAILED_SCRATCH,   /* more decisions at once on a processor than there is memory for */
-	TG_FAILED_OWNERS_FULL, /* who set a file's owner is not known */
-	TG_FAILURES = 16,
+	TG_FAILED_OWNERS_FULL,	/* who set a file's owner is not known */
+	TG_FAILED_OBJECTS_FULL, /* who made a System V object, a message, a key, ... is not known */
+	TG_FAILURES = 32,
 };
 
 /* Object managers, for statistics. */
@@ -258,6 +269,10 @@ enum tg_manager {
 	TG_MANAGER_PROCESS,
 	TG_MANAGER_CAPABILITY,
 	TG_MANAGER_DESCRIPTOR,
+	TG_MANAGER_IPC,
+	TG_MANAGER_KEY,
+	TG_MANAGER_BPF,
+	TG_MANAGER_PERF,
 	TG_MANAGER_OTHER,
 	TG_MANAGERS = 16,
 };
@@ -324,6 +339,8 @@ struct tg_state {
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials_elsewhere;
 	__u32 owners_lost;
+	__u32 objects_left; /* `objects` has entries of what is gone: they could not be removed */
+	__u32 reserved;
 	__u32 switching; /* one generation takes the place of another: caches have answers of both
 			  */
 	__u64 credentials[TG_CREDENTIALS];
@@ -355,6 +372,7 @@ enum tg_object_kind { /* what `object` of an event tells */
 		      TG_OBJECT_CAPABILITY, /* number: capability= */
 		      TG_OBJECT_TASK,	    /* number, name: the target's opid= and ocomm= */
 		      TG_OBJECT_NAME,	    /* name only, such as kmod= or a file system's */
+		      TG_OBJECT_IPC,	    /* number, signed: ipc_key= */
 };
 #define TG_EVENT_NAME 512u
 
@@ -367,7 +385,7 @@ struct tg_event {
 	__u32 permissive;
 	__u32 pid, tgid;
 	__u32 object; /* enum tg_object_kind */
-	__u32 number; /* capability, ioctl command, process */
+	__u32 number; /* capability, ioctl command, process, key of a System V object */
 	__u32 device;
 	__u32 result; /* errno */
 	__u64 inode;

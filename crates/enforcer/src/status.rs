@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
     TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
     TG_FAILED_LABELS_FULL, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION,
-    TG_FAILED_NO_LABEL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SIDS_FULL, TG_FAILED_SUPERBLOCK,
-    TG_FAILED_TASK_STORAGE, TG_MANAGER_CAPABILITY, TG_MANAGER_DESCRIPTOR, TG_MANAGER_DIRECTORY, TG_MANAGER_FILE,
-    TG_MANAGER_FILESYSTEM, TG_MANAGER_OTHER, TG_MANAGER_PROCESS,
+    TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SIDS_FULL,
+    TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_MANAGER_BPF, TG_MANAGER_CAPABILITY, TG_MANAGER_DESCRIPTOR,
+    TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM, TG_MANAGER_IPC, TG_MANAGER_KEY, TG_MANAGER_OTHER,
+    TG_MANAGER_PERF, TG_MANAGER_PROCESS,
 };
 
 use crate::{descriptors::Descriptors, protocol::Mode};
 
 /// What can fail (`enum tg_failure`), for people.
-const FAILURES: [(u32, &str); 16] = [
+const FAILURES: [(u32, &str); 17] = [
     (TG_FAILED_NO_GENERATION, "no policy in force"),
     (TG_FAILED_NO_CONTEXT, "a SID without context"),
     (TG_FAILED_NO_LABEL, "an object without label"),
@@ -31,16 +32,21 @@ const FAILURES: [(u32, &str); 16] = [
     (TG_FAILED_NEW_LABEL, "a new object's context is not permitted"),
     (TG_FAILED_SCRATCH, "too many decisions at once"),
     (TG_FAILED_OWNERS_FULL, "who set a file's owner is not known"),
+    (TG_FAILED_OBJECTS_FULL, "who made an object without inode is not known"),
 ];
 
 /// Object managers (`enum tg_manager`), for people.
-const MANAGERS: [(u32, &str); 7] = [
+const MANAGERS: [(u32, &str); 11] = [
     (TG_MANAGER_FILE, "files"),
     (TG_MANAGER_DIRECTORY, "directories"),
     (TG_MANAGER_FILESYSTEM, "file systems"),
     (TG_MANAGER_PROCESS, "processes"),
     (TG_MANAGER_CAPABILITY, "capabilities"),
     (TG_MANAGER_DESCRIPTOR, "descriptors"),
+    (TG_MANAGER_IPC, "System V IPC"),
+    (TG_MANAGER_KEY, "keys"),
+    (TG_MANAGER_BPF, "bpf"),
+    (TG_MANAGER_PERF, "performance events"),
     (TG_MANAGER_OTHER, "other"),
 ];
 
