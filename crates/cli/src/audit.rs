@@ -75,7 +75,7 @@ fn print(entry: &Entry, json: bool, colour: Colour) -> anyhow::Result<()> {
     output::line(&line)
 }
 
-fn cannot_read(folder: &Path) -> String {
+pub(crate) fn cannot_read(folder: &Path) -> String {
     format!(
         "cannot read the log in {}, which `tollgate enforce` writes (it is root's; --log names another)",
         folder.display()
@@ -83,7 +83,7 @@ fn cannot_read(folder: &Path) -> String {
 }
 
 /// Milliseconds since 1970.
-fn since(text: &str) -> anyhow::Result<u64> {
+pub(crate) fn since(text: &str) -> anyhow::Result<u64> {
     let now = SystemTime::now();
     let time = match humantime::parse_duration(text) {
         Ok(ago) => now.checked_sub(ago).map_or(UNIX_EPOCH, |time| time.max(UNIX_EPOCH)),

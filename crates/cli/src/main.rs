@@ -2,8 +2,11 @@
 
 mod audit;
 mod bench;
+mod denials;
 mod enforcer;
+mod explain;
 mod interrupt;
+mod learn;
 mod output;
 mod policy;
 mod study;
@@ -48,6 +51,10 @@ enum Command {
     Label(enforcer::label::Command),
     /// What was denied, or granted and audited
     Audit(audit::Arguments),
+    /// Tell why something was denied, what would allow it, and whom that would let in
+    Explain(explain::Arguments),
+    /// Write the rules, as CIL, that would have allowed what was denied and nothing else
+    Learn(learn::Arguments),
     /// Studies: what security modules cost, measured, kept and compared
     #[command(subcommand)]
     Study(study::Command),
@@ -79,6 +86,8 @@ fn main() -> ExitCode {
         Command::Ps(arguments) => enforcer::ps::run(&arguments),
         Command::Label(command) => enforcer::label::run(command),
         Command::Audit(arguments) => audit::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Learn(arguments) => learn::run(&arguments),
         Command::Study(command) => study::run(command),
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),

@@ -9,6 +9,7 @@ mod folder;
 mod labelling;
 mod maps;
 mod options;
+mod permissive;
 mod reload;
 mod sids;
 
@@ -71,6 +72,7 @@ impl Enforcer {
 
     fn start_anew(options: Options, built: Built) -> Result<Self, EnforcerError> {
         options.folder.make()?;
+        let _ = fs::remove_file(options.folder.permissive());
         let machine = options.machine(&built.policy)?;
         let contexts = Contexts::initial(&built.policy, &machine);
         let unconfined = options.unconfined(&built.policy, &contexts);
@@ -135,13 +137,7 @@ impl Enforcer {
         programs::unpin(&self.options.pins)?;
         let _ = fs::remove_file(self.options.folder.policy(self.generation.number));
         let _ = fs::remove_file(self.options.folder.contexts());
-        Ok(())
-    }
-
-    /// Sets whether what a domain is denied is granted, and audited, until the next generation.
-    pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), EnforcerError> {
-        self.generation.set_permissive(domain, permissive)?;
-        self.state.forget();
+        let _ = fs::remove_file(self.options.folder.permissive());
         Ok(())
     }
 

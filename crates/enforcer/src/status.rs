@@ -15,7 +15,7 @@ use tollgate_abi::enforcer::{
 use crate::{descriptors::Descriptors, protocol::Mode};
 
 /// What can fail (`enum tg_failure`), for people.
-const FAILURES: [(u32, &str); 17] = [
+pub(crate) const FAILURES: [(u32, &str); 17] = [
     (TG_FAILED_NO_GENERATION, "no policy in force"),
     (TG_FAILED_NO_CONTEXT, "a SID without context"),
     (TG_FAILED_NO_LABEL, "an object without label"),
@@ -90,6 +90,9 @@ pub struct Status {
     pub descriptors: Descriptors,
     /// Domains whose denials are granted, and audited.
     pub permissive: Vec<String>,
+    /// Since when each of them is, in seconds since 1970.
+    #[serde(default)]
+    pub permissive_since: BTreeMap<String, u64>,
     /// Domains that are asked nothing.
     pub unconfined: Vec<String>,
     /// Confined contexts that a process has or had.

@@ -13,6 +13,8 @@ use std::{fs::File, io::Seek, path::Path};
 
 use anyhow::Context;
 use tollgate_enforcer::{
+    client::{Client, ClientError},
+    enforcer::Folder,
     protocol::Refusal,
     sanity::{self, Question},
 };
@@ -31,6 +33,25 @@ fn policy(path: &Path) -> anyhow::Result<Built> {
         eprintln!("tollgate: {}: {}: {}", path.display(), finding.text, finding.names.join(" "));
     }
     Ok(built)
+}
+
+/// The policy in force, and how it is named.
+pub(crate) fn running() -> anyhow::Result<(Built, String)> {
+    let folder = Folder::default();
+    let (path, name) = match Client::connect() {
+        Ok(mut client) => {
+            let status = client.status()?;
+            (folder.policy(status.generation), format!("{}, generation {}", status.policy, status.generation))
+        }
+        Err(cause @ ClientError::NoDaemon { .. }) => {
+            let path = folder.only_policy().with_context(|| format!("no policy is known to be in force: {cause}"))?;
+            let name = path.display().to_string();
+            (path, name)
+        }
+        Err(cause) => return Err(cause.into()),
+    };
+    let built = Built::open(&path).context("cannot read the policy in force; name one with --policy")?;
+    Ok((built, name))
 }
 
 /// The same as a file, for the daemon to read.

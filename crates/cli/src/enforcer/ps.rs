@@ -14,7 +14,8 @@ use tollgate_enforcer::{
     client::{Client, ClientError, kernel::Kernel, process},
     enforcer::Folder,
     programs::Pins,
-    protocol::Attribute,
+    protocol::{Attribute, Mode},
+    status::Status,
 };
 
 use crate::output;
@@ -34,11 +35,41 @@ pub(crate) struct Arguments {
 struct Process {
     pid: i32,
     context: String,
+    /// What becomes of what the policy denies it; none: no daemon answers that knows.
+    mode: Option<&'static str>,
     command: String,
+}
+
+/// What happens to processes by their domain.
+struct Modes {
+    permissive: bool,
+    permissive_domains: Vec<String>,
+    unconfined: Vec<String>,
+}
+
+impl Modes {
+    fn of(status: Status) -> Self {
+        let Status { mode, permissive, unconfined, .. } = status;
+        Self { permissive: mode == Mode::Permissive, permissive_domains: permissive, unconfined }
+    }
+
+    /// What `unconfined` means to a process is that it is asked nothing.
+    fn mode(&self, context: &str) -> &'static str {
+        let domain = context.split(':').nth(2).unwrap_or_default();
+        let is_in = |names: &[String]| names.iter().any(|name| name == domain);
+        if is_in(&self.unconfined) {
+            "unconfined"
+        } else if self.permissive || is_in(&self.permissive_domains) {
+            "permissive"
+        } else {
+            "enforcing"
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut source = Source::open()?;
+    let modes = source.modes()?;
     let mut processes = Vec::new();
     for pid in pids()? {
         // What has ended meanwhile is left out, as are those that this process may not ask about.
@@ -46,7 +77,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let Some(context) = source.context(process.as_fd())? else { continue };
         let Some(command) = command(pid) else { continue };
         if arguments.domain.as_deref().is_none_or(|domain| context.split(':').nth(2) == Some(domain)) {
-            processes.push(Process { pid, context, command });
+            let mode = modes.as_ref().map(|modes| modes.mode(&context));
+            processes.push(Process { pid, context, mode, command });
         }
     }
     if arguments.json {
@@ -54,9 +86,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let width = processes.iter().map(|process| process.context.len()).max().unwrap_or(0).max("CONTEXT".len());
-    let mut text = format!("{:<width$} {:>7} COMMAND\n", "CONTEXT", "PID");
-    for Process { pid, context, command } in &processes {
-        text.push_str(&format!("{context:<width$} {pid:>7} {}\n", for_people(command)));
+    let mut text = format!("{:<width$} {:<10} {:>7} COMMAND\n", "CONTEXT", "MODE", "PID");
+    for Process { pid, context, mode, command } in &processes {
+        let mode = mode.unwrap_or("?");
+        text.push_str(&format!("{context:<width$} {mode:<10} {pid:>7} {}\n", for_people(command)));
     }
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -81,6 +114,14 @@ impl Source {
         let Some(kernel) = kernel else { return Err(cause.into()) };
         eprintln!("tollgate: {cause}; contexts are as the kernel has them");
         Ok(Self::Kernel(kernel))
+    }
+
+    /// What happens to processes by their domain, if a daemon tells.
+    fn modes(&mut self) -> anyhow::Result<Option<Modes>> {
+        match self {
+            Self::Daemon(client) => Ok(Some(Modes::of(client.status()?))),
+            Self::Kernel(_) => Ok(None),
+        }
     }
 
     /// The context of a process; `None` if it is not told.
@@ -113,4 +154,19 @@ fn command(pid: i32) -> Option<String> {
     }
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_becomes_of_what_is_denied_to_each_process() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let modes = Modes { permissive: false, permissive_domains: names(&["new_t"]), unconfined: names(&["free_t"]) };
+        let of = |modes: &Modes, domain: &str| modes.mode(&format!("u:r:{domain}:s0"));
+        assert_eq!(["new_t", "free_t", "old_t"].map(|it| of(&modes, it)), ["permissive", "unconfined", "enforcing"]);
+        let all = Modes { permissive: true, ..modes };
+        assert_eq!(["free_t", "old_t"].map(|it| of(&all, it)), ["unconfined", "permissive"]);
+    }
 }

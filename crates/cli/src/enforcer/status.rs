@@ -11,6 +11,7 @@ use serde::Serialize;
 use tollgate_enforcer::{
     client::{Client, ClientError},
     descriptors::Descriptors,
+    metrics,
     programs::{self, Pins},
     status::{Manager, Status},
 };
@@ -22,6 +23,9 @@ pub(crate) struct Arguments {
     /// Count for so many seconds how often object managers are asked, and by what they are answered
     #[arg(long, value_name = "SECONDS")]
     count: Option<u64>,
+    /// Print metrics in Prometheus' text form (docs/metrics.md)
+    #[arg(long, conflicts_with_all = ["count", "json"])]
+    metrics: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -40,6 +44,16 @@ struct Orphaned {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match Client::connect() {
+        Ok(mut client) if arguments.metrics => {
+            let (status, managers) = (client.status()?, client.statistics()?);
+            output::write(&metrics::text(&status, &managers))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(ClientError::NoDaemon { .. }) if arguments.metrics => {
+            let attached = programs::attached(&Pins::default()).unwrap_or_default();
+            output::write(&metrics::without_daemon(attached.len()))?;
+            Ok(if attached.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS })
+        }
         Ok(mut client) => match arguments.count {
             Some(seconds) => count(&mut client, Duration::from_secs(seconds), arguments.json),
             None => show(&client.status()?, arguments.json),
@@ -86,7 +100,10 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
             },
         ),
         ("unconfined", list(&status.unconfined, "")),
-        ("permissive", list(&status.permissive, "")),
+        (
+            "permissive",
+            list(&status.permissive.iter().map(|domain| permissive(status, domain)).collect::<Vec<_>>(), ""),
+        ),
         ("subjects", list(&status.subjects, "")),
         ("contexts", status.contexts.to_string()),
         ("labels", if status.labelling_complete { "complete" } else { "not complete yet" }.to_owned()),
@@ -97,6 +114,12 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
 
 fn list(names: &[String], meaning: &str) -> String {
     if names.is_empty() { "none".to_owned() } else { format!("{}{meaning}", names.join(" ")) }
+}
+
+/// A permissive domain, and for how long it is.
+fn permissive(status: &Status, domain: &str) -> String {
+    let since = status.permissive_since.get(domain);
+    since.map_or_else(|| domain.to_owned(), |since| format!("{domain} (for {})", ago(*since)))
 }
 
 /// How long ago a time was.

@@ -9,17 +9,22 @@ use tollgate_policy::{
     vectors::Vectors,
 };
 
-use crate::output;
+use crate::{enforcer, output};
 
 /// How many names of a list are printed without --all.
 const SHOWN: usize = 8;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The policy before: a built one; or CIL, a module package or a binary policy, which is built first
+    /// The policy before: a built one; or CIL, a module package or a binary policy, which is built first; with --running, the
+    /// policy after
     before: PathBuf,
     /// The policy after, the same
-    after: PathBuf,
+    #[arg(required_unless_present = "running", conflicts_with = "running")]
+    after: Option<PathBuf>,
+    /// Compare the policy in force with one
+    #[arg(long)]
+    running: bool,
     /// Print all names of long lists
     #[arg(long)]
     all: bool,
@@ -29,7 +34,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let (before, after) = (super::open(&arguments.before)?, super::open(&arguments.after)?);
+    let (before, after) = match &arguments.after {
+        Some(after) => (super::open(&arguments.before)?, super::open(after)?),
+        None => (enforcer::running()?.0, super::open(&arguments.before)?),
+    };
     let found = between(&before, &after)?;
     if arguments.json {
         output::json(&found)?;

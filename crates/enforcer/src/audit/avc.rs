@@ -285,7 +285,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// Milliseconds since 1970 as RFC 3339 in UTC, `2026-11-21T08:00:00.123Z`.
-pub(super) mod time {
+pub(crate) mod time {
     use std::time::{Duration, SystemTime};
 
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

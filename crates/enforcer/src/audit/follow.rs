@@ -59,7 +59,9 @@ fn party(context: Option<&str>, sid: u32) -> String {
     }
 }
 
-fn object(object: &Object) -> String {
+/// What is known of an object, for people; nothing of one that the rule names already.
+#[must_use]
+pub fn object(object: &Object) -> String {
     let named = |name: &Untrusted, place: &Option<avc::Place>| match place {
         Some(place) if name.is_empty() => format!("inode {} of {}", place.ino, place.dev.for_people()),
         Some(place) => format!("{} (inode {} of {})", name.for_people(), place.ino, place.dev.for_people()),

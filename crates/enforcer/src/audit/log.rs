@@ -61,6 +61,12 @@ impl Log {
         Ok(())
     }
 
+    /// Whether the log has been renamed so often that its oldest entries may be gone.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        numbered(&self.path, KEPT).exists()
+    }
+
     /// Gives `each` entry that is new, oldest first, until it answers false; returns how many lines were none.
     pub fn read(&mut self, mut each: impl FnMut(Entry) -> bool) -> io::Result<u64> {
         let mut garbled = 0;

@@ -2,7 +2,7 @@
 //!
 //! The object managers put a `tg_event` into a ring buffer. [`reader`] takes it out, [`avc`] makes it a [`Denial`] and
 //! writes that as the kernel's audit does, a [`Dispatcher`] has a thread in which [`storm`] merges equal ones and [`sink`]
-//! hands them to the kernel's audit or to a file, and to the JSON log, which [`log`] reads and [`follow`] prints. docs/audit.md describes the forms.
+//! hands them to the kernel's audit or to a file, and to the JSON log, which [`log`] reads and [`follow`] prints; [`text`] reads the kernel's form. docs/audit.md describes the forms.
 
 mod auditor;
 pub mod avc;
@@ -14,6 +14,7 @@ pub mod reader;
 mod rotated;
 pub mod sink;
 pub mod storm;
+pub mod text;
 pub mod untrusted;
 
 use serde::{Deserialize, Serialize};
@@ -69,9 +70,15 @@ pub enum Reason {
     DaemonLimit,
     /// They were not what this program knows as an event.
     Malformed,
+    /// The kernel's audit left records out: its backlog was full, or there were more than it prints.
+    KernelAudit,
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::RingBuffer, Self::KernelLimit, Self::DaemonLimit, Self::Malformed, Self::KernelAudit];
+
     /// For people.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -80,6 +87,7 @@ impl Reason {
             Self::KernelLimit => "more than the kernel's programs may tell in a second",
             Self::DaemonLimit => "more than the daemon may record in a second",
             Self::Malformed => "not of a known form",
+            Self::KernelAudit => "the kernel's audit left them out",
         }
     }
 }

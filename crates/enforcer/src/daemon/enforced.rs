@@ -234,6 +234,7 @@ impl Machine for Enforced {
             not_enforced: enforcer.missing().to_vec(),
             descriptors: state.descriptors(),
             permissive: generation.permissive(),
+            permissive_since: enforcer.permissive_since(changed(&options.folder.policy(generation.number))),
             unconfined: generation.unconfined(),
             subjects: live.map(|sid| enforcer.contexts().text(sid).to_owned()).collect(),
             contexts: enforcer.contexts().iter().count() as u64,

@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::EnforcerError;
 
-/// Where the daemon keeps what is not in the kernel: the policy in force, and what SIDs stand for.
+/// Where the daemon keeps what is not in the kernel: the policy in force, what SIDs stand for, since when domains are permissive.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 
@@ -26,10 +26,31 @@ impl Folder {
         self.0.join(format!("generation-{generation}.policy"))
     }
 
+    /// The policy that is there, if it is one: that in force, unless a daemon was killed while it put another in its place.
+    #[must_use]
+    pub fn only_policy(&self) -> Option<PathBuf> {
+        let mut policies = self.policies();
+        policies.next().filter(|_| policies.next().is_none())
+    }
+
+    fn policies(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let paths = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
+        paths.filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("generation-") && name.ends_with(".policy")
+        })
+    }
+
     /// What SIDs stand for: lines `SID CONTEXT`, for everyone to read.
     #[must_use]
     pub fn contexts(&self) -> PathBuf {
         self.0.join("contexts")
+    }
+
+    /// Since when domains are permissive: lines `GENERATION SECONDS TYPE`.
+    #[must_use]
+    pub fn permissive(&self) -> PathBuf {
+        self.0.join("permissive")
     }
 
     /// Itself.
@@ -53,12 +74,9 @@ impl Folder {
     /// Removes the policies of all generations but one.
     pub(super) fn keep_only(&self, generation: u32) {
         let kept = self.policy(generation);
-        for path in fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path != kept && name.starts_with("generation-") && name.ends_with(".policy") {
-                // One that stays takes room, no more.
-                let _ = fs::remove_file(path);
-            }
+        for path in self.policies().filter(|path| *path != kept) {
+            // One that stays takes room, no more.
+            let _ = fs::remove_file(path);
         }
     }
 

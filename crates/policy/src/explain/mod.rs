@@ -3,9 +3,11 @@
 //! [`explain`] goes over the [`crate::model`], not over the decision tables: rules and constraints as the policy has
 //! them, with the places of the statements they came from where the policy was compiled from CIL.
 
+mod admitted;
 mod alternatives;
 mod attributes;
 mod bounds;
+mod explainer;
 mod remedy;
 mod rules;
 mod statement;
@@ -15,8 +17,10 @@ mod validity;
 mod world;
 
 pub use self::{
+    admitted::{Admitted, Wider},
     alternatives::Alternative,
-    remedy::Remedy,
+    explainer::{Explainer, Lack},
+    remedy::{Gain, Remedy},
     rules::{Extended, Flip, Match, ToldCondition, ToldRule},
     validity::Invalid,
 };
@@ -153,15 +157,18 @@ pub struct Explanation {
 
 /// Explains the answer to `question` by `policy`, whose statements are at `lines`.
 pub fn explain(policy: &Policy, lines: &Lines, question: &Question) -> Explanation {
-    let (world, statements) = (World::of(policy), Statements::of(policy, lines));
+    Explainer::new(policy, lines).explain(question)
+}
+
+fn explained(world: &World<'_>, statements: &Statements<'_>, lines: &Lines, question: &Question) -> Explanation {
+    let policy = world.policy;
     let invalid = validity::invalid(policy, question);
     let verdict = match (invalid.is_empty(), world.allows(question)) {
         (false, _) => Verdict::Invalid,
         (true, true) => Verdict::Allowed,
         (true, false) => Verdict::Denied,
     };
-    let told =
-        |kind| rules::told(&world, &statements, kind, question).into_iter().filter(|rule| rule.holds()).collect();
+    let told = |kind| rules::told(world, statements, kind, question).into_iter().filter(|rule| rule.holds()).collect();
     Explanation {
         source: context::text(policy, &question.source),
         target: context::text(policy, &question.target),
@@ -169,11 +176,11 @@ pub fn explain(policy: &Policy, lines: &Lines, question: &Question) -> Explanati
         permission: cil::permission_names(policy, question.class, question.permission).join(" "),
         verdict,
         permissive: policy.types.get(question.source.type_ as usize).is_some_and(|t| t.permissive),
-        steps: world.steps(question).iter().map(|step| told_step(&world, &statements, step)).collect(),
+        steps: world.steps(question).iter().map(|step| told_step(world, statements, step)).collect(),
         auditallow: told(RuleKind::AuditAllow),
         dontaudit: told(RuleKind::DontAudit),
-        extended: rules::extended(&world, question),
-        remedy: (verdict != Verdict::Allowed).then(|| remedy::find(&world, &statements, question, &invalid)),
+        extended: rules::extended(world, question),
+        remedy: (verdict != Verdict::Allowed).then(|| remedy::find(world, statements, question, &invalid)),
         invalid,
         no_places: lines.missing.clone().filter(|_| lines.statements.is_empty()),
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cil,
-    model::{NameKind, Party, Policy, RuleKind, Term},
+    model::{NameKind, Party, Policy, Rule, RuleKind, Term},
 };
 
 /// How many memberships are thought of; three together only where there are few.
@@ -32,6 +32,32 @@ pub struct Remedy {
     pub alternatives: Vec<Alternative>,
     /// What an alternative would need besides: rules are missing as well.
     pub with_alternatives: Vec<String>,
+    /// What the statements would give beside what was asked for.
+    pub gains: Vec<Gain>,
+}
+
+/// What a type gets by being put in an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Gain {
+    /// The type.
+    pub type_: String,
+    /// The attribute.
+    pub attribute: String,
+    /// How many allow rules name the attribute: as source, as target.
+    pub rules: (usize, usize),
+}
+
+impl Gain {
+    fn of(policy: &Policy, (type_, attribute): Membership) -> Self {
+        let allow = |is: &dyn Fn(&Rule) -> bool| {
+            policy.rules.iter().filter(|rule| rule.kind == RuleKind::Allow && is(rule)).count()
+        };
+        Self {
+            type_: cil::type_name(policy, type_),
+            attribute: cil::type_name(policy, attribute),
+            rules: (allow(&|rule| rule.source == attribute), allow(&|rule| rule.target == attribute)),
+        }
+    }
 }
 
 /// Finds what would allow `question`.
@@ -73,10 +99,13 @@ pub(super) fn find(world: &World<'_>, statements: &Statements<'_>, question: &Qu
     let alternatives = if is_context_at_fault { alternatives::find(world, question) } else { Vec::new() };
     let with_alternatives = if alternatives.is_empty() { Vec::new() } else { rules.clone() };
     if obstacle.is_some() {
-        return Remedy { cil: Vec::new(), forbidden_by: Vec::new(), obstacle, alternatives, with_alternatives };
+        let (cil, forbidden_by, gains) = (Vec::new(), Vec::new(), Vec::new());
+        return Remedy { cil, forbidden_by, obstacle, alternatives, with_alternatives, gains };
     }
     statements_to_add.extend(rules);
-    Remedy { cil: statements_to_add, forbidden_by: found.forbidden, obstacle, alternatives, with_alternatives }
+    let gains = found.put.iter().map(|put| Gain::of(policy, *put)).collect();
+    let (cil, forbidden_by) = (statements_to_add, found.forbidden);
+    Remedy { cil, forbidden_by, obstacle, alternatives, with_alternatives, gains }
 }
 
 const NO_EXEMPTION: &str = "no attribute that one of the types could be given makes an exception: the contexts would \

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     cil,
-    model::{Condition, Extension, Logic, Policy, Rule, RuleKind},
+    model::{Condition, ExtendedRule, Extension, Logic, Policy, Rule, RuleKind},
 };
 
 /// How many booleans of a condition are tried in turn; libsepol allows no more than five terms.
@@ -252,14 +252,13 @@ fn fewest(policy: &Policy, condition: Condition, numbers: &[u32]) -> Vec<u32> {
     Vec::new()
 }
 
-/// What rules say of the commands of `ioctl`: as soon as one names commands, no others are allowed
-/// (`security_compute_xperms_decision`).
-pub(super) fn extended(world: &World<'_>, question: &Question) -> Option<Extended> {
+/// The rules that name commands of `ioctl` for a question's types and class.
+fn naming_commands<'a>(world: &World<'a>, question: &Question) -> Vec<&'a ExtendedRule> {
     let policy = world.policy;
-    let class = policy.classes.get(question.class as usize)?;
-    let ioctl = class.permissions.iter().position(|permission| permission == "ioctl")?;
-    if question.permission >> ioctl & 1 == 0 {
-        return None;
+    let class = policy.classes.get(question.class as usize);
+    let ioctl = class.and_then(|class| class.permissions.iter().position(|permission| permission == "ioctl"));
+    if ioctl.is_none_or(|ioctl| question.permission >> ioctl & 1 == 0) {
+        return Vec::new();
     }
     let (sources, targets) = (world.set(question.source.type_), world.set(question.target.type_));
     let about = policy.extended_rules.iter().filter(|rule| {
@@ -268,7 +267,26 @@ pub(super) fn extended(world: &World<'_>, question: &Question) -> Option<Extende
             && targets.has(rule.target)
             && policy.holds(rule.condition)
     });
-    let about: Vec<_> = about.collect();
+    about.collect()
+}
+
+/// Whether a command of `ioctl` is among those that rules name; `None`: they name none, and `ioctl` alone decides.
+pub(super) fn names_command(world: &World<'_>, question: &Question, command: u16) -> Option<bool> {
+    let about = naming_commands(world, question);
+    let [driver, function] = command.to_be_bytes();
+    let has = |bits: &[u64; 4], bit: u8| bits[usize::from(bit / 64)] >> (bit % 64) & 1 == 1;
+    let names = |rule: &&ExtendedRule| match rule.extension {
+        Extension::IoctlDriver => has(&rule.bits, driver),
+        Extension::IoctlFunction { driver: own } => own == driver && has(&rule.bits, function),
+    };
+    (!about.is_empty()).then(|| about.iter().any(|rule| rule.kind == RuleKind::Allow && names(rule)))
+}
+
+/// What rules say of the commands of `ioctl`: as soon as one names commands, no others are allowed
+/// (`security_compute_xperms_decision`).
+pub(super) fn extended(world: &World<'_>, question: &Question) -> Option<Extended> {
+    let policy = world.policy;
+    let about = naming_commands(world, question);
     let mut drivers = [0u64; 4];
     let mut functions = std::collections::BTreeMap::<u8, [u64; 4]>::new();
     for rule in about.iter().filter(|rule| rule.kind == RuleKind::Allow) {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use super::{Explanation, Match, Node, Place, Remedy, Step, ToldCondition, ToldConstraint, ToldRule, Verdict};
+use super::{Explanation, Gain, Match, Node, Place, Remedy, Step, ToldCondition, ToldConstraint, ToldRule, Verdict};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -93,6 +93,12 @@ impl Display for Remedy {
             writeln!(f, "this CIL would allow it:")?;
         }
         self.cil.iter().try_for_each(|cil| writeln!(f, "  {cil}"))?;
+        for Gain { type_, attribute, rules: (sources, targets) } in &self.gains {
+            writeln!(
+                f,
+                "  and with {attribute}, {type_} gets what {sources} allow rules give it as source and {targets} as target"
+            )?;
+        }
         if !self.alternatives.is_empty() {
             writeln!(f, "constraints would not stop it with another context:")?;
             for other in &self.alternatives {

@@ -1,0 +1,111 @@
+//! Denials to look into: out of the log that the daemon keeps, or out of any text that holds records.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::Args;
+use tollgate_enforcer::audit::{
+    Entry,
+    log::{Filter, Log},
+    sink, text,
+};
+use tollgate_policy::built::Built;
+
+use crate::{audit, enforcer, policy};
+
+/// No record is longer.
+const LONGEST: u64 = 1 << 16;
+
+#[derive(Debug, Args)]
+pub(crate) struct Denials {
+    /// Take denials from this file (`-`: standard input), which may hold records of the kernel's audit, as auditd, ausearch or
+    /// the kernel's log have them, and entries of `tollgate audit --json`; without, from the log that the daemon keeps
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Only from this time on: `2026-11-21T08:00:00Z`, or so long ago: `10min`
+    #[arg(long, value_name = "TIME", value_parser = audit::since)]
+    since: Option<u64>,
+    /// Only of processes in this domain
+    #[arg(long, value_name = "TYPE")]
+    domain: Option<String>,
+    /// The policy to ask: a built one, or what one is built from; without, the one in force
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<PathBuf>,
+    /// The folder that the daemon writes its log to
+    #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER, conflicts_with = "from")]
+    log: PathBuf,
+}
+
+impl Denials {
+    /// The entries that are wanted, oldest first as they lie; what may lack of them is told.
+    pub(crate) fn read(&self) -> anyhow::Result<Vec<Entry>> {
+        let filter = Filter { domain: self.domain.clone(), since: self.since };
+        let mut entries = Vec::new();
+        let mut take = |entry: Entry| {
+            if filter.takes(&entry) {
+                entries.push(entry);
+            }
+        };
+        match &self.from {
+            Some(path) => read_text(path, take)?,
+            None => read_log(&self.log, self.since, &mut take)?,
+        }
+        Ok(entries)
+    }
+
+    /// Whether they come from the log that the daemon keeps.
+    pub(crate) fn is_log(&self) -> bool {
+        self.from.is_none()
+    }
+
+    /// The policy to ask, and its name.
+    pub(crate) fn policy(&self) -> anyhow::Result<(Built, String)> {
+        match &self.policy {
+            Some(path) => Ok((policy::open(path)?, path.display().to_string())),
+            None => enforcer::running(),
+        }
+    }
+}
+
+/// The log that the daemon keeps.
+pub(crate) fn read_log(folder: &Path, since: Option<u64>, mut each: impl FnMut(Entry)) -> anyhow::Result<()> {
+    let mut log = Log::open(folder).with_context(|| audit::cannot_read(folder))?;
+    let full = log.is_full();
+    let mut first = None;
+    let garbled = log.read(|entry| {
+        first.get_or_insert(entry.time());
+        each(entry);
+        true
+    });
+    let garbled = garbled.with_context(|| audit::cannot_read(folder))?;
+    if garbled > 0 {
+        eprintln!("tollgate: {garbled} lines of the log are no entries of this program's, and were left out");
+    }
+    if full && first.is_some_and(|first| since.is_none_or(|since| since < first)) {
+        eprintln!("tollgate: the log was full: older entries than these are gone (--since names a later time)");
+    }
+    Ok(())
+}
+
+fn read_text(path: &Path, mut each: impl FnMut(Entry)) -> anyhow::Result<()> {
+    let unreadable = || format!("cannot read {}", path.display());
+    let input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).with_context(unreadable)?)
+    };
+    let (mut input, mut line) = (BufReader::new(input), Vec::new());
+    loop {
+        line.clear();
+        if input.by_ref().take(LONGEST).read_until(b'\n', &mut line).with_context(unreadable)? == 0 {
+            return Ok(());
+        }
+        if let Some(entry) = text::parse(&String::from_utf8_lossy(&line)) {
+            each(entry);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `tollgate learn`: denials in, CIL out.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tollgate_enforcer::{audit::untrusted::for_people, client::Client, learn};
+use tollgate_policy::explain::Explainer;
+
+use crate::{denials::Denials, output};
+
+/// A little more: equal denials of a second are one entry at its end.
+const SECOND: Duration = Duration::from_millis(1200);
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    denials: Denials,
+    /// Write the CIL to a new file, to be built together with the policy's sources
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (built, name) = arguments.denials.policy()?;
+    let unwritten = if arguments.denials.is_log() { settle() } else { 0 };
+    let entries = arguments.denials.read()?;
+    let explainer = Explainer::new(&built.policy, &built.lines);
+    let learnt = learn::learn(&explainer, entries);
+    let (doubts, apart) = (learnt.doubts(), &learnt.apart);
+    if let Some(why) = built.lines.missing.as_ref().filter(|_| built.lines.statements.is_empty()) {
+        eprintln!("tollgate: the policy's promises (neverallow) are not known: {why}");
+    }
+    if unwritten > 0 {
+        eprintln!("tollgate: {unwritten} records could not be written, so what was denied is not all in the log");
+    }
+    doubts.iter().for_each(|doubt| eprintln!("tollgate: {doubt}"));
+    apart.iter().for_each(|apart| eprint!("tollgate: no allow rule helps: {apart}"));
+    let text = format!("; For the policy {}.\n{learnt}", for_people(name));
+    match &arguments.out {
+        Some(path) => {
+            write_new(path, &text)?;
+            let (rules, permissions) = (learnt.rules.len(), learnt.granted());
+            output::line(&format!(
+                "{}: {rules} rules that grant {permissions} permissions, each of which was denied",
+                path.display()
+            ))?;
+        }
+        None => output::write(&text)?,
+    }
+    Ok(if learnt.is_whole() && unwritten == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Lets the daemon write down what it has heard, if there is one; how many records it could not write.
+fn settle() -> u64 {
+    // Who asks wakes it, and it tells of a storm when the second is over.
+    let status = Client::connect().and_then(|mut client| client.status());
+    let Ok(status) = status else { return 0 };
+    thread::sleep(SECOND);
+    status.audit_errors
+}
+
+/// Never over a file that is there: what was learnt before is in no log any more.
+fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
+    let made = File::create_new(path);
+    if made.as_ref().is_err_and(|cause| cause.kind() == io::ErrorKind::AlreadyExists) {
+        bail!(
+            "{} is there already, with rules that the policy in force may need: name another file and build with both",
+            path.display()
+        );
+    }
+    let written = made.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,268 @@
+//! A denial explained: what is missing, the CIL that would allow it, whom that would let in, and whether the object is labelled
+//! as it should be. Pure.
+
+use std::{fmt, path::Path};
+
+use serde::Serialize;
+use tollgate_policy::{
+    context::Names,
+    explain::{Admitted, Explainer, Explanation, Lack, Question, Verdict},
+};
+
+use crate::{
+    audit::{
+        Denial, Entry,
+        avc::Object,
+        follow::{self, Colour},
+        untrusted::for_people,
+    },
+    labels::file_contexts::FileContexts,
+    learn,
+};
+
+/// So many names of a list are told.
+const TOLD: usize = 6;
+
+/// Why something was denied.
+#[derive(Debug, Serialize)]
+pub struct Explained {
+    /// It.
+    pub denial: Denial,
+    /// Why, permission by permission; of those that the policy knows.
+    pub permissions: Vec<Explanation>,
+    /// What the policy does not know.
+    pub unknown: Vec<String>,
+    /// Rules which, added to the sources, would allow what rules can.
+    pub cil: Vec<String>,
+    /// Whom they would let in.
+    pub admitted: Option<Admitted>,
+    /// The label that the object would have by its path, where that is another.
+    pub label: Option<Label>,
+}
+
+/// What `file_contexts` say of an object.
+#[derive(Debug, Serialize)]
+pub struct Label {
+    /// Its path.
+    pub path: String,
+    /// The context that they give it.
+    pub context: String,
+    /// Whether that may be accessed so.
+    pub allowed: bool,
+}
+
+/// Explains a denial by a policy and, where there are some, its `file_contexts`.
+#[must_use]
+pub fn explain(explainer: &Explainer<'_>, file_contexts: Option<&FileContexts>, denial: Denial) -> Explained {
+    let (policy, names) = (explainer.policy(), Names::of(explainer.policy()));
+    let learnt = learn::learn(explainer, [Entry::Avc(denial.clone())]);
+    let (mut questions, mut unknown) = (Vec::new(), Vec::new());
+    for asked in learn::each(&denial) {
+        match asked.question(policy, &names) {
+            Ok(question) => questions.push(question),
+            Err(cause) => unknown.push(for_people(cause.to_string())),
+        }
+    }
+    unknown.dedup();
+    let cil = learnt.cil();
+    Explained {
+        admitted: questions.first().filter(|_| !cil.is_empty()).map(|question| explainer.admitted(question)),
+        label: file_contexts.and_then(|contexts| label(explainer, &names, contexts, &denial, &questions)),
+        permissions: questions.iter().map(|question| explainer.explain(question)).collect(),
+        denial,
+        unknown,
+        cil,
+    }
+}
+
+/// The label by path of what is labelled otherwise.
+fn label(
+    explainer: &Explainer<'_>,
+    names: &Names,
+    file_contexts: &FileContexts,
+    denial: &Denial,
+    questions: &[Question],
+) -> Option<Label> {
+    let (Object::Path { path, .. } | Object::Ioctl { path, .. }) = &denial.object else { return None };
+    let path =
+        std::str::from_utf8(path.bytes()).ok().filter(|path| path.starts_with('/') && !path.ends_with(" (deleted)"))?;
+    let context = file_contexts.lookup(Path::new(path), mode(&denial.tclass)?).ok()??;
+    let target = names.context(explainer.policy(), &context).ok()?;
+    let own = questions.first()?;
+    if target.type_ == own.target.type_ {
+        return None;
+    }
+    let instead = |question: &Question| Question { target: target.clone(), ..question.clone() };
+    let allowed = questions.iter().all(|question| explainer.lack(&instead(question)) == Lack::Nothing);
+    Some(Label { path: for_people(path), context, allowed })
+}
+
+/// The mode of the objects of a class.
+fn mode(class: &str) -> Option<u32> {
+    Some(match class {
+        "file" => libc::S_IFREG,
+        "dir" => libc::S_IFDIR,
+        "lnk_file" => libc::S_IFLNK,
+        "chr_file" => libc::S_IFCHR,
+        "blk_file" => libc::S_IFBLK,
+        "sock_file" => libc::S_IFSOCK,
+        "fifo_file" => libc::S_IFIFO,
+        _ => return None,
+    })
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", follow::line(&Entry::Avc(self.denial.clone()), Colour::Off))?;
+        let context = |text: &Option<String>, sid| text.clone().unwrap_or_else(|| format!("SID {sid}"));
+        writeln!(f, "  process  {}", for_people(context(&self.denial.scontext, self.denial.ssid)))?;
+        writeln!(f, "  object   {}", for_people(context(&self.denial.tcontext, self.denial.tsid)))?;
+        self.unknown.iter().try_for_each(|unknown| writeln!(f, "{unknown}"))?;
+        for told in &self.permissions {
+            match simple(told) {
+                Some(text) => writeln!(f, "{}: {text}", told.permission)?,
+                None => write!(f, "{}: {told}", told.permission)?,
+            }
+        }
+        if !self.cil.is_empty() {
+            writeln!(
+                f,
+                "this CIL would allow {}:",
+                if self.is_mended() { "it" } else { "what rules can allow of it" }
+            )?;
+            self.cil.iter().try_for_each(|cil| writeln!(f, "  {cil}"))?;
+        }
+        self.admitted.iter().try_for_each(|admitted| admit(f, admitted))?;
+        let Some(Label { path, context, allowed }) = &self.label else { return Ok(()) };
+        let then = if *allowed { "with that label it is allowed" } else { "with that label it is denied, too" };
+        writeln!(f, "file_contexts give {path} another label, {context}; {then}:\n  tollgate label restore {path}")
+    }
+}
+
+impl Explained {
+    /// Whether rules are all that lacks.
+    fn is_mended(&self) -> bool {
+        self.unknown.is_empty() && self.permissions.iter().all(|told| simple(told).is_some())
+    }
+}
+
+/// What lacks in a few words, where that is all there is to say.
+fn simple(told: &Explanation) -> Option<&'static str> {
+    let [step] = &told.steps[..] else { return None };
+    let remedy = told.remedy.as_ref();
+    let rule_alone = remedy.is_some_and(|remedy| remedy.obstacle.is_none() && remedy.forbidden_by.is_empty());
+    match told.verdict {
+        Verdict::Allowed if told.extended.is_none() => Some("the policy allows it by now"),
+        Verdict::Denied
+            if rule_alone
+                && step.constraints.is_empty()
+                && step.role_allow.is_none()
+                && step.switched_off.is_empty() =>
+        {
+            Some("no rule allows it")
+        }
+        _ => None,
+    }
+}
+
+fn admit(f: &mut fmt::Formatter<'_>, Admitted { domain, entered_from, wider }: &Admitted) -> fmt::Result {
+    let from = if entered_from.is_empty() { "no other domain".to_owned() } else { some(entered_from) };
+    writeln!(f, "that would let in {domain} alone, which can be entered from {from}")?;
+    if wider.is_empty() {
+        return Ok(());
+    }
+    let wider: Vec<String> = wider.iter().map(|wider| format!("{} ({} types)", wider.attribute, wider.types)).collect();
+    writeln!(f, "a rule for an attribute of it would let in more: {}", some(&wider))
+}
+
+fn some(names: &[String]) -> String {
+    let told = names.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > TOLD { format!("{told} and {} more", names.len() - TOLD) } else { told }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_policy::{
+        built::Built,
+        sepol::{self, CilFile, Options},
+    };
+
+    use super::*;
+    use crate::audit::text;
+
+    fn built() -> Built {
+        let text = include_bytes!("../../policy/tests/explain.cil").to_vec();
+        let files = [CilFile { name: "explain.cil".to_owned(), text }];
+        Built::from_compiled(sepol::compile(&files, &Options::default()).unwrap()).unwrap()
+    }
+
+    fn explained(source: &str, target: &str, asked: &str, object: &str, contexts: &str) -> String {
+        let (class, permissions) = asked.split_once(' ').unwrap();
+        let record = format!(
+            "type=AVC msg=audit(1700000001.000:7): avc:  denied  {{ {permissions} }} for  pid=9 comm=\"sh\" {object} \
+             scontext={source} tcontext={target} tclass={class} permissive=0"
+        );
+        let Some(Entry::Avc(denial)) = text::parse(&record) else { panic!("{record}") };
+        let built = built();
+        let contexts = FileContexts::new(contexts).unwrap();
+        explain(&Explainer::new(&built.policy, &built.lines), Some(&contexts), denial).to_string()
+    }
+
+    #[test]
+    fn tells_the_rule_that_is_missing_and_whom_it_would_let_in() {
+        let told = explained(
+            "staff_u:staff_r:shell_t:s0",
+            "system_u:object_r:secret_t:s0",
+            "file append ioctl",
+            "path=\"/etc/shadow\" dev=\"sda\" ino=5",
+            "",
+        );
+        let expected = "2023-11-14T22:13:21.000Z denied shell_t secret_t:file { append ioctl } /etc/shadow, by sh[9]\n\
+            \x20 process  staff_u:staff_r:shell_t:s0\n\
+            \x20 object   system_u:object_r:secret_t:s0\n\
+            append: no rule allows it\n\
+            ioctl: no rule allows it\n\
+            this CIL would allow it:\n\
+            \x20 (allow shell_t secret_t (file (append ioctl)))\n\
+            that would let in shell_t alone, which can be entered from admin_t, blk.t, web_child_t, web_t\n\
+            a rule for an attribute of it would let in more: ";
+        assert!(told.starts_with(expected), "{told}");
+        assert!(told.contains("plain (4 types)") && told.contains("domain (5 types)"), "{told}");
+    }
+
+    #[test]
+    fn tells_a_constraint_in_full_and_what_rules_can_do_beside() {
+        let told =
+            explained("system_u:system_r:web_t:s0", "system_u:object_r:secret_t:s2", "file execute entrypoint", "", "");
+        assert!(told.contains("entrypoint: no rule allows it\n"), "{told}");
+        assert!(
+            told.contains(
+                "this CIL would allow what rules can allow of it:\n  (allow web_t secret_t (file (entrypoint)))"
+            ),
+            "{told}"
+        );
+        assert!(told.contains("a constraint forbids it:") && told.contains("l1 is s0, l2 is s2"), "{told}");
+    }
+
+    #[test]
+    fn tells_an_object_that_is_not_labelled_as_its_path_says() {
+        let ask = |object: &str, contexts: &str| {
+            explained("system_u:system_r:web_t:s0", "system_u:object_r:secret_t:s0", "file ioctl", object, contexts)
+        };
+        let page = "path=\"/srv/page\" dev=\"sda\" ino=5";
+        let data = "/srv(/.*)? system_u:object_r:web_data_t:s0\n";
+        let told = ask(page, data);
+        assert!(told.ends_with("with that label it is allowed:\n  tollgate label restore /srv/page\n"), "{told}");
+        let told = ask(page, "/srv(/.*)? system_u:object_r:log_t:s2\n");
+        assert!(told.contains("with that label it is denied, too"), "{told}");
+        for (object, contexts) in [
+            (page, "/srv(/.*)? system_u:object_r:secret_t:s0\n"),
+            ("path=\"srv/page\" dev=\"sda\" ino=5", data),
+            ("path=2F7372762F70616765202864656C6574656429 dev=\"sda\" ino=5", data),
+            ("name=\"page\" dev=\"sda\" ino=5", data),
+        ] {
+            let told = ask(object, contexts);
+            assert!(!told.contains("restore"), "{object}: {told}");
+        }
+    }
+}

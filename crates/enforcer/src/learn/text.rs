@@ -1,0 +1,140 @@
+//! What was learnt as CIL, each rule with its evidence as comments.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::{Apart, Evidence, Learnt, Rule, Subject};
+
+/// CIL: to be built together with the sources of the policy that it was learnt for.
+impl fmt::Display for Learnt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Evidence { count, .. } = self.evidence;
+        writeln!(
+            f,
+            "; Learnt by tollgate learn: {count} denials, {} rules, {} permissions.",
+            self.rules.len(),
+            self.granted()
+        )?;
+        self.doubts().iter().try_for_each(|doubt| writeln!(f, "; {doubt}"))?;
+        self.rules.iter().try_for_each(|(subject, rule)| write_rule(f, subject, rule))?;
+        self.apart
+            .iter()
+            .try_for_each(|apart| write!(f, "\n; No allow rule helps here:\n{}", commented(&apart.to_string())))
+    }
+}
+
+impl Learnt {
+    /// The rules alone.
+    #[must_use]
+    pub fn cil(&self) -> Vec<String> {
+        self.rules.iter().flat_map(|(subject, rule)| statements(subject, rule)).collect()
+    }
+
+    /// What may lack, a line each.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        doubts.extend(self.lost.iter().map(|(why, count)| {
+            format!("{count} events were lost ({why}): what was denied then was not learnt. Let it happen again, and learn again.")
+        }));
+        if self.enforced > 0 {
+            doubts.push(format!(
+                "{} denials were enforced: what the process would have done next is in no log. tollgate mode permissive \
+                 --domain TYPE, and let it happen again.",
+                self.enforced
+            ));
+        }
+        doubts.extend(self.hiding.iter().filter(|(_, rules)| **rules > 0).map(|(domain, rules)| {
+            format!("what {rules} dontaudit rules for {domain} hide is in no log and was not learnt.")
+        }));
+        if self.allowed > 0 {
+            doubts.push(format!("{} denials are left out: the policy allows them by now.", self.allowed));
+        }
+        if self.silent > 0 {
+            doubts
+                .push(format!("{} denials are left out: the policy means them to be denied (dontaudit).", self.silent));
+        }
+        doubts
+    }
+}
+
+fn write_rule(f: &mut fmt::Formatter<'_>, subject: &Subject, rule: &Rule) -> fmt::Result {
+    writeln!(f)?;
+    for (names, evidence) in alike(&rule.permissions) {
+        writeln!(f, "; {}: {evidence}", names.join(" "))?;
+    }
+    for (command, evidence) in &rule.commands {
+        writeln!(f, "; ioctl {command:#06x}: {evidence}")?;
+    }
+    rule.notes.iter().try_for_each(|note| writeln!(f, "; {note}"))?;
+    statements(subject, rule).iter().try_for_each(|statement| writeln!(f, "{statement}"))
+}
+
+/// A rule as CIL: of permissions, and of the commands of `ioctl`.
+fn statements((source, target, class): &Subject, rule: &Rule) -> Vec<String> {
+    let to = if source == target { "self" } else { target };
+    let mut statements = Vec::new();
+    if !rule.permissions.is_empty() {
+        let permissions: Vec<&str> = rule.permissions.keys().map(String::as_str).collect();
+        statements.push(format!("(allow {source} {to} ({class} ({})))", permissions.join(" ")));
+    }
+    if !rule.commands.is_empty() {
+        let commands = ranges(rule.commands.keys().copied());
+        statements.push(format!("(allowx {source} {to} (ioctl {class} ({})))", commands.join(" ")));
+    }
+    statements
+}
+
+/// Permissions by what they were denied on and to whom: of one open, `read` and `open` are told together.
+fn alike(permissions: &BTreeMap<String, Evidence>) -> Vec<(Vec<&str>, Evidence)> {
+    let mut groups: Vec<(Vec<&str>, Evidence)> = Vec::new();
+    for (name, evidence) in permissions {
+        let same = |(_, other): &&mut (Vec<&str>, Evidence)| {
+            (&other.commands, &other.objects) == (&evidence.commands, &evidence.objects)
+        };
+        match groups.iter_mut().find(same) {
+            Some((names, sum)) => {
+                names.push(name);
+                // One denial may be of several permissions: the sum would count it more than once.
+                let count = sum.count.max(evidence.count);
+                sum.add(evidence);
+                sum.count = count;
+            }
+            None => groups.push((vec![name], evidence.clone())),
+        }
+    }
+    groups
+}
+
+/// Numbers, those in a row as one range.
+fn ranges(commands: impl Iterator<Item = u16>) -> Vec<String> {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for command in commands {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(command) => *last = command,
+            _ => runs.push((command, command)),
+        }
+    }
+    let text = |(first, last): (u16, u16)| match first == last {
+        true => format!("{first:#06x}"),
+        false => format!("(range {first:#06x} {last:#06x})"),
+    };
+    runs.into_iter().map(text).collect()
+}
+
+impl fmt::Display for Apart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, target, class, permissions, why, cil, hints, evidence } = self;
+        writeln!(f, "{class} {} of {target} by {source}: {evidence}", permissions.join(" "))?;
+        why.iter().try_for_each(|why| writeln!(f, "  {why}"))?;
+        if !cil.is_empty() {
+            writeln!(f, "  this would allow it, all together:")?;
+        }
+        cil.iter().try_for_each(|cil| writeln!(f, "    {cil}"))?;
+        hints.iter().try_for_each(|hint| writeln!(f, "  {hint}"))
+    }
+}
+
+/// Each line as a comment.
+fn commented(text: &str) -> String {
+    text.lines().map(|line| format!("; {line}\n")).collect()
+}

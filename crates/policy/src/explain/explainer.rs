@@ -1,0 +1,108 @@
+//! Many questions to one policy: what is the same for all of them is worked out once.
+
+use std::{cell::OnceCell, collections::BTreeSet};
+
+use super::{
+    Admitted, Explanation, Question, admitted,
+    attributes::only,
+    explained, rules,
+    statements::{Neverallow, Statements},
+    validity,
+    world::{Missing, World},
+};
+use crate::{
+    cil,
+    lines::Lines,
+    model::{Policy, Rule, RuleKind},
+};
+
+/// What a question needs that it does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Nothing: it is allowed.
+    Nothing,
+    /// One allow rule for its own types and class, which nothing is against.
+    Rule,
+    /// More than that, or something else: [`Explainer::explain`] says what.
+    Other,
+}
+
+/// A policy, ready to explain decisions.
+#[derive(Debug)]
+pub struct Explainer<'a> {
+    world: World<'a>,
+    statements: Statements<'a>,
+    lines: &'a Lines,
+    neverallows: OnceCell<Vec<Neverallow>>,
+}
+
+impl<'a> Explainer<'a> {
+    /// Of `policy`, whose statements are at `lines`.
+    pub fn new(policy: &'a Policy, lines: &'a Lines) -> Self {
+        let (world, statements) = (World::of(policy), Statements::of(policy, lines));
+        Self { world, statements, lines, neverallows: OnceCell::new() }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &'a Policy {
+        self.world.policy
+    }
+
+    /// Why the answer is as it is.
+    pub fn explain(&self, question: &Question) -> Explanation {
+        explained(&self.world, &self.statements, self.lines, question)
+    }
+
+    /// What a question of one permission lacks.
+    pub fn lack(&self, question: &Question) -> Lack {
+        if !validity::invalid(self.policy(), question).is_empty() {
+            return Lack::Other;
+        }
+        let steps = self.world.steps(question);
+        let (own, parents) = (self.world.missing(question), &steps[1..]);
+        if parents.iter().any(|step| !self.world.missing(step).is_empty()) {
+            return Lack::Other;
+        }
+        match own[..] {
+            [] => Lack::Nothing,
+            [Missing::Rule] if !self.is_forbidden(question) => Lack::Rule,
+            _ => Lack::Other,
+        }
+    }
+
+    /// Whether a rule keeps denials of this from being audited.
+    pub fn is_silent(&self, question: &Question) -> bool {
+        let mut rules = self.world.rules(RuleKind::DontAudit, question);
+        rules.any(|rule| self.policy().holds(rule.condition))
+    }
+
+    /// The conditions under which rules would allow it that are switched off, as CIL.
+    pub fn switched_off(&self, question: &Question) -> BTreeSet<String> {
+        let rules = self.world.rules(RuleKind::Allow, question);
+        let conditions = rules.filter_map(|rule| rule.condition).filter(|it| !self.policy().holds(Some(*it)));
+        conditions.map(|condition| cil::when(self.policy(), condition)).collect()
+    }
+
+    /// How many rules keep denials of a domain from being audited.
+    pub fn silencing(&self, domain: u32) -> usize {
+        let names = self.world.set(domain);
+        let silent = |rule: &&Rule| rule.kind == RuleKind::DontAudit && names.has(rule.source);
+        self.policy().rules.iter().filter(silent).filter(|rule| self.policy().holds(rule.condition)).count()
+    }
+
+    /// Whether a command of `ioctl` is among those that rules name; `None`: they name none, and `ioctl` alone decides.
+    pub fn names_command(&self, question: &Question, command: u16) -> Option<bool> {
+        rules::names_command(&self.world, question, command)
+    }
+
+    /// Whom a rule for the question's types would let in.
+    pub fn admitted(&self, question: &Question) -> Admitted {
+        admitted::by(&self.world, question)
+    }
+
+    fn is_forbidden(&self, question: &Question) -> bool {
+        let (sources, targets) = (only(question.source.type_), only(question.target.type_));
+        let neverallows = self.neverallows.get_or_init(|| self.statements.neverallows(&[]));
+        neverallows.iter().any(|never| never.forbids(&sources, &targets, question.class) & question.permission != 0)
+    }
+}
