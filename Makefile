@@ -18,8 +18,14 @@ VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 LIBRARY  := target/lib
 SOURCES  := $(wildcard lib/*.c)
 PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib
+SHARE    := $(DESTDIR)$(PREFIX)/share
+BASH     := $(SHARE)/bash-completion/completions
+ZSH      := $(SHARE)/zsh/vendor-completions
+FISH     := $(SHARE)/fish/vendor_completions.d
+POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 
-.PHONY: run build lib install uninstall test test-unit test-long verify lint needs clean
+.PHONY: run build lib deb install uninstall test test-unit test-long verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -35,26 +41,43 @@ $(LIBRARY)/$(SONAME): $(SOURCES) $(wildcard lib/*.h) lib/tollgate.map
 	$(CC) $(CPPFLAGS) -std=c11 -O2 -Wall -Wextra -Werror -fPIC $(CFLAGS) -shared $(LDFLAGS) \
 	    -Wl,-soname,$(SONAME),--version-script=lib/tollgate.map,-z,defs,-z,relro,-z,now -o $@ $(SOURCES)
 
-# The program, the library and the systemd unit, below $(DESTDIR)$(PREFIX). What lacks is built first, as whoever runs this.
+# Debian packages in target/deb, which install nothing that enforces by itself; docs/debian.md.
+deb: build $(LIBRARY)/$(SONAME)
+	packaging/deb $(VERSION) $(TOLLGATE) target/deb
+
+# The program with its manual pages and completions, the library, our policy's source and the systemd unit, below
+# $(DESTDIR)$(PREFIX). What lacks is built first, as whoever runs this.
 install: $(LIBRARY)/$(SONAME)
 	@[ -x $(TOLLGATE) ] || $(MAKE) build
-	install -D -m 755 $(TOLLGATE) $(DESTDIR)$(PREFIX)/bin/tollgate
+	@$(MAKE) --no-print-directory install-program
 	@$(MAKE) --no-print-directory install-lib
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+
+.PHONY: install-program
+install-program:
+	install -D -m 755 $(TOLLGATE) $(DESTDIR)$(PREFIX)/bin/tollgate
+	install -d $(SHARE)/man/man1 $(BASH) $(ZSH) $(FISH) $(SHARE)/tollgate/policy $(DESTDIR)$(PREFIX)/lib/systemd/system
+	$(TOLLGATE) manuals $(SHARE)/man/man1
+	$(TOLLGATE) completions bash >$(BASH)/tollgate
+	$(TOLLGATE) completions zsh >$(ZSH)/_tollgate
+	$(TOLLGATE) completions fish >$(FISH)/tollgate.fish
+	install -m 644 $(POLICY) $(SHARE)/tollgate/policy
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/tollgate.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/tollgate.service
 
 .PHONY: install-lib
 install-lib: $(LIBRARY)/$(SONAME)
-	install -D -m 644 $(LIBRARY)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtollgate.so
+	install -D -m 644 $(LIBRARY)/$(SONAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libtollgate.so
 	install -D -m 644 lib/tollgate.h $(DESTDIR)$(PREFIX)/include/tollgate.h
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' lib/tollgate.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tollgate.pc
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/tollgate.pc.in \
+	    >$(DESTDIR)$(LIBDIR)/pkgconfig/tollgate.pc
 
 # What `install` with the same words has put there.
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/tollgate lib/systemd/system/tollgate.service lib/$(SONAME) lib/libtollgate.so \
-	    include/tollgate.h lib/pkgconfig/tollgate.pc)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/tollgate lib/systemd/system/tollgate.service include/tollgate.h) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libtollgate.so pkgconfig/tollgate.pc) $(SHARE)/man/man1/tollgate.1 \
+	    $(SHARE)/man/man1/tollgate-*.1 $(BASH)/tollgate $(ZSH)/_tollgate $(FISH)/tollgate.fish
+	rm -rf $(SHARE)/tollgate
 
 needs:
 	@scripts/install-needs

@@ -12,8 +12,9 @@ mod policy;
 mod study;
 mod vm;
 
-use std::process::ExitCode;
+use std::{fs, path::PathBuf, process::ExitCode};
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use tollgate_bench::{counter, run::settle};
@@ -69,11 +70,21 @@ enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Write manual pages, one a command, into a folder
+    #[command(hide = true)]
+    Manuals {
+        /// The folder; made if it does not exist
+        folder: PathBuf,
+    },
 }
+
+/// What measures in a guest.
+const INSTRUMENTS: agent::Instruments =
+    agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds };
 
 fn main() -> ExitCode {
     if agent::is_init() {
-        agent::main(agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds });
+        agent::main(INSTRUMENTS);
     }
     let result = match Arguments::parse().command {
         Command::Policy(command) => policy::run(command),
@@ -97,6 +108,10 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut script);
             output::write(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)
         }
+        Command::Manuals { folder } => fs::create_dir_all(&folder)
+            .and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder))
+            .with_context(|| format!("cannot write manual pages into {}", folder.display()))
+            .map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         eprintln!("tollgate: {error:#}");

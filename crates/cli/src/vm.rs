@@ -10,13 +10,17 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_vm::{
-    Accelerator, Cache, Clock, Image, Kernel, Machine, accelerator,
+    Accelerator, Cache, Clock, Disk, Image, Kernel, Machine, accelerator,
+    agent::{self, System},
     guest::{self, GuestCommand, Outcome, Stream},
     image, kernel, modules,
     process::Limits,
 };
 
-use crate::{interrupt, output};
+use crate::{INSTRUMENTS, interrupt, output};
+
+/// What a disk needs; what is built in has no file, or autofs4, which systemd asks for.
+const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -24,6 +28,12 @@ pub(crate) enum Command {
     Kernels(Kernels),
     /// Run a command under a kernel and a list of security modules
     Run(Run),
+    /// Follow the order that the host has left in a file, as a service of the guest's system
+    #[command(hide = true)]
+    Agent {
+        /// The file
+        order: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -56,7 +66,7 @@ pub(crate) struct Run {
     /// Further words for the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
-    /// Put a file of this machine into the guest, with the libraries it needs if it is a program
+    /// Put a file of this machine into the guest, with the libraries it needs if it is a program and there is no --disk
     #[arg(long, value_name = "HOST[:GUEST]")]
     file: Vec<String>,
     /// Load a kernel module (and what it needs) before the command starts
@@ -68,6 +78,16 @@ pub(crate) struct Run {
     /// Virtual processors (wall clock only)
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
+    /// Boot the system on this disk image (raw, ext4, systemd), and run the command as a service of it when all others have
+    /// been started; the program is then one of that system
+    #[arg(long, value_name = "IMAGE")]
+    disk: Option<PathBuf>,
+    /// Keep what the guest writes on the disk
+    #[arg(long, requires = "disk")]
+    keep_disk: bool,
+    /// The command's SELinux context in that system, where SELinux is
+    #[arg(long, value_name = "CONTEXT", requires = "disk")]
+    context: Option<String>,
     /// Give up after this many seconds
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     timeout: u64,
@@ -92,6 +112,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Kernels(arguments) => kernels(&arguments),
         Command::Run(arguments) => run_command(&arguments),
+        Command::Agent { order } => agent::service(&order, INSTRUMENTS),
     }
 }
 
@@ -130,16 +151,12 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
         append: arguments.append.clone(),
         memory_mib: arguments.memory,
         cpus: arguments.cpus,
+        disk: arguments.disk.clone().map(|image| Disk { image, kept: arguments.keep_disk }),
     };
-    let mut image = Image::with_agent()?;
-    add_modules(&mut image, &kernel, &arguments.module)?;
-    for file in &arguments.file {
-        add_file(&mut image, file)?;
-    }
-    let mut argv = arguments.command.clone();
-    argv[0] = add_program(&mut image, &argv[0])?;
+    let (image, argv) = contents(arguments, &kernel)?;
     let settle = machine.clock == Clock::Instructions;
-    let command = GuestCommand { argv, env: Vec::new(), settle };
+    let system = arguments.disk.as_ref().map(|_| System { context: arguments.context.clone() });
+    let command = GuestCommand { argv, env: Vec::new(), settle, system };
     let limits = Limits { timeout: Duration::from_secs(arguments.timeout), interrupted };
     let started = Instant::now();
     let outcome = guest::run(&machine, &image, &command, limits, &mut pass_on).map_err(tollgate_vm::Error::from)?;
@@ -147,6 +164,24 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     // As a shell does: the command's own status, or 128 and the signal.
     let status = outcome.code.unwrap_or_else(|| 128 + outcome.signal.unwrap_or(0));
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(255)))
+}
+
+/// The guest's first files, and the command as it is there.
+fn contents(arguments: &Run, kernel: &Kernel) -> anyhow::Result<(Image, Vec<String>)> {
+    let mut image = Image::with_agent()?;
+    let mut argv = arguments.command.clone();
+    if arguments.disk.is_some() {
+        if let Some(folder) = &kernel.modules {
+            image.kernel_modules(modules::with_dependencies(folder, &DISK_DRIVERS)?);
+        }
+    } else {
+        argv[0] = add_program(&mut image, &argv[0])?;
+    }
+    add_modules(&mut image, kernel, &arguments.module)?;
+    for file in &arguments.file {
+        add_file(&mut image, file, arguments.disk.is_some())?;
+    }
+    Ok((image, argv))
 }
 
 fn choose_accelerator(
@@ -217,11 +252,16 @@ fn add_modules(image: &mut Image, kernel: &Kernel, wanted: &[String]) -> anyhow:
 }
 
 /// `HOST` or `HOST:GUEST`.
-fn add_file(image: &mut Image, argument: &str) -> anyhow::Result<()> {
+fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyhow::Result<()> {
     let (host, to) = argument.split_once(':').unwrap_or((argument, argument));
     let host = PathBuf::from(host).canonicalize().with_context(|| format!("--file {argument}"))?;
     let to = if argument.contains(':') { to.to_string() } else { host.to_string_lossy().into_owned() };
-    image.program(&host, &to, &[])?;
+    if on_disk {
+        // The system there has libraries of its own.
+        image.disk_file(&host, &to)?;
+    } else {
+        image.program(&host, &to, &[])?;
+    }
     Ok(())
 }
 

@@ -219,6 +219,7 @@ impl<'a> Laboratory<'a> {
             append,
             memory_mib: MEMORY_MIB,
             cpus: 1,
+            disk: None,
         })
     }
 
@@ -235,7 +236,7 @@ impl<'a> Laboratory<'a> {
         let mut image = image.clone();
         image.content(JOB, 0o600, &job_text(job)?);
         let argv = [agent::PROGRAM, "bench", "job", JOB].map(String::from).to_vec();
-        let command = GuestCommand { argv, env: Vec::new(), settle: false };
+        let command = GuestCommand { argv, ..GuestCommand::default() };
         let mut errors = Lines::default();
         let outcome = guest::run(&machine, &image, &command, self.limits(), &mut |stream, bytes| {
             if stream == Stream::Stderr {

@@ -61,6 +61,7 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         append: Vec::new(),
         memory_mib: 512,
         cpus: 1,
+        disk: None,
     };
     let limits = Limits { timeout: PATIENCE, interrupted };
     match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {})

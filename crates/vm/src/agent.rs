@@ -2,6 +2,8 @@
 //!
 //! It is the same static program as the host's; the host puts the order in the image as a file.
 
+mod system;
+
 use std::{
     ffi::CString,
     fs::{self, File, OpenOptions},
@@ -24,10 +26,13 @@ use nix::{
         time::TimeValLike,
     },
     time::{ClockId, clock_gettime},
+    unistd::sync,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Done, Frame, Ready};
+
+pub(crate) use system::FILES;
 
 /// Where the image holds the agent; a command in the guest may call it as `tollgate`.
 pub const PROGRAM: &str = "/bin/tollgate";
@@ -49,6 +54,15 @@ pub(crate) struct Order {
     pub(crate) settle: bool,
     /// Paths of kernel modules to load, in this order.
     pub(crate) modules: Vec<String>,
+    /// The command is a service of the system on the first disk.
+    pub(crate) system: Option<System>,
+}
+
+/// A system of which the command is a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct System {
+    /// The service's SELinux context, where SELinux is; else the service manager's choice.
+    pub context: Option<String>,
 }
 
 /// What the agent needs to know of measuring; the program wires it to its bench.
@@ -69,9 +83,23 @@ pub fn is_init() -> bool {
 /// Does the agent's work and powers the guest off; never returns.
 pub fn main(instruments: Instruments) -> ! {
     mount_all();
+    answer(|port| begin(port, instruments))
+}
+
+/// The same as a service of the system on the first disk: follows the order in a file.
+pub fn service(order: &Path, instruments: Instruments) -> ! {
+    answer(|port| {
+        let done = read_order(order).and_then(|order| serve(port, &order, instruments));
+        sync();
+        done
+    })
+}
+
+/// Sends what comes of the work, and powers the guest off.
+fn answer(work: impl FnOnce(&mut File) -> Result<Done, String>) -> ! {
     match open_port() {
         Ok(mut port) => {
-            let last = match serve(&mut port, instruments) {
+            let last = match work(&mut port) {
                 Ok(done) => Frame::Done(done),
                 Err(reason) => Frame::Failed(reason),
             };
@@ -87,18 +115,29 @@ pub fn main(instruments: Instruments) -> ! {
     std::process::exit(1)
 }
 
-fn serve(port: &mut File, instruments: Instruments) -> Result<Done, String> {
-    let text = fs::read(ORDER).map_err(|e| format!("{ORDER}: {e}"))?;
-    let order: Order = serde_json::from_slice(&text).map_err(|e| format!("{ORDER}: {e}"))?;
+fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
+    let order = read_order(Path::new(ORDER))?;
     load_modules(&order.modules)?;
+    if let Some(system) = &order.system {
+        match system::enter(system.context.as_deref())? {}
+    }
     bring_up_loopback().map_err(|e| format!("bring up the loopback interface: {e}"))?;
+    serve(port, &order, instruments)
+}
+
+fn read_order(path: &Path) -> Result<Order, String> {
+    let text = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn serve(port: &mut File, order: &Order, instruments: Instruments) -> Result<Done, String> {
     let settled = order.settle.then(instruments.settle);
     let release = read_trimmed("/proc/sys/kernel/osrelease");
     send(port, &Frame::Ready(Ready { release, settled })).map_err(|e| format!("{PORT}: {e}"))?;
     if order.argv.is_empty() {
         return Ok(Done { code: Some(0), signal: None, elapsed_ns: 0, idle_ns: None, oom_kills: 0 });
     }
-    run(port, &order, instruments)
+    run(port, order, instruments)
 }
 
 fn run(port: &mut File, order: &Order, instruments: Instruments) -> Result<Done, String> {

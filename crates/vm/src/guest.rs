@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     Accelerator, Clock, Error, Image, Machine,
-    agent::{ORDER, Order},
+    agent::{ORDER, Order, System},
     channel::{Decoder, Done, Frame, Ready},
     console,
     error::Context,
@@ -40,6 +40,8 @@ pub struct GuestCommand {
     pub env: Vec<(String, String)>,
     /// Wait until the kernel's work after boot is over before the command starts.
     pub settle: bool,
+    /// Run it as a service of the system on the machine's disk.
+    pub system: Option<System>,
 }
 
 /// Which of the command's streams.
@@ -153,6 +155,7 @@ fn write_image(image: &Image, command: &GuestCommand, path: &Path) -> Result<(),
         env: command.env.clone(),
         settle: command.settle,
         modules: image.module_paths().to_vec(),
+        system: command.system.clone(),
     };
     let mut image = image.clone();
     image.content(ORDER, 0o600, &serde_json::to_vec(&order).map_err(io::Error::from).context("write the order")?);

@@ -67,6 +67,11 @@ impl Image {
         Ok(())
     }
 
+    /// A file of the host that is put on the guest's disk, under a path there.
+    pub fn disk_file(&mut self, from: &Path, to: &str) -> Result<(), Error> {
+        self.host_file(from, &format!("{}/{to}", agent::FILES))
+    }
+
     /// A program of the host with the shared libraries and the interpreter it needs, each under its own path.
     ///
     /// `libraries` are folders to look in before the system's, for programs of packages that are unpacked, not
@@ -95,6 +100,9 @@ impl Image {
     pub fn kernel_modules(&mut self, modules: Vec<(String, Vec<u8>)>) {
         for (name, content) in modules {
             let path = format!("/lib/modules/{name}.ko");
+            if self.holds(&path) {
+                continue;
+            }
             self.content(&path, 0o644, &content);
             self.modules.push(path);
         }

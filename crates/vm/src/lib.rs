@@ -22,5 +22,5 @@ pub use cache::Cache;
 pub use error::Error;
 pub use image::Image;
 pub use kernel::Kernel;
-pub use machine::{Accelerator, Clock, Machine};
+pub use machine::{Accelerator, Clock, Disk, Machine};
 pub use packages::{Package, Packages};

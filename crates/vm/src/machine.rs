@@ -1,6 +1,9 @@
 //! The virtual machine as QEMU's arguments and the kernel's command line: pure functions, one concern each.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +66,17 @@ pub struct Machine {
     pub memory_mib: u32,
     /// Virtual processors on the wall clock; the instruction clock has one.
     pub cpus: u32,
+    /// The first disk, `/dev/vda`.
+    pub disk: Option<Disk>,
+}
+
+/// A disk on the virtio bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// Its raw image.
+    pub image: PathBuf,
+    /// Keep what the guest writes to it; else it is forgotten when the guest ends.
+    pub kept: bool,
 }
 
 /// Where the machine is connected to the host.
@@ -93,6 +107,7 @@ impl Machine {
         all.extend(strings(&["-m", &self.memory_mib.to_string()]));
         all.extend(time(self.clock));
         all.extend(serial(wiring));
+        all.extend(self.disk.as_ref().map(drive).into_iter().flatten());
         all.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
         all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
         all.extend(["-append".into(), self.command_line().into()]);
@@ -154,12 +169,21 @@ fn time(clock: Clock) -> Vec<OsString> {
 
 fn serial(wiring: &Wiring) -> Vec<OsString> {
     let mut agent = OsString::from("socket,id=agent,server=off,path=");
-    // A comma in an option value is written twice (docs/system/qemu-manpage: "QEMU options").
-    agent.push(wiring.agent.to_string_lossy().replace(',', ",,"));
+    agent.push(value(&wiring.agent));
     let mut all = strings(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console", "-chardev"]);
     all.push(agent);
     all.extend(strings(&["-serial", "chardev:agent"]));
     all
+}
+
+fn drive(disk: &Disk) -> [OsString; 2] {
+    let snapshot = if disk.kept { "off" } else { "on" };
+    ["-drive".into(), format!("if=virtio,format=raw,snapshot={snapshot},file={}", value(&disk.image)).into()]
+}
+
+/// A path as the value of an option: a comma is written twice (docs/system/qemu-manpage: "QEMU options").
+fn value(path: &Path) -> String {
+    path.to_string_lossy().replace(',', ",,")
 }
 
 fn strings(words: &[&str]) -> Vec<OsString> {
@@ -179,6 +203,7 @@ mod tests {
             append: vec!["tollgate.pad=xx".into()],
             memory_mib: 512,
             cpus: 2,
+            disk: None,
         }
     }
 
@@ -209,6 +234,17 @@ mod tests {
     #[test]
     fn doubles_commas_in_the_socket_path() {
         assert!(text(&machine(Clock::Wall, Accelerator::Kvm)).contains("path=/s,,1"));
+    }
+
+    #[test]
+    fn forgets_what_is_written_to_a_disk_unless_it_is_to_be_kept() {
+        let with = |kept| {
+            let disk = Some(Disk { image: "/d,1".into(), kept });
+            text(&Machine { disk, ..machine(Clock::Wall, Accelerator::Kvm) })
+        };
+        assert!(with(false).contains("-drive if=virtio,format=raw,snapshot=on,file=/d,,1"));
+        assert!(with(true).contains("snapshot=off"));
+        assert!(!text(&machine(Clock::Wall, Accelerator::Kvm)).contains("-drive"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Mirror, proxy and keys are the system's; only suites are added. apt verifies what it fetches.
 
+mod system;
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -16,6 +16,7 @@ use tollgate_enforcer::{
     daemon::{Daemon, End, enforced::Enforced, signals::Signals},
     descriptors::Descriptors,
     enforcer::{Enforcer, Options},
+    programs::Pins,
     requirements::{self, Places},
 };
 use tollgate_policy::built::Built;
@@ -57,6 +58,9 @@ pub(crate) struct Arguments {
     /// Stay in the foreground, for service managers
     #[arg(long)]
     foreground: bool,
+    /// Look whether enforcement can start or be taken over with this policy, say so, and do nothing
+    #[arg(long)]
+    check: bool,
     /// Start enforcement and end: no daemon stays, and nothing writes denials down
     #[arg(long, conflicts_with = "foreground")]
     once: bool,
@@ -71,6 +75,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     requirements::root()?;
     requirements::kernel(&Places::default())?;
+    if arguments.check {
+        return check(&arguments.policy);
+    }
     if !arguments.foreground && !arguments.once && env::var_os(BACKGROUND).is_none() {
         return in_background();
     }
@@ -94,6 +101,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
     let enforced = begin(policy, &log, arguments.accept_missing, options)?;
     serve(&log, &mut daemon, enforced, &signals)
+}
+
+/// Says what `enforce` would do; what forbids it is an error, as it would be then.
+fn check(policy: &Path) -> anyhow::Result<ExitCode> {
+    super::policy(policy)?;
+    let adopted = requirements::pins(&Pins::default())?;
+    let verdict = if adopted { "enforcement can be taken over" } else { "enforcement can start" };
+    output::line(verdict).map(|()| ExitCode::SUCCESS)
 }
 
 /// Starts enforcement, which goes on without this process.

@@ -1,0 +1,152 @@
+//! A system on a disk, which the command is a service of: the guest's init makes it ready, gives it the machine, and is
+//! started again by its service manager.
+
+use std::{
+    convert::Infallible,
+    ffi::{CStr, CString},
+    fs, io,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    mount::{MntFlags, MsFlags, mount, umount2},
+    unistd::{chdir, chroot, execv},
+};
+
+use super::ORDER;
+
+/// The first disk.
+const DISK: &str = "/dev/vda";
+/// The driver sets it up beside us.
+const PATIENCE: Duration = Duration::from_secs(30);
+const BEAT: Duration = Duration::from_millis(10);
+const ROOT: &str = "/root";
+/// The agent on the disk.
+const PROGRAM: &str = "usr/local/bin/tollgate-agent";
+/// Files of the image that are the disk's.
+pub(crate) const FILES: &str = "/disk";
+const LABEL: &CStr = c"security.selinux";
+/// The order and the unit, where the service manager finds them: it takes a /run over that is mounted.
+const IN_RUN: &str = "/run/tollgate-agent.json";
+const UNITS: &str = "run/systemd/system";
+const UNIT: &str = "tollgate-agent.service";
+const INIT: &CStr = c"/sbin/init";
+/// What the system mounts itself.
+const OURS: [&str; 10] = [
+    "/dev/pts",
+    "/dev/shm",
+    "/dev/mqueue",
+    "/tmp",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+    "/sys/fs/bpf",
+    "/sys/fs/cgroup",
+    "/sys",
+    "/proc",
+];
+
+/// Becomes the init of the system on the first disk, which starts the agent when it is up.
+pub(super) fn enter(context: Option<&str>) -> Result<Infallible, String> {
+    prepare(context).map_err(|(what, cause)| format!("{what}: {cause}"))
+}
+
+type Failure = (String, io::Error);
+
+fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
+    let begun = Instant::now();
+    while !Path::new(DISK).exists() && begun.elapsed() < PATIENCE {
+        thread::sleep(BEAT);
+    }
+    mount(Some(DISK), ROOT, Some("ext4"), MsFlags::empty(), None::<&str>).map_err(why(format!("mount {DISK}")))?;
+    let root = Path::new(ROOT);
+    place(Path::new(super::PROGRAM), &root.join(PROGRAM)).map_err(why(format!("write {PROGRAM} on {DISK}")))?;
+    if Path::new(FILES).is_dir() {
+        place_files(Path::new(FILES), root).map_err(why(format!("write files on {DISK}")))?;
+    }
+    for folder in OURS {
+        // Not every kernel has all of them.
+        let _ = umount2(folder, MntFlags::MNT_DETACH);
+    }
+    for folder in ["/dev", "/run"] {
+        let to = format!("{ROOT}{folder}");
+        fs::create_dir_all(&to).map_err(why(format!("make {folder} on {DISK}")))?;
+        mount(Some(folder), to.as_str(), None::<&str>, MsFlags::MS_MOVE, None::<&str>)
+            .map_err(why(format!("move {folder}")))?;
+    }
+    fs::copy(ORDER, root.join(IN_RUN.trim_start_matches('/'))).map_err(why(format!("write {IN_RUN}")))?;
+    place_unit(root, context).map_err(why(format!("write {UNIT}")))?;
+    chdir(root).map_err(why(format!("change to {ROOT}")))?;
+    mount(Some("."), "/", None::<&str>, MsFlags::MS_MOVE, None::<&str>).map_err(why("move the root".into()))?;
+    chroot(".").map_err(why("change the root".into()))?;
+    execv(INIT, &[INIT]).map_err(why(format!("execute {}", INIT.to_string_lossy())))
+}
+
+fn why<E: Into<io::Error>>(what: String) -> impl FnOnce(E) -> Failure {
+    |cause| (what, cause.into())
+}
+
+/// All files that the image has for the disk.
+fn place_files(from: &Path, root: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = root.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            place_files(&entry.path(), &to)?;
+        } else {
+            place(&entry.path(), &to)?;
+        }
+    }
+    Ok(())
+}
+
+/// A copy, labelled as its folder, as files that are made under SELinux are by default.
+fn place(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder)?;
+    fs::copy(from, to)?;
+    let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    let (folder, to) = (path(folder), path(to));
+    let mut label = [0_u8; 4096];
+    // SAFETY: the paths end in NUL, and the kernel writes at most as many bytes as the buffer holds.
+    let length = unsafe { libc::getxattr(folder.as_ptr(), LABEL.as_ptr(), label.as_mut_ptr().cast(), label.len()) };
+    let Ok(length) = usize::try_from(length) else {
+        // A disk without labels.
+        return Ok(());
+    };
+    // SAFETY: as above; it reads what has been written.
+    match unsafe { libc::setxattr(to.as_ptr(), LABEL.as_ptr(), label.as_ptr().cast(), length, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn place_unit(root: &Path, context: Option<&str>) -> io::Result<()> {
+    let folder = root.join(UNITS);
+    let wants = folder.join("multi-user.target.wants");
+    fs::create_dir_all(&wants)?;
+    fs::write(folder.join(UNIT), unit(context))?;
+    std::os::unix::fs::symlink(format!("../{UNIT}"), wants.join(UNIT))
+}
+
+/// The service: it starts when all others have been.
+fn unit(context: Option<&str>) -> String {
+    let context = context.map(|context| format!("SELinuxContext=-{context}\n")).unwrap_or_default();
+    format!(
+        "[Unit]\nDescription=The command that the host has ordered\nDefaultDependencies=no\nAfter=multi-user.target\n\n\
+         [Service]\nExecStart=/{PROGRAM} vm agent {IN_RUN}\n{context}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_a_service_in_the_context_that_is_named() {
+        assert!(unit(None).ends_with("/usr/local/bin/tollgate-agent vm agent /run/tollgate-agent.json\n"));
+        assert!(unit(Some("u:r:t:s0")).ends_with("\nSELinuxContext=-u:r:t:s0\n"));
+    }
+}

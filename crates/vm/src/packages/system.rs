@@ -1,0 +1,76 @@
+//! A Debian system in a folder, installed by mmdebstrap from the mirrors of the private apt.
+
+use std::{fs, path::Path, process::Command};
+
+use nix::unistd::geteuid;
+
+use super::{Packages, last_lines};
+use crate::{Error, error::Context};
+
+/// mmdebstrap is a script; it is run from where it has been unpacked.
+const INSTALLER: &str = "mmdebstrap";
+/// What a system of some services takes on the disk, in MiB, with its image.
+const SYSTEM_SIZE: u64 = 2048;
+
+impl Packages<'_> {
+    /// Installs a system of a release with these packages into a new folder. `script` is run in the system at the end, by its
+    /// shell. Root only: files have owners.
+    pub fn install(&self, release: &str, names: &[&str], script: &str, into: &Path) -> Result<(), Error> {
+        if !geteuid().is_root() {
+            return Err(Error::Apt {
+                program: INSTALLER.into(),
+                detail: "a system is installed by root, for its files have owners: run it with sudo".into(),
+            });
+        }
+        self.update(false)?;
+        self.cache.needs_room(SYSTEM_SIZE)?;
+        let tools = tempfile::tempdir_in(self.cache.root()).context("make a folder for mmdebstrap in the cache")?;
+        self.unpack(&[&format!("{INSTALLER}/{release}")], tools.path())?;
+        let write = |name: &str, text: &str| {
+            let path = tools.path().join(name);
+            fs::write(&path, text).context(format!("write {}", path.display())).map(|()| path.display().to_string())
+        };
+        let read = |name: &str| fs::read_to_string(self.home().join(name)).context(format!("read {name}"));
+        let sources = write("sources.list", &of_release(&read("etc/sources.list")?, release))?;
+        let network = write("network", &super::network_settings(&read("apt.conf")?))?;
+        let script = write("script", script)?;
+        let mut command = Command::new("perl");
+        command.arg(tools.path().join("usr/bin").join(INSTALLER));
+        command.args(["--quiet", "--mode=root", "--variant=minbase", "--format=directory"]);
+        command.arg(format!("--include={}", names.join(",")));
+        // What it writes there is this machine's way to the mirror.
+        command.arg(format!("--aptopt={network}")).arg("--customize-hook=rm -f \"$1\"/etc/apt/apt.conf.d/99mmdebstrap");
+        command.arg(format!(
+            "--customize-hook=cp {script} \"$1\"/script && chroot \"$1\" sh -e /script && rm \"$1\"/script"
+        ));
+        command.arg(release).arg(into).arg(sources).env("LC_ALL", "C").env_remove("APT_CONFIG");
+        let output = self.run(&mut command)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Error::Apt { program: INSTALLER.into(), detail: last_lines(&output.stderr, 6) })
+    }
+}
+
+/// The sources of one release, with its security updates.
+fn of_release(sources: &str, release: &str) -> String {
+    let security = format!("{release}-security");
+    let wanted = |line: &&str| line.split_whitespace().any(|word| word == release || word == security);
+    sources.lines().filter(wanted).map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_sources_of_one_release_and_its_security_updates() {
+        let sources = "deb [signed-by=/k] http://m/debian bookworm main\n\
+                       deb [signed-by=/k] http://m/debian bookworm-backports main\n\
+                       deb [signed-by=/k] http://s/debian-security bookworm-security main\n\
+                       deb [signed-by=/k] http://m/debian trixie main\n";
+        let taken = of_release(sources, "bookworm");
+        let suites: Vec<&str> = taken.lines().map(|line| line.split(' ').nth(3).unwrap()).collect();
+        assert_eq!(suites, ["bookworm", "bookworm-security"]);
+    }
+}
