@@ -349,6 +349,13 @@ struct tg_state {
 	__u64 transitions[TG_TRANSITION_ENTRIES];
 };
 
+/* How the running kernel differs from others where nothing can be relocated: whether arguments of
+ * hooks are there that others lack. */
+struct tg_kernel {
+	__u32 setattr_mapped;  /* inode_setattr: the mount's identities, since 6.9 */
+	__u32 perf_attributes; /* perf_event_open: the attributes, until 6.14 */
+};
+
 /* What the daemon asks the kernel (bpf/inquiry.h), and the answer. */
 struct tg_inquiry {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */

@@ -152,6 +152,17 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 		.inode = TG_ADDRESS(inode),
 	};
 
+	if (tg_ask(&request))
+		return -EACCES;
+	if (!(made.flags & TG_INODE_RING))
+		return 0;
+	/* SELinux asks this since 6.15, in uring_allowed: asked on every kernel, so that a policy
+	 * means the same. */
+	request.target = subject & 0xffff;
+	request.class = SECCLASS_IO_URING;
+	request.av = IO_URING__ALLOWED;
+	request.object = TG_OBJECT_NONE;
+	request.inode = 0;
 	return tg_ask(&request) ? -EACCES : 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_DESCRIPTOR_H
 #define TOLLGATE_DESCRIPTOR_H
 
+#include "bpfobject.h"
 #include "credential.h"
 #include "object.h"
 #include "transition.h"
@@ -122,8 +123,10 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_reque
 	};
 	if (request->target != subject)
 		result = tg_ask(request);
-	if (result || TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
+	if (result)
 		return result;
+	if (TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
+		return tg_name_bpf(request, file) ? tg_ask(request) : 0;
 	request->target = known ? label.sid : tg_unseen_at(inode);
 	request->class =
 		label.class ? label.class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));

@@ -59,7 +59,11 @@ SEC("lsm/file_permission") int BPF_PROG(file_permission, struct file *file, int 
 
 SEC("lsm/file_receive") int BPF_PROG(file_receive, struct file *file)
 {
-	return tg_check_file(file, tg_file_av(file->f_mode, file->f_flags));
+	int result = tg_check_file(file, tg_file_av(file->f_mode, file->f_flags));
+
+	if (!result && file->f_inode->i_flags & S_PRIVATE)
+		return tg_pass_bpf(file);
+	return result;
 }
 
 SEC("lsm/file_lock") int BPF_PROG(file_lock, struct file *file)

@@ -39,27 +39,29 @@ static __always_inline int tg_check_own(int writes)
 					: SECURITY__READ_POLICY);
 }
 
-/* A map of this size is a generation, and was one before the daemon could tell its identifier. */
-SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
+enum tg_own { TG_NOT_OWN, TG_OWN, TG_OWN_DENIED };
+
+/* Whether a map is ours, and the current task may have it. A map of this size is a generation, and
+ * was one before the daemon could tell its identifier. */
+static __always_inline enum tg_own tg_guard_map(struct bpf_map *map, fmode_t mode)
 {
-	if (tg_subject() & TG_UNCONFINED)
-		return 0;
 	struct tg_guarded key = {.kind = TG_GUARDED_MAP, .id = map->id};
 	__u32 *found = bpf_map_lookup_elem(&guarded, &key);
 	int writes = mode & FMODE_WRITE ? 1 : 0;
 
 	if (!found && map->value_size != sizeof(struct tg_generation))
-		return 0;
-	return found && *found & TG_GUARDED_READABLE && !writes ? 0 : tg_check_own(writes);
+		return TG_NOT_OWN;
+	if (found && *found & TG_GUARDED_READABLE && !writes)
+		return TG_OWN;
+	return tg_check_own(writes) ? TG_OWN_DENIED : TG_OWN;
 }
 
-SEC("lsm/bpf_prog") int BPF_PROG(bpf_prog, struct bpf_prog *program)
+/* Whether a program is ours. */
+static __always_inline int tg_is_own_program(struct bpf_prog *program)
 {
-	if (tg_subject() & TG_UNCONFINED)
-		return 0;
 	struct tg_guarded key = {.kind = TG_GUARDED_PROGRAM, .id = program->aux->id};
 
-	return bpf_map_lookup_elem(&guarded, &key) ? tg_check_own(1) : 0;
+	return bpf_map_lookup_elem(&guarded, &key) ? 1 : 0;
 }
 
 /* The superblock of the file system that keeps our programs alive is ours. */

@@ -91,10 +91,6 @@ SEC("lsm/inode_getattr") int BPF_PROG(inode_getattr, const struct path *path)
 	return inode ? tg_check_path(inode, path, FILE__GETATTR, 0) : 0;
 }
 
-/* Whether inode_setattr has the mount's identities as its first argument, as it has since 6.9; the
- * daemon looks at the kernel's types. */
-const volatile __u32 setattr_mapped SEC(".rodata.kernel") = 0;
-
 /* selinux_inode_setattr */
 static __always_inline __u32 tg_setattr_av(__u32 valid)
 {
@@ -140,7 +136,7 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 	struct dentry *dentry;
 	struct iattr *attributes;
 
-	if (setattr_mapped) {
+	if (tg_kernel.setattr_mapped) {
 		dentry = TG_ARGUMENT(ctx, 1);
 		attributes = TG_ARGUMENT(ctx, 2);
 	} else {

@@ -41,6 +41,9 @@ struct file_system_type {
 };
 
 struct kernel_siginfo;
+struct key;
+struct msg_msg;
+struct perf_event;
 
 struct user_namespace {
 	struct user_namespace *parent;
@@ -137,8 +140,34 @@ struct mount {
 	struct mnt_namespace *mnt_ns;
 };
 
+struct xarray {
+	void *xa_head;
+};
+
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+
+struct idr {
+	struct xarray idr_rt;
+};
+
+struct ipc_ids {
+	struct idr ipcs_idr;
+};
+
+struct ipc_namespace {
+	struct ipc_ids ids[3];
+};
+
+struct kern_ipc_perm {
+	int id, key;
+};
+
 struct nsproxy {
 	struct mnt_namespace *mnt_ns;
+	struct ipc_namespace *ipc_ns;
 };
 
 struct path {
@@ -175,6 +204,11 @@ struct file {
 	unsigned int f_flags;
 	fmode_t f_mode;
 	const struct cred *f_cred;
+	void *private_data;
+};
+
+struct io_uring_cmd {
+	struct file *file;
 };
 
 struct file___with_owner {
@@ -302,6 +336,7 @@ struct linux_binprm {
 #define ATTR_TIMES_SET (1u << 16)
 
 #define EPERM 1
+#define ENOENT 2
 #define ECHILD 10
 #define EAGAIN 11
 #define ENOMEM 12

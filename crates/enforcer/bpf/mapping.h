@@ -55,6 +55,8 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 
 	__u32 av = FILE__MAP | tg_map_av(shared, prot);
 
+	if (!result && inode->i_flags & S_PRIVATE)
+		result = tg_pass_bpf(file);
 	if (result)
 		return result;
 	/* Nobody can map a directory, but whoever tries to execute one is asked all the same. */

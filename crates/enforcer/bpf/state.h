@@ -104,6 +104,9 @@ struct {
 /* What the daemon reads and writes through a mapping of .bss (struct tg_state in enforcer.h). */
 struct tg_state state;
 
+/* Set by the daemon before the programs are loaded. */
+const volatile struct tg_kernel tg_kernel SEC(".rodata.kernel") = {};
+
 static __always_inline void tg_failed(enum tg_failure what)
 {
 	__sync_fetch_and_add(&state.failures[what & (TG_FAILURES - 1)], 1);

@@ -63,13 +63,19 @@ mod tests {
         (context kernel (user_u user_r user_t all)) (sidcontext kernel kernel)";
 
     /// Hooks that programs are for and Linux 6.1 does not have.
-    const NOT_IN_6_1: [&str; 6] = [
+    const NOT_IN_6_1: [&str; 12] = [
         "inode_set_acl",
         "inode_remove_acl",
         "inode_get_acl",
         "inode_file_setattr",
         "inode_file_getattr",
         "mmap_backing_file",
+        "bpf_map_create",
+        "bpf_map_free",
+        "bpf_prog_load",
+        "bpf_prog_free",
+        "uring_allowed",
+        "watch_key",
     ];
 
     fn build(paths: &[PathBuf]) -> Built {

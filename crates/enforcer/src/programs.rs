@@ -19,7 +19,9 @@ use libbpf_rs::{
     set_print,
 };
 
-use crate::guard;
+use tollgate_abi::enforcer::tg_kernel;
+
+use crate::{enforcer::bytes_of, guard};
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
@@ -162,8 +164,13 @@ pub fn hooks() -> Result<Vec<String>, ProgramsError> {
 fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
     let object = open()?;
-    let names = object.progs().map(|program| program.name().to_string_lossy().into_owned());
-    Ok(names.filter(|hook| btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some()).collect())
+    let found = object.progs().filter_map(|program| {
+        let hook = program.name().to_string_lossy().into_owned();
+        // What not every kernel has a hook for is attached to what would call it.
+        let caller = if program.prog_type() == ProgramType::Tracing { "security" } else { "bpf_lsm" };
+        btf.type_by_name::<Func<'_>>(&format!("{caller}_{hook}")).map(|_| hook)
+    });
+    Ok(found.collect())
 }
 
 /// All hooks that there are programs for.
@@ -189,13 +196,18 @@ fn open() -> Result<OpenObject, ProgramsError> {
     object.map_err(refused("read the programs"))
 }
 
-/// Tells the programs what differs between kernels but cannot be relocated: whether the hook `inode_setattr` has the
-/// mount's identities as its first argument (`.rodata.kernel`).
+/// Tells the programs what differs between kernels but cannot be relocated: which arguments hooks have (`struct tg_kernel`).
 fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
-    let hook = btf.type_by_name::<Func<'_>>("bpf_lsm_inode_setattr").and_then(|hook| hook.next_type());
-    let arguments = hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count());
+    let arguments = |hook: &str| {
+        let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
+        hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count())
+    };
+    let kernel = tg_kernel {
+        setattr_mapped: (arguments("inode_setattr") > 2).into(),
+        perf_attributes: (arguments("perf_event_open") > 1).into(),
+    };
     for mut map in object.maps_mut().filter(|map| map.name() == ".rodata.kernel") {
-        map.set_initial_value(&u32::from(arguments > 2).to_ne_bytes()).map_err(refused("adapt the programs"))?;
+        map.set_initial_value(bytes_of(&kernel)).map_err(refused("adapt the programs"))?;
     }
     Ok(())
 }
@@ -253,7 +265,11 @@ pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
     let mut attached = 0;
     for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program)) {
         let hook = program.name().to_string_lossy().into_owned();
-        let mut link = program.attach_lsm().map_err(refused(format!("attach to the hook {hook}")))?;
+        let attached_to = match program.prog_type() {
+            ProgramType::Tracing => program.attach_trace(),
+            _ => program.attach_lsm(),
+        };
+        let mut link = attached_to.map_err(refused(format!("attach to the hook {hook}")))?;
         link.pin(pins.link(&hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;
         attached += 1;
     }

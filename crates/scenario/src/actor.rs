@@ -27,7 +27,7 @@ pub(crate) struct Actor {
     pub(crate) engine: Engine,
     /// How many acts were done.
     pub(crate) done: usize,
-    /// The descriptor that acts without a path mean.
+    /// What acts without a path mean: a descriptor, or the number of a System V object or of a key.
     pub(crate) fd: i32,
     /// The mapping that acts on memory mean.
     pub(crate) mapping: usize,

@@ -14,6 +14,7 @@ use std::{
 use nix::{
     errno::Errno,
     mount::{MntFlags, MsFlags, mount, umount2},
+    sched::{CloneFlags, unshare},
     sys::{
         prctl::set_child_subreaper,
         signal::{Signal, kill, killpg},
@@ -134,7 +135,7 @@ fn prepare(engine: Engine) -> io::Result<()> {
 impl Place {
     fn path(self) -> &'static str {
         match self {
-            Self::Tmpfs => "/scenarios/tmpfs",
+            Self::Tmpfs | Self::Ipc => "/scenarios/tmpfs",
             Self::Ext4 => "/scenarios/ext4",
         }
     }
@@ -169,6 +170,10 @@ impl Stage<'_> {
 
     fn play_in(&self, place: &str, processes: &mut Vec<Pid>) -> Result<Outcome, String> {
         let failed = |what: String| move |error: io::Error| format!("{what}: {error}");
+        if self.scenario.place == Place::Ipc {
+            // Also what the scenario before has left goes with its namespace.
+            unshare(CloneFlags::CLONE_NEWIPC).map_err(|error| format!("make an IPC namespace: {error}"))?;
+        }
         fs::create_dir(place).and_then(|()| Ok(chdir(place)?)).map_err(failed("make the stage".into()))?;
         let label = whole("place", "object_r");
         self.engine.relabel(place, &label).map_err(failed("label the stage".into()))?;

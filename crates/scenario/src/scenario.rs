@@ -107,6 +107,8 @@ pub enum Place {
     Tmpfs,
     /// On a block device.
     Ext4,
+    /// In memory; System V objects and message queues in a namespace of their own.
+    Ipc,
 }
 
 /// Something that is made for a scenario.

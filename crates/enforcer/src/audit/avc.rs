@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::{
     Class, class,
     enforcer::{
-        TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_NAME, TG_OBJECT_PATH, TG_OBJECT_TASK,
-        tg_event,
+        TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_IPC, TG_OBJECT_NAME, TG_OBJECT_PATH,
+        TG_OBJECT_TASK, tg_event,
     },
 };
 
@@ -99,6 +99,11 @@ pub enum Object {
         /// The number.
         capability: u32,
     },
+    /// A System V object by its key.
+    Ipc {
+        /// The key; 0: it is private.
+        ipc_key: i32,
+    },
     /// Another process.
     Task {
         /// The process.
@@ -188,6 +193,7 @@ impl Object {
             TG_OBJECT_PATH => Self::Path { path: path(event), place },
             TG_OBJECT_IOCTL => Self::Ioctl { path: path(event), place, ioctlcmd: event.number as u16 },
             TG_OBJECT_CAPABILITY => Self::Capability { capability: event.number },
+            TG_OBJECT_IPC => Self::Ipc { ipc_key: event.number.cast_signed() },
             TG_OBJECT_TASK => Self::Task { opid: event.number, ocomm: name },
             TG_OBJECT_NAME => match class.map(|class| class.name) {
                 Some("system") => Self::Module { kmod: name },
@@ -270,6 +276,7 @@ impl fmt::Display for Object {
                 write!(f, " ioctlcmd=0x{ioctlcmd:x}")
             }
             Self::Capability { capability } => write!(f, " capability={capability} "),
+            Self::Ipc { ipc_key } => write!(f, " ipc_key={ipc_key} "),
             Self::Task { opid, ocomm } if ocomm.is_empty() => write!(f, " opid={opid}"),
             Self::Task { opid, ocomm } => write!(f, " opid={opid} ocomm={ocomm}"),
             Self::Module { kmod } => write!(f, " kmod={kmod}"),

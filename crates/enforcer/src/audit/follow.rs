@@ -69,6 +69,7 @@ pub fn object(object: &Object) -> String {
     };
     match object {
         Object::None | Object::Capability { .. } => String::new(),
+        Object::Ipc { ipc_key } => format!("key {ipc_key}"),
         Object::Inode { name, place } => named(name, place),
         Object::Path { path, .. } => path.for_people(),
         Object::Ioctl { path, ioctlcmd, .. } => format!("{} ioctl 0x{ioctlcmd:x}", path.for_people()),

@@ -17,7 +17,6 @@ pub(super) const HERE: i64 = libc::AT_FDCWD as i64;
 
 pub(super) const ACTS: &[Act] = &[
     Act::new("open", "PATH FLAGS", open),
-    Act::new("ring", "", |_, _| call(libc::SYS_io_uring_setup, &mut [Number(1), Room(&mut [0; 120])]).map(drop)),
     Act::new("reopen", "FLAGS", |a, w| open(a, &[&format!("/proc/self/fd/{}", a.fd), w[0]])),
     Act::new("read", "", read),
     Act::new("write", "", |a, _| call(libc::SYS_write, &mut [Number(a.fd.into()), Bytes(b"x"), Number(1)]).map(drop)),
@@ -173,6 +172,7 @@ fn fcntl(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let commands = [
         ("dupfd", libc::F_DUPFD),
         ("getfd", libc::F_GETFD),
+        ("setfd", libc::F_SETFD),
         ("getfl", libc::F_GETFL),
         ("setfl", libc::F_SETFL),
         ("setown", libc::F_SETOWN),

@@ -2,9 +2,13 @@
 
 mod capabilities;
 pub(crate) mod files;
+mod ipc;
+mod kernel_objects;
+mod keys;
 mod memory;
 mod mounts;
 pub(crate) mod processes;
+mod rings;
 
 use std::io;
 
@@ -34,7 +38,17 @@ pub(crate) fn find(line: &str) -> Result<(&'static Act, Vec<&str>), String> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let words: Vec<&str> = words.collect();
-    let tables = [files::ACTS, memory::ACTS, processes::ACTS, capabilities::ACTS, mounts::ACTS];
+    let tables = [
+        files::ACTS,
+        memory::ACTS,
+        processes::ACTS,
+        capabilities::ACTS,
+        mounts::ACTS,
+        ipc::ACTS,
+        keys::ACTS,
+        kernel_objects::ACTS,
+        rings::ACTS,
+    ];
     let act = tables.into_iter().flatten().find(|act| act.name == name);
     match act {
         None => Err(format!("there is no act {name}: crates/scenario/src/acts has them all")),

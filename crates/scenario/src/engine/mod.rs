@@ -90,6 +90,14 @@ impl Engine {
         }
     }
 
+    /// The context of keys that the caller makes from now on (`setkeycreatecon`).
+    pub(crate) fn set_key_create(self, context: &str) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::set("keycreate", context),
+            Self::Tollgate(_) => tollgate::set(Attribute::KeyCreate, context),
+        }
+    }
+
     /// The context of files that the caller makes from now on (`setfscreatecon`).
     pub(crate) fn set_create(self, context: &str) -> io::Result<()> {
         match self {

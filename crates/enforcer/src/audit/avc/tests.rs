@@ -103,6 +103,10 @@ fn writes_what_each_kind_of_object_has() {
     capability.object = TG_OBJECT_CAPABILITY;
     capability.number = 12;
     shows(&capability, " capability=12  ");
+    let mut queue = event("msgq", &["associate"]);
+    queue.object = TG_OBJECT_IPC;
+    queue.number = u32::MAX;
+    shows(&queue, " ipc_key=-1  ");
     let mut task = event("process", &["sigkill"]);
     at(&mut task, TG_OBJECT_TASK, b"two words", b"", 0);
     task.number = 99;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Labels of what has neither an inode nor storage, by address: entered where it is made, removed
+ * where it is freed. The machine's objects have no entry.
+ *
+ * Some are freed by softirqs, which may find the map's bucket locked by who they interrupted: the
+ * entry stays then, and whoever makes something at that address puts it right.
+ */
+#ifndef TOLLGATE_LABELLED_H
+#define TOLLGATE_LABELLED_H
+
+#include "ask.h"
+#include "subject.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, __u64);
+	__type(value, struct tg_labelled);
+} objects SEC(".maps");
+
+/* The label of what is at an address of the kernel's (TG_KERNEL_ADDRESS). */
+static __always_inline struct tg_labelled tg_labelled(__u64 address)
+{
+	struct tg_labelled *found = bpf_map_lookup_elem(&objects, &address);
+
+	return found ? *found : (struct tg_labelled){.sid = TG_SID_MACHINE};
+}
+
+/* What was at an address is gone. */
+static __always_inline void tg_forget_labelled(__u64 address)
+{
+	long error = bpf_map_delete_elem(&objects, &address);
+
+	if (error && error != -ENOENT)
+		WRITE_ONCE(state.objects_left, 1);
+}
+
+/* Labels what is at an address. 0 or -ENOMEM: it counts as the machine's. */
+static __noinline int tg_label_as(__u64 address, __u32 sid, __u32 class)
+{
+	struct tg_labelled label = {sid, class};
+
+	if (sid != TG_SID_MACHINE) {
+		if (!bpf_map_update_elem(&objects, &address, &label, BPF_ANY))
+			return 0;
+		tg_failed(TG_FAILED_OBJECTS_FULL);
+	}
+	tg_forget_labelled(address);
+	return sid == TG_SID_MACHINE ? 0 : -ENOMEM;
+}
+
+/* What the current task makes has its label. -ENOMEM: nobody would know, and the task is asked
+ * questions. */
+static __noinline int tg_label_made(__u64 address, __u32 class)
+{
+	__u64 subject = tg_subject();
+
+	if (!tg_label_as(address, subject & 0xffff, class) || subject & TG_UNCONFINED)
+		return 0;
+	return -ENOMEM;
+}
+
+#define TG_SELF 0u
+
+/* avc_has_perm, of which the audit knows no more than the contexts. */
+static __noinline int tg_ask_plainly(__u64 subject, __u32 target, __u32 class, __u32 av,
+				     __u32 manager)
+{
+	if (subject & TG_UNCONFINED)
+		return 0;
+	struct tg_request request = {
+		.source = subject,
+		.target = target == TG_SELF ? subject & 0xffff : target,
+		.class = class,
+		.av = av,
+		.manager = manager,
+	};
+
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Performance events. */
+#ifndef TOLLGATE_PERF_H
+#define TOLLGATE_PERF_H
+
+#include "inode.h"
+#include "labelled.h"
+
+/* PERF_SECURITY_* of include/linux/perf_event.h, in the order of the permissions */
+#define PERF_SECURITY_TRACEPOINT 3
+#define TG_PERF_AV(type) (1u << (type))
+_Static_assert(PERF_EVENT__OPEN == TG_PERF_AV(0) && PERF_EVENT__CPU == TG_PERF_AV(1) &&
+		       PERF_EVENT__KERNEL == TG_PERF_AV(2) &&
+		       PERF_EVENT__TRACEPOINT == TG_PERF_AV(PERF_SECURITY_TRACEPOINT),
+	       "classes.txt");
+
+/* selinux_perf_event_open */
+SEC("lsm/perf_event_open") int perf_event_open(unsigned long long *ctx)
+{
+	__u32 type;
+
+	if (tg_kernel.perf_attributes)
+		type = (__u64)TG_ARGUMENT(ctx, 1);
+	else
+		type = (__u64)TG_ARGUMENT(ctx, 0);
+	if (type > PERF_SECURITY_TRACEPOINT)
+		return -EINVAL;
+	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_PERF_EVENT, TG_PERF_AV(type),
+			      TG_MANAGER_PERF)
+		       ? -EACCES
+		       : 0;
+}
+
+SEC("lsm/perf_event_alloc") int BPF_PROG(perf_event_alloc, struct perf_event *event)
+{
+	return tg_label_made(TG_KERNEL_ADDRESS(event), SECCLASS_PERF_EVENT);
+}
+
+/* Linux 6.12 and later have no such hook: the program is attached to what would call it. */
+SEC("fentry/security_perf_event_free") int BPF_PROG(perf_event_free, struct perf_event *event)
+{
+	tg_forget_labelled(TG_KERNEL_ADDRESS(event));
+	return 0;
+}
+
+static __always_inline int tg_check_perf(struct perf_event *event, __u32 av)
+{
+	return tg_ask_plainly(tg_subject(), tg_labelled(TG_KERNEL_ADDRESS(event)).sid,
+			      SECCLASS_PERF_EVENT, av, TG_MANAGER_PERF)
+		       ? -EACCES
+		       : 0;
+}
+
+SEC("lsm/perf_event_read") int BPF_PROG(perf_event_read, struct perf_event *event)
+{
+	return tg_check_perf(event, PERF_EVENT__READ);
+}
+
+SEC("lsm/perf_event_write") int BPF_PROG(perf_event_write, struct perf_event *event)
+{
+	return tg_check_perf(event, PERF_EVENT__WRITE);
+}
+
+#endif

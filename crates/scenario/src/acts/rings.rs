@@ -1,0 +1,98 @@
+//! Acts on io_uring.
+
+use std::{
+    io, ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::{Act, number};
+use crate::kernel::{
+    Argument::{Number, Room},
+    call,
+};
+
+pub(super) const ACTS: &[Act] = &[
+    Act::new("ring", "", |_, _| Ring::set_up(0).map(drop)),
+    Act::new("ring-poll", "", |_, _| Ring::set_up(SETUP_SQPOLL).map(drop)),
+    Act::new("ring-nop", "", |_, _| Ring::set_up(0)?.submit(&Entry { opcode: NOP, ..Entry::default() })),
+    Act::new("ring-command", "NUMBER", |a, w| {
+        let offset = number(w[0])? as u64;
+        Ring::set_up(0)?.submit(&Entry { opcode: URING_CMD, fd: a.fd, offset, ..Entry::default() })
+    }),
+    Act::new("ring-personality", "", |_, _| {
+        let ring = Ring::set_up(0)?;
+        let personality =
+            call(libc::SYS_io_uring_register, &mut [ring.fd, REGISTER_PERSONALITY, 0, 0].map(Number))? as u16;
+        ring.submit(&Entry { opcode: NOP, personality, ..Entry::default() })
+    }),
+];
+
+const SETUP_SQPOLL: u32 = 2;
+const REGISTER_PERSONALITY: i64 = 9;
+const NOP: u8 = 0;
+const URING_CMD: u8 = 46;
+/// Where the entries are mapped from (IORING_OFF_SQES).
+const ENTRIES: i64 = 0x1000_0000;
+const PAGE: usize = 4096;
+
+/// struct io_uring_sqe.
+#[repr(C)]
+#[derive(Default)]
+struct Entry {
+    opcode: u8,
+    flags: u8,
+    priority: u16,
+    fd: i32,
+    offset: u64,
+    address: u64,
+    length: u32,
+    more_flags: u32,
+    user_data: u64,
+    buffer: u16,
+    personality: u16,
+    rest: [u32; 5],
+}
+
+/// A ring for one operation.
+struct Ring {
+    fd: i64,
+    /// struct io_uring_params, as the kernel has filled it in.
+    parameters: [u32; 30],
+}
+
+impl Ring {
+    fn set_up(flags: u32) -> io::Result<Self> {
+        let mut bytes = [0; 120];
+        bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
+        let fd = call(libc::SYS_io_uring_setup, &mut [Number(1), Room(&mut bytes)])?;
+        let mut parameters = [0; 30];
+        for (word, bytes) in parameters.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        Ok(Self { fd, parameters })
+    }
+
+    fn map(&self, offset: i64) -> io::Result<*mut u8> {
+        let access = i64::from(libc::PROT_READ | libc::PROT_WRITE);
+        let shared = i64::from(libc::MAP_SHARED);
+        let at = call(libc::SYS_mmap, &mut [0, PAGE as i64, access, shared, self.fd, offset].map(Number))?;
+        Ok(at as *mut u8)
+    }
+
+    /// Has one operation done; fails as it does.
+    fn submit(&self, entry: &Entry) -> io::Result<()> {
+        // Words 10 to 19 are where the parts of the submission queue lie, 20 to 29 those of the completion queue: head,
+        // tail, mask, entries, then the array of the one at the seventh, the entries of the other at the sixth.
+        let [tail, array, completions] = [11, 16, 25].map(|word| self.parameters[word] as usize);
+        let (queue, entries) = (self.map(0)?, self.map(ENTRIES)?);
+        // SAFETY: a queue of one entry lies in its first page, which both mappings have, at the kernel's offsets, aligned.
+        let completed: i32 = unsafe {
+            ptr::write(entries.cast(), ptr::read(entry));
+            ptr::write(queue.add(array).cast::<u32>(), 0);
+            AtomicU32::from_ptr(queue.add(tail).cast()).store(1, Ordering::Release);
+            call(libc::SYS_io_uring_enter, &mut [self.fd, 1, 1, 1, 0, 0].map(Number))?;
+            ptr::read_volatile(queue.add(completions + 8).cast())
+        };
+        if completed < 0 { Err(io::Error::from_raw_os_error(-completed)) } else { Ok(()) }
+    }
+}
