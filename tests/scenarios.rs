@@ -30,28 +30,36 @@ fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// The files of the scenarios with this extension, in the order of their names.
-fn files(extension: &str) -> Vec<PathBuf> {
-    let mut files = program::entries(&source("tests/scenarios"));
+/// Scenarios that need a policy of which the others' is a part.
+const PACKETS: &str = "tests/scenarios/packets";
+
+/// The files of the scenarios in a place with this extension, in the order of their names.
+fn files(place: &str, extension: &str) -> Vec<PathBuf> {
+    let mut files = program::entries(&source(place));
     files.retain(|path| path.extension().is_some_and(|found| found == extension));
     files.sort();
     files
 }
 
-/// All families.
+/// All families but those with a policy of their own.
 fn families() -> Vec<Family> {
+    families_in("tests/scenarios")
+}
+
+fn families_in(place: &str) -> Vec<Family> {
     let parse = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         Family::parse(&name, &fs::read_to_string(&path).unwrap()).unwrap_or_else(|error| panic!("{error}"))
     };
-    files("toml").into_iter().map(parse).collect()
+    files(place, "toml").into_iter().map(parse).collect()
 }
 
 /// The scenarios' policy, built: what Tollgate's own has of classes, levels and the unconfined domain, and theirs.
-fn policy(scratch: &Scratch) -> PathBuf {
+fn policy(scratch: &Scratch, more: &[PathBuf]) -> PathBuf {
     let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
     let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).into();
-    sources.extend(files("cil"));
+    sources.extend(files("tests/scenarios", "cil"));
+    sources.extend_from_slice(more);
     let out = scratch.path("built");
     let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
     scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&out)]].concat()).with(0);
@@ -60,8 +68,13 @@ fn policy(scratch: &Scratch) -> PathBuf {
 
 /// Plays all scenarios in a guest.
 fn play(engine: Engine, kernel: &str, families: &[Family]) -> All {
+    play_with(&[], engine, kernel, families)
+}
+
+/// Plays scenarios under a policy of which these files are a part, too.
+fn play_with(more: &[PathBuf], engine: Engine, kernel: &str, families: &[Family]) -> All {
     let scratch = Scratch::new();
-    let built = policy(&scratch);
+    let built = policy(&scratch, more);
     let image = scratch.path("image");
     scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
     let scenarios = scratch.file("scenarios.json", &serde_json::to_string(families).unwrap());
@@ -83,7 +96,10 @@ fn play(engine: Engine, kernel: &str, families: &[Family]) -> All {
     );
     let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", lsm, "--timeout", "540"];
     // Attaching a hundred programs waits for as many grace periods.
-    arguments.extend(["--module", "brd", "--module", "overlay", "--append", "rcupdate.rcu_expedited=1"]);
+    arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
+    for module in ["brd", "overlay", "tun", "sctp", "vsock", "af_alg"] {
+        arguments.extend(["--module", module]);
+    }
     arguments.extend(files.iter().map(String::as_str));
     arguments.extend(["--", "sh", "-c", &line]);
     let _place = take(1);
@@ -132,4 +148,18 @@ fn decides_scenarios_of_descriptors_as_selinux_does_where_they_are_asked_about_a
     families.retain(|family| ["dyntrans", "fdreceive", "inherit", "relabel"].contains(&family.name.as_str()));
     assert_eq!(families.len(), 4);
     assert_decided_as_by_selinux(&families, Descriptors::Use);
+}
+
+/// SELinux asks about what is sent, too, which BPF cannot: there the policy denies nothing.
+#[test]
+fn decides_about_packets_that_are_received_as_selinux_does() {
+    let (families, more) = (families_in(PACKETS), files(PACKETS, "cil"));
+    for kernel in KERNELS {
+        let expected = play_with(&more, Engine::Selinux, kernel, &families);
+        assert_eq!(expected.faults(&families), Vec::<String>::new(), "{kernel}");
+        let played = play_with(&more, Engine::Tollgate(Descriptors::Check), kernel, &families);
+        let comparison = compare(&families, &expected, &played, Descriptors::Check);
+        println!("kernel {kernel}\n{}", comparison.table());
+        assert!(comparison.complaints.is_empty(), "{kernel}:\n{}", comparison.complaints.join("\n"));
+    }
 }

@@ -78,7 +78,7 @@ fn bindings(header: &str, items: &str, rust: &Path) {
         .header(header)
         .clang_args(["-I/usr/include/x86_64-linux-gnu"])
         .allowlist_item(items)
-        .no_copy("tg_tables|tg_levels|tg_generation")
+        .no_copy("tg_tables|tg_levels|tg_generation|tg_network")
         .derive_default(true)
         .derive_eq(true)
         .prepend_enum_name(false)

@@ -76,6 +76,34 @@ struct tg_translation {
 	__u16 level[TG_LEVELS]; /* TG_LEVELS: none */
 };
 
+/*
+ * What a policy labels in the network (portcon, nodecon, netifcon). It lies in the generation, with
+ * its SIDs: who switches generations switches all of it at once. A port is looked up by its number,
+ * as no map would be quicker; hosts and interfaces are few, and the first that fits counts, as in
+ * the kernel (security_node_sid).
+ */
+enum tg_transport { TG_TRANSPORT_TCP, TG_TRANSPORT_UDP, TG_TRANSPORT_DCCP, TG_TRANSPORT_SCTP };
+#define TG_TRANSPORTS 4u
+#define TG_PORTS (1u << 16)
+#define TG_NODES 256u
+#define TG_INTERFACES 128u
+
+struct tg_node {
+	__u32 sid;    /* 0: the last one was before */
+	__u32 family; /* AF_INET or AF_INET6 */
+	__u32 address[4], mask[4];
+};
+struct tg_interface {
+	__u32 sid; /* 0: the last one was before */
+	__u32 reserved;
+	__u64 name[2], mask[2]; /* the bytes of the name that count: of a pattern, a prefix */
+};
+struct tg_network {
+	__u16 port[TG_TRANSPORTS][TG_PORTS]; /* SIDs; 0: SECINITSID_PORT */
+	struct tg_node node[TG_NODES];
+	struct tg_interface interface[TG_INTERFACES];
+};
+
 /* One policy in force: the only element of an array map, which the map `generations` holds. */
 struct tg_generation {
 	struct tg_tables tables;
@@ -92,6 +120,7 @@ struct tg_generation {
 			     the kernel */
 	__u32 reserved;
 	struct tg_translation translation;
+	struct tg_network network;
 };
 
 /* `sids`: the SID of a context of a generation. */
@@ -163,6 +192,14 @@ struct tg_inode {
 #define TG_INODE_TASK 2u    /* of a process, in proc: what lies in it is labelled by its path */
 #define TG_INODE_NO_NODE 4u /* its node is not known yet */
 #define TG_INODE_RING 8u    /* an io_uring, which may hold files of its own */
+/* Of a socket that was being accepted: it had no sock yet, which has the label. */
+#define TG_INODE_ACCEPTED 16u
+
+/* `sockets`, socket storage (sk_security_struct of SELinux). A socket without one is the machine's.
+ */
+struct tg_socket {
+	__u32 sid, class; /* SECCLASS */
+};
 
 /* `labels`, the durable ones: of files whose label is not their directory's. */
 struct tg_label_key {
@@ -258,6 +295,7 @@ enum tg_failure {
 	TG_FAILED_SCRATCH,   /* more decisions at once on a processor than there is memory for */
 	TG_FAILED_OWNERS_FULL,	/* who set a file's owner is not known */
 	TG_FAILED_OBJECTS_FULL, /* who made a System V object, a message, a key, ... is not known */
+	TG_FAILED_SOCKET_STORAGE,
 	TG_FAILURES = 32,
 };
 
@@ -274,6 +312,8 @@ enum tg_manager {
 	TG_MANAGER_BPF,
 	TG_MANAGER_PERF,
 	TG_MANAGER_OTHER,
+	TG_MANAGER_SOCKET,
+	TG_MANAGER_NETWORK,
 	TG_MANAGERS = 16,
 };
 struct tg_statistics {
@@ -380,6 +420,18 @@ enum tg_object_kind { /* what `object` of an event tells */
 		      TG_OBJECT_TASK,	    /* number, name: the target's opid= and ocomm= */
 		      TG_OBJECT_NAME,	    /* name only, such as kmod= or a file system's */
 		      TG_OBJECT_IPC,	    /* number, signed: ipc_key= */
+		      TG_OBJECT_SOCKET,	    /* name is a struct tg_endpoints: laddr= and so on */
+		      TG_OBJECT_PORT,	/* likewise, of which ports and addresses are asked about */
+		      TG_OBJECT_PACKET, /* likewise, of a packet, with netif= */
+		      TG_OBJECT_UNIX,	/* a unix socket's name; its file's path, as above */
+};
+
+/* What an event tells of a connection, or of a packet. */
+struct tg_endpoints {
+	__u32 family;
+	__u16 port[2];	     /* local and foreign, or source and destination; 0: none */
+	__u32 address[2][4]; /* as packets have them; zeros: none */
+	char interface[16];
 };
 #define TG_EVENT_NAME 512u
 

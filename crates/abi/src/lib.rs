@@ -54,6 +54,14 @@ mod tests {
         assert_eq!(hook("file_opening"), None);
     }
 
+    #[test]
+    fn numbers_alike_what_all_classes_of_sockets_have() {
+        let common = CLASSES.iter().find(|class| class.name == "socket").unwrap().permissions;
+        for class in CLASSES.iter().filter(|class| class.name.ends_with("socket")) {
+            assert_eq!(class.permissions.get(..common.len()), Some(common), "{}", class.name);
+        }
+    }
+
     /// The values in include/linux/lsm_hook_defs.h of Linux 6.1, and EOPNOTSUPP 95, ENOSYS 38, ENOPARAM 519.
     #[test]
     fn keeps_defaults_that_are_not_zero() {

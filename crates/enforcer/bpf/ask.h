@@ -21,6 +21,7 @@ struct tg_request {
 		__u64 path;		 /* PATH, IOCTL: its struct path */
 		__u64 task;		 /* TASK: its struct task_struct */
 		__u64 text;		 /* NAME: the string, whose address is a plain number */
+		__u64 sock;		 /* SOCKET: its struct sock */
 	};
 	__u64 inode; /* TG_ADDRESS of it: its number and file system */
 	/* Answered: what may be cached of all permissions. */

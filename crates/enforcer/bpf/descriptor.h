@@ -109,7 +109,8 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_reque
 	__u64 base = tg_anchor();
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
 	struct tg_inode label = {};
-	int known = tg_label_at(inode, &label) && label.sid, result = 0;
+	int known = tg_label_at(inode, &label) && (label.sid || tg_is_accepted(inode, &label));
+	int result = 0;
 
 	*request = (struct tg_request){
 		.source = subject,

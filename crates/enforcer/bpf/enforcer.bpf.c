@@ -11,12 +11,18 @@
 #include "ipc.h"
 #include "key.h"
 #include "mapping.h"
+#include "netlink.h"
+#include "network.h"
 #include "owner.h"
 #include "perf.h"
+#include "packet.h"
 #include "process.h"
 #include "relabel.h"
+#include "sockets.h"
 #include "superblock.h"
 #include "system.h"
+#include "tun.h"
+#include "unix.h"
 #include "uring.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

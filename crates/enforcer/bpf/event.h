@@ -144,6 +144,8 @@ TG_FUNCTION int tg_event_path(struct tg_event *event, __u64 path, __u64 root)
 	return 0;
 }
 
+#include "endpoints.h"
+
 /* What is known of the object. */
 static __always_inline void tg_event_object(struct tg_event *event,
 					    const struct tg_request *request)
@@ -171,6 +173,17 @@ static __always_inline void tg_event_object(struct tg_event *event,
 			event->name, sizeof event->command,
 			(void *)(request->task + base +
 				 bpf_core_field_offset(struct task_struct, comm)));
+		break;
+	case TG_OBJECT_SOCKET:
+		fs = (__u64)TG_MEMBER(bpf_get_current_task(), struct task_struct, fs);
+		tg_tell_socket(event, request->sock + base,
+			       fs + bpf_core_field_offset(struct fs_struct, root));
+		break;
+	case TG_OBJECT_PORT:
+		tg_tell_port(event, request->number, request->text);
+		break;
+	case TG_OBJECT_PACKET:
+		tg_read_packet(request->text, (struct tg_endpoints *)event->name);
 		break;
 	case TG_OBJECT_NAME:
 		bpf_probe_read_kernel_str(event->name, TG_COMPONENT, (void *)request->text);

@@ -112,8 +112,80 @@ struct proto_ops {
 	int family;
 };
 
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct net_device {
+	char name[16];
+};
+
+struct in6_addr {
+	union {
+		__u32 u6_addr32[4];
+	} in6_u;
+};
+
+/* Linux before 6.8 has the range of local ports as two numbers, newer ones as two halves. */
+struct local_ports {
+	int range[2];
+};
+
+struct netns_ipv4 {
+	struct local_ports ip_local_ports;
+	int sysctl_ip_prot_sock;
+};
+
+struct net {
+	struct netns_ipv4 ipv4;
+};
+
+struct local_ports___halves {
+	__u32 range;
+};
+
+struct netns_ipv4___halves {
+	struct local_ports___halves ip_local_ports;
+};
+
+struct net___halves {
+	struct netns_ipv4___halves ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	__u32 skc_daddr, skc_rcv_saddr;
+	__u16 skc_dport, skc_num;
+	unsigned short skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+};
+
 struct sock {
-	__u16 sk_protocol;
+	struct sock_common __sk_common;
+	__u16 sk_type, sk_protocol;
+	struct bpf_local_storage *sk_bpf_storage;
+};
+
+struct unix_address {
+	int len;
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
+	struct path path;
+};
+
+struct sk_buff {
+	struct net_device *dev;
+	unsigned int len;
+	__u16 protocol, network_header;
+	unsigned char *head, *data;
 };
 
 struct socket {
@@ -168,11 +240,6 @@ struct kern_ipc_perm {
 struct nsproxy {
 	struct mnt_namespace *mnt_ns;
 	struct ipc_namespace *ipc_ns;
-};
-
-struct path {
-	struct vfsmount *mnt;
-	struct dentry *dentry;
 };
 
 struct fs_struct {
@@ -344,6 +411,7 @@ struct linux_binprm {
 #define EINVAL 22
 #define ENOSPC 28
 #define EOPNOTSUPP 95
+#define EAFNOSUPPORT 97
 #define EALREADY 114
 
 #endif

@@ -14,7 +14,7 @@
 #include "newlabel.h"
 #include "object.h"
 #include "overlay.h"
-#include "socket.h"
+#include "socketlabel.h"
 #include "transition.h"
 
 static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
@@ -126,20 +126,6 @@ static __always_inline void tg_stored_label(struct inode *inode, struct inode *d
 		found->sid = above->sid;
 }
 
-/* selinux_socket_post_create: a socket has its maker's label, or the one that was set for sockets.
- */
-static __always_inline void tg_socket_label(struct inode *inode, __u32 subject,
-					    struct tg_inode *found)
-{
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-
-	found->class = tg_socket_class(inode);
-	if (task && task->socket_create_sid)
-		found->sid = task->socket_create_sid;
-	else
-		tg_transition(subject, subject, found->class, 0, &found->sid);
-}
-
 /* What is new, where inode_init_security is never called: its maker has decided, or it has no name
  * yet (O_TMPFILE). 0: it is not new. */
 static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode *inode,
@@ -171,6 +157,11 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 
 	if (!superblock)
 		return 0;
+	if (inode->i_sb->s_magic == SOCKFS_MAGIC) {
+		if (!tg_label_socket(TG_KERNEL_ADDRESS(inode), &found))
+			found.flags = TG_INODE_ACCEPTED;
+		return tg_put_label(inode, &found);
+	}
 	found.sid = tg_unannounced(dentry, inode, directory, class);
 	if (found.sid) {
 		if (!tg_is_labelled(directory, found.sid) && tg_keep_new(inode, &found))
@@ -189,8 +180,6 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 		break;
 	case TG_FS_TASK:
 		found.sid = subject;
-		if (class == SECCLASS_SOCK_FILE)
-			tg_socket_label(inode, subject, &found);
 		break;
 	case TG_FS_GENFS:
 		if (superblock->flags & TG_SUPERBLOCK_SETTABLE)

@@ -6,6 +6,7 @@
 #include "ask.h"
 #include "filesystem.h"
 #include "overlay.h"
+#include "socketlabel.h"
 #include "subject.h"
 
 /* inode_mode_to_security_class: four bits for each type of inode, the class's distance from file.
@@ -51,7 +52,7 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 	struct tg_object object = {SECINITSID_UNLABELED, 0};
 
-	if (label && label->sid) {
+	if (label && (label->sid || tg_is_accepted(TG_KERNEL_ADDRESS(inode), label))) {
 		object.sid = label->sid;
 		object.class = label->class;
 	} else {

@@ -11,6 +11,7 @@ enum {
 	IPPROTO_ICMP = 1,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
+	IPPROTO_DCCP = 33,
 	IPPROTO_ICMPV6 = 58,
 	IPPROTO_SCTP = 132,
 	IPPROTO_MPTCP = 262,
@@ -104,18 +105,6 @@ static __always_inline __u32 tg_family_class(__u32 family, __u32 type, __u32 pro
 	if (extended && family < TG_FAMILIES)
 		class = tg_family_classes[family];
 	return class ? class : SECCLASS_SOCKET;
-}
-
-/* The class of the socket that has this inode. One that is being accepted has no protocol yet. */
-static __noinline __u32 tg_socket_class(struct inode *inode)
-{
-	struct socket *socket = (void *)(TG_KERNEL_ADDRESS(inode) -
-					 bpf_core_field_offset(struct socket_alloc, vfs_inode));
-	struct sock *sock = BPF_CORE_READ(socket, sk);
-	__u32 family = BPF_CORE_READ(socket, ops, family), type = BPF_CORE_READ(socket, type);
-	__u32 protocol = sock ? BPF_CORE_READ(sock, sk_protocol) : 0;
-
-	return tg_family_class(family, type, protocol);
 }
 
 #endif

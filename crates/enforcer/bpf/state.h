@@ -58,6 +58,14 @@ struct {
 	__type(value, struct tg_inode);
 } inodes SEC(".maps");
 
+/* Cloned: what a listening socket's child is made of has its label (inet_csk_clone). */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct tg_socket);
+} sockets SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels of inodes that are known by their address only. bpf_inode_storage_get wants a pointer that
- * the verifier trusts; a table of descriptors and overlayfs are full of others. So this reads inode
- * storage as the kernel lays it out (include/linux/bpf_local_storage.h). All that is read is
- * checked by what leads back: without that there is no label.
+ * Labels of inodes and sockets that are known by their address only. bpf_inode_storage_get wants a
+ * pointer that the verifier trusts; a table of descriptors and overlayfs are full of others. So
+ * this reads inode storage as the kernel lays it out (include/linux/bpf_local_storage.h). All that
+ * is read is checked by what leads back: without that there is no label.
  */
 #ifndef TOLLGATE_UNTYPED_H
 #define TOLLGATE_UNTYPED_H
@@ -13,7 +13,7 @@
 /* Where the BPF LSM's part of an inode's security blob is. */
 extern const void bpf_lsm_blob_sizes __ksym __weak;
 
-#define TG_STORAGES 8 /* maps of inode storage that an inode may be in, ours among them */
+#define TG_STORAGES 8 /* maps of storage that an object may be in, ours among them */
 
 /* The storage of an inode; NULL: it has none. */
 static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
@@ -30,29 +30,44 @@ static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
 	return storage && (__u64)BPF_CORE_READ(storage, owner) == address ? storage : 0;
 }
 
-/* Whether the map `inodes` has something for the inode at an address of the kernel's, which must
- * not go away meanwhile; then it is in `label`. */
-static __noinline int tg_label_at(__u64 inode, struct tg_inode *label)
+/* The address of what the map with that identifier has in a storage, which must not go away
+ * meanwhile; 0: nothing. */
+static __always_inline __u64 tg_stored(struct bpf_local_storage *storage, __u32 map)
 {
-	struct bpf_local_storage *storage = tg_storage_of(inode);
 	__u64 node = storage ? (__u64)BPF_CORE_READ(storage, list.first) : 0, smap;
-	__u32 own = ((struct bpf_map *)&inodes)->id;
 	struct bpf_local_storage_elem *element;
 
 	for (int i = 0; i < TG_STORAGES && node; i++) {
 		element = (void *)(node -
 				   bpf_core_field_offset(struct bpf_local_storage_elem, snode));
 		smap = (__u64)BPF_CORE_READ(element, sdata.smap);
-		if (BPF_CORE_READ((struct bpf_local_storage_map *)smap, map.id) == own)
-			return label &&
-			       !bpf_probe_read_kernel(
-				       label, sizeof *label,
-				       (void *)element +
-					       bpf_core_field_offset(struct bpf_local_storage_elem,
-								     sdata.data));
+		if (BPF_CORE_READ((struct bpf_local_storage_map *)smap, map.id) == map)
+			return (__u64)element +
+			       bpf_core_field_offset(struct bpf_local_storage_elem, sdata.data);
 		node = (__u64)BPF_CORE_READ(element, snode.next);
 	}
 	return 0;
+}
+
+/* Whether the map `inodes` has something for the inode at an address of the kernel's; then it is in
+ * `label`. */
+static __noinline int tg_label_at(__u64 inode, struct tg_inode *label)
+{
+	__u64 stored = tg_stored(tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
+
+	return label && stored && !bpf_probe_read_kernel(label, sizeof *label, (void *)stored);
+}
+
+/* Likewise of the sock at an address, and of `sockets`. */
+static __noinline int tg_socket_at(__u64 sock, struct tg_socket *socket)
+{
+	struct bpf_local_storage *storage = BPF_CORE_READ((struct sock *)sock, sk_bpf_storage);
+
+	if (!storage || (__u64)BPF_CORE_READ(storage, owner) != sock)
+		return 0;
+	__u64 stored = tg_stored(storage, ((struct bpf_map *)&sockets)->id);
+
+	return socket && stored && !bpf_probe_read_kernel(socket, sizeof *socket, (void *)stored);
 }
 
 #endif

@@ -96,6 +96,7 @@ impl Enforcer {
         enforcer.save_contexts()?;
         enforcer.put_sids()?;
         enforcer.label_filesystems()?;
+        enforcer.label_network()?;
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
         programs::attach(&enforcer.options.pins, &object)?;

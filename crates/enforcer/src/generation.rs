@@ -26,7 +26,7 @@ use tollgate_policy::{
     model::{Bits, HandleUnknown, Policy},
 };
 
-use crate::{contexts::Sid, mapping::Mapping};
+use crate::{contexts::Sid, mapping::Mapping, network::Network};
 
 /// The capabilities that object managers ask for, in the order of `enum tg_policycap`.
 pub(crate) const CAPABILITIES: [&str; 15] = [
@@ -249,6 +249,12 @@ impl Generation {
             (&raw mut (*memory).levels).cast::<u8>().copy_from_nonoverlapping(levels.as_ptr(), levels.len());
             (&raw mut (*memory).last_level).write_volatile(self.levels.last());
         }
+    }
+
+    /// Says what is labelled in the network. No program may read this generation yet.
+    pub fn put_network(&mut self, network: &Network) {
+        // SAFETY: the structure lies in the mapping, and programs read it once the generation is in force.
+        network.put(unsafe { &mut (*self.memory.get()).network });
     }
 
     /// Its decision tables.

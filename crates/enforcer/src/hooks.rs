@@ -105,6 +105,7 @@ fn is_meant(word: &str, class: &Class) -> bool {
     match word {
         "files" => FILES.contains(&class.name),
         "anyobject" => FILES.contains(&class.name) || class.name.ends_with("socket"),
+        "sockets" => class.name.ends_with("socket"),
         _ => class.name == word,
     }
 }

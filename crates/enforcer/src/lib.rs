@@ -20,6 +20,7 @@ pub mod mapping;
 pub mod metrics;
 pub mod missing;
 pub mod needs;
+pub mod network;
 pub mod programs;
 pub mod protocol;
 pub mod requirements;

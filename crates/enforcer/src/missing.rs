@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use tollgate_policy::{decide::Tables, model::Policy};
 
-use crate::{enforcer::EnforcerError, generation::CAPABILITIES, labels::filesystems, needs, programs};
+use crate::{enforcer::EnforcerError, generation::CAPABILITIES, labels::filesystems, needs, network, programs};
 
 /// A policy that cannot be enforced whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,10 +34,14 @@ pub fn of(
     let asked = needs::missing(policy, tables, unconfined, kernel)?;
     // What no program asks at any kernel is not this kernel's lack.
     let all = programs::all()?;
-    let here = asked.iter().filter(|lost| lost.hooks.iter().any(|hook| all.iter().any(|own| own == hook)));
+    let here = asked
+        .iter()
+        .filter(|lost| lost.hooks.is_empty() || lost.hooks.iter().any(|hook| all.iter().any(|own| own == hook)));
     missing.extend(here.map(|lost| format!("{} {} ({})", lost.class, lost.permission, lost.because)));
     let Ok(filesystems) = filesystems::of(policy, &mut |_| Ok::<_, Infallible>(0));
     missing.extend(filesystems.unsupported);
+    let Ok(network) = network::of(policy, &mut |_| Ok::<_, Infallible>(0));
+    missing.extend(network.unsupported);
     Ok(missing)
 }
 

@@ -44,6 +44,12 @@ const USE: &str = "file_permission";
 /// What only this hook asks of its questions; others ask the rest (`state.no_lookups`).
 const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);
 
+/// Asks about each packet that is received, where the policy has the capability.
+const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
+/// What SELinux asks about packets at netfilter's hooks, which take no program.
+const SENT: [(&str, &str); 5] =
+    [("netif", "egress"), ("node", "sendto"), ("packet", "send"), ("packet", "forward_in"), ("packet", "forward_out")];
+
 /// For each hook that has a program, whether the policy needs it. Domains in `unconfined` are asked nothing.
 pub fn hooks(
     policy: &Policy,
@@ -63,6 +69,10 @@ fn need(hook: &Hook, denials: &mut Denials<'_>, descriptors: Descriptors) -> Opt
         Purpose::Asks { .. } if hook.name == USE && descriptors == Descriptors::Check => {
             say(false, "descriptors are checked when they change hands".into())
         }
+        Purpose::Asks { .. } if hook.name == PACKETS.0 => match denials.has_capability(PACKETS.1) {
+            true => say(true, "the policy wants packets to be asked about".into()),
+            false => say(false, "the policy wants no packets to be asked about".into()),
+        },
         Purpose::Asks { questions, .. } => match first(hook.name, questions, denials) {
             Some(because) => say(true, because),
             None => say(false, "the policy denies nothing that is asked there".into()),
@@ -104,6 +114,13 @@ pub fn missing(
                 because,
             })),
         }
+    }
+    if denials.has_capability(PACKETS.1) {
+        let sent = SENT.iter().filter_map(|(class, permission)| {
+            let because = denials.of(class, permission)?;
+            Some(Missing { hooks: Vec::new(), class, permission, because })
+        });
+        lost.extend(sent);
     }
     Ok(lost)
 }

@@ -7,15 +7,15 @@ use tollgate_abi::enforcer::{
     TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
     TG_FAILED_LABELS_FULL, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION,
     TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SIDS_FULL,
-    TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_MANAGER_BPF, TG_MANAGER_CAPABILITY, TG_MANAGER_DESCRIPTOR,
-    TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM, TG_MANAGER_IPC, TG_MANAGER_KEY, TG_MANAGER_OTHER,
-    TG_MANAGER_PERF, TG_MANAGER_PROCESS,
+    TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_MANAGER_BPF, TG_MANAGER_CAPABILITY,
+    TG_MANAGER_DESCRIPTOR, TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM, TG_MANAGER_IPC,
+    TG_MANAGER_KEY, TG_MANAGER_NETWORK, TG_MANAGER_OTHER, TG_MANAGER_PERF, TG_MANAGER_PROCESS, TG_MANAGER_SOCKET,
 };
 
 use crate::{descriptors::Descriptors, protocol::Mode};
 
 /// What can fail (`enum tg_failure`), for people.
-pub(crate) const FAILURES: [(u32, &str); 17] = [
+pub(crate) const FAILURES: [(u32, &str); 18] = [
     (TG_FAILED_NO_GENERATION, "no policy in force"),
     (TG_FAILED_NO_CONTEXT, "a SID without context"),
     (TG_FAILED_NO_LABEL, "an object without label"),
@@ -33,10 +33,11 @@ pub(crate) const FAILURES: [(u32, &str); 17] = [
     (TG_FAILED_SCRATCH, "too many decisions at once"),
     (TG_FAILED_OWNERS_FULL, "who set a file's owner is not known"),
     (TG_FAILED_OBJECTS_FULL, "who made an object without inode is not known"),
+    (TG_FAILED_SOCKET_STORAGE, "no storage of a socket"),
 ];
 
 /// Object managers (`enum tg_manager`), for people.
-const MANAGERS: [(u32, &str); 11] = [
+const MANAGERS: [(u32, &str); 13] = [
     (TG_MANAGER_FILE, "files"),
     (TG_MANAGER_DIRECTORY, "directories"),
     (TG_MANAGER_FILESYSTEM, "file systems"),
@@ -48,6 +49,8 @@ const MANAGERS: [(u32, &str); 11] = [
     (TG_MANAGER_BPF, "bpf"),
     (TG_MANAGER_PERF, "performance events"),
     (TG_MANAGER_OTHER, "other"),
+    (TG_MANAGER_SOCKET, "sockets"),
+    (TG_MANAGER_NETWORK, "network"),
 ];
 
 /// The name of a place in an enumeration.

@@ -29,6 +29,8 @@ pub(crate) struct Actor {
     pub(crate) done: usize,
     /// What acts without a path mean: a descriptor, or the number of a System V object or of a key.
     pub(crate) fd: i32,
+    /// Another descriptor, such as the socket that listens while the first connects.
+    pub(crate) kept: i32,
     /// The mapping that acts on memory mean.
     pub(crate) mapping: usize,
     /// Whether the process stays when all is done, as an object.
@@ -40,17 +42,18 @@ pub(crate) struct Actor {
 impl Actor {
     /// A subject at its beginning.
     pub(crate) fn new(engine: Engine, acts: &[String]) -> Self {
-        Self { engine, done: 0, fd: -1, mapping: 0, stays: false, rest: acts.to_vec() }
+        Self { engine, done: 0, fd: -1, kept: -1, mapping: 0, stays: false, rest: acts.to_vec() }
     }
 
     /// A subject that was executed; a script's interpreter finds its words behind the script's.
     pub(crate) fn from_words(words: &[String]) -> Option<Self> {
         let at = words.iter().position(|word| word == MARK)?;
-        let [engine, done, fd, stays, rest @ ..] = words.get(at + 1..)? else { return None };
+        let [engine, done, fd, kept, stays, rest @ ..] = words.get(at + 1..)? else { return None };
         Some(Self {
             engine: Engine::from_name(engine)?,
             done: done.parse().ok()?,
             fd: fd.parse().ok()?,
+            kept: kept.parse().ok()?,
             mapping: 0,
             stays: stays == "stays",
             rest: rest.to_vec(),
@@ -60,7 +63,8 @@ impl Actor {
     /// The words that let another program go on.
     pub(crate) fn words(&self, program: &str) -> Vec<String> {
         let stays = if self.stays { "stays" } else { "ends" };
-        let own = [program, MARK, self.engine.name(), &self.done.to_string(), &self.fd.to_string(), stays];
+        let [done, fd, kept] = [self.done.to_string(), self.fd.to_string(), self.kept.to_string()];
+        let own = [program, MARK, self.engine.name(), &done, &fd, &kept, stays];
         own.iter().map(|word| (*word).to_owned()).chain(self.rest.iter().cloned()).collect()
     }
 

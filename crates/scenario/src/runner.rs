@@ -28,7 +28,10 @@ use nix::{
 use crate::{
     Engine,
     actor::{self, Actor},
-    acts::processes::{OWN_SOCKET, execute},
+    acts::{
+        capabilities::interface_up,
+        processes::{OWN_SOCKET, execute},
+    },
     kernel::{Argument::Number, call},
     objects,
     outcome::{Outcome, Played},
@@ -115,6 +118,7 @@ pub(crate) fn run(order: &Order) -> Result<(), RunError> {
 /// Mounts the places and makes what all subjects need.
 fn prepare(engine: Engine) -> io::Result<()> {
     set_child_subreaper(true)?;
+    interface_up()?;
     fs::create_dir_all(ROOT)?;
     mount(Some("none"), ROOT, Some("tmpfs"), MsFlags::empty(), None::<&str>)?;
     fs::copy(objects::PROGRAM, PROGRAM)?;
@@ -229,7 +233,7 @@ impl Stage<'_> {
             File::options().read(true).write(true).open(NULL).map_err(|error| format!("open {NULL}: {error}"))?;
         let mut preparing = Actor::new(self.engine, before);
         preparing.go_on().map_err(|(act, errno)| format!("{errno} at act {act} before"))?;
-        let program = Actor { fd: preparing.fd, ..actor };
+        let program = Actor { fd: preparing.fd, kept: preparing.kept, ..actor };
         // The last may be the stream for complaints: what fails after it is seen by the exit status alone.
         for (from, to) in descriptors.iter().copied().chain((0..3).map(|stream| (null.as_raw_fd(), stream))) {
             call(libc::SYS_dup2, &mut [Number(from.into()), Number(to.into())]).map_err(|e| format!("dup2: {e}"))?;

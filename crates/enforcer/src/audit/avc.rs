@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::{
     Class, class,
     enforcer::{
-        TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_IPC, TG_OBJECT_NAME, TG_OBJECT_PATH,
-        TG_OBJECT_TASK, tg_event,
+        TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_IPC, TG_OBJECT_NAME, TG_OBJECT_PACKET,
+        TG_OBJECT_PATH, TG_OBJECT_PORT, TG_OBJECT_SOCKET, TG_OBJECT_TASK, TG_OBJECT_UNIX, tg_event,
     },
 };
 
-use super::Untrusted;
+use super::{Untrusted, endpoints::Endpoints};
 
 /// What was denied, or granted and audited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -121,6 +121,8 @@ pub enum Object {
         /// Such as `[userfaultfd]`.
         anonclass: Untrusted,
     },
+    /// A socket, ports, or hosts.
+    Network(Box<Endpoints>),
     /// Anything else that has a name.
     Named {
         /// The name.
@@ -195,6 +197,8 @@ impl Object {
             TG_OBJECT_CAPABILITY => Self::Capability { capability: event.number },
             TG_OBJECT_IPC => Self::Ipc { ipc_key: event.number.cast_signed() },
             TG_OBJECT_TASK => Self::Task { opid: event.number, ocomm: name },
+            TG_OBJECT_SOCKET | TG_OBJECT_PORT | TG_OBJECT_PACKET => Self::Network(Box::new(Endpoints::new(event))),
+            TG_OBJECT_UNIX => Self::Path { path: unix(event), place: None },
             TG_OBJECT_NAME => match class.map(|class| class.name) {
                 Some("system") => Self::Module { kmod: name },
                 Some("anon_inode") => Self::Anonymous { anonclass: name },
@@ -203,6 +207,12 @@ impl Object {
             _ => Self::None,
         }
     }
+}
+
+/// The name of a unix socket that has no file: so many bytes, of which the first is none.
+fn unix(event: &tg_event) -> Untrusted {
+    let bytes = event.name.iter().map(|&c| c.cast_unsigned());
+    Untrusted::new(bytes.take(event.number as usize).collect::<Vec<u8>>())
 }
 
 /// The path of an event, which has its components from the last to the first; what lies on no path as d_path names it.
@@ -282,6 +292,7 @@ impl fmt::Display for Object {
             Self::Module { kmod } => write!(f, " kmod={kmod}"),
             Self::Anonymous { anonclass } => write!(f, " anonclass={anonclass}"),
             Self::Named { name } => write!(f, " name={name}"),
+            Self::Network(endpoints) => endpoints.fmt(f),
         }
     }
 }

@@ -77,6 +77,7 @@ pub fn object(object: &Object) -> String {
         Object::Module { kmod: name } | Object::Anonymous { anonclass: name } | Object::Named { name } => {
             name.for_people()
         }
+        Object::Network(endpoints) => endpoints.to_string().trim_start().to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@
 mod auditor;
 pub mod avc;
 mod dispatcher;
+pub mod endpoints;
 pub mod follow;
 pub mod log;
 mod netlink;

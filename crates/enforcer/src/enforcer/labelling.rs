@@ -28,6 +28,7 @@ use crate::{
         relabel::{self, Lasts},
         walk::Report,
     },
+    network,
 };
 
 const PROC: &str = "/proc";
@@ -50,6 +51,14 @@ impl Enforcer {
         let (names, paths) = (found.filesystems.iter(), found.genfs.iter());
         retain(&self.maps.filesystems, &names.map(|(name, _)| bytes_of(name)).collect());
         retain(&self.maps.genfs, &paths.map(|(key, _)| bytes_of(key)).collect());
+        Ok(())
+    }
+
+    /// Labels ports, hosts and interfaces in the generation, before it is put in force.
+    pub(super) fn label_network(&mut self) -> Result<(), EnforcerError> {
+        let policy = Arc::clone(&self.generation.policy);
+        let network = network::of(&policy, &mut |context| self.intern(&context::text(&policy, context)))?;
+        self.generation.put_network(&network);
         Ok(())
     }
 

@@ -101,7 +101,7 @@ impl Enforcer {
         self.make_live(&next.generation);
         let previous = self.exchange(next);
         self.file_contexts.take();
-        let switched = self.put_sids().and_then(|()| {
+        let switched = self.put_sids().and_then(|()| self.label_network()).and_then(|()| {
             let switch = || self.generation.put_in_force(&self.maps.generations, Some(&previous.generation));
             self.state.switch(switch).map_err(EnforcerError::from)
         });

@@ -69,6 +69,11 @@ impl<'a> Denials<'a> {
         Self { policy, vectors: Vectors::of(tables), confined, domains, all, known: HashMap::new() }
     }
 
+    /// Whether the policy has a policy capability.
+    pub(super) fn has_capability(&self, name: &str) -> bool {
+        self.policy.capabilities.iter().any(|own| own == name)
+    }
+
     /// Why a permission must be asked for; `None`: no confined domain can be denied it, or be audited for it.
     pub(super) fn of(&mut self, class: &str, permission: &str) -> Option<String> {
         let key = (class.to_owned(), permission.to_owned());

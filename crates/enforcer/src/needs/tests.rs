@@ -171,3 +171,27 @@ fn misses_what_only_an_absent_hook_asks() {
     assert_eq!(lost[0].hooks, ["userns_create"]);
     assert_eq!(lost[0].because, "web_t may be denied user_namespace create on web_t, or audited");
 }
+
+#[test]
+fn needs_packets_only_where_the_policy_wants_them_asked_about() {
+    let hook = "socket_sock_rcv_skb";
+    let mut policy = policy();
+    assert!(!need_of(&policy, hook).needed);
+    policy.capabilities = vec!["always_check_network".into()];
+    assert!(need_of(&policy, hook).needed);
+}
+
+#[test]
+fn misses_what_is_sent_where_the_policy_wants_packets_asked_about() {
+    let mut policy = policy();
+    policy.handle_unknown = HandleUnknown::Deny;
+    let all: Vec<String> = crate::programs::all().unwrap();
+    let sent = |policy: &Policy| {
+        let laid = tables::build(policy).unwrap();
+        let lost = missing(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], &all).unwrap();
+        lost.iter().filter(|lost| lost.hooks.is_empty()).map(|lost| lost.permission).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&policy), Vec::<&str>::new());
+    policy.capabilities = vec!["always_check_network".into()];
+    assert_eq!(sent(&policy), ["egress", "sendto", "send", "forward_in", "forward_out"]);
+}

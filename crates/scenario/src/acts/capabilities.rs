@@ -31,7 +31,7 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("raw-socket", "", |_, _| socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW).map(drop)),
     Act::new("bind", "PORT", |_, w| bind(number(w[0])?)),
     Act::new("mark", "", mark),
-    Act::new("interface-up", "", interface_up),
+    Act::new("interface-up", "", |_, _| interface_up()),
 ];
 
 /// Sets the clock to what it says.
@@ -92,7 +92,8 @@ fn mark(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     .map(drop)
 }
 
-fn interface_up(_: &mut Actor, _: &[&str]) -> io::Result<()> {
+/// Sets the loopback interface up.
+pub(crate) fn interface_up() -> io::Result<()> {
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     let mut request = [0_u8; 40];
     request[..2].copy_from_slice(b"lo");

@@ -1,14 +1,17 @@
 //! What a subject can do: a table of acts, each a system call or a few.
 
-mod capabilities;
+pub(crate) mod capabilities;
 pub(crate) mod files;
 mod ipc;
 mod kernel_objects;
 mod keys;
 mod memory;
 mod mounts;
+mod netlink;
 pub(crate) mod processes;
 mod rings;
+mod sockets;
+mod unix;
 
 use std::io;
 
@@ -48,6 +51,9 @@ pub(crate) fn find(line: &str) -> Result<(&'static Act, Vec<&str>), String> {
         keys::ACTS,
         kernel_objects::ACTS,
         rings::ACTS,
+        sockets::ACTS,
+        unix::ACTS,
+        netlink::ACTS,
     ];
     let act = tables.into_iter().flatten().find(|act| act.name == name);
     match act {

@@ -1,0 +1,31 @@
+//! Acts on netlink sockets: messages to the kernel.
+
+use std::io;
+
+use super::{Act, number};
+use crate::{
+    actor::Actor,
+    kernel::{
+        Argument::{Bytes, Number},
+        call,
+    },
+};
+
+pub(super) const ACTS: &[Act] = &[
+    Act::new("message", "TYPE", |a, w| messages(a, &[number(w[0])?])),
+    Act::new("messages", "TYPE TYPE", |a, w| messages(a, &[number(w[0])?, number(w[1])?])),
+];
+
+/// Sends messages of these types, in one piece. What the kernel answers is of no interest: they ask for nothing, and what
+/// they say is none of its business.
+fn messages(actor: &Actor, types: &[i64]) -> io::Result<()> {
+    const LENGTH: u32 = 32;
+    let message = |kind: &i64| {
+        let header = [&LENGTH.to_ne_bytes()[..], &(*kind as u16).to_ne_bytes(), &1_u16.to_ne_bytes()].concat();
+        [header, vec![0; LENGTH as usize - 8]].concat()
+    };
+    let all: Vec<u8> = types.iter().flat_map(message).collect();
+    let length = Number(all.len() as i64);
+    call(libc::SYS_sendto, &mut [Number(actor.fd.into()), Bytes(&all), length, Number(0), Number(0), Number(0)])
+        .map(drop)
+}
