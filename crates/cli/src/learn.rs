@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             write_new(path, &text)?;
             let (rules, permissions) = (learnt.rules.len(), learnt.granted());
             output::line(&format!(
-                "{}: {rules} rules that grant {permissions} permissions, each of which was denied",
+                "{}: rules: {rules}, permissions: {permissions}, each of which was denied",
                 path.display()
             ))?;
         }

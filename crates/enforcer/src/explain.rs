@@ -121,7 +121,7 @@ impl fmt::Display for Explained {
         for told in &self.permissions {
             match simple(told) {
                 Some(text) => writeln!(f, "{}: {text}", told.permission)?,
-                None => write!(f, "{}: {told}", told.permission)?,
+                None => in_full(f, told)?,
             }
         }
         if !self.cil.is_empty() {
@@ -163,6 +163,13 @@ fn simple(told: &Explanation) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// All that is to be said, but for the question, which stands above it.
+fn in_full(f: &mut fmt::Formatter<'_>, told: &Explanation) -> fmt::Result {
+    writeln!(f, "{}:", told.permission)?;
+    let text = told.to_string();
+    text.lines().skip(2).filter(|line| !line.is_empty()).try_for_each(|line| writeln!(f, "  {line}"))
 }
 
 fn admit(f: &mut fmt::Formatter<'_>, Admitted { domain, entered_from, wider }: &Admitted) -> fmt::Result {

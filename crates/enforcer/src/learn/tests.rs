@@ -96,6 +96,7 @@ fn writes_each_rules_evidence_beside_it() {
     let learnt = learnt(
         &built,
         &[
+            record(1_700_000_040, WEB, &object("web_data_t"), "file entrypoint execute"),
             record(1_700_000_010, SHELL, &object("secret_t"), "file append"),
             record(1_700_000_030, SHELL, &object("secret_t"), "file append;path=\"/srv/other\""),
             record(1_700_000_020, SHELL, SHELL, capability),
@@ -111,7 +112,8 @@ fn writes_each_rules_evidence_beside_it() {
         ),
         "{text}"
     );
-    assert!(text.starts_with("; Learnt by tollgate learn: 3 denials, 2 rules, 2 permissions.\n"), "{text}");
+    assert!(text.contains("\n; entrypoint execute: each once, 2023-11-14T22:14:00.000Z, by sh: /srv/page\n"), "{text}");
+    assert!(text.starts_with("; Learnt by tollgate learn. Denials: 4, rules: 3, permissions: 4.\n"), "{text}");
     assert!(learnt.is_whole());
 }
 
@@ -192,9 +194,9 @@ fn says_what_it_cannot_know() {
     let lost = |count| Entry::Lost(Lost { time: 1, count, reason: Reason::RingBuffer });
     let told = learn(&explainer, [text::parse(&enforced).unwrap(), lost(3), lost(4)]);
     let text = told.to_string();
-    assert!(text.contains("; 7 events were lost (the ring buffer was full)"), "{text}");
-    assert!(text.contains("; 5 denials were enforced"), "{text}");
-    assert!(text.contains("; what 1 dontaudit rules for web_t hide"), "{text}");
+    assert!(text.contains("; Events lost: 7 (the ring buffer was full)"), "{text}");
+    assert!(text.contains("; Denials that were enforced: 5."), "{text}");
+    assert!(text.contains("; Dontaudit rules for web_t: 1. What they hide"), "{text}");
     assert!(!told.is_whole());
 }
 

@@ -7,13 +7,8 @@ use super::{Apart, Evidence, Learnt, Rule, Subject};
 /// CIL: to be built together with the sources of the policy that it was learnt for.
 impl fmt::Display for Learnt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Evidence { count, .. } = self.evidence;
-        writeln!(
-            f,
-            "; Learnt by tollgate learn: {count} denials, {} rules, {} permissions.",
-            self.rules.len(),
-            self.granted()
-        )?;
+        let (denials, rules, permissions) = (self.evidence.count, self.rules.len(), self.granted());
+        writeln!(f, "; Learnt by tollgate learn. Denials: {denials}, rules: {rules}, permissions: {permissions}.")?;
         self.doubts().iter().try_for_each(|doubt| writeln!(f, "; {doubt}"))?;
         self.rules.iter().try_for_each(|(subject, rule)| write_rule(f, subject, rule))?;
         self.apart
@@ -34,24 +29,28 @@ impl Learnt {
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         doubts.extend(self.lost.iter().map(|(why, count)| {
-            format!("{count} events were lost ({why}): what was denied then was not learnt. Let it happen again, and learn again.")
+            format!(
+                "Events lost: {count} ({why}). What was denied then was not learnt, and is not told again before tollgate mode \
+                 permissive --domain TYPE is said anew: say it, let it happen again, and learn again."
+            )
         }));
         if self.enforced > 0 {
             doubts.push(format!(
-                "{} denials were enforced: what the process would have done next is in no log. tollgate mode permissive \
-                 --domain TYPE, and let it happen again.",
+                "Denials that were enforced: {}. What the process would have done next is in no log: say tollgate mode \
+                 permissive --domain TYPE, let it happen again, and learn again.",
                 self.enforced
             ));
         }
-        doubts.extend(self.hiding.iter().filter(|(_, rules)| **rules > 0).map(|(domain, rules)| {
-            format!("what {rules} dontaudit rules for {domain} hide is in no log and was not learnt.")
+        let hiding = self.hiding.iter().filter(|(_, rules)| **rules > 0);
+        doubts.extend(hiding.map(|(domain, rules)| {
+            format!("Dontaudit rules for {domain}: {rules}. What they hide is in no log and was not learnt.")
         }));
         if self.allowed > 0 {
-            doubts.push(format!("{} denials are left out: the policy allows them by now.", self.allowed));
+            doubts.push(format!("Left out, for the policy allows it by now: {} denials.", self.allowed));
         }
         if self.silent > 0 {
             doubts
-                .push(format!("{} denials are left out: the policy means them to be denied (dontaudit).", self.silent));
+                .push(format!("Left out, for the policy means it to be denied (dontaudit): {} denials.", self.silent));
         }
         doubts
     }
@@ -60,7 +59,8 @@ impl Learnt {
 fn write_rule(f: &mut fmt::Formatter<'_>, subject: &Subject, rule: &Rule) -> fmt::Result {
     writeln!(f)?;
     for (names, evidence) in alike(&rule.permissions) {
-        writeln!(f, "; {}: {evidence}", names.join(" "))?;
+        let each = if names.len() > 1 { "each " } else { "" };
+        writeln!(f, "; {}: {each}{evidence}", names.join(" "))?;
     }
     for (command, evidence) in &rule.commands {
         writeln!(f, "; ioctl {command:#06x}: {evidence}")?;
@@ -88,16 +88,12 @@ fn statements((source, target, class): &Subject, rule: &Rule) -> Vec<String> {
 fn alike(permissions: &BTreeMap<String, Evidence>) -> Vec<(Vec<&str>, Evidence)> {
     let mut groups: Vec<(Vec<&str>, Evidence)> = Vec::new();
     for (name, evidence) in permissions {
-        let same = |(_, other): &&mut (Vec<&str>, Evidence)| {
-            (&other.commands, &other.objects) == (&evidence.commands, &evidence.objects)
-        };
-        match groups.iter_mut().find(same) {
+        let key = |evidence: &Evidence| (evidence.count, evidence.commands.clone(), evidence.objects.clone());
+        match groups.iter_mut().find(|(_, other)| key(other) == key(evidence)) {
             Some((names, sum)) => {
                 names.push(name);
-                // One denial may be of several permissions: the sum would count it more than once.
-                let count = sum.count.max(evidence.count);
-                sum.add(evidence);
-                sum.count = count;
+                sum.first = sum.first.min(evidence.first);
+                sum.last = sum.last.max(evidence.last);
             }
             None => groups.push((vec![name], evidence.clone())),
         }
