@@ -4,6 +4,7 @@
 use super::{
     Denial, Entry, Lost, Reason, Untrusted,
     avc::{Object, Place, Verdict},
+    endpoints::Endpoints,
     untrusted::unhex,
 };
 
@@ -122,6 +123,24 @@ impl<'t> Fields<'t> {
         self.plain(key).is_some()
     }
 
+    /// Addresses and ports, if it tells of some. An interface's name the kernel writes as it is.
+    fn endpoints(&self) -> Option<Endpoints> {
+        let address = |key| self.plain(key).and_then(|text| text.parse().ok());
+        let port = |key| self.plain(key).and_then(|text| text.parse().ok());
+        let told = Endpoints {
+            laddr: address("laddr"),
+            lport: port("lport"),
+            faddr: address("faddr"),
+            fport: port("fport"),
+            saddr: address("saddr"),
+            src: port("src"),
+            daddr: address("daddr"),
+            dest: port("dest"),
+            netif: self.plain("netif").map(Untrusted::new).unwrap_or_default(),
+        };
+        (told != Endpoints::default()).then_some(told)
+    }
+
     /// What the record tells of the object (dump_common_audit_data).
     fn object(&self) -> Object {
         let place = || {
@@ -142,6 +161,10 @@ impl<'t> Fields<'t> {
             Object::Module { kmod: self.name("kmod") }
         } else if self.has("anonclass") {
             Object::Anonymous { anonclass: self.name("anonclass") }
+        } else if let Some(key) = self.plain("ipc_key") {
+            Object::Ipc { ipc_key: key.parse().unwrap_or(0) }
+        } else if let Some(endpoints) = self.endpoints() {
+            Object::Network(Box::new(endpoints))
         } else if self.has("name") || self.has("ino") {
             Object::Inode { name: self.name("name"), place: place() }
         } else {
@@ -199,6 +222,13 @@ mod tests {
             Object::Task { opid: 1, ocomm: name("init") },
             Object::Module { kmod: name("fs-nothing") },
             Object::Anonymous { anonclass: name("[userfaultfd]") },
+            Object::Ipc { ipc_key: -7 },
+            Object::Network(Box::new(Endpoints {
+                saddr: "::1".parse().ok(),
+                dest: Some(8080),
+                netif: name("fe"),
+                ..Endpoints::default()
+            })),
         ] {
             let text = RECORD.replace(" path=\"/etc/shadow\" dev=\"sda1\" ino=13", "");
             let denial = Denial { object, repeated: 41, comm: name("ABBA"), ..read(&text) };
