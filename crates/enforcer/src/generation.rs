@@ -29,7 +29,7 @@ use tollgate_policy::{
 use crate::{contexts::Sid, mapping::Mapping, network::Network};
 
 /// The capabilities that object managers ask for, in the order of `enum tg_policycap`.
-pub(crate) const CAPABILITIES: [&str; 15] = [
+pub(crate) const CAPABILITIES: [&str; 14] = [
     "network_peer_controls",
     "open_perms",
     "extended_socket_class",
@@ -44,7 +44,6 @@ pub(crate) const CAPABILITIES: [&str; 15] = [
     "genfs_seclabel_wildcard",
     "functionfs_seclabel",
     "memfd_class",
-    "bpf_token_perms",
 ];
 
 /// Why a policy cannot be put in force.

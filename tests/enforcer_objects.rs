@@ -1,0 +1,183 @@
+//! Labels of what has no inode, in guests: of the machine's System V objects, which nobody has entered; of what is gone; where
+//! there is no place for any more.
+//!
+//! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
+//! or a network, and mke2fs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+#[path = "program/inside.rs"]
+mod inside;
+mod program;
+
+use std::{
+    io,
+    path::Path,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use inside::{Confined, Guests, errno, is_guest, policy};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use program::Scratch;
+use tollgate_abi::enforcer::TG_FAILED_OBJECTS_FULL;
+use tollgate_enforcer::{
+    contexts::Sid,
+    enforcer::{Enforcer, Options},
+    programs::{self, Pins},
+};
+use tollgate_policy::built::Built;
+
+/// What finds or makes a System V object: the system call, and what it takes between key and mode.
+const KINDS: [(libc::c_long, Option<i64>); 3] =
+    [(libc::SYS_semget, Some(1)), (libc::SYS_msgget, None), (libc::SYS_shmget, Some(4096))];
+/// How long the kernel may take to free what nobody uses any more.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn in_guests(test: &str) {
+    let policies = [(&[policy("objects.cil")][..], "/built")];
+    Guests { policies: &policies, files: &[], processors: "2", timeout: 300 }.play(&Scratch::new(), test);
+}
+
+/// Starts enforcement; the machine's processes are in no domain.
+fn start() -> Enforcer {
+    let unconfined = ["unconfined_t", "free_t"].map(str::to_owned).to_vec();
+    let options = Options { unconfined, ..Options::default() };
+    let enforcer = Enforcer::start(options, Built::open(Path::new("/built")).unwrap()).unwrap();
+    enforcer.state().set_enforcing(true);
+    enforcer
+}
+
+fn domain(enforcer: &mut Enforcer, type_: &str) -> Sid {
+    enforcer.intern(&format!("u:r:{type_}:s0")).unwrap()
+}
+
+fn call(number: libc::c_long, arguments: &[i64]) -> io::Result<i64> {
+    let argument = |place: usize| arguments.get(place).copied().unwrap_or(0);
+    // SAFETY: the calls of these tests take numbers, and addresses of what lives until they return.
+    let result =
+        unsafe { libc::syscall(number, argument(0), argument(1), argument(2), argument(3), argument(4), argument(5)) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A System V object, found for reading, or made.
+fn get((number, size): (libc::c_long, Option<i64>), key: i64, make: bool) -> io::Result<i64> {
+    let mode = if make { i64::from(libc::IPC_CREAT | libc::IPC_EXCL) | 0o666 } else { 0o444 };
+    let arguments: Vec<i64> = [Some(key), size, Some(mode)].into_iter().flatten().collect();
+    call(number, &arguments)
+}
+
+fn objects() -> MapHandle {
+    programs::map(&Pins::default(), "objects").unwrap()
+}
+
+#[test]
+fn knows_the_class_of_system_v_objects_that_the_machine_made() {
+    if !is_guest() {
+        return in_guests("knows_the_class_of_system_v_objects_that_the_machine_made");
+    }
+    // Their tables have several levels then.
+    for (kind, key) in KINDS.into_iter().flat_map(|kind| (1..=70).map(move |key| (kind, key))) {
+        get(kind, key, true).unwrap();
+    }
+    let enforcer = &mut start();
+    for kind in KINDS {
+        get(kind, 71, true).unwrap();
+    }
+    for (own, type_) in ["sem_t", "msgq_t", "shm_t"].iter().enumerate() {
+        let domain = domain(enforcer, type_);
+        for key in [1, 2, 70, 71] {
+            let found = Confined::start(domain, |_| KINDS.map(|kind| errno(get(kind, key, false)))).numbers::<3>();
+            let mut expected = [libc::EACCES.cast_unsigned(); 3];
+            expected[own] = 0;
+            assert_eq!(found, expected, "{type_}, key {key}");
+        }
+    }
+    assert_eq!(objects().keys().count(), 0);
+}
+
+/// Makes one of each: a queue with a message, semaphores, a segment, a ring with a key, an event, a map, a program.
+fn make_all(round: i64) -> io::Result<()> {
+    for kind in KINDS {
+        get(kind, 1000 + round, true)?;
+    }
+    let queue = get(KINDS[1], 1000 + round, false)?;
+    let message = [1_u64, 0];
+    call(libc::SYS_msgsnd, &[queue, message.as_ptr() as i64, 1, i64::from(libc::IPC_NOWAIT)])?;
+    call(libc::SYS_keyctl, &[1, 0])?;
+    let (kind, name) = (c"user".as_ptr() as i64, c"name".as_ptr() as i64);
+    call(libc::SYS_add_key, &[kind, name, name, 4, -3])?;
+    let mut event = [0_u64; 14];
+    event[0] = 112 << 32 | 1;
+    event[1] = 9;
+    call(libc::SYS_perf_event_open, &[event.as_ptr() as i64, 0, -1, -1, 0])?;
+    let map = [2_u32, 4, 4, 1, 0];
+    call(libc::SYS_bpf, &[0, map.as_ptr() as i64, 20])?;
+    let code = [0xb7_u64, 0x95];
+    let load = [2 << 32 | 1, code.as_ptr() as u64, c"GPL".as_ptr() as u64];
+    call(libc::SYS_bpf, &[5, load.as_ptr() as i64, 24])?;
+    Ok(())
+}
+
+/// Removes the System V objects that `make_all` has made.
+fn remove_all(round: i64) -> io::Result<()> {
+    let remove = [(libc::SYS_semctl, vec![0, 0]), (libc::SYS_msgctl, vec![0]), (libc::SYS_shmctl, vec![0])];
+    for (kind, (number, command)) in KINDS.into_iter().zip(remove) {
+        let object = get(kind, 1000 + round, false)?;
+        call(number, &[&[object], command.as_slice()].concat())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn forgets_what_is_gone() {
+    if !is_guest() {
+        return in_guests("forgets_what_is_gone");
+    }
+    let enforcer = &mut start();
+    let maker = domain(enforcer, "maker_t");
+    let objects = objects();
+    for round in 0..20 {
+        let made = Confined::start(maker, |_| [errno(make_all(round))]);
+        assert_eq!(made.numbers::<1>(), [0]);
+    }
+    // Three System V objects and a message stay, whatever else has gone with its process.
+    assert!(objects.keys().count() >= 80, "{}", objects.keys().count());
+    let removed = Confined::start(maker, |_| [errno((0..20).try_for_each(remove_all))]);
+    assert_eq!(removed.numbers::<1>(), [0]);
+    let begun = Instant::now();
+    while objects.keys().count() > 0 && begun.elapsed() < PATIENCE {
+        sleep(Duration::from_millis(50));
+    }
+    assert_eq!(objects.keys().count(), 0, "after {:?}", begun.elapsed());
+}
+
+#[test]
+fn makes_nothing_that_nobody_would_know_the_maker_of() {
+    if !is_guest() {
+        return in_guests("makes_nothing_that_nobody_would_know_the_maker_of");
+    }
+    let enforcer = &mut start();
+    let [maker, unconfined] = ["maker_t", "free_t"].map(|type_| domain(enforcer, type_));
+    let objects = objects();
+    let (room, batch) = (u64::from(objects.max_entries()), 1 << 16);
+    for first in (0..room).step_by(batch) {
+        let keys: Vec<u8> = (first..first + batch as u64).flat_map(u64::to_ne_bytes).collect();
+        let _ = objects.update_batch(&keys, &vec![0; keys.len()], batch as u32, MapFlags::ANY, MapFlags::ANY);
+    }
+    let full = libc::ENOMEM.cast_unsigned();
+    let make = |domain| Confined::start(domain, |_| KINDS.map(|kind| errno(get(kind, 0, true)))).numbers::<3>();
+    assert_eq!(make(maker), [full; 3]);
+    let failures = enforcer.state().failures()[TG_FAILED_OBJECTS_FULL as usize];
+    assert_eq!(failures, 3);
+    // Who is asked nothing goes on.
+    assert_eq!(make(unconfined), [0; 3]);
+    assert_eq!(enforcer.state().failures()[TG_FAILED_OBJECTS_FULL as usize], failures + 3);
+    for kind in KINDS {
+        get(kind, 0, true).unwrap();
+    }
+    for key in 0..3_u64 {
+        objects.delete(&key.to_ne_bytes()).unwrap();
+    }
+    assert_eq!(make(maker), [0; 3]);
+}
