@@ -122,6 +122,21 @@ struct tg_generation {
 	struct tg_network network;
 };
 
+/* The places of the map `generations`. */
+enum tg_which { TG_IN_FORCE, TG_BEFORE, TG_CANDIDATE, TG_GENERATIONS };
+
+/* `differences`: what the candidate would have decided otherwise. */
+struct tg_difference_key {
+	__u32 source, target, class; /* SIDs, SECCLASS */
+};
+struct tg_difference {
+	__u32 denied, granted; /* permissions that are allowed now, and those that are denied */
+	__u64 count;	       /* of questions */
+	__u64 since;	       /* nanoseconds since boot: the first */
+	__u32 process, reserved;
+	char command[16]; /* of the first */
+};
+
 /* `sids`: the SID of a context of a generation. */
 struct tg_sid_key {
 	struct tg_context context;
@@ -295,6 +310,7 @@ enum tg_failure {
 	TG_FAILED_OWNERS_FULL,	/* who set a file's owner is not known */
 	TG_FAILED_OBJECTS_FULL, /* who made a System V object, a message, a key, ... is not known */
 	TG_FAILED_SOCKET_STORAGE,
+	TG_FAILED_SHADOW, /* the candidate could not be asked, or its difference not counted */
 	TG_FAILURES = 32,
 };
 
@@ -341,6 +357,7 @@ struct tg_state {
 	__u32 statistics;	  /* somebody asks for them */
 	__u32 audit_limit;	  /* events a second; what is above is counted */
 	__u32 labelling_complete; /* the first walk is over: an inode without label is a failure */
+	__u32 shadow;		  /* a candidate is asked, too */
 	__u32 no_lookups;	  /* inode_permission is not attached: others ask what it would */
 	/* Descriptors are asked about when they are used, not when a process takes them along into
 	 * another domain: file_permission is attached. */
@@ -401,6 +418,16 @@ struct tg_inquiry {
 	__u32 task;			 /* SID; validate only */
 	__u32 process;			 /* who asks the daemon, for the audit */
 	__s32 result;			 /* 0, or a negative errno */
+};
+
+/* What a process holds and the policy in force denies (bpf/revocation.h). */
+struct tg_held {
+	__u64 place; /* of memory its first address, else the descriptor */
+	__u32 process, memory;
+	__u32 source, target, class; /* SIDs, SECCLASS */
+	__u32 denied; /* permissions */
+	__u32 mixed; /* its threads have contexts of their own: perhaps held */
+	__u32 reserved;
 };
 
 /* Events. */

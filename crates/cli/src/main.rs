@@ -41,6 +41,9 @@ enum Command {
     Mode(enforcer::mode::Arguments),
     /// Put another policy in force
     Reload(enforcer::reload::Arguments),
+    /// Ask a policy beside the one in force, and list what it would have decided otherwise
+    #[command(subcommand)]
+    Shadow(enforcer::shadow::Command),
     /// End enforcement
     Stop(enforcer::stop::Arguments),
     /// Run a command in another context
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => enforcer::status::run(&arguments),
         Command::Mode(arguments) => enforcer::mode::run(&arguments),
         Command::Reload(arguments) => enforcer::reload::run(&arguments),
+        Command::Shadow(command) => enforcer::shadow::run(&command),
         Command::Stop(arguments) => enforcer::stop::run(&arguments),
         Command::Run(arguments) => enforcer::run::run(&arguments),
         Command::Ps(arguments) => enforcer::ps::run(&arguments),

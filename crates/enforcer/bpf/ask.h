@@ -61,14 +61,15 @@ TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
 	return 1;
 }
 
-/* Asks the tables; the number of the generation that has answered. 0: they could not be asked,
- * which is counted; nothing is allowed then. */
-TG_FUNCTION __u32 tg_compute(__u32 source, __u32 target, __u32 class, struct tg_decision *answer)
+/* Asks the tables; the number of the generation that has answered: the one in force, or another.
+ * 0: they could not be asked, which is counted; nothing is allowed then. */
+TG_FUNCTION __u32 tg_compute(enum tg_which which, __u32 source, __u32 target, __u32 class,
+			     struct tg_decision *answer)
 {
 	if (!answer)
 		return 0;
 	*answer = (struct tg_decision){.auditdeny = ~0u};
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(which);
 
 	if (!generation) {
 		tg_failed(TG_FAILED_NO_GENERATION);
@@ -100,11 +101,12 @@ TG_FUNCTION __u32 tg_compute(__u32 source, __u32 target, __u32 class, struct tg_
  * `request->number`, when rules name commands. Another permission stays as it is. 0: the generation
  * `by` that has given the answer is no longer in force.
  */
-TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *answer, __u32 by)
+TG_FUNCTION int tg_narrow(enum tg_which which, const struct tg_request *request,
+			  struct tg_decision *answer, __u32 by)
 {
 	if (!request || !answer)
 		return 0;
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(which);
 	struct tg_extended commands;
 	__u32 number = request->number, word = number >> 6 & 3, bit = number & 63;
 
@@ -126,19 +128,23 @@ TG_FUNCTION int tg_narrow(const struct tg_request *request, struct tg_decision *
  * A generation is switched to at most once while a program runs, for who switches waits for the
  * programs that run (bpf_map_update_elem of a map of maps): the second answer is whole.
  */
-static __always_inline __u32 tg_answer(const struct tg_request *request, struct tg_decision *answer)
+static __always_inline __u32 tg_answer(enum tg_which which, const struct tg_request *request,
+				       struct tg_decision *answer)
 {
 	for (__u32 try = 0; try < 2; try++) {
-		__u32 by = tg_compute(request->source, request->target, request->class, answer);
+		__u32 by =
+			tg_compute(which, request->source, request->target, request->class, answer);
 
 		if (!(answer->extended | answer->extended_self))
 			return 0;
-		if (request->object != TG_OBJECT_IOCTL || tg_narrow(request, answer, by))
+		if (request->object != TG_OBJECT_IOCTL || tg_narrow(which, request, answer, by))
 			return FILE__IOCTL;
 	}
 	answer->allowed &= ~FILE__IOCTL;
 	return FILE__IOCTL;
 }
+
+#include "shadow.h"
 
 static __always_inline void tg_count(__u32 manager, int cached)
 {
@@ -171,8 +177,10 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 		return 0;
 	}
 	tg_count(request->manager, 0);
-	__u32 extended = tg_answer(request, &answer);
+	tg_ask_shadow(request, &answer);
+	__u32 cacheable = ~tg_answer(TG_IN_FORCE, request, &answer); /* some commands only */
 
+	cacheable &= tg_compare_shadow(request, answer.allowed);
 	request->allowed = answer.allowed & ~answer.auditallow;
 	request->denied = request->av & ~answer.allowed;
 	if (request->denied && request->dontaudit & ~answer.auditdeny)
@@ -186,7 +194,7 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 		if (!(found >> 32))
 			request->allowed |= (__u32)found;
 	}
-	request->allowed &= ~extended; /* some commands only */
+	request->allowed &= cacheable;
 	__sync_lock_test_and_set(entry, tag | request->allowed);
 	if (READ_ONCE(state.epoch) != epoch)
 		WRITE_ONCE(*entry, 0);

@@ -103,22 +103,27 @@ static __always_inline __u32 tg_opener(__u64 file, const struct tg_inode *label)
 	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_anchor());
 }
 
-/* file_has_perm of a new domain and a file at an address of the kernel's. */
-static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_request *request)
+/* file_has_perm of a domain and a file at an address of the kernel's. `request.quiet` is set. */
+static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scratch *scratch)
 {
 	__u64 base = tg_anchor();
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
-	struct tg_inode label = {};
-	int known = tg_label_at(inode, &label) && (label.sid || tg_is_accepted(inode, &label));
+	struct tg_request *request = &scratch->request;
+	struct tg_inode *label = &scratch->inode;
 	int result = 0;
+
+	*label = (struct tg_inode){};
+	if (tg_label_at(inode, label) && !label->sid)
+		tg_is_accepted(inode, label);
 
 	*request = (struct tg_request){
 		.source = subject,
-		.target = tg_opener(file, &label),
+		.target = tg_opener(file, label),
 		.class = SECCLASS_FD,
 		.av = FD__USE,
 		.manager = TG_MANAGER_DESCRIPTOR,
 		.object = TG_OBJECT_PATH,
+		.quiet = request->quiet,
 		.inode = inode - base,
 		.path = file + bpf_core_field_offset(struct file, f_path) - base,
 	};
@@ -126,11 +131,12 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_reque
 		result = tg_ask(request);
 	if (result)
 		return result;
+	inode = (__u64)TG_MEMBER(file, struct file, f_inode); /* not kept: the stack is small */
 	if (TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
 		return tg_name_bpf(request, file) ? tg_ask(request) : 0;
-	request->target = known ? label.sid : tg_unseen_at(inode);
+	request->target = label->sid ? label->sid : tg_unseen_at(inode);
 	request->class =
-		label.class ? label.class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
+		label->class ? label->class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
 				 TG_MEMBER(file, struct file, f_flags));
 	return tg_ask(request);
@@ -165,7 +171,7 @@ static long tg_look_at_descriptor(__u64 step, struct tg_scratch **given)
 	at = (__u64)(table->next - 1) * 64 + tg_lowest(word);
 	file = tg_read_word(table->files + at * 8);
 	table->word = word & (word - 1);
-	if (!file || !tg_inherit(table->subject, file, &(*given)->request))
+	if (!file || !tg_inherit(table->subject, file, *given))
 		return 0;
 	table->result = TG_TABLE_DENIED;
 	return 1;
@@ -188,6 +194,7 @@ static __always_inline int tg_check_table(__u32 subject, int exec)
 		.words = descriptors->max_fds / 64,
 		.subject = subject,
 	};
+	scratch->request.quiet = 0;
 	bpf_loop(TG_TABLE_STEPS, tg_look_at_descriptor, &scratch, 0);
 	result = scratch->table.result;
 	tg_give_scratch(scratch);

@@ -18,6 +18,7 @@
 #include "packet.h"
 #include "process.h"
 #include "relabel.h"
+#include "revocation.h"
 #include "sockets.h"
 #include "superblock.h"
 #include "system.h"

@@ -29,10 +29,10 @@ struct generation_map {
 	__type(value, struct tg_generation);
 } generation_template SEC(".maps");
 
-/* [0] the generation in force, [1] the one before it. */
+/* enum tg_which */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, TG_GENERATIONS);
 	__type(key, __u32);
 	__array(values, struct generation_map);
 } generations SEC(".maps") = {.values = {&generation_template}};

@@ -26,6 +26,7 @@ struct tg_scratch {
 	struct tg_label label;
 	struct tg_name name;
 	struct tg_table table;
+	struct tg_inode inode; /* the label of the file that is looked at */
 	struct tg_request request;
 };
 #define TG_SCRATCHES 1024u

@@ -27,6 +27,7 @@ use tollgate_abi::enforcer::{
 use crate::{
     daemon::{pidfd_open, thread_open},
     protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
+    shadow::Report,
     status::{Manager, Status},
     wire,
 };
@@ -144,6 +145,25 @@ impl Client {
         let with: Vec<BorrowedFd<'_>> = [policy].into_iter().chain(sanity).collect();
         let number = self.word(&Request::Reload { accept_missing }, &with)?;
         number.parse().map_err(|_| unexpected("a number", number))
+    }
+
+    /// Has a built policy asked beside the one in force; the contexts in use that it does not permit.
+    pub fn start_shadow(&mut self, policy: BorrowedFd<'_>) -> Result<Vec<String>, ClientError> {
+        self.request(&Request::StartShadow, &[policy])
+    }
+
+    /// Asks it no longer.
+    pub fn stop_shadow(&mut self) -> Result<(), ClientError> {
+        self.request(&Request::StopShadow, &[]).map(drop)
+    }
+
+    /// What it would have decided otherwise; `None` when no policy is asked beside the one in force.
+    pub fn shadow(&mut self) -> Result<Option<Report>, ClientError> {
+        let json = self.word(&Request::Shadow, &[])?;
+        if json.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_str(&json).map(Some).map_err(|_| unexpected("differences", json))
     }
 
     /// Ends enforcement.

@@ -11,10 +11,13 @@ mod maps;
 mod options;
 mod permissive;
 mod reload;
+mod revocation;
+mod shadow;
 mod sids;
 
 use std::{cell::OnceCell, fs, os::fd::AsFd};
 
+use libbpf_rs::Object;
 use tollgate_abi::enforcer::TG_FIRST_SID;
 use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
@@ -34,6 +37,8 @@ pub use maps::Maps;
 pub(crate) use maps::{bytes_of, task_of};
 pub use options::Options;
 pub use reload::Reloaded;
+use revocation::Pending;
+use shadow::Shadow;
 
 /// Enforcement that is on.
 #[derive(Debug)]
@@ -53,6 +58,12 @@ pub struct Enforcer {
     written: Written,
     /// The mountinfo that was labelled last.
     mounted: Vec<u8>,
+    /// What processes hold that the policy in force denies.
+    pending: Pending,
+    /// The policy that is asked, too.
+    shadow: Option<Shadow>,
+    /// The program that asks about open files, once it was needed.
+    revalidation: Option<Object>,
 }
 
 impl Enforcer {
@@ -129,6 +140,9 @@ impl Enforcer {
             labelled,
             written,
             mounted: Vec::new(),
+            pending: Pending::default(),
+            shadow: None,
+            revalidation: None,
         }
     }
 

@@ -16,7 +16,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use tollgate_abi::{
     CLASSES,
-    enforcer::{TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, tg_generation, tg_secclass},
+    enforcer::{TG_BEFORE, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, tg_generation, tg_secclass},
     tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_question, tg_type},
 };
 use tollgate_policy::{
@@ -189,6 +189,13 @@ impl Generation {
         words.get(type_ / 64).is_some_and(|word| word >> (type_ % 64) & 1 != 0)
     }
 
+    /// Whether a type has an attribute, by its name.
+    #[must_use]
+    pub fn has_attribute(&self, type_: u32, name: &str) -> bool {
+        let mut attributes = self.policy.types.iter().filter(|type_| type_.attribute && type_.name == name);
+        attributes.any(|attribute| attribute.set.iter().any(|member| member == type_))
+    }
+
     /// The names of the types that `is` picks.
     fn named(&self, is: impl Fn(usize) -> bool) -> Vec<String> {
         let types = self.policy.types.iter().enumerate().skip(1).filter(|(_, type_)| !type_.attribute);
@@ -271,16 +278,17 @@ impl Generation {
     /// Puts it in force: one index of `generations` is switched. `previous` is what contexts are translated from that the
     /// kernel gave SIDs meanwhile.
     pub fn put_in_force(&self, generations: &MapHandle, previous: Option<&Generation>) -> Result<(), GenerationError> {
-        let put = |index: u32, map: &MapHandle| {
-            let descriptor = map.as_fd().as_raw_fd().to_ne_bytes();
-            generations
-                .update(&index.to_ne_bytes(), &descriptor, MapFlags::ANY)
-                .map_err(|cause| GenerationError::Map { cause })
-        };
         if let Some(previous) = previous {
-            put(1, previous.map())?;
+            previous.put(generations, TG_BEFORE)?;
         }
-        put(0, &self.map)
+        self.put(generations, TG_IN_FORCE)
+    }
+
+    /// Gives it one of the places of `generations` (`enum tg_which`).
+    pub fn put(&self, generations: &MapHandle, which: u32) -> Result<(), GenerationError> {
+        let descriptor = self.map.as_fd().as_raw_fd().to_ne_bytes();
+        let put = generations.update(&which.to_ne_bytes(), &descriptor, MapFlags::ANY);
+        put.map_err(|cause| GenerationError::Map { cause })
     }
 }
 

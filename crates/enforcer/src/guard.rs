@@ -43,8 +43,23 @@ pub(crate) fn object(pins: &Pins, object: &Object) -> Result<(), ProgramsError> 
         let readable = READABLE.iter().any(|name| own.name() == *name);
         map(pins, &own, readable)?;
     }
+    forget_programs(pins)?;
     for program in object.progs().filter(Program::autoload) {
         put(pins, PROGRAM, program_id(program.as_fd())?, 0)?;
+    }
+    Ok(())
+}
+
+/// Forgets programs that are no more: hooks come and go with policies.
+fn forget_programs(pins: &Pins) -> Result<(), ProgramsError> {
+    let guarded = programs::map(pins, "guarded")?;
+    for key in guarded.keys().collect::<Vec<_>>() {
+        let Some((kind, id)) = key.split_first_chunk::<4>() else { continue };
+        let (kind, id) = (u32::from_ne_bytes(*kind), u32::from_ne_bytes(id.try_into().unwrap_or_default()));
+        if kind == PROGRAM && Program::fd_from_id(id).is_err() {
+            // One that is gone already is gone.
+            let _ = guarded.delete(&key);
+        }
     }
     Ok(())
 }

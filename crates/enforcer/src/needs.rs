@@ -38,8 +38,9 @@ pub struct Missing {
     pub because: String,
 }
 
-/// Asks at each read and write. Needed when descriptors are asked about at their use only.
-const USE: &str = "file_permission";
+/// Asks at each read and write. Needed when descriptors are asked about at their use, and while processes hold what
+/// another policy has given them.
+pub(crate) const USE: &str = "file_permission";
 
 /// What only this hook asks of its questions; others ask the rest (`state.no_lookups`).
 const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);

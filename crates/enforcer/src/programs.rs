@@ -1,7 +1,7 @@
 //! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
 //!
-//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs that the
-//! daemon runs. While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
+//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs and
+//! iterators that the daemon runs. While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
 //! of the programs all these are.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, ProgramType,
+    IterOpts, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
@@ -176,7 +176,7 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
 /// All hooks that there are programs for.
 pub fn all() -> Result<Vec<String>, ProgramsError> {
     let object = open()?;
-    let programs = object.progs().filter(|program| program.prog_type() != ProgramType::Syscall);
+    let programs = object.progs().filter(|program| program.prog_type() == ProgramType::Lsm);
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
@@ -184,7 +184,7 @@ pub fn all() -> Result<Vec<String>, ProgramsError> {
 pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 4], ProgramsError> {
     let object = open()?;
     let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
-    let inquiries = object.progs().filter(|program| program.prog_type() == ProgramType::Syscall);
+    let inquiries = object.progs().filter(|program| program.prog_type() != ProgramType::Lsm);
     let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
     Ok([("build", vec![build().to_owned()]), ("maps", maps), ("inquiries", inquiries), ("links", all()?)])
 }
@@ -222,8 +222,8 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let wanted = match program.prog_type() {
-            ProgramType::Syscall => !pins.inquiry(&name).exists(),
-            _ => hooks.contains(&name),
+            ProgramType::Lsm => hooks.contains(&name),
+            _ => !pins.inquiry(&name).exists(),
         };
         program.set_autoload(wanted);
     }
@@ -245,14 +245,19 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
     }
     for mut program in object.progs_mut().filter(|program| program.autoload() && is_inquiry(program)) {
         let pin = pins.inquiry(&program.name().to_string_lossy());
-        program.pin(&pin).map_err(refused(format!("pin a program as {}", pin.display())))?;
+        let pinned = match program.prog_type() {
+            ProgramType::Syscall => program.pin(&pin),
+            // An iterator: who reads its pin runs it.
+            _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
+        };
+        pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
     }
     guard::object(pins, &object)?;
     Ok(object)
 }
 
 fn is_inquiry(program: &ProgramMut<'_>) -> bool {
-    program.prog_type() == ProgramType::Syscall
+    program.prog_type() != ProgramType::Lsm
 }
 
 /// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.

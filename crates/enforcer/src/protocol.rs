@@ -159,6 +159,13 @@ pub enum Request {
     SetLabel(String),
     /// The label that the policy's file_contexts give to the object that is the descriptor; an empty word for none.
     DefaultLabel,
+    /// A policy, whose built file is the descriptor, that is asked beside the one in force: the contexts in use that it does
+    /// not permit.
+    StartShadow,
+    /// The same no longer.
+    StopShadow,
+    /// What it would have decided otherwise: a [`crate::shadow::Report`] as JSON; an empty word without such a policy.
+    Shadow,
     /// How often object managers were asked: [`crate::status::Manager`] as JSON.
     Statistics,
     /// Whether they count.
@@ -171,7 +178,7 @@ impl Request {
     pub fn descriptors(&self) -> RangeInclusive<usize> {
         match self {
             Self::Reload { .. } => 1..=2,
-            Self::Label | Self::SetLabel(_) | Self::DefaultLabel => 1..=1,
+            Self::Label | Self::SetLabel(_) | Self::DefaultLabel | Self::StartShadow => 1..=1,
             Self::Get(_) => 0..=1,
             _ => 0..=0,
         }
@@ -196,6 +203,9 @@ impl Request {
             Self::Label => vec!["label", "get"],
             Self::SetLabel(context) => vec!["label", "set", context],
             Self::DefaultLabel => vec!["label", "default"],
+            Self::StartShadow => vec!["shadow", "start"],
+            Self::StopShadow => vec!["shadow", "stop"],
+            Self::Shadow => vec!["shadow"],
             Self::Statistics => vec!["statistics"],
             Self::Count(true) => vec!["statistics", "on"],
             Self::Count(false) => vec!["statistics", "off"],
@@ -233,6 +243,9 @@ impl Request {
             ["label", "get"] => Self::Label,
             ["label", "set", context] => Self::SetLabel(context.to_owned()),
             ["label", "default"] => Self::DefaultLabel,
+            ["shadow", "start"] => Self::StartShadow,
+            ["shadow", "stop"] => Self::StopShadow,
+            ["shadow"] => Self::Shadow,
             ["statistics"] => Self::Statistics,
             ["statistics", "on"] => Self::Count(true),
             ["statistics", "off"] => Self::Count(false),

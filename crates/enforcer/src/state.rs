@@ -7,8 +7,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILURES, TG_LIVE, TG_MANAGERS, TG_TASK_ENTRIES,
-    TG_TRANSITION_ENTRIES, tg_failure, tg_state, tg_statistics,
+    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE, TG_MANAGERS,
+    TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_failure, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping};
@@ -61,6 +61,24 @@ impl State {
     /// Sets enforcing or permissive mode. What was granted because of the mode is forgotten.
     pub fn set_enforcing(&self, enforcing: bool) {
         word!(self, enforcing, AtomicU32).store(enforcing.into(), Ordering::SeqCst);
+        self.forget();
+    }
+
+    /// Whether a candidate is asked beside the policy in force.
+    #[must_use]
+    pub fn shadow(&self) -> bool {
+        word!(self, shadow, AtomicU32).load(Ordering::SeqCst) != 0
+    }
+
+    /// How often the candidate could not be asked, or its difference not counted.
+    #[must_use]
+    pub fn shadow_failures(&self) -> u64 {
+        self.failures()[TG_FAILED_SHADOW as usize]
+    }
+
+    /// Sets whether it is. What was cached without it is forgotten.
+    pub fn set_shadow(&self, on: bool) {
+        word!(self, shadow, AtomicU32).store(on.into(), Ordering::SeqCst);
         self.forget();
     }
 

@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
     TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
     TG_FAILED_LABELS_FULL, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION,
-    TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SIDS_FULL,
-    TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_MANAGER_BPF, TG_MANAGER_CAPABILITY,
-    TG_MANAGER_DESCRIPTOR, TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM, TG_MANAGER_IPC,
-    TG_MANAGER_KEY, TG_MANAGER_NETWORK, TG_MANAGER_OTHER, TG_MANAGER_PERF, TG_MANAGER_PROCESS, TG_MANAGER_SOCKET,
+    TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SHADOW,
+    TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_MANAGER_BPF,
+    TG_MANAGER_CAPABILITY, TG_MANAGER_DESCRIPTOR, TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM,
+    TG_MANAGER_IPC, TG_MANAGER_KEY, TG_MANAGER_NETWORK, TG_MANAGER_OTHER, TG_MANAGER_PERF, TG_MANAGER_PROCESS,
+    TG_MANAGER_SOCKET,
 };
 
-use crate::{descriptors::Descriptors, protocol::Mode};
+use crate::{descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate};
 
 /// What can fail (`enum tg_failure`), for people.
-pub(crate) const FAILURES: [(u32, &str); 18] = [
+pub(crate) const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_NO_GENERATION, "no policy in force"),
     (TG_FAILED_NO_CONTEXT, "a SID without context"),
     (TG_FAILED_NO_LABEL, "an object without label"),
@@ -34,10 +35,11 @@ pub(crate) const FAILURES: [(u32, &str); 18] = [
     (TG_FAILED_OWNERS_FULL, "who set a file's owner is not known"),
     (TG_FAILED_OBJECTS_FULL, "who made an object without inode is not known"),
     (TG_FAILED_SOCKET_STORAGE, "no storage of a socket"),
+    (TG_FAILED_SHADOW, "shadow policy not asked"),
 ];
 
 /// Object managers (`enum tg_manager`), for people.
-const MANAGERS: [(u32, &str); 13] = [
+const MANAGERS: &[(u32, &str)] = &[
     (TG_MANAGER_FILE, "files"),
     (TG_MANAGER_DIRECTORY, "directories"),
     (TG_MANAGER_FILESYSTEM, "file systems"),
@@ -62,12 +64,12 @@ fn name(names: &[(u32, &str)], number: usize) -> String {
 /// What failed at all, by name.
 pub(crate) fn failures(counts: &[u64]) -> BTreeMap<String, u64> {
     let some = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    some.map(|(number, count)| (name(&FAILURES, number), *count)).collect()
+    some.map(|(number, count)| (name(FAILURES, number), *count)).collect()
 }
 
 /// An object manager's name.
 pub(crate) fn manager(number: usize) -> String {
-    name(&MANAGERS, number)
+    name(MANAGERS, number)
 }
 
 /// What is enforced, since when, and what went wrong.
@@ -98,6 +100,13 @@ pub struct Status {
     pub permissive_since: BTreeMap<String, u64>,
     /// Domains that are asked nothing.
     pub unconfined: Vec<String>,
+    /// The policy that is asked beside the one in force.
+    #[serde(default)]
+    pub shadow: Option<Candidate>,
+    /// What processes have open or mapped though the policy in force denies it.
+    pub revoked: Revoked,
+    /// Processes that were killed because of memory that was taken away.
+    pub killed: u64,
     /// Confined contexts that a process has or had.
     pub subjects: Vec<String>,
     /// How many contexts have a SID.

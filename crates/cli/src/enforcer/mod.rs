@@ -6,22 +6,28 @@ pub(crate) mod mode;
 pub(crate) mod ps;
 pub(crate) mod reload;
 pub(crate) mod run;
+pub(crate) mod shadow;
 pub(crate) mod status;
 pub(crate) mod stop;
 
-use std::{fs::File, io::Seek, path::Path};
+use std::{ffi::CString, fs::File, io::Seek, os::unix::ffi::OsStringExt, path::Path};
 
 use anyhow::Context;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use tollgate_enforcer::{
     client::{Client, ClientError},
     enforcer::Folder,
     protocol::Refusal,
+    revocation::Revoked,
     sanity::{self, Question},
 };
 use tollgate_policy::{
     built::Built,
     check::{self, Kernel, Severity},
 };
+
+/// Of a file in memory (`MFD_NAME_MAX_LEN`).
+const LONGEST_NAME: usize = 249;
 
 /// A policy as the user names it, built first where it is not yet, with what is doubtful about it told.
 fn policy(path: &Path) -> anyhow::Result<Built> {
@@ -54,9 +60,28 @@ pub(crate) fn running() -> anyhow::Result<(Built, String)> {
     Ok((built, name))
 }
 
-/// The same as a file, for the daemon to read.
-fn file_of(built: &Built) -> anyhow::Result<File> {
-    let mut file = tempfile::tempfile().context("cannot make a file for the policy")?;
+/// What processes hold that the policy in force denies; `None`: nothing.
+fn revoked(revoked: &Revoked) -> Option<String> {
+    let Revoked { descriptors, mappings, processes } = *revoked;
+    let counted = |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    (descriptors + mappings > 0).then(|| {
+        format!(
+            "{} (denied at their use) and {} of files, in {}",
+            counted(descriptors, "descriptor", "descriptors"),
+            counted(mappings, "mapping", "mappings"),
+            counted(processes, "process", "processes")
+        )
+    })
+}
+
+/// The same as a file in memory, for the daemon to read, which calls it as that file is called.
+fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = path.into_os_string().into_vec();
+    name.truncate(LONGEST_NAME);
+    let name = CString::new(name).context("the policy's name has a NUL")?;
+    let file = memfd_create(name.as_c_str(), MFdFlags::MFD_CLOEXEC).context("cannot make a file for the policy")?;
+    let mut file = File::from(file);
     std::io::Write::write_all(&mut file, &built.to_bytes()).context("cannot write the policy to a file")?;
     file.rewind().context("cannot write the policy to a file")?;
     Ok(file)

@@ -99,6 +99,14 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
                 Descriptors::Use => "asked about at each use".to_owned(),
             },
         ),
+        (
+            "shadow",
+            status.shadow.as_ref().map_or_else(
+                || "none".to_owned(),
+                |candidate| format!("{}, for {}: `tollgate shadow report`", candidate.policy, ago(candidate.since)),
+            ),
+        ),
+        ("taken away", taken_away(status)),
         ("unconfined", list(&status.unconfined, "")),
         (
             "permissive",
@@ -112,6 +120,13 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// What processes hold that the policy denies, and what became of some of them.
+fn taken_away(status: &Status) -> String {
+    let killed = (status.killed > 0).then(|| format!("killed because of mappings: {}", status.killed));
+    let parts: Vec<String> = super::revoked(&status.revoked).into_iter().chain(killed).collect();
+    if parts.is_empty() { "nothing that is in use".to_owned() } else { parts.join("; ") }
+}
+
 fn list(names: &[String], meaning: &str) -> String {
     if names.is_empty() { "none".to_owned() } else { format!("{}{meaning}", names.join(" ")) }
 }
@@ -123,7 +138,7 @@ fn permissive(status: &Status, domain: &str) -> String {
 }
 
 /// How long ago a time was.
-fn ago(time: u64) -> String {
+pub(super) fn ago(time: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     humantime::format_duration(Duration::from_secs(now.saturating_sub(time))).to_string()
 }
@@ -188,7 +203,7 @@ mod tests {
         let text = r#"{"mode": "enforcing", "policy": "/p", "generation": 3, "generation_since": 0, "since": 0, "daemon": 7,
             "hooks": {"attached": ["file_open"], "not_needed": ["inode_permission"]},
             "not_enforced": ["user_namespace create (web_t may be denied it)"],
-            "descriptors": "use", "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
+            "descriptors": "use", "revoked": {"descriptors": 3, "mappings": 1, "processes": 2}, "killed": 1, "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
             "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
             "audit": false, "audit_errors": 0}"#;
         let rows = rows(&serde_json::from_str(text).unwrap());
@@ -198,6 +213,10 @@ mod tests {
         assert_eq!(row("denials"), "5 told to a file, 3 lost");
         assert_eq!(row("failures"), "an object without label 6");
         assert_eq!(row("labels"), "not complete yet");
+        assert_eq!(
+            row("taken away"),
+            "3 descriptors (denied at their use) and 1 mapping of files, in 2 processes; killed because of mappings: 1"
+        );
         assert_eq!((row("permissive"), row("unconfined")), ("a_t", "none"));
     }
 

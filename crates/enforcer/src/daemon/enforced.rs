@@ -25,6 +25,7 @@ use crate::{
     programs::{self, ProgramsError},
     protocol::{Mode, Refusal},
     sanity::{self, Question},
+    shadow::Report,
     status::{self, Hooks, Manager, Status},
 };
 
@@ -135,6 +136,22 @@ impl Enforced {
     }
 }
 
+/// What a policy's file is called: one in memory is what the caller has made of that file.
+fn called(name: &str) -> String {
+    let in_memory = name.strip_prefix("/memfd:").and_then(|name| name.strip_suffix(" (deleted)"));
+    in_memory.unwrap_or(name).to_owned()
+}
+
+/// A built policy, and its file's name.
+fn read(policy: File) -> Result<(Built, String), Refusal> {
+    let name = path_of(policy.as_fd());
+    let mut bytes = Vec::new();
+    let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
+    policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
+    let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
+    Ok((built, name.map_or_else(|_| "a file that has no name".to_owned(), |name| called(&name.display().to_string()))))
+}
+
 /// Labels what a file system that was mounted holds.
 fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
     match enforcer.label_mount(event.device) {
@@ -151,6 +168,11 @@ impl Machine for Enforced {
     fn wake(&mut self) {
         self.events();
         self.losses();
+        if let Some(enforcer) = &mut self.enforcer
+            && let Err(cause) = enforcer.look_again()
+        {
+            eprintln!("tollgate: what processes hold: {cause}");
+        }
     }
 
     fn reread(&mut self) -> Result<u32, Refusal> {
@@ -236,6 +258,9 @@ impl Machine for Enforced {
             permissive: generation.permissive(),
             permissive_since: enforcer.permissive_since(changed(&options.folder.policy(generation.number))),
             unconfined: generation.unconfined(),
+            shadow: enforcer.candidate().cloned(),
+            revoked: enforcer.revoked(),
+            killed: enforcer.killed(),
             subjects: live.map(|sid| enforcer.contexts().text(sid).to_owned()).collect(),
             contexts: enforcer.contexts().iter().count() as u64,
             labelling_complete: state.labelling_complete(),
@@ -252,25 +277,28 @@ impl Machine for Enforced {
     }
 
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal> {
-        let enforcer = self.on_mut()?;
-        match domain {
-            Some(domain) => {
-                enforcer.set_permissive(domain, mode == Mode::Permissive).map_err(|cause| refused(&cause))?;
-            }
-            None => enforcer.state().set_enforcing(mode == Mode::Enforcing),
-        }
-        Ok(())
+        let permissive = mode == Mode::Permissive;
+        self.on_mut()?.set_permissive(domain, permissive).map_err(|cause| refused(&cause))
     }
 
     fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal> {
-        let name = path_of(policy.as_fd());
-        let mut bytes = Vec::new();
-        let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
-        policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
-        let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
+        let (built, name) = read(policy)?;
         let number = self.put_in_force(built, accept_missing, questions)?;
-        self.policy = name.map_or_else(|_| "a file that has no name".to_owned(), |name| name.display().to_string());
+        self.policy = name;
         Ok(number)
+    }
+
+    fn start_shadow(&mut self, policy: File) -> Result<Vec<String>, Refusal> {
+        let (built, name) = read(policy)?;
+        self.on_mut()?.start_shadow(built, &name).map_err(|cause| refused(&cause))
+    }
+
+    fn stop_shadow(&mut self) -> Result<(), Refusal> {
+        self.on_mut()?.stop_shadow().map_err(|cause| refused(&cause))
+    }
+
+    fn shadow(&mut self) -> Result<Option<Report>, Refusal> {
+        self.on_mut()?.shadow_report().map_err(|cause| refused(&cause))
     }
 
     fn stop(&mut self) -> Result<(), Refusal> {

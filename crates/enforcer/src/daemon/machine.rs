@@ -11,6 +11,7 @@ use crate::{
     contexts::Sid,
     protocol::{Mode, Refusal},
     sanity::Question,
+    shadow::Report,
     status::{Manager, Status},
 };
 
@@ -81,6 +82,12 @@ pub trait Machine {
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal>;
     /// Puts a built policy in force, and takes it back when it answers a question otherwise.
     fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal>;
+    /// Has a built policy asked beside the one in force: the contexts in use that it does not permit.
+    fn start_shadow(&mut self, policy: File) -> Result<Vec<String>, Refusal>;
+    /// Asks it no longer.
+    fn stop_shadow(&mut self) -> Result<(), Refusal>;
+    /// What it would have decided otherwise.
+    fn shadow(&mut self) -> Result<Option<Report>, Refusal>;
     /// Ends enforcement.
     fn stop(&mut self) -> Result<(), Refusal>;
     /// Counts.

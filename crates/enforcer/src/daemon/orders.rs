@@ -117,6 +117,20 @@ impl<'a> Order<'a> {
                 let label = self.machine.default_label(first(&mut with)?.as_fd())?;
                 Ok(vec![label.unwrap_or_default()])
             }
+            Request::StartShadow => {
+                self.administrator(&["load_policy"])?;
+                self.machine.start_shadow(regular(first(&mut with)?)?)
+            }
+            Request::StopShadow => {
+                self.administrator(&["load_policy"])?;
+                self.machine.stop_shadow()?;
+                Ok(vec![])
+            }
+            Request::Shadow => {
+                self.administrator(&["read_policy"])?;
+                let report = self.machine.shadow()?;
+                Ok(vec![report.map_or_else(|| Ok(String::new()), |report| json(&report))?])
+            }
             Request::Statistics => Ok(vec![json(&self.machine.statistics())?]),
             Request::Count(on) => {
                 self.administrator(&["setsecparam"])?;

@@ -18,6 +18,7 @@ use crate::{
     contexts::Sid,
     protocol::{Attribute, Mode, Refusal, Request},
     sanity::Question,
+    shadow::Report,
     status::{Manager, Status},
 };
 
@@ -116,6 +117,15 @@ impl Machine for Pretended {
     fn stop(&mut self) -> Result<(), Refusal> {
         self.done("stop");
         Ok(())
+    }
+    fn start_shadow(&mut self, _: File) -> Result<Vec<String>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn stop_shadow(&mut self) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn shadow(&mut self) -> Result<Option<Report>, Refusal> {
+        Ok(None)
     }
     fn statistics(&mut self) -> Vec<Manager> {
         Vec::new()

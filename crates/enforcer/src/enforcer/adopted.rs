@@ -3,10 +3,10 @@
 use std::{fs, sync::Arc};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::TG_SID_MACHINE;
+use tollgate_abi::enforcer::{TG_BEFORE, TG_IN_FORCE, TG_SID_MACHINE};
 use tollgate_policy::built::Built;
 
-use super::{Enforcer, EnforcerError, Options, attached, map_error, open};
+use super::{Enforcer, EnforcerError, Options, map_error, open};
 use crate::{contexts::Contexts, enforcer::Maps, generation::Generation, missing, programs};
 
 impl Enforcer {
@@ -22,7 +22,7 @@ impl Enforcer {
         if let Some(wanted) = options.descriptors.filter(|wanted| *wanted != chosen) {
             return Err(EnforcerError::Descriptors { wanted, chosen });
         }
-        let map = generation(&maps, 0)?;
+        let map = generation(&maps, TG_IN_FORCE)?;
         let built = Built::open(&options.folder.policy(Generation::number(&map)?))?;
         let generation = Generation::adopted(map, built)?;
         let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
@@ -50,24 +50,23 @@ impl Enforcer {
             self.take_over_contexts(&previous)?;
         }
         self.put_sids()?;
-        let unconfined = self.generation.unconfined();
-        let (policy, tables) = (&self.generation.policy, self.generation.tables());
-        let needed = attached::needed(&self.options, self.state.descriptors(), policy, tables, &unconfined)?;
+        self.adopt_shadow()?;
+        let needed = self.needed()?;
         self.attach(&needed)?;
-        self.settle(&needed)?;
+        self.settle(needed)?;
         if self.state.labelling_complete() { self.write_labels().map(drop) } else { self.complete() }
     }
 
     /// The generation before, if it was in force when its daemon was killed.
     fn previous(&self) -> Option<Generation> {
-        let map = generation(&self.maps, 1).ok()?;
+        let map = generation(&self.maps, TG_BEFORE).ok()?;
         let number = Generation::number(&map).ok().filter(|number| *number != self.generation.number)?;
         Generation::adopted(map, Built::open(&self.options.folder.policy(number)).ok()?).ok()
     }
 }
 
 /// The map of the generation in force, or of the one before.
-fn generation(maps: &Maps, index: u32) -> Result<MapHandle, EnforcerError> {
+pub(super) fn generation(maps: &Maps, index: u32) -> Result<MapHandle, EnforcerError> {
     let found = maps.generations.lookup(&index.to_ne_bytes(), MapFlags::ANY);
     let found = found.map_err(map_error("find a generation"))?.unwrap_or_default();
     let id = u32::from_ne_bytes(found.try_into().unwrap_or_default());

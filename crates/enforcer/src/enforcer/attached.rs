@@ -5,6 +5,7 @@ use tollgate_policy::{decide::Tables, model::Policy};
 use crate::{
     descriptors::Descriptors,
     enforcer::{Enforcer, EnforcerError, Options},
+    generation::Generation,
     guard, needs, programs,
 };
 
@@ -30,6 +31,15 @@ pub(super) fn needed(
 }
 
 impl Enforcer {
+    /// The hooks that the policy in force needs, and those that a candidate needs.
+    pub(super) fn needed(&self) -> Result<Vec<String>, EnforcerError> {
+        let Generation { policy, .. } = &self.generation;
+        let unconfined = self.generation.unconfined();
+        let mut hooks = needed(&self.options, self.state.descriptors(), policy, self.generation.tables(), &unconfined)?;
+        hooks.extend(self.needed_by_shadow()?);
+        Ok(hooks)
+    }
+
     /// Attaches what the generation needs and is not attached: before it is put in force.
     pub(super) fn attach(&self, needed: &[String]) -> Result<(), EnforcerError> {
         let pins = &self.options.pins;

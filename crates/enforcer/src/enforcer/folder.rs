@@ -53,6 +53,12 @@ impl Folder {
         self.0.join("permissive")
     }
 
+    /// The policy that is asked beside the one in force.
+    #[must_use]
+    pub fn shadow(&self) -> PathBuf {
+        self.0.join("shadow.policy")
+    }
+
     /// Itself.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -35,6 +35,8 @@ pub struct Maps {
     pub filesystems: MapHandle,
     /// Paths of `genfscon`.
     pub genfs: MapHandle,
+    /// What a candidate would have decided otherwise.
+    pub differences: MapHandle,
     /// Events.
     pub events: MapHandle,
 }
@@ -52,6 +54,7 @@ impl Maps {
             labels: map("labels")?,
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
+            differences: map("differences")?,
             events: map("events")?,
         })
     }

@@ -9,8 +9,21 @@ use std::{
 use super::{Enforcer, EnforcerError};
 
 impl Enforcer {
+    /// Sets whether what is denied is granted, and audited: for a domain until the next generation, else for all.
+    pub fn set_permissive(&mut self, domain: Option<&str>, permissive: bool) -> Result<(), EnforcerError> {
+        if !permissive {
+            self.revalidate()?;
+        }
+        match domain {
+            Some(domain) => self.set_domain(domain, permissive)?,
+            None => self.state.set_enforcing(!permissive),
+        }
+        // What was opened meanwhile is held.
+        if permissive { Ok(()) } else { self.settle_held() }
+    }
+
     /// Makes a domain permissive, or no longer.
-    pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), EnforcerError> {
+    fn set_domain(&mut self, domain: &str, permissive: bool) -> Result<(), EnforcerError> {
         self.generation.set_permissive(domain, permissive)?;
         self.state.forget();
         let folder = &self.options.folder;

@@ -70,22 +70,24 @@ impl Enforcer {
         let number = next.generation.number;
         let invalid = next.generation.adopt(&next.contexts);
         next.generation.translate(&self.generation)?;
-        let needed = attached::needed(
+        let mut needed = attached::needed(
             &self.options,
             self.state.descriptors(),
             &next.generation.policy,
             next.generation.tables(),
             unconfined,
         )?;
+        needed.extend(self.needed_by_shadow()?);
         // More than either policy needs does no harm while one takes the place of the other.
         let before = self.hooks()?;
+        self.revalidate()?;
         self.attach(&needed)?;
         let previous = self.put_in_force(next)?;
         let taken_over = self.take_over_contexts(&previous.generation).map_err(|cause| cause.to_string());
         match taken_over.and_then(|()| verify(self)) {
             Ok(()) => {
                 self.told_otherwise = false;
-                self.settle(&needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
+                self.settle(needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }
             Err(reason) => match self.put_back(previous).and_then(|()| self.detach_all_but(&before)) {
@@ -141,8 +143,9 @@ impl Enforcer {
     }
 
     /// What a generation brings beside its decisions; what others left goes.
-    pub(super) fn settle(&mut self, needed: &[String]) -> Result<(), EnforcerError> {
-        self.detach_all_but(needed)?;
+    pub(super) fn settle(&mut self, mut needed: Vec<String>) -> Result<(), EnforcerError> {
+        needed.extend(self.look_at_held()?);
+        self.detach_all_but(&needed)?;
         self.label_filesystems()?;
         self.forget_other_sids();
         self.options.folder.keep_only(self.generation.number);

@@ -50,6 +50,7 @@ impl Enforcer {
         self.generation.set(sid, context);
         // The kernel may have given the context a SID meanwhile; both stand for it then.
         self.put_sid(sid, context)?;
+        self.tell_shadow(sid, &canonical);
         self.contexts.insert(sid, canonical);
         self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())?;
         Ok(sid)
@@ -75,6 +76,7 @@ impl Enforcer {
         for sid in self.contexts.unknown(last) {
             if let Some(context) = self.generation.get(sid) {
                 let text = self.generation.text(&context);
+                self.tell_shadow(sid, &text);
                 self.contexts.insert(sid, text);
             }
         }

@@ -1,0 +1,118 @@
+//! `tollgate shadow`: a policy is asked beside the one in force, and decides nothing.
+
+use std::{os::fd::AsFd, path::PathBuf, process::ExitCode};
+
+use clap::Subcommand;
+use tollgate_enforcer::{
+    audit::untrusted::for_people,
+    client::Client,
+    shadow::{Difference, Report},
+};
+
+use super::status::ago;
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Have a policy asked from now on; it takes the place of another
+    Start {
+        /// A built policy; or CIL, a module package or a binary policy, which is built first
+        policy: PathBuf,
+    },
+    /// Print what it would have decided otherwise; exit status 1 if there is something
+    Report {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask it no longer
+    Stop,
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    let mut client = Client::connect()?;
+    match command {
+        Command::Start { policy } => {
+            let file = super::file_of(&super::policy(policy)?, policy)?;
+            for context in client.start_shadow(file.as_fd())? {
+                eprintln!("tollgate: {context} is no context of that policy: to it, what has it is unlabelled");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Report { json } => {
+            let Some(report) = client.shadow()? else {
+                anyhow::bail!("no policy is asked beside the one in force: `tollgate shadow start POLICY`");
+            };
+            if *json {
+                output::json(&report)?
+            } else {
+                output::write(&table(&report))?
+            }
+            Ok(ExitCode::from(u8::from(!report.differences.is_empty())))
+        }
+        Command::Stop => client.stop_shadow().map(|()| ExitCode::SUCCESS).map_err(Into::into),
+    }
+}
+
+fn table(report: &Report) -> String {
+    let candidate = &report.candidate;
+    let mut text = format!("{}, asked for {}\n", candidate.policy, ago(candidate.since));
+    for difference in &report.differences {
+        for (verb, permissions) in [("deny", &difference.denied), ("grant", &difference.granted)] {
+            if !permissions.is_empty() {
+                text.push_str(&line(verb, permissions, difference));
+            }
+        }
+    }
+    let count = report.differences.len();
+    text.push_str(&match count {
+        0 => "it would have decided everything alike\n".to_owned(),
+        1 => "it would have decided otherwise about one pair of contexts\n".to_owned(),
+        _ => format!("it would have decided otherwise about {count} pairs of contexts\n"),
+    });
+    if report.omitted > 0 {
+        text.push_str(&format!("{} others came up less often\n", report.omitted));
+    }
+    if report.not_asked > 0 {
+        text.push_str(&format!("{} questions it was not asked\n", report.not_asked));
+    }
+    text
+}
+
+fn line(verb: &str, permissions: &[String], difference: &Difference) -> String {
+    let Difference { source, target, class, count, since, process, command, .. } = difference;
+    let (permissions, ago, command) = (permissions.join(" "), ago(*since), for_people(command));
+    format!(
+        "  would {verb} {source} {target} {class} {{ {permissions} }}  {count} times, first {ago} ago, {command}[{process}]\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_enforcer::shadow::Candidate;
+
+    use super::*;
+
+    #[test]
+    fn lists_what_would_be_denied_and_what_would_be_granted() {
+        let difference = Difference {
+            source: "a:b:c_t".into(),
+            target: "a:b:d_t".into(),
+            class: "file".into(),
+            denied: vec!["read".into(), "open".into()],
+            granted: vec!["write".into()],
+            count: 3,
+            since: 0,
+            process: 7,
+            command: "cat".into(),
+        };
+        let candidate = Candidate { policy: "/p".into(), since: 0 };
+        let report = Report { candidate, differences: vec![difference], omitted: 0, not_asked: 2 };
+        let text = table(&report);
+        assert!(text.contains("would deny a:b:c_t a:b:d_t file { read open }  3 times, first "), "{text}");
+        assert!(text.contains("would grant a:b:c_t a:b:d_t file { write }  "), "{text}");
+        assert!(text.contains("cat[7]") && text.contains("2 questions it was not asked"), "{text}");
+        let none = table(&Report { differences: Vec::new(), not_asked: 0, ..report });
+        assert!(none.ends_with("it would have decided everything alike\n"), "{none}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Permissions that a policy takes away are taken from who has used them already: from the moment at which the policy is in
+//! force, and as long as anybody holds a file that it denies, each read and write is asked about.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+    time::{Duration, Instant},
+};
+
+use tollgate_abi::enforcer::tg_held;
+
+use super::{Enforcer, EnforcerError, task_of};
+use crate::{
+    daemon::pidfd_open,
+    needs::USE,
+    programs,
+    revocation::{Held, Revoked},
+};
+
+/// Domains of this attribute are killed when memory that they have mapped is taken away.
+const KILLED: &str = "killed_when_revoked";
+/// How long between two looks at all processes, at least; and how many times as long as a look takes.
+const PAUSE: Duration = Duration::from_secs(10);
+const TIMES: u32 = 50;
+
+/// What is held, and when it is looked at again.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    held: Held,
+    again: Option<Instant>,
+    killed: u64,
+}
+
+impl Enforcer {
+    /// Asks about open files from now on, before what permitted them ends.
+    pub(super) fn revalidate(&mut self) -> Result<(), EnforcerError> {
+        let own = &self.options.hooks;
+        let pins = &self.options.pins;
+        if !own.is_empty() && !own.iter().any(|hook| hook == USE)
+            || programs::attached(pins)?.iter().any(|hook| hook == USE)
+        {
+            return Ok(());
+        }
+        if self.revalidation.is_none() {
+            self.revalidation = Some(programs::load(pins, &[USE.to_owned()])?);
+        }
+        if let Some(program) = &self.revalidation {
+            programs::attach(pins, program)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what is held that the policy in force denies; tells which hook is needed for it.
+    pub(super) fn look_at_held(&mut self) -> Result<Option<String>, EnforcerError> {
+        let began = Instant::now();
+        let held = Held::look(&self.options.pins)?;
+        self.pending.killed += self.kill(&held);
+        let pause = PAUSE.max(began.elapsed() * TIMES);
+        let is_held = !held.is_empty();
+        self.pending.again = is_held.then(|| Instant::now() + pause);
+        self.pending.held = held;
+        Ok(is_held.then(|| USE.to_owned()))
+    }
+
+    /// Looks again, if it is time; when nobody holds anything any more, reads and writes are asked about no longer.
+    pub fn look_again(&mut self) -> Result<(), EnforcerError> {
+        if self.pending.again.is_none_or(|again| Instant::now() < again) { Ok(()) } else { self.settle_held() }
+    }
+
+    /// Asks about open files only if something is held.
+    pub(super) fn settle_held(&mut self) -> Result<(), EnforcerError> {
+        let mut needed = self.needed()?;
+        needed.extend(self.look_at_held()?);
+        self.detach_all_but(&needed)
+    }
+
+    /// How much is held that the policy in force denies.
+    #[must_use]
+    pub fn revoked(&self) -> Revoked {
+        self.pending.held.count()
+    }
+
+    /// How many processes were killed because of memory that was taken away.
+    #[must_use]
+    pub fn killed(&self) -> u64 {
+        self.pending.killed
+    }
+
+    /// Kills those whose domain the policy wants killed; how many.
+    fn kill(&self, held: &Held) -> u64 {
+        let is_killed = |held: &&tg_held| {
+            self.generation.get(held.source).is_some_and(|context| self.generation.has_attribute(context.type_, KILLED))
+        };
+        let mut killed: Vec<u32> = Vec::new();
+        for held in held.memory().filter(is_killed) {
+            if killed.contains(&held.process) {
+                continue;
+            }
+            match self.kill_process(held) {
+                Ok(()) => killed.push(held.process),
+                Err(cause) if cause.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(cause) => eprintln!("tollgate: process {} keeps memory that was taken away: {cause}", held.process),
+            }
+        }
+        killed.len() as u64
+    }
+
+    /// Kills a process, unless another has its number by now.
+    fn kill_process(&self, held: &tg_held) -> io::Result<()> {
+        let process = pidfd_open(held.process.cast_signed())?;
+        let task = task_of(&self.maps.tasks, process.as_fd()).map_err(io::Error::other)?;
+        if task.is_none_or(|task| task.sid != held.source) {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        // SAFETY: the descriptor is open, and no other argument is a pointer that is followed.
+        match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, 0, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}

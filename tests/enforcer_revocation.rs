@@ -1,0 +1,250 @@
+//! What a policy takes away is taken from who has used it already: open files are denied at their next use, mapped memory is found.
+//!
+//! The part in the guest is this program again. Kernels are needed, from the cache or a network, and mke2fs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+
+#[path = "program/inside.rs"]
+mod inside;
+mod program;
+
+use std::{
+    fs::{File, OpenOptions},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::fs::FileExt,
+    },
+    process::{Child, Command},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use inside::{Guests, is_guest, policy, sh};
+use program::{Scratch, report};
+use tollgate_enforcer::{client::Client, protocol::Attribute, revocation::Revoked, status::Status};
+
+const HOLDER: &str = "u:r:holder_t:s0";
+const KILLED: &str = "u:r:killed_t:s0";
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How many descriptors are held when a policy takes them away (Flask's Table 4 has 1 to 16), and by how many processes.
+const HELD: [(usize, usize); 7] = [(1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (1000, 10), (10_000, 100)];
+
+fn in_guests(test: &str) {
+    let [after, before] = ["", "-before"].map(|part| policy(&format!("revocation{part}.cil")));
+    let before = [after.clone(), before];
+    let scratch = Scratch::new();
+    let program = scratch.program();
+    let guests = Guests {
+        policies: &[(&before[..], "/before"), (&[after][..], "/after")],
+        files: &[(program.as_path(), "/bin/tollgate")],
+        processors: "2",
+        timeout: 1200,
+    };
+    guests.play(&scratch, test);
+}
+
+/// Starts enforcement by the policy that gives.
+fn enforce() -> Child {
+    sh("mount -o loop /image /srv; mkdir -p /srv/lost /var/log; \
+        for i in $(seq 0 99); do echo text > /srv/lost/$i; done; echo text > /srv/kept");
+    let daemon = Command::new("/bin/tollgate").args(["enforce", "--foreground", "/before"]).spawn().unwrap();
+    let started = Instant::now();
+    while Client::connect().and_then(|mut client| client.status()).is_err() {
+        assert!(started.elapsed() < PATIENCE, "no daemon");
+        sleep(Duration::from_millis(50));
+    }
+    daemon
+}
+
+fn reload(path: &str) {
+    let file = File::open(path).unwrap();
+    Client::connect().unwrap().reload(file.as_fd(), false, None).unwrap();
+}
+
+fn status() -> Status {
+    Client::connect().unwrap().status().unwrap()
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// What holders and the test share.
+#[repr(C)]
+struct Shared {
+    /// How many hold all that they are to hold.
+    ready: AtomicU32,
+    ended: AtomicU32,
+    /// When the last act began that was allowed (microseconds of the monotonic clock).
+    last_allowed: AtomicU64,
+    allowed: AtomicU64,
+    denied: AtomicU64,
+    /// Acts that came to something else, or on what is kept and were denied.
+    wrong: AtomicU64,
+}
+
+impl Shared {
+    /// Memory that children share, to the program's end.
+    fn new() -> &'static Self {
+        let (length, all) = (size_of::<Self>(), libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: a new mapping, chosen by the kernel.
+        let memory =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, all, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        // SAFETY: the memory is long enough, aligned to a page, never unmapped, and zeros are a value.
+        unsafe { &*memory.cast::<Self>() }
+    }
+
+    /// Notes an act that began then.
+    fn note(&self, began: u64, result: std::io::Result<usize>) {
+        match result {
+            Ok(_) => {
+                self.last_allowed.fetch_max(began, SeqCst);
+                self.allowed.fetch_add(1, SeqCst);
+            }
+            Err(cause) if cause.raw_os_error() == Some(libc::EACCES) => drop(self.denied.fetch_add(1, SeqCst)),
+            Err(_) => drop(self.wrong.fetch_add(1, SeqCst)),
+        }
+    }
+}
+
+/// Microseconds of the clock that all processes share.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: there is room for the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
+}
+
+/// A process in a domain that does as it is told, then leaves.
+fn process(domain: &str, act: impl FnOnce()) -> libc::pid_t {
+    // SAFETY: the child, of one thread, leaves by _exit.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, domain)).unwrap();
+        act();
+        // SAFETY: nothing is to be done at the end.
+        unsafe { libc::_exit(0) };
+    }
+    child
+}
+
+fn open(path: &str) -> File {
+    OpenOptions::new().read(true).write(true).open(path).unwrap()
+}
+
+/// The status that a process ended with.
+fn end_of(process: libc::pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: the child is ours, the status is written before the call returns.
+    assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
+    status
+}
+
+/// Reads and writes by many descriptors, over and over.
+fn use_them(shared: &Shared, descriptors: usize) {
+    let files: Vec<File> = (0..descriptors).map(|number| open(&format!("/srv/lost/{}", number % 100))).collect();
+    let kept = open("/srv/kept");
+    shared.ready.fetch_add(1, SeqCst);
+    let mut buffer = [0; 1];
+    while shared.ended.load(SeqCst) == 0 {
+        for file in &files {
+            shared.note(now(), file.read_at(&mut buffer, 0));
+            shared.note(now(), file.write_at(b"T", 0));
+        }
+        if kept.read_at(&mut buffer, 0).is_err() {
+            shared.wrong.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+/// From the order to reload to its return, and to the last act that was allowed, in microseconds.
+fn take_away(descriptors: usize, processes: usize) -> (u64, u64) {
+    let shared = Shared::new();
+    let holders: Vec<_> =
+        (0..processes).map(|_| process(HOLDER, || use_them(shared, descriptors / processes))).collect();
+    wait_for("holders", || shared.ready.load(SeqCst) as usize == processes && shared.allowed.load(SeqCst) > 0);
+    assert_eq!(shared.denied.load(SeqCst), 0);
+    let ordered = now();
+    reload("/after");
+    let returned = now();
+    let revoked = status().revoked;
+    let denied = shared.denied.load(SeqCst);
+    wait_for("denials", || shared.denied.load(SeqCst) > denied + 2 * descriptors as u64);
+    shared.ended.store(1, SeqCst);
+    holders.into_iter().for_each(|holder| assert_eq!(end_of(holder), 0));
+    let (last, wrong) = (shared.last_allowed.load(SeqCst), shared.wrong.load(SeqCst));
+    assert_eq!(wrong, 0, "acts that came to something else");
+    assert!(last <= returned, "an act was allowed that began {} us after reload had returned", last - returned);
+    let expected = Revoked { descriptors: descriptors as u64, mappings: 0, processes: processes as u64 };
+    assert_eq!(revoked, expected);
+    reload("/before");
+    (returned - ordered, last.saturating_sub(ordered))
+}
+
+#[test]
+fn denies_what_was_opened_before_it_was_taken_away() {
+    if !is_guest() {
+        return in_guests("denies_what_was_opened_before_it_was_taken_away");
+    }
+    let mut daemon = enforce();
+    sh("ulimit -n 4096");
+    for (descriptors, processes) in HELD {
+        let (reload, last) = take_away(descriptors, processes);
+        let figure = format!("{} ms to reload, last allowed act began after {} ms", reload / 1000, last / 1000);
+        report(
+            &format!("{descriptors} descriptors of {processes} processes taken away"),
+            &figure,
+            "none after reload",
+            true,
+        );
+    }
+    // Nobody holds anything any more: reads are asked about no longer.
+    wait_for("the end of asking", || !status().hooks.attached.iter().any(|hook| hook == "file_permission"));
+    daemon.kill().unwrap();
+}
+
+/// A process that has mapped a file, and waits.
+fn map(domain: &str, path: &str, shared: &Shared) -> libc::pid_t {
+    process(domain, || {
+        let file = open(path);
+        let all = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, chosen by the kernel.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), 4096, all, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        drop(file);
+        shared.ready.fetch_add(1, SeqCst);
+        while shared.ended.load(SeqCst) == 0 {
+            sleep(Duration::from_millis(10));
+        }
+    })
+}
+
+#[test]
+fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
+    if !is_guest() {
+        return in_guests("finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed");
+    }
+    let mut daemon = enforce();
+    let shared = Shared::new();
+    let holder = map(HOLDER, "/srv/lost/1", shared);
+    let killed = map(KILLED, "/srv/lost/2", shared);
+    let keeper = map(KILLED, "/srv/kept", shared);
+    wait_for("mappings", || shared.ready.load(SeqCst) == 3);
+    reload("/after");
+    let found = status();
+    assert_eq!((found.revoked, found.killed), (Revoked { descriptors: 0, mappings: 2, processes: 2 }, 1));
+    assert_eq!(libc::WTERMSIG(end_of(killed)), libc::SIGKILL);
+    // What goes on is told until it ends.
+    wait_for("another look", || status().revoked == Revoked { descriptors: 0, mappings: 1, processes: 1 });
+    shared.ended.store(1, SeqCst);
+    assert_eq!((end_of(holder), end_of(keeper)), (0, 0));
+    wait_for("the end", || status().revoked == Revoked::default());
+    daemon.kill().unwrap();
+}
