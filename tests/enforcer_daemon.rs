@@ -125,7 +125,8 @@ fn keeps_what_it_was_told_when_a_new_one_takes_over() {
         assert_eq!(status["unconfined"], serde_json::json!(unconfined), "{step}");
         assert_eq!(status["descriptors"], "use", "{step}");
         assert_eq!(status["policy"], if generation == 1 { "/policy" } else { "/other" }, "{step}");
-        steps[step].is(0, &["\nsystem_u:system_r:keeper:s0-s15:c0.c1023       1 "]);
+        let mode = if unconfined.contains(&"keeper") { "unconfined" } else { "permissive" };
+        steps[step].is(0, &[&format!("\nsystem_u:system_r:keeper:s0-s15:c0.c1023 {mode}       1 ")]);
     }
     steps["limit"].is(0, &["event above the limit"]);
     steps["no limit"].is(0, &[]);

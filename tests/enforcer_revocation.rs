@@ -208,6 +208,7 @@ fn denies_what_was_opened_before_it_was_taken_away() {
     // Nobody holds anything any more: reads are asked about no longer.
     wait_for("the end of asking", || !status().hooks.attached.iter().any(|hook| hook == "file_permission"));
     daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }
 
 /// A process that has mapped a file, and waits.
@@ -247,4 +248,5 @@ fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
     assert_eq!((end_of(holder), end_of(keeper)), (0, 0));
     wait_for("the end", || status().revoked == Revoked::default());
     daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }

@@ -53,13 +53,13 @@ fn lists_what_a_candidate_would_deny_and_grant_and_lets_the_policy_in_force_deci
             "tollgate enforce /before && echo text > /lost && tollgate label set u:object_r:lost_t:s0 /lost",
         )
         .step("none", report)
-        .step("alike", &format!("tollgate shadow start /after && {holder} /init > /dev/null; {report}"))
+        .step("alike", &format!("tollgate shadow start /after 2>/dev/null && {holder} /init > /dev/null; {report}"))
         .step("granted", &format!("{holder} /lost"))
         .step("again", &format!("{holder} /lost; {holder} /lost"))
         .step("would deny", report)
         .step(
             "taken over",
-            &format!("kill -9 $(daemon); {GONE}; tollgate enforce /before && {holder} /lost && {report}"),
+            &format!("kill -9 $(daemon); {GONE}; tollgate enforce /before 2>/dev/null && {holder} /lost && {report}"),
         )
         .step("denied", &format!("tollgate reload /after && tollgate shadow start /before && {holder} /lost"))
         .step("would grant", report)
