@@ -162,7 +162,7 @@ static __always_inline int tg_set_attribute(__u32 attribute, __u32 sid)
 /* Whether a SID that somebody has named stands for a context. */
 TG_FUNCTION int tg_has_context(__u32 sid)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	return generation && tg_context_of(generation, sid).type;
 }

@@ -65,7 +65,7 @@ int BPF_PROG(binder_transfer_file, const struct cred *from, const struct cred *t
 	scratch = tg_take_scratch();
 	if (!scratch)
 		return -EACCES;
-	result = tg_inherit(receiver, TG_KERNEL_ADDRESS(file), &scratch->request);
+	result = tg_inherit(receiver, TG_KERNEL_ADDRESS(file), scratch);
 	tg_give_scratch(scratch);
 	return result ? -EACCES : 0;
 }

@@ -9,7 +9,7 @@
  * distance; else -EPERM. */
 TG_FUNCTION int tg_bounded_transition(__u32 old, __u32 new)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	if (!generation) {
 		tg_failed(TG_FAILED_NO_GENERATION);

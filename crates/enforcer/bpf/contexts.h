@@ -97,7 +97,7 @@ TG_FUNCTION int tg_intern(struct tg_generation *generation, const struct tg_cont
 /* convert_context: what the generation before calls a SID's context, translated. */
 TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
 {
-	struct tg_generation *before = tg_generation(1);
+	struct tg_generation *before = tg_generation(TG_BEFORE);
 
 	if (!generation || !before || !before->number ||
 	    generation->translation.from != before->number)

@@ -194,7 +194,6 @@ static __always_inline int tg_check_table(__u32 subject, int exec)
 		.words = descriptors->max_fds / 64,
 		.subject = subject,
 	};
-	scratch->request.quiet = 0;
 	bpf_loop(TG_TABLE_STEPS, tg_look_at_descriptor, &scratch, 0);
 	result = scratch->table.result;
 	tg_give_scratch(scratch);

@@ -223,7 +223,7 @@ TG_FUNCTION int tg_tell(const struct tg_request *request, __u32 audited, int ver
 
 	if (!request || !tg_within_limit(now))
 		return 0;
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
 
 	if (!event) {

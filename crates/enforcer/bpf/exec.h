@@ -62,7 +62,7 @@ static __noinline int tg_check_unsafe(struct tg_exec *exec, int nosuid)
 
 	if (!nnp && !nosuid)
 		return 0;
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	if (generation && generation->capabilities >> TG_POLICYCAP_NNP_NOSUID_TRANSITION & 1) {
 		struct tg_request request = {

@@ -187,7 +187,7 @@ static __noinline int tg_check_tty_config(void)
 
 static __noinline int tg_skips_cloexec(void)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	return generation && generation->capabilities >> TG_POLICYCAP_IOCTL_SKIP_CLOEXEC & 1;
 }

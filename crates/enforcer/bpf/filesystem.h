@@ -31,7 +31,7 @@ static __always_inline int tg_same_text(const char *text, const char *expected, 
 
 static __always_inline int tg_policycap(enum tg_policycap capability)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	return generation && generation->capabilities >> capability & 1;
 }
@@ -108,7 +108,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 /* What is known of a file system; NULL: there is no memory for it, which is counted. */
 static __always_inline struct tg_superblock *tg_superblock_of(struct super_block *sb)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 	__u64 device = sb->s_dev, address = TG_ADDRESS(sb);
 	__u32 number = generation ? generation->number : 0;
 	struct tg_superblock *known = bpf_map_lookup_elem(&superblocks, &device);

@@ -33,7 +33,7 @@ SEC("syscall") int check(struct tg_inquiry *inquiry)
  * `target`. */
 SEC("syscall") int validate(struct tg_inquiry *inquiry)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	inquiry->result = -EPERM;
 	if (!generation) {

@@ -46,7 +46,8 @@ SEC("iter/task_file") int held_files(struct bpf_iter__task_file *iterator)
 
 	if (!scratch)
 		return 0;
-	scratch->request = (struct tg_request){.quiet = 1};
+	scratch->request.denied = 0;
+	scratch->request.quiet = 1;
 	if (tg_inherit(held.source, TG_KERNEL_ADDRESS(file), scratch) || held.mixed)
 		tg_tell_held(iterator->meta->seq, &held, &scratch->request);
 	tg_give_scratch(scratch);
@@ -92,7 +93,7 @@ SEC("iter/task_vma") int held_memory(struct bpf_iter__task_vma *iterator)
 
 	if (!scratch)
 		return 0;
-	scratch->request = (struct tg_request){};
+	scratch->request.denied = 0;
 	held.place = BPF_CORE_READ(area, vm_start);
 	held.memory = 1;
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);

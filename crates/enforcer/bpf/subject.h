@@ -35,7 +35,7 @@ static __always_inline int tg_is_daemon(struct task_struct *task)
 /* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
 TG_FUNCTION int tg_is_unconfined(__u32 sid)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	if (sid == TG_SID_MACHINE)
 		return 1;

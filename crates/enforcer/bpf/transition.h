@@ -47,8 +47,10 @@ static __always_inline struct tg_scratch *tg_take_scratch(void)
 		__u32 index = (processor * TG_SCRATCH_TRIES + try) & (TG_SCRATCHES - 1);
 		struct tg_scratch *scratch = bpf_map_lookup_elem(&scratches, &index);
 
-		if (scratch && !__sync_val_compare_and_swap(&scratch->taken, 0, 1))
+		if (scratch && !__sync_val_compare_and_swap(&scratch->taken, 0, 1)) {
+			scratch->request.quiet = 0;
 			return scratch;
+		}
 	}
 	tg_failed(TG_FAILED_SCRATCH);
 	return 0;
@@ -190,7 +192,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 		*sid = found & 0xffff;
 		return 0;
 	}
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 	struct tg_scratch *scratch;
 
 	if (!generation) {

@@ -5,13 +5,15 @@
 //! of the programs all these are.
 
 use std::{
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Mutex, OnceLock, PoisonError},
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, ProgramType,
+    IterOpts, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
@@ -176,7 +178,7 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
 /// All hooks that there are programs for.
 pub fn all() -> Result<Vec<String>, ProgramsError> {
     let object = open()?;
-    let programs = object.progs().filter(|program| program.prog_type() == ProgramType::Lsm);
+    let programs = object.progs().filter(|program| !is_inquiry(program.section()));
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
@@ -184,7 +186,7 @@ pub fn all() -> Result<Vec<String>, ProgramsError> {
 pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 4], ProgramsError> {
     let object = open()?;
     let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
-    let inquiries = object.progs().filter(|program| program.prog_type() != ProgramType::Lsm);
+    let inquiries = object.progs().filter(|program| is_inquiry(program.section()));
     let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
     Ok([("build", vec![build().to_owned()]), ("maps", maps), ("inquiries", inquiries), ("links", all()?)])
 }
@@ -221,10 +223,7 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
     adapt(&mut object, &btf)?;
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        let wanted = match program.prog_type() {
-            ProgramType::Lsm => hooks.contains(&name),
-            _ => !pins.inquiry(&name).exists(),
-        };
+        let wanted = if is_inquiry(program.section()) { !pins.inquiry(&name).exists() } else { hooks.contains(&name) };
         program.set_autoload(wanted);
     }
     for mut map in object.maps_mut() {
@@ -243,7 +242,7 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
             map.pin(&pin).map_err(refused(format!("pin a map as {}", pin.display())))?;
         }
     }
-    for mut program in object.progs_mut().filter(|program| program.autoload() && is_inquiry(program)) {
+    for mut program in object.progs_mut().filter(|program| program.autoload() && is_inquiry(program.section())) {
         let pin = pins.inquiry(&program.name().to_string_lossy());
         let pinned = match program.prog_type() {
             ProgramType::Syscall => program.pin(&pin),
@@ -256,8 +255,9 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
     Ok(object)
 }
 
-fn is_inquiry(program: &ProgramMut<'_>) -> bool {
-    program.prog_type() != ProgramType::Lsm
+/// Whether the daemon runs the programs of a section: those that answer it, and iterators. All others run at hooks.
+fn is_inquiry(section: &OsStr) -> bool {
+    section.as_bytes() == b"syscall" || section.as_bytes().starts_with(b"iter/")
 }
 
 /// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.
@@ -268,7 +268,7 @@ fn map_name(name: &str) -> String {
 /// Attaches the loaded programs and pins their links.
 pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
     let mut attached = 0;
-    for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program)) {
+    for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program.section())) {
         let hook = program.name().to_string_lossy().into_owned();
         let attached_to = match program.prog_type() {
             ProgramType::Tracing => program.attach_trace(),
