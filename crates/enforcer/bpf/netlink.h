@@ -180,7 +180,7 @@ TG_FUNCTION __u32 tg_nlmsg_av(__u32 class, __u32 type)
 static __noinline int tg_unknown_message(void)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	if (!READ_ONCE(state.enforcing) || (generation && generation->allow_unknown) ||
 	    (task && task->flags & TG_TASK_PERMISSIVE))

@@ -28,7 +28,7 @@ _Static_assert(TCP_SOCKET__NODE_BIND == RAWIP_SOCKET__NODE_BIND &&
 /* security_port_sid. The protocol is a byte there: that of MPTCP is TCP's. */
 TG_FUNCTION __u32 tg_port_sid(__u32 protocol, __u32 port)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 	__u32 transport = TG_TRANSPORTS, sid = 0;
 
 	switch (protocol & 0xff) {
@@ -53,7 +53,7 @@ TG_FUNCTION __u32 tg_port_sid(__u32 protocol, __u32 port)
 /* security_node_sid */
 TG_FUNCTION __u32 tg_node_sid(const struct tg_host *host)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	if (!generation || !host)
 		return SECINITSID_NODE;

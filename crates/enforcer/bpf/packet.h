@@ -11,7 +11,7 @@
 /* security_netif_sid */
 TG_FUNCTION __u32 tg_interface_sid(const struct tg_endpoints *ends)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 	__u64 name[2];
 
 	if (!generation || !ends)

@@ -8,7 +8,7 @@
 /* security_sid_mls_copy: the SID of a context with the range of another's. 0 or -EINVAL. */
 TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
 {
-	struct tg_generation *generation = tg_generation(0);
+	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
 	if (!generation || !copy) {
 		tg_failed(TG_FAILED_NO_GENERATION);
