@@ -10,12 +10,13 @@
 /* A question, and what the audit says of it. */
 struct tg_request {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions of ours */
-	__u32 manager;			 /* enum tg_manager */
-	__u32 object;			 /* enum tg_object_kind */
+	__u16 manager;			 /* enum tg_manager */
+	__u16 object;			 /* enum tg_object_kind */
 	__u32 number;			 /* capability, ioctl command */
 	__u32 quiet;			 /* decide only: no event */
 	__u32 dontaudit;		 /* nor when the policy has a dontaudit of these, too */
 	__u32 epoch;			 /* before the target's label was read */
+	__u32 began;			 /* the epoch when it was asked */
 	union {				 /* by `object`: TG_ADDRESS of ... */
 		__u64 dentry;		 /* INODE: its name; 0: any that it has */
 		__u64 path;		 /* PATH, IOCTL: its struct path */
@@ -156,6 +157,30 @@ static __always_inline void tg_count(__u32 manager, int cached)
 	__sync_fetch_and_add(cached ? &statistic->cached : &statistic->tables, 1);
 }
 
+/* Where the answer to a question is kept, and what tells it from others. Looked for again after the
+ * question was answered, for the stack is small. */
+static __always_inline __u64 *tg_place_of(const struct tg_request *request, __u64 *tag)
+{
+	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
+
+	*tag = tg_avc_tag(key, request->began);
+	return tg_avc_entry(key);
+}
+
+/* Keeps what was answered; what was denied and granted before stays granted (avc_update_node): it
+ * is told once. */
+static __always_inline void tg_keep_answer(struct tg_request *request, int granted)
+{
+	__u64 tag, *entry = tg_place_of(request, &tag);
+	__u64 found = READ_ONCE(*entry) ^ tag;
+
+	if (granted && !(found >> 32))
+		request->allowed |= (__u32)found;
+	__sync_lock_test_and_set(entry, tag | request->allowed);
+	if ((__u32)READ_ONCE(state.epoch) != request->began)
+		WRITE_ONCE(*entry, 0);
+}
+
 /*
  * avc_has_perm: whether the source has the permissions; what is denied, or granted with auditallow,
  * is audited. 0 or -EACCES; `request->allowed` is what may be cached.
@@ -164,13 +189,10 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 {
 	if (!request)
 		return -EACCES;
+	request->began = READ_ONCE(state.epoch);
 	struct tg_decision answer = {};
-	__u64 epoch = READ_ONCE(state.epoch), *entry, found, tag;
-	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
+	__u64 tag, *entry = tg_place_of(request, &tag), found = READ_ONCE(*entry) ^ tag;
 
-	entry = tg_avc_entry(key);
-	tag = tg_avc_tag(key, epoch);
-	found = READ_ONCE(*entry) ^ tag;
 	if (!(found >> 32) && !(request->av & ~(__u32)found) && !READ_ONCE(state.switching)) {
 		tg_count(request->manager, 1);
 		request->allowed = found;
@@ -185,19 +207,13 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 	request->denied = request->av & ~answer.allowed;
 	if (request->denied && request->dontaudit & ~answer.auditdeny)
 		request->quiet = 1;
-	int verdict = tg_audit(request, &answer);
+	int verdict = tg_audit(request, &answer),
+	    granted = verdict == TG_GRANTED && request->denied;
 
-	/* What was denied and granted before stays granted (avc_update_node): it is told once. */
-	if (verdict == TG_GRANTED && request->denied) {
+	if (granted)
 		request->allowed |= request->denied & ~answer.auditallow;
-		found = READ_ONCE(*entry) ^ tag;
-		if (!(found >> 32))
-			request->allowed |= (__u32)found;
-	}
 	request->allowed &= cacheable;
-	__sync_lock_test_and_set(entry, tag | request->allowed);
-	if (READ_ONCE(state.epoch) != epoch)
-		WRITE_ONCE(*entry, 0);
+	tg_keep_answer(request, granted);
 	return verdict == TG_DENIED ? -EACCES : 0;
 }
 

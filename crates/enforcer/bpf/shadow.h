@@ -40,6 +40,18 @@ static __noinline void tg_note_difference(const struct tg_request *request, __u3
 	__sync_fetch_and_add(&known->count, 1);
 }
 
+/* Whether there is a candidate that knows these contexts. Apart, for its stack. */
+static __noinline int tg_candidate_knows(__u32 source, __u32 target)
+{
+	struct tg_generation *candidate = tg_generation(TG_CANDIDATE);
+
+	if (candidate && tg_context_of(candidate, source).type &&
+	    tg_context_of(candidate, target).type)
+		return 1;
+	tg_failed(TG_FAILED_SHADOW);
+	return 0;
+}
+
 /*
  * Asks the candidate, if there is one. Its answer lies in the request until the policy in force is
  * asked, for the stack is small: `denied` is what it allows, `allowed` what caches may hold as far
@@ -49,18 +61,10 @@ static __noinline void tg_note_difference(const struct tg_request *request, __u3
 
 static __always_inline void tg_ask_shadow(struct tg_request *request, struct tg_decision *answer)
 {
-	struct tg_generation *candidate;
-
 	request->allowed = TG_NO_OPINION;
 	request->denied = 0;
-	if (!READ_ONCE(state.shadow))
+	if (!READ_ONCE(state.shadow) || !tg_candidate_knows(request->source, request->target))
 		return;
-	candidate = tg_generation(TG_CANDIDATE);
-	if (!candidate || !tg_context_of(candidate, request->source).type ||
-	    !tg_context_of(candidate, request->target).type) {
-		tg_failed(TG_FAILED_SHADOW);
-		return;
-	}
 	request->allowed = ~tg_answer(TG_CANDIDATE, request, answer);
 	request->allowed &= answer->allowed;
 	request->denied = answer->allowed;
