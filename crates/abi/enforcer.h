@@ -425,8 +425,8 @@ struct tg_held {
 	__u64 place; /* of memory its first address, else the descriptor */
 	__u32 process, memory;
 	__u32 source, target, class; /* SIDs, SECCLASS */
-	__u32 denied; /* permissions */
-	__u32 mixed; /* its threads have contexts of their own: perhaps held */
+	__u32 denied;		     /* permissions */
+	__u32 mixed;		     /* its threads have contexts of their own: perhaps held */
 	__u32 reserved;
 };
 
