@@ -92,9 +92,9 @@ fn mark(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Sets the loopback interface up.
+/// Sets the loopback interface up. Nobody inherits the socket.
 pub(crate) fn interface_up() -> io::Result<()> {
-    let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    let socket = socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)?;
     let mut request = [0_u8; 40];
     request[..2].copy_from_slice(b"lo");
     request[16] = libc::IFF_UP as u8;
