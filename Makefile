@@ -8,7 +8,7 @@ CARGO    := scripts/cargo
 # What a claim names: a file of tests, else the tests in whose names it is.
 CLAIMED  := $(if $(wildcard tests/$(CLAIM).rs),--test $(CLAIM),--test '*')
 FILTER   := $(if $(wildcard tests/$(CLAIM).rs),,$(CLAIM))
-LONG     := long learn policy_decisions policy_figures scenarios transparency audit_guests $(basename $(notdir $(wildcard tests/enforcer*.rs)))
+LONG     := long debian learn policy_decisions policy_figures scenarios transparency audit_guests $(basename $(notdir $(wildcard tests/enforcer*.rs)))
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long \
             $(if $(CLAIM),$(CLAIMED),$(LONG:%=--test %)) --
 export CARGO_BUILD_TARGET := $(TARGET)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tollgate_abi::tables::TG_VERSION;
-use tollgate_vm::{Cache, Packages};
+use tollgate_vm::{Cache, Package, Packages};
 
 use crate::{
     built::{self, Built, BuiltError},
@@ -132,21 +132,36 @@ impl Flavour {
 /// semodule would compile it on an installed system; made when it is not there.
 pub fn build(cache: &Cache, flavour: Flavour, modules: Modules) -> Result<PathBuf, DebianError> {
     cache.folder(flavour.folder(modules), |fresh| {
-        let root = fresh.join("root");
-        fs::create_dir_all(&root).map_err(io(format!("make {}", root.display())))?;
-        let package = flavour.package();
-        let fetched = Packages::new(cache).unpack(&[&format!("{package}/{SUITE}")], &root)?;
-        let compiled = sources::read(&packages_of(&root, flavour, modules)?)
-            .and_then(|sources| in_short_names(sources, &root, flavour).build(&Options::default()));
-        let built: Built = compiled.map_err(|cause| DebianError::Sources { package, cause })?;
+        let (built, fetched) = compile(cache, flavour, modules, &[], fresh)?;
         built.write(&fresh.join(BUILT))?;
         let write = |name: &str, bytes: &[u8]| fs::write(fresh.join(name), bytes).map_err(io(format!("write {name}")));
         write(IMAGE, &built.image)?;
         write(FILE_CONTEXTS, built.file_contexts.as_bytes())?;
         let record = serde_json::to_vec_pretty(&fetched).map_err(io::Error::from).map_err(io("write the record"))?;
-        write(PACKAGES, &record)?;
-        fs::remove_dir_all(&root).map_err(io("tidy up"))
+        write(PACKAGES, &record)
     })
+}
+
+/// A policy of Debian's compiled together with CIL files of others, and the packages that it is of, which are fetched.
+/// `scratch` is a folder.
+pub fn compile(
+    cache: &Cache,
+    flavour: Flavour,
+    modules: Modules,
+    with: &[PathBuf],
+    scratch: &Path,
+) -> Result<(Built, Vec<Package>), DebianError> {
+    let root = scratch.join("root");
+    fs::create_dir_all(&root).map_err(io(format!("make {}", root.display())))?;
+    let package = flavour.package();
+    let fetched = Packages::new(cache).unpack(&[&format!("{package}/{SUITE}")], &root)?;
+    let mut paths = packages_of(&root, flavour, modules)?;
+    paths.extend_from_slice(with);
+    let compiled =
+        sources::read(&paths).and_then(|sources| in_short_names(sources, &root, flavour).build(&Options::default()));
+    let built = compiled.map_err(|cause| DebianError::Sources { package, cause })?;
+    fs::remove_dir_all(&root).map_err(io("tidy up"))?;
+    Ok((built, fetched))
 }
 
 /// The module packages that are wanted, sorted.

@@ -23,6 +23,9 @@ pub(crate) struct Debian {
     /// Take every module of the package, also those that its installation leaves disabled
     #[arg(long)]
     all_modules: bool,
+    /// Compile this CIL together with it, and take nothing out of the cache
+    #[arg(long, value_name = "FILE")]
+    with: Vec<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -56,7 +59,12 @@ pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
     };
     let modules = if arguments.all_modules { Modules::Shipped } else { Modules::Enabled };
     let cached = debian::build(&cache, flavour, modules)?;
-    let built = Built::open(&cached.join(debian::BUILT))?;
+    let built = if arguments.with.is_empty() {
+        Built::open(&cached.join(debian::BUILT))?
+    } else {
+        let scratch = tempfile::tempdir()?;
+        debian::compile(&cache, flavour, modules, &arguments.with, scratch.path())?.0
+    };
     built.write(&arguments.out)?;
     let report = Report {
         policy: arguments.out.clone(),

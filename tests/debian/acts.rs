@@ -1,0 +1,221 @@
+//! The same boot and the same acts under SELinux and under Tollgate, by Debian's policy: what is denied, side by side.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    packages,
+    program::{Scratch, guests::take, report, word},
+    system::{System, system},
+};
+
+/// An administrator's shell.
+const SHELL: &str = "unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023";
+/// PID 1 and what runs before the unit: services leave its domain as they do under SELinux.
+const OPTIONS: &str = "--machine system_u:system_r:init_t:s0";
+/// What runs before the unit is started again, and is in its domain then (docs/debian.md).
+const DROP_IN: &str =
+    "[Service]\nExecStartPost=-systemctl --no-block try-restart systemd-journald systemd-udevd systemd-timesyncd\n";
+
+/// A file of acts.
+#[derive(Deserialize)]
+struct Acts {
+    act: Vec<Act>,
+    #[serde(default)]
+    extra: Vec<Extra>,
+}
+
+/// One act: a shell line.
+#[derive(Deserialize)]
+struct Act {
+    name: String,
+    line: String,
+    /// Whose work it is, where it is a confined domain's.
+    #[serde(default)]
+    #[allow(dead_code, reason = "for who reads the file")]
+    domain: String,
+}
+
+/// What only Tollgate denies, and why that is so.
+#[derive(Deserialize)]
+struct Extra {
+    denied: String,
+    reason: String,
+}
+
+/// A denial as an `allow` rule would have it, a permission a time: `sshd_t shadow_t:file read`.
+type Denials = BTreeSet<String>;
+
+/// What came of a boot.
+struct Played {
+    /// The exit status of each act, and what it printed.
+    acts: BTreeMap<String, (i32, String)>,
+    denied: Denials,
+}
+
+fn acts() -> Acts {
+    toml::from_str(include_str!("acts.toml")).unwrap()
+}
+
+/// The acts as one script, which ends with the denials as `denials` prints them.
+fn script(acts: &Acts, denials: &str) -> String {
+    let act = |act: &Act| {
+        let Act { name, line, .. } = act;
+        format!("echo '@ {name}'\ntimeout 200 bash -c \"$(cat <<'ACT'\n{line}\nACT\n)\" 2>&1\necho \"@= $?\"\n")
+    };
+    let acts: String = acts.act.iter().map(act).collect();
+    format!("{acts}echo '@ denials'\n{denials} 2>&1\necho '@= 0'\n")
+}
+
+/// What a guest's script printed, step by step.
+fn played(output: &str, denials_in: fn(&str) -> Denials) -> Played {
+    let (mut acts, mut name, mut text) = (BTreeMap::new(), String::new(), String::new());
+    for line in output.lines() {
+        if let Some(code) = line.strip_prefix("@= ") {
+            acts.insert(std::mem::take(&mut name), (code.parse().unwrap(), std::mem::take(&mut text)));
+        } else if let Some(next) = line.strip_prefix("@ ") {
+            name = next.to_owned();
+        } else {
+            text += &format!("{line}\n");
+        }
+    }
+    let (_, denials) = acts.remove("denials").unwrap_or_else(|| panic!("{name} did not end:\n{output}"));
+    Played { acts, denied: denials_in(&denials) }
+}
+
+/// The denials in records as SELinux writes them: `avc:  denied  { read open } for ... scontext=... tcontext=... tclass=file`.
+fn denied(records: &str) -> Denials {
+    let field = |line: &str, name: &str| {
+        let rest = line.split_once(&format!(" {name}="))?.1;
+        rest.split([' ', '\'']).next().map(str::to_owned)
+    };
+    let one = |line: &str| {
+        let permissions = line.split_once("denied  { ")?.1.split_once(" }")?.0;
+        let of = |name| Some(field(line, name)?.split(':').nth(2)?.to_owned());
+        let (source, target, class) = (of("scontext")?, of("tcontext")?, field(line, "tclass")?);
+        Some(permissions.split(' ').map(|name| format!("{source} {target}:{class} {name}")).collect::<Vec<_>>())
+    };
+    records.lines().filter_map(one).flatten().collect()
+}
+
+/// The denials in `tollgate audit --json`.
+fn audited(entries: &str) -> Denials {
+    let one = |line: &str| {
+        let entry: Value = serde_json::from_str(line).ok()?;
+        let of = |name: &str| Some(entry[name].as_str()?.split(':').nth(2)?.to_owned());
+        let (source, target, class) = (of("scontext")?, of("tcontext")?, entry["tclass"].as_str()?.to_owned());
+        let permissions = entry["permissions"].as_array().filter(|_| entry["verdict"] == "denied")?.clone();
+        let names = permissions.into_iter().filter_map(|name| Some(name.as_str()?.to_owned()));
+        Some(names.map(move |name| format!("{source} {target}:{class} {name}")).collect::<Vec<_>>())
+    };
+    entries.lines().filter_map(one).flatten().collect()
+}
+
+/// By the kernel's SELinux.
+fn by_selinux(scratch: &Scratch, system: &System, kernel: &str, acts: &Acts) -> Played {
+    let script = scratch.file("acts", &script(acts, "dmesg | grep avc:"));
+    let guest = Guest::new(scratch, kernel, "selinux").with(&script, "/root/acts.sh").option(&["--context", SHELL]);
+    played(&guest.run(&system.image, &["/bin/bash", "/root/acts.sh"]), denied)
+}
+
+/// By Tollgate, which is installed from its package, and starts with the machine.
+fn by_tollgate(scratch: &Scratch, system: &System, kernel: &str, acts: &Acts) -> Played {
+    let disk = copy(scratch, system);
+    let options = scratch.file("options", &format!("TOLLGATE_OPTIONS=\"{OPTIONS}\"\n"));
+    let dropin = scratch.file("dropin", DROP_IN);
+    let package = packages::make(scratch, "0.1.0", "packages").join("tollgate_0.1.0_amd64.deb");
+    Guest::new(scratch, kernel, "bpf")
+        .with(&package, "/root/tollgate.deb")
+        .with(&system.policy, "/etc/tollgate/policy")
+        .with(&options, "/etc/default/tollgate")
+        .with(&dropin, "/etc/systemd/system/tollgate.service.d/restart.conf")
+        .option(&["--keep-disk"])
+        .run(&disk, &["/bin/bash", "-ec", "dpkg -i /root/tollgate.deb; systemctl enable tollgate"]);
+    let script = scratch.file("acts", &script(acts, "tollgate audit --json"));
+    let run = format!("exec tollgate run --context {SHELL} -- bash /root/acts.sh");
+    let guest = Guest::new(scratch, kernel, "bpf").with(&script, "/root/acts.sh");
+    played(&guest.run(&disk, &["/bin/bash", "-c", &run]), audited)
+}
+
+/// What both do with the same acts, side by side. What only Tollgate denies has its reason in tests/debian/acts.toml.
+#[test]
+fn denies_a_debian_system_what_selinux_denies_it() {
+    let (scratch, system, acts) = (Scratch::new(), system(), acts());
+    let selinux = by_selinux(&scratch, &system, "6.1", &acts);
+    let tollgate = by_tollgate(&scratch, &system, "6.1", &acts);
+    println!("{:<45} SELinux Tollgate", "act");
+    for Act { name, .. } in &acts.act {
+        println!("{name:<45} {:>7} {:>8}", selinux.acts[name].0, tollgate.acts[name].0);
+    }
+    let all: Denials = selinux.denied.union(&tollgate.denied).cloned().collect();
+    for denial in &all {
+        let mark = |by: &Played| if by.denied.contains(denial) { "denied" } else { "-" };
+        println!("{denial:<70} {:>7} {:>8}", mark(&selinux), mark(&tollgate));
+    }
+    let extra: Vec<&String> = tollgate.denied.difference(&selinux.denied).collect();
+    report("denials that only Tollgate makes", &extra.len().to_string(), "0", extra.is_empty());
+    for Act { name, .. } in &acts.act {
+        let [one, other] = [&selinux, &tollgate].map(|by| &by.acts[name]);
+        assert_eq!((one.0, other.0), (0, 0), "{name}:\n{}\n{}", one.1, other.1);
+    }
+    for denial in extra {
+        let listed = acts.extra.iter().find(|listed| listed.denied == *denial);
+        let reason =
+            listed.map(|listed| &listed.reason).unwrap_or_else(|| panic!("{denial}: only Tollgate, and no reason"));
+        println!("{denial}: {reason}");
+    }
+}
+
+/// The disk of a test.
+fn copy(scratch: &Scratch, system: &System) -> PathBuf {
+    let disk = scratch.path("disk");
+    let copied = scratch.command("cp", &["--sparse=always", word(&system.image), word(&disk)]);
+    scratch.finish(copied).with(0);
+    disk
+}
+
+/// A guest that boots the system.
+struct Guest<'g> {
+    scratch: &'g Scratch,
+    kernel: &'g str,
+    lsm: &'g str,
+    files: Vec<String>,
+    more: Vec<String>,
+}
+
+impl<'g> Guest<'g> {
+    fn new(scratch: &'g Scratch, kernel: &'g str, lsm: &'g str) -> Self {
+        Self { scratch, kernel, lsm, files: Vec::new(), more: Vec::new() }
+    }
+
+    /// A file on the disk.
+    fn with(mut self, host: &Path, guest: &str) -> Self {
+        self.files.push(format!("--file={}:{guest}", word(host)));
+        self
+    }
+
+    /// Other options of `vm run`.
+    fn option(mut self, words: &[&str]) -> Self {
+        self.more.extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// Boots, runs a command of the system, and gives back what it printed.
+    fn run(self, disk: &Path, command: &[&str]) -> String {
+        let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--disk", word(disk)];
+        arguments.extend(["--cpus", "2", "--memory", "2048", "--timeout", "2400"]);
+        // Nothing of what is denied is left out of the kernel's log.
+        arguments
+            .extend(["--append", "log_buf_len=16M sysctl.kernel.printk_ratelimit=0 audit=1 audit_backlog_limit=8192"]);
+        arguments.extend(self.more.iter().chain(&self.files).map(String::as_str));
+        arguments.push("--");
+        arguments.extend(command);
+        let _place = take(1);
+        self.scratch.run(&arguments).with(0).stdout
+    }
+}
