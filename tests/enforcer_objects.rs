@@ -1,5 +1,5 @@
-//! Labels of what has no inode, in guests: of the machine's System V objects, which nobody has entered; of what is gone; where
-//! there is no place for any more.
+//! Labels of what is in no file system, in guests: of the machine's System V objects, which nobody has entered, and of its
+//! sockets; of what is gone; where there is no place for any more.
 //!
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
@@ -12,6 +12,8 @@ mod program;
 
 use std::{
     io,
+    net::UdpSocket,
+    os::{fd::AsRawFd, unix::net::UnixStream},
     path::Path,
     thread::sleep,
     time::{Duration, Instant},
@@ -20,7 +22,7 @@ use std::{
 use inside::{Confined, Guests, errno, is_guest, policy};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use program::Scratch;
-use tollgate_abi::enforcer::TG_FAILED_OBJECTS_FULL;
+use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_FAILED_OBJECTS_FULL, TG_PRCTL};
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
@@ -94,6 +96,37 @@ fn knows_the_class_of_system_v_objects_that_the_machine_made() {
         }
     }
     assert_eq!(objects().keys().count(), 0);
+}
+
+/// Tries to enter a domain, with all descriptors.
+fn try_domain(domain: Sid) -> u32 {
+    // SAFETY: this prctl takes numbers only.
+    let result = unsafe { libc::prctl(TG_PRCTL.cast_signed(), TG_ATTRIBUTE_CURRENT, domain, 0, 0) };
+    assert_eq!(result, -1);
+    io::Error::last_os_error().raw_os_error().unwrap().cast_unsigned()
+}
+
+#[test]
+fn asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets() {
+    if !is_guest() {
+        return in_guests("asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets");
+    }
+    // The policy permits nobody a sock_file, everybody a unix_stream_socket, and one domain a udp_socket.
+    let _streams = UnixStream::pair().unwrap();
+    let datagrams = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let enforcer = &mut start();
+    let [may, may_not] = ["sem_t", "shm_t"].map(|type_| domain(enforcer, type_));
+    let [with, without] = [true, false].map(|open| {
+        let act = |_: &mut UnixStream| {
+            if !open {
+                // SAFETY: the process ends without using it again.
+                unsafe { libc::close(datagrams.as_raw_fd()) };
+            }
+            [try_domain(may_not)]
+        };
+        Confined::start(may, act).numbers::<1>()
+    });
+    assert_eq!((with, without), ([libc::EACCES.cast_unsigned()], [libc::EALREADY.cast_unsigned()]));
 }
 
 /// Makes one of each: a queue with a message, semaphores, a segment, a ring with a key, an event, a map, a program.

@@ -137,6 +137,8 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 	request->target = label->sid ? label->sid : tg_unseen_at(inode);
 	request->class =
 		label->class ? label->class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
+	if (request->class == SECCLASS_SOCK_FILE)
+		request->class = tg_socket_class(inode);
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
 				 TG_MEMBER(file, struct file, f_flags));
 	return tg_ask(request);

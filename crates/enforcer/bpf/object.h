@@ -60,6 +60,8 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 	}
 	if (!object.class)
 		object.class = tg_mode_class(inode->i_mode);
+	if (object.class == SECCLASS_SOCK_FILE)
+		object.class = tg_socket_class(TG_KERNEL_ADDRESS(inode));
 	return object;
 }
 

@@ -62,6 +62,17 @@ static __noinline int tg_label_socket(__u64 inode, struct tg_inode *label)
 	return 1;
 }
 
+/* The class of a socket's inode whose label tells none: the daemon puts labels on those of sockets
+ * that are older than the programs. `inode` is its address in the kernel. */
+static __noinline __u32 tg_socket_class(__u64 inode)
+{
+	struct tg_inode found = {};
+
+	if (BPF_CORE_READ((struct inode *)inode, i_sb, s_magic) != SOCKFS_MAGIC)
+		return SECCLASS_SOCK_FILE;
+	return tg_label_socket(inode, &found) ? found.class : SECCLASS_SOCKET;
+}
+
 /*
  * Whether an inode without a SID is that of a socket that was being accepted when d_instantiate saw
  * it; then it has its label now. SELinux labels it in socket_accept and sock_graft, where no
