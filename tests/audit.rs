@@ -2,12 +2,6 @@
 //!
 //! Debian's packages of these are needed, from the cache or a network: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/auditors.rs"]
-mod auditors;
-mod program;
-
 use std::{
     ffi::c_char,
     fs,
@@ -15,13 +9,17 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use auditors::{audit2allow, ausearch, tool};
-use program::{Scratch, word};
 use tollgate_abi::{
     CLASSES,
     enforcer::{TG_OBJECT_CAPABILITY, TG_OBJECT_PATH, tg_event},
 };
 use tollgate_enforcer::audit::{Dispatcher, Reason, sink};
+
+use crate::program::{
+    Scratch,
+    auditors::{audit2allow, ausearch, tool},
+    word,
+};
 
 /// A policy that has the types of the log and no rule.
 const POLICY: &str = r"

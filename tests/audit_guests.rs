@@ -4,21 +4,21 @@
 //! QEMU and a kernel, and Debian's packages of auditd and audit2allow, are needed, from the cache or a network: without
 //! them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/auditors.rs"]
-mod auditors;
-mod program;
-
 use std::{
     ffi::{CString, OsStr},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
-use auditors::{audit2allow, ausearch};
-use program::{Ended, Scratch, guests::take, word};
 use tollgate_enforcer::audit::{Denial, Entry, Lost, Reason};
+
+use crate::program::{
+    Ended, Scratch,
+    auditors::{audit2allow, ausearch},
+    guests::take,
+    inside::name,
+    word,
+};
 
 /// What both kinds of guest begin with.
 const PLACES: &str = r#"
@@ -27,11 +27,11 @@ echo 0 > /proc/sys/kernel/printk_ratelimit
 mkdir -p /run /var/log /deep; mount -t tmpfs none /deep; mkdir -p /deep/er /deep/mnt /deep/jail
 "#;
 
-/// Starts the kernel's SELinux, with the same words as below.
+/// Starts the kernel's SELinux, with the same words as below; `TEST` is the test that labels.
 const START_SELINUX: &str = r#"
 mount -t selinuxfs none /sys/fs/selinux
 dd if=/image of=/sys/fs/selinux/load bs=16M 2>/dev/null && echo 1 > /sys/fs/selinux/enforce || exit 3
-secret() { echo secret > "$1"; TOLLGATE_TEST_LABEL="$1" /tests --exact tells_what_selinux_tells > /dev/null || exit 4; }
+secret() { echo secret > "$1"; TOLLGATE_TEST_LABEL="$1" /tests --exact $TEST > /dev/null || exit 4; }
 permissive() { echo 0 > /sys/fs/selinux/enforce; }
 as_audited() {
     program=$(which $1); shift
@@ -230,7 +230,10 @@ fn tells_what_selinux_tells() {
     let scratch = Scratch::new();
     let (built, image) = (policy(&scratch), scratch.path("image"));
     scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
-    let (this, script) = (std::env::current_exe().unwrap(), format!("{PLACES}{START_SELINUX}{ACTS}dmesg"));
+    let (this, script) = (
+        std::env::current_exe().unwrap(),
+        format!("TEST={}\n{PLACES}{START_SELINUX}{ACTS}dmesg", name(tells_what_selinux_tells)),
+    );
     let files = [(&image, "/image"), (&this, "/tests")].map(|(host, guest)| format!("{}:{guest}", word(host)));
     let mut arguments = vec!["vm", "run", "--kernel", "6.1", "--lsm", "selinux", "--append", "audit=1 enforcing=0"];
     files.iter().for_each(|file| arguments.extend(["--file", file]));

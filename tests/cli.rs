@@ -1,17 +1,14 @@
 //! The command line: every wrong input, and all that needs neither root nor QEMU nor a network.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use program::{Ended, Scratch, configuration, entries, results, word, workload};
 use serde_json::Value;
+
+use crate::program::{Ended, Scratch, configuration, entries, results, word, workload};
 
 /// The smallest study of the host: the baseline, and the same machine again. Nothing in it needs root: no mount is made.
 const HOST: &str = r#"

@@ -2,17 +2,14 @@
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-#[path = "program/steps.rs"]
-mod steps;
-
 use std::process::Command;
 
-use program::Scratch;
 use serde_json::Value;
-use steps::{Guest, Library, library, source};
+
+use crate::program::{
+    Scratch,
+    steps::{Guest, Library, library, source},
+};
 
 #[test]
 fn does_what_each_command_says() {

@@ -4,10 +4,6 @@
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     env,
     ffi::CStr,
@@ -19,17 +15,19 @@ use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use program::{
-    Scratch,
-    guests::{KERNELS, take},
-    word,
-};
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_LIVE, TG_PRCTL, tg_attribute};
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
 };
 use tollgate_policy::built::Built;
+
+use crate::program::{
+    Scratch,
+    guests::{KERNELS, take},
+    inside::name,
+    word,
+};
 
 const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
 const OPEN: &CStr = c"/t/open/file";
@@ -49,7 +47,7 @@ fn played() -> &'static [(&'static str, String)] {
         let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
         let line = format!(
             "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /t; \
-             mount -t tmpfs none /run; mount -t tmpfs none /t; {IN_GUEST}=1 exec /tests --test-threads 1"
+             mount -t tmpfs none /run; mount -t tmpfs none /t; {IN_GUEST}=1 exec /tests enforcer_cache:: --test-threads 1"
         );
         let play = |kernel: &'static str| {
             let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", "2"];
@@ -64,8 +62,9 @@ fn played() -> &'static [(&'static str, String)] {
     })
 }
 
-/// Whether this is the guest; if not, the test of that name must have passed there.
-fn is_guest(test: &str) -> bool {
+/// Whether this is the guest; if not, the test must have passed there.
+fn is_guest(test: impl Fn()) -> bool {
+    let test = name(test);
     let guest = env::var_os(IN_GUEST).is_some();
     for (kernel, said) in if guest { &[] } else { played() } {
         assert!(said.contains(&format!("test {test} ... ok")), "on {kernel}: {said}");
@@ -156,7 +155,7 @@ fn within(sid: Sid, act: impl FnOnce() -> i32) -> i32 {
 
 #[test]
 fn denies_what_has_the_address_of_an_inode_that_was_allowed() {
-    if !is_guest("denies_what_has_the_address_of_an_inode_that_was_allowed") {
+    if !is_guest(denies_what_has_the_address_of_an_inode_that_was_allowed) {
         return;
     }
     let mut enforced = Enforced::take();
@@ -173,7 +172,7 @@ fn denies_what_has_the_address_of_an_inode_that_was_allowed() {
 
 #[test]
 fn denies_a_task_that_has_the_address_of_an_unconfined_one() {
-    if !is_guest("denies_a_task_that_has_the_address_of_an_unconfined_one") {
+    if !is_guest(denies_a_task_that_has_the_address_of_an_unconfined_one) {
         return;
     }
     let mut enforced = Enforced::take();
@@ -189,7 +188,7 @@ fn denies_a_task_that_has_the_address_of_an_unconfined_one() {
 
 #[test]
 fn denies_subjects_that_come_to_life_after_everybody_was_granted() {
-    if !is_guest("denies_subjects_that_come_to_life_after_everybody_was_granted") {
+    if !is_guest(denies_subjects_that_come_to_life_after_everybody_was_granted) {
         return;
     }
     let mut enforced = Enforced::take();
@@ -217,7 +216,7 @@ fn executed(sid: Sid) -> i32 {
 
 #[test]
 fn tells_once_each_what_a_permissive_machine_grants() {
-    if !is_guest("tells_once_each_what_a_permissive_machine_grants") {
+    if !is_guest(tells_once_each_what_a_permissive_machine_grants) {
         return;
     }
     let mut enforced = Enforced::take();

@@ -2,17 +2,14 @@
 //!
 //! Every figure is the study's own. SELinux and Tollgate run one policy, Debian's, with the workloads in one domain.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::fmt::Write;
 
-use program::{Scratch, report, results, word, workload};
 use tollgate_study::{
     results::{ConfigurationResult, Oracle, Results},
     study::Study,
 };
+
+use crate::program::{Scratch, report, results, word, workload};
 
 /// What the overhead may be of SELinux's, at most.
 const MUST: f64 = 1.5;

@@ -2,18 +2,15 @@
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-#[path = "program/steps.rs"]
-mod steps;
-
 use std::{path::PathBuf, process::Command};
 
 #[cfg(feature = "long")]
-use program::report;
-use program::{Scratch, word};
-use steps::{Guest, policy, source};
+use crate::program::report;
+use crate::program::{
+    Scratch,
+    steps::{Guest, policy, source},
+    word,
+};
 
 /// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
 const GONE: &str = "while tollgate mode; do sleep 0.2; done >/dev/null 2>&1";

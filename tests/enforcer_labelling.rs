@@ -4,12 +4,6 @@
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/inside.rs"]
-mod inside;
-mod program;
-
 use std::{
     ffi::CString,
     fs::{self, OpenOptions},
@@ -22,9 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use inside::{Confined, Guests, by_path, enter, errno, forget_inodes, is_guest, opened, policy, sh};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use program::Scratch;
 use tollgate_abi::enforcer::TG_FAILED_LABELS_FULL;
 use tollgate_enforcer::{
     contexts::Sid,
@@ -33,13 +25,18 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
+use crate::program::{
+    Scratch,
+    inside::{Confined, Guests, by_path, enter, errno, forget_inodes, is_guest, opened, policy, sh},
+};
+
 /// How long makers and readers race, in each place.
 const RACE: Duration = Duration::from_secs(3);
 /// How often at most.
 const RACES: u32 = 20;
 
 /// Runs the guest's part of a test in guests of two processors, where `/built` is the policy.
-fn in_guests(test: &str) {
+fn in_guests(test: impl Fn()) {
     let policies = [(&[policy("labelling.cil")][..], "/built")];
     let guests = Guests { policies: &policies, files: &[], processors: "2", timeout: 300 };
     guests.play(&Scratch::new(), test);
@@ -166,7 +163,7 @@ fn race_everywhere(enforcer: &mut Enforcer) {
 #[test]
 fn labels_new_files_before_anybody_else_can_open_them() {
     if !is_guest() {
-        return in_guests("labels_new_files_before_anybody_else_can_open_them");
+        return in_guests(labels_new_files_before_anybody_else_can_open_them);
     }
     race_everywhere(&mut start(&[]));
 }
@@ -174,7 +171,7 @@ fn labels_new_files_before_anybody_else_can_open_them() {
 #[test]
 fn labels_new_files_in_time_where_the_kernel_announces_none() {
     if !is_guest() {
-        return in_guests("labels_new_files_in_time_where_the_kernel_announces_none");
+        return in_guests(labels_new_files_in_time_where_the_kernel_announces_none);
     }
     let enforcer = &mut start(&["inode_init_security"]);
     race_everywhere(enforcer);
@@ -214,7 +211,7 @@ fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
 #[test]
 fn refuses_files_whose_labels_find_no_place() {
     if !is_guest() {
-        return in_guests("refuses_files_whose_labels_find_no_place");
+        return in_guests(refuses_files_whose_labels_find_no_place);
     }
     let enforcer = &mut start(&[]);
     let maker = domain(enforcer, "maker_t");
@@ -259,7 +256,7 @@ fn fill(labels: &MapHandle) {
 #[test]
 fn labels_a_processs_files_in_proc_as_the_process_is() {
     if !is_guest() {
-        return in_guests("labels_a_processs_files_in_proc_as_the_process_is");
+        return in_guests(labels_a_processs_files_in_proc_as_the_process_is);
     }
     let enforcer = &mut start(&[]);
     let [maker, reader, spy] = ["maker_t", "reader_t", "spy_t"].map(|type_| domain(enforcer, type_));
@@ -292,7 +289,7 @@ fn labels_a_processs_files_in_proc_as_the_process_is() {
 #[test]
 fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
     if !is_guest() {
-        return in_guests("keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before");
+        return in_guests(keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before);
     }
     let mut before = start(&[]);
     sh("echo > /srv/low/place/old");
@@ -312,7 +309,7 @@ fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
 #[test]
 fn keeps_labels_of_what_overlayfs_copies_and_replaces() {
     if !is_guest() {
-        return in_guests("keeps_labels_of_what_overlayfs_copies_and_replaces");
+        return in_guests(keeps_labels_of_what_overlayfs_copies_and_replaces);
     }
     let enforcer = &mut start(&[]);
     let maker = domain(enforcer, "maker_t");

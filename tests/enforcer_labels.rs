@@ -3,12 +3,6 @@
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/inside.rs"]
-mod inside;
-mod program;
-
 use std::{
     convert::Infallible,
     ffi::CStr,
@@ -25,16 +19,20 @@ use std::{
     process::Command,
 };
 
-use inside::{Guests, by_path, forget_inodes, is_guest, policy, sh};
-use program::{Scratch, word};
 use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
     labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},
 };
 use tollgate_policy::{built::Built, model::GenFs};
 
+use crate::program::{
+    Scratch,
+    inside::{Guests, by_path, forget_inodes, is_guest, policy, sh},
+    word,
+};
+
 /// Runs the guest's part of a test in guests, where `/built` is the policy.
-fn in_guests(test: &str) {
+fn in_guests(test: impl Fn()) {
     let policies = [(&[policy("labels.cil")][..], "/built")];
     let guests = Guests { policies: &policies, files: &[], processors: "1", timeout: 300 };
     guests.play(&Scratch::new(), test);
@@ -92,7 +90,7 @@ fn reboot(enforcer: Enforcer) -> Enforcer {
 #[test]
 fn labels_what_exists_by_path_by_directory_and_by_file_system() {
     if !is_guest() {
-        return in_guests("labels_what_exists_by_path_by_directory_and_by_file_system");
+        return in_guests(labels_what_exists_by_path_by_directory_and_by_file_system);
     }
     mount_ext4();
     sh("mkdir -p /srv/a/b /srv/public /srv/spool; echo > /srv/a/b/x; echo > /srv/a/b/secret; echo > /srv/public/y; \
@@ -135,7 +133,7 @@ fn labels_what_exists_by_path_by_directory_and_by_file_system() {
 #[test]
 fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
     if !is_guest() {
-        return in_guests("keeps_labels_through_links_renames_eviction_restart_and_reboot");
+        return in_guests(keeps_labels_through_links_renames_eviction_restart_and_reboot);
     }
     mount_ext4();
     sh(
@@ -176,7 +174,7 @@ fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
 #[test]
 fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
     if !is_guest() {
-        return in_guests("keeps_what_a_directory_holds_when_the_directory_gets_another_label");
+        return in_guests(keeps_what_a_directory_holds_when_the_directory_gets_another_label);
     }
     mount_ext4();
     sh("mkdir -p /srv/a/b; echo > /srv/a/x; echo > /srv/a/b/y");
@@ -207,7 +205,7 @@ fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
 #[test]
 fn gives_no_file_the_label_of_one_that_had_its_number() {
     if !is_guest() {
-        return in_guests("gives_no_file_the_label_of_one_that_had_its_number");
+        return in_guests(gives_no_file_the_label_of_one_that_had_its_number);
     }
     mount_ext4();
     sh("mkdir /srv/spool /srv/a");
@@ -248,7 +246,7 @@ fn open_at(directory: &OwnedFd, name: &CStr) -> OwnedFd {
 #[test]
 fn labels_deep_directories_and_what_only_another_namespace_sees() {
     if !is_guest() {
-        return in_guests("labels_deep_directories_and_what_only_another_namespace_sees");
+        return in_guests(labels_deep_directories_and_what_only_another_namespace_sees);
     }
     mount_ext4();
     sh("mkdir /srv/spool");
@@ -292,7 +290,7 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
 #[test]
 fn labels_overlays_and_what_is_mounted_later() {
     if !is_guest() {
-        return in_guests("labels_overlays_and_what_is_mounted_later");
+        return in_guests(labels_overlays_and_what_is_mounted_later);
     }
     mount_ext4();
     sh("mkdir -p /srv/low/public /srv/up /srv/work /over; echo > /srv/low/public/x; echo > /srv/low/y; \

@@ -3,12 +3,6 @@
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/inside.rs"]
-mod inside;
-mod program;
-
 use std::{
     fs::{self, File, OpenOptions},
     io, iter,
@@ -17,9 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use inside::{Confined, Guests, by_path, errno, is_guest, opened, policy, sh};
 use libbpf_rs::MapCore;
-use program::{Scratch, report};
 use tollgate_abi::enforcer::{
     TG_ATTRIBUTE_FSCREATE, TG_FAILED_NO_LABEL, TG_FAILED_SIDS_FULL, TG_PRCTL, TG_SIDS, tg_failure,
 };
@@ -29,6 +21,12 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
+use crate::program::{
+    Scratch,
+    inside::{Confined, Guests, by_path, errno, is_guest, opened, policy, sh},
+    report,
+};
+
 const DENIED: u32 = libc::EACCES.cast_unsigned();
 /// How many contexts are in use at once.
 const CONTEXTS: usize = 10_000;
@@ -37,7 +35,7 @@ const RACE: Duration = Duration::from_secs(5);
 /// The longest path that the kernel takes, without the NUL at its end.
 const LONGEST_PATH: usize = 4095;
 
-fn in_guests(test: &str) {
+fn in_guests(test: impl Fn()) {
     let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
     let (one, two) = ([all.clone(), one], [all, two]);
     let policies = [(&one[..], "/one"), (&two[..], "/two")];
@@ -96,7 +94,7 @@ fn readable(worker: Sid, sids: &[Sid]) -> [u32; 2] {
 #[test]
 fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
     if !is_guest() {
-        return in_guests("keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number");
+        return in_guests(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number);
     }
     let mut enforcer = start("mkdir /many /srv/make; mount -t tmpfs none /many");
     let worker = worker(&mut enforcer);
@@ -130,7 +128,7 @@ fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
 #[test]
 fn denies_what_has_lost_its_label_and_what_was_not_labelled_yet() {
     if !is_guest() {
-        return in_guests("denies_what_has_lost_its_label_and_what_was_not_labelled_yet");
+        return in_guests(denies_what_has_lost_its_label_and_what_was_not_labelled_yet);
     }
     sh("mkdir /later; cp /image /second; mount -o loop /second /later; echo > /later/file; umount /later");
     let mut enforcer = start("echo > /srv/open");
@@ -186,7 +184,7 @@ fn descend(below: &str, deep: usize) {
 #[test]
 fn decides_at_the_end_of_the_longest_paths() {
     if !is_guest() {
-        return in_guests("decides_at_the_end_of_the_longest_paths");
+        return in_guests(decides_at_the_end_of_the_longest_paths);
     }
     let mut enforcer = start("mkdir /srv/a /srv/closed");
     let worker = worker(&mut enforcer);
@@ -227,7 +225,7 @@ fn watch(worker: Sid, paths: &'static [&'static str], until: Instant) -> Confine
 #[test]
 fn judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again() {
     if !is_guest() {
-        return in_guests("judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again");
+        return in_guests(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again);
     }
     let mut enforcer =
         start("mkdir /srv/a /srv/b /srv/closed; echo > /srv/a/open; echo > /srv/closed/secret; mkdir /srv/closed/made");

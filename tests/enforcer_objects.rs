@@ -4,12 +4,6 @@
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/inside.rs"]
-mod inside;
-mod program;
-
 use std::{
     io,
     net::UdpSocket,
@@ -19,9 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use inside::{Confined, Guests, errno, is_guest, policy};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use program::Scratch;
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_FAILED_OBJECTS_FULL, TG_PRCTL};
 use tollgate_enforcer::{
     contexts::Sid,
@@ -30,13 +22,18 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
+use crate::program::{
+    Scratch,
+    inside::{Confined, Guests, errno, is_guest, policy},
+};
+
 /// What finds or makes a System V object: the system call, and what it takes between key and mode.
 const KINDS: [(libc::c_long, Option<i64>); 3] =
     [(libc::SYS_semget, Some(1)), (libc::SYS_msgget, None), (libc::SYS_shmget, Some(4096))];
 /// How long the kernel may take to free what nobody uses any more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn in_guests(test: &str) {
+fn in_guests(test: impl Fn()) {
     let policies = [(&[policy("objects.cil")][..], "/built")];
     Guests { policies: &policies, files: &[], processors: "2", timeout: 300 }.play(&Scratch::new(), test);
 }
@@ -76,7 +73,7 @@ fn objects() -> MapHandle {
 #[test]
 fn knows_the_class_of_system_v_objects_that_the_machine_made() {
     if !is_guest() {
-        return in_guests("knows_the_class_of_system_v_objects_that_the_machine_made");
+        return in_guests(knows_the_class_of_system_v_objects_that_the_machine_made);
     }
     // Their tables have several levels then.
     for (kind, key) in KINDS.into_iter().flat_map(|kind| (1..=70).map(move |key| (kind, key))) {
@@ -109,7 +106,7 @@ fn try_domain(domain: Sid) -> u32 {
 #[test]
 fn asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets() {
     if !is_guest() {
-        return in_guests("asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets");
+        return in_guests(asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets);
     }
     // The policy permits nobody a sock_file, everybody a unix_stream_socket, and one domain a udp_socket.
     let _streams = UnixStream::pair().unwrap();
@@ -165,7 +162,7 @@ fn remove_all(round: i64) -> io::Result<()> {
 #[test]
 fn forgets_what_is_gone() {
     if !is_guest() {
-        return in_guests("forgets_what_is_gone");
+        return in_guests(forgets_what_is_gone);
     }
     let enforcer = &mut start();
     let maker = domain(enforcer, "maker_t");
@@ -188,7 +185,7 @@ fn forgets_what_is_gone() {
 #[test]
 fn makes_nothing_that_nobody_would_know_the_maker_of() {
     if !is_guest() {
-        return in_guests("makes_nothing_that_nobody_would_know_the_maker_of");
+        return in_guests(makes_nothing_that_nobody_would_know_the_maker_of);
     }
     let enforcer = &mut start();
     let [maker, unconfined] = ["maker_t", "free_t"].map(|type_| domain(enforcer, type_));

@@ -3,17 +3,13 @@
 //!
 //! QEMU and a kernel, from the cache or a network, and a C compiler are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
-use program::{
+use crate::program::{
     Scratch,
     guests::{KERNELS, take},
     word,

@@ -2,12 +2,6 @@
 //!
 //! The part in the guest is this program again. Kernels are needed, from the cache or a network, and mke2fs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/inside.rs"]
-mod inside;
-mod program;
-
 use std::{
     fs::{File, OpenOptions},
     os::{
@@ -20,9 +14,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use inside::{Guests, is_guest, policy, sh};
-use program::{Scratch, report};
 use tollgate_enforcer::{client::Client, protocol::Attribute, revocation::Revoked, status::Status};
+
+use crate::program::{
+    Scratch,
+    inside::{Guests, is_guest, policy, sh},
+    report,
+};
 
 const HOLDER: &str = "u:r:holder_t:s0";
 const KILLED: &str = "u:r:killed_t:s0";
@@ -30,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How many descriptors are held when a policy takes them away (Flask's Table 4 has 1 to 16), and by how many processes.
 const HELD: [(usize, usize); 7] = [(1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (1000, 10), (10_000, 100)];
 
-fn in_guests(test: &str) {
+fn in_guests(test: impl Fn()) {
     let [after, before] = ["", "-before"].map(|part| policy(&format!("revocation{part}.cil")));
     let before = [after.clone(), before];
     let scratch = Scratch::new();
@@ -191,7 +189,7 @@ fn take_away(descriptors: usize, processes: usize) -> (u64, u64) {
 #[test]
 fn denies_what_was_opened_before_it_was_taken_away() {
     if !is_guest() {
-        return in_guests("denies_what_was_opened_before_it_was_taken_away");
+        return in_guests(denies_what_was_opened_before_it_was_taken_away);
     }
     let mut daemon = enforce();
     sh("ulimit -n 4096");
@@ -230,7 +228,7 @@ fn map(domain: &str, path: &str, shared: &Shared) -> libc::pid_t {
 #[test]
 fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
     if !is_guest() {
-        return in_guests("finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed");
+        return in_guests(finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed);
     }
     let mut daemon = enforce();
     let shared = Shared::new();

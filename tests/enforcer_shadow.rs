@@ -2,17 +2,15 @@
 //!
 //! QEMU, a kernel and Debian's policy packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-#[path = "program/steps.rs"]
-mod steps;
-
 use std::path::PathBuf;
 
-use program::{Scratch, word};
 use serde_json::{Value, json};
-use steps::{Guest, source};
+
+use crate::program::{
+    Scratch,
+    steps::{Guest, source},
+    word,
+};
 
 /// Until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
 const GONE: &str = "until ! tollgate mode 2>/dev/null; do sleep 0.1; done";

@@ -3,14 +3,6 @@
 //!
 //! The part in the guest is this program again. Kernels are needed, from the cache or a network, and mke2fs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-#[path = "program/inside.rs"]
-mod inside;
-#[path = "survival/load.rs"]
-mod load;
-mod program;
-
 use std::{
     fs::{self, File},
     io::Read,
@@ -21,16 +13,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use inside::{Guests, by_path, forget_inodes, is_guest, policy, sh};
-use load::{SWITCHING, Shared, WORKER};
-#[cfg(feature = "long")]
-use program::word;
-use program::{Scratch, report};
 use tollgate_enforcer::{
     client::{Client, ClientError},
     protocol::Mode,
     status::Status,
 };
+
+use self::load::{SWITCHING, Shared, WORKER};
+#[cfg(feature = "long")]
+use crate::program::word;
+use crate::program::{
+    Scratch,
+    inside::{Guests, by_path, forget_inodes, is_guest, policy, sh},
+    report,
+};
+
+mod load;
 
 const KILLS: u32 = 10;
 const RELOADS: u32 = 50;
@@ -38,7 +36,7 @@ const ALL_KILLS: u32 = 200;
 const ALL_RELOADS: u32 = 1000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn in_guests(test: &str) {
+fn in_guests(test: impl Fn()) {
     let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
     let (one, two) = ([all.clone(), one], [all, two]);
     let policies = [(&one[..], "/one"), (&two[..], "/two")];
@@ -157,7 +155,7 @@ fn kill(daemon: &mut Child, shared: &Shared, first: &Status, random: &mut Random
 #[test]
 fn denies_and_grants_as_before_when_its_daemon_is_killed_under_load() {
     if !is_guest() {
-        return in_guests("denies_and_grants_as_before_when_its_daemon_is_killed_under_load");
+        return in_guests(denies_and_grants_as_before_when_its_daemon_is_killed_under_load);
     }
     prepare();
     let (shared, mut random, kills) = (Shared::new(), Random::new(), times(ALL_KILLS, KILLS));
@@ -236,7 +234,7 @@ fn refuse(generation: u32) {
 #[test]
 fn answers_by_one_policy_while_another_takes_its_place_under_load() {
     if !is_guest() {
-        return in_guests("answers_by_one_policy_while_another_takes_its_place_under_load");
+        return in_guests(answers_by_one_policy_while_another_takes_its_place_under_load);
     }
     prepare();
     let (shared, reloads) = (Shared::new(), times(ALL_RELOADS, RELOADS));
@@ -274,7 +272,6 @@ fn answers_by_one_policy_while_another_takes_its_place_under_load() {
 #[test]
 #[cfg(feature = "long")]
 fn answers_by_one_of_debians_policies_while_another_takes_its_place_under_load() {
-    const TEST: &str = "answers_by_one_of_debians_policies_while_another_takes_its_place_under_load";
     const SERVER: &str = "system_u:system_r:httpd_t:s0";
     if !is_guest() {
         let scratch = Scratch::new();
@@ -283,7 +280,7 @@ fn answers_by_one_of_debians_policies_while_another_takes_its_place_under_load()
         scratch.run(&["policy", "debian", "default", "--all-modules", "-o", word(&all)]).with(0);
         let files = [(program.as_path(), "/bin/tollgate"), (&some, "/one"), (&all, "/two")];
         let guests = Guests { policies: &[], files: &files, processors: "2", timeout: 3000 };
-        return guests.play(&scratch, TEST);
+        return guests.play(&scratch, answers_by_one_of_debians_policies_while_another_takes_its_place_under_load);
     }
     sh("mount -o loop /image /srv; mkdir -p /srv/tmp /var/log; echo > /srv/page; echo > /srv/shadow");
     let shared = Shared::new();

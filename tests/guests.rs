@@ -2,23 +2,20 @@
 //!
 //! QEMU, and a kernel in the cache or a network to fetch it, are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
-use program::{
-    Ended, Scratch, assert_all_measured, configuration, entries,
-    guests::{PLACES, take},
-    results, signal, word, workload,
-};
 use tollgate_bench::workload::Tasks;
 use tollgate_study::{
     configuration::KNOWN,
     results::{Oracle, Results},
 };
 use tollgate_vm::{Cache, Error, Packages, kernel};
+
+use crate::program::{
+    Ended, Scratch, assert_all_measured, configuration, entries,
+    guests::{PLACES, take},
+    results, signal, wait_for, word, workload,
+};
 
 /// A guest that says it is there and stays.
 const STAYS: [&str; 8] =
@@ -183,7 +180,7 @@ fn leaves_no_emulator_behind_when_it_is_killed_itself() {
     signal("KILL", &running.pid().to_string());
     running.wait_for_end();
     let gone = || emulators.iter().all(|pid| !Path::new(&format!("/proc/{pid}/exe")).exists());
-    program::wait_for("the kernel to end the emulator", gone);
+    wait_for("the kernel to end the emulator", gone);
 }
 
 /// A shell line in which `$TOLLGATE` runs with a small file system of its own at `$SMALL`.

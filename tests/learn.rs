@@ -3,16 +3,8 @@
 //!
 //! QEMU, kernels and Debian's packages are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-#[path = "program/steps.rs"]
-mod steps;
-
 use std::{collections::BTreeSet, path::PathBuf};
 
-use program::{Scratch, word};
-use steps::{Guest, policy, source};
 use tollgate_enforcer::audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
 use tollgate_enforcer::learn::{self, Apart};
@@ -27,6 +19,12 @@ use tollgate_policy::{
 };
 #[cfg(feature = "long")]
 use tollgate_vm::{Cache, Packages};
+
+use crate::program::{
+    Scratch,
+    steps::{Guest, policy, source},
+    word,
+};
 
 /// A web server that keeps a log of its starts, and what it can do besides. Every process of it is of busybox.
 const SERVICE: &str = "#!/bin/sh

@@ -2,19 +2,16 @@
 //!
 //! `make verify CLAIM=...` runs those whose names hold a word; docs/verify.md has the figures seen.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use program::{Ended, Scratch, assert_all_measured, configuration, report, results, word, workload};
 use tollgate_bench::confine::REACHED_HOOKS;
 use tollgate_study::{
     configuration::KNOWN,
     results::{ConfigurationResult, Oracle, Results},
     study::Study,
 };
+
+use crate::program::{Ended, Scratch, assert_all_measured, configuration, report, results, word, workload};
 
 /// The kernels of the issue: the oldest that has BPF LSM, Debian's releases, and the newest.
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "6.18", "7.2"];

@@ -1,16 +1,13 @@
 //! `tollgate policy`: what it answers, and every wrong input.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use program::{Scratch, word};
 use serde_json::Value;
+
+use crate::program::{Scratch, word};
 
 const SMALL: &str = include_str!("policies/small.cil");
 const SSHD: &str = "system_u:system_r:sshd_t:s0";

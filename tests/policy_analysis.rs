@@ -1,21 +1,18 @@
 //! `tollgate policy diff`, `reach`, `stats`, `check` and `bool`: what they print, and that the comparison of Debian's two
 //! policies is that of their rules, one by one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
-use program::{Scratch, word};
 use serde_json::{Value, json};
 use tollgate_policy::{
     built::Built,
     model::{Policy, RuleKind},
 };
+
+use crate::program::{Scratch, word};
 
 const SMALL: &str = include_str!("policies/small.cil");
 

@@ -1,14 +1,11 @@
 //! The decision tables against libsepol, by `tollgate policy verify`: random and boundary questions, the same each time.
 //! 200,000 decisions a policy here, ten million with the feature `long`.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::path::{Path, PathBuf};
 
-use program::{Scratch, report, word};
 use tollgate_policy::built::Built;
+
+use crate::program::{Scratch, report, word};
 
 const DECISIONS: u64 = if cfg!(feature = "long") { 10_000_000 } else { 200_000 };
 

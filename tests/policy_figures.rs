@@ -1,13 +1,9 @@
 //! What policies cost, printed with spread and goal: `make verify CLAIM=policies_cost`. Times are of the wall clock and of
 //! whatever machine this is, so that none of them fails the test; sizes do.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{path::Path, time::Duration};
 
-use program::{Scratch, report, word};
+use crate::program::{Scratch, report, word};
 
 /// How often a command is run for its time.
 const RUNS: usize = 11;

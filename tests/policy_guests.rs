@@ -3,10 +3,6 @@
 //!
 //! Debian's policies, QEMU and kernels are needed, from the cache or a network: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     env,
     fs::{self, File},
@@ -15,9 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use program::{Ended, Scratch, guests::take, word};
 use serde_json::Value;
 use tollgate_policy::{built::Built, server::SecurityServer};
+
+use crate::program::{Ended, Scratch, guests::take, inside::name, word};
 
 const POLICIES: [&str; 3] = ["tollgate", "default", "mls"];
 
@@ -146,7 +143,8 @@ fn permits_the_ioctls_that_a_kernels_selinux_permits() {
     let line = format!(
         "echo > /tmp/scratch; echo 1 > /sys/fs/selinux/enforce; export {IN_GUEST}=1; \
          printf u:r:tool:s0 > /proc/self/attr/exec && \
-         exec /tests --exact permits_the_ioctls_that_a_kernels_selinux_permits --nocapture"
+         exec /tests --exact {} --nocapture",
+        name(permits_the_ioctls_that_a_kernels_selinux_permits)
     );
     for kernel in ["6.1", "7.2"] {
         let ended = with_policy(&scratch, kernel, &built, &line, &[(&this, "/tests")]).with(0);

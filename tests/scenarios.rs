@@ -3,26 +3,23 @@
 //!
 //! QEMU and kernels are needed, from the cache or a network: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
-use program::{
-    Scratch,
-    guests::{KERNELS, take},
-    word,
-};
 use tollgate_enforcer::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
     compare::{All, compare},
     scenario::Family,
+};
+
+use crate::program::{
+    Scratch, entries,
+    guests::{KERNELS, take},
+    word,
 };
 
 /// A file of the repository.
@@ -35,7 +32,7 @@ const PACKETS: &str = "tests/scenarios/packets";
 
 /// The files of the scenarios in a place with this extension, in the order of their names.
 fn files(place: &str, extension: &str) -> Vec<PathBuf> {
-    let mut files = program::entries(&source(place));
+    let mut files = entries(&source(place));
     files.retain(|path| path.extension().is_some_and(|found| found == extension));
     files.sort();
     files

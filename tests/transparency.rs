@@ -2,13 +2,9 @@
 //!
 //! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
-
-mod program;
-
 use std::collections::BTreeMap;
 
-use program::{Scratch, guests::take, report, word};
+use crate::program::{Scratch, guests::take, report, word};
 
 /// Starts enforcement of Tollgate's policy, runs the rest of the line, and tells whether enforcement held on standard error.
 const ENFORCED: &str =

@@ -8,11 +8,11 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
+use super::{
     packages,
-    program::{Scratch, guests::take, report, word},
     system::{System, system},
 };
+use crate::program::{Scratch, guests::take, report, word};
 
 /// An administrator's shell.
 const SHELL: &str = "unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023";

@@ -1,8 +1,6 @@
 //! The programs that people have for audit logs: auditd's and SELinux's, from Debian's packages, out of the cache or by a
 //! network. They run from the cache, on a Python of their own; nothing is installed.
 
-#![allow(dead_code, reason = "each test binary compiles this file and uses a part of it")]
-
 use std::{
     path::{Path, PathBuf},
     process::Command,

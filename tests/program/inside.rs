@@ -1,7 +1,5 @@
 //! Tests whose part in a guest is the test program again, with a domain for each process that it forks.
 
-#![allow(dead_code, reason = "each test binary compiles this file and uses a part of it")]
-
 use std::{
     env,
     ffi::CString,
@@ -42,6 +40,11 @@ pub(crate) fn policy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies").join(name)
 }
 
+/// A test's name as the test program knows it, for `--exact`: that of a function is its path, below the program's.
+pub(crate) fn name<T: Fn()>(_test: T) -> &'static str {
+    std::any::type_name::<T>().split_once("::").unwrap().1
+}
+
 /// Whether this is the guest's part.
 pub(crate) fn is_guest() -> bool {
     env::var_os(INSIDE).is_some()
@@ -49,7 +52,7 @@ pub(crate) fn is_guest() -> bool {
 
 impl Guests<'_> {
     /// Runs the guest's part of a test in each guest, and prints what that printed.
-    pub(crate) fn play(&self, scratch: &Scratch, test: &str) {
+    pub(crate) fn play(&self, scratch: &Scratch, test: impl Fn()) {
         let image = scratch.path("image");
         File::create(&image).unwrap().set_len(32 << 20).unwrap();
         let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", word(&image)]).status().unwrap();
@@ -66,7 +69,8 @@ impl Guests<'_> {
         }
         let line = format!(
             "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv /over; \
-             mount -t tmpfs none /run; export {INSIDE}=1; exec /tests --exact {test} --nocapture --test-threads 1"
+             mount -t tmpfs none /run; export {INSIDE}=1; exec /tests --exact {} --nocapture --test-threads 1",
+            name(test)
         );
         let timeout = self.timeout.to_string();
         for kernel in KERNELS {

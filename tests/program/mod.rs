@@ -1,8 +1,6 @@
 //! The program under test: run with a scratch folder of its own, waited for with a deadline, killed by its own process
 //! number when a test fails.
 
-#![allow(dead_code, reason = "each test binary compiles this file and uses a part of it")]
-
 use std::{
     ffi::OsStr,
     fs::{self, File},
@@ -16,7 +14,10 @@ use std::{
 use tempfile::TempDir;
 use tollgate_study::results::{ConfigurationResult, Results, WorkloadResult};
 
+pub(crate) mod auditors;
 pub(crate) mod guests;
+pub(crate) mod inside;
+pub(crate) mod steps;
 
 /// The program as it was built.
 const BUILT: &str = env!("CARGO_BIN_EXE_tollgate");

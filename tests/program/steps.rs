@@ -1,7 +1,5 @@
 //! A guest with a policy, and what runs in it step by step; the C library, installed as `make` does.
 
-#![allow(dead_code, reason = "each test binary compiles this file and uses a part of it")]
-
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},

@@ -15,7 +15,7 @@ use tollgate_enforcer::{
     protocol::{Attribute, Mode},
 };
 
-use crate::inside::{errno, opened};
+use crate::program::inside::{errno, opened};
 
 pub(crate) const WORKER: &str = "u:r:worker_t:s0";
 const DENIED: u32 = libc::EACCES.cast_unsigned();

@@ -1,0 +1,36 @@
+//! What drives the program: by its command line, and in guests. One program of all tests, for so many guests run at a time
+//! as processors are kept busy by; a test's file is the first part of its name.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
+#![cfg_attr(not(feature = "long"), allow(dead_code, reason = "some helpers are only of tests that take long"))]
+
+mod audit;
+mod audit_guests;
+mod cli;
+mod debian;
+mod enforcer;
+mod enforcer_cache;
+#[cfg(feature = "long")]
+mod enforcer_cost;
+mod enforcer_daemon;
+mod enforcer_labelling;
+mod enforcer_labels;
+mod enforcer_limits;
+mod enforcer_objects;
+mod enforcer_processes;
+mod enforcer_revocation;
+mod enforcer_shadow;
+mod enforcer_survival;
+mod guests;
+mod learn;
+#[cfg(feature = "long")]
+mod long;
+mod policy;
+mod policy_analysis;
+mod policy_decisions;
+#[cfg(feature = "long")]
+mod policy_figures;
+mod policy_guests;
+mod program;
+mod scenarios;
+mod transparency;
