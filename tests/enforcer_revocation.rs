@@ -4,9 +4,10 @@
 
 use std::{
     fs::{File, OpenOptions},
+    io,
     os::{
         fd::{AsFd, AsRawFd},
-        unix::fs::FileExt,
+        unix::{fs::FileExt, net::UnixDatagram},
     },
     process::{Child, Command},
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
@@ -99,7 +100,7 @@ impl Shared {
     }
 
     /// Notes an act that began then.
-    fn note(&self, began: u64, result: std::io::Result<usize>) {
+    fn note(&self, began: u64, result: io::Result<usize>) {
         match result {
             Ok(_) => {
                 self.last_allowed.fetch_max(began, SeqCst);
@@ -145,9 +146,24 @@ fn end_of(process: libc::pid_t) -> i32 {
     status
 }
 
-/// Reads and writes by many descriptors, over and over.
+/// A command that no file system knows: whoever may give it hears so.
+fn command(file: &File) -> io::Result<usize> {
+    // SAFETY: the kernel knows no such command, and touches no memory for it.
+    match unsafe { libc::ioctl(file.as_raw_fd(), 0x1111) } {
+        0 => Ok(0),
+        _ => Err(io::Error::last_os_error()).or_else(|cause| match cause.raw_os_error() {
+            Some(libc::ENOTTY) => Ok(0),
+            _ => Err(cause),
+        }),
+    }
+}
+
+/// Reads, writes, commands, sends and receives by many descriptors, over and over: of four, two are a pair of sockets.
 fn use_them(shared: &Shared, descriptors: usize) {
-    let files: Vec<File> = (0..descriptors).map(|number| open(&format!("/srv/lost/{}", number % 100))).collect();
+    let pairs: Vec<_> = (0..descriptors / 4).map(|_| UnixDatagram::pair().unwrap()).collect();
+    let files = descriptors - 2 * pairs.len();
+    let files: Vec<File> = (0..files).map(|number| open(&format!("/srv/lost/{}", number % 100))).collect();
+    pairs.iter().for_each(|(_, receiver)| receiver.set_nonblocking(true).unwrap());
     let kept = open("/srv/kept");
     shared.ready.fetch_add(1, SeqCst);
     let mut buffer = [0; 1];
@@ -155,6 +171,11 @@ fn use_them(shared: &Shared, descriptors: usize) {
         for file in &files {
             shared.note(now(), file.read_at(&mut buffer, 0));
             shared.note(now(), file.write_at(b"T", 0));
+            shared.note(now(), command(file));
+        }
+        for (sender, receiver) in &pairs {
+            shared.note(now(), sender.send(b"T"));
+            shared.note(now(), receiver.recv(&mut buffer));
         }
         if kept.read_at(&mut buffer, 0).is_err() {
             shared.wrong.fetch_add(1, SeqCst);
@@ -174,7 +195,7 @@ fn take_away(descriptors: usize, processes: usize) -> (u64, u64) {
     let returned = now();
     let revoked = status().revoked;
     let denied = shared.denied.load(SeqCst);
-    wait_for("denials", || shared.denied.load(SeqCst) > denied + 2 * descriptors as u64);
+    wait_for("denials", || shared.denied.load(SeqCst) > denied + 3 * descriptors as u64);
     shared.ended.store(1, SeqCst);
     holders.into_iter().for_each(|holder| assert_eq!(end_of(holder), 0));
     let (last, wrong) = (shared.last_allowed.load(SeqCst), shared.wrong.load(SeqCst));
