@@ -12,11 +12,11 @@ use std::{
 use tollgate_enforcer::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
-    compare::{All, compare},
+    compare::{All, Comparison, compare},
     scenario::Family,
 };
 
-use crate::program::{Scratch, entries, guests::take, word};
+use crate::program::{Scratch, entries, guests::take, report, word};
 
 /// The kernels on which scenarios are played.
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
@@ -122,13 +122,28 @@ fn denies_and_grants_in_every_family_of_scenarios_under_selinux() {
     }
 }
 
+/// What came of the comparison: no difference is that is not listed.
+fn tell(kernel: &str, comparison: &Comparison) {
+    let all = comparison.all();
+    let figure = format!(
+        "{} in {} families: {} the same, {} differ as listed, {} otherwise",
+        all.scenarios,
+        comparison.rows.len(),
+        all.equal,
+        all.listed,
+        all.unlisted
+    );
+    println!("kernel {kernel}\n{}", comparison.table());
+    report(&format!("scenarios on {kernel}"), &figure, "0 otherwise", all.unlisted == 0);
+    assert!(comparison.complaints.is_empty(), "{kernel}:\n{}", comparison.complaints.join("\n"));
+}
+
 /// Plays families under Tollgate, and compares.
 fn assert_decided_as_by_selinux(families: &[Family], descriptors: Descriptors) {
     for kernel in KERNELS {
         let played = play(Engine::Tollgate(descriptors), kernel, families);
         let comparison = compare(families, selinux(kernel), &played, descriptors);
-        println!("kernel {kernel}\n{}", comparison.table());
-        assert!(comparison.complaints.is_empty(), "{kernel}:\n{}", comparison.complaints.join("\n"));
+        tell(kernel, &comparison);
     }
 }
 
@@ -155,7 +170,6 @@ fn decides_about_packets_that_are_received_as_selinux_does() {
         assert_eq!(expected.faults(&families), Vec::<String>::new(), "{kernel}");
         let played = play_with(&more, Engine::Tollgate(Descriptors::Check), kernel, &families);
         let comparison = compare(&families, &expected, &played, Descriptors::Check);
-        println!("kernel {kernel}\n{}", comparison.table());
-        assert!(comparison.complaints.is_empty(), "{kernel}:\n{}", comparison.complaints.join("\n"));
+        tell(kernel, &comparison);
     }
 }

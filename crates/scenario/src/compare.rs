@@ -132,6 +132,18 @@ pub fn compare(families: &[Family], selinux: &All, tollgate: &All, descriptors: 
 }
 
 impl Comparison {
+    /// The counts of all families.
+    #[must_use]
+    pub fn all(&self) -> Counts {
+        let sum = |of: fn(&Counts) -> usize| self.rows.iter().map(|(_, counts)| of(counts)).sum();
+        Counts {
+            scenarios: sum(|counts| counts.scenarios),
+            equal: sum(|counts| counts.equal),
+            listed: sum(|counts| counts.listed),
+            unlisted: sum(|counts| counts.unlisted),
+        }
+    }
+
     /// A table of families, and of all.
     #[must_use]
     pub fn table(&self) -> String {
@@ -139,16 +151,9 @@ impl Comparison {
             let Counts { scenarios, equal, listed, unlisted } = counts;
             format!("{name:<18} {scenarios:>9} {equal:>6} {listed:>7} {unlisted:>9}\n")
         };
-        let sum = |of: fn(&Counts) -> usize| self.rows.iter().map(|(_, counts)| of(counts)).sum();
-        let all = Counts {
-            scenarios: sum(|counts| counts.scenarios),
-            equal: sum(|counts| counts.equal),
-            listed: sum(|counts| counts.listed),
-            unlisted: sum(|counts| counts.unlisted),
-        };
         let head = format!("{:<18} {:>9} {:>6} {:>7} {:>9}\n", "family", "scenarios", "equal", "listed", "unlisted");
         let rows = self.rows.iter().map(|(name, counts)| line(name, *counts));
-        std::iter::once(head).chain(rows).chain([line("all", all)]).collect()
+        std::iter::once(head).chain(rows).chain([line("all", self.all())]).collect()
     }
 }
 
