@@ -2,6 +2,8 @@
 //!
 //! QEMU, a kernel and Debian's policy packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
+mod debian;
+
 use std::path::PathBuf;
 
 use serde_json::{Value, json};

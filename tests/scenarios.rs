@@ -93,7 +93,7 @@ fn play_with(more: &[PathBuf], engine: Engine, kernel: &str, families: &[Family]
     let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", lsm, "--timeout", "540"];
     // Attaching a hundred programs waits for as many grace periods.
     arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
-    for module in ["brd", "overlay", "tun", "sctp", "vsock", "af_alg"] {
+    for module in ["brd", "overlay", "tun", "sctp", "vsock", "af_alg", "xfrm_user"] {
         arguments.extend(["--module", module]);
     }
     arguments.extend(files.iter().map(String::as_str));

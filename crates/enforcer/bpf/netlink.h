@@ -219,7 +219,8 @@ static long tg_next_message(__u64 number, struct tg_messages *messages)
 	return 0;
 }
 
-#define TG_MESSAGES (1u << 20) /* more do not fit what can be sent at once */
+/* More do not fit what is sent at once, unless who sends has raised his socket's buffer. */
+#define TG_MESSAGES (1u << 16)
 
 /* SELinux asks for one message after the other: those before one that is not known are asked about
  * before it is refused. */
@@ -238,7 +239,9 @@ static __noinline int tg_check_messages(struct sock *sk, __u64 data, __u32 lengt
 	    socket.class != SECCLASS_NETLINK_XFRM_SOCKET &&
 	    socket.class != SECCLASS_NETLINK_AUDIT_SOCKET)
 		return 0;
-	bpf_loop(TG_MESSAGES, tg_next_message, &messages, 0);
+	if (bpf_loop(TG_MESSAGES, tg_next_message, &messages, 0) >= TG_MESSAGES &&
+	    READ_ONCE(state.enforcing))
+		return -EACCES;
 	request.source = tg_subject() & 0xffff;
 	request.av = messages.av;
 	if (messages.av && socket.sid != SECINITSID_KERNEL && tg_ask(&request))

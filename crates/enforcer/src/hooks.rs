@@ -32,10 +32,8 @@ pub enum Purpose {
     },
     /// A program keeps labels or subjects.
     Keeps,
-    /// SELinux asks nothing, and there is no program.
+    /// Nothing is asked, and there is no program; where SELinux asks something, the remark tells what is in the way.
     Nothing,
-    /// SELinux asks about what the enforcer does not manage yet.
-    Later,
 }
 
 /// A class and those of its permissions that are asked for.
@@ -67,7 +65,6 @@ fn hook(line: &'static str) -> Result<Hook, &'static str> {
     let purpose = match what {
         "keeps" => Purpose::Keeps,
         "nothing" => Purpose::Nothing,
-        "issue 5" => Purpose::Later,
         _ => {
             let keeps = what.strip_prefix("keeps; ");
             let asked = keeps.unwrap_or(what).strip_prefix("asks ").ok_or("neither a question nor none")?;
@@ -119,8 +116,7 @@ pub fn document() -> Result<String, BadLine> {
         let what = match hook.purpose {
             Purpose::Asks { .. } => asked.trim_start_matches("keeps; ").trim_start_matches("asks ").to_owned(),
             Purpose::Keeps => "keeps labels".to_owned(),
-            Purpose::Nothing => "SELinux asks nothing".to_owned(),
-            Purpose::Later => "issue 5".to_owned(),
+            Purpose::Nothing => "nothing".to_owned(),
         };
         text.push_str(&format!("| `{}` | {what} | {} |\n", hook.name, hook.remark));
     }

@@ -65,7 +65,7 @@ pub fn hooks(
 fn need(hook: &Hook, denials: &mut Denials<'_>, descriptors: Descriptors) -> Option<Need> {
     let say = |needed, because: String| Some(Need { hook: hook.name, needed, because });
     match &hook.purpose {
-        Purpose::Nothing | Purpose::Later => None,
+        Purpose::Nothing => None,
         Purpose::Keeps | Purpose::Asks { keeps: true, .. } => say(true, "labels are kept there".into()),
         Purpose::Asks { .. } if hook.name == USE && descriptors == Descriptors::Check => {
             say(false, "descriptors are checked when they change hands".into())
@@ -89,8 +89,8 @@ fn first(hook: &str, questions: &[Question], denials: &mut Denials<'_>) -> Optio
     asked.find_map(|(class, name)| denials.of(class.name, name))
 }
 
-/// What the policy may deny but a kernel with only these hooks never asks. What SELinux asks and the enforcer does not
-/// manage yet is not counted.
+/// What the policy may deny but a kernel with only these hooks never asks. What no program can ask on any kernel is not
+/// counted, but for what is sent (`SENT`).
 pub fn missing(
     policy: &Policy,
     tables: &Tables,

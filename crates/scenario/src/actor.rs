@@ -35,6 +35,8 @@ pub(crate) struct Actor {
     pub(crate) mapping: usize,
     /// Whether the process stays when all is done, as an object.
     pub(crate) stays: bool,
+    /// Whether it goes on whatever fails.
+    pub(crate) undeterred: bool,
     /// The acts to come.
     pub(crate) rest: Vec<String>,
 }
@@ -42,7 +44,7 @@ pub(crate) struct Actor {
 impl Actor {
     /// A subject at its beginning.
     pub(crate) fn new(engine: Engine, acts: &[String]) -> Self {
-        Self { engine, done: 0, fd: -1, kept: -1, mapping: 0, stays: false, rest: acts.to_vec() }
+        Self { engine, done: 0, fd: -1, kept: -1, mapping: 0, stays: false, undeterred: false, rest: acts.to_vec() }
     }
 
     /// A subject that was executed; a script's interpreter finds its words behind the script's.
@@ -56,27 +58,36 @@ impl Actor {
             kept: kept.parse().ok()?,
             mapping: 0,
             stays: stays == "stays",
+            undeterred: stays == "undeterred",
             rest: rest.to_vec(),
         })
     }
 
     /// The words that let another program go on.
     pub(crate) fn words(&self, program: &str) -> Vec<String> {
-        let stays = if self.stays { "stays" } else { "ends" };
+        let stays = match (self.stays, self.undeterred) {
+            (true, _) => "stays",
+            (false, true) => "undeterred",
+            (false, false) => "ends",
+        };
         let [done, fd, kept] = [self.done.to_string(), self.fd.to_string(), self.kept.to_string()];
         let own = [program, MARK, self.engine.name(), &done, &fd, &kept, stays];
         own.iter().map(|word| (*word).to_owned()).chain(self.rest.iter().cloned()).collect()
     }
 
-    /// Does the acts; which one failed, and how.
+    /// Does the acts; which one failed, and how, unless it does not matter.
     pub(crate) fn go_on(&mut self) -> Result<(), (usize, Errno)> {
         while !self.rest.is_empty() {
             let line = self.rest.remove(0);
             self.done += 1;
-            acts::find(&line)
+            let done = acts::find(&line)
                 .map_err(|_| io::Error::from_raw_os_error(libc::ENOSYS))
-                .and_then(|(act, words)| act.run(self, &words))
-                .map_err(|error| (self.done, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))))?;
+                .and_then(|(act, words)| act.run(self, &words));
+            if let Err(error) = done
+                && !self.undeterred
+            {
+                return Err((self.done, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))));
+            }
         }
         Ok(())
     }

@@ -14,7 +14,23 @@ use crate::{
 pub(super) const ACTS: &[Act] = &[
     Act::new("message", "TYPE", |a, w| messages(a, &[number(w[0])?])),
     Act::new("messages", "TYPE TYPE", |a, w| messages(a, &[number(w[0])?, number(w[1])?])),
+    Act::new("many-messages", "TYPE TYPE", many),
 ];
+
+/// More than a socket's buffer holds, unless it is raised: as many of the first type, and then one of the other.
+const MANY: usize = 70_000;
+/// Room for them.
+const BUFFER: i32 = 64 << 20;
+
+fn many(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
+    let room = BUFFER.to_ne_bytes();
+    let level = Number(libc::SOL_SOCKET.into());
+    let option = Number(libc::SO_SNDBUFFORCE.into());
+    call(libc::SYS_setsockopt, &mut [Number(actor.fd.into()), level, option, Bytes(&room), Number(4)])?;
+    let mut all = vec![number(words[0])?; MANY];
+    all.push(number(words[1])?);
+    messages(actor, &all)
+}
 
 /// Sends messages of these types, in one piece. What the kernel answers is of no interest: they ask for nothing, and what
 /// they say is none of its business.
