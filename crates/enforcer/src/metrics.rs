@@ -4,6 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use crate::{
     protocol::Mode,
+    revocation::Revoked,
     status::{self, Manager, Status},
 };
 
@@ -64,6 +65,7 @@ pub fn text(status: &Status, managers: &[Manager]) -> String {
     running(&mut page, true, status.hooks.attached.len());
     policy(&mut page, status);
     domains(&mut page, status);
+    revoked(&mut page, status);
     audit(&mut page, status);
     failures(&mut page, status);
     decisions(&mut page, managers);
@@ -111,6 +113,23 @@ fn domains(page: &mut Page, status: &Status) {
     let help = "Since when a domain is permissive, in seconds since 1970.";
     page.metric("permissive_start_time_seconds", Kind::Gauge, help, since);
     page.gauge("unconfined_domains", "Domains that are asked nothing.", status.unconfined.len());
+}
+
+/// What policies have taken away from who had it already.
+fn revoked(page: &mut Page, status: &Status) {
+    let Revoked { descriptors, mappings, processes } = status.revoked;
+    let help = "Open descriptors of what the policy in force denies: their use is denied.";
+    page.gauge("revoked_descriptors", help, descriptors);
+    let help = "Memory mapped from what the policy in force denies: it is used without asking.";
+    page.gauge("revoked_mappings", help, mappings);
+    page.gauge("revoked_processes", "Processes that hold either.", processes);
+    let help = "Processes killed because of memory that was taken away.";
+    page.metric("revoked_killed_total", Kind::Counter, help, [(Vec::new(), status.killed)]);
+    page.gauge(
+        "shadow",
+        "Whether a candidate policy is asked beside the one in force (1).",
+        u8::from(status.shadow.is_some()),
+    );
 }
 
 /// What the audit tells; what it does not is among the failures by the names that begin with `event`.
@@ -170,7 +189,8 @@ mod tests {
             "not_enforced": ["user_namespace create"], "descriptors": "use", "permissive": ["a_t"], "permissive_since": {"a_t": 15},
             "unconfined": ["u_t"], "subjects": [], "contexts": 4, "labelling_complete": false,
             "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
-            "audit": false, "audit_errors": 0}"#;
+            "audit": false, "audit_errors": 0,
+            "shadow": {"policy": "/c", "since": 30}, "revoked": {"descriptors": 8, "mappings": 9, "processes": 2}, "killed": 1}"#;
         serde_json::from_str(text).unwrap()
     }
 
@@ -270,6 +290,11 @@ mod tests {
             ("sids", 4.0),
             ("permissive_domains", 1.0),
             ("unconfined_domains", 1.0),
+            ("revoked_descriptors", 8.0),
+            ("revoked_mappings", 9.0),
+            ("revoked_processes", 2.0),
+            ("revoked_killed_total", 1.0),
+            ("shadow", 1.0),
             ("audit_events_total", 5.0),
         ] {
             assert_eq!(value(name, &[]), expected, "{name}");

@@ -104,8 +104,10 @@ pub struct Status {
     #[serde(default)]
     pub shadow: Option<Candidate>,
     /// What processes have open or mapped though the policy in force denies it.
+    #[serde(default)]
     pub revoked: Revoked,
     /// Processes that were killed because of memory that was taken away.
+    #[serde(default)]
     pub killed: u64,
     /// Confined contexts that a process has or had.
     pub subjects: Vec<String>,
