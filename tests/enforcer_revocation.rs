@@ -7,8 +7,12 @@ use std::{
     io,
     os::{
         fd::{AsFd, AsRawFd},
-        unix::{fs::FileExt, net::UnixDatagram},
+        unix::{
+            fs::{FileExt, OpenOptionsExt},
+            net::UnixDatagram,
+        },
     },
+    path::Path,
     process::{Child, Command},
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
     thread::sleep,
@@ -36,7 +40,10 @@ fn in_guests(test: impl Fn()) {
     let program = scratch.program();
     let guests = Guests {
         policies: &[(&before[..], "/before"), (&[after][..], "/after")],
-        files: &[(program.as_path(), "/bin/tollgate")],
+        files: &[
+            (program.as_path(), "/bin/tollgate"),
+            (Path::new(env!("CARGO_BIN_EXE_tollgate-scenario")), "/subject"),
+        ],
         processors: "2",
         timeout: 1200,
     };
@@ -46,7 +53,8 @@ fn in_guests(test: impl Fn()) {
 /// Starts enforcement by the policy that gives.
 fn enforce() -> Child {
     sh("mount -o loop /image /srv; mkdir -p /srv/lost /var/log; \
-        for i in $(seq 0 99); do echo text > /srv/lost/$i; done; echo text > /srv/kept");
+        for i in $(seq 0 99); do echo text > /srv/lost/$i; done; echo text > /srv/kept; \
+        echo text > /srv/unmapped");
     let daemon = Command::new("/bin/tollgate").args(["enforce", "--foreground", "/before"]).spawn().unwrap();
     let started = Instant::now();
     while Client::connect().and_then(|mut client| client.status()).is_err() {
@@ -256,16 +264,85 @@ fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
     let holder = map(HOLDER, "/srv/lost/1", shared);
     let killed = map(KILLED, "/srv/lost/2", shared);
     let keeper = map(KILLED, "/srv/kept", shared);
-    wait_for("mappings", || shared.ready.load(SeqCst) == 3);
+    // What may be read and written still, and be mapped no longer.
+    let mapper = map(HOLDER, "/srv/unmapped", shared);
+    wait_for("mappings", || shared.ready.load(SeqCst) == 4);
     reload("/after");
     let found = status();
-    assert_eq!((found.revoked, found.killed), (Revoked { descriptors: 0, mappings: 2, processes: 2 }, 1));
+    assert_eq!((found.revoked, found.killed), (Revoked { descriptors: 0, mappings: 3, processes: 3 }, 1));
     assert_eq!(libc::WTERMSIG(end_of(killed)), libc::SIGKILL);
     // What goes on is told until it ends.
-    wait_for("another look", || status().revoked == Revoked { descriptors: 0, mappings: 1, processes: 1 });
+    wait_for("another look", || status().revoked == Revoked { descriptors: 0, mappings: 2, processes: 2 });
     shared.ended.store(1, SeqCst);
-    assert_eq!((end_of(holder), end_of(keeper)), (0, 0));
+    assert_eq!((end_of(holder), end_of(keeper), end_of(mapper)), (0, 0, 0));
     wait_for("the end", || status().revoked == Revoked::default());
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+/// Questions that the policy that gives answers as they say, many, and one that it does not.
+fn insane() -> File {
+    let question = "u:r:holder_t:s0\tu:object_r:lost_t:s0\tfile\t";
+    let path = "/run/insane";
+    std::fs::write(path, format!("{question}read\n").repeat(10_000) + &format!("{question}-read\n")).unwrap();
+    File::open(path).unwrap()
+}
+
+#[test]
+fn denies_what_was_opened_while_a_policy_was_in_force_that_is_taken_back() {
+    if !is_guest() {
+        return in_guests(denies_what_was_opened_while_a_policy_was_in_force_that_is_taken_back);
+    }
+    let mut daemon = enforce();
+    reload("/after");
+    let shared = Shared::new();
+    let holder = process(HOLDER, || {
+        let opened = || std::iter::repeat_with(|| File::open("/srv/lost/1")).find_map(Result::ok).unwrap();
+        let (file, mut buffer) = (opened(), [0; 1]);
+        shared.ready.store(1, SeqCst);
+        while shared.ended.load(SeqCst) == 0 {
+            shared.note(now(), file.read_at(&mut buffer, 0));
+        }
+    });
+    let before = File::open("/before").unwrap();
+    wait_for("a file that was opened meanwhile", || {
+        let refusal = Client::connect().unwrap().reload(before.as_fd(), false, Some(insane().as_fd())).unwrap_err();
+        assert!(refusal.to_string().contains("file read is allowed"), "{refusal}");
+        shared.ready.load(SeqCst) == 1
+    });
+    let returned = now();
+    wait_for("denials", || shared.denied.load(SeqCst) > 0);
+    assert_eq!(status().revoked, Revoked { descriptors: 1, mappings: 0, processes: 1 });
+    shared.ended.store(1, SeqCst);
+    assert_eq!(end_of(holder), 0);
+    let last = shared.last_allowed.load(SeqCst);
+    assert!(last <= returned, "an act was allowed that began {} us later", last.saturating_sub(returned));
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn denies_reading_by_a_ring_what_it_alone_holds() {
+    if !is_guest() {
+        return in_guests(denies_reading_by_a_ring_what_it_alone_holds);
+    }
+    let mut daemon = enforce();
+    sh("mkfifo /srv/go");
+    let read = |file: &str, meanwhile: &dyn Fn()| {
+        let acts = [format!("open {file} r"), "ring-read-later /srv/ready /srv/go".to_owned()];
+        let run = ["run", "--context", HOLDER, "--", "/subject", "--subject", "tollgate", "0", "-1", "-1", "ends"];
+        let mut subject = Command::new("/bin/tollgate").args(run).args(acts).spawn().unwrap();
+        wait_for("a ring", || std::fs::remove_dir("/srv/ready").is_ok());
+        meanwhile();
+        let go = || OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open("/srv/go");
+        wait_for("a reader", || go().is_ok());
+        subject.wait().unwrap().code()
+    };
+    assert_eq!(read("/srv/lost/1", &|| {}), Some(0));
+    assert_eq!(read("/srv/kept", &|| reload("/after")), Some(0));
+    reload("/before");
+    assert_eq!(read("/srv/lost/1", &|| reload("/after")), Some(1));
+    wait_for("the end of asking", || !status().hooks.attached.iter().any(|hook| hook == "file_permission"));
     daemon.kill().unwrap();
     daemon.wait().unwrap();
 }

@@ -3,7 +3,10 @@
 //!
 //! QEMU, kernels and Debian's packages are needed: without them these tests fail, and say so.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use tollgate_enforcer::audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
@@ -22,7 +25,7 @@ use tollgate_vm::{Cache, Packages};
 
 use crate::program::{
     Scratch,
-    steps::{Guest, policy, source},
+    steps::{Guest, Step, policy, source},
     word,
 };
 
@@ -31,6 +34,7 @@ const SERVICE: &str = "#!/bin/sh
 echo started >> /srv/state/log || exit 3
 case $1 in
 extra) exec cat /srv/secret ;;
+high) exec cat /srv/www/high ;;
 esac
 exec httpd -f -p 127.0.0.1:8080 -h /srv/www
 ";
@@ -87,20 +91,69 @@ fn denied(json: &str) -> BTreeSet<Grant> {
         .collect()
 }
 
-#[test]
-fn confines_a_service_by_what_one_run_of_it_did() {
-    let scratch = Scratch::new();
+/// Builds the policy of the service's guest, with what follows.
+const BUILD: &str = "tollgate policy build /cil";
+
+/// A guest with the service, its policy `/first`, and that policy's sources in `/cil`.
+fn service(scratch: &Scratch) -> Guest<'_> {
     let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls", "60-network"];
     let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).to_vec();
     sources.push(source("tests/policies/learn.cil"));
-    let built = policy(&scratch, "policy-learn", &sources[5..]);
-    let build = "tollgate policy build /cil";
+    let built = policy(scratch, "policy-learn", &sources[5..]);
     let mut guest =
-        Guest::new(&scratch, "6.1").with(&scratch.file("service", SERVICE), "/service").with(&built, "/first");
+        Guest::new(scratch, "6.1").with(&scratch.file("service", SERVICE), "/service").with(&built, "/first");
     for (number, file) in sources.iter().enumerate() {
         guest = guest.with(file, &format!("/cil/{number}.cil"));
     }
-    let steps = guest
+    guest
+}
+
+/// What the service does beside what was learnt, and does then with what `explain` offers for it: a rule that lacks, and a
+/// constraint in the way.
+fn mended(guest: Guest<'_>) -> Guest<'_> {
+    guest
+        .step("not seen", "/srv/service extra")
+        .step("explained", "sleep 1; tollgate explain --domain service_t")
+        .step(
+            "mended",
+            &format!(
+                "for i in 1 2 3 4; do
+                tollgate explain --domain service_t | sed -n 's/^  (allow/(allow/p' >>/more.cil
+                {BUILD} /learnt.cil /more.cil -o /third >/dev/null && tollgate reload /third >/dev/null || break
+                /srv/service extra 2>/dev/null && break; sleep 1
+            done"
+            ),
+        )
+        .step(
+            "too high",
+            "echo above >/srv/www/high; tollgate label set system_u:object_r:page_t:s3 /srv/www/high; /srv/service high",
+        )
+        .step("constraint", "sleep 1; tollgate explain --domain service_t")
+        .step(
+            "raised",
+            &format!(
+                "tollgate explain --domain service_t | sed -n 's/^ *(typeattributeset/(typeattributeset/p' >/constraint.cil
+                {BUILD} /learnt.cil /more.cil /constraint.cil -o /fourth >/dev/null && tollgate reload /fourth >/dev/null
+                cat /constraint.cil; /srv/service high"
+            ),
+        )
+}
+
+fn assert_mended(steps: &BTreeMap<String, Step>) {
+    steps["not seen"].is(1, &["Permission denied"]);
+    let expected = ["denied service_t secret_t:file { ", "no rule allows it", "that would let in service_t alone"];
+    steps["explained"].is(1, &expected);
+    steps["mended"].is(0, &["hidden\n"]);
+    steps["too high"].is(1, &["Permission denied"]);
+    let why = ["a constraint forbids it", "false  (dom l1 l2)  l1 is s0, l2 is s3"];
+    steps["constraint"].is(1, &why);
+    steps["raised"].is(0, &["(typeattributeset mls_read_up (service_t))\n", "above\n"]);
+}
+
+#[test]
+fn confines_a_service_by_what_one_run_of_it_did() {
+    let scratch = Scratch::new();
+    let steps = service(&scratch)
         .step("places", &format!("{HELPERS}\n{PLACES}\ntollgate enforce /first && {LABELS}"))
         .step("may nothing", "serve")
         .step("noisy", "tollgate mode enforcing --domain service_t --if-quiet 1h")
@@ -113,27 +166,15 @@ fn confines_a_service_by_what_one_run_of_it_did() {
         .step("learn", "tollgate learn --domain service_t --since $since -o /learnt.cil")
         .step("learnt", "cat /learnt.cil")
         .step("not over it", "tollgate learn --domain service_t --since $since -o /learnt.cil")
-        .step("build", &format!("{build} /learnt.cil -o /second"))
+        .step("build", &format!("{BUILD} /learnt.cil -o /second"))
         .step("difference", "tollgate policy diff --running /second")
         .step("reload", "tollgate reload /second && tollgate status | grep permissive; since=$(now)")
         .step("enforced", "serve")
         .step(
             "denials",
             "sleep 1.5; lines | wc -l; tollgate mode enforcing --domain service_t --if-quiet 1s && echo quiet",
-        )
-        .step("not seen", "/srv/service extra")
-        .step("explained", "sleep 1; tollgate explain --domain service_t")
-        .step(
-            "mended",
-            &format!(
-                "for i in 1 2 3 4; do
-                tollgate explain --domain service_t | sed -n 's/^  (allow/(allow/p' >>/more.cil
-                {build} /learnt.cil /more.cil -o /third >/dev/null && tollgate reload /third >/dev/null || break
-                /srv/service extra 2>/dev/null && break; sleep 1
-            done"
-            ),
-        )
-        .run();
+        );
+    let steps = mended(steps).run();
     steps["places"].is(0, &[]);
     assert!(!steps["may nothing"].text.contains("hello"), "{}", steps["may nothing"].text);
     steps["noisy"].is(1, &["service_t was denied", "tollgate learn --domain service_t"]);
@@ -157,10 +198,48 @@ fn confines_a_service_by_what_one_run_of_it_did() {
     steps["reload"].is(0, &["permissive   none"]);
     steps["enforced"].is(0, &["hello\n", "started\nstarted\nstarted\n"]);
     steps["denials"].is(0, &["0\n", "quiet\n"]);
-    steps["not seen"].is(1, &["Permission denied"]);
-    let expected = ["denied service_t secret_t:file { ", "no rule allows it", "that would let in service_t alone"];
-    steps["explained"].is(1, &expected);
-    steps["mended"].is(0, &["hidden\n"]);
+    assert_mended(&steps);
+}
+
+#[test]
+fn says_that_a_recorded_run_is_not_whole_where_events_were_lost_and_learns_from_the_next() {
+    let scratch = Scratch::new();
+    let steps = service(&scratch)
+        .step("places", &format!("{HELPERS}\n{PLACES}\ntollgate enforce /first --audit-limit 3 && {LABELS}"))
+        .step("recorded", "since=$(now); tollgate mode permissive --domain service_t && serve; sleep 1.5")
+        .step("part", "tollgate learn --domain service_t --since $since -o /part.cil")
+        .step("counted", "cat /part.cil; tollgate status --json | sed -n 's/.*\"event above the limit\": *\\([0-9]*\\).*/limit \\1/p'")
+        .step(
+            "again",
+            "kill -9 $(daemon); until ! tollgate mode 2>/dev/null; do sleep 0.1; done
+             tollgate enforce /first --audit-limit 1000; : >/srv/state/log
+             since=$(now); tollgate mode permissive --domain service_t && serve; sleep 1.5",
+        )
+        .step("whole", "tollgate learn --domain service_t --since $since -o /whole.cil")
+        .step("learnt", "cat /whole.cil")
+        .step("reload", &format!("{BUILD} /whole.cil -o /second && tollgate reload /second; since=$(now)"))
+        .step("enforced", "serve")
+        .step("denials", "sleep 1.5; lines | wc -l")
+        .run();
+    steps["places"].is(0, &[]);
+    steps["recorded"].is(0, &["hello\n"]);
+    let lost = steps["part"]
+        .is(
+            1,
+            &["Events lost: ", "more than the kernel's programs may tell in a second", "with a higher --audit-limit"],
+        )
+        .text
+        .split_once("Events lost: ")
+        .and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
+    let counted = &steps["counted"].is(0, &["; Events lost: "]).text;
+    assert_eq!(counted.lines().last(), Some(&*format!("limit {}", lost.unwrap())));
+    steps["whole"].is(0, &[", each of which was denied"]);
+    let [part, whole] = [counted, &steps["learnt"].text].map(|text| grants(text));
+    println!("{} events lost: {} permissions learnt of {}", lost.unwrap(), part.len(), whole.len());
+    assert!(part.is_subset(&whole) && part.len() < whole.len(), "{part:?}\n{whole:?}");
+    steps["reload"].is(0, &[]);
+    steps["enforced"].is(0, &["hello\n", "started\nstarted\n"]);
+    steps["denials"].is(0, &["0\n"]);
 }
 
 /// Records of the kernel's audit, and one line that is none.

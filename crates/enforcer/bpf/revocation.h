@@ -48,13 +48,15 @@ SEC("iter/task_file") int held_files(struct bpf_iter__task_file *iterator)
 		return 0;
 	scratch->request.denied = 0;
 	scratch->request.quiet = 1;
-	if (tg_inherit(held.source, TG_KERNEL_ADDRESS(file), scratch) || held.mixed)
+	/* An io_uring may hold files that nobody finds. */
+	if (tg_inherit(held.source, TG_KERNEL_ADDRESS(file), scratch) || held.mixed ||
+	    scratch->inode.flags & TG_INODE_RING)
 		tg_tell_held(iterator->meta->seq, &held, &scratch->request);
 	tg_give_scratch(scratch);
 	return 0;
 }
 
-/* What file_map_prot_check asked of a file, by what the memory may do now. */
+/* What selinux_mmap_file asked of a file, by what the memory may do now. */
 static __always_inline int tg_ask_about_memory(__u32 subject, __u64 inode, __u64 flags,
 					       struct tg_scratch *scratch)
 {
@@ -69,7 +71,8 @@ static __always_inline int tg_ask_about_memory(__u32 subject, __u64 inode, __u64
 		.target = label->sid ? label->sid : tg_unseen_at(inode),
 		.class = label->class ? label->class
 				      : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode)),
-		.av = tg_map_av(flags & VM_SHARED ? 1 : 0, flags & (PROT_WRITE | PROT_EXEC)),
+		.av = FILE__MAP |
+		      tg_map_av(flags & VM_SHARED ? 1 : 0, flags & (PROT_WRITE | PROT_EXEC)),
 		.quiet = 1,
 		.manager = TG_MANAGER_FILE,
 	};

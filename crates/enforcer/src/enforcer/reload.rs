@@ -90,7 +90,7 @@ impl Enforcer {
                 self.settle(needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }
-            Err(reason) => match self.put_back(previous).and_then(|()| self.detach_all_but(&before)) {
+            Err(reason) => match self.put_back(previous).and_then(|()| self.settle_back(before)) {
                 Ok(()) => Err(EnforcerError::RolledBack { reason }),
                 Err(cause) => Err(EnforcerError::NotPutBack { reason, cause: Box::new(cause) }),
             },
@@ -132,6 +132,12 @@ impl Enforcer {
         self.forget_other_sids();
         self.options.folder.keep_only(self.generation.number);
         self.save_contexts()
+    }
+
+    /// The hooks as they were. What was opened while the refused policy was in force may be held.
+    fn settle_back(&mut self, mut before: Vec<String>) -> Result<(), EnforcerError> {
+        before.extend(self.look_at_held()?);
+        self.detach_all_but(&before)
     }
 
     /// What many subjects may was found out without those that were unconfined until now: they count from here on.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{Apart, Evidence, Learnt, Rule, Subject};
+use crate::audit::Reason;
 
 /// CIL: to be built together with the sources of the policy that it was learnt for.
 impl fmt::Display for Learnt {
@@ -29,9 +30,13 @@ impl Learnt {
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         doubts.extend(self.lost.iter().map(|(why, count)| {
+            let first = match *why == Reason::KernelLimit.text() {
+                true => "start the daemon again with a higher --audit-limit, say it",
+                false => "say it",
+            };
             format!(
                 "Events lost: {count} ({why}). What was denied then was not learnt, and is not told again before tollgate mode \
-                 permissive --domain TYPE is said anew: say it, let it happen again, and learn again."
+                 permissive --domain TYPE is said anew: {first}, let it happen again, and learn again."
             )
         }));
         if self.enforced > 0 {

@@ -6,9 +6,12 @@ use std::{
 };
 
 use super::{Act, number};
-use crate::kernel::{
-    Argument::{Number, Room},
-    call,
+use crate::{
+    actor::Actor,
+    kernel::{
+        Argument::{Bytes, Number, Room, Text},
+        call, text,
+    },
 };
 
 pub(super) const ACTS: &[Act] = &[
@@ -25,15 +28,32 @@ pub(super) const ACTS: &[Act] = &[
             call(libc::SYS_io_uring_register, &mut [ring.fd, REGISTER_PERSONALITY, 0, 0].map(Number))? as u16;
         ring.submit(&Entry { opcode: NOP, personality, ..Entry::default() })
     }),
+    Act::new("ring-read-later", "READY PATH", read_later),
 ];
 
 const SETUP_SQPOLL: u32 = 2;
 const REGISTER_PERSONALITY: i64 = 9;
+const REGISTER_FILES: i64 = 2;
 const NOP: u8 = 0;
+const READ: u8 = 22;
+/// Of an entry, a flag: its file is one of the ring's own.
+const FIXED_FILE: u8 = 1;
 const URING_CMD: u8 = 46;
 /// Where the entries are mapped from (IORING_OFF_SQES).
 const ENTRIES: i64 = 0x1000_0000;
 const PAGE: usize = 4096;
+
+/// Has the open file in a ring alone; makes the directory READY, waits until somebody opens the pipe PATH, and reads.
+fn read_later(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
+    let (ring, file) = (Ring::set_up(0)?, actor.fd.to_ne_bytes());
+    call(libc::SYS_io_uring_register, &mut [Number(ring.fd), Number(REGISTER_FILES), Bytes(&file), Number(1)])?;
+    call(libc::SYS_close, &mut [Number(actor.fd.into())])?;
+    call(libc::SYS_mkdir, &mut [Text(&text(words[0])), Number(0o755)])?;
+    call(libc::SYS_open, &mut [Text(&text(words[1])), Number(libc::O_RDONLY.into()), Number(0)])?;
+    let mut byte = 0_u8;
+    let address = &raw mut byte as u64;
+    ring.submit(&Entry { opcode: READ, flags: FIXED_FILE, fd: 0, address, length: 1, ..Entry::default() })
+}
 
 /// struct io_uring_sqe.
 #[repr(C)]
