@@ -6,6 +6,8 @@ STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long --test tests --
+# Tests wait for places for guests (tests/program/guests.rs) and for guests that they share: more threads than processors.
+THREADS  ?= 8
 export CARGO_BUILD_TARGET := $(TARGET)
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
@@ -79,7 +81,7 @@ needs:
 
 # Everything: unit tests, the program's own command line, real kernels in guests. Under 15 minutes.
 test: build
-	$(CARGO) test --release --locked --workspace
+	RUST_TEST_THREADS=$(THREADS) $(CARGO) test --release --locked --workspace --tests
 
 # What needs neither root nor QEMU nor a network.
 test-unit: needs
@@ -96,11 +98,12 @@ verify: build
 	    { echo 'tollgate: no test has "$(CLAIM)" in its name; docs/verify.md lists the claims' >&2; exit 1; }
 	$(VERIFY) --nocapture --test-threads 1 $(CLAIM)
 
+# In the profile of the build, so that build scripts and what they need are compiled once.
 lint:
 	@scripts/install-needs --lint
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --release --workspace --all-targets --all-features --locked -- -D warnings
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; \
 	    else echo 'tollgate: cargo-deny is not installed: licences and sources of crates are not checked' >&2; fi
 	clang-format --dry-run --Werror $$(git ls-files '*.c' '*.h')

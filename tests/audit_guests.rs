@@ -204,7 +204,9 @@ fn tells_each_object_through_the_kernels_audit() {
     }
 }
 
+/// `tests/audit.rs` reads such files in no time; the storms below are told in one.
 #[test]
+#[cfg(feature = "long")]
 fn tells_each_object_in_a_file_where_the_kernel_has_no_audit() {
     tells_each_object("6.1", "audit=0", false);
 }

@@ -168,7 +168,9 @@ fn labels_new_files_before_anybody_else_can_open_them() {
     race_everywhere(&mut start(&[]));
 }
 
+/// The race of the test above, by the other way; it takes long for that.
 #[test]
+#[cfg(feature = "long")]
 fn labels_new_files_in_time_where_the_kernel_announces_none() {
     if !is_guest() {
         return in_guests(labels_new_files_in_time_where_the_kernel_announces_none);

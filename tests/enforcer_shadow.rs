@@ -2,6 +2,8 @@
 //!
 //! QEMU, a kernel and Debian's policy packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
+// Two starts of Debian's policies take minutes in an emulated guest.
+#[cfg(feature = "long")]
 mod debian;
 
 use std::path::PathBuf;

@@ -11,22 +11,13 @@ use tollgate_study::{
     study::Study,
 };
 
-use crate::program::{Ended, Scratch, assert_all_measured, configuration, report, results, word, workload};
+use crate::{
+    guests::DENYING,
+    program::{Ended, Scratch, assert_all_measured, configuration, report, results, word, workload},
+};
 
 /// The kernels of the issue: the oldest that has BPF LSM, Debian's releases, and the newest.
 const KERNELS: [&str; 5] = ["5.10", "6.1", "6.12", "6.18", "7.2"];
-
-/// The configurations whose policy must be seen to deny something.
-const DENYING: [&str; 8] = [
-    "selinux-enforcing",
-    "apparmor-confined",
-    "tomoyo-learnt",
-    "landlock",
-    "lockdown",
-    "yama",
-    "tollgate-own-confined",
-    "tollgate-debian-confined",
-];
 
 fn run_study(scratch: &Scratch, study: &str, out: &str) -> Ended {
     let out = scratch.path(out);

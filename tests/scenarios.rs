@@ -152,8 +152,9 @@ fn decides_scenarios_as_selinux_does() {
     assert_decided_as_by_selinux(&families(), Descriptors::Check);
 }
 
-/// The families in which descriptors outlive the right to use them.
+/// The families in which descriptors outlive the right to use them; another start of enforcement, which takes long.
 #[test]
+#[cfg(feature = "long")]
 fn decides_scenarios_of_descriptors_as_selinux_does_where_they_are_asked_about_at_their_use() {
     let mut families = families();
     families.retain(|family| ["dyntrans", "fdreceive", "inherit", "relabel"].contains(&family.name.as_str()));
