@@ -138,8 +138,8 @@ impl Machine {
 
     fn processor(&self) -> Vec<OsString> {
         match (self.clock, self.accelerator) {
-            // -erms,-fsrm: QEMU counts every byte of a `rep movsb` as an instruction; without them the kernel copies
-            // by eight. -rdrand,-rdseed: QEMU would answer with the host's randomness.
+            // -erms,-fsrm: QEMU does a `rep movsb` byte by byte, and counts each as an instruction; without them the
+            // kernel copies by eight. -rdrand,-rdseed: QEMU would answer with the host's randomness.
             (Clock::Instructions, _) => strings(&[
                 "-accel",
                 "tcg,thread=single",
@@ -154,7 +154,7 @@ impl Machine {
                 strings(&["-accel", "kvm", "-cpu", "host", "-smp", &self.cpus.to_string()])
             }
             (Clock::Wall, Accelerator::Emulation) => {
-                strings(&["-accel", "tcg", "-cpu", "max", "-smp", &self.cpus.to_string()])
+                strings(&["-accel", "tcg", "-cpu", "max,-erms,-fsrm", "-smp", &self.cpus.to_string()])
             }
         }
     }
@@ -222,6 +222,12 @@ mod tests {
         assert!(arguments.contains("-icount shift=0,sleep=off"));
         assert!(arguments.contains("tcg,thread=single -cpu max,-rdrand,-rdseed,-erms,-fsrm -smp 1"));
         assert_eq!(machine.runs_on(), Accelerator::Emulation);
+    }
+
+    #[test]
+    fn spares_the_emulator_strings_of_bytes() {
+        let arguments = text(&machine(Clock::Wall, Accelerator::Emulation));
+        assert!(arguments.contains("-accel tcg -cpu max,-erms,-fsrm -smp 2"), "{arguments}");
     }
 
     #[test]
