@@ -288,7 +288,9 @@ fn labels_a_processs_files_in_proc_as_the_process_is() {
     process.numbers::<0>();
 }
 
+/// Two starts of enforcement take long; the test below has the same copies.
 #[test]
+#[cfg(feature = "long")]
 fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
     if !is_guest() {
         return in_guests(keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before);

@@ -32,9 +32,15 @@ pub(crate) const DENYING: [&str; 9] = [
     "tollgate-debian-confined",
     "tollgate-debian-at-use",
 ];
-/// Those that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy, and the
-/// permissive one differs from the others in its mode alone.
-const LONG: [&str; 3] = ["tollgate-debian-confined", "tollgate-debian-at-use", "tollgate-permissive"];
+/// Those that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under Tollgate,
+/// and the others differ from those that are left in their mode alone.
+const LONG: [&str; 5] = [
+    "selinux-nopolicy",
+    "selinux-permissive",
+    "tollgate-debian-confined",
+    "tollgate-debian-at-use",
+    "tollgate-permissive",
+];
 
 /// A study of one kernel on the instruction clock.
 fn study(configurations: &[&str], workloads: &[&str], more: &str) -> String {
