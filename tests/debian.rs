@@ -5,6 +5,9 @@
 
 #[cfg(feature = "long")]
 mod acts;
+#[cfg(feature = "long")]
+mod guest;
 mod packages;
+mod runtime;
 #[cfg(feature = "long")]
 mod system;

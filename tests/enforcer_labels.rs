@@ -20,6 +20,7 @@ use std::{
 };
 
 use tollgate_enforcer::{
+    daemon::{devices::Devices, enforced::Enforced, machine::Machine},
     enforcer::{Enforcer, Options},
     labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},
 };
@@ -315,6 +316,30 @@ fn labels_overlays_and_what_is_mounted_later() {
     types(&mut enforcer, &[("/srv/up/y", "secret_t"), ("/srv/low/y", "data_t")]);
     assert_eq!(enforcer.label_mount(device).unwrap().files, 0, "once is enough");
     io::stdout().flush().unwrap();
+}
+
+#[test]
+fn labels_the_nodes_of_devices_that_appear() {
+    if !is_guest() {
+        return in_guests(labels_the_nodes_of_devices_that_appear);
+    }
+    let devices = Devices::listen().unwrap();
+    let enforcer = start();
+    let reread = Box::new(|| Err("it is not read again".to_owned()));
+    let mut enforced = Enforced::new(enforcer, devices.into(), "built".into(), reread, Path::new("/run")).unwrap();
+    let control = File::open("/dev/loop-control").unwrap();
+    for (number, type_) in [(20, "item_t"), (30, "tmp_t")] {
+        // SAFETY: LOOP_CTL_ADD takes a number.
+        let added = unsafe { libc::ioctl(control.as_raw_fd(), 0x4c80, number) };
+        assert_eq!(added, number, "{}", io::Error::last_os_error());
+        let node = by_path(format!("/dev/loop{number}"));
+        for (wakes, type_) in [(0, "tmp_t"), (1, type_)] {
+            (0..wakes).for_each(|_| enforced.wake());
+            let label = enforced.labels(node.as_fd()).unwrap().object;
+            let context = enforced.text(label).unwrap();
+            assert_eq!(context.split(':').nth(2), Some(type_), "/dev/loop{number}");
+        }
+    }
 }
 
 /// SELinux's rule: the longest of the paths that `path` begins with, where it is for any class.

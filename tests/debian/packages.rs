@@ -54,6 +54,9 @@ fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
         "/usr/share/fish/vendor_completions.d/tollgate.fish",
         "/usr/share/tollgate/policy/10-classes.cil",
         "/usr/share/tollgate/policy/file_contexts",
+        "/usr/share/tollgate/debian/labels.cil",
+        "/usr/share/tollgate/debian/runtime.cil",
+        "/usr/share/tollgate/debian/dpkg.cfg",
         "/usr/share/doc/tollgate/copyright",
     ];
     for path in pages.chain(others.map(str::to_owned)) {

@@ -1,7 +1,6 @@
 //! A Debian system on a disk image: systemd, services, a person; labelled as its SELinux policy says, which is in it.
 
 use std::{
-    collections::HashSet,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -10,9 +9,11 @@ use std::{
 use tollgate_policy::debian::{self, Flavour, Modules};
 use tollgate_vm::{Cache, Packages};
 
+use crate::program::{Scratch, word};
+
 const RELEASE: &str = "bookworm";
 /// Whoever changes what is in the image gives it a new number.
-const FOLDER: &str = "systems/1/bookworm";
+const FOLDER: &str = "systems/2/bookworm";
 const SCRIPT: &str = include_str!("script.sh");
 const PACKAGES: [&str; 27] = [
     "bash-completion",
@@ -48,20 +49,26 @@ const SIZE: &str = "1500M";
 /// The files of SELinux in a system.
 const SELINUX: &str = "etc/selinux";
 
-/// The image, and beside it its policy.
-pub(crate) struct System {
-    pub(crate) image: PathBuf,
-    /// The policy for Tollgate.
-    pub(crate) policy: PathBuf,
-}
-
-/// The system, out of the cache or made.
-pub(crate) fn system() -> System {
+/// The image, out of the cache or made.
+pub(crate) fn image() -> PathBuf {
     let cache = Cache::of_user().unwrap();
     let policy = debian::build(&cache, Flavour::Default, Modules::Enabled).unwrap();
     let made = cache.folder(FOLDER, |fresh| make(&cache, &policy, fresh));
-    let folder = made.unwrap();
-    System { image: folder.join("image"), policy: folder.join("policy") }
+    made.unwrap().join("image")
+}
+
+/// A file of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The policy of docs/debian.md.
+pub(crate) fn policy(scratch: &Scratch) -> PathBuf {
+    let [labels, runtime] = ["labels", "runtime"].map(|name| repository(&format!("policies/debian/{name}.cil")));
+    let policy = scratch.path("policy");
+    let with = ["--with", word(&labels), "--with", word(&runtime)];
+    scratch.run(&[&["policy", "debian", "default"], &with[..], &["-o", word(&policy)]].concat()).with(0);
+    policy
 }
 
 fn make(cache: &Cache, policy: &Path, fresh: &Path) -> Result<(), tollgate_vm::Error> {
@@ -77,16 +84,9 @@ fn make(cache: &Cache, policy: &Path, fresh: &Path) -> Result<(), tollgate_vm::E
         .unwrap();
     fs::create_dir_all(home.join("policy")).unwrap();
     fs::copy(policy.join(debian::IMAGE), home.join("policy").join(debian::IMAGE)).unwrap();
-    let files = home.join("contexts/files");
-    let labels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/debian/labels.cil");
-    let with = debian::compile(cache, Flavour::Default, Modules::Enabled, &[labels], &package);
-    let (mut built, _) = with.unwrap();
-    let subs = fs::read_to_string(files.join("file_contexts.subs_dist")).unwrap();
-    let text = fs::read_to_string(policy.join(debian::FILE_CONTEXTS)).unwrap();
-    fs::write(files.join("file_contexts"), with_homes(&text)).unwrap();
-    built.file_contexts = with_aliases(&with_homes(&text), &subs);
-    built.write(&fresh.join("policy")).unwrap();
-    label(&root, &files.join("file_contexts"));
+    let file_contexts = home.join("contexts/files/file_contexts");
+    fs::copy(policy.join(debian::FILE_CONTEXTS), &file_contexts).unwrap();
+    label(&root, &file_contexts);
     let mut mke2fs = Command::new("/sbin/mke2fs");
     mke2fs.args(["-q", "-t", "ext4", "-E", "root_owner=0:0,lazy_itable_init=0", "-d"]).arg(&root);
     run(mke2fs.arg(fresh.join("image")).arg(SIZE));
@@ -106,43 +106,4 @@ fn label(root: &Path, file_contexts: &Path) {
 fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// The lines about homes, as genhomedircon writes them: root's, and those in /home of who has no SELinux user of his own.
-fn with_homes(text: &str) -> String {
-    let about_homes = |line: &&str| line.starts_with("HOME_DIR");
-    let others = text.lines().filter(|line| !about_homes(line) && !line.contains("%{USERNAME}"));
-    let mut whole: Vec<String> =
-        others.map(|line| line.replace("HOME_ROOT", "/home").replace("%{USERID}", "[0-9]+")).collect();
-    for home in ["/root", "/home/[^/]+"] {
-        let of_users = |line: &str| line.replace("HOME_DIR", home).replace("system_u:", "unconfined_u:");
-        whole.extend(text.lines().filter(about_homes).map(of_users));
-    }
-    once(whole.into_iter())
-}
-
-/// For each pair `ALIAS PATH` the lines about what is below the path, for the alias, too: libselinux reads the pairs from a
-/// file beside its own, and looks one path up for the other.
-fn with_aliases(text: &str, pairs: &str) -> String {
-    let mut whole: Vec<String> = text.lines().map(str::to_owned).collect();
-    for pair in pairs.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
-        let [alias, path] = pair[..] else { continue };
-        if alias.starts_with('#') {
-            continue;
-        }
-        let [alias, path] = [alias, path].map(|text| text.replace('.', "\\."));
-        let below = |line: &str| {
-            let rest = line.strip_prefix(&path).filter(|rest| rest.starts_with(['/', '(', '\t', ' ']))?;
-            Some(format!("{alias}{rest}"))
-        };
-        whole.extend(text.lines().filter_map(below));
-    }
-    once(whole.into_iter())
-}
-
-/// The lines, of several for the same paths the first: libselinux refuses the others.
-fn once(lines: impl Iterator<Item = String>) -> String {
-    let mut known = HashSet::new();
-    let key = |line: &str| line.rsplit_once(char::is_whitespace).map_or("", |(key, _)| key.trim()).to_owned();
-    lines.filter(|line| known.insert(key(line))).map(|line| line + "\n").collect()
 }

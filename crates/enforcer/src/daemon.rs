@@ -1,6 +1,7 @@
 //! The daemon's face: it answers callers on a socket until it is told to end. Enforcement goes on without it.
 
 mod connection;
+pub mod devices;
 pub mod enforced;
 pub mod machine;
 mod notify;

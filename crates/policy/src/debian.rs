@@ -1,5 +1,7 @@
 //! Debian's own policies, built from its packages without installing them.
 
+mod paths;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -29,10 +31,13 @@ const _: () = assert!(
 pub const BUILT: &str = "policy.tollgate";
 /// The binary policy beside it.
 pub const IMAGE: &str = "policy.33";
-/// Its `file_contexts`.
+/// Its `file_contexts`, with those of homes and aliases.
 pub const FILE_CONTEXTS: &str = "file_contexts";
 /// The packages that it was built from.
 pub const PACKAGES: &str = "packages.json";
+
+/// Below the policy's folder in `/etc/selinux`: which paths have the labels of others.
+const ALIASES: &str = "contexts/files/file_contexts.subs_dist";
 
 /// The modules that the packages' postinst installs disabled, "not needed on a debian system"; the same in both.
 const NOT_DEFAULT: [&str; 17] = [
@@ -117,13 +122,21 @@ impl Flavour {
         }
     }
 
+    /// Homes, and whose they are by the SELinux user of who logs in there.
+    fn homes(self) -> paths::Homes {
+        match self {
+            Self::Default => [("/root", "unconfined_u"), ("/home/[^/]+", "unconfined_u")],
+            Self::Mls => [("/root", "root"), ("/home/[^/]+", "user_u")],
+        }
+    }
+
     /// Where the cache keeps it, below its root.
     pub fn folder(self, modules: Modules) -> &'static str {
         match (self, modules) {
-            (Self::Default, Modules::Enabled) => "policies/1/default-bookworm",
-            (Self::Default, Modules::Shipped) => "policies/1/default-bookworm-shipped",
-            (Self::Mls, Modules::Enabled) => "policies/1/mls-bookworm",
-            (Self::Mls, Modules::Shipped) => "policies/1/mls-bookworm-shipped",
+            (Self::Default, Modules::Enabled) => "policies/2/default-bookworm",
+            (Self::Default, Modules::Shipped) => "policies/2/default-bookworm-shipped",
+            (Self::Mls, Modules::Enabled) => "policies/2/mls-bookworm",
+            (Self::Mls, Modules::Shipped) => "policies/2/mls-bookworm-shipped",
         }
     }
 }
@@ -159,7 +172,10 @@ pub fn compile(
     paths.extend_from_slice(with);
     let compiled =
         sources::read(&paths).and_then(|sources| in_short_names(sources, &root, flavour).build(&Options::default()));
-    let built = compiled.map_err(|cause| DebianError::Sources { package, cause })?;
+    let mut built = compiled.map_err(|cause| DebianError::Sources { package, cause })?;
+    let aliases = root.join("etc/selinux").join(flavour.name()).join(ALIASES);
+    let aliases = fs::read_to_string(&aliases).map_err(io(format!("read {}", aliases.display())))?;
+    built.file_contexts = paths::complete(&built.file_contexts, flavour.homes(), &aliases);
     fs::remove_dir_all(&root).map_err(io("tidy up"))?;
     Ok((built, fetched))
 }

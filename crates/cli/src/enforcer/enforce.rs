@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_enforcer::{
     audit::sink,
-    daemon::{Daemon, End, enforced::Enforced, signals::Signals},
+    daemon::{Daemon, End, devices::Devices, enforced::Enforced, signals::Signals},
     descriptors::Descriptors,
     enforcer::{Enforcer, Options},
     programs::Pins,
@@ -131,10 +131,15 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
     let built = super::policy(&path)?;
     let adopted = requirements::pins(&options.pins)?;
+    // Before files are labelled: none is missed.
+    let devices = Devices::listen();
+    if let Err(cause) = &devices {
+        eprintln!("tollgate: cannot listen for devices: {cause}; those that appear have their directory's label");
+    }
     let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
     let changed = adopted && !enforcer.is(&built);
-    let mut enforced = Enforced::new(enforcer, name, reread, log)?;
+    let mut enforced = Enforced::new(enforcer, devices.ok(), name, reread, log)?;
     if changed {
         enforced.put_in_force(built, accept_missing, &[])?;
     }

@@ -14,6 +14,7 @@ use tollgate_abi::enforcer::{
 use tollgate_policy::built::Built;
 
 use super::{
+    devices::{Device, Devices},
     machine::{Labels, Machine, Permission},
     object::Object,
 };
@@ -61,6 +62,8 @@ pub struct Enforced {
     enforcer: Option<Enforcer>,
     inquiries: Inquiries,
     events: Reader,
+    /// `None`: they cannot be listened for.
+    devices: Option<Devices>,
     audit: Dispatcher,
     /// What the user calls the policy that is in force, and the one that the daemon was started with.
     policy: String,
@@ -69,15 +72,22 @@ pub struct Enforced {
 }
 
 impl Enforced {
-    /// Takes over what `enforcer` has started or adopted. `policy` is how the user names it; denials go below `log`.
-    pub fn new(enforcer: Enforcer, policy: String, reread: Reread, log: &Path) -> Result<Self, EnforcedError> {
+    /// Takes over what `enforcer` has started or adopted. `policy` is how the user names it; denials go below `log`. `devices`
+    /// have been listened for since before.
+    pub fn new(
+        enforcer: Enforcer,
+        devices: Option<Devices>,
+        policy: String,
+        reread: Reread,
+        log: &Path,
+    ) -> Result<Self, EnforcedError> {
         let inquiries = Inquiries::open(&enforcer.options().pins)?;
         let events = programs::map(&enforcer.options().pins, "events")?;
         let events = Reader::new(events).map_err(EnforcedError::Events)?;
         let audit = Dispatcher::start(log);
         let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
         let started_with = policy.clone();
-        Ok(Self { enforcer: Some(enforcer), inquiries, events, audit, policy, started_with, reread })
+        Ok(Self { enforcer: Some(enforcer), inquiries, events, devices, audit, policy, started_with, reread })
     }
 
     fn on(&self) -> Result<&Enforcer, Refusal> {
@@ -106,6 +116,23 @@ impl Enforced {
         }
         // Rings for labels are answered here, be their events lost or heard by a daemon that was killed.
         enforcer.catch_up().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
+    }
+
+    /// Labels the nodes of devices that have appeared.
+    fn devices(&mut self) {
+        let (Some(enforcer), Some(devices)) = (&mut self.enforcer, &self.devices) else { return };
+        loop {
+            match devices.next() {
+                Ok(Some(device)) => appeared(enforcer, &device),
+                Ok(None) => return,
+                Err(cause) => {
+                    eprintln!(
+                        "tollgate: devices that appeared are not labelled: {cause}: `tollgate label restore -R /dev`"
+                    );
+                    return;
+                }
+            }
+        }
     }
 
     /// Tells of events that were lost since a daemon last did.
@@ -160,13 +187,28 @@ fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
     }
 }
 
+/// Labels the node of a device as `file_contexts` say.
+fn appeared(enforcer: &mut Enforcer, device: &Device) {
+    let path = device.path();
+    let labelled = match device.open() {
+        Ok(Some((node, mode))) => enforcer.label_by_path(node.as_fd(), &path, mode).map_err(|cause| cause.to_string()),
+        Ok(None) => Ok(()),
+        Err(cause) => Err(cause.to_string()),
+    };
+    if let Err(cause) = labelled {
+        eprintln!("tollgate: {} is not labelled: {cause}", path.display());
+    }
+}
+
 impl Machine for Enforced {
     fn wakes(&self) -> Vec<RawFd> {
-        self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd()).collect()
+        let events = self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd());
+        events.chain(self.devices.iter().map(|devices| devices.as_fd().as_raw_fd())).collect()
     }
 
     fn wake(&mut self) {
         self.events();
+        self.devices();
         self.losses();
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()

@@ -199,6 +199,16 @@ impl Enforcer {
         found
     }
 
+    /// Gives a file the label that `file_contexts` give its path, if there is one.
+    pub fn label_by_path(&mut self, file: BorrowedFd<'_>, path: &Path, mode: u32) -> Result<(), EnforcerError> {
+        let Some(context) = self.default_label(path, mode)? else { return Ok(()) };
+        let sid = self.intern(&context)?;
+        if self.label(file)? != sid {
+            self.set_label(file, sid)?;
+        }
+        Ok(())
+    }
+
     fn take_file_contexts(&mut self) -> Result<FileContexts, EnforcerError> {
         match self.file_contexts.take() {
             Some(known) => Ok(known),

@@ -1,0 +1,88 @@
+//! What Debian's `file_contexts` lack until they lie in a system: homes, and paths that are others' aliases.
+
+use std::collections::HashSet;
+
+/// The homes that a template is for, and whose they are.
+pub(super) type Homes = [(&'static str, &'static str); 2];
+
+/// The lines of a `file_contexts` with those for homes and aliases.
+pub(super) fn complete(text: &str, homes: Homes, aliases: &str) -> String {
+    with_aliases(&with_homes(text, homes), aliases)
+}
+
+/// The lines about homes, as genhomedircon writes them for root and for who has no SELinux user of his own.
+fn with_homes(text: &str, homes: Homes) -> String {
+    let about_homes = |line: &&str| line.starts_with("HOME_DIR");
+    let any =
+        |line: &str| line.replace("HOME_ROOT", "/home").replace("%{USERID}", "[0-9]+").replace("%{USERNAME}", "[^/]+");
+    let mut whole: Vec<String> = text.lines().filter(|line| !about_homes(line)).map(any).collect();
+    for (home, user) in homes {
+        let of_user = |line: &str| any(line).replace("HOME_DIR", home).replace("system_u:", &format!("{user}:"));
+        whole.extend(text.lines().filter(about_homes).map(of_user));
+    }
+    once(whole.into_iter())
+}
+
+/// For each pair `ALIAS PATH` the lines about the path and what is below it, for the alias, too. libselinux reads the pairs
+/// from a file beside its own (`file_contexts.subs_dist`), and looks one path up in place of the other.
+fn with_aliases(text: &str, pairs: &str) -> String {
+    let mut whole: Vec<String> = text.lines().map(str::to_owned).collect();
+    for pair in pairs.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
+        let [alias, path] = pair[..] else { continue };
+        if alias.starts_with('#') {
+            continue;
+        }
+        let [alias, path] = [alias, path].map(|text| text.replace('.', "\\."));
+        let below = |line: &str| {
+            let rest = line.strip_prefix(&path).filter(|rest| rest.starts_with(['/', '(', '\t', ' ']))?;
+            Some(format!("{alias}{rest}"))
+        };
+        whole.extend(text.lines().filter_map(below));
+    }
+    once(whole.into_iter())
+}
+
+/// The lines, of several for the same paths the first: libselinux refuses others.
+fn once(lines: impl Iterator<Item = String>) -> String {
+    let mut known = HashSet::new();
+    let mut key =
+        |line: &str| known.insert(line.rsplit_once(char::is_whitespace).map(|(key, _)| key.trim().to_owned()));
+    lines.filter(|line| key(line)).map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOMES: Homes = [("/root", "root"), ("/home/[^/]+", "user_u")];
+
+    #[test]
+    fn gives_each_home_its_lines_and_its_user() {
+        let text = "HOME_DIR\t-d\tsystem_u:object_r:home_t:s0\n/etc\tsystem_u:object_r:etc_t:s0\n";
+        let whole = complete(text, HOMES, "");
+        let expected = "/etc\tsystem_u:object_r:etc_t:s0\n/root\t-d\troot:object_r:home_t:s0\n\
+                        /home/[^/]+\t-d\tuser_u:object_r:home_t:s0\n";
+        assert_eq!(whole, expected);
+    }
+
+    #[test]
+    fn names_users_by_what_any_name_and_number_matches() {
+        let text = "HOME_ROOT/x u:r:t:s0\n/run/user/%{USERID} u:r:t:s0\n/tmp/of-%{USERNAME} u:r:t:s0\n";
+        let expected = "/home/x u:r:t:s0\n/run/user/[0-9]+ u:r:t:s0\n/tmp/of-[^/]+ u:r:t:s0\n";
+        assert_eq!(complete(text, HOMES, ""), expected);
+    }
+
+    #[test]
+    fn says_of_an_alias_what_is_said_of_its_path() {
+        let text = "/usr/lib u:r:a:s0\n/usr/lib(/.*)? u:r:b:s0\n/usr/library u:r:c:s0\n/usr/lib/x\\.y -- u:r:d:s0\n";
+        let expected = format!("{text}/lib u:r:a:s0\n/lib(/.*)? u:r:b:s0\n/lib/x\\.y -- u:r:d:s0\n");
+        assert_eq!(complete(text, HOMES, "# pairs\n/lib /usr/lib\nnonsense\n"), expected);
+    }
+
+    #[test]
+    fn keeps_of_two_lines_for_the_same_paths_the_first() {
+        let text = "/lib -- u:r:own:s0\n/usr/lib -- u:r:a:s0\n/usr/lib u:r:b:s0\n";
+        let expected = format!("{text}/lib u:r:b:s0\n");
+        assert_eq!(complete(text, HOMES, "/lib /usr/lib"), expected);
+    }
+}
