@@ -21,6 +21,7 @@ mod enforcer_processes;
 mod enforcer_revocation;
 mod enforcer_shadow;
 mod enforcer_survival;
+mod flask;
 mod guests;
 mod learn;
 #[cfg(feature = "long")]

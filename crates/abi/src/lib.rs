@@ -24,6 +24,23 @@ pub fn class(number: u32) -> Option<&'static Class> {
     CLASSES.get((number as usize).checked_sub(1)?)
 }
 
+/// Object managers by their numbers (`enum tg_manager`), for people.
+pub const MANAGERS: &[(u32, &str)] = &[
+    (enforcer::TG_MANAGER_FILE, "files"),
+    (enforcer::TG_MANAGER_DIRECTORY, "directories"),
+    (enforcer::TG_MANAGER_FILESYSTEM, "file systems"),
+    (enforcer::TG_MANAGER_PROCESS, "processes"),
+    (enforcer::TG_MANAGER_CAPABILITY, "capabilities"),
+    (enforcer::TG_MANAGER_DESCRIPTOR, "descriptors"),
+    (enforcer::TG_MANAGER_IPC, "System V IPC"),
+    (enforcer::TG_MANAGER_KEY, "keys"),
+    (enforcer::TG_MANAGER_BPF, "bpf"),
+    (enforcer::TG_MANAGER_PERF, "performance events"),
+    (enforcer::TG_MANAGER_OTHER, "other"),
+    (enforcer::TG_MANAGER_SOCKET, "sockets"),
+    (enforcer::TG_MANAGER_NETWORK, "network"),
+];
+
 /// An LSM hook that BPF programs can be attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hook {

@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::{idle::TimerList, soaker::Soaker};
-use crate::Error;
+use crate::{Error, decisions::Counts};
 
 /// What samples are counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub struct Meter {
     counter: Counter,
     /// Only for [`Counter::Instructions`]: what is asked whether the processor fell idle, or why it cannot be.
     idle: Option<Result<TimerList, String>>,
+    /// Where decisions are counted, too.
+    pub(crate) decisions: Option<Counts>,
 }
 
 impl Meter {
@@ -60,7 +62,7 @@ impl Meter {
                 Some(TimerList::open().map_err(|e| e.to_string()))
             }
         };
-        Ok(Meter { counter, idle })
+        Ok(Meter { counter, idle, decisions: None })
     }
 
     /// What it counts in.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{confine::Confinement, counter::Counter, oracle::Act, workload::Tasks};
+use crate::{confine::Confinement, counter::Counter, decisions::Decisions, oracle::Act, workload::Tasks};
 
 /// What to measure, and under what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,9 @@ pub struct Measured {
     /// How idle time was left out, where tasks wait for one another; absent if it was not, as on a wall clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
+    /// What object managers decided meanwhile, where that is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
     /// Why it could not be measured.
     pub error: Option<String>,
 }

@@ -5,6 +5,7 @@
 
 pub mod confine;
 pub mod counter;
+pub mod decisions;
 mod error;
 pub mod job;
 pub mod measure;

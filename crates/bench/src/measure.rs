@@ -9,6 +9,7 @@ use self::{rest::rest, turns::Turns};
 use crate::{
     Error,
     counter::{Counter, Meter, Soaker, TimerList, nanoseconds, ticks},
+    decisions::{Counted, Decisions},
     job::{Idle, Measured},
     places::Places,
     selection::Selection,
@@ -28,9 +29,9 @@ pub fn measure(selection: &Selection, places: &Places, meter: &mut Meter, sample
     let workload = selection.workload;
     let count = samples.unwrap_or(workload.samples) as usize;
     let taken = prepare_and_take(selection, places, meter, count);
-    let (samples, idle, error) = match taken {
-        Ok((samples, idle)) => (samples, idle, None),
-        Err(error) => (Vec::new(), None, Some(error.to_string())),
+    let (Taken { samples, idle, decisions }, error) = match taken {
+        Ok(taken) => (taken, None),
+        Err(error) => (Taken::default(), Some(error.to_string())),
     };
     Measured {
         name: selection.to_string(),
@@ -38,16 +39,20 @@ pub fn measure(selection: &Selection, places: &Places, meter: &mut Meter, sample
         tasks: workload.tasks,
         samples,
         idle,
+        decisions,
         error,
     }
 }
 
-fn prepare_and_take(
-    selection: &Selection,
-    places: &Places,
-    meter: &mut Meter,
-    count: usize,
-) -> Result<(Vec<f64>, Option<Idle>), Error> {
+/// What comes of a measurement.
+#[derive(Debug, Default)]
+struct Taken {
+    samples: Vec<f64>,
+    idle: Option<Idle>,
+    decisions: Option<Decisions>,
+}
+
+fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, count: usize) -> Result<Taken, Error> {
     let workload = selection.workload;
     // Before the set-up, whose peers inherit it.
     let _taking_turns = match (meter.counter(), workload.tasks) {
@@ -57,21 +62,40 @@ fn prepare_and_take(
     // Dropped after the operation, which may have files open in it.
     let place = places.place(selection)?;
     let mut operation = (workload.setup)(&place)?;
+    let Some(counts) = meter.decisions.take() else {
+        let (samples, idle) = take(selection, operation.as_mut(), meter, count)?;
+        return Ok(Taken { samples, idle, decisions: None });
+    };
+    let mut counted = Counted::new(operation, &counts);
+    let taken = take(selection, &mut counted, meter, count);
+    let decisions = Some(counted.decisions());
+    drop(counted);
+    meter.decisions = Some(counts);
+    taken.map(|(samples, idle)| Taken { samples, idle, decisions })
+}
+
+/// Takes so many samples.
+fn take(
+    selection: &Selection,
+    operation: &mut dyn Operation,
+    meter: &mut Meter,
+    count: usize,
+) -> Result<(Vec<f64>, Option<Idle>), Error> {
     let failed = |cause| Error::Io { what: selection.to_string(), cause };
     // Touched before the loop: a page fault must not fall between two samples of some configurations only.
     let mut samples = vec![0.0; count];
-    let idle = match (meter.counter(), workload.tasks) {
+    let idle = match (meter.counter(), selection.workload.tasks) {
         (Counter::Wall, _) => {
-            wall(operation.as_mut(), &mut samples).map_err(failed)?;
+            wall(operation, &mut samples).map_err(failed)?;
             None
         }
         (Counter::Instructions, Tasks::One) => {
-            warm_up(operation.as_mut(), count).map_err(failed)?;
-            instructions(operation.as_mut(), || Ok(0), &mut samples, failed)?;
+            warm_up(operation, count).map_err(failed)?;
+            instructions(operation, || Ok(0), &mut samples, failed)?;
             None
         }
         (Counter::Instructions, Tasks::Several) => match meter.idle()? {
-            Some(list) => Some(without_idle(operation.as_mut(), list, &mut samples, failed)?),
+            Some(list) => Some(without_idle(operation, list, &mut samples, failed)?),
             None => None,
         },
     };
@@ -109,9 +133,9 @@ fn without_idle(
     Ok(Idle::Soaker)
 }
 
-/// Runs the operation a quarter as many times as it will be measured, and a few more.
+/// Runs the operation as often as it wants to be before it is measured.
 fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
-    for _ in 0..samples / 4 + 4 {
+    for _ in 0..operation.warm_ups(samples) {
         operation.before()?;
         operation.run()?;
     }

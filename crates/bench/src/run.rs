@@ -52,6 +52,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
         learn(&selections, &places, &mut meter)?;
         confined.enforce_learnt()?;
     }
+    meter.decisions = confined.decisions.take();
     let acts = job.acts.iter().map(|act| ActOutcome { act: *act, errno: try_act(act) }).collect();
     let settled = if job.settle {
         progress("settling");

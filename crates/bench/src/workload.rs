@@ -29,6 +29,11 @@ pub(crate) trait Operation {
         false
     }
 
+    /// How many runs come before the first sample: a quarter as many as there are samples, and a few more.
+    fn warm_ups(&self, samples: usize) -> usize {
+        samples / 4 + 4
+    }
+
     /// The operation: little more than its system calls, on prepared arguments, nothing allocated.
     fn run(&mut self) -> io::Result<()>;
 }
@@ -68,6 +73,8 @@ pub enum Group {
     Processes,
     /// Pipes, sockets, System V and POSIX IPC.
     Communication,
+    /// What Flask was measured with in 1999: messages by their size, a program's build.
+    Flask,
 }
 
 /// How many tasks take part: whether the processor can fall idle inside an operation.

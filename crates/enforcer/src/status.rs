@@ -7,10 +7,7 @@ use tollgate_abi::enforcer::{
     TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
     TG_FAILED_LABELS_FULL, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION,
     TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SHADOW,
-    TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_MANAGER_BPF,
-    TG_MANAGER_CAPABILITY, TG_MANAGER_DESCRIPTOR, TG_MANAGER_DIRECTORY, TG_MANAGER_FILE, TG_MANAGER_FILESYSTEM,
-    TG_MANAGER_IPC, TG_MANAGER_KEY, TG_MANAGER_NETWORK, TG_MANAGER_OTHER, TG_MANAGER_PERF, TG_MANAGER_PROCESS,
-    TG_MANAGER_SOCKET,
+    TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE,
 };
 
 use crate::{descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate};
@@ -38,23 +35,6 @@ pub(crate) const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_SHADOW, "shadow policy not asked"),
 ];
 
-/// Object managers (`enum tg_manager`), for people.
-const MANAGERS: &[(u32, &str)] = &[
-    (TG_MANAGER_FILE, "files"),
-    (TG_MANAGER_DIRECTORY, "directories"),
-    (TG_MANAGER_FILESYSTEM, "file systems"),
-    (TG_MANAGER_PROCESS, "processes"),
-    (TG_MANAGER_CAPABILITY, "capabilities"),
-    (TG_MANAGER_DESCRIPTOR, "descriptors"),
-    (TG_MANAGER_IPC, "System V IPC"),
-    (TG_MANAGER_KEY, "keys"),
-    (TG_MANAGER_BPF, "bpf"),
-    (TG_MANAGER_PERF, "performance events"),
-    (TG_MANAGER_OTHER, "other"),
-    (TG_MANAGER_SOCKET, "sockets"),
-    (TG_MANAGER_NETWORK, "network"),
-];
-
 /// The name of a place in an enumeration.
 fn name(names: &[(u32, &str)], number: usize) -> String {
     let name = names.iter().find(|(own, _)| *own as usize == number).map(|(_, name)| (*name).to_owned());
@@ -69,7 +49,7 @@ pub(crate) fn failures(counts: &[u64]) -> BTreeMap<String, u64> {
 
 /// An object manager's name.
 pub(crate) fn manager(number: usize) -> String {
-    name(MANAGERS, number)
+    name(tollgate_abi::MANAGERS, number)
 }
 
 /// What is enforced, since when, and what went wrong.

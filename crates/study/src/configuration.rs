@@ -51,6 +51,8 @@ enum Domain {
     Debian,
     /// That one, descriptors asked about at each use, as SELinux does.
     DebianAtUse,
+    /// That one, each decision counted.
+    DebianCounted,
     /// One of our policy that may nothing, permissive.
     OwnPermissive,
 }
@@ -68,7 +70,7 @@ pub struct Known {
 }
 
 /// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
-pub const KNOWN: [Known; 19] = [
+pub const KNOWN: [Known; 20] = [
     known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
@@ -106,6 +108,12 @@ pub const KNOWN: [Known; 19] = [
         "bpf",
         SetUp::Tollgate(Domain::DebianAtUse),
         "the same, descriptors asked about at each use",
+    ),
+    known(
+        "tollgate-debian-counted",
+        "bpf",
+        SetUp::Tollgate(Domain::DebianCounted),
+        "the same, decisions counted by object manager",
     ),
     known(
         "tollgate-permissive",
@@ -164,7 +172,7 @@ impl Known {
         match self.set_up {
             SetUp::SelinuxPermissive
             | SetUp::SelinuxEnforcing
-            | SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse) => Some(selinux),
+            | SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse | Domain::DebianCounted) => Some(selinux),
             SetUp::AppArmorConfined => Some(apparmor),
             _ => None,
         }
@@ -181,7 +189,7 @@ impl Known {
                 image.program(&parser.program, PARSER, &parser.libraries)?;
                 image.content(PROFILE, 0o644, BENCH_PROFILE.as_bytes());
             }
-            SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse) => {
+            SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse | Domain::DebianCounted) => {
                 image.host_file(&policies::debian(cache)?, DEBIAN)?
             }
             SetUp::Tollgate(_) => image.content(OWN, 0o644, &policies::own()?),
@@ -196,7 +204,7 @@ impl Domain {
         let (policy, context) = match self {
             Self::OwnUnconfined => (OWN, None),
             Self::OwnConfined => (OWN, Some(OWN_CONTEXT)),
-            Self::Debian | Self::DebianAtUse => (DEBIAN, Some(DEBIAN_CONTEXT)),
+            Self::Debian | Self::DebianAtUse | Self::DebianCounted => (DEBIAN, Some(DEBIAN_CONTEXT)),
             Self::OwnPermissive => (OWN, Some(NOTHING_CONTEXT)),
         };
         Confinement::Tollgate {
@@ -207,6 +215,7 @@ impl Domain {
             unconfined: if policy == DEBIAN { vec![DEBIAN_UNCONFINED.into()] } else { Vec::new() },
             hooks: hooks.to_vec(),
             at_use: self == Self::DebianAtUse,
+            counted: self == Self::DebianCounted,
         }
     }
 }
@@ -239,7 +248,8 @@ mod tests {
                 "yama",
                 "tollgate-own-confined",
                 "tollgate-debian-confined",
-                "tollgate-debian-at-use"
+                "tollgate-debian-at-use",
+                "tollgate-debian-counted"
             ]
         );
     }

@@ -6,7 +6,7 @@ use tollgate_bench::counter::Counter;
 use tollgate_vm::{Cache, Error, Package, guest};
 
 use crate::{
-    configuration,
+    compiler, configuration,
     laboratory::Laboratory,
     results::{Environment, KernelImage},
     study::Study,
@@ -58,7 +58,8 @@ fn policy_packages(cache: &Cache, study: &Study) -> Vec<String> {
 /// The records of packages that concern the study.
 fn policy_records(study: &Study) -> BTreeSet<&'static str> {
     let base = |name: &String| study.own(name).map_or(name.clone(), |own| own.base.clone());
-    study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages()).collect()
+    let policies = study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages());
+    policies.chain(compiler::is_needed(study).then_some(compiler::RECORD)).collect()
 }
 
 /// What the guests' images take from this host; without dpkg nothing is known of it.

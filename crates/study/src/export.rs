@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{
     results::{ConfigurationResult, Results, WorkloadResult},
-    table::{cell, notes, workloads},
+    table::{cell, decisions, notes, workloads},
     word::word,
 };
 
@@ -120,6 +120,20 @@ pub fn markdown(results: &Results) -> String {
         if let Some(baseline) = results.find(kernel, &results.study.baseline) {
             text.push_str(&baseline_in_full(baseline));
         }
+        text.push_str(&counted(results, kernel));
+    }
+    text
+}
+
+/// Decisions by object manager; nothing where they were not counted.
+fn counted(results: &Results, kernel: &str) -> String {
+    let rows = decisions::rows(results, kernel);
+    let Some(first) = rows.first() else { return String::new() };
+    let heads = decisions::HEADS.join(" | ");
+    let mut text =
+        format!("\nCounted in {}:\n\n| {heads} |\n|---|---:|---|{}\n", escape(&first.configuration), "---:|".repeat(4));
+    for row in &rows {
+        let _ = writeln!(text, "| {} |", decisions::cells(row).map(|cell| escape(&cell)).join(" | "));
     }
     text
 }

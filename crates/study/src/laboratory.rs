@@ -19,6 +19,7 @@ use tollgate_vm::{
 };
 
 use crate::{
+    compiler,
     configuration::{self, Known},
     policies::PolicyError,
     record::{BootRecord, Denial, Outcome, SCHEMA},
@@ -105,6 +106,10 @@ impl<'a> Laboratory<'a> {
             for known in study.configurations.iter().filter_map(|name| known(study, name)) {
                 progress(&format!("what {} needs", known.name));
                 known.provide(cache, &mut image)?;
+            }
+            if compiler::is_needed(study) {
+                progress("the compiler");
+                compiler::provide(cache, &mut image)?;
             }
             if let Some(mke2fs) = on_path("mke2fs") {
                 image.program(&mke2fs, "/sbin/mkfs.ext4", &[])?;

@@ -1,6 +1,7 @@
 //! Study files, configurations, statistics, results and reports.
 
 pub mod compare;
+mod compiler;
 pub mod configuration;
 pub mod environment;
 pub mod export;

@@ -89,11 +89,11 @@ pub fn apparmor_parser(cache: &Cache) -> Result<Unpacked, PolicyError> {
     Ok(Unpacked { program, libraries: library_folders(&folder) })
 }
 
-fn library_folders(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn library_folders(root: &Path) -> Vec<PathBuf> {
     ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| root.join(folder)).to_vec()
 }
 
-fn write_record(folder: &Path, packages: &[Package]) -> Result<(), PolicyError> {
+pub(crate) fn write_record(folder: &Path, packages: &[Package]) -> Result<(), PolicyError> {
     let text = serde_json::to_vec_pretty(packages).map_err(std::io::Error::from);
     text.and_then(|text| fs::write(folder.join("packages.json"), text)).map_err(io("write the record"))
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, oracle::Act};
+use crate::{Error, decisions::Counts, oracle::Act};
 
 pub use bpf::REACHED_HOOKS;
 pub(crate) use securityfs::active_modules;
@@ -74,6 +74,9 @@ pub enum Confinement {
         /// Whether descriptors are asked about at each use.
         #[serde(default)]
         at_use: bool,
+        /// Whether it is counted how often each object manager decides; each decision takes longer then.
+        #[serde(default)]
+        counted: bool,
     },
 }
 
@@ -109,6 +112,8 @@ pub(crate) struct Confined {
     pub(crate) verified: String,
     /// What must live as long as the set-up.
     kept: Kept,
+    /// Where decisions are counted.
+    pub(crate) decisions: Option<Counts>,
 }
 
 #[derive(Debug)]
@@ -121,7 +126,7 @@ enum Kept {
 
 impl Confined {
     fn standing(verified: String) -> Confined {
-        Confined { verified, kept: Kept::Nothing }
+        Confined { verified, kept: Kept::Nothing, decisions: None }
     }
 
     /// Whether the workloads must be run once, for the module to learn them, before [`Confined::enforce_learnt`].
@@ -147,7 +152,7 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
         Confinement::BpfEmpty { hooks } => {
             let (verified, pinned) = bpf::attach(hooks)?;
-            Ok(Confined { verified, kept: Kept::Programs { _pinned: pinned } })
+            Ok(Confined { kept: Kept::Programs { _pinned: pinned }, ..Confined::standing(verified) })
         }
         Confinement::Selinux { policy, enforcing } => {
             selinux::load(policy.as_deref(), *enforcing).map(Confined::standing)
@@ -157,19 +162,20 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined
         }
         Confinement::TomoyoLearnt => {
             let learning = tomoyo::Learning::begin()?;
-            let verified = "tomoyo: learning".to_owned();
-            Ok(Confined { verified, kept: Kept::Tomoyo(learning) })
+            let standing = Confined::standing("tomoyo: learning".to_owned());
+            Ok(Confined { kept: Kept::Tomoyo(learning), ..standing })
         }
         Confinement::Landlock => landlock::restrict(work).map(Confined::standing),
         Confinement::Lockdown => lockdown::set_integrity().map(Confined::standing),
         Confinement::Yama => {
             let (verified, scope) = yama::Restricted::set()?;
-            Ok(Confined { verified, kept: Kept::Yama { _scope: scope } })
+            Ok(Confined { kept: Kept::Yama { _scope: scope }, ..Confined::standing(verified) })
         }
-        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use } => {
-            let (context, permissive, at_use) = (context.as_deref(), *permissive, *at_use);
-            tollgate::enforce(tollgate::Start { policy, context, permissive, unconfined, hooks, at_use })
-                .map(Confined::standing)
+        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use, counted } => {
+            let (context, permissive, at_use, counted) = (context.as_deref(), *permissive, *at_use, *counted);
+            let start = tollgate::Start { policy, context, permissive, unconfined, hooks, at_use, counted };
+            let (verified, decisions) = tollgate::enforce(start)?;
+            Ok(Confined { decisions, ..Confined::standing(verified) })
         }
     }
 }

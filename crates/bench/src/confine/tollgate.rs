@@ -8,7 +8,7 @@ use std::{env, fs, path::Path, process::Command};
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
 
 use super::securityfs::require;
-use crate::{Error, error::Context};
+use crate::{Error, decisions::Counts, error::Context};
 
 /// What SIDs stand for, in lines `SID CONTEXT`.
 const CONTEXTS: &str = "/run/tollgate/contexts";
@@ -28,6 +28,8 @@ pub(super) struct Start<'a> {
     pub(super) hooks: &'a [String],
     /// Descriptors are asked about at each use.
     pub(super) at_use: bool,
+    /// The programs count decisions.
+    pub(super) counted: bool,
 }
 
 impl Start<'_> {
@@ -44,6 +46,9 @@ impl Start<'_> {
         if self.at_use {
             arguments.extend(["--descriptors".to_owned(), "use".to_owned()]);
         }
+        if self.counted {
+            arguments.push("--count".to_owned());
+        }
         let contexts = self.context.iter().map(|context| ("--intern", (*context).to_owned()));
         let domains = self.unconfined.iter().map(|domain| ("--unconfined", domain.clone()));
         let hooks = self.hooks.iter().map(|hook| ("--hook", hook.clone()));
@@ -54,14 +59,17 @@ impl Start<'_> {
     }
 }
 
-/// Enforces the policy and, if a context is given, moves the calling thread into it for good.
-pub(super) fn enforce(start: Start<'_>) -> Result<String, Error> {
+/// Enforces the policy and, if a context is given, moves the calling thread into it for good. What was verified, and the
+/// counts of decisions, if they are wanted.
+pub(super) fn enforce(start: Start<'_>) -> Result<(String, Option<Counts>), Error> {
     require("bpf")?;
     let started = run(&start.arguments())?;
-    match start.context {
-        None => Ok(format!("tollgate: this process unconfined, {started}")),
-        Some(context) => enter(context).map(|sid| format!("tollgate: {context} (SID {sid}), {started}")),
-    }
+    let counts = start.counted.then(Counts::open).transpose()?;
+    let verified = match start.context {
+        None => format!("tollgate: this process unconfined, {started}"),
+        Some(context) => format!("tollgate: {context} (SID {}), {started}", enter(context)?),
+    };
+    Ok((verified, counts))
 }
 
 /// Runs this very program; what it said on standard output.
@@ -123,8 +131,9 @@ mod tests {
             unconfined: &domains,
             hooks: &[],
             at_use: true,
+            counted: true,
         };
-        let words = "enforce /p --once --accept-missing --permissive --descriptors use --intern u:r:t --unconfined unconfined_t";
+        let words = "enforce /p --once --accept-missing --permissive --descriptors use --count --intern u:r:t --unconfined unconfined_t";
         assert_eq!(start.arguments().join(" "), words);
     }
 }

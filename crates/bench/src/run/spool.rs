@@ -63,6 +63,7 @@ mod tests {
             tasks: Tasks::One,
             samples: samples.to_vec(),
             idle: None,
+            decisions: None,
             error: None,
         }
     }

@@ -5,6 +5,7 @@ mod control;
 #[cfg(test)]
 mod endurance;
 mod files;
+mod flask;
 mod peer;
 mod processes;
 mod shared_memory;
@@ -30,6 +31,7 @@ static FAMILIES: &[&[Workload]] = &[
     communication::PIPES_AND_SOCKETS,
     communication::sysv::WORKLOADS,
     communication::posix::WORKLOADS,
+    flask::WORKLOADS,
 ];
 
 /// All workloads, in the order of the tables.
@@ -56,7 +58,8 @@ mod tests {
         create-0k create-1k create-4k create-10k delete-0k delete-1k delete-4k delete-10k
         fork+exit exec sh thread kill-0 sigaction signal prctl ptrace page-fault prot-fault ctx-switch
         pipe unix-stream unix-dgram unix-fd udp udp-1k udp-self tcp tcp-1k tcp-connect tcp-stream
-        sysv-msg sysv-sem sysv-shm posix-mq posix-sem posix-shm";
+        sysv-msg sysv-sem sysv-shm posix-mq posix-sem posix-shm
+        ipc-8 ipc-16 ipc-128 ipc-1k ipc-4k ipc-8k ipc-64k msg-8 msg-16 msg-128 msg-1k msg-4k msg-8k make";
 
     #[test]
     fn holds_every_promised_workload_once() {

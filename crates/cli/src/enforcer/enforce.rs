@@ -70,6 +70,9 @@ pub(crate) struct Arguments {
     /// Attach to these hooks only, to measure what each costs; that enforces nothing whole
     #[arg(long, value_name = "HOOK", requires = "once", hide = true)]
     hook: Vec<String>,
+    /// Count what each object manager is asked, for who reads the programs' counts; each decision takes longer then
+    #[arg(long, requires = "once", hide = true)]
+    count: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -119,6 +122,9 @@ fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
     let mut enforcer = Enforcer::start(options, built)?;
     for context in &arguments.intern {
         enforcer.intern(context)?;
+    }
+    if arguments.count {
+        enforcer.state().set_statistics(true);
     }
     let mode = if enforcer.state().enforcing() { "enforcing" } else { "permissive" };
     let (generation, hooks) = (enforcer.generation().number, enforcer.hooks()?);

@@ -21,11 +21,12 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program carries with it, by name.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
+    ("flask", include_str!("../../../../studies/flask.toml")),
 ];
 
 #[derive(Debug, Subcommand)]

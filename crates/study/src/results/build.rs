@@ -182,6 +182,7 @@ fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Op
         low: over.low,
         high: over.high,
         difference: None,
+        decisions: runs.iter().find_map(|(_, measured)| measured.decisions.clone()),
         boots,
         samples,
     })

@@ -2,6 +2,7 @@
 
 use tollgate_bench::{
     counter::Counter,
+    decisions::{Decisions, Manager},
     job::{ActOutcome, Measured, Report},
     oracle::Act,
     selection::Selection,
@@ -92,11 +93,26 @@ impl Boot {
         self.workload(name, &[], Some(error.to_owned()))
     }
 
+    /// What was decided in so many operations of the last workload: managers, each with what cache and tables answered.
+    pub(crate) fn decided(mut self, operations: u64, managers: &[(&str, u64, u64)]) -> Self {
+        let manager = |(name, cached, tables): &(&str, u64, u64)| Manager {
+            name: (*name).to_owned(),
+            cached: *cached,
+            tables: *tables,
+            denied: 0,
+        };
+        let decisions = Decisions { operations, managers: managers.iter().map(manager).collect() };
+        if let Some(last) = self.report().workloads.last_mut() {
+            last.decisions = Some(decisions);
+        }
+        self
+    }
+
     fn workload(mut self, name: &str, samples: &[f64], error: Option<String>) -> Self {
         let tasks = name.parse::<Selection>().map_or(Tasks::One, |s| s.workload.tasks);
         let unit = self.0.clock.unit().to_owned();
         let (name, samples) = (name.to_owned(), samples.to_vec());
-        self.report().workloads.push(Measured { name, unit, tasks, samples, idle: None, error });
+        self.report().workloads.push(Measured { name, unit, tasks, samples, idle: None, decisions: None, error });
         self
     }
 }

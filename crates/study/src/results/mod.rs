@@ -9,7 +9,7 @@ mod oracle;
 pub(crate) mod examples;
 
 use serde::{Deserialize, Serialize};
-use tollgate_bench::{counter::Counter, workload::Tasks};
+use tollgate_bench::{counter::Counter, decisions::Decisions, workload::Tasks};
 
 pub use build::{Head, build};
 pub use controls::Control;
@@ -148,6 +148,9 @@ pub struct WorkloadResult {
     /// The difference to the baseline; absent of the baseline itself, and where there is nothing to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
+    /// What object managers decided in the first boot, where that is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
     /// Each boot by itself.
     pub boots: Vec<BootResult>,
     /// Every sample, boot after boot, in the order taken.

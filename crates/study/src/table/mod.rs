@@ -1,6 +1,7 @@
 //! The table for people: workloads by configurations, within the width of a terminal.
 
 pub(crate) mod cell;
+pub(crate) mod decisions;
 mod layout;
 pub(crate) mod notes;
 
@@ -58,6 +59,7 @@ fn on_kernel(results: &Results, kernel: &str, style: Style) -> String {
     for note in notes {
         text.push_str(&notes::wrap(&note, style.width));
     }
+    text.push_str(&decisions::render(results, kernel));
     text
 }
 
@@ -103,6 +105,7 @@ fn labels(workloads: &[&str]) -> Vec<Label> {
             Some(Group::Files) => "files",
             Some(Group::Processes) => "processes",
             Some(Group::Communication) => "communication",
+            Some(Group::Flask) => "flask",
             None => "others",
         };
         let begins = last.replace(heading) != Some(heading);

@@ -13,7 +13,7 @@ pub(super) mod posix;
 pub(super) mod sysv;
 mod tcp;
 mod udp;
-mod unix;
+pub(super) mod unix;
 
 pub(super) use pipe::token_ring;
 
@@ -24,7 +24,7 @@ const ROUND_TRIP: u32 = 100;
 
 pub(super) static PIPES_AND_SOCKETS: &[Workload] = &[
     between_tasks("pipe", "round trip of 1 byte through two pipes", pipe::byte),
-    between_tasks("unix-stream", "round trip of 1 byte over a UNIX stream socket", unix::stream),
+    between_tasks("unix-stream", "round trip of 1 byte over a UNIX stream socket", unix::stream::<1>),
     between_tasks("unix-dgram", "round trip of 1 byte over a UNIX datagram socket", unix::datagram),
     alone("unix-fd", "a descriptor sent to oneself with SCM_RIGHTS, received and closed", unix::descriptor),
     network("udp", Tasks::Several, "round trip of 1 byte by UDP", udp::byte),

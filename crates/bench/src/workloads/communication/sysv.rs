@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub(in crate::workloads) static WORKLOADS: &[Workload] = &[
-    between_tasks("sysv-msg", "round trip of 1 byte through a System V message queue", messages),
+    between_tasks("sysv-msg", "round trip of 1 byte through a System V message queue", messages::<1>),
     between_tasks("sysv-sem", "round trip by two System V semaphores: each is raised and waited for once", semaphores),
     alone("sysv-shm", "shmget, shmat, shmdt and IPC_RMID of 4 KB of System V shared memory", shared_memory),
 ];
@@ -29,18 +29,21 @@ const ANSWER: libc::c_long = 2;
 const REQUESTED: libc::c_ushort = 0;
 const ANSWERED: libc::c_ushort = 1;
 
-fn messages(_: &Place) -> Prepared {
+pub(in crate::workloads) fn messages<const SIZE: usize>(_: &Place) -> Prepared {
     // SAFETY: msgget takes numbers only.
     let made = Errno::result(unsafe { libc::msgget(libc::IPC_PRIVATE, MODE) });
     let queue = Queue(made.context("make a System V message queue")?);
     let id = queue.0;
+    let [request, answer] = [REQUEST, ANSWER].map(|kind| Box::new(Message { kind, text: [1; SIZE] }));
+    let mut received = Box::new(Message { kind: 0, text: [0; SIZE] });
     let peer = Peer::fork(move || {
-        receive(id, REQUEST)?;
-        send(id, ANSWER)
+        received.receive(id, REQUEST)?;
+        answer.send(id)
     })?;
+    let mut received = Box::new(Message { kind: 0, text: [0; SIZE] });
     Ok(Box::new(move || {
         let _ = &queue;
-        peer.explain(send(id, REQUEST).and_then(|()| receive(id, ANSWER)))
+        peer.explain(request.send(id).and_then(|()| received.receive(id, ANSWER)))
     }))
 }
 
@@ -54,23 +57,23 @@ impl Drop for Queue {
     }
 }
 
-/// `struct msgbuf` of one byte.
+/// `struct msgbuf`.
 #[repr(C)]
-struct Message {
+struct Message<const SIZE: usize> {
     kind: libc::c_long,
-    text: [u8; 1],
+    text: [u8; SIZE],
 }
 
-fn send(queue: libc::c_int, kind: libc::c_long) -> nix::Result<()> {
-    let message = Message { kind, text: [1] };
-    // SAFETY: the message outlives the call and is as long as is said.
-    Errno::result(unsafe { libc::msgsnd(queue, (&raw const message).cast(), 1, 0) }).map(drop)
-}
+impl<const SIZE: usize> Message<SIZE> {
+    fn send(&self, queue: libc::c_int) -> nix::Result<()> {
+        // SAFETY: the message outlives the call and is as long as is said.
+        Errno::result(unsafe { libc::msgsnd(queue, (&raw const *self).cast(), SIZE, 0) }).map(drop)
+    }
 
-fn receive(queue: libc::c_int, kind: libc::c_long) -> nix::Result<()> {
-    let mut message = Message { kind: 0, text: [0] };
-    // SAFETY: the buffer outlives the call and is as long as is said.
-    Errno::result(unsafe { libc::msgrcv(queue, (&raw mut message).cast(), 1, kind, 0) }).map(drop)
+    fn receive(&mut self, queue: libc::c_int, kind: libc::c_long) -> nix::Result<()> {
+        // SAFETY: the buffer outlives the call and is as long as is said.
+        Errno::result(unsafe { libc::msgrcv(queue, (&raw mut *self).cast(), SIZE, kind, 0) }).map(drop)
+    }
 }
 
 fn semaphores(_: &Place) -> Prepared {
@@ -142,9 +145,10 @@ mod tests {
         // SAFETY: msgget takes numbers only.
         let id = Errno::result(unsafe { libc::msgget(libc::IPC_PRIVATE, MODE) }).unwrap();
         let queue = Queue(id);
-        send(id, REQUEST).unwrap();
+        let message = Message { kind: REQUEST, text: [1] };
+        message.send(id).unwrap();
         drop(queue);
-        assert!(matches!(send(id, REQUEST), Err(Errno::EINVAL | Errno::EIDRM)));
+        assert!(matches!(message.send(id), Err(Errno::EINVAL | Errno::EIDRM)));
     }
 
     #[test]

@@ -17,9 +17,9 @@ use nix::{
 use super::echo::round_trip;
 use crate::{error::Context, place::Place, workload::Prepared};
 
-pub(super) fn stream(_: &Place) -> Prepared {
+pub(in crate::workloads) fn stream<const SIZE: usize>(_: &Place) -> Prepared {
     let (near, far) = UnixStream::pair().context("make a pair of UNIX stream sockets")?;
-    round_trip(near.into(), far.into(), 1)
+    round_trip(near.into(), far.into(), SIZE)
 }
 
 pub(super) fn datagram(_: &Place) -> Prepared {

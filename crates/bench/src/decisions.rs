@@ -1,0 +1,153 @@
+//! How often each object manager of Tollgate's was asked, and what answered: the programs' own counts.
+//!
+//! They are mapped before this process is confined, for no confined process may open them.
+
+use std::{
+    io,
+    num::NonZeroUsize,
+    os::fd::AsFd,
+    path::Path,
+    ptr::{self, NonNull},
+};
+
+use libbpf_rs::MapHandle;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use serde::{Deserialize, Serialize};
+use tollgate_abi::{
+    MANAGERS,
+    enforcer::{TG_MANAGERS, tg_state, tg_statistics},
+};
+
+use crate::{Error, error::Context, workload::Operation};
+
+/// Where the programs' global variables are pinned.
+const STATE: &str = "/sys/fs/bpf/tollgate/maps/bss";
+
+/// What was decided in a workload's operations, with what restores things between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// How many operations.
+    pub operations: u64,
+    /// Object managers that were asked.
+    pub managers: Vec<Manager>,
+}
+
+/// How often one object manager was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manager {
+    /// Its name.
+    pub name: String,
+    /// Questions that the access vector cache answered.
+    pub cached: u64,
+    /// Questions that the security server answered, which are the policy's tables.
+    pub tables: u64,
+    /// Those of both that were answered with no.
+    pub denied: u64,
+}
+
+type All = [tg_statistics; TG_MANAGERS as usize];
+
+/// The counts, mapped.
+#[derive(Debug)]
+pub(crate) struct Counts(NonNull<tg_state>);
+
+impl Counts {
+    /// Maps what the programs count in. Only they know the layout: they are to be this program's own.
+    pub(crate) fn open() -> Result<Counts, Error> {
+        let map = MapHandle::from_pinned_path(Path::new(STATE)).map_err(|cause| io::Error::other(cause.to_string()));
+        let map = map.context(format!("open {STATE}"))?;
+        // SAFETY: a new mapping, chosen by the kernel, which refuses one that is longer than the map.
+        let memory = unsafe { mmap(None, LENGTH, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0) };
+        Ok(Counts(memory.context(format!("map {STATE}"))?.cast()))
+    }
+
+    fn read(&self) -> All {
+        // SAFETY: the array lies in the mapping; a count that is read while it grows is an older or a newer one.
+        unsafe { ptr::read_volatile(&raw const (*self.0.as_ptr()).statistic) }
+    }
+}
+
+/// The mapping's length, of whole pages.
+const LENGTH: NonZeroUsize = match NonZeroUsize::new(size_of::<tg_state>().next_multiple_of(4096)) {
+    Some(length) => length,
+    None => unreachable!(),
+};
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `open` made, and nothing borrows from it.
+        let _ = unsafe { munmap(self.0.cast(), LENGTH.get()) };
+    }
+}
+
+/// An operation that counts its runs, and what was decided from its first preparation on.
+pub(crate) struct Counted<'c> {
+    operation: Box<dyn Operation>,
+    counts: &'c Counts,
+    before: All,
+    runs: u64,
+}
+
+impl<'c> Counted<'c> {
+    pub(crate) fn new(operation: Box<dyn Operation>, counts: &'c Counts) -> Counted<'c> {
+        Counted { operation, counts, before: counts.read(), runs: 0 }
+    }
+
+    /// What was decided so far.
+    pub(crate) fn decisions(&self) -> Decisions {
+        Decisions { operations: self.runs, managers: managers(&self.before, &self.counts.read()) }
+    }
+}
+
+impl Operation for Counted<'_> {
+    fn before(&mut self) -> io::Result<()> {
+        self.operation.before()
+    }
+
+    fn reach(&self) -> u32 {
+        self.operation.reach()
+    }
+
+    fn leaves_work(&self) -> bool {
+        self.operation.leaves_work()
+    }
+
+    fn warm_ups(&self, samples: usize) -> usize {
+        self.operation.warm_ups(samples)
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        self.runs += 1;
+        self.operation.run()
+    }
+}
+
+/// Those managers that were asked between two readings.
+fn managers(before: &All, after: &All) -> Vec<Manager> {
+    let counts = before.iter().zip(after).zip(0..).filter(|((before, after), _)| after.asked > before.asked);
+    let manager = |((before, after), number): ((&tg_statistics, &tg_statistics), u32)| Manager {
+        name: MANAGERS.iter().find(|(own, _)| *own == number).map_or("others", |(_, name)| *name).to_owned(),
+        cached: after.cached - before.cached,
+        tables: after.tables - before.tables,
+        denied: after.denied - before.denied,
+    };
+    counts.map(manager).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_abi::enforcer::TG_MANAGER_PROCESS;
+
+    use super::*;
+
+    #[test]
+    fn tells_what_came_since_of_those_who_were_asked() {
+        let mut before = All::default();
+        before[TG_MANAGER_PROCESS as usize] = tg_statistics { asked: 5, cached: 4, tables: 1, denied: 1 };
+        before[0] = tg_statistics { asked: 7, cached: 7, tables: 0, denied: 0 };
+        let mut after = before;
+        after[TG_MANAGER_PROCESS as usize] = tg_statistics { asked: 9, cached: 6, tables: 3, denied: 1 };
+        let expected = Manager { name: "processes".to_owned(), cached: 2, tables: 2, denied: 0 };
+        assert_eq!(managers(&before, &after), [expected]);
+    }
+}
