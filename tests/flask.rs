@@ -42,10 +42,10 @@ fn measures_each_of_flasks_workloads_and_counts_what_was_decided() {
     }
     // Each of 20 sources is compiled, assembled and linked by programs that are looked for, started and read.
     assert!(asked > 1000 * made.operations && cached < asked, "{made:?}");
-    // Each message is asked about where it is sent and where it is received.
-    assert_eq!(managers(decisions("ipc-8")), ["sockets"]);
-    assert!(answers(decisions("ipc-8")).0 >= 4 * decisions("ipc-8").operations, "{:?}", decisions("ipc-8"));
-    assert_eq!(managers(decisions("msg-8")), ["System V IPC"]);
+    // Each of two messages is asked about where it is sent and where it is received.
+    let messages = decisions("msg-8");
+    assert!(managers(messages).contains(&"System V IPC"), "{messages:?}");
+    assert!(answers(messages).0 >= 2 * 2 * messages.operations, "{messages:?}");
     assert_eq!(answers(decisions("null")).0, 0);
     assert!(ended.stdout.contains("Decisions by object manager, counted in"), "{}", ended.stdout);
 }
