@@ -73,7 +73,7 @@ pub(crate) fn cells(row: &Row) -> [String; 7] {
         row.asked().to_string(),
         row.cached.to_string(),
         row.tables.to_string(),
-        format!("{:.2} %", row.share()),
+        format!("{:.3} %", row.share()),
     ]
 }
 
@@ -114,8 +114,8 @@ mod tests {
         ]);
         let rows = rows(&built, "6.1");
         let shown: Vec<[String; 7]> = rows.iter().map(cells).collect();
-        assert_eq!(shown[0], ["stat", "5", "files", "990", "990", "0", "100.00 %"]);
-        assert_eq!(shown[2], ["stat", "5", "all", "1000", "995", "5", "99.50 %"]);
+        assert_eq!(shown[0], ["stat", "5", "files", "990", "990", "0", "100.000 %"]);
+        assert_eq!(shown[2], ["stat", "5", "all", "1000", "995", "5", "99.500 %"]);
         let text = render(&built, "6.1");
         assert!(text.contains("counted in counted\n") && text.lines().count() == 6, "{text}");
     }
