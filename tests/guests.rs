@@ -21,7 +21,7 @@ const STAYS: [&str; 8] =
     ["vm", "run", "--clock", "instructions", "--", "sh", "-c", "echo there; sleep 100000; sleep 100000"];
 
 /// The configurations whose policy must be seen to deny something.
-pub(crate) const DENYING: [&str; 9] = [
+pub(crate) const DENYING: [&str; 10] = [
     "selinux-enforcing",
     "apparmor-confined",
     "tomoyo-learnt",
@@ -31,14 +31,16 @@ pub(crate) const DENYING: [&str; 9] = [
     "tollgate-own-confined",
     "tollgate-debian-confined",
     "tollgate-debian-at-use",
+    "tollgate-debian-counted",
 ];
 /// Those that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under Tollgate,
 /// and the others differ from those that are left in their mode alone.
-const LONG: [&str; 5] = [
+const LONG: [&str; 6] = [
     "selinux-nopolicy",
     "selinux-permissive",
     "tollgate-debian-confined",
     "tollgate-debian-at-use",
+    "tollgate-debian-counted",
     "tollgate-permissive",
 ];
 

@@ -18,7 +18,7 @@ use tollgate_abi::{
     enforcer::{TG_MANAGERS, tg_state, tg_statistics},
 };
 
-use crate::{Error, error::Context, workload::Operation};
+use crate::{Error, error::Context};
 
 /// Where the programs' global variables are pinned.
 const STATE: &str = "/sys/fs/bpf/tollgate/maps/bss";
@@ -45,7 +45,8 @@ pub struct Manager {
     pub denied: u64,
 }
 
-type All = [tg_statistics; TG_MANAGERS as usize];
+/// The counts of all object managers.
+pub(crate) type All = [tg_statistics; TG_MANAGERS as usize];
 
 /// The counts, mapped.
 #[derive(Debug)]
@@ -61,7 +62,8 @@ impl Counts {
         Ok(Counts(memory.context(format!("map {STATE}"))?.cast()))
     }
 
-    fn read(&self) -> All {
+    /// All counts so far.
+    pub(crate) fn read(&self) -> All {
         // SAFETY: the array lies in the mapping; a count that is read while it grows is an older or a newer one.
         unsafe { ptr::read_volatile(&raw const (*self.0.as_ptr()).statistic) }
     }
@@ -80,50 +82,8 @@ impl Drop for Counts {
     }
 }
 
-/// An operation that counts its runs, and what was decided from its first preparation on.
-pub(crate) struct Counted<'c> {
-    operation: Box<dyn Operation>,
-    counts: &'c Counts,
-    before: All,
-    runs: u64,
-}
-
-impl<'c> Counted<'c> {
-    pub(crate) fn new(operation: Box<dyn Operation>, counts: &'c Counts) -> Counted<'c> {
-        Counted { operation, counts, before: counts.read(), runs: 0 }
-    }
-
-    /// What was decided so far.
-    pub(crate) fn decisions(&self) -> Decisions {
-        Decisions { operations: self.runs, managers: managers(&self.before, &self.counts.read()) }
-    }
-}
-
-impl Operation for Counted<'_> {
-    fn before(&mut self) -> io::Result<()> {
-        self.operation.before()
-    }
-
-    fn reach(&self) -> u32 {
-        self.operation.reach()
-    }
-
-    fn leaves_work(&self) -> bool {
-        self.operation.leaves_work()
-    }
-
-    fn warm_ups(&self, samples: usize) -> usize {
-        self.operation.warm_ups(samples)
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        self.runs += 1;
-        self.operation.run()
-    }
-}
-
 /// Those managers that were asked between two readings.
-fn managers(before: &All, after: &All) -> Vec<Manager> {
+pub(crate) fn managers(before: &All, after: &All) -> Vec<Manager> {
     let counts = before.iter().zip(after).zip(0..).filter(|((before, after), _)| after.asked > before.asked);
     let manager = |((before, after), number): ((&tg_statistics, &tg_statistics), u32)| Manager {
         name: MANAGERS.iter().find(|(own, _)| *own == number).map_or("others", |(_, name)| *name).to_owned(),

@@ -9,7 +9,7 @@ use self::{rest::rest, turns::Turns};
 use crate::{
     Error,
     counter::{Counter, Meter, Soaker, TimerList, nanoseconds, ticks},
-    decisions::{Counted, Decisions},
+    decisions::{Counts, Decisions, managers},
     job::{Idle, Measured},
     places::Places,
     selection::Selection,
@@ -62,16 +62,25 @@ fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, c
     // Dropped after the operation, which may have files open in it.
     let place = places.place(selection)?;
     let mut operation = (workload.setup)(&place)?;
-    let Some(counts) = meter.decisions.take() else {
-        let (samples, idle) = take(selection, operation.as_mut(), meter, count)?;
-        return Ok(Taken { samples, idle, decisions: None });
+    let before = meter.decisions.as_ref().map(Counts::read);
+    let (samples, idle) = take(selection, operation.as_mut(), meter, count)?;
+    let decisions = match (&meter.decisions, before, meter.counter()) {
+        (Some(counts), Some(before), Counter::Instructions) => Some(Decisions {
+            operations: operations(idle, operation.warm_ups(count), count) as u64,
+            managers: managers(&before, &counts.read()),
+        }),
+        _ => None,
     };
-    let mut counted = Counted::new(operation, &counts);
-    let taken = take(selection, &mut counted, meter, count);
-    let decisions = Some(counted.decisions());
-    drop(counted);
-    meter.decisions = Some(counts);
-    taken.map(|(samples, idle)| Taken { samples, idle, decisions })
+    Ok(Taken { samples, idle, decisions })
+}
+
+/// How often an operation is run for so many samples on the instruction counter: [`without_idle`] may take them twice.
+fn operations(idle: Option<Idle>, warm_ups: usize, samples: usize) -> usize {
+    match idle {
+        None | Some(Idle::Never) => warm_ups + samples,
+        Some(Idle::TimerList) => warm_ups + 2 * samples,
+        Some(Idle::Soaker) => 2 * (warm_ups + samples),
+    }
 }
 
 /// Takes so many samples.
@@ -274,6 +283,13 @@ mod tests {
         assert!(error.starts_with("open+close: Permission denied"), "{error}");
         assert_eq!(warm_up(&mut failing, 1).unwrap_err().raw_os_error(), Some(libc::EACCES));
         assert_eq!(wall(&mut failing, &mut [0.0]).unwrap_err().raw_os_error(), Some(libc::EACCES));
+    }
+
+    #[test]
+    fn counts_the_operations_of_each_time_that_samples_are_taken() {
+        let runs = |idle| operations(idle, 1, 4);
+        assert_eq!([None, Some(Idle::Never)].map(runs), [5, 5]);
+        assert_eq!([Some(Idle::TimerList), Some(Idle::Soaker)].map(runs), [9, 10]);
     }
 
     #[test]
