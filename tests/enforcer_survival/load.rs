@@ -8,13 +8,16 @@ use std::{
     path::Path,
     process,
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use tollgate_enforcer::{
-    client::Client,
+    client::{Client, ClientError},
     protocol::{Attribute, Mode},
 };
 
+use super::PATIENCE;
 use crate::program::inside::{errno, opened};
 
 pub(crate) const WORKER: &str = "u:r:worker_t:s0";
@@ -81,9 +84,7 @@ pub(crate) fn start(shared: &'static Shared, context: Option<&str>, mut act: imp
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        let entered = context.map_or(Ok(()), |context| {
-            Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, context))
-        });
+        let entered = context.map_or(Ok(()), enter);
         if let Err(error) = entered {
             eprintln!("WRONG: {error}");
             shared.wrong.fetch_add(1, SeqCst);
@@ -94,6 +95,18 @@ pub(crate) fn start(shared: &'static Shared, context: Option<&str>, mut act: imp
         unsafe { libc::_exit(0) };
     }
     child
+}
+
+/// Enters a domain. The daemon may have been killed already: there is another soon.
+fn enter(context: &str) -> Result<(), ClientError> {
+    let started = Instant::now();
+    loop {
+        match Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, context)) {
+            Err(refused @ ClientError::Refused(_)) => return Err(refused),
+            Err(_) if started.elapsed() < PATIENCE => sleep(Duration::from_millis(20)),
+            entered => return entered,
+        }
+    }
 }
 
 /// Ends a load.
