@@ -7,11 +7,12 @@
 mod rtnetlink;
 
 use std::{
+    cell::RefCell,
     fs::File,
     io,
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     os::fd::{AsFd, AsRawFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -59,20 +60,21 @@ impl Link {
     /// Makes the network ready. Needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN` for [`Network::Veth`]; so a run opens it
     /// once before it confines itself.
     ///
-    /// The namespaces are made once in a process and go with it: the kernel takes them apart in a worker
-    /// (`cleanup_net`), whose instructions would land in the samples of the next workload.
+    /// The namespaces are made once in a thread and go with it: the kernel takes them apart in a worker
+    /// (`cleanup_net`), whose instructions would land in the samples of the next workload. No lock guards them: the
+    /// child of a fork would wait forever for one that another thread held.
     pub(crate) fn open(network: Network) -> Result<Link, Error> {
-        static NAMESPACES: Mutex<Option<Arc<Namespaces>>> = Mutex::new(None);
+        thread_local! {
+            static NAMESPACES: RefCell<Option<Arc<Namespaces>>> = const { RefCell::new(None) };
+        }
         match network {
             Network::Loopback => raise_loopback().map(|()| Link(None)),
-            Network::Veth => {
-                // A panic inside leaves `None`, which is as good as new.
-                let mut made = NAMESPACES.lock().unwrap_or_else(PoisonError::into_inner);
+            Network::Veth => NAMESPACES.with_borrow_mut(|made| {
                 if made.is_none() {
                     *made = Some(Arc::new(Namespaces::join()?));
                 }
                 Ok(Link(made.clone()))
-            }
+            }),
         }
     }
 
