@@ -7,6 +7,8 @@
 mod acts;
 #[cfg(feature = "long")]
 mod guest;
+#[cfg(feature = "long")]
+mod installed;
 mod packages;
 mod runtime;
 #[cfg(feature = "long")]

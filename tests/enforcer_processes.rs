@@ -95,6 +95,15 @@ fn denies_each_descendant_in_a_storm_of_forks() {
     came("storm", &[none, all, none]);
 }
 
+/// `security_cred_free` tells nobody of credentials that are freed where no module but bpf runs.
+#[test]
+fn grants_descriptors_that_the_machine_opened_with_credentials_in_the_place_of_freed_ones() {
+    for (kernel, lines) in part("freed credentials") {
+        assert_eq!(lines[0], "storm granted 400 denied 0", "{kernel}");
+        assert_eq!(lines[1..].iter().map(|line| line.trim()).collect::<Vec<_>>(), ["20 read done"], "{kernel}");
+    }
+}
+
 #[test]
 fn denies_to_signal_trace_or_limit_the_daemon_without_setenforce() {
     came("daemon", &["kill EACCES", "trace EACCES", "limit EACCES", "denied"]);

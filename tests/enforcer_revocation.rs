@@ -19,7 +19,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_enforcer::{client::Client, protocol::Attribute, revocation::Revoked, status::Status};
+use tollgate_abi::enforcer::{TG_ATTRIBUTE_FSCREATE, TG_PRCTL};
+use tollgate_enforcer::{
+    client::{self, Client},
+    protocol::Attribute,
+    revocation::Revoked,
+    status::Status,
+};
 
 use crate::program::{
     Scratch,
@@ -28,7 +34,7 @@ use crate::program::{
 
 const HOLDER: &str = "u:r:holder_t:s0";
 const KILLED: &str = "u:r:killed_t:s0";
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How many descriptors are held when a policy takes them away (Flask's Table 4 has 1 to 16), and by how many processes.
 const HELD: [(usize, usize); 7] = [(1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (1000, 10), (10_000, 100)];
 /// Milliseconds that Flask took to revoke so many connections (Table 4), on a 200 MHz processor and Fluke.
@@ -129,18 +135,29 @@ fn now() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
 }
 
-/// A process in a domain that does as it is told, then leaves.
-fn process(domain: &str, act: impl FnOnce()) -> libc::pid_t {
+/// A process that does as it is told, then leaves.
+fn fork(act: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the child, of one thread, leaves by _exit.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, domain)).unwrap();
         act();
         // SAFETY: nothing is to be done at the end.
         unsafe { libc::_exit(0) };
     }
     child
+}
+
+fn enter(domain: &str) {
+    Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, domain)).unwrap();
+}
+
+/// The same in a domain.
+fn process(domain: &str, act: impl FnOnce()) -> libc::pid_t {
+    fork(|| {
+        enter(domain);
+        act();
+    })
 }
 
 fn open(path: &str) -> File {
@@ -246,18 +263,21 @@ fn denies_what_was_opened_before_it_was_taken_away() {
 
 /// A process that has mapped a file, and waits.
 fn map(domain: &str, path: &str, shared: &Shared) -> libc::pid_t {
-    process(domain, || {
-        let file = open(path);
-        let all = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, chosen by the kernel.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), 4096, all, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        assert_ne!(memory, libc::MAP_FAILED);
-        drop(file);
-        shared.ready.fetch_add(1, SeqCst);
-        while shared.ended.load(SeqCst) == 0 {
-            sleep(Duration::from_millis(10));
-        }
-    })
+    process(domain, || wait_with(path, false, shared))
+}
+
+/// Maps a file, and waits until the test ends; also with the file open.
+fn wait_with(path: &str, is_open: bool, shared: &Shared) {
+    let file = open(path);
+    let all = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping, chosen by the kernel.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), 4096, all, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    assert_ne!(memory, libc::MAP_FAILED);
+    let _file = is_open.then_some(file);
+    shared.ready.fetch_add(1, SeqCst);
+    while shared.ended.load(SeqCst) == 0 {
+        sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -284,6 +304,50 @@ fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
     wait_for("the end", || status().revoked == Revoked::default());
     daemon.kill().unwrap();
     daemon.wait().unwrap();
+}
+
+/// `tollgate run --permissive`: what is denied is granted, so nothing is held that is denied.
+#[test]
+fn kills_no_process_that_is_permissive_and_counts_none_as_holding_what_was_taken_away() {
+    if !is_guest() {
+        return in_guests(kills_no_process_that_is_permissive_and_counts_none_as_holding_what_was_taken_away);
+    }
+    let mut daemon = enforce();
+    let shared = Shared::new();
+    let permissive = fork(|| {
+        client::be_permissive().unwrap();
+        enter(KILLED);
+        wait_with("/srv/lost/1", true, shared);
+    });
+    let killed = map(KILLED, "/srv/lost/2", shared);
+    wait_for("mappings", || shared.ready.load(SeqCst) == 2);
+    reload("/after");
+    let found = status();
+    assert_eq!((found.revoked, found.killed), (Revoked { descriptors: 0, mappings: 1, processes: 1 }, 1));
+    assert_eq!(libc::WTERMSIG(end_of(killed)), libc::SIGKILL);
+    wait_for("another look", || status().revoked == Revoked::default());
+    shared.ended.store(1, SeqCst);
+    assert_eq!((end_of(permissive), status().killed), (0, 1));
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+/// Since 6.5 the kernel itself detaches the program of a pin that is gone some time later.
+#[test]
+fn detaches_its_programs_before_it_says_that_it_has_stopped() {
+    if !is_guest() {
+        return in_guests(detaches_its_programs_before_it_says_that_it_has_stopped);
+    }
+    let mut daemon = enforce();
+    let set = || {
+        // SAFETY: this prctl takes numbers only.
+        let done = unsafe { libc::prctl(TG_PRCTL.cast_signed(), TG_ATTRIBUTE_FSCREATE, 0, 0, 0) };
+        (done, io::Error::last_os_error().raw_os_error())
+    };
+    assert_eq!(set(), (-1, Some(libc::EALREADY)));
+    Client::connect().unwrap().stop().unwrap();
+    assert_eq!(set(), (-1, Some(libc::EINVAL)), "a program answers");
+    assert!(daemon.wait().unwrap().success());
 }
 
 /// Questions that the policy that gives answers as they say, many, and one that it does not.

@@ -164,6 +164,7 @@ fn decides_scenarios_of_descriptors_as_selinux_does_where_they_are_asked_about_a
 
 /// SELinux asks about what is sent, too, which BPF cannot: there the policy denies nothing.
 #[test]
+#[cfg(feature = "long")]
 fn decides_about_packets_that_are_received_as_selinux_does() {
     let (families, more) = (families_in(PACKETS), files(PACKETS, "cil"));
     for kernel in KERNELS {

@@ -1,17 +1,28 @@
 //! What `make deb` makes.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use crate::program::{Scratch, word};
 
-/// The packages of a version, in a folder of the test.
-pub(crate) fn make(scratch: &Scratch, version: &str, folder: &str) -> std::path::PathBuf {
+/// The packages of a version, in a folder of the test, or in one of that path.
+pub(crate) fn make(scratch: &Scratch, version: &str, folder: &str) -> PathBuf {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let out = scratch.path(folder);
     let mut command = scratch.command("packaging/deb", &[version, word(&scratch.program()), word(&out)]);
     command.current_dir(repository).env("SOURCE_DATE_EPOCH", "1767225600");
     scratch.finish(command).with(0);
     out
+}
+
+/// The packages that tests only read, made once for all, beside the programs of the tests.
+fn made() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| make(&Scratch::new(), "0.1.0", concat!(env!("CARGO_TARGET_TMPDIR"), "/packages")))
 }
 
 fn dpkg(scratch: &Scratch, arguments: &[&str]) -> String {
@@ -40,7 +51,7 @@ fn commands(scratch: &Scratch, words: &[&str], found: &mut Vec<String>) {
 #[test]
 fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
     let scratch = Scratch::new();
-    let out = make(&scratch, "0.1.0", "packages");
+    let out = made();
     let held = paths(&scratch, &out.join("tollgate_0.1.0_amd64.deb"));
     let mut names = Vec::new();
     commands(&scratch, &[], &mut names);
@@ -72,7 +83,7 @@ fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
 #[test]
 fn packages_of_the_library_need_each_other_and_the_c_library() {
     let scratch = Scratch::new();
-    let out = make(&scratch, "0.1.0", "packages");
+    let out = made();
     let [shared, development] =
         ["libtollgate0", "libtollgate-dev"].map(|name| out.join(format!("{name}_0.1.0_amd64.deb")));
     let folder = "/usr/lib/x86_64-linux-gnu";
@@ -91,9 +102,9 @@ fn packages_of_the_library_need_each_other_and_the_c_library() {
 #[test]
 fn packages_are_the_same_bytes_again() {
     let scratch = Scratch::new();
-    let [one, two] = ["one", "two"].map(|folder| make(&scratch, "0.1.0", folder));
+    let (one, two) = (made(), make(&scratch, "0.1.0", "again"));
     for name in ["tollgate", "libtollgate0", "libtollgate-dev"].map(|name| format!("{name}_0.1.0_amd64.deb")) {
-        let [one, two] = [&one, &two].map(|folder| fs::read(folder.join(&name)).unwrap());
+        let [one, two] = [one, &two].map(|folder| fs::read(folder.join(&name)).unwrap());
         assert!(one == two, "{name} differs");
     }
 }

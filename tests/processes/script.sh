@@ -19,6 +19,7 @@ keeper() { tollgate run --context $system:keeper_t:s0 -- "$@" 2>&1; }
 officer() { tollgate run --context $system:officer_t:s0 -- "$@" 2>&1; }
 worked() { tollgate run --context $system:worked_t:s0 -- "$@" 2>&1; }
 enter() { keeper ./act thread "$@"; }
+wary() { tollgate run --context $system:wary_t:s0 -- "$@" 2>&1; }
 try() { "$@" > /dev/null 2>&1 && echo done || echo denied; }
 daemon=$(cat /run/tollgate/lock)
 links=/sys/fs/bpf/tollgate/links
@@ -33,6 +34,11 @@ echo '== secure'
 enter ./work secure; enter ./act secure; ./work secure
 echo '== storm'
 enter ./work storm 40 secret; keeper ./act storm 40 secret; ./work storm 40 secret
+echo '== freed credentials'
+# Where they were, the machine's are next: each of these processes opens a file with its own.
+worked ./act storm 200 plain
+opened() { if [ $1 = 10 ]; then wary ./act read plain; else (eval "exec $1< plain"; opened $(($1 + 1))); fi; }
+for attempt in $(seq 20); do opened 3; done | sort | uniq -c
 echo '== daemon'
 keeper ./act kill $daemon; keeper ./act trace $daemon; keeper ./act limit $daemon; try keeper renice -n 5 -p $daemon
 echo '== other'

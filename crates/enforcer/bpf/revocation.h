@@ -11,14 +11,19 @@
 #include "mapping.h"
 #include "process.h"
 
-/* Who holds it. Threads may have contexts of their own, which are not looked at. */
-static __always_inline void tg_name_holder(struct tg_held *held, struct task_struct *task)
+/*
+ * Who holds it; whether what that is denied is denied. It is granted to `run --permissive`, as to
+ * permissive domains. Threads may have contexts of their own, which are not looked at.
+ */
+static __always_inline int tg_name_holder(struct tg_held *held, struct task_struct *task)
 {
 	struct tg_task *leader = bpf_task_storage_get(&tasks, task, 0, 0);
+	__u32 flags = leader ? leader->flags : 0;
 
 	held->process = task->tgid;
 	held->source = tg_sid_of(task);
-	held->mixed = leader && leader->flags & TG_TASK_MIXED;
+	held->mixed = flags & TG_TASK_MIXED ? 1 : 0;
+	return (flags & (TG_TASK_PERMISSIVE | TG_TASK_MIXED)) != TG_TASK_PERMISSIVE;
 }
 
 /* Tells the daemon. Where there is no room the kernel comes again with more. */
@@ -39,8 +44,7 @@ SEC("iter/task_file") int held_files(struct bpf_iter__task_file *iterator)
 
 	if (!task || !file)
 		return 0;
-	tg_name_holder(&held, task);
-	if (tg_is_unconfined(held.source))
+	if (!tg_name_holder(&held, task) || tg_is_unconfined(held.source))
 		return 0;
 	struct tg_scratch *scratch = tg_take_scratch();
 
@@ -87,10 +91,10 @@ SEC("iter/task_vma") int held_memory(struct bpf_iter__task_vma *iterator)
 
 	if (!task || !area)
 		return 0;
-	tg_name_holder(&held, task);
+	int asked = tg_name_holder(&held, task);
 	__u64 file = (__u64)BPF_CORE_READ(area, vm_file);
 
-	if (!file || tg_is_unconfined(held.source))
+	if (!asked || !file || tg_is_unconfined(held.source))
 		return 0;
 	struct tg_scratch *scratch = tg_take_scratch();
 

@@ -223,6 +223,8 @@ impl Daemon {
                     let answer = orders::answer(machine, &connection.peer, request, descriptors);
                     stopped |= answer.stopped;
                     connection.counts = answer.counts.unwrap_or(connection.counts);
+                    // The answer may have taken long.
+                    let now = Instant::now();
                     connection.reply(&answer.reply, now);
                     // A short reply goes at once, also the last one of a daemon that ends.
                     connection.write(now).is_ok()

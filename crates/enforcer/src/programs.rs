@@ -13,7 +13,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
+    IterOpts, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
@@ -308,19 +308,31 @@ pub fn attached(pins: &Pins) -> Result<Vec<String>, ProgramsError> {
     Ok(names)
 }
 
-/// Detaches a hook's program.
-pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
-    let path = pins.link(hook);
-    fs::remove_file(&path).map_err(|cause| ProgramsError::Pins { path, cause })
+/// A link, to be closed once its pin is gone. Where a pin was all that held it, the kernel detaches the program later
+/// (bpf_link_put, since 6.5), and cannot attach it again until then (bpf_trampoline_link_prog); where the last descriptor is
+/// closed, at once.
+fn hold(pins: &Pins, hook: &str) -> Option<Link> {
+    Link::open(pins.link(hook)).ok()
 }
 
-/// Removes all pins, and with them programs and maps that nobody has open.
+/// Detaches a hook's program: from then on it does not run.
+pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
+    let (path, link) = (pins.link(hook), hold(pins, hook));
+    fs::remove_file(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
+    drop(link);
+    Ok(())
+}
+
+/// Removes all pins, and with them programs and maps that nobody has open. No program runs any more then: the kernel waits
+/// for those that run, a grace period for each hook, one after another (ftrace_shutdown).
 pub fn unpin(pins: &Pins) -> Result<(), ProgramsError> {
+    let links: Vec<Link> = attached(pins).unwrap_or_default().iter().filter_map(|hook| hold(pins, hook)).collect();
     for path in [pins.0.join("links"), pins.0.clone()] {
         match fs::remove_dir_all(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(ProgramsError::Pins { path, cause }),
             _ => {}
         }
     }
+    drop(links);
     Ok(())
 }

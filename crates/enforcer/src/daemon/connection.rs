@@ -117,12 +117,9 @@ impl Connection {
     }
 
     fn step(&mut self, now: Instant) -> io::Result<Come> {
-        if now >= self.deadline {
-            return Ok(Come::End);
-        }
         self.write(now)?;
         if !self.output.is_empty() {
-            return Ok(Come::Nothing);
+            return Ok(self.nothing(now));
         }
         if self.closing {
             return Ok(Come::End);
@@ -133,8 +130,9 @@ impl Connection {
         let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
             if self.input.len() > LONGEST_REQUEST {
                 self.refuse(libc::EMSGSIZE, "a request is longer than 16384 bytes", now);
+                return Ok(Come::Nothing);
             }
-            return Ok(Come::Nothing);
+            return Ok(self.nothing(now));
         };
         let line: Vec<u8> = self.input.drain(..=end).collect();
         self.deadline = now + IDLE;
@@ -151,6 +149,12 @@ impl Connection {
                 Ok(Come::Nothing)
             }
         }
+    }
+
+    /// Nothing has come. That is the end only now, after looking: what was said in time may have waited for us, who were
+    /// busy with a reload perhaps.
+    fn nothing(&self, now: Instant) -> Come {
+        if now >= self.deadline { Come::End } else { Come::Nothing }
     }
 
     fn refuse(&mut self, errno: i32, text: &str, now: Instant) {
@@ -202,4 +206,48 @@ fn nonce() -> io::Result<String> {
         let _ = write!(nonce, "{byte:02x}");
         nonce
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+
+    use super::*;
+
+    /// A connection that has greeted then, and its caller.
+    fn greeted(then: Instant) -> (Connection, BufReader<UnixStream>, String) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut connection = Connection::new(ours, then).unwrap();
+        assert!(matches!(connection.advance(then), Come::Nothing));
+        let mut theirs = BufReader::new(theirs);
+        let mut greeting = String::new();
+        theirs.read_line(&mut greeting).unwrap();
+        (connection, theirs, hello(greeting.trim_end().as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn hears_what_was_said_while_nobody_listened() {
+        let then = Instant::now();
+        let (mut connection, mut caller, hello) = greeted(then);
+        caller.get_mut().write_all(format!("{hello}{}", r#"{"request":"status"}"#).as_bytes()).unwrap();
+        let later = then + 2 * IDLE;
+        assert!(matches!(connection.advance(later), Come::Nothing));
+        caller.get_mut().write_all(b"\n").unwrap();
+        let latest = later + 2 * IDLE;
+        assert!(!matches!(connection.advance(latest), Come::End));
+    }
+
+    #[test]
+    fn leaves_who_says_nothing_or_only_half_of_it() {
+        let then = Instant::now();
+        let (mut silent, _caller, _) = greeted(then);
+        assert!(matches!(silent.advance(then + BUSY), Come::End));
+        let (mut slow, mut caller, hello) = greeted(then);
+        for byte in hello.bytes().take(3) {
+            caller.get_mut().write_all(&[byte]).unwrap();
+            assert!(matches!(slow.advance(then + BUSY / 2), Come::Nothing));
+        }
+        caller.get_mut().write_all(b"x").unwrap();
+        assert!(matches!(slow.advance(then + 2 * BUSY), Come::End));
+    }
 }

@@ -100,19 +100,24 @@ impl Device {
 
     /// Its node, and that one's mode; `None`: it has gone, or something else has its name.
     pub(super) fn open(&self) -> io::Result<Option<(OwnedFd, u32)>> {
-        let folder = open(FOLDER, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        let how = OpenHow::new()
-            .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_XDEV);
-        let node = match openat2(folder, &self.name, how) {
-            Ok(node) => node,
-            Err(Errno::ENOENT | Errno::ELOOP | Errno::EXDEV | Errno::ENOTDIR) => return Ok(None),
-            Err(cause) => return Err(cause.into()),
-        };
+        let Some(node) = find(Path::new(FOLDER), &self.name)? else { return Ok(None) };
         let found = fstat(&node)?;
         let kind = SFlag::from_bits_truncate(found.st_mode & SFlag::S_IFMT.bits());
         let same = matches!(kind, SFlag::S_IFCHR | SFlag::S_IFBLK) && found.st_rdev == self.number;
         Ok(same.then_some((node, found.st_mode)))
+    }
+}
+
+/// What a folder has by a name, in no other file system and by no link.
+fn find(folder: &Path, name: &Path) -> io::Result<Option<OwnedFd>> {
+    let folder = open(folder, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_XDEV);
+    match openat2(folder, name, how) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::ENOENT | Errno::ELOOP | Errno::EXDEV | Errno::ENOTDIR) => Ok(None),
+        Err(cause) => Err(cause.into()),
     }
 }
 
@@ -145,9 +150,22 @@ mod tests {
         let opened = |name: &str, number| Device { name: name.into(), number }.open().unwrap();
         let (_, mode) = opened("null", makedev(1, 3)).unwrap();
         assert_eq!(mode & SFlag::S_IFMT.bits(), SFlag::S_IFCHR.bits());
-        for (name, number) in [("null", makedev(1, 5)), ("stdin", makedev(1, 3)), ("../dev/null", makedev(1, 3))] {
+        for (name, number) in [("null", makedev(1, 5)), (".", 0)] {
             assert!(opened(name, number).is_none(), "{name}");
         }
         assert!(opened("no-such-device", 1).is_none() && opened("null/x", 1).is_none());
+    }
+
+    #[test]
+    fn finds_nothing_by_a_link_above_the_folder_or_in_another_file_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = |name: &str| folder.path().join(name);
+        std::fs::create_dir(here("own")).unwrap();
+        std::fs::write(here("own/node"), "").unwrap();
+        std::os::unix::fs::symlink("own", here("through")).unwrap();
+        let found = |folder: &Path, name: &str| find(folder, Path::new(name)).unwrap().is_some();
+        assert!(found(folder.path(), "own/node") && found(&here("own"), "node"));
+        assert!(!found(folder.path(), "through/node") && !found(&here("own"), "../own/node"));
+        assert!(!found(Path::new("/"), "proc/version"));
     }
 }

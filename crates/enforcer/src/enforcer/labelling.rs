@@ -130,10 +130,13 @@ impl Enforcer {
         let mut maps = self.kernel_maps()?;
         self.state.answer_label_rings();
         let mountinfo = fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?;
-        self.learn();
-        let contexts = &self.contexts;
-        let text = |sid| contexts.has(sid).then(|| contexts.text(sid).to_owned());
-        let written = durable::write(&mut maps, &text, &mountinfo);
+        let mut text = |sid| {
+            if !self.contexts.has(sid) {
+                self.learn();
+            }
+            self.contexts.has(sid).then(|| self.contexts.text(sid).to_owned())
+        };
+        let written = durable::write(&mut maps, &mut text, &mountinfo);
         written.map_err(labelling)
     }
 

@@ -51,12 +51,13 @@ impl Written {
     }
 }
 
-/// What turns SIDs into contexts; `None`: the SID has none.
-pub type Texts<'t> = dyn Fn(Sid) -> Option<String> + 't;
+/// What turns SIDs into contexts; `None`: the SID has none. It is asked once the labels are known, among them those that
+/// hooks have given SIDs meanwhile.
+pub type Texts<'t> = dyn FnMut(Sid) -> Option<String> + 't;
 
 /// Writes the labels that are to be written. `mountinfo` tells where file systems are; for those that it does not have,
 /// other mount namespaces are looked at.
-pub fn write(maps: &mut dyn Maps, texts: &Texts<'_>, mountinfo: &[u8]) -> io::Result<Written> {
+pub fn write(maps: &mut dyn Maps, texts: &mut Texts<'_>, mountinfo: &[u8]) -> io::Result<Written> {
     let mut by_device: BTreeMap<u32, Vec<Dirty>> = BTreeMap::new();
     for (key, value) in maps.entries(&mut |_, value| value.dirty != 0)? {
         by_device.entry(key.device).or_default().push((key.into(), value.sid));
@@ -76,7 +77,7 @@ type Dirty = (Identity, Sid);
 
 struct Writer<'w> {
     maps: &'w mut dyn Maps,
-    texts: &'w Texts<'w>,
+    texts: &'w mut Texts<'w>,
     written: Written,
 }
 

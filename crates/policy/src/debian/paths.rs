@@ -76,7 +76,14 @@ mod tests {
     fn says_of_an_alias_what_is_said_of_its_path() {
         let text = "/usr/lib u:r:a:s0\n/usr/lib(/.*)? u:r:b:s0\n/usr/library u:r:c:s0\n/usr/lib/x\\.y -- u:r:d:s0\n";
         let expected = format!("{text}/lib u:r:a:s0\n/lib(/.*)? u:r:b:s0\n/lib/x\\.y -- u:r:d:s0\n");
-        assert_eq!(complete(text, HOMES, "# pairs\n/lib /usr/lib\nnonsense\n"), expected);
+        assert_eq!(complete(text, HOMES, "# /usr/lib\n/lib /usr/lib\nnonsense\n"), expected);
+    }
+
+    #[test]
+    fn means_the_dots_of_an_alias_and_of_its_path() {
+        let text = "/etc/init\\.d u:r:a:s0\n/etc/init-d u:r:b:s0\n";
+        let expected = format!("{text}/etc/rc\\.d u:r:a:s0\n");
+        assert_eq!(complete(text, HOMES, "/etc/rc.d /etc/init.d"), expected);
     }
 
     #[test]

@@ -1,0 +1,102 @@
+//! What the package does to a machine: installed, enabled, upgraded, enforcing, removed and purged.
+
+use super::{
+    guest::{Guest, copy},
+    packages,
+    system::image,
+};
+use crate::program::Scratch;
+
+/// What is said on the machine, line by line.
+#[track_caller]
+fn said(output: &str, expected: &[&str]) {
+    for line in expected {
+        assert!(output.lines().any(|own| own == *line), "{line:?} is not in:\n{output}");
+    }
+}
+
+/// Of our own policy: nothing is enforced until the unit is enabled; then it starts with the machine, goes on over upgrades,
+/// denies once the administrator says so, and ends with the package.
+#[test]
+fn enforces_from_the_package_and_leaves_a_machine_that_works() {
+    let (scratch, image) = (Scratch::new(), image());
+    let disk = copy(&scratch, &image);
+    let [first, second] = ["0.1.0", "0.1.1"]
+        .map(|version| packages::make(&scratch, version, version).join(format!("tollgate_{version}_amd64.deb")));
+    let boot = || Guest::new(&scratch, "6.1", "bpf").option(&["--keep-disk"]);
+    let run = |guest: Guest<'_>, script: &str| {
+        let output = guest.run(&disk, &["/bin/bash", "-c", script]);
+        println!("{output}");
+        output
+    };
+    let works = ["machine: running", "ssh: active", "cron: active"];
+    let installed = run(boot().with(&first, "/root/1.deb").with(&second, "/root/2.deb"), INSTALL);
+    said(&installed, &["unit: disabled", "status: 1", "policy: 0", "unit: enabled"]);
+    let upgraded = run(boot(), &format!("{WORKS}{UPGRADE}"));
+    said(&upgraded, &works);
+    said(&upgraded, &["unit: active", "mode: permissive", "same programs: taken over"]);
+    said(&upgraded, &["other programs: the old daemon goes on", "by hand: the new one", "unit after all: active"]);
+    let enforced = run(boot(), &format!("{WORKS}{ENFORCED}"));
+    said(&enforced, &works);
+    said(&enforced, &["unit: active", "mode: enforcing", "login: ann", "session: registered"]);
+    said(&enforced, &["job: done", "denied: nothing"]);
+    said(&enforced, &["removed: 0", "enforced: nothing", "ssh after all: active"]);
+    let after = run(boot(), &format!("{WORKS}{PURGE}"));
+    said(&after, &works);
+    said(&after, &["unit: none", "purged: 0", "left: nothing"]);
+}
+
+/// Whether the machine is whole.
+const WORKS: &str = r#"
+echo "machine: $(systemctl is-system-running --wait)"; systemctl --failed --no-pager --no-legend
+echo "ssh: $(systemctl is-active ssh)"; echo "cron: $(systemctl is-active cron)"
+"#;
+
+const INSTALL: &str = r#"
+dpkg -i /root/1.deb; echo "unit: $(systemctl is-enabled tollgate)"
+tollgate status; echo "status: $?"
+tollgate policy stats /etc/tollgate/policy >/dev/null; echo "policy: $?"
+systemctl enable tollgate; echo "unit: $(systemctl is-enabled tollgate)"
+"#;
+
+const UPGRADE: &str = r#"
+daemon() { cat /run/tollgate/lock; }
+pins=/sys/fs/bpf/tollgate
+echo "unit: $(systemctl is-active tollgate)"; echo "mode: $(tollgate mode)"
+before=$(daemon); dpkg -i /root/2.deb
+[ $(daemon) != $before ] && [ -d /proc/$(daemon) ] && echo "same programs: taken over"
+# As if those that are attached were others.
+before=$(daemon); mv $pins/build/* $pins/build/then
+dpkg -i /root/1.deb 2>&1 | tee /dev/stderr | grep -q 'the old version goes on enforcing' &&
+    [ $(daemon) = $before ] && [ -d /proc/$before ] && [ $(tollgate mode) = permissive ] &&
+    echo "other programs: the old daemon goes on"
+tollgate stop --force && systemctl restart tollgate.service && [ $(daemon) != $before ] && echo "by hand: the new one"
+echo "unit after all: $(systemctl is-active tollgate)"
+# From the next start on it denies (docs/debian.md).
+sed -i s/--permissive// /etc/default/tollgate
+"#;
+
+const ENFORCED: &str = r#"
+echo "unit: $(systemctl is-active tollgate)"; echo "mode: $(tollgate mode)"
+mkdir -p /home/ann/.ssh; ssh-keygen -q -t ed25519 -N '' -f /root/key; cp /root/key.pub /home/ann/.ssh/authorized_keys
+chown -R ann: /home/ann/.ssh; chmod 700 /home/ann/.ssh
+ssh -i /root/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null ann@127.0.0.1 \
+    'echo "login: $(id -un)"; [ "$XDG_SESSION_ID" ] && echo "session: registered"'
+echo '* * * * * root touch /run/cron-was-here' >/etc/cron.d/act; chmod 644 /etc/cron.d/act
+for i in $(seq 100); do [ -e /run/cron-was-here ] && break; sleep 1; done
+[ -e /run/cron-was-here ] && echo "job: done"; rm /etc/cron.d/act
+denied=$(tollgate audit --json | grep '"verdict":"denied"')
+[ "$denied" ] && echo "$denied" || echo "denied: nothing"
+dpkg -r tollgate; echo "removed: $?"
+[ ! -e /sys/fs/bpf/tollgate ] && ! pgrep -x tollgate && echo "enforced: nothing"
+systemctl restart ssh; echo "ssh after all: $(systemctl is-active ssh)"
+"#;
+
+const PURGE: &str = r#"
+systemctl cat tollgate >/dev/null 2>&1 || echo "unit: none"
+dpkg --purge tollgate; echo "purged: $?"
+# The agent is the guest's, not the package's.
+left=$(find / -xdev -path '*tollgate*' -not -path '/root/*' -not -path '/var/lib/dpkg/*' -not -path '/var/log/journal/*' \
+    -not -name tollgate-agent)
+[ "$left" ] && echo "$left" || echo "left: nothing"
+"#;
