@@ -1,0 +1,119 @@
+//! What registers and the stack are known to hold at some place of a function.
+
+use iced_x86::Register;
+
+use super::Slot;
+use crate::btf::{Btf, Id};
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Value {
+    #[default]
+    Unknown,
+    /// A pointer to so many bytes into an object of a type.
+    Pointer { to: Id, offset: i32 },
+    /// What a slot holds.
+    Of(Slot),
+    /// A number, most often an address.
+    Constant(u64),
+    /// An address on the function's own stack, from where that was when it began.
+    Stack(i32),
+}
+
+impl Value {
+    /// What is known after two ways have met. A null pointer on one of them says nothing against the other.
+    /// Of a list's element and whatever the list's next is, both are elements.
+    fn join(self, other: Self, btf: Option<&Btf>) -> Self {
+        match (self, other) {
+            _ if self == other => self,
+            (Self::Constant(0), known @ (Self::Pointer { .. } | Self::Of(_)))
+            | (known @ (Self::Pointer { .. } | Self::Of(_)), Self::Constant(0)) => known,
+            (element @ Self::Pointer { to, offset }, Self::Pointer { to: node, offset: 0 })
+            | (Self::Pointer { to: node, offset: 0 }, element @ Self::Pointer { to, offset })
+                if btf.is_some_and(|btf| btf.is_node(to, offset, node)) =>
+            {
+                element
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// How many words of the stack are followed.
+const WORDS: usize = 64;
+
+/// Registers and the words of the stack that something is known of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct State {
+    registers: [Value; 16],
+    /// By offset.
+    stack: Vec<(i32, Value)>,
+}
+
+/// The registers of the first six parameters.
+pub(super) const PARAMETERS: [Register; 6] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+
+/// What a called function may change.
+const SCRATCH: [Register; 9] = [
+    Register::RAX,
+    Register::RDI,
+    Register::RSI,
+    Register::RDX,
+    Register::RCX,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];
+
+impl State {
+    /// At the first instruction.
+    pub(super) fn entry() -> Self {
+        let mut state = Self::default();
+        state.set(Register::RSP, Value::Stack(0));
+        state
+    }
+
+    pub(super) fn get(&self, register: Register) -> Value {
+        index(register).map_or(Value::Unknown, |index| self.registers[index])
+    }
+
+    pub(super) fn set(&mut self, register: Register, value: Value) {
+        if let Some(index) = index(register) {
+            self.registers[index] = value;
+        }
+    }
+
+    pub(super) fn load(&self, offset: i32) -> Value {
+        let found = self.stack.binary_search_by_key(&offset, |(at, _)| *at);
+        found.map_or(Value::Unknown, |index| self.stack[index].1)
+    }
+
+    /// A store of so many bytes, which ends what was known of every word that it touches.
+    pub(super) fn store(&mut self, offset: i32, size: i32, value: Value) {
+        self.stack.retain(|(at, _)| at.saturating_add(8) <= offset || *at >= offset.saturating_add(size));
+        if size == 8 && value != Value::Unknown && self.stack.len() < WORDS {
+            let index = self.stack.partition_point(|(at, _)| *at < offset);
+            self.stack.insert(index, (offset, value));
+        }
+    }
+
+    pub(super) fn forget_scratch(&mut self) {
+        for register in SCRATCH {
+            self.set(register, Value::Unknown);
+        }
+    }
+
+    /// What is known on both ways.
+    pub(super) fn join(&self, other: &Self, btf: Option<&Btf>) -> Self {
+        let registers = std::array::from_fn(|index| self.registers[index].join(other.registers[index], btf));
+        let stack = self.stack.iter().map(|(at, value)| (*at, value.join(other.load(*at), btf)));
+        Self { registers, stack: stack.filter(|(_, value)| *value != Value::Unknown).collect() }
+    }
+}
+
+fn index(register: Register) -> Option<usize> {
+    let full = register.full_register();
+    (full.is_gpr64()).then(|| full.number())
+}

@@ -1,0 +1,99 @@
+//! Which functions are hooks: those whose code asks the security modules.
+//!
+//! Their names alone do not tell: SELinux has functions of its own that begin with `security_`. Until 6.11 a hook walks
+//! its list in `security_hook_heads`; since 6.12 it makes static calls, `lsm_static_call_NAME_N`, or walks
+//! `static_calls_table`. Both name the hook.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    btf::Btf,
+    code::{Body, Reader},
+    symbols::Symbols,
+};
+
+/// The tables of what modules have registered: the variable and its structure.
+const TABLES: [(&str, &str); 2] =
+    [("security_hook_heads", "security_hook_heads"), ("static_calls_table", "lsm_static_calls_table")];
+const STATIC_CALL: &str = "__SCT__lsm_static_call_";
+/// Functions of the framework are called so.
+const PREFIX: &str = "security_";
+
+/// Functions of kernel/bpf/bpf_lsm.c that are of no hook.
+const NO_HOOKS: [&str; 7] =
+    ["find_cgroup_shim", "func_proto", "get_retval_range", "init", "is_sleepable_hook", "is_trusted", "verify_prog"];
+
+/// The hooks of a kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    /// Functions that ask, by number, with the hooks that they ask.
+    pub(crate) functions: BTreeMap<u32, BTreeSet<String>>,
+    /// All hooks that the kernel has: what modules can register for.
+    pub(crate) all: BTreeSet<String>,
+}
+
+/// Finds them.
+pub(crate) fn find(reader: &Reader<'_>, bodies: &[Body]) -> Hooks {
+    let symbols = reader.symbols;
+    let ranges: Vec<_> = TABLES
+        .iter()
+        .filter_map(|(variable, structure)| {
+            let members = members(reader.btf, structure);
+            Some((symbols.address(variable)?, members))
+        })
+        .collect();
+    let mut hooks = Hooks { all: all(reader.btf, symbols), ..Hooks::default() };
+    for (number, body) in (0..).zip(bodies) {
+        let function = &symbols.functions()[number as usize];
+        if !function.name.starts_with(PREFIX) || is_registering(&function.name) {
+            continue;
+        }
+        let named = ranges.iter().flat_map(|(start, members)| {
+            body.named.iter().filter_map(|address| {
+                let offset = u32::try_from(address.checked_sub(*start)?).ok()?;
+                members
+                    .iter()
+                    .find(|(_, place, size)| (*place..place + size).contains(&offset))
+                    .map(|(name, ..)| name.clone())
+            })
+        });
+        let called = body.statics.iter().filter_map(|number| {
+            let rest = symbols.functions()[*number as usize].name.strip_prefix(STATIC_CALL)?;
+            Some(rest.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_').to_string())
+        });
+        let asked: BTreeSet<String> = named.chain(called).collect();
+        if !asked.is_empty() {
+            hooks.functions.insert(number, asked);
+        }
+    }
+    hooks
+}
+
+/// They write the tables.
+fn is_registering(name: &str) -> bool {
+    matches!(name, "security_add_hooks" | "security_delete_hooks" | "security_init")
+}
+
+fn members(btf: Option<&Btf>, structure: &str) -> Vec<(String, u32, u32)> {
+    let Some((btf, id)) = btf.and_then(|btf| Some((btf, btf.compound(structure)?))) else {
+        // Without types the whole table is one member.
+        return vec![(String::new(), 0, 4096)];
+    };
+    btf.members(id).map(|(name, offset, size)| (name.to_string(), offset, size)).collect()
+}
+
+/// The members of `union security_list_options`; without BTF what BPF can be attached to.
+fn all(btf: Option<&Btf>, symbols: &Symbols) -> BTreeSet<String> {
+    let typed = btf.and_then(|btf| Some((btf, btf.compound("security_list_options")?)));
+    match typed {
+        Some((btf, id)) => {
+            let names = btf.members(id).map(|(name, ..)| name.to_string());
+            // Since 6.12 it also has any of them as a plain address.
+            names.filter(|name| name != "lsm_func_addr").collect()
+        }
+        None => {
+            let names = symbols.functions().iter().filter_map(|function| function.name.strip_prefix("bpf_lsm_"));
+            names.filter(|name| !NO_HOOKS.contains(name)).map(str::to_string).collect()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A kernel image in memory: what is at which address.
+
+mod payload;
+
+use std::ops::Range;
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf, read::elf::ElfFile64};
+
+use crate::{Error, symbols::Symbol};
+
+/// A kernel, unpacked.
+#[derive(Debug)]
+pub struct Image {
+    bytes: Vec<u8>,
+    sections: Vec<Section>,
+}
+
+/// A part of it that is in memory when it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// `.text`.
+    pub name: String,
+    /// Where it is linked to.
+    pub address: u64,
+    /// How long it is there.
+    pub size: u64,
+    /// Whether it holds instructions.
+    pub executable: bool,
+    /// Its bytes in the file; empty for what is zero at first.
+    file: Range<usize>,
+}
+
+impl Section {
+    /// Whether the address is in it.
+    #[must_use]
+    pub fn holds(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address) < self.size
+    }
+}
+
+impl Image {
+    /// Reads a bzImage, an ELF file, or either's compressed form.
+    pub fn parse(file: Vec<u8>) -> Result<Self, Error> {
+        let bytes = payload::unpack(file)?;
+        let elf = parsed(&bytes)?;
+        let header = elf.elf_header();
+        if header.e_machine.get(elf.endian()) != elf::EM_X86_64 {
+            return Err(Error::NotAKernel { reason: "its ELF file is not one of x86-64".into() });
+        }
+        let mut sections = Vec::new();
+        for section in elf.sections() {
+            let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+            if !sh_flags.contains(elf::SHF_ALLOC) || section.size() == 0 {
+                continue;
+            }
+            let name = String::from_utf8_lossy(section.name_bytes().unwrap_or_default()).into_owned();
+            // Since 6.18 .data is marked as instructions too; and .altinstr_aux and its kin hold some that are of no function.
+            let executable = sh_flags.contains(elf::SHF_EXECINSTR) && name.ends_with("text");
+            sections.push(Section {
+                name,
+                address: section.address(),
+                size: section.size(),
+                executable,
+                file: within(section.file_range(), bytes.len())?,
+            });
+        }
+        if !sections.iter().any(|section| section.executable) {
+            return Err(Error::NotAKernel { reason: "its ELF file has no section of instructions".into() });
+        }
+        Ok(Self { bytes, sections })
+    }
+
+    /// Its sections, in the file's order.
+    #[must_use]
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The section of a name.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// The bytes of a section; fewer than its size if the rest is zero.
+    #[must_use]
+    pub fn bytes_of(&self, section: &Section) -> &[u8] {
+        &self.bytes[section.file.clone()]
+    }
+
+    /// The section that an address is in.
+    #[must_use]
+    pub fn section_at(&self, address: u64) -> Option<&Section> {
+        self.sections.iter().find(|section| section.holds(address))
+    }
+
+    /// The bytes from an address to the end of its section.
+    #[must_use]
+    pub fn bytes_at(&self, address: u64) -> Option<&[u8]> {
+        let section = self.section_at(address)?;
+        self.bytes_of(section).get(usize::try_from(address - section.address).ok()?..)
+    }
+
+    /// The eight bytes at an address, as a number.
+    #[must_use]
+    pub fn word_at(&self, address: u64) -> Option<u64> {
+        self.bytes_at(address)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// The symbols of `.symtab`; none if it is stripped.
+    pub(crate) fn symbols(&self) -> Vec<Symbol> {
+        let Ok(elf) = parsed(&self.bytes) else { return Vec::new() };
+        let symbols = elf.symbols().filter(|symbol| symbol.is_definition() || symbol.kind() == SymbolKind::Unknown);
+        symbols
+            .filter_map(|symbol| {
+                let name = symbol.name().ok().filter(|name| !name.is_empty())?;
+                let text = self.section_at(symbol.address()).is_some_and(|section| section.executable);
+                let kind = if text { b't' } else { b'd' };
+                let kind = if symbol.is_weak() {
+                    if text { b'W' } else { b'V' }
+                } else if symbol.is_global() {
+                    kind.to_ascii_uppercase()
+                } else {
+                    kind
+                };
+                Some(Symbol { address: symbol.address(), kind, name: name.into() })
+            })
+            .collect()
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Result<ElfFile64<'_>, Error> {
+    ElfFile64::parse(bytes).map_err(|cause| {
+        if bytes.starts_with(&elf::ELFMAG) {
+            Error::Damaged { reason: format!("its ELF file cannot be read ({cause})") }
+        } else {
+            Error::NotAKernel { reason: "there is no ELF file in it".into() }
+        }
+    })
+}
+
+/// A section's bytes, which a file cut short does not have.
+fn within(range: Option<(u64, u64)>, length: usize) -> Result<Range<usize>, Error> {
+    let Some((offset, size)) = range else { return Ok(0..0) };
+    let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok()).filter(|end| *end <= length);
+    match end {
+        Some(end) => Ok(offset as usize..end),
+        None => Err(Error::Damaged { reason: "a section of its ELF file lies past the file's end".into() }),
+    }
+}

@@ -1,0 +1,26 @@
+//! `tollgate hooks`: which hooks system calls pass.
+
+mod graph;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use tollgate_callgraph::StopList;
+
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Read a kernel's image, and print the hooks that each system call can reach; exit status 1 if two kernels differ
+    Graph(graph::Arguments),
+    /// Print the functions at which such a search stops, each with its reason: the form of --stop FILE
+    StopList,
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Graph(arguments) => graph::run(&arguments),
+        Command::StopList => output::write(StopList::own_text()).map(|()| ExitCode::SUCCESS),
+    }
+}
