@@ -23,6 +23,8 @@ mod enforcer_shadow;
 mod enforcer_survival;
 mod flask;
 mod guests;
+mod hooks_graph;
+mod latency;
 mod learn;
 #[cfg(feature = "long")]
 mod long;

@@ -4,7 +4,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{confine::Confinement, counter::Counter, decisions::Decisions, oracle::Act, workload::Tasks};
+use crate::{
+    confine::{
+        Confinement,
+        latency::{Calibration, Delays},
+    },
+    counter::Counter,
+    decisions::Decisions,
+    oracle::Act,
+    workload::Tasks,
+};
 
 /// What to measure, and under what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +35,9 @@ pub struct Job {
     pub padding: u32,
     /// Wait until the kernel's work after boot is over before anything is measured.
     pub settle: bool,
+    /// Delays of hooks, under [`Confinement::BpfLatency`]: everything is measured without any, then once under each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delays: Vec<Delays>,
 }
 
 /// What came of a job.
@@ -41,6 +53,21 @@ pub struct Report {
     pub acts: Vec<ActOutcome>,
     /// How long the kernel took to fall quiet after boot; absent if it was not waited for.
     pub settled: Option<Settled>,
+    /// One entry a selection, in order.
+    pub workloads: Vec<Measured>,
+    /// The same under each of the job's delays, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delayed: Vec<Delayed>,
+    /// What a delay costs; absent where none can be set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+}
+
+/// What was measured while hooks took longer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delayed {
+    /// By hook.
+    pub delays: Delays,
     /// One entry a selection, in order.
     pub workloads: Vec<Measured>,
 }

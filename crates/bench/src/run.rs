@@ -14,7 +14,7 @@ use crate::{
     confine::{active_modules, confine},
     counter::Meter,
     error::Context,
-    job::{ActOutcome, Job, Measured, Report},
+    job::{ActOutcome, Delayed, Job, Measured, Report},
     measure::measure,
     oracle::try_act,
     places::Places,
@@ -43,10 +43,10 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     // A confined process may not mount, nor open what the meter reads.
     let mut meter = Meter::open(job.counter)?;
     let places = Places::open(job.work.as_deref(), &selections)?;
-    let mut spool = Spool::open(selections.len())?;
+    let mut spool = Spool::open(selections.len() * (1 + job.delays.len()))?;
     let lsm = active_modules();
 
-    let mut confined = confine(&job.confinement, places.root())?;
+    let mut confined = confine(&job.confinement, places.root(), job.counter)?;
     if confined.learns() {
         progress("learning");
         learn(&selections, &places, &mut meter)?;
@@ -60,12 +60,33 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     } else {
         None
     };
-    let mut workloads = below(job.padding as usize, &mut || {
+    let latency = confined.latency();
+    if latency.is_none() && !job.delays.is_empty() {
+        return Err(Error::Unavailable("delays are only set under bpf-latency".to_owned()));
+    }
+    let mut all = below(job.padding as usize, &mut || {
         sleep(TICK_STEP * job.padding);
-        measure_all(&selections, &places, &mut meter, &mut spool, job.samples, progress)
+        let mut all = measure_all(&selections, &places, &mut meter, &mut spool, job.samples, progress)?;
+        for (delays, (latency, _)) in job.delays.iter().zip(latency.iter().cycle()) {
+            latency.set(delays)?;
+            all.extend(measure_all(&selections, &places, &mut meter, &mut spool, job.samples, progress)?);
+        }
+        Ok::<_, Error>(all)
     })?;
-    spool.give_back(&mut workloads)?;
-    Ok(Report { release, lsm, confinement: confined.verified.clone(), acts, settled, workloads })
+    spool.give_back(&mut all)?;
+    let mut runs = all.chunks(selections.len().max(1)).map(<[Measured]>::to_vec);
+    let workloads = runs.next().unwrap_or_default();
+    let delayed = job.delays.iter().cloned().zip(runs).map(|(delays, workloads)| Delayed { delays, workloads });
+    Ok(Report {
+        release,
+        lsm,
+        confinement: confined.verified.clone(),
+        acts,
+        settled,
+        workloads,
+        delayed: delayed.collect(),
+        calibration: latency.map(|(_, calibration)| calibration.clone()),
+    })
 }
 
 /// Does once what the rest of the job will do, so that a learning module sees it.
@@ -133,6 +154,7 @@ mod tests {
             work: None,
             padding: 0,
             settle: false,
+            delays: Vec::new(),
         }
     }
 

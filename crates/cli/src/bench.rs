@@ -63,7 +63,7 @@ pub(crate) struct JobFile {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum CounterName {
+pub(crate) enum CounterName {
     Instructions,
     Wall,
 }

@@ -5,7 +5,9 @@ mod bench;
 mod denials;
 mod enforcer;
 mod explain;
+mod hooks;
 mod interrupt;
+mod latency;
 mod learn;
 mod output;
 mod policy;
@@ -62,12 +64,18 @@ enum Command {
     /// Studies: what security modules cost, measured, kept and compared
     #[command(subcommand)]
     Study(study::Command),
+    /// Hooks: which of them system calls pass
+    #[command(subcommand)]
+    Hooks(hooks::Command),
     /// Kernels, and commands run under them
     #[command(subcommand)]
     Vm(vm::Command),
     /// Workloads, measured on this machine
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Hooks that take as long as they are told: what a policy of that latency would cost
+    #[command(subcommand)]
+    Latency(latency::Command),
     /// Print a shell's completion script
     Completions {
         /// The shell
@@ -104,8 +112,10 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Learn(arguments) => learn::run(&arguments),
         Command::Study(command) => study::run(command),
+        Command::Hooks(command) => hooks::run(command),
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),
+        Command::Latency(command) => latency::run(command),
         Command::Completions { shell } => {
             // By way of memory: the generator panics where a reader such as `head` has gone away.
             let mut script = Vec::new();

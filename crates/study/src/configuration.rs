@@ -29,6 +29,7 @@ const BENCH_PROFILE: &str = include_str!("bench.profile");
 enum SetUp {
     Nothing,
     BpfEmpty,
+    BpfLatency,
     SelinuxNoPolicy,
     SelinuxPermissive,
     SelinuxEnforcing,
@@ -70,11 +71,17 @@ pub struct Known {
 }
 
 /// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
-pub const KNOWN: [Known; 20] = [
+pub const KNOWN: [Known; 21] = [
     known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
     known("bpf-empty", "bpf", SetUp::BpfEmpty, "BPF programs that do nothing on the hooks the workloads reach"),
+    known(
+        "bpf-latency",
+        "bpf",
+        SetUp::BpfLatency,
+        "BPF programs on the same hooks that take as long as the study says",
+    ),
     known("selinux-nopolicy", "selinux", SetUp::SelinuxNoPolicy, "SELinux before a policy is loaded"),
     known("selinux-permissive", "selinux", SetUp::SelinuxPermissive, "SELinux, Debian's policy, permissive"),
     known("selinux-enforcing", "selinux", SetUp::SelinuxEnforcing, "SELinux, Debian's policy, enforcing"),
@@ -143,7 +150,7 @@ impl Known {
         }
     }
 
-    /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty` and Tollgate's; others have none.
+    /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty`, `bpf-latency` and Tollgate's; others have none.
     #[must_use]
     pub fn confinement(&self, hooks: &[String]) -> Confinement {
         let selinux =
@@ -151,6 +158,7 @@ impl Known {
         match self.set_up {
             SetUp::Nothing => Confinement::None,
             SetUp::BpfEmpty => Confinement::BpfEmpty { hooks: hooks.to_vec() },
+            SetUp::BpfLatency => Confinement::BpfLatency { hooks: hooks.to_vec() },
             SetUp::SelinuxNoPolicy => selinux(false, false),
             SetUp::SelinuxPermissive => selinux(true, false),
             SetUp::SelinuxEnforcing => selinux(true, true),

@@ -157,6 +157,7 @@ impl<'a> Laboratory<'a> {
             work: guest.then(|| WORK.into()),
             padding: if self.study.clock == Counter::Instructions { boot.index } else { 0 },
             settle: guest,
+            delays: Vec::new(),
         }
     }
 

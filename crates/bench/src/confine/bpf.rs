@@ -1,16 +1,19 @@
-//! Empty BPF programs: the cost of being attached.
+//! BPF programs on LSM hooks that decide nothing: empty ones, for the cost of being attached, and those of
+//! [`super::latency`].
 //!
 //! They are loaded by a child that pins them and ends: a hundred link descriptors and the memory in which libbpf has
 //! held the kernel's types would make every fork and exec of the measured process a fifth dearer.
 
+mod reached;
+
 use std::{
     fs,
-    io::{Read, Write, pipe},
+    io::{self, Read, Write, pipe},
     path::PathBuf,
 };
 
 use libbpf_rs::{
-    Link, Object, ObjectBuilder, OpenObject, PrintLevel,
+    Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel,
     btf::{Btf, types::Func},
     set_print,
 };
@@ -19,127 +22,34 @@ use nix::{
     unistd::{ForkResult, fork},
 };
 
+pub use self::reached::REACHED_HOOKS;
 use super::securityfs::require;
 use crate::{Error, error::Context};
 
-/// One program for each hook of `tollgate_abi::HOOKS`, named as the hook.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
+/// Programs for the hooks of `tollgate_abi::HOOKS`, one each and named as the hook.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Programs {
+    /// The object file.
+    pub(super) object: &'static [u8],
+    /// What they are, for people.
+    pub(super) what: &'static str,
+    /// Where links and maps are pinned, on the kernel's BPF file system.
+    pub(super) pins: &'static str,
+    /// Maps that are pinned beside the links: the name in the object, the name of the pin.
+    pub(super) maps: &'static [(&'static str, &'static str)],
+}
 
-/// The hooks that the workloads reach: traced as `bpf_lsm_*` on Debian's 6.1 to 7.2 over the whole catalogue, without
-/// those that only set-ups reach, such as mounting. A kernel has most of them.
-pub const REACHED_HOOKS: &[&str] = &[
-    // Path walks and files.
-    "d_instantiate",
-    "file_alloc_security",
-    "file_fcntl",
-    "file_free_security",
-    "file_lock",
-    "file_mprotect",
-    "file_open",
-    "file_permission",
-    "file_post_open",
-    "file_receive",
-    "file_release",
-    "file_truncate",
-    "inode_alloc_security",
-    "inode_create",
-    "inode_follow_link",
-    "inode_free_security",
-    "inode_free_security_rcu",
-    "inode_getattr",
-    "inode_getxattr",
-    "inode_init_security",
-    "inode_link",
-    "inode_mkdir",
-    "inode_permission",
-    "inode_post_setattr",
-    "inode_post_setxattr",
-    "inode_readlink",
-    "inode_rename",
-    "inode_rmdir",
-    "inode_setattr",
-    "inode_setxattr",
-    "inode_symlink",
-    "inode_unlink",
-    "inode_xattr_skipcap",
-    "mmap_addr",
-    "mmap_file",
-    "path_chmod",
-    "path_chown",
-    "path_link",
-    "path_mkdir",
-    "path_mknod",
-    "path_rename",
-    "path_rmdir",
-    "path_symlink",
-    "path_truncate",
-    "path_unlink",
-    // Processes.
-    "bprm_check_security",
-    "bprm_committed_creds",
-    "bprm_committing_creds",
-    "bprm_creds_for_exec",
-    "bprm_creds_from_file",
-    "capable",
-    "cred_getsecid",
-    "cred_prepare",
-    "current_getlsmprop_subj",
-    "current_getsecid_subj",
-    "ptrace_access_check",
-    "task_alloc",
-    "task_free",
-    "task_kill",
-    "task_prctl",
-    "task_to_inode",
-    // Sockets.
-    "inet_conn_established",
-    "inet_conn_request",
-    "inet_csk_clone",
-    "req_classify_flow",
-    "sk_alloc_security",
-    "sk_clone_security",
-    "sk_free_security",
-    "sk_getsecid",
-    "sock_graft",
-    "socket_accept",
-    "socket_bind",
-    "socket_connect",
-    "socket_create",
-    "socket_getpeersec_dgram",
-    "socket_getsockname",
-    "socket_listen",
-    "socket_post_create",
-    "socket_recvmsg",
-    "socket_sendmsg",
-    "socket_setsockopt",
-    "socket_sock_rcv_skb",
-    "socket_socketpair",
-    "unix_may_send",
-    // System V IPC.
-    "ipc_permission",
-    "msg_msg_alloc_security",
-    "msg_msg_free_security",
-    "msg_queue_alloc_security",
-    "msg_queue_free_security",
-    "msg_queue_msgctl",
-    "msg_queue_msgrcv",
-    "msg_queue_msgsnd",
-    "sem_alloc_security",
-    "sem_free_security",
-    "sem_semctl",
-    "sem_semop",
-    "shm_alloc_security",
-    "shm_free_security",
-    "shm_shmat",
-    "shm_shmctl",
-];
-
-/// Where the links are pinned, on the kernel's BPF file system.
-const PINS: &str = "/sys/fs/bpf/tollgate-bench";
+/// Programs that do nothing.
+pub(super) const EMPTY: Programs = Programs {
+    object: include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o")),
+    what: "empty programs",
+    pins: "/sys/fs/bpf/tollgate-bench",
+    maps: &[],
+};
 
 /// Attached programs. Dropping it detaches them.
 #[derive(Debug)]
-pub(super) struct Pinned(PathBuf);
+pub(super) struct Pinned(pub(super) PathBuf);
 
 impl Drop for Pinned {
     fn drop(&mut self) {
@@ -148,17 +58,23 @@ impl Drop for Pinned {
     }
 }
 
-/// Attaches an empty program to each hook asked for, or to those that the workloads reach if none was; says what was
-/// attached.
-pub(super) fn attach(asked: &[String]) -> Result<(String, Pinned), Error> {
+/// Attaches a program to each hook asked for, or to those that the workloads reach if none was; says what was attached.
+pub(super) fn attach(programs: Programs, asked: &[String]) -> Result<(String, Pinned), Error> {
     require("bpf")?;
-    fs::create_dir_all(PINS).context(format!("make {PINS} (mount -t bpf bpf /sys/fs/bpf)"))?;
-    let pinned = Pinned(PINS.into());
+    let pins = programs.pins;
+    match fs::create_dir(pins) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+            let what = programs.what;
+            return Err(Error::Unavailable(format!("bpf: {what} are attached already; remove {pins} to detach them")));
+        }
+        other => other.context(format!("make {pins} (mount -t bpf bpf /sys/fs/bpf)"))?,
+    }
+    let pinned = Pinned(pins.into());
     let (mut answer, mut tell) = pipe().context("make a pipe")?;
     // SAFETY: a job measures on one thread and starts none before this, so the child may allocate and take locks.
     match unsafe { fork() }.context("fork the loader")? {
         ForkResult::Child => {
-            let (status, text) = match attach_and_pin(asked) {
+            let (status, text) = match attach_and_pin(programs, asked) {
                 Ok(text) => (0, text),
                 Err(error) => (1, error.to_string()),
             };
@@ -180,16 +96,31 @@ pub(super) fn attach(asked: &[String]) -> Result<(String, Pinned), Error> {
     }
 }
 
-fn attach_and_pin(asked: &[String]) -> Result<String, Error> {
+fn attach_and_pin(programs: Programs, asked: &[String]) -> Result<String, Error> {
     // libbpf's own words go to standard error, whose traffic would disturb what is measured.
     set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
-    let btf = Btf::from_vmlinux()
-        .map_err(|error| Error::Unavailable(format!("bpf: {error}; a kernel with CONFIG_DEBUG_INFO_BTF is needed")))?;
-    let has = |hook: &str| btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some();
-    let Choice { hooks, absent } = choose(asked, has)?;
-    let Loaded { programs, refused } = load_accepted(&hooks, !asked.is_empty(), load)?;
-    let attached = pin_all(&programs)?;
-    Ok(describe(attached, &absent, &refused))
+    let btf = btf()?;
+    let Choice { hooks, absent } = choose(asked, |hook| has(&btf, hook))?;
+    let Loaded { mut object, refused } =
+        load_accepted(programs.what, &hooks, !asked.is_empty(), |hooks| load(programs, hooks))?;
+    let attached = pin_all(programs, &mut object)?;
+    Ok(describe(attached, programs.what, &absent, &refused))
+}
+
+/// The hooks that the workloads reach and the running kernel has.
+pub(super) fn reached() -> Result<Vec<String>, Error> {
+    let btf = btf()?;
+    let hooks = REACHED_HOOKS.iter().copied().filter(|hook| has(&btf, hook));
+    Ok(hooks.map(ToOwned::to_owned).collect())
+}
+
+fn btf() -> Result<Btf<'static>, Error> {
+    Btf::from_vmlinux()
+        .map_err(|error| Error::Unavailable(format!("bpf: {error}; a kernel with CONFIG_DEBUG_INFO_BTF is needed")))
+}
+
+fn has(btf: &Btf<'_>, hook: &str) -> bool {
+    btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).is_some()
 }
 
 /// Which hooks to attach to.
@@ -225,7 +156,7 @@ fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<
 /// What the kernel took.
 #[derive(Debug)]
 struct Loaded<'a, T> {
-    programs: T,
+    object: T,
     /// Hooks of the default set that the kernel lets no program be attached to.
     refused: Vec<&'a str>,
 }
@@ -235,6 +166,7 @@ struct Loaded<'a, T> {
 /// Hooks that were asked for must all be taken. Of the default set some must: where the kernel takes none the reason is
 /// not the hooks, and a measurement with nothing attached would be given out as one with empty programs.
 fn load_accepted<'a, T>(
+    what: &str,
     hooks: &[&'a str],
     asked: bool,
     load: impl Fn(&[&str]) -> Result<T, String>,
@@ -242,9 +174,9 @@ fn load_accepted<'a, T>(
     if hooks.is_empty() {
         return Err(Error::Unavailable("bpf: this kernel has none of the hooks; boot one with CONFIG_BPF_LSM".into()));
     }
-    let cannot_load = |error| Error::Unavailable(format!("bpf: cannot load the empty programs: {error}"));
+    let cannot_load = |error| Error::Unavailable(format!("bpf: cannot load the {what}: {error}"));
     let error = match load(hooks) {
-        Ok(programs) => return Ok(Loaded { programs, refused: Vec::new() }),
+        Ok(object) => return Ok(Loaded { object, refused: Vec::new() }),
         Err(error) => error,
     };
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
@@ -262,12 +194,12 @@ fn load_accepted<'a, T>(
     if accepted.is_empty() {
         return Err(cannot_load(format!("{error}; run it as root, on a kernel that is not locked down")));
     }
-    let programs = load(&accepted).map_err(cannot_load)?;
-    Ok(Loaded { programs, refused })
+    let object = load(&accepted).map_err(cannot_load)?;
+    Ok(Loaded { object, refused })
 }
 
-fn describe(attached: usize, absent: &[&str], refused: &[&str]) -> String {
-    let mut text = format!("bpf: {attached} empty programs attached");
+fn describe(attached: usize, what: &str, absent: &[&str], refused: &[&str]) -> String {
+    let mut text = format!("bpf: {attached} {what} attached");
     for (what, hooks) in [("not in this kernel", absent), ("refused by this kernel", refused)] {
         if !hooks.is_empty() {
             text += &format!("; {what}: {}", hooks.join(" "));
@@ -276,13 +208,13 @@ fn describe(attached: usize, absent: &[&str], refused: &[&str]) -> String {
     text
 }
 
-fn open() -> Result<OpenObject, libbpf_rs::Error> {
-    ObjectBuilder::default().name("empty")?.open_memory(OBJECT)
+fn open(programs: Programs) -> Result<OpenObject, libbpf_rs::Error> {
+    ObjectBuilder::default().name("bench")?.open_memory(programs.object)
 }
 
-fn load(hooks: &[&str]) -> Result<Object, String> {
+fn load(programs: Programs, hooks: &[&str]) -> Result<Object, String> {
     let failed = |error| format!("{error:#}");
-    let mut object = open().map_err(failed)?;
+    let mut object = open(programs).map_err(failed)?;
     for mut program in object.progs_mut() {
         let wanted = program.name().to_str().is_some_and(|name| hooks.contains(&name));
         program.set_autoload(wanted);
@@ -290,14 +222,21 @@ fn load(hooks: &[&str]) -> Result<Object, String> {
     object.load().map_err(failed)
 }
 
-/// Attaches every loaded program and pins its link under the hook's name; the number of them.
-fn pin_all(object: &Object) -> Result<usize, Error> {
+/// Attaches every loaded program and pins its link under the hook's name, and the maps; the number of programs.
+fn pin_all(programs: Programs, object: &mut Object) -> Result<usize, Error> {
+    for mut map in object.maps_mut() {
+        let own = map.name().to_string_lossy().into_owned();
+        if let Some((_, pin)) = programs.maps.iter().find(|(name, _)| own == *name) {
+            let failed = |error| Error::Unavailable(format!("bpf: cannot pin the map {own}: {error:#}"));
+            map.pin(format!("{}/{pin}", programs.pins)).map_err(failed)?;
+        }
+    }
     let mut attached = 0;
     for program in object.progs_mut().filter(|program| program.autoload()) {
         let hook = program.name().to_string_lossy().into_owned();
         let failed = |what: &str, error| Error::Unavailable(format!("bpf: cannot {what} the hook {hook}: {error:#}"));
         let mut link: Link = program.attach_lsm().map_err(|error| failed("attach to", error))?;
-        link.pin(format!("{PINS}/{hook}")).map_err(|error| failed("pin the program of", error))?;
+        link.pin(format!("{}/{hook}", programs.pins)).map_err(|error| failed("pin the program of", error))?;
         attached += 1;
     }
     Ok(attached)
@@ -311,7 +250,7 @@ mod tests {
 
     #[test]
     fn holds_one_program_for_each_hook() {
-        let object = open().unwrap();
+        let object = open(EMPTY).unwrap();
         let programs: BTreeSet<String> =
             object.progs().map(|program| program.name().to_str().unwrap().to_owned()).collect();
         let hooks: BTreeSet<String> = tollgate_abi::HOOKS.iter().map(|hook| hook.name.to_owned()).collect();
@@ -321,22 +260,13 @@ mod tests {
     /// A program is `w0 = default; exit`: opcode 0xb4 with the default as immediate, then 0x95.
     #[test]
     fn returns_the_default_of_each_hook() {
-        for program in open().unwrap().progs() {
+        for program in open(EMPTY).unwrap().progs() {
             let hook = tollgate_abi::hook(program.name().to_str().unwrap()).unwrap();
             let instructions = program.insns();
             assert_eq!(instructions.len(), 2, "{}", hook.name);
             assert_eq!(instructions[0].code, 0xb4, "{}", hook.name);
             assert_eq!(instructions[0].imm, hook.default, "{}", hook.name);
             assert_eq!(instructions[1].code, 0x95, "{}", hook.name);
-        }
-    }
-
-    #[test]
-    fn knows_every_reached_hook_once() {
-        let mut seen = BTreeSet::new();
-        for name in REACHED_HOOKS {
-            assert!(tollgate_abi::hook(name).is_some(), "{name}");
-            assert!(seen.insert(name), "{name} twice");
         }
     }
 
@@ -368,24 +298,24 @@ mod tests {
 
     #[test]
     fn leaves_out_hooks_of_the_default_set_that_the_kernel_refuses() {
-        let loaded = load_accepted(&["capable", "file_open"], false, kernel_without(&["capable"])).unwrap();
-        assert_eq!((loaded.programs, loaded.refused), (vec!["file_open".to_owned()], vec!["capable"]));
-        let loaded = load_accepted(&["capable", "file_open"], false, kernel_without(&[])).unwrap();
-        assert_eq!((loaded.programs.len(), loaded.refused), (2, vec![]));
+        let loaded = load_accepted("programs", &["capable", "file_open"], false, kernel_without(&["capable"])).unwrap();
+        assert_eq!((loaded.object, loaded.refused), (vec!["file_open".to_owned()], vec!["capable"]));
+        let loaded = load_accepted("programs", &["capable", "file_open"], false, kernel_without(&[])).unwrap();
+        assert_eq!((loaded.object.len(), loaded.refused), (2, vec![]));
     }
 
     #[test]
     fn rejects_a_kernel_that_takes_no_program_at_all() {
         let hooks = ["capable", "file_open"];
-        let none = load_accepted(&hooks, false, kernel_without(&hooks)).unwrap_err().to_string();
+        let none = load_accepted("programs", &hooks, false, kernel_without(&hooks)).unwrap_err().to_string();
         assert!(none.contains("capable: invalid argument; run it as root"), "{none}");
-        let no_hooks = load_accepted(&[], false, kernel_without(&[])).unwrap_err().to_string();
+        let no_hooks = load_accepted("programs", &[], false, kernel_without(&[])).unwrap_err().to_string();
         assert!(no_hooks.contains("boot one with CONFIG_BPF_LSM"), "{no_hooks}");
     }
 
     #[test]
     fn rejects_a_hook_asked_for_that_the_kernel_refuses_and_says_why() {
-        let error = load_accepted(&["capable", "file_open"], true, kernel_without(&["file_open"]));
+        let error = load_accepted("programs", &["capable", "file_open"], true, kernel_without(&["file_open"]));
         let error = error.unwrap_err().to_string();
         assert!(error.contains("the hook file_open: file_open: invalid argument; leave it out"), "{error}");
     }
@@ -393,7 +323,7 @@ mod tests {
     #[test]
     fn reports_hooks_that_were_left_out() {
         assert_eq!(
-            describe(2, &["file_post_open"], &["file_alloc_security"]),
+            describe(2, "empty programs", &["file_post_open"], &["file_alloc_security"]),
             "bpf: 2 empty programs attached; not in this kernel: file_post_open; \
              refused by this kernel: file_alloc_security"
         );

@@ -3,6 +3,7 @@
 mod apparmor;
 mod bpf;
 mod landlock;
+pub mod latency;
 mod lockdown;
 mod securityfs;
 mod selinux;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, decisions::Counts, oracle::Act};
+use crate::{Error, counter::Counter, decisions::Counts, oracle::Act};
 
 pub use bpf::REACHED_HOOKS;
 pub(crate) use securityfs::active_modules;
@@ -27,6 +28,12 @@ pub enum Confinement {
     None,
     /// BPF programs that do nothing, one a hook.
     BpfEmpty {
+        /// The hooks; empty for those that the workloads reach.
+        #[serde(default)]
+        hooks: Vec<String>,
+    },
+    /// BPF programs that take as long as they are told, one a hook: see [`latency`].
+    BpfLatency {
         /// The hooks; empty for those that the workloads reach.
         #[serde(default)]
         hooks: Vec<String>,
@@ -94,6 +101,7 @@ impl Confinement {
             Confinement::Yama => Some((Act::PtraceStranger, libc::EPERM)),
             Confinement::None
             | Confinement::BpfEmpty { .. }
+            | Confinement::BpfLatency { .. }
             | Confinement::Selinux { .. }
             | Confinement::AppArmor { .. }
             | Confinement::Tollgate { .. } => None,
@@ -120,6 +128,7 @@ pub(crate) struct Confined {
 enum Kept {
     Nothing,
     Programs { _pinned: bpf::Pinned },
+    Latency(latency::Latency, latency::Calibration),
     Tomoyo(tomoyo::Learning),
     Yama { _scope: yama::Restricted },
 }
@@ -127,6 +136,14 @@ enum Kept {
 impl Confined {
     fn standing(verified: String) -> Confined {
         Confined { verified, kept: Kept::Nothing, decisions: None }
+    }
+
+    /// What sets delays and what they cost, where the set-up has any.
+    pub(crate) fn latency(&self) -> Option<(&latency::Latency, &latency::Calibration)> {
+        match &self.kept {
+            Kept::Latency(latency, calibration) => Some((latency, calibration)),
+            _ => None,
+        }
     }
 
     /// Whether the workloads must be run once, for the module to learn them, before [`Confined::enforce_learnt`].
@@ -143,16 +160,22 @@ impl Confined {
     }
 }
 
-/// Sets the module up. `work` is the directory that the workloads use.
+/// Sets the module up. `work` is the directory that the workloads use, `counter` what delays are calibrated by.
 ///
 /// Landlock, AppArmor and Tollgate confine the calling thread and what it starts from then on; the others the whole
 /// machine.
-pub(crate) fn confine(confinement: &Confinement, work: &Path) -> Result<Confined, Error> {
+pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) -> Result<Confined, Error> {
     match confinement {
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
         Confinement::BpfEmpty { hooks } => {
-            let (verified, pinned) = bpf::attach(hooks)?;
+            let (verified, pinned) = bpf::attach(bpf::EMPTY, hooks)?;
             Ok(Confined { kept: Kept::Programs { _pinned: pinned }, ..Confined::standing(verified) })
+        }
+        Confinement::BpfLatency { hooks } => {
+            let detached = latency::cost(counter);
+            let (verified, latency) = latency::Latency::attach(hooks)?;
+            let calibration = latency.calibrate(counter, detached)?;
+            Ok(Confined { kept: Kept::Latency(latency, calibration), ..Confined::standing(verified) })
         }
         Confinement::Selinux { policy, enforcing } => {
             selinux::load(policy.as_deref(), *enforcing).map(Confined::standing)

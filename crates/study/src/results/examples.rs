@@ -41,6 +41,8 @@ pub(crate) fn boot(configuration: &str, number: u32) -> Boot {
             acts: Vec::new(),
             settled: None,
             workloads: Vec::new(),
+            delayed: Vec::new(),
+            calibration: None,
         })),
     })
 }

@@ -68,7 +68,7 @@ pub struct OwnConfiguration {
     pub lsm: Option<String>,
     /// One of [`configuration::KNOWN`](crate::configuration::KNOWN), whose set-up in the guest it takes.
     pub base: String,
-    /// Hooks to attach empty programs to; the default set if there are none. Only with base `bpf-empty`.
+    /// Hooks to attach programs to; the default set if there are none. Only with a base that attaches some.
     pub hooks: Vec<String>,
     /// What the kernel's command line is to say besides.
     pub command_line: String,

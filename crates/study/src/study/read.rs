@@ -144,8 +144,9 @@ fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> 
         }
     }
     let base = raw.base.as_ref().map_or("none", |b| b.get_ref());
-    if let Some(hook) = raw.hooks.first().filter(|_| base != "bpf-empty" && !base.starts_with("tollgate-")) {
-        return wrong(hook, "`hooks` needs `base = \"bpf-empty\"`, or one of Tollgate's");
+    let has_programs = ["bpf-empty", "bpf-latency"].contains(&base) || base.starts_with("tollgate-");
+    if let Some(hook) = raw.hooks.first().filter(|_| !has_programs) {
+        return wrong(hook, "`hooks` needs `base = \"bpf-empty\"`, `\"bpf-latency\"`, or one of Tollgate's");
     }
     for hook in &raw.hooks {
         if !HOOKS.iter().any(|known| known.name == hook.get_ref()) {

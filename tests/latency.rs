@@ -1,0 +1,197 @@
+//! Hooks that take as long as they are told: what is injected is what is found, to the instruction; for whom it was meant
+//! alone; and refusals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tollgate_bench::{
+    confine::{
+        Confinement,
+        latency::{Delay, Delays},
+    },
+    counter::Counter,
+    job::{Job, Measured, Report},
+};
+
+use crate::program::{
+    Ended, Scratch,
+    guests::{KERNELS, take},
+    report,
+    steps::Guest,
+    word,
+};
+
+/// Hooks with units of delay on each, in runs of their own.
+const HOOKS: [(&str, u64); 10] = [
+    ("file_open", 100),
+    ("file_permission", 100),
+    ("inode_permission", 200),
+    ("inode_getattr", 1000),
+    ("inode_create", 300),
+    ("inode_rename", 100),
+    ("inode_setattr", 500),
+    ("mmap_addr", 50),
+    ("task_kill", 400),
+    ("socket_sendmsg", 100),
+];
+/// Workloads, each with the hooks of those that one operation passes, and how often.
+const WORKLOADS: [(&str, &[(&str, u64)]); 15] = [
+    ("null", &[]),
+    ("read-1", &[("file_permission", 1)]),
+    ("write-1", &[("file_permission", 1)]),
+    ("read-4k", &[("file_permission", 1)]),
+    ("open+close", &[("file_open", 1), ("inode_permission", 7)]),
+    ("open+close:d10", &[("file_open", 1), ("inode_permission", 14)]),
+    ("stat", &[("inode_getattr", 1), ("inode_permission", 6)]),
+    ("stat:d10", &[("inode_getattr", 1), ("inode_permission", 13)]),
+    ("fstat", &[("inode_getattr", 1)]),
+    ("creat+unlink", &[("file_open", 1), ("inode_create", 1), ("inode_permission", 15)]),
+    ("rename", &[("inode_permission", 14), ("inode_rename", 1)]),
+    ("chmod", &[("inode_permission", 6), ("inode_setattr", 1)]),
+    ("mmap+munmap", &[("mmap_addr", 1)]),
+    ("signal", &[("task_kill", 1)]),
+    ("pipe", &[("file_permission", 4)]),
+];
+
+fn job(confinement: Confinement, delays: Vec<Delays>) -> Job {
+    Job {
+        counter: Counter::Instructions,
+        confinement,
+        acts: Vec::new(),
+        workloads: WORKLOADS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        samples: Some(25),
+        work: None,
+        padding: 0,
+        settle: true,
+        delays,
+    }
+}
+
+/// Has a guest do a job.
+fn do_job(scratch: &Scratch, kernel: &str, lsm: &str, job: &Job) -> Ended {
+    let file = scratch.file("job.json", &serde_json::to_string(job).unwrap());
+    let give = format!("{}:/job", word(&file));
+    let machine = ["vm", "run", "--kernel", kernel, "--lsm", lsm, "--clock", "instructions", "--file", &give];
+    let _place = take(1);
+    let job = "mkdir -p /sys/fs/bpf; mount -t bpf none /sys/fs/bpf; exec tollgate bench job /job";
+    scratch.run(&[&machine[..], &["--", "sh", "-c", job]].concat())
+}
+
+/// The least cost of each workload.
+fn least(measured: &[Measured]) -> BTreeMap<&str, f64> {
+    let least = |one: &Measured| one.samples.iter().copied().fold(f64::INFINITY, f64::min);
+    measured.iter().map(|one| (one.name.as_str(), least(one))).collect()
+}
+
+/// Issue "LSM cost study": N units on a hook raise a workload's cost by as often as it passes the hook times N units.
+#[test]
+fn raises_the_cost_by_what_was_injected() {
+    let scratch = Scratch::new();
+    for kernel in KERNELS {
+        let named =
+            |(hook, units): &(&str, u64)| Delays::from([((*hook).to_owned(), Delay { units: *units, nanoseconds: 0 })]);
+        let hooks: Vec<String> = HOOKS.iter().map(|(hook, _)| (*hook).to_owned()).collect();
+        let job = job(Confinement::BpfLatency { hooks }, HOOKS.iter().map(named).collect());
+        let ended = do_job(&scratch, kernel, "bpf", &job).with(0);
+        let found: Report = serde_json::from_str(&ended.stdout).unwrap();
+        let calibration = found.calibration.unwrap();
+        let base = least(&found.workloads);
+        let (mut worst, mut seen) = (0.0_f64, BTreeSet::new());
+        for ((hook, units), run) in HOOKS.iter().zip(&found.delayed) {
+            let injected = calibration.first() + (*units - 1) as f64 * calibration.further();
+            for (name, cost) in least(&run.workloads) {
+                let passes = WORKLOADS.iter().find(|(own, _)| *own == name).unwrap().1;
+                let passes = passes.iter().find(|(own, _)| own == hook).map_or(0, |(_, passes)| *passes);
+                let found = (cost - base[name]) / injected;
+                worst = worst.max((found - passes as f64).abs() / passes.max(1) as f64);
+                if passes > 0 {
+                    seen.insert(name);
+                    println!(
+                        "{kernel}: {name}: {units} units on {hook}: {found:.4} times what was injected, passed {passes} times"
+                    );
+                }
+            }
+        }
+        let figure = format!(
+            "{} hooks, {} workloads; a unit is {} instructions, the first {}; without a delay a hook adds {}; \
+             greatest difference {:.3} %",
+            HOOKS.len(),
+            seen.len(),
+            calibration.further(),
+            calibration.first(),
+            calibration.floor(),
+            worst * 100.0
+        );
+        report(&format!("{kernel}: latency injected and found"), &figure, "8 hooks, 12 workloads, 1 %", worst <= 0.01);
+        assert!(worst <= 0.01 && seen.len() >= 12, "{figure}");
+    }
+}
+
+/// A shell's function that tells how long ten opens take, in milliseconds of the clock since boot.
+const PROBE: &str = "now() { read up idle < /proc/uptime; echo ${up%.*}${up#*.}0; }; \
+    probe() { s=$(now); for i in 1 2 3 4 5 6 7 8 9 10; do read x < /probe; done; echo $(($(now) - s)); }";
+
+#[test]
+fn delays_whom_it_was_meant_for_while_it_runs() {
+    let scratch = Scratch::new();
+    let ready = "mkdir -p /sys/fs/bpf /sys/fs/cgroup; mount -t bpf none /sys/fs/bpf; mount -t cgroup2 none /sys/fs/cgroup; \
+                 mkdir /sys/fs/cgroup/chosen; echo text > /probe";
+    let run = format!("tollgate latency run file_open=50000000ns -- sh -c '{PROBE}; probe; exit 7'");
+    let inside = format!("sh -c 'echo $$ > /sys/fs/cgroup/chosen/cgroup.procs; {PROBE}; probe'");
+    let no_group = "umount /sys/fs/cgroup; tollgate latency run file_open=1 -- true; s=$?; \
+                    mount -t cgroup2 none /sys/fs/cgroup; mkdir -p /sys/fs/cgroup/chosen; (exit $s)";
+    let steps = Guest::new(&scratch, "6.1")
+        .step("ready", ready)
+        .step("no group", no_group)
+        .step("before", &format!("{PROBE}; probe"))
+        .step("run", &run)
+        .step("gone", "tollgate latency status")
+        .step("start", "tollgate latency start --group /sys/fs/cgroup/chosen file_open=50000000ns inode_getattr=0")
+        .step("twice", "tollgate latency start file_open=1")
+        .step("outside", &format!("{PROBE}; probe"))
+        .step("inside", &inside)
+        .step("status", "tollgate latency status; tollgate latency status --json")
+        .step("not attached", "tollgate latency set file_permission=1")
+        .step("set", "tollgate latency set inode_getattr=5 && tollgate latency status")
+        .step("inside still", &inside)
+        .step("stop", "tollgate latency stop; ls /sys/fs/bpf")
+        .run();
+    let number = |name: &str| steps[name].text.lines().last().unwrap().parse::<u64>().unwrap();
+    steps["no group"].is(2, &["mount -t cgroup2"]);
+    steps["run"].is(7, &["2 programs of tunable latency attached", "the first unit"]);
+    steps["gone"].is(1, &["no programs"]);
+    steps["twice"].is(2, &["attached already"]);
+    steps["status"].is(0, &["file_open=50000000ns", "\"nanoseconds\": 50000000"]);
+    steps["not attached"].is(2, &["file_permission; name it when"]);
+    steps["set"].is(0, &["inode_getattr=5"]);
+    // Ten opens of 50 ms each: what others take varies with the machine.
+    for name in ["run", "inside"] {
+        assert!(number(name) >= 500, "{name}: {} ms", number(name));
+    }
+    for name in ["before", "outside", "inside still"] {
+        assert!(number(name) < 500, "{name}: {} ms", number(name));
+    }
+    assert_eq!(steps["stop"].is(0, &[]).text, "");
+}
+
+#[test]
+fn refuses_what_it_cannot_delay_and_says_why() {
+    let scratch = Scratch::new();
+    for (delay, why) in [
+        ("file_open", "is not HOOK=DELAY"),
+        ("file_open=soon", "neither a number of units nor one of ns"),
+        ("file_open=9000000", "watchdog"),
+        ("file_open=1000000000ns", "watchdog"),
+    ] {
+        scratch.run(&["latency", "start", delay]).refused(&[why]);
+    }
+    let hooks = |hook: &str| Confinement::BpfLatency { hooks: vec![hook.to_owned()] };
+    let refused = |kernel: &str, lsm: &str, hook: &str, words: &[&str]| {
+        do_job(&scratch, kernel, lsm, &job(hooks(hook), Vec::new())).refused(words);
+    };
+    refused("6.1", "bpf", "file_opening", &["\"file_opening\" is no LSM hook"]);
+    refused("6.1", "bpf", "file_post_open", &["no hook file_post_open"]);
+    refused("6.1", "selinux", "file_open", &["bpf"]);
+    refused("5.10", "bpf", "file_open", &["bpf_loop", "5.17"]);
+    let delays = Delays::from([("file_open".to_owned(), Delay { units: 1, nanoseconds: 0 })]);
+    do_job(&scratch, "6.1", "bpf", &job(Confinement::None, vec![delays])).refused(&["bpf-latency"]);
+}
