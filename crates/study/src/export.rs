@@ -32,7 +32,7 @@ pub fn csv(results: &Results) -> String {
     text
 }
 
-const COLUMNS: [&str; 23] = [
+const COLUMNS: [&str; 24] = [
     "kernel",
     "configuration",
     "lsm",
@@ -55,6 +55,7 @@ const COLUMNS: [&str; 23] = [
     "percent_low",
     "percent_high",
     "published",
+    "published_source",
     "note",
 ];
 
@@ -74,20 +75,17 @@ fn measured(results: &Results, configuration: &ConfigurationResult, workload: &W
     fields.extend([w.figure, w.low, w.high].map(|n| n.to_string()));
     let difference = w.difference.map(|d| [d.absolute, d.percent, d.low, d.high].map(|n| n.to_string()));
     fields.extend(difference.unwrap_or_default());
-    fields.push(published(results, configuration, &w.name).map_or(String::new(), |p| p.to_string()));
+    let printed: Vec<_> = results.study.printed(&configuration.kernel, &configuration.name, &w.name).collect();
+    fields.push(joined(printed.iter().map(|p| p.figure.to_string())));
+    fields.push(joined(printed.iter().map(|p| p.source.to_owned())));
     let note = configuration.unmeasured.iter().find(|u| u.name == w.name);
     fields.push(note.map_or(String::new(), |u| u.reason.clone()));
     fields
 }
 
-/// What was printed elsewhere: the baseline's figure, or another configuration's percentage.
-fn published(results: &Results, configuration: &ConfigurationResult, workload: &str) -> Option<f64> {
-    let published = results.study.published.as_ref()?;
-    if configuration.name == results.study.baseline {
-        published.baseline(&configuration.kernel, workload)
-    } else {
-        published.percent(&configuration.kernel, workload, &configuration.name)
-    }
+/// A field that holds several values.
+fn joined(values: impl Iterator<Item = String>) -> String {
+    values.collect::<Vec<_>>().join("; ")
 }
 
 fn push(text: &mut String, fields: &[String]) {
@@ -191,15 +189,15 @@ mod tests {
         assert_eq!(rows[0], COLUMNS.join(","));
         assert_eq!(
             rows[1],
-            "6.1,none,capability,none,stat,instructions,one,4000,4000.5,4000.5,0.5,0.01999750031246549,1,2,4000,4000,4000,,,,,,"
+            "6.1,none,capability,none,stat,instructions,one,4000,4000.5,4000.5,0.5,0.01999750031246549,1,2,4000,4000,4000,,,,,,,"
         );
         assert!(
-            rows[2].starts_with("6.1,yama,capability,none,stat,") && rows[2].ends_with(",1000,25,25,25,,"),
+            rows[2].starts_with("6.1,yama,capability,none,stat,") && rows[2].ends_with(",1000,25,25,25,,,"),
             "{}",
             rows[2]
         );
         assert!(rows[3].starts_with("6.1,yama,") && rows[3].ends_with(",\"no \"\"true\"\", sorry\""), "{}", rows[3]);
-        assert_eq!(rows[4], "6.1,tomoyo,capability,none,,,,,,,,,,,,,,,,,,,padding 0 failed: panic");
+        assert_eq!(rows[4], "6.1,tomoyo,capability,none,,,,,,,,,,,,,,,,,,,,padding 0 failed: panic");
         assert_eq!(rows.len(), 5);
     }
 

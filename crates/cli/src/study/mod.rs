@@ -21,12 +21,13 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program carries with it, by name.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
     ("flask", include_str!("../../../../studies/flask.toml")),
+    ("lsm-file-overhead", include_str!("../../../../studies/lsm-file-overhead.toml")),
 ];
 
 #[derive(Debug, Subcommand)]

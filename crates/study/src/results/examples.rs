@@ -157,7 +157,7 @@ pub(crate) fn head(clock: Counter, boots: &[Boot]) -> Head {
             boots: boots.iter().map(|b| b.0.boot + 1).max().unwrap_or(1),
             figure: Figure::Minimum,
             threshold: 1.0,
-            published: None,
+            published: Vec::new(),
             text: String::new(),
         },
     }

@@ -24,9 +24,39 @@ pub struct StudyHeader {
     pub figure: Figure,
     /// From how many percent on a comparison calls something dearer.
     pub threshold: f64,
-    /// Figures that somebody else printed, to be shown beside these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Published>,
+    /// Figures that others printed, a table a source, to be shown beside these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
     /// The study file, word for word.
     pub text: String,
+}
+
+/// A figure that somebody else printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Printed<'a> {
+    /// What tells its source from the others of the study: a letter; nothing if there is one source only.
+    pub mark: Option<char>,
+    /// The baseline's figure in the clock's unit, or another configuration's difference in percent.
+    pub figure: f64,
+    /// Whose it is.
+    pub source: &'a str,
+}
+
+impl StudyHeader {
+    /// What tells the figures of a source from those of the others.
+    pub fn mark(&self, source: usize) -> Option<char> {
+        (self.published.len() > 1).then(|| char::from(b'a' + (source % 26) as u8))
+    }
+
+    /// What was printed for a workload under a configuration.
+    pub fn printed(&self, kernel: &str, configuration: &str, workload: &str) -> impl Iterator<Item = Printed<'_>> {
+        self.published.iter().enumerate().filter_map(move |(number, table)| {
+            let figure = if configuration == self.baseline {
+                table.baseline(kernel, workload)
+            } else {
+                table.percent(kernel, workload, configuration)
+            };
+            figure.map(|figure| Printed { mark: self.mark(number), figure, source: &table.source })
+        })
+    }
 }

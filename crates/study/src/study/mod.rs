@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use tollgate_bench::counter::Counter;
 
-pub use header::StudyHeader;
+pub use header::{Printed, StudyHeader};
 pub use published::Published;
 
 use crate::stats::exact::Figure;
@@ -53,8 +53,8 @@ pub struct Study {
     pub figure: Figure,
     /// From how many percent on a comparison calls something dearer.
     pub threshold: f64,
-    /// Figures that somebody else printed.
-    pub published: Option<Published>,
+    /// Figures that others printed, a table a source.
+    pub published: Vec<Published>,
     /// The file, word for word.
     pub text: String,
 }

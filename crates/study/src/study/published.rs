@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Published {
     /// Where it was printed.
     pub source: String,
-    /// The kernel of the study that it is shown beside.
-    pub kernel: String,
+    /// The kernel of the study that it is shown beside; beside every one if none is given.
+    #[serde(default)]
+    pub kernel: Option<String>,
     /// The baseline's figures by workload, in the clock's unit.
     pub baseline: BTreeMap<String, f64>,
     /// Differences to the baseline in percent, by workload, then configuration.
@@ -18,13 +19,18 @@ pub struct Published {
 }
 
 impl Published {
+    /// Whether it is shown beside that kernel's figures.
+    pub fn is_beside(&self, kernel: &str) -> bool {
+        self.kernel.as_deref().is_none_or(|own| own == kernel)
+    }
+
     /// What was printed for the baseline.
     pub fn baseline(&self, kernel: &str, workload: &str) -> Option<f64> {
-        self.baseline.get(workload).copied().filter(|_| kernel == self.kernel)
+        self.baseline.get(workload).copied().filter(|_| self.is_beside(kernel))
     }
 
     /// What was printed for a configuration, in percent.
     pub fn percent(&self, kernel: &str, workload: &str, configuration: &str) -> Option<f64> {
-        self.percent.get(workload)?.get(configuration).copied().filter(|_| kernel == self.kernel)
+        self.percent.get(workload)?.get(configuration).copied().filter(|_| self.is_beside(kernel))
     }
 }

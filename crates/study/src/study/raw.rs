@@ -36,7 +36,8 @@ pub(super) struct Raw {
     pub(super) rounds: Option<At<i64>>,
     pub(super) figure: Option<At<Figure>>,
     pub(super) threshold: Option<At<f64>>,
-    pub(super) published: Option<RawPublished>,
+    #[serde(default)]
+    pub(super) published: Vec<RawPublished>,
 }
 
 /// A `[[configuration]]`.
@@ -52,12 +53,12 @@ pub(super) struct RawConfiguration {
     pub(super) command_line: String,
 }
 
-/// The `[published]` table.
+/// A `[[published]]` table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPublished {
     pub(super) source: String,
-    pub(super) kernel: At<String>,
+    pub(super) kernel: Option<At<String>>,
     #[serde(default)]
     pub(super) baseline: BTreeMap<At<String>, f64>,
     #[serde(default)]

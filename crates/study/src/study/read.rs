@@ -50,7 +50,9 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
     let configurations = distinct(&raw.configurations, "configurations")?;
     check_configurations(&raw, &own)?;
     let workloads = workloads(&raw)?;
-    let published = raw.published.map(|p| published(p, &kernels, &configurations, &workloads)).transpose()?;
+    let published = (raw.published.into_iter())
+        .map(|p| published(p, &kernels, &configurations, &workloads))
+        .collect::<Result<_, _>>()?;
     let (paddings, rounds) = boots(raw.clock, raw.paddings.as_ref(), raw.rounds.as_ref())?;
     Ok(Study {
         name: raw.name.into_inner(),
@@ -281,7 +283,7 @@ fn published(
     configurations: &[String],
     workloads: &[String],
 ) -> Result<Published, Wrong> {
-    known(&raw.kernel, kernels, "kernels")?;
+    raw.kernel.as_ref().map_or(Ok(()), |kernel| known(kernel, kernels, "kernels"))?;
     for workload in raw.baseline.keys().chain(raw.percent.keys()) {
         known(workload, workloads, "workloads")?;
     }
@@ -291,7 +293,7 @@ fn published(
     let row = |(name, percent): (At<String>, f64)| (name.into_inner(), percent);
     Ok(Published {
         source: raw.source,
-        kernel: raw.kernel.into_inner(),
+        kernel: raw.kernel.map(At::into_inner),
         baseline: raw.baseline.into_iter().map(row).collect(),
         percent: raw.percent.into_iter().map(|(w, r)| (w.into_inner(), r.into_iter().map(row).collect())).collect(),
     })

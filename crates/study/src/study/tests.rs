@@ -15,7 +15,7 @@ name = "three-hooks"
 base = "bpf-empty"
 hooks = ["file_open", "inode_permission", "file_permission"]
 
-[published]
+[[published]]
 source = "a paper"
 kernel = "6.1"
 baseline = { stat = 3916 }
@@ -35,7 +35,7 @@ fn reads_a_whole_study_with_its_defaults() {
     assert_eq!((study.clock, study.baseline.as_str(), study.boots()), (Counter::Instructions, "none", 1));
     assert_eq!(study.workloads, ["null", "stat:d1", "stat"]);
     assert_eq!(study.own("three-hooks").unwrap().hooks.len(), 3);
-    let published = study.published.as_ref().unwrap();
+    let published = &study.published[0];
     assert_eq!(published.percent("6.1", "stat", "tomoyo"), Some(3.4));
     assert_eq!(published.percent("6.12", "stat", "tomoyo"), None);
     assert_eq!(published.baseline("6.1", "stat"), Some(3916.0));

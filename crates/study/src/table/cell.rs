@@ -40,14 +40,10 @@ pub(crate) fn cell(results: &Results, configuration: &ConfigurationResult, workl
         Some(measured) if is_baseline => Cell { text: figure(measured.figure), size: Size::Plain },
         Some(measured) => difference(results.clock, measured),
     };
-    if let Some(published) = &results.study.published {
-        let kernel = &configuration.kernel;
-        let printed = if is_baseline {
-            published.baseline(kernel, workload).map(figure)
-        } else {
-            published.percent(kernel, workload, &configuration.name).map(|p| format!("{p:+.1}"))
-        };
-        cell.text.extend(printed.map(|p| format!(" ({p})")));
+    for printed in results.study.printed(&configuration.kernel, &configuration.name, workload) {
+        let text = if is_baseline { figure(printed.figure) } else { format!("{:+.1}", printed.figure) };
+        let mark = printed.mark.map_or(String::new(), |mark| format!(" {mark}"));
+        cell.text.push_str(&format!(" ({text}{mark})"));
     }
     cell
 }

@@ -71,8 +71,9 @@ pub(crate) fn legend(results: &Results, kernel: &str, workloads: &[&str]) -> Vec
         Counter::Instructions => controls(results, kernel),
         Counter::Wall => false_difference(results, kernel),
     });
-    if let Some(published) = results.study.published.as_ref().filter(|p| p.kernel == kernel) {
-        lines.push(format!("(in brackets): {}.", published.source));
+    for (number, table) in results.study.published.iter().enumerate().filter(|(_, table)| table.is_beside(kernel)) {
+        let mark = results.study.mark(number).map_or(String::new(), |mark| format!(", {mark}"));
+        lines.push(format!("(in brackets{mark}): {}.", table.source));
     }
     lines
 }

@@ -118,15 +118,26 @@ fn colours_only_when_asked() {
 #[test]
 fn prints_published_figures_beside_ours() {
     let mut built = results(&example());
-    built.study.published = Some(Published {
+    let capability =
+        |percent| BTreeMap::from([("open+close".to_owned(), BTreeMap::from([("capability".to_owned(), percent)]))]);
+    built.study.published = vec![Published {
         source: "a paper".to_owned(),
-        kernel: "6.1".to_owned(),
+        kernel: Some("6.1".to_owned()),
         baseline: BTreeMap::from([("open+close".to_owned(), 6240.0)]),
-        percent: BTreeMap::from([("open+close".to_owned(), BTreeMap::from([("capability".to_owned(), 1.5)]))]),
-    });
+        percent: capability(1.5),
+    }];
     let text = render(&built, Style::default());
     assert!(text.contains("open+close  6252 (6240)    0 (+1.5)     +27.6%"), "{text}");
     assert!(text.contains("(in brackets): a paper."), "{text}");
+    built.study.published.push(Published {
+        source: "another".to_owned(),
+        kernel: None,
+        baseline: BTreeMap::new(),
+        percent: capability(2.5),
+    });
+    let text = render(&built, Style::default());
+    assert!(text.contains("0 (+1.5 a) (+2.5 b)"), "{text}");
+    assert!(text.contains("(in brackets, a): a paper.") && text.contains("(in brackets, b): another."), "{text}");
 }
 
 #[test]
