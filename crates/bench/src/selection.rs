@@ -127,18 +127,19 @@ impl fmt::Display for Selection {
 }
 
 /// Names of whole families, and what they hold.
-const FAMILIES: [(&str, Option<Group>); 6] = [
+const FAMILIES: [(&str, Option<Group>); 7] = [
     ("@all", None),
     ("@controls", Some(Group::Control)),
     ("@files", Some(Group::Files)),
     ("@processes", Some(Group::Processes)),
     ("@communication", Some(Group::Communication)),
     ("@flask", Some(Group::Flask)),
+    ("@commands", Some(Group::Commands)),
 ];
 
 /// The selections that a name of a study file or command line stands for.
 ///
-/// That is one selection, or a family: `@controls`, `@files`, `@processes`, `@communication`, `@all` of them, `@flask`. A
+/// That is one selection, or a family: `@controls`, `@files`, `@processes`, `@communication`, `@all` of them, `@flask`, `@commands`. A
 /// family with suffixes is those of its members that have such a variant: `@communication:veth` is what sends packets.
 pub fn expand(text: &str) -> Result<Vec<Selection>, Error> {
     if !text.starts_with('@') {
@@ -151,7 +152,7 @@ pub fn expand(text: &str) -> Result<Vec<Selection>, Error> {
     let variant = Variant::parse(parts).map_err(bad)?;
     let members: Vec<Selection> = catalogue()
         .into_iter()
-        .filter(|workload| group.map_or(workload.group != Group::Flask, |group| workload.group == group))
+        .filter(|workload| group.map_or(!workload.group.stands_apart(), |group| workload.group == group))
         .filter_map(|workload| variant.of(workload).ok())
         .collect();
     if members.is_empty() {
@@ -239,9 +240,9 @@ mod tests {
     #[test]
     fn expands_families_to_the_members_that_have_the_variant() {
         let all = expand("@all").unwrap();
-        let flask = expand("@flask").unwrap();
-        assert_eq!(all.len() + flask.len(), catalogue().len());
-        assert!(!all.iter().any(|s| s.workload.name == "make"));
+        let apart = ["@flask", "@commands"].map(|family| expand(family).unwrap().len());
+        assert_eq!(all.len() + apart.iter().sum::<usize>(), catalogue().len());
+        assert!(!all.iter().any(|s| s.workload.group.stands_apart()));
         let paths = expand("@files:d5").unwrap();
         assert!(paths.iter().all(|s| s.workload.scope == Scope::Path && s.depth == 5));
         assert!(paths.iter().any(|s| s.workload.name == "stat"));

@@ -75,6 +75,15 @@ pub enum Group {
     Communication,
     /// What Flask was measured with in 1999: messages by their size, a program's build.
     Flask,
+    /// Whole commands, which a model of the others is held against.
+    Commands,
+}
+
+impl Group {
+    /// Whether `@all` leaves it out: it takes too long, or asks what others have asked.
+    pub fn stands_apart(self) -> bool {
+        matches!(self, Group::Flask | Group::Commands)
+    }
 }
 
 /// How many tasks take part: whether the processor can fall idle inside an operation.

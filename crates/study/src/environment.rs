@@ -6,8 +6,9 @@ use tollgate_bench::counter::Counter;
 use tollgate_vm::{Cache, Error, Package, guest};
 
 use crate::{
-    compiler, configuration,
+    configuration,
     laboratory::Laboratory,
+    programs,
     results::{Environment, KernelImage},
     study::Study,
 };
@@ -59,7 +60,7 @@ fn policy_packages(cache: &Cache, study: &Study) -> Vec<String> {
 fn policy_records(study: &Study) -> BTreeSet<&'static str> {
     let base = |name: &String| study.own(name).map_or(name.clone(), |own| own.base.clone());
     let policies = study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages());
-    policies.chain(compiler::is_needed(study).then_some(compiler::RECORD)).collect()
+    policies.chain(programs::records(study)).collect()
 }
 
 /// What the guests' images take from this host; without dpkg nothing is known of it.

@@ -19,9 +19,9 @@ use tollgate_vm::{
 };
 
 use crate::{
-    compiler,
     configuration::{self, Known},
     policies::PolicyError,
+    programs,
     record::{BootRecord, Denial, Outcome, SCHEMA},
     study::{HOST, Study},
 };
@@ -107,10 +107,7 @@ impl<'a> Laboratory<'a> {
                 progress(&format!("what {} needs", known.name));
                 known.provide(cache, &mut image)?;
             }
-            if compiler::is_needed(study) {
-                progress("the compiler");
-                compiler::provide(cache, &mut image)?;
-            }
+            programs::provide(cache, study, &mut image, progress)?;
             if let Some(mke2fs) = on_path("mke2fs") {
                 image.program(&mke2fs, "/sbin/mkfs.ext4", &[])?;
                 let settings = std::path::Path::new("/etc/mke2fs.conf");

@@ -1,12 +1,12 @@
 //! Study files, configurations, statistics, results and reports.
 
 pub mod compare;
-mod compiler;
 pub mod configuration;
 pub mod environment;
 pub mod export;
 pub mod laboratory;
 pub mod policies;
+mod programs;
 pub mod record;
 pub mod results;
 pub mod schedule;

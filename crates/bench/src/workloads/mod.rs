@@ -1,5 +1,6 @@
 //! The catalogue of workloads, in the order of the tables.
 
+mod commands;
 mod communication;
 mod control;
 #[cfg(test)]
@@ -32,6 +33,7 @@ static FAMILIES: &[&[Workload]] = &[
     communication::sysv::WORKLOADS,
     communication::posix::WORKLOADS,
     flask::WORKLOADS,
+    commands::WORKLOADS,
 ];
 
 /// All workloads, in the order of the tables.
@@ -59,7 +61,7 @@ mod tests {
         fork+exit exec sh thread kill-0 sigaction signal prctl ptrace page-fault prot-fault ctx-switch
         pipe unix-stream unix-dgram unix-fd udp udp-1k udp-self tcp tcp-1k tcp-connect tcp-stream
         sysv-msg sysv-sem sysv-shm posix-mq posix-sem posix-shm
-        ipc-8 ipc-16 ipc-128 ipc-1k ipc-4k ipc-8k ipc-64k msg-8 msg-16 msg-128 msg-1k msg-4k msg-8k make";
+        ipc-8 ipc-16 ipc-128 ipc-1k ipc-4k ipc-8k ipc-64k msg-8 msg-16 msg-128 msg-1k msg-4k msg-8k make rsync script";
 
     #[test]
     fn holds_every_promised_workload_once() {

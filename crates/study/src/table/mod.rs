@@ -106,6 +106,7 @@ fn labels(workloads: &[&str]) -> Vec<Label> {
             Some(Group::Processes) => "processes",
             Some(Group::Communication) => "communication",
             Some(Group::Flask) => "flask",
+            Some(Group::Commands) => "commands",
             None => "others",
         };
         let begins = last.replace(heading) != Some(heading);

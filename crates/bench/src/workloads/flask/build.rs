@@ -3,12 +3,13 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
-use super::sources::sources;
+use super::{
+    super::commands::{command, finish, require},
+    sources::sources,
+};
 use crate::{
-    Error,
     error::Context,
     place::Place,
     workload::{Operation, Prepared},
@@ -17,17 +18,8 @@ use crate::{
 /// With the one that warms up, Flask's five runs of which the first does not count.
 pub(super) const SAMPLES: u32 = 4;
 
-/// Where programs are looked for.
-const PATH: &str = "/usr/bin:/bin";
-
 pub(super) fn make(place: &Place) -> Prepared {
-    for program in ["make", "gcc", "as", "ld"] {
-        if !PATH.split(':').any(|folder| Path::new(folder).join(program).exists()) {
-            return Err(Error::Unavailable(format!(
-                "there is no {program} in {PATH}: install the packages gcc and make, or leave out make"
-            )));
-        }
-    }
+    require("make", &["make", "gcc", "as", "ld"], "the packages gcc and make")?;
     for source in sources() {
         let path = place.dir.join(source.name);
         fs::write(&path, source.text).context(format!("write {}", path.display()))?;
@@ -65,17 +57,9 @@ impl Operation for Make {
     }
 
     fn run(&mut self) -> io::Result<()> {
-        let mut command = Command::new("make");
-        command.arg("-s").current_dir(&self.folder).stdin(Stdio::null()).env_clear();
-        // The compiler's temporary files lie beside the sources: on the file system that is measured.
-        command.env("PATH", PATH).env("TMPDIR", &self.folder).env("LC_ALL", "C");
-        let output = command.output()?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why");
-        Err(io::Error::other(format!("make: {}: {first}", output.status)))
+        let mut make = command("make", &self.folder);
+        make.arg("-s");
+        finish(make)
     }
 }
 

@@ -1,0 +1,77 @@
+//! A shell script.
+
+use std::{fs, io, path::PathBuf};
+
+use super::{command, finish, require};
+use crate::{
+    error::Context,
+    place::Place,
+    workload::{Operation, Prepared},
+};
+
+const TEXT: &str = include_str!("script.sh");
+const NAME: &str = "script.sh";
+/// The programs that it runs.
+const PROGRAMS: &[&str] =
+    &["sh", "mkdir", "cp", "grep", "sed", "cat", "chmod", "mv", "ls", "sort", "uniq", "tail", "rm"];
+
+pub(super) fn script(place: &Place) -> Prepared {
+    require("script", PROGRAMS, "the package busybox or coreutils, grep and sed")?;
+    let path = place.dir.join(NAME);
+    fs::write(&path, TEXT).context(format!("write {}", path.display()))?;
+    Ok(Box::new(Script { folder: place.dir.clone() }))
+}
+
+struct Script {
+    folder: PathBuf,
+}
+
+impl Operation for Script {
+    fn leaves_work(&self) -> bool {
+        true
+    }
+
+    fn warm_ups(&self, _: usize) -> usize {
+        1
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let mut shell = command("sh", &self.folder);
+        shell.arg(NAME);
+        finish(shell)
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        // What cannot be removed goes with the place.
+        let _ = fs::remove_file(self.folder.join(NAME));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Network;
+
+    #[test]
+    fn runs_again_and_again_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::new(folder.path().to_owned(), Network::Loopback, folder.path().to_owned());
+        let mut operation = script(&place).unwrap();
+        for _ in 0..2 {
+            operation.run().unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the script alone is left");
+        }
+        drop(operation);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn asks_for_each_program_that_the_script_runs() {
+        let words: Vec<&str> = TEXT.split([' ', '\n', '|']).collect();
+        for program in PROGRAMS.iter().filter(|program| **program != "sh") {
+            assert!(words.contains(program), "{program} is not in the script");
+        }
+    }
+}

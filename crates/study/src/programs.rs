@@ -1,0 +1,112 @@
+//! The programs that workloads run: Debian's packages, unpacked, and of them what goes into a guest's image.
+
+use std::path::{Path, PathBuf};
+
+use tollgate_policy::debian::SUITE;
+use tollgate_vm::{Cache, Image, Packages};
+
+use crate::{
+    policies::{PolicyError, library_folders, write_record},
+    study::Study,
+};
+
+/// What one workload runs.
+struct Programs {
+    /// The workload.
+    workload: &'static str,
+    /// The packages, with those of the libraries that their programs need; libc is the host's, as for all that is in an
+    /// image.
+    packages: &'static [&'static str],
+    /// Where they are unpacked in the cache.
+    folder: &'static str,
+    /// Where the cache records them.
+    record: &'static str,
+    /// Programs in the packages, and where they are looked for.
+    programs: &'static [(&'static str, &'static str)],
+    /// Other files, which stay at their place.
+    files: &'static [&'static str],
+}
+
+static ALL: [Programs; 2] = [
+    Programs {
+        workload: "make",
+        packages: &[
+            "make",
+            "gcc-12",
+            "cpp-12",
+            "binutils-x86-64-linux-gnu",
+            "libbinutils",
+            "libctf0",
+            "libjansson4",
+            "libisl23",
+            "libmpc3",
+            "libmpfr6",
+            "libgmp10",
+            "libzstd1",
+            "zlib1g",
+        ],
+        folder: "compiler/bookworm",
+        record: "compiler/bookworm/packages.json",
+        programs: &[
+            ("usr/bin/make", "/usr/bin/make"),
+            ("usr/bin/x86_64-linux-gnu-gcc-12", "/usr/bin/gcc"),
+            ("usr/bin/x86_64-linux-gnu-as", "/usr/bin/as"),
+            ("usr/bin/x86_64-linux-gnu-ld.bfd", "/usr/bin/ld"),
+            ("usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1"),
+            ("usr/lib/gcc/x86_64-linux-gnu/12/collect2", "/usr/lib/gcc/x86_64-linux-gnu/12/collect2"),
+        ],
+        // What the linker loads, whether it needs it or not.
+        files: &["usr/lib/gcc/x86_64-linux-gnu/12/liblto_plugin.so"],
+    },
+    Programs {
+        workload: "rsync",
+        packages: &["rsync", "libacl1", "liblz4-1", "libpopt0", "libssl3", "libxxhash0", "libzstd1", "zlib1g"],
+        folder: "rsync/bookworm",
+        record: "rsync/bookworm/packages.json",
+        programs: &[("usr/bin/rsync", "/usr/bin/rsync")],
+        files: &[],
+    },
+];
+
+fn needed(study: &Study) -> impl Iterator<Item = &'static Programs> {
+    let runs = |name: &str| study.workloads.iter().any(|workload| workload.split(':').next() == Some(name));
+    ALL.iter().filter(move |programs| runs(programs.workload))
+}
+
+/// The cache's records of the packages whose programs the study's workloads run.
+pub(crate) fn records(study: &Study) -> impl Iterator<Item = &'static str> {
+    needed(study).map(|programs| programs.record)
+}
+
+/// Puts what the study's workloads run into the guest's image; fetched first, if the cache does not have it. `progress`
+/// hears of each workload that needs some.
+pub(crate) fn provide(
+    cache: &Cache,
+    study: &Study,
+    image: &mut Image,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), PolicyError> {
+    for programs in needed(study) {
+        progress(&format!("what {} runs", programs.workload));
+        let folder = programs.unpacked(cache)?;
+        let libraries = library_folders(&folder);
+        for (program, place) in programs.programs {
+            image.program(&folder.join(program), place, &libraries)?;
+        }
+        for file in programs.files {
+            image.host_file(&folder.join(file), &format!("/{file}"))?;
+        }
+    }
+    Ok(())
+}
+
+impl Programs {
+    fn unpacked(&self, cache: &Cache) -> Result<PathBuf, PolicyError> {
+        cache.folder(self.folder, |fresh: &Path| {
+            let names: Vec<String> = self.packages.iter().map(|name| format!("{name}/{SUITE}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let fetched = Packages::new(cache).unpack(&names, fresh)?;
+            write_record(fresh, &fetched)
+        })
+    }
+}
