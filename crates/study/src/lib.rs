@@ -5,6 +5,7 @@ pub mod configuration;
 pub mod environment;
 pub mod export;
 pub mod laboratory;
+pub mod model;
 pub mod policies;
 mod programs;
 pub mod record;

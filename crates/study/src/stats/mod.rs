@@ -4,9 +4,11 @@
 //! its test cites.
 
 pub mod bootstrap;
+pub mod distribution;
 pub mod exact;
 pub mod location;
 pub mod moments;
 pub mod quantile;
 pub mod random;
+pub mod regression;
 pub mod wall;

@@ -1,0 +1,145 @@
+//! Slopes held against counts: two instruments that know nothing of one another must say the same.
+
+use serde::Serialize;
+
+use super::{
+    counts::Counts,
+    fit::{Fit, Fits, Slope},
+};
+
+/// A slope may differ from a count by so much of it, or of one call where it is less.
+const TOLERANCE: f64 = 0.01;
+/// A line that is further from the costs than this share of them does not say much.
+const ROUGH: f64 = 0.01;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Against {
+    /// Pairs of workload and hook that were compared.
+    pub pairs: usize,
+    /// Of those, in how many a hook was passed at all.
+    pub passed: usize,
+    /// Those that differ.
+    pub differences: Vec<Difference>,
+    /// Workloads that there are no counts of.
+    pub uncounted: Vec<String>,
+    /// Hooks that were counted in a workload and had no delay: nothing is known of their slopes.
+    pub not_delayed: Vec<String>,
+}
+
+/// A slope that is not the count.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// The workload.
+    pub workload: String,
+    /// The hook.
+    pub hook: String,
+    /// By regression.
+    pub slope: f64,
+    /// By counting.
+    pub count: f64,
+    /// Why, where it is known.
+    pub reason: Option<String>,
+}
+
+/// Compares each workload that both have.
+#[must_use]
+pub fn against(fits: &Fits, counts: &[Counts]) -> Against {
+    let mut result =
+        Against { pairs: 0, passed: 0, differences: Vec::new(), uncounted: Vec::new(), not_delayed: Vec::new() };
+    for fit in &fits.workloads {
+        let Some(counted) = counts.iter().find(|counts| counts.workload.as_deref() == Some(&fit.workload)) else {
+            result.uncounted.push(fit.workload.clone());
+            continue;
+        };
+        for slope in &fit.slopes {
+            let count = counted.hooks.get(&slope.hook).copied().unwrap_or(0.0);
+            result.pairs += 1;
+            result.passed += usize::from(count > 0.0);
+            if !agree(slope, count) {
+                let reason = reason(fit, slope, counted);
+                let (workload, hook) = (fit.workload.clone(), slope.hook.clone());
+                result.differences.push(Difference { workload, hook, slope: slope.value, count, reason });
+            }
+        }
+        let missing = |(hook, count): &(&String, &f64)| **count > 0.0 && !fits.hooks.contains(*hook);
+        result.not_delayed.extend(counted.hooks.iter().filter(missing).map(|(hook, _)| hook.clone()));
+    }
+    result.not_delayed.sort();
+    result.not_delayed.dedup();
+    result
+}
+
+fn agree(slope: &Slope, count: f64) -> bool {
+    (slope.value - count).abs() <= TOLERANCE * count.max(1.0)
+}
+
+/// What the data themselves say of a difference.
+fn reason(fit: &Fit, slope: &Slope, counts: &Counts) -> Option<String> {
+    let count = counts.hooks.get(&slope.hook).copied().unwrap_or(0.0);
+    let deferred = counts.deferred(&slope.hook);
+    if counts.lost > 0 {
+        return Some(format!("{} events were lost while counting: count again", counts.lost));
+    }
+    if deferred > 0.0 && slope.value < count {
+        return Some(format!(
+            "{deferred} of its calls are made later, by the kernel, when the operation is over: no delay of theirs is in its cost"
+        ));
+    }
+    let low = slope.low.is_some_and(|low| low <= count) && slope.high.is_some_and(|high| count <= high);
+    let rough = fit.deviation.is_some_and(|deviation| deviation > ROUGH * fit.intercept.value);
+    match (low, rough) {
+        (true, _) => Some("within the slope's interval: the costs of equal runs differ".to_owned()),
+        (_, true) => Some(format!(
+            "the line does not fit: residuals of {:.0} at a cost of {:.0}",
+            fit.deviation.unwrap_or_default(),
+            fit.intercept.value
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::fit::{fit, tests::observed};
+
+    fn counts(open: f64, extra: &str) -> Vec<Counts> {
+        let text = format!(
+            r#"[{{"schema":1,"kernel":"6.1","workload":"open+close","runs":1,"lost":0,"cost":null,
+            "hooks":{{"file_open":{open},"inode_permission":7,"file_alloc_security":1}}{extra}}}]"#
+        );
+        Counts::read(&text).unwrap()
+    }
+
+    fn fits() -> Fits {
+        let observed = observed(&[("open+close", 6000.0, [1.0, 0.0, 7.0]), ("stat", 4000.0, [0.0, 1.0, 6.0])], |_| 0.0);
+        fit(&observed, 0.95).unwrap()
+    }
+
+    #[test]
+    fn finds_equal_what_is_and_tells_what_was_not_compared() {
+        let same = against(&fits(), &counts(1.0, ""));
+        assert_eq!((same.pairs, same.passed, same.differences.len()), (3, 2, 0));
+        assert_eq!(
+            (same.uncounted, same.not_delayed),
+            (vec!["stat".to_owned()], vec!["file_alloc_security".to_owned()])
+        );
+    }
+
+    #[test]
+    fn lists_what_differs_with_the_reason_that_the_counts_give() {
+        let other = against(&fits(), &counts(2.0, ""));
+        let [difference] = &other.differences[..] else { panic!("{other:?}") };
+        assert_eq!((difference.hook.as_str(), difference.count, &difference.reason), ("file_open", 2.0, &None));
+        let later = against(&fits(), &counts(2.0, r#","deferred":{"file_open":1}"#));
+        assert!(later.differences[0].reason.as_ref().unwrap().contains("made later"), "{later:?}");
+    }
+
+    #[test]
+    fn takes_one_part_in_a_hundred_for_the_same() {
+        let slope = |value| Slope { hook: "h".into(), value, error: 0.0, low: None, high: None };
+        assert!(agree(&slope(7.06), 7.0) && agree(&slope(0.009), 0.0));
+        assert!(!agree(&slope(7.08), 7.0) && !agree(&slope(0.02), 0.0));
+    }
+}

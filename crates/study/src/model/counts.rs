@@ -1,0 +1,125 @@
+//! How often hooks were passed: the file that `tollgate hooks count --json` writes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the format that this program reads.
+pub const SCHEMA: u32 = 1;
+
+/// The counts of one workload or command, per run of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// [`SCHEMA`] of the program that wrote it.
+    pub schema: u32,
+    /// `uname -r`; empty if it is not known.
+    #[serde(default)]
+    pub kernel: String,
+    /// Whose counts they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// The command, word by word, where it was no workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Events that were lost while counting: counts are too low then.
+    #[serde(default)]
+    pub lost: u64,
+    /// Instructions of a run without counting, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Calls of each hook.
+    pub hooks: BTreeMap<String, f64>,
+    /// Calls that the kernel made later, as far as they are told apart.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub deferred: serde_json::Value,
+}
+
+/// Counts that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CountsError {
+    /// The text is not of this format.
+    #[error("no counts of hooks: {0}; `tollgate hooks count --json` writes them")]
+    Malformed(String),
+    /// Another format.
+    #[error("counts of schema {found}, of which this tollgate reads {SCHEMA}: count again with this version")]
+    Schema {
+        /// Its version.
+        found: u64,
+    },
+    /// A count that is none.
+    #[error("counts of hooks: {hook} was passed {count} times, which no count is")]
+    Absurd {
+        /// The hook.
+        hook: String,
+        /// Its count.
+        count: f64,
+    },
+}
+
+impl Counts {
+    /// Reads a file's text: one object, or an array of them.
+    pub fn read(text: &str) -> Result<Vec<Self>, CountsError> {
+        let malformed = |error: serde_json::Error| CountsError::Malformed(error.to_string());
+        let value: serde_json::Value = serde_json::from_str(text).map_err(malformed)?;
+        let all = if let serde_json::Value::Array(all) = value { all } else { vec![value] };
+        let read = |one: serde_json::Value| match one.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(found) if found != u64::from(SCHEMA) => Err(CountsError::Schema { found }),
+            _ => serde_json::from_value(one).map_err(malformed),
+        };
+        let all: Vec<Self> = all.into_iter().map(read).collect::<Result<_, _>>()?;
+        let absurd = |(hook, count): (&String, &f64)| {
+            (!count.is_finite() || *count < 0.0).then(|| CountsError::Absurd { hook: hook.clone(), count: *count })
+        };
+        match all.iter().flat_map(|one| &one.hooks).find_map(absurd) {
+            Some(error) => Err(error),
+            None => Ok(all),
+        }
+    }
+
+    /// The workload's name, or the command's words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let command = || self.command.as_ref().map(|words| words.join(" "));
+        self.workload.clone().or_else(command).unwrap_or_else(|| "the command".to_owned())
+    }
+
+    /// Calls of a hook that the kernel makes later than the call that caused them; 0 where that is not told.
+    #[must_use]
+    pub fn deferred(&self, hook: &str) -> f64 {
+        let of = |value: &serde_json::Value| value.get(hook).and_then(serde_json::Value::as_f64);
+        of(&self.deferred).or_else(|| self.deferred.get("hooks").and_then(of)).unwrap_or(0.0)
+    }
+
+    /// All calls of all hooks.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.hooks.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"{"schema":1,"kernel":"6.1.0-56-cloud-amd64","source":"function tracer","command":["cat","/x"],"runs":3,
+        "lost":0,"cost":120000,"hooks":{"file_open":4.0,"file_free":4},"deferred":{"hooks":{"file_free":4}},
+        "calls":[{"call":"openat","count":4.0,"hooks":{"file_open":4.0}}]}"#;
+
+    #[test]
+    fn reads_one_or_many() {
+        let counts = Counts::read(ONE).unwrap();
+        assert_eq!((counts[0].name(), counts[0].total(), counts[0].cost), ("cat /x".to_owned(), 8.0, Some(120_000.0)));
+        assert_eq!((counts[0].deferred("file_free"), counts[0].deferred("file_open")), (4.0, 0.0));
+        let two = format!("[{ONE},{}]", ONE.replace(r#""command":["cat","/x"]"#, r#""workload":"stat""#));
+        assert_eq!(Counts::read(&two).unwrap()[1].name(), "stat");
+    }
+
+    #[test]
+    fn refuses_what_are_no_counts() {
+        let wrong = |from: &str, to: &str| Counts::read(&ONE.replace(from, to)).unwrap_err().to_string();
+        assert!(wrong("\"schema\":1", "\"schema\":7").contains("schema 7"));
+        assert!(wrong("\"file_open\":4.0,", "\"file_open\":-4.0,").contains("file_open was passed -4 times"));
+        assert!(wrong("\"hooks\":{\"file_open\"", "\"hook\":{\"file_open\"").contains("hooks count --json"));
+    }
+}

@@ -1,0 +1,15 @@
+//! The model T(L) = a + sum of n_h L_h: what a workload costs when its hooks take longer, how that is measured with few runs,
+//! fitted, held against counts, and what a module would cost a command. docs/model.md describes it.
+
+pub mod against;
+pub mod counts;
+pub mod design;
+pub mod fit;
+mod hadamard;
+pub mod observations;
+
+pub use against::{Against, against};
+pub use counts::{Counts, CountsError};
+pub use design::{Design, Plan};
+pub use fit::{Fit, FitError, Fits, Slope, fit};
+pub use observations::{Observations, ObservationsError};

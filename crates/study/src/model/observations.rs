@@ -1,0 +1,214 @@
+//! What was observed while hooks took longer: `observations.json`, built from raw records.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use tollgate_bench::{
+    confine::latency::Calibration,
+    counter::Counter,
+    job::{Measured, Report},
+};
+
+use crate::{
+    record::BootRecord,
+    stats::exact::{Figure, Summary},
+};
+
+/// The version of the format that this program writes and reads.
+pub const SCHEMA: u32 = 1;
+
+/// The runs of one configuration on one kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observations {
+    /// [`SCHEMA`] of the program that wrote it.
+    pub schema: u32,
+    /// What costs are counted in.
+    pub clock: Counter,
+    /// `uname -r`.
+    pub kernel: String,
+    /// The configuration whose hooks took longer.
+    #[serde(default)]
+    pub configuration: String,
+    /// What a delay costs.
+    pub calibration: UnitCost,
+    /// The workloads, in the study's order.
+    pub workloads: Vec<String>,
+    /// One entry a run, that without delays first in each boot.
+    pub runs: Vec<Run>,
+}
+
+/// What a delay costs, in the clock's unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UnitCost {
+    /// The first unit, the beginning of the loop with it.
+    pub first: f64,
+    /// Each further one.
+    pub unit: f64,
+}
+
+/// One setting of all hooks, and what operations cost then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Units of delay; hooks that are not named have none.
+    pub units: BTreeMap<String, u64>,
+    /// An operation's cost by workload; those that could not be measured are left out.
+    pub costs: BTreeMap<String, f64>,
+}
+
+/// Observations that say nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObservationsError {
+    /// The text is not of this format.
+    #[error("no observations: {0}; they are the file observations.json of a study with a [latency] table")]
+    Malformed(String),
+    /// Another format.
+    #[error("observations of schema {found}, of which this tollgate reads {SCHEMA}: use the version that wrote them")]
+    Schema {
+        /// Its version.
+        found: u64,
+    },
+}
+
+impl UnitCost {
+    /// What so many units cost.
+    #[must_use]
+    pub fn of(self, units: u64) -> f64 {
+        units.checked_sub(1).map_or(0.0, |further| self.first + further as f64 * self.unit)
+    }
+}
+
+impl Observations {
+    /// Reads a file's text: one object, or an array of them, one a kernel and configuration.
+    pub fn read(text: &str) -> Result<Vec<Self>, ObservationsError> {
+        let malformed = |error: serde_json::Error| ObservationsError::Malformed(error.to_string());
+        let value: serde_json::Value = serde_json::from_str(text).map_err(malformed)?;
+        let all = if let serde_json::Value::Array(all) = value { all } else { vec![value] };
+        let read = |one: serde_json::Value| match one.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(found) if found != u64::from(SCHEMA) => Err(ObservationsError::Schema { found }),
+            _ => serde_json::from_value(one).map_err(malformed),
+        };
+        all.into_iter().map(read).collect()
+    }
+
+    /// Those of a study's records, by kernel and configuration in the order of the records; none of boots in which no hook
+    /// took longer. `figure` is the study's.
+    #[must_use]
+    pub fn of_records(records: &[BootRecord], figure: Figure) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for record in records {
+            let Some((report, calibration)) = record.report().and_then(|r| Some((r, r.calibration.as_ref()?))) else {
+                continue;
+            };
+            let runs = runs(report, record.clock, figure);
+            if report.delayed.is_empty() || runs.is_empty() {
+                continue;
+            }
+            let known = |one: &Self| one.kernel == report.release && one.configuration == record.configuration;
+            match all.iter_mut().find(|one| known(one)) {
+                Some(one) => one.runs.extend(runs),
+                None => all.push(Self {
+                    schema: SCHEMA,
+                    clock: record.clock,
+                    kernel: report.release.clone(),
+                    configuration: record.configuration.clone(),
+                    calibration: unit_cost(calibration),
+                    workloads: report.workloads.iter().map(|measured| measured.name.clone()).collect(),
+                    runs,
+                }),
+            }
+        }
+        all
+    }
+
+    /// The hooks that took longer in some run, in the order of their names.
+    #[must_use]
+    pub fn hooks(&self) -> Vec<&str> {
+        let units = self.runs.iter().flat_map(|run| &run.units);
+        let hooks: BTreeSet<&str> = units.filter(|(_, units)| **units > 0).map(|(hook, _)| hook.as_str()).collect();
+        hooks.into_iter().collect()
+    }
+}
+
+fn unit_cost(calibration: &Calibration) -> UnitCost {
+    UnitCost { first: calibration.first(), unit: calibration.further() }
+}
+
+/// The run without delays, which the report has apart, then the others.
+fn runs(report: &Report, clock: Counter, figure: Figure) -> Vec<Run> {
+    let costs = |measured: &[Measured]| measured.iter().filter_map(|one| cost(one, clock, figure)).collect();
+    let plain = Run { units: BTreeMap::new(), costs: costs(&report.workloads) };
+    let delayed = report.delayed.iter().map(|delayed| Run {
+        units: delayed.delays.iter().map(|(hook, delay)| (hook.clone(), delay.units)).collect(),
+        costs: costs(&delayed.workloads),
+    });
+    std::iter::once(plain).chain(delayed).collect()
+}
+
+fn cost(measured: &Measured, clock: Counter, figure: Figure) -> Option<(String, f64)> {
+    let summary = Summary::of(&measured.samples).filter(|_| measured.error.is_none())?;
+    let cost = match clock {
+        Counter::Instructions => figure.choose(measured.tasks, summary.min, summary.median, summary.mean),
+        Counter::Wall => summary.median,
+    };
+    Some((measured.name.clone(), cost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{record::Outcome, results::examples::boot};
+    use tollgate_bench::{
+        confine::latency::{Delay, Delays},
+        job::Delayed,
+    };
+
+    fn delayed(units: u64, cost: f64) -> Delayed {
+        let measured = boot("x", 0).measured("stat", &[cost + 9.0, cost]).0;
+        Delayed {
+            delays: Delays::from([("file_open".to_owned(), Delay { units, nanoseconds: 0 })]),
+            workloads: measured.report().unwrap().workloads.clone(),
+        }
+    }
+
+    fn record(number: u32) -> BootRecord {
+        let mut record = boot("bpf-latency", number).measured("stat", &[4000.0, 4007.0]).0;
+        if let Outcome::Report(report) = &mut record.outcome {
+            report.calibration = Some(Calibration {
+                unit: "instructions".into(),
+                detached: 300.0,
+                attached: vec![(0, 500.0), (1, 540.0), (100, 2025.0), (1000, 15525.0)],
+            });
+            report.delayed = vec![delayed(100, 5525.0), delayed(200, 7025.0)];
+        }
+        record
+    }
+
+    #[test]
+    fn builds_the_runs_of_all_boots_with_the_one_without_delays_first() {
+        let all = Observations::of_records(&[boot("none", 0).0, record(0), record(1)], Figure::Minimum);
+        let [one] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(one.calibration, UnitCost { first: 40.0, unit: 15.0 });
+        assert_eq!((one.runs.len(), one.hooks(), one.workloads.len()), (6, vec!["file_open"], 1));
+        assert_eq!(one.runs[0], Run { units: BTreeMap::new(), costs: [("stat".to_owned(), 4000.0)].into() });
+        assert_eq!((one.runs[1].units["file_open"], one.runs[1].costs["stat"]), (100, 5525.0));
+        assert_eq!(one.kernel, "6.1.0-56-cloud-amd64");
+    }
+
+    #[test]
+    fn reads_what_it_wrote_alone_or_among_others_and_refuses_the_rest() {
+        let all = Observations::of_records(&[record(0)], Figure::Minimum);
+        let text = serde_json::to_string(&all).unwrap();
+        assert_eq!(Observations::read(&text).unwrap(), all);
+        assert_eq!(Observations::read(&serde_json::to_string(&all[0]).unwrap()).unwrap(), all);
+        let newer = Observations::read(&text.replace("\"schema\":1", "\"schema\":2")).unwrap_err().to_string();
+        assert!(newer.contains("schema 2"), "{newer}");
+        assert!(Observations::read("{}").unwrap_err().to_string().contains("[latency] table"));
+    }
+
+    #[test]
+    fn knows_what_units_cost() {
+        let cost = UnitCost { first: 40.0, unit: 15.0 };
+        assert_eq!([0, 1, 2, 100].map(|units| cost.of(units)), [0.0, 40.0, 55.0, 1525.0]);
+    }
+}
