@@ -28,6 +28,7 @@ mod latency;
 mod learn;
 #[cfg(feature = "long")]
 mod long;
+mod model;
 mod policy;
 mod policy_analysis;
 mod policy_decisions;

@@ -11,7 +11,7 @@ use self::spool::Spool;
 
 use crate::{
     Error,
-    confine::{active_modules, confine},
+    confine::{Confinement, active_modules, confine, latency::Delays},
     counter::Meter,
     error::Context,
     job::{ActOutcome, Delayed, Job, Measured, Report},
@@ -64,10 +64,17 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     if latency.is_none() && !job.delays.is_empty() {
         return Err(Error::Unavailable("delays are only set under bpf-latency".to_owned()));
     }
+    // Of the default set the kernel may lack some.
+    let delays: Vec<Delays> = match (&job.confinement, latency) {
+        (Confinement::BpfLatency { hooks }, Some((latency, _))) if hooks.is_empty() => {
+            job.delays.iter().map(|delays| latency.of_attached(delays)).collect()
+        }
+        _ => job.delays.clone(),
+    };
     let mut all = below(job.padding as usize, &mut || {
         sleep(TICK_STEP * job.padding);
         let mut all = measure_all(&selections, &places, &mut meter, &mut spool, job.samples, progress)?;
-        for (delays, (latency, _)) in job.delays.iter().zip(latency.iter().cycle()) {
+        for (delays, (latency, _)) in delays.iter().zip(latency.iter().cycle()) {
             latency.set(delays)?;
             all.extend(measure_all(&selections, &places, &mut meter, &mut spool, job.samples, progress)?);
         }
@@ -76,7 +83,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     spool.give_back(&mut all)?;
     let mut runs = all.chunks(selections.len().max(1)).map(<[Measured]>::to_vec);
     let workloads = runs.next().unwrap_or_default();
-    let delayed = job.delays.iter().cloned().zip(runs).map(|(delays, workloads)| Delayed { delays, workloads });
+    let delayed = delays.into_iter().zip(runs).map(|(delays, workloads)| Delayed { delays, workloads });
     Ok(Report {
         release,
         lsm,
@@ -142,7 +149,7 @@ fn below<T>(steps: usize, inner: &mut dyn FnMut() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{confine::Confinement, counter::Counter};
+    use crate::counter::Counter;
 
     fn job(workloads: &[&str]) -> Job {
         Job {

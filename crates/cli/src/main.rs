@@ -9,6 +9,7 @@ mod hooks;
 mod interrupt;
 mod latency;
 mod learn;
+mod model;
 mod output;
 mod policy;
 mod study;
@@ -76,6 +77,9 @@ enum Command {
     /// Hooks that take as long as they are told: what a policy of that latency would cost
     #[command(subcommand)]
     Latency(latency::Command),
+    /// What hooks cost a workload: experiments laid out, fitted and used to predict
+    #[command(subcommand)]
+    Model(model::Command),
     /// Print a shell's completion script
     Completions {
         /// The shell
@@ -116,6 +120,7 @@ fn main() -> ExitCode {
         Command::Vm(command) => vm::run(command),
         Command::Bench(command) => bench::run(command),
         Command::Latency(command) => latency::run(command),
+        Command::Model(command) => model::run(command),
         Command::Completions { shell } => {
             // By way of memory: the generator panics where a reader such as `head` has gone away.
             let mut script = Vec::new();

@@ -141,6 +141,12 @@ pub fn find(name: &str) -> Option<&'static Known> {
 }
 
 impl Known {
+    /// Whether its hooks can be told to take longer, as a job's delays say.
+    #[must_use]
+    pub fn takes_delays(&self) -> bool {
+        self.set_up == SetUp::BpfLatency
+    }
+
     /// Words that the set-up needs on the kernel's command line.
     #[must_use]
     pub fn command_line(&self) -> Vec<String> {

@@ -154,12 +154,12 @@ impl<'a> Laboratory<'a> {
             work: guest.then(|| WORK.into()),
             padding: if self.study.clock == Counter::Instructions { boot.index } else { 0 },
             settle: guest,
-            delays: Vec::new(),
+            delays: self.study.delays(&boot.configuration),
         }
     }
 
     fn confinement(&self, boot: &Boot) -> Confinement {
-        let hooks = self.study.own(&boot.configuration).map(|own| own.hooks.clone()).unwrap_or_default();
+        let hooks = self.study.hooks(&boot.configuration);
         known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks))
     }
 

@@ -197,6 +197,13 @@ impl Latency {
         self.write(layout(self.read()?[0], delays)?)
     }
 
+    /// Those of the delays whose hooks have a program.
+    #[must_use]
+    pub fn of_attached(&self, delays: &Delays) -> Delays {
+        let attached = |hook: &str| Path::new(LATENCY.pins).join(hook).exists();
+        delays.iter().filter(|(hook, _)| attached(hook)).map(|(hook, delay)| (hook.clone(), *delay)).collect()
+    }
+
     /// The delays that are set.
     pub fn delays(&self) -> Result<Delays, Error> {
         let words = self.read()?;

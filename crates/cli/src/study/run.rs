@@ -13,6 +13,7 @@ use tollgate_bench::counter::Counter;
 use tollgate_study::{
     environment,
     laboratory::{Boot, Finished, Laboratory},
+    model::Observations,
     record::{BootRecord, Outcome},
     results::{self, Head},
     schedule::{self, Event},
@@ -197,6 +198,7 @@ impl<'s> Records<'s> {
         let started = Instant::now();
         let results = results::build(self.head.clone(), &self.boots);
         self.store.write_results(&results)?;
+        self.store.write_observations(&Observations::of_records(&self.boots, results.study.figure))?;
         self.written = Some((Instant::now(), started.elapsed()));
         Ok(results)
     }

@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::hadamard;
 use crate::stats::random::Random;
 
+/// Whether a program that takes time can be attached to a hook of this name.
+#[must_use]
+pub fn is_hook(name: &str) -> bool {
+    tollgate_abi::hook(name).is_some()
+}
+
 /// What a design is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {

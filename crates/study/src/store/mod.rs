@@ -13,6 +13,7 @@ use tollgate_bench::counter::Counter;
 
 use crate::{
     environment,
+    model::Observations,
     record::{self, BootRecord},
     results::{self, Environment, Head, Results},
 };
@@ -105,6 +106,7 @@ fn remedy(cause: &io::Error) -> &'static str {
 
 const RESULTS: &str = "results.json";
 const ENVIRONMENT: &str = "environment.json";
+const OBSERVATIONS: &str = "observations.json";
 const STUDY: &str = "study.toml";
 const SAMPLES: &str = "samples";
 const CONSOLE: &str = "console";
@@ -165,6 +167,11 @@ impl Store {
     pub fn write_results(&self, results: &Results) -> Result<(), StoreError> {
         write_json(&self.path(ENVIRONMENT), &results.environment)?;
         write_json(&self.path(RESULTS), results)
+    }
+
+    /// Writes what was observed while hooks took longer; nothing where none did.
+    pub fn write_observations(&self, observations: &[Observations]) -> Result<(), StoreError> {
+        if observations.is_empty() { Ok(()) } else { write_json(&self.path(OBSERVATIONS), &observations) }
     }
 
     /// Reads the results.

@@ -2,6 +2,7 @@
 
 mod expand;
 mod header;
+mod latency;
 mod position;
 mod published;
 mod raw;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use tollgate_bench::counter::Counter;
 
 pub use header::{Printed, StudyHeader};
+pub use latency::Latency;
 pub use published::Published;
 
 use crate::stats::exact::Figure;
@@ -53,6 +55,8 @@ pub struct Study {
     pub figure: Figure,
     /// From how many percent on a comparison calls something dearer.
     pub threshold: f64,
+    /// Runs in which hooks take longer.
+    pub latency: Option<Latency>,
     /// Figures that others printed, a table a source.
     pub published: Vec<Published>,
     /// The file, word for word.

@@ -36,6 +36,7 @@ pub(super) struct Raw {
     pub(super) rounds: Option<At<i64>>,
     pub(super) figure: Option<At<Figure>>,
     pub(super) threshold: Option<At<f64>>,
+    pub(super) latency: Option<At<RawLatency>>,
     #[serde(default)]
     pub(super) published: Vec<RawPublished>,
 }
@@ -51,6 +52,18 @@ pub(super) struct RawConfiguration {
     pub(super) hooks: Vec<At<String>>,
     #[serde(default)]
     pub(super) command_line: String,
+}
+
+/// The `[latency]` table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RawLatency {
+    #[serde(default)]
+    pub(super) hooks: Vec<At<String>>,
+    pub(super) units: Option<At<i64>>,
+    pub(super) centre_points: Option<At<i64>>,
+    pub(super) folded: Option<bool>,
+    pub(super) seed: Option<At<i64>>,
 }
 
 /// A `[[published]]` table.

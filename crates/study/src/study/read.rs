@@ -6,10 +6,11 @@ use tollgate_abi::HOOKS;
 use tollgate_bench::counter::Counter;
 
 use super::{
-    HOST, OwnConfiguration, Published, Study, StudyError,
+    HOST, Latency, OwnConfiguration, Published, Study, StudyError,
     expand::{self, Variants},
+    latency::takes_delays,
     position::position,
-    raw::{At, Raw, RawConfiguration, RawPublished},
+    raw::{At, Raw, RawConfiguration, RawLatency, RawPublished},
 };
 use crate::{configuration::KNOWN, stats::exact::Figure};
 
@@ -18,6 +19,9 @@ const FEWEST_ROUNDS: u32 = 10;
 
 /// From how many percent on a comparison calls something dearer, unless the study says.
 const DEFAULT_THRESHOLD: f64 = 1.0;
+
+/// More units on each of some hundred hooks would have one system call take seconds.
+const MOST_UNITS: u32 = 100_000;
 
 /// What is wrong, and where in the text.
 struct Wrong(Range<usize>, String);
@@ -50,6 +54,7 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
     let configurations = distinct(&raw.configurations, "configurations")?;
     check_configurations(&raw, &own)?;
     let workloads = workloads(&raw)?;
+    let latency = raw.latency.as_ref().map(|at| latency(at, &configurations, &own)).transpose()?;
     let published = (raw.published.into_iter())
         .map(|p| published(p, &kernels, &configurations, &workloads))
         .collect::<Result<_, _>>()?;
@@ -68,6 +73,7 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
         rounds,
         figure: figure(raw.clock, raw.figure.as_ref())?,
         threshold: threshold(raw.threshold.as_ref())?,
+        latency,
         published,
         text: text.to_owned(),
     })
@@ -150,23 +156,43 @@ fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> 
     if let Some(hook) = raw.hooks.first().filter(|_| !has_programs) {
         return wrong(hook, "`hooks` needs `base = \"bpf-empty\"`, `\"bpf-latency\"`, or one of Tollgate's");
     }
-    for hook in &raw.hooks {
-        if !HOOKS.iter().any(|known| known.name == hook.get_ref()) {
-            return wrong(
-                hook,
-                format!(
-                    "{:?} is no hook that a BPF program can attach to; names are those of lsm_hooks.h",
-                    hook.get_ref()
-                ),
-            );
-        }
-    }
+    raw.hooks.iter().try_for_each(check_hook)?;
     Ok(OwnConfiguration {
         name: name.clone(),
         lsm: raw.lsm.as_ref().map(|lsm| lsm.get_ref().clone()),
         base: base.to_owned(),
         hooks: raw.hooks.iter().map(|h| h.get_ref().clone()).collect(),
         command_line: raw.command_line.clone(),
+    })
+}
+
+fn check_hook(at: &At<String>) -> Result<(), Wrong> {
+    if HOOKS.iter().any(|known| known.name == at.get_ref()) {
+        return Ok(());
+    }
+    wrong(at, format!("{:?} is no hook that a BPF program can attach to; names are those of lsm_hooks.h", at.get_ref()))
+}
+
+/// An experiment needs a configuration whose hooks can take longer.
+fn latency(at: &At<RawLatency>, configurations: &[String], own: &[OwnConfiguration]) -> Result<Latency, Wrong> {
+    let raw = at.get_ref();
+    if !configurations.iter().any(|name| takes_delays(own, name)) {
+        return wrong(at, "`[latency]` delays the hooks of \"bpf-latency\"; add it to `configurations`");
+    }
+    raw.hooks.iter().try_for_each(check_hook)?;
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = raw.hooks.iter().find(|hook| !seen.insert(hook.get_ref())) {
+        return wrong(twice, format!("{:?} stands twice in `hooks`; leave one out", twice.get_ref()));
+    }
+    let number = |at: Option<&At<i64>>, what: &str, least, most, otherwise| {
+        at.map_or(Ok(otherwise), |at| within(at, what, least, most))
+    };
+    Ok(Latency {
+        hooks: raw.hooks.iter().map(|hook| hook.get_ref().clone()).collect(),
+        units: number(raw.units.as_ref(), "`units`", 2, MOST_UNITS, 100)?.into(),
+        centres: number(raw.centre_points.as_ref(), "`centre-points`", 0, 100, 3)?,
+        folded: raw.folded.unwrap_or(true),
+        seed: number(raw.seed.as_ref(), "`seed`", 0, u32::MAX, 1)?.into(),
     })
 }
 

@@ -174,3 +174,38 @@ fn reads_every_study_that_comes_with_the_program() {
         assert_eq!(study.name, name);
     }
 }
+
+#[test]
+fn lays_out_an_experiment_on_the_hooks_that_it_names() {
+    let table =
+        "[latency]\nhooks = [\"file_open\", \"inode_permission\"]\nunits = 50\ncentre-points = 2\n[[published]]";
+    let text =
+        WHOLE.replace("\"tomoyo\", \"three", "\"bpf-latency\", \"tomoyo\", \"three").replace("[[published]]", table);
+    let study = Study::parse("s.toml", &text).unwrap();
+    assert_eq!(study.hooks("bpf-latency"), ["file_open", "inode_permission"]);
+    let delays = study.delays("bpf-latency");
+    // Order 4, folded, and the centre twice.
+    assert_eq!(delays.len(), 10);
+    assert_eq!(delays.iter().filter(|run| run.values().all(|delay| delay.units == 25) && run.len() == 2).count(), 2);
+    assert!(study.delays("tomoyo").is_empty() && study.delays("three-hooks").is_empty());
+    let reached =
+        Study::parse("s.toml", &text.replace("hooks = [\"file_open\", \"inode_permission\"]\nunits", "units"));
+    let reached = reached.unwrap();
+    assert!(reached.hooks("bpf-latency").is_empty());
+    assert!(reached.delays("bpf-latency").len() > 200);
+}
+
+#[test]
+fn rejects_an_experiment_that_cannot_be_made() {
+    let latency = |table: &str| error("[[published]]", &format!("[latency]\n{table}\n[[published]]"));
+    assert!(latency("").contains("add it to `configurations`"), "{}", latency(""));
+    let with = |table: &str| {
+        let text = WHOLE.replace("\"tomoyo\", \"three", "\"bpf-latency\", \"tomoyo\", \"three");
+        let text = text.replace("[[published]]", &format!("[latency]\n{table}\n[[published]]"));
+        Study::parse("s.toml", &text).unwrap_err().to_string()
+    };
+    assert!(with("hooks = [\"file_opening\"]").contains("\"file_opening\" is no hook"));
+    assert!(with("hooks = [\"file_open\", \"file_open\"]").contains("stands twice"));
+    assert!(with("units = 1").contains("`units` must be a number from 2 to 100000"));
+    assert!(with("center-points = 1").contains("unknown field `center-points`"));
+}

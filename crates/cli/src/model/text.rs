@@ -1,0 +1,121 @@
+//! Designs and fits, for people.
+
+use std::fmt::Write;
+
+use tollgate_study::model::{Against, Design, Fit, Fits, Slope};
+
+/// A slope nearer to nothing is summed up with the others: a hundredth of a call.
+const NOTHING: f64 = 0.01;
+
+/// A line a run, a sign a hook.
+pub(super) fn design(design: &Design) -> String {
+    let plan = &design.plan;
+    let mut text = format!(
+        "{} hooks in {} runs: a Hadamard matrix of order {}{}, and {} runs at the centre; seed {}\n\
+         +: {} units of delay, -: none, o: {} units\n\n",
+        plan.hooks.len(),
+        design.runs.len(),
+        design.order,
+        if plan.folded { ", each run with its opposite" } else { "" },
+        plan.centres,
+        plan.seed,
+        plan.units,
+        plan.units / 2
+    );
+    for (number, run) in design.runs.iter().enumerate() {
+        let sign = |units: &u64| match *units {
+            0 => '-',
+            units if units == plan.units => '+',
+            _ => 'o',
+        };
+        let _ = writeln!(text, "{:>4}  {}", number + 1, run.iter().map(sign).collect::<String>());
+    }
+    let _ = writeln!(text, "\nHooks, from left to right: {}", plan.hooks.join(" "));
+    text
+}
+
+/// The fits of one kernel.
+pub(super) fn fits(fits: &Fits, residuals: bool) -> String {
+    let mut text = format!(
+        "{}: cost = a + sum of n L over {} hooks, L what was injected, in {}; n is how often an operation passes the \
+         hook; intervals of {} %\n",
+        fits.kernel,
+        fits.hooks.len(),
+        fits.clock.unit(),
+        (fits.level * 1000.0).round() / 10.0
+    );
+    for fit in &fits.workloads {
+        one(&mut text, fit);
+        if residuals {
+            let _ = writeln!(text, "    residuals, by run");
+            for (number, residual) in fit.residuals.iter().enumerate() {
+                let _ = writeln!(text, "    {:>6}  {residual:>12.2}", number + 1);
+            }
+        }
+    }
+    text
+}
+
+fn one(text: &mut String, fit: &Fit) {
+    let _ = writeln!(
+        text,
+        "\n{}: a = {:.1}, {} runs, residual standard deviation {}, R2 {}, {}",
+        fit.workload,
+        fit.intercept.value,
+        fit.runs,
+        fit.deviation.map_or_else(|| "unknown".into(), |deviation| format!("{deviation:.2}")),
+        fit.r_squared.map_or_else(|| "-".into(), |share| format!("{share:.6}")),
+        lack(fit)
+    );
+    let (passed, rest): (Vec<&Slope>, Vec<&Slope>) = fit.slopes.iter().partition(|slope| slope.value.abs() >= NOTHING);
+    let width = passed.iter().map(|slope| slope.hook.len()).max().unwrap_or(0);
+    for slope in &passed {
+        let interval = match (slope.low, slope.high) {
+            (Some(low), Some(high)) => format!("{low:.4} to {high:.4}"),
+            _ => "no interval: as many coefficients as runs".into(),
+        };
+        let _ = writeln!(text, "    {:width$}  {:>10.4}  {interval}", slope.hook, slope.value);
+    }
+    let greatest = rest.iter().map(|slope| slope.value.abs()).fold(0.0, f64::max);
+    if !rest.is_empty() {
+        let _ = writeln!(text, "    {} more hooks: 0, by {greatest:.4} at most", rest.len());
+    }
+}
+
+fn lack(fit: &Fit) -> String {
+    match fit.lack_of_fit {
+        None => "no settings run twice: lack of fit not tested".into(),
+        Some(lack) => match (lack.f, lack.p) {
+            (Some(f), Some(p)) => format!("lack of fit: F({}, {}) = {f:.2}, p = {p:.3}", lack.above, lack.below),
+            _ => format!("equal runs cost the same; the line is off by {:.2} at most", fit.worst_residual()),
+        },
+    }
+}
+
+/// What came of holding slopes against counts.
+pub(super) fn against(against: &Against) -> String {
+    let mut text = format!(
+        "\nSlopes against counts: {} pairs of workload and hook, {} of them passed; {} differ by more than 1 %\n",
+        against.pairs,
+        against.passed,
+        against.differences.len()
+    );
+    for difference in &against.differences {
+        let _ = writeln!(
+            text,
+            "    {} {}: slope {:.4}, count {}: {}",
+            difference.workload,
+            difference.hook,
+            difference.slope,
+            difference.count,
+            difference.reason.as_deref().unwrap_or("nothing says why")
+        );
+    }
+    if !against.uncounted.is_empty() {
+        let _ = writeln!(text, "Without counts: {}", against.uncounted.join(", "));
+    }
+    if !against.not_delayed.is_empty() {
+        let _ = writeln!(text, "Counted, but not delayed: {}", against.not_delayed.join(", "));
+    }
+    text
+}

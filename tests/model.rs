@@ -1,0 +1,150 @@
+//! `tollgate model`: designs, slopes against known counts and against counting, predictions; and refusals. `make verify
+//! CLAIM=model::`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::program::{Scratch, guests::take, report, word};
+
+/// The hooks of the experiment.
+const HOOKS: &[&str] = if cfg!(feature = "long") {
+    &[
+        "file_open",
+        "file_permission",
+        "inode_permission",
+        "inode_getattr",
+        "inode_create",
+        "inode_rename",
+        "inode_setattr",
+        "mmap_addr",
+        "task_kill",
+        "socket_sendmsg",
+        "capable",
+    ]
+} else {
+    &["file_open", "file_permission", "inode_permission", "inode_getattr", "inode_create", "inode_setattr", "task_kill"]
+};
+
+/// Workloads, each with the hooks that one operation passes, and how often, as the tracer has counted them
+/// (tests/latency.rs).
+const WORKLOADS: &[(&str, &[(&str, u64)])] = &[
+    ("null", &[]),
+    ("read-1", &[("file_permission", 1)]),
+    ("open+close", &[("file_open", 1), ("inode_permission", 7)]),
+    ("stat", &[("inode_getattr", 1), ("inode_permission", 6)]),
+    ("creat+unlink", &[("file_open", 1), ("inode_create", 1), ("inode_permission", 15)]),
+    ("chmod", &[("inode_permission", 6), ("inode_setattr", 1)]),
+    ("signal", &[("task_kill", 1)]),
+    ("pipe", &[("file_permission", 4)]),
+];
+const MORE: &[(&str, &[(&str, u64)])] = &[
+    ("write-1", &[("file_permission", 1)]),
+    ("read-4k", &[("file_permission", 1)]),
+    ("open+close:d10", &[("file_open", 1), ("inode_permission", 14)]),
+    ("stat:d10", &[("inode_getattr", 1), ("inode_permission", 13)]),
+    ("fstat", &[("inode_getattr", 1)]),
+    ("rename", &[("inode_permission", 14), ("inode_rename", 1)]),
+    ("mmap+munmap", &[("mmap_addr", 1)]),
+];
+
+fn workloads() -> Vec<(&'static str, &'static [(&'static str, u64)])> {
+    let more = if cfg!(feature = "long") { MORE } else { &[] };
+    WORKLOADS.iter().chain(more).copied().collect()
+}
+
+/// Counts as `tollgate hooks count` writes them.
+fn counts() -> Value {
+    let one = |(name, passes): (&str, &[(&str, u64)])| {
+        let hooks: BTreeMap<&str, u64> = passes.iter().copied().collect();
+        json!({"schema": 1, "kernel": "6.1", "source": "known", "workload": name, "runs": 1, "lost": 0, "hooks": hooks})
+    };
+    workloads().into_iter().map(one).collect()
+}
+
+/// Issue "LSM cost study": slopes by regression on a designed experiment are the counts, within 1 %.
+#[test]
+fn slopes_of_a_designed_experiment_are_the_known_counts() {
+    let scratch = Scratch::new();
+    let names: Vec<&str> = workloads().into_iter().map(|(name, _)| name).collect();
+    let study = format!(
+        "name = \"slopes\"\ntitle = \"Slopes\"\nkernels = [\"6.1\"]\nconfigurations = [\"bpf-latency\"]\n\
+         baseline = \"bpf-latency\"\nworkloads = {names:?}\nsamples = 15\n\
+         [latency]\nhooks = {HOOKS:?}\nunits = 100\ncentre-points = 2\nseed = 3\n"
+    );
+    let study = scratch.file("slopes.toml", &study);
+    let out = scratch.path("out");
+    let place = take(1);
+    scratch.run(&["study", "run", word(&study), "--out", word(&out)]).with(0);
+    drop(place);
+    let counts = word(&scratch.file("counts.json", &counts().to_string())).to_owned();
+    let ended = scratch.run(&["model", "fit", word(&out), "--against", &counts, "--json"]);
+    let fitted: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let against = &fitted[0]["against"];
+    let differences = against["differences"].as_array().unwrap();
+    let worst = fitted[0]["workloads"].as_array().unwrap().iter().map(worst).fold(0.0, f64::max);
+    let figure = format!(
+        "{} workloads, {} hooks: {} pairs, {} passed, {} differ; greatest residual {worst:.1} instructions",
+        names.len(),
+        HOOKS.len(),
+        against["pairs"],
+        against["passed"],
+        differences.len()
+    );
+    report("6.1: slopes by regression, counts by tracing", &figure, "equal within 1 %", differences.is_empty());
+    assert!(differences.is_empty(), "{differences:#?}");
+    assert_eq!(against["pairs"], names.len() * HOOKS.len());
+    ended.with(0);
+    // The file beside the results says the same as the raw records.
+    let observations = out.join("observations.json");
+    let again = scratch.run(&["model", "fit", word(&observations), "--against", &counts, "--json"]).with(0);
+    assert_eq!(serde_json::from_str::<Value>(&again.stdout).unwrap(), fitted);
+    let text = scratch.run(&["model", "fit", word(&out), "--workload", "open+close", "--residuals"]).with(0).stdout;
+    println!("{text}");
+    assert!(text.contains("inode_permission") && text.contains("residuals, by run"), "{text}");
+}
+
+/// The greatest residual of a fit.
+fn worst(fit: &Value) -> f64 {
+    let residuals = fit["residuals"].as_array().unwrap().iter();
+    residuals.map(|residual| residual.as_f64().unwrap().abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn lays_out_an_experiment() {
+    let scratch = Scratch::new();
+    let text = scratch.run(&["model", "design", "file_open", "inode_permission", "capable"]).with(0).stdout;
+    assert!(text.starts_with("3 hooks in 11 runs: a Hadamard matrix of order 4, each run with its opposite"), "{text}");
+    let design = scratch.run(&["model", "design", "--json", "--not-folded", "--centre-points", "0"]).with(0).json();
+    let (hooks, runs) = (design["plan"]["hooks"].as_array().unwrap().len(), design["runs"].as_array().unwrap().len());
+    assert!(hooks > 100 && runs >= hooks + 1 && runs.is_multiple_of(4), "{hooks} hooks, {runs} runs");
+    assert_eq!(design["order"], runs);
+}
+
+#[test]
+fn refuses_what_no_line_can_be_fitted_to() {
+    let scratch = Scratch::new();
+    scratch.run(&["model", "design", "file_opening"]).refused(&["\"file_opening\" is no LSM hook"]);
+    scratch.run(&["model", "design", "file_open", "file_open"]).refused(&["named twice"]);
+    scratch.run(&["model", "fit", "nowhere.json"]).refused(&["cannot read nowhere.json", "No such file"]);
+    scratch.run(&["model", "fit", word(&scratch.temporary())]).refused(&["holds no results.json"]);
+    let fit = |name: &str, text: &str, why: &[&str]| {
+        scratch.run(&["model", "fit", word(&scratch.file(name, text))]).refused(why);
+    };
+    fit("text.json", "{", &["text.json: no observations", "line 1"]);
+    fit("newer.json", r#"{"schema": 9}"#, &["observations of schema 9"]);
+    let runs = |runs: Value| {
+        json!({"schema": 1, "clock": "instructions", "kernel": "6.1", "calibration": {"first": 40, "unit": 15},
+            "workloads": ["stat"], "runs": runs})
+        .to_string()
+    };
+    let run = |units: Value| json!({"units": units, "costs": {"stat": 4000}});
+    fit("none.json", &runs(json!([run(json!({}))])), &["in no run did a hook take longer"]);
+    fit("few.json", &runs(json!([run(json!({"file_open": 100}))])), &["1 observations cannot tell 2 coefficients"]);
+    let both = run(json!({"file_open": 100, "capable": 100}));
+    fit(
+        "both.json",
+        &runs(json!([both, both, run(json!({})), run(json!({}))])),
+        &["tell the hook file_open from others"],
+    );
+}
