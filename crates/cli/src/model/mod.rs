@@ -2,6 +2,7 @@
 
 mod design;
 mod fit;
+mod predict;
 mod text;
 
 use std::{fs, path::Path, process::ExitCode};
@@ -17,12 +18,15 @@ pub(crate) enum Command {
     /// Fit a line to what workloads cost while hooks took longer: its slopes are how often they pass each hook; exit
     /// status 1 if one differs from its count and nothing says why
     Fit(fit::Arguments),
+    /// Predict what a command would cost under each module of a study, from how often it passes each hook
+    Predict(predict::Arguments),
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Design(arguments) => design::run(arguments),
         Command::Fit(arguments) => fit::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
     }
 }
 

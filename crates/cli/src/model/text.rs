@@ -1,8 +1,11 @@
-//! Designs and fits, for people.
+//! Designs, fits and predictions, for people.
 
 use std::fmt::Write;
 
-use tollgate_study::model::{Against, Design, Fit, Fits, Slope};
+use tollgate_study::model::{
+    Against, Design, Fit, Fits, Prediction, Slope,
+    prediction::{Overhead, Range},
+};
 
 /// A slope nearer to nothing is summed up with the others: a hundredth of a call.
 const NOTHING: f64 = 0.01;
@@ -118,4 +121,59 @@ pub(super) fn against(against: &Against) -> String {
         let _ = writeln!(text, "Counted, but not delayed: {}", against.not_delayed.join(", "));
     }
     text
+}
+
+/// So many of the hooks that cost a command most are named.
+const DEAREST: usize = 3;
+
+/// What a command would cost, a line a module.
+pub(super) fn prediction(prediction: &Prediction) -> String {
+    let unit = prediction.clock.unit();
+    let cost = prediction.cost.map_or_else(String::new, |cost| format!(", {cost:.0} {unit} without a module"));
+    let mut text = format!(
+        "{}: {:.0} calls of hooks a run{cost}; prices of {}, intervals of {} %\n\n",
+        prediction.command,
+        prediction.calls,
+        prediction.kernel,
+        (prediction.level * 1000.0).round() / 10.0
+    );
+    let width = prediction.modules.iter().map(|one| one.module.len()).max().unwrap_or(0);
+    for one in &prediction.modules {
+        let percent = one.percent.map(|percent| format!("  {}", range(percent, 2, " %"))).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{:width$}  {}{percent}  {} workloads, misfit {:.1} %{}",
+            one.module,
+            range(one.overhead, 0, &format!(" {unit}")),
+            one.workloads,
+            one.misfit,
+            dearest(one)
+        );
+    }
+    let unpriced: f64 = prediction.unpriced.iter().map(|one| one.percent).sum();
+    if !prediction.unpriced.is_empty() {
+        let named: Vec<String> =
+            prediction.unpriced.iter().map(|one| format!("{} {:.1} %", one.hook, one.percent)).collect();
+        let _ = writeln!(
+            text,
+            "\nWithout a price, in no figure: {unpriced:.1} % of the calls, of hooks that no workload passes: {}",
+            named.join(", ")
+        );
+    }
+    for group in &prediction.inseparable {
+        let _ = writeln!(text, "Priced together only: {}", group.join(", "));
+    }
+    text
+}
+
+/// The figure and its interval.
+fn range(range: Range, digits: usize, unit: &str) -> String {
+    format!("{:+.digits$}{unit} ({:.digits$} to {:.digits$})", range.value, range.low, range.high)
+}
+
+fn dearest(one: &Overhead) -> String {
+    let mut prices: Vec<(&String, &f64)> = one.prices.iter().filter(|(_, price)| **price >= 1.0).collect();
+    prices.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let named: Vec<String> = prices.iter().take(DEAREST).map(|(hook, price)| format!("{hook} {price:.0}")).collect();
+    if named.is_empty() { String::new() } else { format!("; a call of {}", named.join(", ")) }
 }

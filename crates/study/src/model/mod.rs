@@ -7,9 +7,12 @@ pub mod design;
 pub mod fit;
 mod hadamard;
 pub mod observations;
+pub mod prediction;
+pub mod prices;
 
 pub use against::{Against, against};
 pub use counts::{Counts, CountsError};
 pub use design::{Design, Plan};
 pub use fit::{Fit, FitError, Fits, Slope, fit};
 pub use observations::{Observations, ObservationsError};
+pub use prediction::{Prediction, PredictionError, predict};

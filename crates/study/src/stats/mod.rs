@@ -8,6 +8,7 @@ pub mod distribution;
 pub mod exact;
 pub mod location;
 pub mod moments;
+pub mod nonnegative;
 pub mod quantile;
 pub mod random;
 pub mod regression;

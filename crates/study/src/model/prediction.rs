@@ -1,0 +1,274 @@
+//! What a command would cost under each module of a study: its hooks' counts times what the hooks cost there.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tollgate_bench::counter::Counter;
+
+use super::{
+    counts::Counts,
+    fit::Fits,
+    prices::{Priced, Prices, inseparable},
+};
+use crate::{
+    configuration,
+    results::{ConfigurationResult, Oracle, Results},
+    stats::quantile::{ascending, quantile},
+};
+
+/// A prediction for one command.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The command, or the workload.
+    pub command: String,
+    /// The kernel that prices are of.
+    pub kernel: String,
+    /// What costs are counted in.
+    pub clock: Counter,
+    /// The level of the intervals.
+    pub level: f64,
+    /// The command's cost under the baseline, where it is known.
+    pub cost: Option<f64>,
+    /// Calls of all hooks in a run.
+    pub calls: f64,
+    /// Hooks of the command that no workload passes: their prices are in no figure.
+    pub unpriced: Vec<Unpriced>,
+    /// Hooks that all workloads pass in the same proportion: their prices are told together only.
+    pub inseparable: Vec<Vec<String>>,
+    /// One entry a module.
+    pub modules: Vec<Overhead>,
+}
+
+/// A hook without a price.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Unpriced {
+    /// The hook.
+    pub hook: String,
+    /// How often the command passes it.
+    pub calls: f64,
+    /// Of its calls of all hooks, in percent.
+    pub percent: f64,
+}
+
+/// What a module adds to a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overhead {
+    /// The configuration.
+    pub module: String,
+    /// In the clock's unit.
+    pub overhead: Range,
+    /// In percent of the command's cost, where that is known.
+    pub percent: Option<Range>,
+    /// Workloads that the prices are of.
+    pub workloads: usize,
+    /// How far those are from the sums of their prices, in percent of their differences, root mean square.
+    pub misfit: f64,
+    /// A call's price by hook, of those that the command passes, in the clock's unit.
+    pub prices: BTreeMap<String, f64>,
+}
+
+/// A figure with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Range {
+    /// The figure.
+    pub value: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// Why nothing can be predicted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PredictionError {
+    /// The study has results of several kernels, none of them the command's.
+    #[error(
+        "the study has prices on {known}, and the counts are of {counted:?}: name one of those kernels with --kernel"
+    )]
+    Kernel {
+        /// The study's kernels.
+        known: String,
+        /// The command's.
+        counted: String,
+    },
+    /// Nothing to price by.
+    #[error(
+        "no workload of the study on {kernel} has counts of its hooks: give --counts a file of `tollgate hooks count --json`, or the study a [latency] table"
+    )]
+    NoCounts {
+        /// The kernel.
+        kernel: String,
+    },
+}
+
+/// The study's kernel that prices are taken of: that named, else the one that counts are of, else the only one.
+pub fn kernel<'a>(results: &'a Results, named: Option<&str>, counted: &str) -> Result<&'a str, PredictionError> {
+    let kernels = results.kernels();
+    let release = |kernel: &&str| results.on(kernel).any(|one| one.release == counted);
+    let found = match named {
+        Some(named) => kernels.iter().find(|kernel| **kernel == named),
+        None if kernels.len() == 1 => kernels.first(),
+        None => kernels.iter().find(|kernel| **kernel == counted || release(kernel)),
+    };
+    found.copied().ok_or_else(|| PredictionError::Kernel {
+        known: kernels.join(", "),
+        counted: named.unwrap_or(counted).to_owned(),
+    })
+}
+
+/// Slopes as counts: a call is whole where it is near to one.
+#[must_use]
+pub fn counts_of_fits(fits: &Fits) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let whole = |value: f64| if (value - value.round()).abs() < 0.02 { value.round() } else { value };
+    let counts = |slopes: &[super::Slope]| {
+        let counts = slopes.iter().map(|slope| (slope.hook.clone(), whole(slope.value)));
+        counts.filter(|(_, count)| *count > 0.0).collect()
+    };
+    fits.workloads.iter().map(|fit| (fit.workload.clone(), counts(&fit.slopes))).collect()
+}
+
+/// Predicts the command's cost under each configuration that is no baseline. `workloads` is how often each workload passes
+/// each hook.
+pub fn predict(
+    results: &Results,
+    kernel: &str,
+    workloads: &BTreeMap<String, BTreeMap<String, f64>>,
+    command: &Counts,
+    (cost, level): (Option<f64>, f64),
+) -> Result<Prediction, PredictionError> {
+    let priced = |configuration: &ConfigurationResult| priced(results, kernel, configuration, workloads);
+    let modules: Vec<(&ConfigurationResult, Vec<Priced>)> =
+        results.on(kernel).filter(|one| is_module(results, one)).map(|one| (one, priced(one))).collect();
+    let Some((_, known)) = modules.iter().max_by_key(|(_, priced)| priced.len()).filter(|(_, p)| !p.is_empty()) else {
+        return Err(PredictionError::NoCounts { kernel: kernel.to_owned() });
+    };
+    let total = command.total();
+    let has_price = |hook: &String| known.iter().any(|one| one.hooks.get(hook).is_some_and(|calls| *calls > 0.0));
+    let unpriced = command.hooks.iter().filter(|(hook, calls)| **calls > 0.0 && !has_price(hook));
+    let unpriced =
+        unpriced.map(|(hook, calls)| Unpriced { hook: hook.clone(), calls: *calls, percent: 100.0 * calls / total });
+    let cost = cost.or(command.cost).filter(|cost| *cost > 0.0);
+    let overheads = modules.iter().filter_map(|(configuration, priced)| {
+        let prices = Prices::estimate(priced)?;
+        Some(overhead(&configuration.name, priced.len(), &prices, command, (cost, level)))
+    });
+    Ok(Prediction {
+        command: command.name(),
+        kernel: kernel.to_owned(),
+        clock: results.clock,
+        level,
+        cost,
+        calls: total,
+        unpriced: unpriced.collect(),
+        inseparable: inseparable(known),
+        modules: overheads.collect(),
+    })
+}
+
+/// A void configuration prices something else than it says, and one that takes delays is no module.
+fn is_module(results: &Results, one: &ConfigurationResult) -> bool {
+    let delays = configuration::find(&one.name).is_some_and(configuration::Known::takes_delays);
+    one.name != results.study.baseline && one.oracle != Oracle::Void && !delays
+}
+
+fn priced(
+    results: &Results,
+    kernel: &str,
+    configuration: &ConfigurationResult,
+    counts: &BTreeMap<String, BTreeMap<String, f64>>,
+) -> Vec<Priced> {
+    let Some(baseline) = results.find(kernel, &results.study.baseline) else { return Vec::new() };
+    let one = |workload: &String| {
+        let difference = configuration.workload(workload)?.figure - baseline.workload(workload)?.figure;
+        Some(Priced { workload: workload.clone(), hooks: counts[workload].clone(), difference })
+    };
+    counts.keys().filter_map(one).filter(|one| one.hooks.values().any(|calls| *calls > 0.0)).collect()
+}
+
+fn overhead(
+    module: &str,
+    workloads: usize,
+    prices: &Prices,
+    command: &Counts,
+    (cost, level): (Option<f64>, f64),
+) -> Overhead {
+    let (value, replicates) = prices.of(&command.hooks);
+    let replicates = ascending(&replicates);
+    let outside = (1.0 - level) / 2.0;
+    let at = |share| quantile(&replicates, share).unwrap_or(value);
+    let overhead = Range { value, low: at(outside).min(value), high: at(1.0 - outside).max(value) };
+    let in_percent = |value: f64, cost: f64| 100.0 * value / cost;
+    let passed = prices.hooks.iter().zip(&prices.prices).filter(|(hook, _)| command.hooks.contains_key(*hook));
+    Overhead {
+        module: module.to_owned(),
+        overhead,
+        percent: cost.map(|cost| Range {
+            value: in_percent(overhead.value, cost),
+            low: in_percent(overhead.low, cost),
+            high: in_percent(overhead.high, cost),
+        }),
+        workloads,
+        misfit: 100.0 * prices.misfit,
+        prices: passed.map(|(hook, price)| (hook.clone(), *price)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::prices::tests::workloads,
+        results::examples::{boot, results},
+    };
+
+    /// A study of the priced workloads under one module, which names none of the bench.
+    fn study() -> Results {
+        let mut none = boot("none", 0);
+        let mut module = boot("tomoyo", 0);
+        for one in workloads() {
+            none = none.measured(&one.workload, &[5000.0]);
+            module = module.measured(&one.workload, &[5000.0 + one.difference]);
+        }
+        results(&[none, module])
+    }
+
+    fn counts() -> BTreeMap<String, BTreeMap<String, f64>> {
+        workloads().into_iter().map(|one| (one.workload, one.hooks)).collect()
+    }
+
+    fn command(hooks: &str) -> Counts {
+        let text = format!(r#"{{"schema":1,"kernel":"6.1.0-56-cloud-amd64","command":["make"],"hooks":{hooks}}}"#);
+        Counts::read(&text).unwrap().remove(0)
+    }
+
+    #[test]
+    fn adds_up_what_each_hook_costs() {
+        let command = command(r#"{"file_open": 100, "inode_permission": 1000, "socket_bind": 110}"#);
+        let found = predict(&study(), "6.1", &counts(), &command, (Some(1_000_000.0), 0.95)).unwrap();
+        let [tomoyo] = &found.modules[..] else { panic!("{found:?}") };
+        let Range { value, low, high } = tomoyo.overhead;
+        assert!((value / 70_000.0 - 1.0).abs() < 0.05, "{value}");
+        assert!(low <= 70_000.0 && 70_000.0 <= high && high < 1.3 * low, "{low} {high}");
+        assert!((tomoyo.percent.unwrap().value - value / 10_000.0).abs() < 1e-9);
+        assert_eq!(found.unpriced.len(), 1);
+        assert_eq!((found.unpriced[0].hook.as_str(), found.unpriced[0].percent.round()), ("socket_bind", 9.0));
+        assert_eq!(found.inseparable, [["inode_alloc", "inode_free"]]);
+    }
+
+    #[test]
+    fn chooses_the_kernel_that_counts_are_of() {
+        let one = study();
+        assert_eq!(kernel(&one, None, "elsewhere").unwrap(), "6.1");
+        let two =
+            results(&[boot("none", 0).measured("stat", &[1.0]), boot("none", 0).on("6.12").measured("stat", &[1.0])]);
+        assert_eq!(kernel(&two, Some("6.12"), "").unwrap(), "6.12");
+        assert!(kernel(&two, None, "5.10").unwrap_err().to_string().contains("prices on 6.1, 6.12"));
+    }
+
+    #[test]
+    fn refuses_a_study_whose_hooks_nobody_counted() {
+        let refusal = predict(&study(), "6.1", &BTreeMap::new(), &command("{}"), (None, 0.95)).unwrap_err();
+        assert!(refusal.to_string().contains("--counts"), "{refusal}");
+    }
+}
