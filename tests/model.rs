@@ -72,7 +72,7 @@ fn study(scratch: &Scratch) -> PathBuf {
     let study = format!(
         "name = \"slopes\"\ntitle = \"Slopes\"\nkernels = [\"6.1\"]\n\
          configurations = [\"bpf\", \"programs\", \"bpf-latency\"]\nbaseline = \"bpf\"\nworkloads = {names:?}\n\
-         samples = 12\n[[configuration]]\nname = \"programs\"\nbase = \"bpf-empty\"\nhooks = {HOOKS:?}\n\
+         samples = 8\n[[configuration]]\nname = \"programs\"\nbase = \"bpf-empty\"\nhooks = {HOOKS:?}\n\
          [latency]\nhooks = {HOOKS:?}\nunits = 100\ncentre-points = 2\nseed = 3\n"
     );
     let study = scratch.file("slopes.toml", &study);

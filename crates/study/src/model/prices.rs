@@ -10,7 +10,7 @@ use crate::stats::{nonnegative::minimise, random::Random};
 
 /// How far a workload may be from the sum of its prices, as a share of its difference, before that counts as much as a price
 /// that is as far from the mean as the mean is from nothing: a hook does not cost the same on each way to it.
-const MISFIT: f64 = 0.05;
+const MISFIT: f64 = 0.02;
 /// Estimates of all prices that an interval is taken of.
 pub const REPLICATES: usize = 400;
 /// What they are drawn by.
