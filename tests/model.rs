@@ -168,7 +168,7 @@ fn lays_out_an_experiment() {
     assert!(text.starts_with("3 hooks in 11 runs: a Hadamard matrix of order 4, each run with its opposite"), "{text}");
     let design = scratch.run(&["model", "design", "--json", "--not-folded", "--centre-points", "0"]).with(0).json();
     let (hooks, runs) = (design["plan"]["hooks"].as_array().unwrap().len(), design["runs"].as_array().unwrap().len());
-    assert!(hooks >= 100 && runs >= hooks + 1 && runs.is_multiple_of(4), "{hooks} hooks, {runs} runs");
+    assert!(hooks >= 100 && runs > hooks && runs.is_multiple_of(4), "{hooks} hooks, {runs} runs");
     assert_eq!(design["order"], runs);
 }
 
