@@ -81,6 +81,7 @@ needs:
 
 # Everything: unit tests, the program's own command line, real kernels in guests. Under 15 minutes.
 test: build
+	@scripts/install-needs --test
 	RUST_TEST_THREADS=$(THREADS) $(CARGO) test --release --locked --workspace --tests
 
 # What needs neither root nor QEMU nor a network.
@@ -94,6 +95,7 @@ test-long: test
 # The claims of docs/verify.md, each with figure, goal, met or not; CLAIM=WORD runs the tests whose names hold the word; a
 # name is the file's, then the function's: enforcer_cache::denies_what_has_the_address_of_an_inode_that_was_allowed.
 verify: build
+	@scripts/install-needs --test
 	@[ -z "$(CLAIM)" ] || $(VERIFY) --list $(CLAIM) | grep -q ': test$$' || \
 	    { echo 'tollgate: no test has "$(CLAIM)" in its name; docs/verify.md lists the claims' >&2; exit 1; }
 	$(VERIFY) --nocapture --test-threads 1 $(CLAIM)

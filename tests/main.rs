@@ -29,6 +29,7 @@ mod learn;
 #[cfg(feature = "long")]
 mod long;
 mod model;
+mod page;
 mod policy;
 mod policy_analysis;
 mod policy_decisions;

@@ -1,6 +1,13 @@
 //! Writing to standard output: a reader that has gone away ends the program quietly, as with other filters.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    ffi::OsString,
+    fs,
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
 
 /// One line of text.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
@@ -18,6 +25,28 @@ pub(crate) fn write(text: &str) -> anyhow::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         other => Ok(other?),
     }
+}
+
+/// Text into a file, whole or not at all: it is written beside and renamed, so that a failure leaves what was there.
+pub(crate) fn file(path: &Path, text: &str) -> anyhow::Result<()> {
+    // A link stays one, and what is no file (a terminal, a pipe, /dev/null) is written to and not replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if target.is_dir() {
+        bail!("cannot write {}: it is a folder; name a file in it", path.display());
+    }
+    let failed =
+        || format!("cannot write {}; name a file in a folder that is there and that you may write", path.display());
+    if target.exists() && !target.is_file() {
+        return fs::write(&target, text).with_context(failed);
+    }
+    let mut beside = OsString::from(target.as_os_str());
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside); // what is half written is of no use; the first error is the one to report
+    }
+    written.with_context(failed)
 }
 
 /// Whether it may be coloured: it is a terminal, and NO_COLOR is not set (no-color.org).

@@ -6,6 +6,7 @@ pub mod environment;
 pub mod export;
 pub mod laboratory;
 pub mod model;
+pub mod page;
 pub mod policies;
 mod programs;
 pub mod record;

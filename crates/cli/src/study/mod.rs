@@ -11,7 +11,7 @@ use std::{
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_study::{
-    compare, configuration, export,
+    compare, configuration, export, page,
     results::Results,
     store::Store,
     study::Study,
@@ -59,6 +59,9 @@ pub(crate) struct Report {
     /// Print results.json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Write one HTML page into this file: tables, charts, all that was measured
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "json"])]
+    html: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -124,6 +127,10 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
 }
 
 fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
+    if let Some(file) = &arguments.html {
+        output::file(file, &page::html(&Store::open(&arguments.dir)?.read_material()?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let results = read(&arguments.dir)?;
     if arguments.json {
         output::json(&results)?;

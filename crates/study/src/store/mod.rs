@@ -1,5 +1,6 @@
 //! The folder of a study's output: raw records, consoles, results. docs/results.md describes it.
 
+mod beside;
 #[cfg(test)]
 mod tests;
 
@@ -57,6 +58,16 @@ pub enum StoreError {
         writer: String,
         /// The version that this program reads.
         known: u32,
+    },
+    /// A file that another command wrote into the folder does not hold what it should.
+    #[error("{}: {reason}; delete it, or write it again with `{with}`", path.display())]
+    Beside {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+        /// The command that writes such files.
+        with: &'static str,
     },
     /// The folder holds another run's output.
     #[error("{} holds a study's output already: give --resume to go on with it, or another --out", path.display())]

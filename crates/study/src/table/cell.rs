@@ -35,17 +35,24 @@ pub(crate) const INCOMPARABLE: &str = "?";
 /// The cell of a workload under a configuration, with what was published in brackets.
 pub(crate) fn cell(results: &Results, configuration: &ConfigurationResult, workload: &str) -> Cell {
     let is_baseline = configuration.name == results.study.baseline;
-    let mut cell = match configuration.workload(workload) {
-        None => Cell { text: ABSENT.to_owned(), size: Size::Nothing },
-        Some(measured) if is_baseline => Cell { text: figure(measured.figure), size: Size::Plain },
-        Some(measured) => difference(results.clock, measured),
-    };
+    let mut cell = own(results, configuration, workload);
     for printed in results.study.printed(&configuration.kernel, &configuration.name, workload) {
         let text = if is_baseline { figure(printed.figure) } else { format!("{:+.1}", printed.figure) };
         let mark = printed.mark.map_or(String::new(), |mark| format!(" {mark}"));
         cell.text.push_str(&format!(" ({text}{mark})"));
     }
     cell
+}
+
+/// The same without what was published.
+pub(crate) fn own(results: &Results, configuration: &ConfigurationResult, workload: &str) -> Cell {
+    match configuration.workload(workload) {
+        None => Cell { text: ABSENT.to_owned(), size: Size::Nothing },
+        Some(measured) if configuration.name == results.study.baseline => {
+            Cell { text: figure(measured.figure), size: Size::Plain }
+        }
+        Some(measured) => difference(results.clock, measured),
+    }
 }
 
 /// What would print as no percent at all. It is less than two boots of the same machine may differ by even where neither

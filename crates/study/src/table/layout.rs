@@ -22,9 +22,9 @@ pub(super) struct Column {
 
 /// A row's name, and the heading that goes above it if its group begins there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Label {
-    pub(super) name: String,
-    pub(super) heading: Option<&'static str>,
+pub(crate) struct Label {
+    pub(crate) name: String,
+    pub(crate) heading: Option<&'static str>,
 }
 
 /// A configuration's name as the lines of a column's head: broken behind the hyphen that makes it narrowest.

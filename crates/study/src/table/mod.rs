@@ -97,7 +97,8 @@ fn group(name: &str) -> Option<Group> {
     name.parse::<Selection>().ok().map(|s| s.workload.group)
 }
 
-fn labels(workloads: &[&str]) -> Vec<Label> {
+/// The rows' names, each with its group's where that begins.
+pub(crate) fn labels(workloads: &[&str]) -> Vec<Label> {
     let mut last = None;
     let label = |name: &&str| {
         let heading = match group(name) {

@@ -65,16 +65,22 @@ fn about(results: &Results, configuration: &ConfigurationResult) -> Vec<String> 
 
 /// What the figures are and how good they are.
 pub(crate) fn legend(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
+    let mut lines = own_legend(results, kernel, workloads);
+    for (number, table) in results.study.published.iter().enumerate().filter(|(_, table)| table.is_beside(kernel)) {
+        let mark = results.study.mark(number).map_or(String::new(), |mark| format!(", {mark}"));
+        lines.push(format!("(in brackets{mark}): {}.", table.source));
+    }
+    lines
+}
+
+/// The same of the study's own figures alone.
+pub(crate) fn own_legend(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
     let mut lines = vec![figures(results), machine(results, kernel)];
     lines.extend(signs(results, kernel, workloads));
     lines.extend(match results.clock {
         Counter::Instructions => controls(results, kernel),
         Counter::Wall => false_difference(results, kernel),
     });
-    for (number, table) in results.study.published.iter().enumerate().filter(|(_, table)| table.is_beside(kernel)) {
-        let mark = results.study.mark(number).map_or(String::new(), |mark| format!(", {mark}"));
-        lines.push(format!("(in brackets{mark}): {}.", table.source));
-    }
     lines
 }
 

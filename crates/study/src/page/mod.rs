@@ -1,0 +1,45 @@
+//! A study's results as one HTML page that needs nothing else: `tollgate study report DIR --html FILE`.
+//!
+//! Results become a [`model::Page`], a page becomes HTML; both are functions of values, so the same results give the same
+//! bytes. maud writes the HTML: its templates are checked and escaped when this is compiled, and there is no file to find
+//! when it runs.
+
+pub mod material;
+mod model;
+mod render;
+mod rows;
+mod sections;
+
+pub use material::Material;
+
+use model::Page;
+use sections::{counts, depth, kernels, measured, overhead, published, reach, summary};
+
+/// The page of a study, as HTML.
+#[must_use]
+pub fn html(material: &Material) -> String {
+    render::document(&page(material))
+}
+
+fn page(material: &Material) -> Page {
+    let results = &material.results;
+    let sections = [
+        summary::section(results),
+        overhead::section(results),
+        depth::section(results),
+        kernels::section(results),
+        published::section(results),
+        counts::section(&material.counts),
+        reach::section(&material.graphs),
+    ];
+    let first = measured::section(results);
+    Page {
+        title: results.study.title.clone(),
+        name: results.study.name.clone(),
+        writer: env!("CARGO_PKG_VERSION").to_owned(),
+        sections: std::iter::once(first).chain(sections.into_iter().flatten()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What a page shows, before it is HTML: sections of text, tables, charts and trees.
+
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Page {
+    /// The study's title.
+    pub(crate) title: String,
+    /// The study's name.
+    pub(crate) name: String,
+    /// Who wrote it: the program's version.
+    pub(crate) writer: String,
+    /// The sections, in order.
+    pub(crate) sections: Vec<Section>,
+}
+
+/// A part of a page with a heading of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Section {
+    /// What links to it say; lower case letters.
+    pub(crate) id: &'static str,
+    /// Its heading.
+    pub(crate) title: &'static str,
+    /// What it holds.
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// What a section holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Block {
+    /// A paragraph.
+    Text(String),
+    /// Names and what they stand for.
+    Facts(Vec<(&'static str, String)>),
+    /// Remarks to the figures above.
+    Notes(Vec<String>),
+    /// Text that is shown as it is, line by line.
+    Listing(String),
+    /// What the shades of tables mean.
+    Scale,
+    /// A table.
+    Table(Table),
+    /// Charts side by side.
+    Charts(Vec<Chart>),
+    /// Something that can be unfolded.
+    Fold(Fold),
+    /// Branches that can be unfolded.
+    Tree(Vec<Branch>),
+}
+
+/// Blocks below a heading that folds them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fold {
+    /// The heading.
+    pub(crate) title: String,
+    /// Whether it is unfolded at first.
+    pub(crate) open: bool,
+    /// What is folded.
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// A table whose first column names the rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table {
+    /// What it shows, with its unit.
+    pub(crate) caption: String,
+    /// The head of the first column.
+    pub(crate) corner: &'static str,
+    /// The heads of the others.
+    pub(crate) columns: Vec<String>,
+    /// Its rows.
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Rows of a table that belong together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Group {
+    /// What stands above them.
+    pub(crate) heading: Option<String>,
+    /// The rows.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    /// Its name.
+    pub(crate) name: String,
+    /// One cell a column.
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    /// Words, to the left.
+    Words(String),
+    /// A number, to the right.
+    Number(String),
+    /// A difference, its margin, and how far it is from nothing.
+    Difference {
+        /// With its sign.
+        text: String,
+        /// How sure it is; empty if there is nothing to say.
+        margin: String,
+        /// -3 (much cheaper) to 7 (more than twice as dear); 0 is no difference.
+        shade: i8,
+    },
+    /// A part of a whole, 0 to 1, drawn; the row's other cells have it as a number.
+    Bar(f64),
+}
+
+/// A chart of lines.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chart {
+    /// What it is of; stands above it.
+    pub(crate) title: String,
+    /// What is to be seen, in words.
+    pub(crate) summary: String,
+    /// The axis from left to right.
+    pub(crate) across: Axis,
+    /// The axis upwards: its title alone, for its range is the lines' own and 0.
+    pub(crate) up: String,
+    /// The lines.
+    pub(crate) lines: Vec<Line>,
+    /// Points that no line joins: what was measured, where the line is a model of it.
+    pub(crate) dots: Vec<(f64, f64)>,
+}
+
+/// The axis from left to right.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Axis {
+    /// What it is.
+    pub(crate) title: String,
+    /// Where words stand at it, ascending; at least two.
+    pub(crate) ticks: Vec<(f64, String)>,
+}
+
+/// A line of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    /// Its name; stands at its end.
+    pub(crate) name: String,
+    /// Which colour and dashes it has: the same name has the same everywhere.
+    pub(crate) style: usize,
+    /// Its points, from left to right.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// A branch of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Branch {
+    /// What it is.
+    pub(crate) name: String,
+    /// What is said of it besides.
+    pub(crate) remark: String,
+    /// Whether it is what the tree leads to.
+    pub(crate) end: bool,
+    /// What is on it.
+    pub(crate) branches: Vec<Branch>,
+}
+
+/// How a difference in percent is shaded.
+pub(crate) fn shade(percent: f64) -> i8 {
+    const DEARER: [f64; 7] = [0.05, 2.0, 5.0, 10.0, 20.0, 40.0, 100.0];
+    const CHEAPER: [f64; 3] = [0.05, 5.0, 20.0];
+    let steps = |limits: &[f64]| limits.iter().filter(|limit| percent.abs() >= **limit).count() as i8;
+    if percent < 0.0 { -steps(&CHEAPER) } else { steps(&DEARER) }
+}
+
+/// The shades with what they stand for, cheapest first.
+pub(crate) const SHADES: [(i8, &str); 10] = [
+    (-3, "−20 % and less"),
+    (-2, "to −5 %"),
+    (-1, "cheaper"),
+    (1, "dearer"),
+    (2, "2 %"),
+    (3, "5 %"),
+    (4, "10 %"),
+    (5, "20 %"),
+    (6, "40 %"),
+    (7, "100 % and more"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shades_by_size_and_sign() {
+        let shades = [0.0, 0.04, 0.05, 1.9, 2.0, 99.0, 100.0, 9e9, -0.04, -1.0, -5.0, -90.0].map(shade);
+        assert_eq!(shades, [0, 0, 1, 1, 2, 6, 7, 7, 0, -1, -2, -3]);
+    }
+}
