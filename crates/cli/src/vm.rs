@@ -1,5 +1,7 @@
 //! `tollgate vm`: kernels, and a command under one of them.
 
+pub(crate) mod build;
+
 use std::{
     io::Write,
     path::PathBuf,
@@ -13,7 +15,9 @@ use tollgate_vm::{
     Accelerator, Cache, Clock, Disk, Image, Kernel, Machine, accelerator,
     agent::{self, System},
     guest::{self, GuestCommand, Outcome, Stream},
-    image, kernel, modules,
+    image, kernel,
+    kernel::Listed,
+    modules,
     process::Limits,
 };
 
@@ -26,6 +30,8 @@ const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
 pub(crate) enum Command {
     /// List the kernels that can be named, newest of each series, and which are in the cache
     Kernels(Kernels),
+    /// Build kernels from Debian's source, in the cache: the same kernel with LSM hooks and without
+    Build(build::Build),
     /// Run a command under a kernel and a list of security modules
     Run(Run),
     /// Follow the order that the host has left in a file, as a service of the guest's system
@@ -111,6 +117,7 @@ pub(crate) enum AcceleratorName {
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Kernels(arguments) => kernels(&arguments),
+        Command::Build(arguments) => build::run(&arguments),
         Command::Run(arguments) => run_command(&arguments),
         Command::Agent { order } => agent::service(&order, INSTRUMENTS),
     }
@@ -127,11 +134,18 @@ fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
         output::json(&listed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let width = listed.iter().map(|k| k.release.len()).max().unwrap_or(7);
+    let (built, fetched): (Vec<Listed>, Vec<Listed>) = listed.into_iter().partition(|kernel| kernel.built);
+    let width = fetched.iter().map(|k| k.release.len()).max().unwrap_or(7);
     output::line(&format!("{:<7} {:<width$} in the cache", "series", "newest"))?;
-    for kernel in listed {
+    for kernel in fetched {
         let cached = kernel.cached.as_deref().unwrap_or("-");
         output::line(&format!("{:<7} {:<width$} {cached}", kernel.series, kernel.release))?;
+    }
+    let width = built.iter().map(|k| k.series.len()).max().unwrap_or(0);
+    output::line("\nbuilt here from Debian's source (tollgate vm build):")?;
+    for kernel in built {
+        let state = kernel.cached.as_deref().unwrap_or("to be built");
+        output::line(&format!("{:<width$} {state}: {}", kernel.series, kernel.release))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -70,6 +70,33 @@ pub enum Error {
         /// What was looked for.
         wanted: String,
     },
+    /// A kernel that is built here has not been built yet.
+    #[error(
+        "kernel {name} is not built yet: `tollgate vm build {name}` builds it from Debian's source (some {minutes} minutes of \
+         one processor, {mebibytes} MiB; kept in the cache)"
+    )]
+    NotBuilt {
+        /// The kernel.
+        name: String,
+        /// Of processor time.
+        minutes: u32,
+        /// On the disk.
+        mebibytes: u64,
+    },
+    /// Programs or headers that a kernel's build needs are missing.
+    #[error("building a kernel needs more than this machine has: apt-get install --no-install-recommends {packages}")]
+    ToolsAbsent {
+        /// Debian's packages.
+        packages: String,
+    },
+    /// A kernel's own build failed.
+    #[error("the kernel could not be built: {detail}\n(all of it: {log}; delete that folder to begin anew)", log = log.display())]
+    NotCompiled {
+        /// The build's own words.
+        detail: String,
+        /// Where the rest of them are.
+        log: PathBuf,
+    },
     /// No kernel answers to this name.
     #[error("no kernel {spec:?}; there are: {known} (or the path of a bzImage)")]
     NoSuchKernel {

@@ -1,4 +1,4 @@
-//! Kernels: Debian's cloud packages by series, or any bzImage by its path.
+//! Kernels: Debian's cloud packages by series, those that are built here by name, or any bzImage by its path.
 
 use std::{
     cmp::Ordering,
@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Cache, Error,
+    built::{self, RECIPES},
     error::Context,
     packages::{Package, Packages},
 };
 
 /// The record beside each fetched kernel.
-const RECORD: &str = "kernel.json";
+pub(crate) const RECORD: &str = "kernel.json";
 const SUFFIX: &str = "-cloud-amd64";
 
 /// A kernel that can be booted.
@@ -33,13 +34,15 @@ pub struct Kernel {
     pub packages: Vec<Package>,
 }
 
-/// A kernel that the suites hold or the cache keeps.
+/// A kernel that the suites hold, that the cache keeps or that can be built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// `6.1`.
     pub series: String,
-    /// The newest release of the series.
+    /// The newest release of the series; what it is, of one that is built here.
     pub release: String,
+    /// Whether it is built here, not fetched.
+    pub built: bool,
     /// The release of this series in the cache.
     pub cached: Option<String>,
 }
@@ -55,16 +58,21 @@ pub fn find(cache: &Cache, spec: &str) -> Result<Kernel, Error> {
     if let Some(kernel) = cached(cache)?.into_iter().rev().find(|k| k.series == spec || k.release == spec) {
         return Ok(kernel);
     }
+    if let Some(recipe) = built::recipe(spec) {
+        let (minutes, mebibytes) = (recipe.minutes, recipe.mebibytes);
+        return Err(Error::NotBuilt { name: spec.into(), minutes, mebibytes });
+    }
     let releases = releases(&Packages::new(cache))?;
     let release = newest(&releases, spec)
-        .ok_or_else(|| Error::NoSuchKernel { spec: spec.into(), known: series_of_all(&releases).join(", ") })?;
+        .ok_or_else(|| Error::NoSuchKernel { spec: spec.into(), known: all_names(&releases).join(", ") })?;
     fetch(cache, release)
 }
 
 /// Every series in the suites with its newest release, and what of it is cached. Offline, the cached ones.
 pub fn list(cache: &Cache, update: bool) -> Result<Vec<Listed>, Error> {
     let packages = Packages::new(cache);
-    let cached = cached(cache)?;
+    let (built, cached): (Vec<Kernel>, Vec<Kernel>) =
+        cached(cache)?.into_iter().partition(|kernel| built::recipe(&kernel.series).is_some());
     let releases = match packages.update(update).and_then(|()| releases(&packages)) {
         Ok(releases) => releases,
         Err(Error::Offline { .. }) if !update && !cached.is_empty() => Vec::new(),
@@ -72,14 +80,22 @@ pub fn list(cache: &Cache, update: bool) -> Result<Vec<Listed>, Error> {
     };
     let mut all: Vec<String> = releases.iter().cloned().chain(cached.iter().map(|k| k.release.clone())).collect();
     all.sort_by(|a, b| by_version(a, b));
-    Ok(series_of_all(&all)
-        .into_iter()
-        .map(|series| Listed {
-            release: newest(&all, &series).unwrap_or_default().to_string(),
-            cached: cached.iter().rev().find(|k| k.series == series).map(|k| k.release.clone()),
-            series,
-        })
-        .collect())
+    let in_cache = |kernels: &[Kernel], series: &str| {
+        kernels.iter().rev().find(|kernel| kernel.series == series).map(|kernel| kernel.release.clone())
+    };
+    let fetched = series_of_all(&all).into_iter().map(|series| Listed {
+        release: newest(&all, &series).unwrap_or_default().to_string(),
+        built: false,
+        cached: in_cache(&cached, &series),
+        series,
+    });
+    let to_build = RECIPES.iter().map(|recipe| Listed {
+        series: recipe.name.into(),
+        release: recipe.about.into(),
+        built: true,
+        cached: in_cache(&built, recipe.name),
+    });
+    Ok(fetched.chain(to_build).collect())
 }
 
 /// Fetches the newest release of a series even if an older one is cached.
@@ -127,7 +143,7 @@ fn cached(cache: &Cache) -> Result<Vec<Kernel>, Error> {
 
 impl Kernel {
     /// The record holds paths relative to its folder, so that a cache can be moved.
-    fn below(mut self, folder: &Path) -> Self {
+    pub(crate) fn below(mut self, folder: &Path) -> Self {
         self.image = folder.join(&self.image);
         self.modules = self.modules.map(|m| folder.join(m));
         self
@@ -160,6 +176,11 @@ fn series_of_all(releases: &[String]) -> Vec<String> {
     series.sort_by(|a, b| by_version(a, b));
     series.dedup();
     series
+}
+
+/// All that a kernel can be called by.
+fn all_names(releases: &[String]) -> Vec<String> {
+    series_of_all(releases).into_iter().chain(RECIPES.iter().map(|recipe| recipe.name.to_owned())).collect()
 }
 
 fn newest<'r>(releases: &'r [String], spec: &str) -> Option<&'r str> {
@@ -259,6 +280,32 @@ mod tests {
     #[test]
     fn names_each_series_once_in_order() {
         assert_eq!(series_of_all(&releases()), ["6.1", "6.12", "7.2"]);
+    }
+
+    #[test]
+    fn refuses_a_kernel_that_is_not_built_and_says_how_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        for recipe in &RECIPES {
+            let error = find(&cache, recipe.name).unwrap_err().to_string();
+            assert!(error.contains(&format!("tollgate vm build {}`", recipe.name)), "{error}");
+            assert!(error.contains("minutes") && error.contains("MiB"), "{error}");
+        }
+    }
+
+    #[test]
+    fn never_takes_a_built_kernel_for_debians() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        for (release, series) in [("6.1.0-56-cloud-amd64", "6.1"), ("6.1.192-built", "6.1-built")] {
+            let folder = dir.path().join("kernels").join(release);
+            fs::create_dir_all(&folder).unwrap();
+            let (release, series) = (release.to_owned(), series.to_owned());
+            let kernel = Kernel { release, series, image: "vmlinuz".into(), modules: None, packages: Vec::new() };
+            fs::write(folder.join(RECORD), serde_json::to_vec(&kernel).unwrap()).unwrap();
+        }
+        assert_eq!(find(&cache, "6.1").unwrap().release, "6.1.0-56-cloud-amd64");
+        assert_eq!(find(&cache, "6.1-built").unwrap().release, "6.1.192-built");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod accelerator;
 pub mod agent;
+pub mod built;
 mod cache;
 mod channel;
 mod console;

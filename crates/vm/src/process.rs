@@ -1,16 +1,18 @@
 //! Programs of the system, run to their end: they die with this one, stop when the user says so, and have a deadline.
 
 use std::{
+    fs::File,
     io::{self, Read},
     os::unix::process::CommandExt,
-    process::{Child, Command, Output, Stdio},
+    path::Path,
+    process::{Child, Command, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use nix::{
-    sys::signal::{SIGKILL, killpg},
+    sys::signal::{SIGKILL, SIGTERM, killpg},
     unistd::Pid,
 };
 
@@ -18,6 +20,10 @@ use crate::{Error, error::Context};
 
 /// How often a running program is looked at.
 const BEAT: Duration = Duration::from_millis(5);
+/// How often one that takes long is.
+const SLOW_BEAT: Duration = Duration::from_secs(2);
+/// How long one that was asked to end may take to.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// When to give up.
 #[derive(Debug, Clone, Copy)]
@@ -52,18 +58,56 @@ pub fn output(command: &mut Command, limits: Limits<'_>) -> Result<Output, Error
         if let Some(status) = child.try_wait().context(format!("wait for {program}"))? {
             break status;
         }
-        if limits.interrupted.load(Ordering::Relaxed) {
+        if let Some(error) = given_up(&program, started, limits) {
             end(&mut child);
-            return Err(Error::Interrupted);
-        }
-        if started.elapsed() > limits.timeout {
-            end(&mut child);
-            return Err(Error::TooLong { program, seconds: limits.timeout.as_secs() });
+            return Err(error);
         }
         thread::sleep(BEAT);
     };
     let collect = |reader: Option<thread::JoinHandle<Vec<u8>>>| reader.and_then(|r| r.join().ok()).unwrap_or_default();
     Ok(Output { status, stdout: collect(stdout), stderr: collect(stderr) })
+}
+
+/// Runs a program that takes long, with what it writes in a file, and gives back its status. `beat` is called now and then.
+///
+/// # Errors
+///
+/// As of [`output`]; the program is asked to end before it is killed, so that it can remove what it has half written.
+pub fn logged(
+    command: &mut Command,
+    log: &Path,
+    limits: Limits<'_>,
+    beat: &mut dyn FnMut(),
+) -> Result<ExitStatus, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let started = Instant::now();
+    let out = File::create(log).context(format!("write {}", log.display()))?;
+    let both = out.try_clone().context(format!("write {}", log.display()))?;
+    command.stdin(Stdio::null()).stdout(out).stderr(both).process_group(0);
+    let mut child = dies_with_us(command).spawn().context(format!("run {program}"))?;
+    let mut looked = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().context(format!("wait for {program}"))? {
+            return Ok(status);
+        }
+        if let Some(error) = given_up(&program, started, limits) {
+            ask_to_end(&mut child);
+            return Err(error);
+        }
+        if looked.elapsed() > SLOW_BEAT {
+            beat();
+            looked = Instant::now();
+        }
+        thread::sleep(SLOW_BEAT / 20);
+    }
+}
+
+fn given_up(program: &str, started: Instant, limits: Limits<'_>) -> Option<Error> {
+    if limits.interrupted.load(Ordering::Relaxed) {
+        return Some(Error::Interrupted);
+    }
+    let late = started.elapsed() > limits.timeout;
+    late.then(|| Error::TooLong { program: program.to_owned(), seconds: limits.timeout.as_secs() })
 }
 
 fn read_beside(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
@@ -73,6 +117,18 @@ fn read_beside(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u
         let _ = from.read_to_end(&mut bytes);
         bytes
     })
+}
+
+/// Asks the program's group to end, and kills what has not after a while.
+fn ask_to_end(child: &mut Child) {
+    if let Ok(pid) = i32::try_from(child.id()) {
+        let _ = killpg(Pid::from_raw(pid), SIGTERM);
+        let asked = Instant::now();
+        while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+            thread::sleep(BEAT);
+        }
+    }
+    end(child);
 }
 
 /// Kills the program's group. That fails only if it has ended already.
@@ -113,6 +169,20 @@ mod tests {
         let error = shell("sleep 60 & sleep 60", Duration::from_millis(100), &NEVER).unwrap_err();
         assert!(matches!(error, Error::TooLong { .. }), "{error}");
         assert!(started.elapsed() < LONG);
+    }
+
+    #[test]
+    fn keeps_what_a_long_program_writes_and_lets_it_tidy_up_when_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, half) = (dir.path().join("log"), dir.path().join("half"));
+        let script = format!("trap 'rm {0}; exit 1' TERM; : >{0}; echo begun; sleep 60 & wait", half.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        let limits = Limits { timeout: Duration::from_millis(500), interrupted: &NEVER };
+        let error = logged(&mut command, &log, limits, &mut || {}).unwrap_err();
+        assert!(matches!(error, Error::TooLong { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "begun\n");
+        assert!(!half.exists());
     }
 
     #[test]

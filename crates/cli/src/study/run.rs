@@ -20,10 +20,13 @@ use tollgate_study::{
     store::Store,
     study::{HOST, Study},
 };
-use tollgate_vm::{Accelerator, Cache, accelerator, kernel};
+use tollgate_vm::{Accelerator, Cache, accelerator, built, kernel};
 
 use super::progress::Progress;
-use crate::{interrupt, vm::AcceleratorName};
+use crate::{
+    interrupt,
+    vm::{self, AcceleratorName},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -35,6 +38,9 @@ pub(crate) struct Run {
     /// Go on with an interrupted run: what was measured is kept, what failed is tried again
     #[arg(long)]
     resume: bool,
+    /// Build the kernels of the study that are built from source and are not yet, which may take an hour
+    #[arg(long)]
+    build_kernels: bool,
     /// Guests at a time on the instruction clock, instead of one a processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     guests: Option<u16>,
@@ -52,6 +58,13 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let mut study = super::find(&arguments.study)?;
     let text = study.text.clone();
     let cache = Cache::of_user()?.interruptible(interrupted);
+    if arguments.build_kernels {
+        vm::build::missing(&cache, &study.kernels)?;
+    }
+    // Before a folder is made for results that there cannot be.
+    for name in study.kernels.iter().filter(|name| built::recipe(name).is_some()) {
+        kernel::find(&cache, name).context("this study needs it (or run it with --build-kernels)")?;
+    }
     let store =
         if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
     let chosen = choose_machine(&mut study, &cache, arguments.accelerator)?;

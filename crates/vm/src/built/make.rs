@@ -1,0 +1,170 @@
+//! The kernel's own build, run to its end.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    Cache, Error,
+    error::Context,
+    process::{self, Limits},
+};
+
+/// What the build writes, in the folder of objects.
+const LOG: &str = "build.log";
+/// The configuration that was asked for, in the folder of objects.
+const ANSWERS: &str = "tollgate.config";
+/// No build takes longer, on any machine that would do for measuring.
+const PATIENCE: Duration = Duration::from_secs(12 * 3600);
+/// Lines of the log that an error shows.
+const SHOWN: usize = 12;
+
+/// A build.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Make<'a> {
+    /// The kernel's source.
+    pub(super) source: &'a Path,
+    /// Where objects go, a folder in it.
+    pub(super) objects: &'a Path,
+    pub(super) cache: &'a Cache,
+}
+
+impl Make<'_> {
+    /// Makes `.config` of the answers, unless it was made of the same before: then make need not look at everything.
+    pub(super) fn configure(self, answers: &str) -> Result<(), Error> {
+        let file = self.objects.join(ANSWERS);
+        let same = fs::read_to_string(&file).is_ok_and(|there| there == answers);
+        if same && self.objects.join(".config").exists() {
+            return Ok(());
+        }
+        fs::write(&file, answers).context(format!("write {}", file.display()))?;
+        let configured = self
+            .run(self.command(&["allnoconfig"]).env("KCONFIG_ALLCONFIG", &file), &mut |_| {})
+            .and_then(|()| self.check(answers));
+        if configured.is_err() {
+            // Asked again, it is to be configured again.
+            let _ = fs::remove_file(&file);
+        }
+        configured
+    }
+
+    /// Compiles what is not compiled yet; `files` is how many there are, nearly.
+    pub(super) fn compile(self, files: usize, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        self.run(&mut self.command(&[&format!("-j{threads}"), "bzImage"]), &mut |log| {
+            progress(&format!("compiled {} of about {files} files", compiled(log)));
+        })
+    }
+
+    /// Kconfig leaves out silently what it does not know or what something lacks for.
+    fn check(self, answers: &str) -> Result<(), Error> {
+        let path = self.objects.join(".config");
+        let made = fs::read_to_string(&path).context(format!("read {}", path.display()))?;
+        let refused = refused(answers, &made);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(Error::NotCompiled {
+            detail: format!("this source takes no {}", refused.join(", ")),
+            log: self.objects.join(".config"),
+        })
+    }
+
+    /// `make`, with all that could make two builds of one source differ.
+    fn command(self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("nice");
+        command.args(["make", "-C"]).arg(self.source).args(arguments);
+        command.arg(joined("O=", self.objects)).args(["ARCH=x86_64", "CC=ccache gcc"]);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_makes_own(&name.to_string_lossy())) {
+            command.env_remove(name);
+        }
+        command.env("CCACHE_DIR", self.cache.path("ccache")).env("CCACHE_BASEDIR", self.source);
+        // The folder's own path is in the types' debug data alone, and those lose it.
+        command.envs([("CCACHE_NOHASHDIR", "1"), ("CCACHE_MAXSIZE", "2G"), ("LC_ALL", "C")]);
+        command.envs([
+            ("KBUILD_BUILD_TIMESTAMP", "2026-01-01 00:00:00 UTC"),
+            ("KBUILD_BUILD_USER", "tollgate"),
+            ("KBUILD_BUILD_HOST", "tollgate"),
+            ("KBUILD_BUILD_VERSION", "1"),
+        ]);
+        command
+    }
+
+    fn run(self, command: &mut Command, watch: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        let log = self.objects.join(LOG);
+        let limits = Limits { timeout: PATIENCE, ..self.cache.limits() };
+        let status = process::logged(command, &log, limits, &mut || {
+            watch(&fs::read_to_string(&log).unwrap_or_default());
+        })?;
+        if status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
+        Err(Error::NotCompiled { detail: why(&text), log })
+    }
+}
+
+fn joined(word: &str, path: &Path) -> OsString {
+    let mut all = OsString::from(word);
+    all.push(PathBuf::from(path));
+    all
+}
+
+/// Variables by which another make, or the user's shell, would change the build.
+fn is_makes_own(name: &str) -> bool {
+    ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ARCH", "CROSS_COMPILE", "LLVM", "O"].contains(&name)
+        || ["KCONFIG_", "KBUILD_", "CCACHE_", "KCFLAGS", "KCPPFLAGS"].iter().any(|start| name.starts_with(start))
+}
+
+/// The answers that a `.config` does not have.
+fn refused<'a>(answers: &'a str, made: &str) -> Vec<&'a str> {
+    let asked = answers.lines().filter(|line| line.starts_with("CONFIG_"));
+    asked.filter(|line| !made.lines().any(|other| other == *line)).collect()
+}
+
+/// How many C files a log tells of: lines such as `  CC      fs/open.o`.
+fn compiled(log: &str) -> usize {
+    log.lines().filter(|line| line.trim_start().starts_with("CC ")).count()
+}
+
+/// The lines that say what went wrong, or the last ones.
+fn why(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let at = lines.iter().position(|line| line.contains("error:") || line.contains("Error ") || line.contains("***"));
+    let from = at.unwrap_or(lines.len().saturating_sub(SHOWN));
+    lines[from..].iter().take(SHOWN).copied().collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_which_answers_a_source_does_not_take() {
+        let made = "CONFIG_SMP=y\n# CONFIG_SECURITY is not set\nCONFIG_NETLABEL=m\n";
+        assert_eq!(refused("# the machine\nCONFIG_SMP=y\nCONFIG_NETLABEL=y\n", made), ["CONFIG_NETLABEL=y"]);
+    }
+
+    #[test]
+    fn counts_what_is_compiled() {
+        assert_eq!(compiled("  CC      fs/open.o\n  AR      fs/built-in.a\n  CC      fs/stat.o\n  CCLD x\n"), 2);
+    }
+
+    #[test]
+    fn shows_the_first_error_and_what_follows() {
+        let log = "  CC      a.o\n../a.c:1:1: error: no\nmake[2]: *** [a.o] Error 1\n";
+        assert_eq!(why(log), "../a.c:1:1: error: no\nmake[2]: *** [a.o] Error 1");
+        assert_eq!(why("one\n\ntwo\n"), "one\ntwo");
+    }
+
+    #[test]
+    fn keeps_the_users_environment_out_of_the_build() {
+        assert!(is_makes_own("MAKEFLAGS") && is_makes_own("KBUILD_OUTPUT") && is_makes_own("CCACHE_DISABLE"));
+        assert!(!is_makes_own("PATH") && !is_makes_own("HOME"));
+    }
+}

@@ -1,0 +1,216 @@
+//! Kernels that are built here, from Debian's source: the same kernel with LSM hooks and without.
+//!
+//! Everything is kept in the cache: the source, a folder of objects a kernel, what ccache remembers. A build that was
+//! interrupted goes on where it was, and one that is done does nothing but look.
+
+mod make;
+mod source;
+mod tools;
+
+use std::{fs, path::Path};
+
+use serde::Serialize;
+
+use crate::{
+    Cache, Error,
+    error::Context,
+    kernel::{Kernel, RECORD},
+};
+
+/// What all kernels have, and what each has besides, in Kconfig's language.
+const BASE: &str = include_str!("../../kernel/base.config");
+const SECURITY: &str = include_str!("../../kernel/security.config");
+const NO_SECURITY: &str = include_str!("../../kernel/nosecurity.config");
+
+/// The image that the kernel's build makes, in its folder of objects.
+const IMAGE: &str = "arch/x86/boot/bzImage";
+/// What of the build is kept beside the kernel: name in its folder, name in the folder of objects.
+const KEPT: [(&str, &str); 3] = [("vmlinuz", IMAGE), ("System.map", "System.map"), ("config", ".config")];
+
+/// How a kernel is built.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Recipe {
+    /// What studies and `--kernel` call it.
+    pub name: &'static str,
+    /// The package that holds its source.
+    pub package: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// Minutes of processor time that a build took which found nothing in ccache.
+    pub minutes: u32,
+    /// MiB that the source, the objects and what ccache keeps take on the disk.
+    pub mebibytes: u64,
+    /// C files that are compiled, nearly.
+    #[serde(skip)]
+    files: usize,
+    #[serde(skip)]
+    fragment: &'static str,
+}
+
+/// All kernels that can be built.
+pub const RECIPES: [Recipe; 2] = [
+    Recipe {
+        name: "6.1-built",
+        package: "linux-source-6.1",
+        about: "with LSM hooks and all modules, Smack and tollgate_latency among them",
+        minutes: 25,
+        mebibytes: 4096,
+        files: 1400,
+        fragment: SECURITY,
+    },
+    Recipe {
+        name: "6.1-built-nosecurity",
+        package: "linux-source-6.1",
+        about: "the same without LSM hooks (CONFIG_SECURITY=n)",
+        minutes: 20,
+        mebibytes: 2560,
+        files: 1330,
+        fragment: NO_SECURITY,
+    },
+];
+
+/// The recipe of this name.
+#[must_use]
+pub fn recipe(name: &str) -> Option<&'static Recipe> {
+    RECIPES.iter().find(|recipe| recipe.name == name)
+}
+
+impl Recipe {
+    /// Whether the cache holds the kernel.
+    #[must_use]
+    pub fn is_built(&self, cache: &Cache) -> bool {
+        self.place(cache).join(RECORD).exists()
+    }
+
+    /// Builds the kernel, or the rest of it, and puts it where [`kernel::find`](crate::kernel::find) looks.
+    /// `progress` is told each step, several a minute.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ToolsAbsent`] before anything is fetched; [`Error::NotCompiled`] with the compiler's words;
+    /// [`Error::Interrupted`] after which the same call goes on.
+    pub fn build(&self, cache: &Cache, progress: &mut dyn FnMut(&str)) -> Result<Kernel, Error> {
+        tools::all_there()?;
+        cache.needs_room(if self.objects(cache).exists() { 512 } else { self.mebibytes })?;
+        // Two builds would write the same source; a kernel is fetched meanwhile, for it takes another lock.
+        let _lock = cache.lock("building")?;
+        progress("the source");
+        let source = source::ready(cache, self.package)?;
+        let objects = self.objects(cache);
+        fs::create_dir_all(&objects).context(format!("make {}", objects.display()))?;
+        let make = make::Make { source: &source.folder, objects: &objects, cache };
+        make.configure(&self.configuration())?;
+        make.compile(self.files, progress)?;
+        self.keep(cache, &objects, source.packages)
+    }
+
+    /// The configuration's answers, over `make allnoconfig`.
+    fn configuration(&self) -> String {
+        format!("{BASE}\n{}", self.fragment)
+    }
+
+    /// Inside the source: only there the kernel's build names its files by relative paths, and ccache knows them again
+    /// in another user's cache.
+    fn objects(&self, cache: &Cache) -> std::path::PathBuf {
+        source::place(cache, self.package).join(self.name)
+    }
+
+    fn place(&self, cache: &Cache) -> std::path::PathBuf {
+        cache.path("kernels").join(self.name)
+    }
+
+    /// Copies what was built to where kernels are, whole or not at all.
+    fn keep(&self, cache: &Cache, objects: &Path, packages: Vec<crate::Package>) -> Result<Kernel, Error> {
+        let release = objects.join("include/config/kernel.release");
+        let release = fs::read_to_string(&release).context(format!("read {}", release.display()))?;
+        let kernel = Kernel {
+            release: release.trim().to_owned(),
+            series: self.name.to_owned(),
+            image: KEPT[0].0.into(),
+            modules: None,
+            packages,
+        };
+        let place = self.place(cache);
+        if place.exists() {
+            fs::remove_dir_all(&place).context(format!("remove {}", place.display()))?;
+        }
+        cache.folder(&format!("kernels/{}", self.name), |fresh| {
+            for (to, from) in KEPT {
+                let from = objects.join(from);
+                fs::copy(&from, fresh.join(to)).context(format!("copy {}", from.display()))?;
+            }
+            let record = serde_json::to_vec_pretty(&kernel).map_err(std::io::Error::from);
+            fs::write(fresh.join(RECORD), record.context("write the record")?).context(format!("write {RECORD}"))
+        })?;
+        Ok(kernel.below(&place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The answers of a configuration: symbol and value, `n` for what is not set.
+    fn answers(text: &str) -> BTreeMap<&str, &str> {
+        let mut found = BTreeMap::new();
+        for line in text.lines().filter(|line| line.contains("CONFIG_")) {
+            let (symbol, value) = match line.strip_prefix("# ") {
+                Some(unset) => (unset.strip_suffix(" is not set").expect(line), "n"),
+                None => line.split_once('=').expect(line),
+            };
+            assert_eq!(found.insert(symbol, value), None, "{symbol} is answered twice");
+        }
+        found
+    }
+
+    #[test]
+    fn answers_each_question_of_a_configuration_once() {
+        for recipe in &RECIPES {
+            assert!(answers(&recipe.configuration()).len() > 120, "{}", recipe.name);
+        }
+    }
+
+    #[test]
+    fn builds_both_kernels_from_one_base_and_turns_only_security_off() {
+        let [with, without] = [SECURITY, NO_SECURITY].map(answers);
+        assert_eq!((with["CONFIG_SECURITY"], without["CONFIG_SECURITY"]), ("y", "n"));
+        let release = "CONFIG_LOCALVERSION";
+        let others: Vec<&&str> =
+            without.keys().filter(|symbol| !["CONFIG_SECURITY", release].contains(symbol)).collect();
+        assert!(others.is_empty(), "{others:?}");
+        assert_ne!(with[release], without[release]);
+    }
+
+    #[test]
+    fn has_every_module_that_a_configuration_can_ask_for() {
+        let with = answers(SECURITY);
+        for module in ["SELINUX", "APPARMOR", "SMACK", "TOMOYO", "YAMA", "LANDLOCK", "TOLLGATE_LATENCY"] {
+            assert_eq!(with.get(format!("CONFIG_SECURITY_{module}").as_str()), Some(&"y"), "{module}");
+        }
+        assert_eq!(with["CONFIG_BPF_LSM"], "y");
+    }
+
+    #[test]
+    fn tells_built_kernels_from_those_that_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        let recipe = recipe("6.1-built").unwrap();
+        assert!(!recipe.is_built(&cache));
+        let objects = dir.path().join("objects");
+        for (_, from) in KEPT {
+            fs::create_dir_all(objects.join(from).parent().unwrap()).unwrap();
+            fs::write(objects.join(from), "made").unwrap();
+        }
+        fs::create_dir_all(objects.join("include/config")).unwrap();
+        fs::write(objects.join("include/config/kernel.release"), "6.1.9-built\n").unwrap();
+        for _ in 0..2 {
+            let kernel = recipe.keep(&cache, &objects, Vec::new()).unwrap();
+            assert_eq!((kernel.release.as_str(), kernel.series.as_str()), ("6.1.9-built", "6.1-built"));
+            assert_eq!(fs::read_to_string(kernel.image).unwrap(), "made");
+        }
+        assert!(recipe.is_built(&cache));
+        assert_eq!(crate::kernel::find(&cache, "6.1-built").unwrap().release, "6.1.9-built");
+    }
+}
