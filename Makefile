@@ -22,13 +22,18 @@ ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 
-.PHONY: run build lib deb install uninstall test test-unit test-long verify lint needs clean
+.PHONY: run build kernels lib deb install uninstall test test-unit test-long verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
 
 build: needs
 	$(CARGO) build --release --locked
+
+# The kernels that studies of LSM hooks themselves need, built from Debian's source in the user's cache; docs/built-kernels.md.
+kernels: build
+	@scripts/install-needs --kernels
+	$(TOLLGATE) vm build
 
 # The library for C programs; docs/library.md.
 lib: $(LIBRARY)/$(SONAME)

@@ -6,6 +6,7 @@
 
 mod audit;
 mod audit_guests;
+mod built_kernels;
 mod cli;
 mod debian;
 mod enforcer;

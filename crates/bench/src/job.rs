@@ -35,7 +35,7 @@ pub struct Job {
     pub padding: u32,
     /// Wait until the kernel's work after boot is over before anything is measured.
     pub settle: bool,
-    /// Delays of hooks, under [`Confinement::BpfLatency`]: everything is measured without any, then once under each.
+    /// Delays of hooks, under [`Confinement::BpfLatency`] and [`Confinement::Latency`]: everything is measured without any, then once under each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delays: Vec<Delays>,
 }

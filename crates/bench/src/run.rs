@@ -62,11 +62,14 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     };
     let latency = confined.latency();
     if latency.is_none() && !job.delays.is_empty() {
-        return Err(Error::Unavailable("delays are only set under bpf-latency".to_owned()));
+        return Err(Error::Unavailable("delays are only set under bpf-latency and latency".to_owned()));
     }
     // Of the default set the kernel may lack some.
     let delays: Vec<Delays> = match (&job.confinement, latency) {
         (Confinement::BpfLatency { hooks }, Some((latency, _))) if hooks.is_empty() => {
+            job.delays.iter().map(|delays| latency.of_attached(delays)).collect()
+        }
+        (Confinement::Latency, Some((latency, _))) => {
             job.delays.iter().map(|delays| latency.of_attached(delays)).collect()
         }
         _ => job.delays.clone(),

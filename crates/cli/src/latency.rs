@@ -121,7 +121,7 @@ fn attach(delays: &Delays, measured: &Measured) -> anyhow::Result<Latency> {
     Meter::open(counter)?;
     let detached = cost(counter);
     let hooks: Vec<String> = delays.keys().cloned().collect();
-    let (attached, latency) = Latency::attach(&hooks)?;
+    let (attached, latency) = if Latency::has_module() { Latency::module()? } else { Latency::attach(&hooks)? };
     let calibration = latency.calibrate(counter, detached)?;
     eprintln!("tollgate: {attached}; {}", describe(&calibration));
     Ok(latency)

@@ -30,6 +30,7 @@ enum SetUp {
     Nothing,
     BpfEmpty,
     BpfLatency,
+    Latency,
     SelinuxNoPolicy,
     SelinuxPermissive,
     SelinuxEnforcing,
@@ -71,7 +72,7 @@ pub struct Known {
 }
 
 /// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
-pub const KNOWN: [Known; 21] = [
+pub const KNOWN: [Known; 22] = [
     known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
@@ -81,6 +82,12 @@ pub const KNOWN: [Known; 21] = [
         "bpf",
         SetUp::BpfLatency,
         "BPF programs on the same hooks that take as long as the study says",
+    ),
+    known(
+        "latency",
+        "tollgate_latency",
+        SetUp::Latency,
+        "the same in the kernel, on all hooks (6.1-built alone has it)",
     ),
     known("selinux-nopolicy", "selinux", SetUp::SelinuxNoPolicy, "SELinux before a policy is loaded"),
     known("selinux-permissive", "selinux", SetUp::SelinuxPermissive, "SELinux, Debian's policy, permissive"),
@@ -165,6 +172,7 @@ impl Known {
             SetUp::Nothing => Confinement::None,
             SetUp::BpfEmpty => Confinement::BpfEmpty { hooks: hooks.to_vec() },
             SetUp::BpfLatency => Confinement::BpfLatency { hooks: hooks.to_vec() },
+            SetUp::Latency => Confinement::Latency,
             SetUp::SelinuxNoPolicy => selinux(false, false),
             SetUp::SelinuxPermissive => selinux(true, false),
             SetUp::SelinuxEnforcing => selinux(true, true),
@@ -177,6 +185,12 @@ impl Known {
             SetUp::Yama => Confinement::Yama,
             SetUp::Tollgate(domain) => domain.confinement(hooks),
         }
+    }
+
+    /// Whether only kernels that are built here have its module.
+    #[must_use]
+    pub fn needs_built_kernel(&self) -> bool {
+        self.set_up == SetUp::Latency
     }
 
     /// Where the cache records the packages that what the set-up loads was built from.

@@ -38,6 +38,8 @@ pub enum Confinement {
         #[serde(default)]
         hooks: Vec<String>,
     },
+    /// The same by the module `tollgate_latency` of kernels that a study builds, on all hooks.
+    Latency,
     /// SELinux.
     Selinux {
         /// The binary policy to load; without one SELinux stays active with nothing loaded.
@@ -102,6 +104,7 @@ impl Confinement {
             Confinement::None
             | Confinement::BpfEmpty { .. }
             | Confinement::BpfLatency { .. }
+            | Confinement::Latency
             | Confinement::Selinux { .. }
             | Confinement::AppArmor { .. }
             | Confinement::Tollgate { .. } => None,
@@ -175,6 +178,11 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) 
             let detached = latency::cost(counter);
             let (verified, latency) = latency::Latency::attach(hooks)?;
             let calibration = latency.calibrate(counter, detached)?;
+            Ok(Confined { kept: Kept::Latency(latency, calibration), ..Confined::standing(verified) })
+        }
+        Confinement::Latency => {
+            let (verified, latency) = latency::Latency::module()?;
+            let calibration = latency.calibrate(counter, latency::cost(counter))?;
             Ok(Confined { kept: Kept::Latency(latency, calibration), ..Confined::standing(verified) })
         }
         Confinement::Selinux { policy, enforcing } => {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, ops::Range, path::Path};
 
 use tollgate_abi::HOOKS;
 use tollgate_bench::counter::Counter;
+use tollgate_vm::built::{self, RECIPES};
 
 use super::{
     HOST, Latency, OwnConfiguration, Published, Study, StudyError,
@@ -122,13 +123,14 @@ fn check_kernel(at: &At<String>, clock: Counter) -> Result<(), Wrong> {
     }
     let number = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_digit());
     let is_series = kernel.split_once('.').is_some_and(|(major, minor)| number(major) && number(minor));
-    if is_series || kernel == HOST || kernel.contains('/') {
+    if is_series || built::recipe(kernel).is_some() || kernel == HOST || kernel.contains('/') {
         return Ok(());
     }
     wrong(
         at,
         format!(
-            "{kernel:?} names no kernel; allowed are a series such as \"6.1\", a path of an image with a `/`, and \"{HOST}\""
+            "{kernel:?} names no kernel; allowed are a series such as \"6.1\", {}, a path of an image with a `/`, and \"{HOST}\"",
+            RECIPES.map(|recipe| format!("{:?}", recipe.name)).join(", ")
         ),
     )
 }

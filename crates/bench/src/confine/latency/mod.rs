@@ -1,34 +1,20 @@
 //! The policy testing module: hooks that take as long as they are told, and decide nothing.
 //!
-//! A unit of delay is a turn of the programs' loop, which takes as many instructions each time: what a delay costs is known
-//! to the instruction once a unit is. [`Calibration`] finds out, on a hook that a system call passes once.
+//! BPF programs do it on stock kernels ([`programs`]), a module of the kernel's own where a study has built one ([`module`]). A
+//! unit of delay is a turn of a loop, which takes as many instructions each time: what a delay costs is known to the instruction
+//! once a unit is. [`Calibration`] finds out, on a hook that a system call passes once.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    os::fd::{AsRawFd, BorrowedFd},
-    path::Path,
-    str::FromStr,
-};
+mod module;
+mod programs;
 
-use libbpf_rs::{
-    MapCore, MapFlags, MapHandle,
-    libbpf_sys::{self, BPF_FUNC_loop, BPF_PROG_TYPE_KPROBE},
-};
+use std::{collections::BTreeMap, fmt, os::fd::BorrowedFd, str::FromStr};
+
 use serde::{Deserialize, Serialize};
-use tollgate_abi::HOOKS;
 
-use super::bpf::{self, Pinned, Programs};
+use self::{module::Module, programs::Attached};
 use crate::{
     Error,
     counter::{Counter, nanoseconds, ticks},
-};
-
-const LATENCY: Programs = Programs {
-    object: include_bytes!(concat!(env!("OUT_DIR"), "/latency.bpf.o")),
-    what: "programs of tunable latency",
-    pins: "/sys/fs/bpf/tollgate-latency",
-    maps: &[(".data.latency", "latency"), ("chosen", "chosen")],
 };
 
 /// The most units, `BPF_MAX_LOOPS` of the kernel.
@@ -96,7 +82,7 @@ impl fmt::Display for Delay {
 pub struct Calibration {
     /// `instructions` or `ns`.
     pub unit: String,
-    /// Least cost of the system call before programs were attached.
+    /// Least cost of the system call before programs were attached; without a delay where they are always there, in the kernel.
     pub detached: f64,
     /// Least cost of it for each number of units; the first is 0.
     pub attached: Vec<(u64, f64)>,
@@ -129,51 +115,67 @@ impl Calibration {
     }
 }
 
-/// Attached programs. Dropping what [`Latency::attach`] has given detaches them.
+/// Hooks that can be delayed.
 #[derive(Debug)]
-pub struct Latency {
-    latency: MapHandle,
-    chosen: MapHandle,
-    pinned: Option<Pinned>,
+pub struct Latency(Means);
+
+#[derive(Debug)]
+enum Means {
+    Programs(Attached),
+    Module(Module),
 }
 
 impl Latency {
     /// Attaches programs without delays to the hooks, and to that of the calibration; to those that the workloads reach if
-    /// none is named. Says what was attached.
+    /// none is named. Says what was attached. Dropping it detaches them.
     pub fn attach(hooks: &[String]) -> Result<(String, Self), Error> {
-        if !has_bpf_loop() {
+        let (verified, attached) = Attached::new(hooks, CALIBRATED_ON)?;
+        Ok((verified, Self(Means::Programs(attached))))
+    }
+
+    /// The kernel's own module, all hooks of which can be delayed. Says so. Dropping it takes delays away.
+    pub fn module() -> Result<(String, Self), Error> {
+        let Some(mut module) = Module::find() else {
             return Err(Error::Unavailable(
-                "latency: this kernel has no bpf_loop, which a delay is made of; boot Linux 5.17 or newer".to_owned(),
+                "latency: the module tollgate_latency is not active; boot a kernel that has it (6.1-built) with \
+                 lsm=tollgate_latency, or take bpf-latency"
+                    .to_owned(),
             ));
-        }
-        let mut hooks = if hooks.is_empty() { bpf::reached()? } else { hooks.to_vec() };
-        hooks.push(CALIBRATED_ON.to_owned());
-        let (verified, pinned) = bpf::attach(LATENCY, &hooks)?;
-        Ok((verified, Latency { pinned: Some(pinned), ..Self::open()? }))
-    }
-
-    /// Those that are attached already, and stay so.
-    pub fn open() -> Result<Self, Error> {
-        let map = |name: &str| {
-            let path = Path::new(LATENCY.pins).join(name);
-            let cannot =
-                |cause| Error::Unavailable(format!("latency: no programs are attached: {}: {cause}", path.display()));
-            MapHandle::from_pinned_path(&path).map_err(cannot)
         };
-        Ok(Latency { latency: map("latency")?, chosen: map("chosen")?, pinned: None })
+        module.kept = false;
+        let verified = format!("latency: the kernel's own module, {} hooks", module.hooks()?);
+        Ok((verified, Self(Means::Module(module))))
     }
 
-    /// Leaves the programs attached until [`Latency::detach`].
-    pub fn keep(mut self) {
-        // Not dropped, it removes nothing; its path is a few bytes.
-        if let Some(pinned) = self.pinned.take() {
-            std::mem::forget(pinned);
+    /// Whether the kernel's own module is active.
+    #[must_use]
+    pub fn has_module() -> bool {
+        Module::find().is_some()
+    }
+
+    /// Programs that are attached already, and stay so; else the kernel's own module.
+    pub fn open() -> Result<Self, Error> {
+        match (Attached::open(), Module::find()) {
+            (Ok(attached), _) => Ok(Self(Means::Programs(attached))),
+            (Err(_), Some(module)) => Ok(Self(Means::Module(module))),
+            (Err(error), None) => Err(error),
         }
     }
 
-    /// Detaches the programs.
-    pub fn detach(mut self) {
-        self.pinned.get_or_insert_with(|| Pinned(LATENCY.pins.into()));
+    /// Leaves the hooks as they are until [`Latency::detach`].
+    pub fn keep(self) {
+        match self.0 {
+            Means::Programs(attached) => attached.keep(),
+            Means::Module(mut module) => module.kept = true,
+        }
+    }
+
+    /// Detaches the programs; takes the module's delays away.
+    pub fn detach(self) {
+        match self.0 {
+            Means::Programs(attached) => attached.detach(),
+            Means::Module(mut module) => module.kept = false,
+        }
     }
 
     /// Finds out what a delay costs; `detached` is [`cost`] before programs were attached. No hook has a delay then.
@@ -189,78 +191,37 @@ impl Latency {
 
     /// Sets the delays of all hooks; those named must have a program.
     pub fn set(&self, delays: &Delays) -> Result<(), Error> {
-        if let Some(hook) = delays.keys().find(|hook| !Path::new(LATENCY.pins).join(hook).exists()) {
-            return Err(Error::Unavailable(format!(
-                "latency: no program is attached to the hook {hook}; name it when programs are attached"
-            )));
+        match &self.0 {
+            Means::Programs(attached) => attached.set(delays),
+            Means::Module(module) => module.set(delays),
         }
-        self.write(layout(self.read()?[0], delays)?)
     }
 
-    /// Those of the delays whose hooks have a program.
+    /// Those of the delays whose hooks have a program, or are hooks of the kernel that the module is in.
     #[must_use]
     pub fn of_attached(&self, delays: &Delays) -> Delays {
-        let attached = |hook: &str| Path::new(LATENCY.pins).join(hook).exists();
-        delays.iter().filter(|(hook, _)| attached(hook)).map(|(hook, delay)| (hook.clone(), *delay)).collect()
+        let has = |hook: &str| match &self.0 {
+            Means::Programs(_) => Attached::has(hook),
+            Means::Module(module) => module.has(hook),
+        };
+        delays.iter().filter(|(hook, _)| has(hook)).map(|(hook, delay)| (hook.clone(), *delay)).collect()
     }
 
     /// The delays that are set.
     pub fn delays(&self) -> Result<Delays, Error> {
-        let words = self.read()?;
-        let delays = words[1..].chunks_exact(2).map(|words| Delay { units: words[0], nanoseconds: words[1] });
-        let named = HOOKS.iter().zip(delays).filter(|(_, delay)| *delay != Delay::default());
-        Ok(named.map(|(hook, delay)| (hook.name.to_owned(), delay)).collect())
+        match &self.0 {
+            Means::Programs(attached) => attached.delays(),
+            Means::Module(module) => module.delays(),
+        }
     }
 
     /// Delays only the tasks of a control group (version 2) and those below it, from now on.
     pub fn limit(&self, group: BorrowedFd<'_>) -> Result<(), Error> {
-        let group = group.as_raw_fd().to_ne_bytes();
-        self.chosen
-            .update(&0_u32.to_ne_bytes(), &group, MapFlags::ANY)
-            .map_err(|cause| cannot("limit the delays", cause))?;
-        let mut words = self.read()?;
-        words[0] = 1;
-        self.write(words)
-    }
-
-    fn read(&self) -> Result<Vec<u64>, Error> {
-        let value = self.latency.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        let value = value.map_err(|cause| cannot("read the delays", cause))?.unwrap_or_default();
-        let (words, _) = value.as_chunks();
-        if words.len() != 1 + 2 * HOOKS.len() {
-            return Err(Error::Unavailable(format!(
-                "latency: the programs are those of another version; remove {} to detach them",
-                LATENCY.pins
-            )));
+        match &self.0 {
+            Means::Programs(attached) => attached.limit(group),
+            Means::Module(module) => module.limit(Some(group)),
         }
-        Ok(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     }
-
-    fn write(&self, words: Vec<u64>) -> Result<(), Error> {
-        let value: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
-        let set = self.latency.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY);
-        set.map_err(|cause| cannot("set the delays", cause))
-    }
-}
-
-/// Whether programs may loop so. Asked of kprobes, for libbpf cannot ask it of LSM programs, which have the same helpers.
-fn has_bpf_loop() -> bool {
-    // SAFETY: no options are given.
-    unsafe { libbpf_sys::libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, std::ptr::null()) == 1 }
-}
-
-fn cannot(what: &str, cause: libbpf_rs::Error) -> Error {
-    Error::Unavailable(format!("latency: cannot {what}: {cause}"))
-}
-
-/// The programs' variable: whether only chosen tasks are delayed, then the delays in the order of the hooks.
-fn layout(limited: u64, delays: &Delays) -> Result<Vec<u64>, Error> {
-    if let Some(name) = delays.keys().find(|name| tollgate_abi::hook(name).is_none()) {
-        return Err(Error::Unavailable(format!("latency: {name:?} is no LSM hook that programs can be attached to")));
-    }
-    let none = Delay::default();
-    let delays = HOOKS.iter().map(|hook| delays.get(hook.name).unwrap_or(&none));
-    Ok([limited].into_iter().chain(delays.flat_map(|delay| [delay.units, delay.nanoseconds])).collect())
 }
 
 /// The least that a call of getpgid costs, which passes one hook once.
@@ -305,15 +266,6 @@ mod tests {
             assert!(refusal.contains("watchdog"), "{refusal}");
         }
         assert!("8388608".parse::<Delay>().is_ok() && "100000000ns".parse::<Delay>().is_ok());
-    }
-
-    #[test]
-    fn lays_delays_out_in_the_order_of_the_hooks() {
-        let delays = Delays::from([(HOOKS[2].name.to_owned(), Delay { units: 7, nanoseconds: 9 })]);
-        let words = layout(1, &delays).unwrap();
-        assert_eq!(words.len(), 1 + 2 * HOOKS.len());
-        assert_eq!(words[..8], [1, 0, 0, 0, 0, 7, 9, 0]);
-        assert!(layout(0, &Delays::from([("file_opening".to_owned(), Delay::default())])).is_err());
     }
 
     #[test]
