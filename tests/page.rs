@@ -53,10 +53,11 @@ fn page_is_whole_legible_and_reached_by_keyboard_in_a_browser() {
             least = least.min(text);
         }
         assert_eq!(texts(&found, "landmarks"), ["header", "nav", "main", "footer"]);
-        let sections = ["measured", "summary", "overhead", "depth", "kernels", "published", "counts", "reach"];
+        let sections =
+            ["measured", "summary", "overhead", "depth", "kernels", "published", "latency", "counts", "reach"];
         assert_eq!(texts(&found, "sections"), sections);
         assert!(
-            found["tables"].as_u64() >= Some(10) && found["charts"] == 13 && found["reach"].as_u64() > Some(40),
+            found["tables"].as_u64() >= Some(10) && found["charts"] == 14 && found["reach"].as_u64() > Some(40),
             "{found}"
         );
         copies(&found);

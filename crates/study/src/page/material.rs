@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::results::Results;
+use crate::{model::Observations, results::Results};
 
 /// All that a study's folder holds for a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Material {
     /// `results.json`.
     pub results: Results,
+    /// `observations.json`, which a study with a `[latency]` table writes; empty if it is not there.
+    pub observations: Vec<Observations>,
     /// `counts.json`, which `tollgate hooks count --json` writes; empty if it is not there.
     pub counts: Vec<Counts>,
     /// Each `graph-KERNEL.json`, which `tollgate hooks graph --json` writes, in the order of names.
@@ -99,6 +101,6 @@ impl Material {
     /// Results alone.
     #[must_use]
     pub fn of(results: Results) -> Self {
-        Self { results, counts: Vec::new(), graphs: Vec::new() }
+        Self { results, observations: Vec::new(), counts: Vec::new(), graphs: Vec::new() }
     }
 }

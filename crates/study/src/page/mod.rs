@@ -13,7 +13,7 @@ mod sections;
 pub use material::Material;
 
 use model::Page;
-use sections::{counts, depth, kernels, measured, overhead, published, reach, summary};
+use sections::{counts, depth, kernels, latency, measured, overhead, published, reach, summary};
 
 /// The page of a study, as HTML.
 #[must_use]
@@ -29,6 +29,7 @@ fn page(material: &Material) -> Page {
         depth::section(results),
         kernels::section(results),
         published::section(results),
+        latency::section(&material.observations),
         counts::section(&material.counts),
         reach::section(&material.graphs),
     ];

@@ -167,6 +167,16 @@ pub(crate) fn shade(percent: f64) -> i8 {
     if percent < 0.0 { -steps(&CHEAPER) } else { steps(&DEARER) }
 }
 
+/// Round figures from `low` to `high`, some four of them.
+pub(crate) fn steps(low: f64, high: f64) -> Vec<f64> {
+    let wanted = (high - low) / 4.0;
+    let power = 10f64.powf(wanted.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= wanted).unwrap_or(10.0 * power);
+    let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+    (first..=last).map(|i| i as f64 * step).collect()
+}
+
 /// The shades with what they stand for, cheapest first.
 pub(crate) const SHADES: [(i8, &str); 10] = [
     (-3, "−20 % and less"),
@@ -189,5 +199,13 @@ mod tests {
     fn shades_by_size_and_sign() {
         let shades = [0.0, 0.04, 0.05, 1.9, 2.0, 99.0, 100.0, 9e9, -0.04, -1.0, -5.0, -90.0].map(shade);
         assert_eq!(shades, [0, 0, 1, 1, 2, 6, 7, 7, 0, -1, -2, -3]);
+    }
+
+    #[test]
+    fn steps_by_round_figures_that_hold_zero() {
+        assert_eq!(steps(0.0, 31.0), [0.0, 10.0, 20.0, 30.0]);
+        assert_eq!(steps(-3.0, 8.0), [0.0, 5.0]);
+        assert_eq!(steps(0.0, 0.9), [0.0, 0.5]);
+        assert_eq!(steps(0.0, 1.0), [0.0, 0.5, 1.0]);
     }
 }

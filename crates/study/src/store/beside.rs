@@ -8,20 +8,37 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Store, StoreError, entries};
-use crate::page::{
-    Material,
-    material::{COUNTS_SCHEMA, Counts, Graph},
+use super::{OBSERVATIONS, Store, StoreError, entries};
+use crate::{
+    model::Observations,
+    page::{
+        Material,
+        material::{COUNTS_SCHEMA, Counts, Graph},
+    },
 };
 
 const COUNTS: &str = "counts.json";
+const OBSERVE: &str = "tollgate study run --resume";
 const COUNT: &str = "tollgate hooks count --json";
 const GRAPH: &str = "tollgate hooks graph KERNEL --json";
 
 impl Store {
     /// Reads the results and what else the folder has for a page.
     pub fn read_material(&self) -> Result<Material, StoreError> {
-        Ok(Material { results: self.read_results()?, counts: self.read_counts()?, graphs: self.read_graphs()? })
+        Ok(Material {
+            results: self.read_results()?,
+            observations: self.read_observations()?,
+            counts: self.read_counts()?,
+            graphs: self.read_graphs()?,
+        })
+    }
+
+    /// None if no hook took longer.
+    fn read_observations(&self) -> Result<Vec<Observations>, StoreError> {
+        let path = self.path(OBSERVATIONS);
+        let Some(value) = read(&path, OBSERVE)? else { return Ok(Vec::new()) };
+        let read = Observations::read(&value.to_string());
+        read.map_err(|e| StoreError::Beside { path, reason: e.to_string(), with: OBSERVE })
     }
 
     /// None if nothing was counted; one entry, or an array of them.

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::Ids;
-use crate::page::model::{Chart, Line};
+use crate::page::model::{Chart, Line, steps};
 
 /// The picture's width in its own units, which on a phone are about pixels.
 const WIDTH: f64 = 360.0;
@@ -148,16 +148,6 @@ fn beside(wishes: &[f64], lowest: f64) -> Vec<f64> {
     heights
 }
 
-/// Round figures from `low` to `high`, some four of them.
-fn steps(low: f64, high: f64) -> Vec<f64> {
-    let wanted = (high - low) / 4.0;
-    let power = 10f64.powf(wanted.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= wanted).unwrap_or(10.0 * power);
-    let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-    (first..=last).map(|i| i as f64 * step).collect()
-}
-
 /// A figure of an axis with as many places as its steps need.
 fn number(figure: f64, steps: &[f64]) -> String {
     let whole = steps.iter().all(|s| (s - s.round()).abs() < 1e-9);
@@ -187,13 +177,5 @@ mod tests {
         let line = Line { name: String::new(), style: 0, points: vec![(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)] };
         let plot = Plot { right: LEFT + 20.0, bottom: TOP + 10.0, across: (0.0, 2.0), up: (0.0, 2.0) };
         assert_eq!(course(&line, &plot), format!("M{LEFT} {}l10-10 10 5", TOP + 10.0));
-    }
-
-    #[test]
-    fn steps_by_round_figures_that_hold_zero() {
-        assert_eq!(steps(0.0, 31.0), [0.0, 10.0, 20.0, 30.0]);
-        assert_eq!(steps(-3.0, 8.0), [0.0, 5.0]);
-        assert_eq!(steps(0.0, 0.9), [0.0, 0.5]);
-        assert_eq!(steps(0.0, 1.0), [0.0, 0.5, 1.0]);
     }
 }
