@@ -16,6 +16,7 @@ pub mod places;
 mod program;
 pub mod run;
 pub mod selection;
+pub mod tracing;
 pub mod workload;
 pub mod workloads;
 

@@ -1,7 +1,7 @@
 //! The measuring loop.
 
 mod rest;
-mod turns;
+pub(crate) mod turns;
 
 use std::io;
 

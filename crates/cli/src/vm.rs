@@ -266,7 +266,7 @@ fn add_modules(image: &mut Image, kernel: &Kernel, wanted: &[String]) -> anyhow:
 }
 
 /// `HOST` or `HOST:GUEST`.
-fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyhow::Result<()> {
+pub(crate) fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyhow::Result<()> {
     let (host, to) = argument.split_once(':').unwrap_or((argument, argument));
     let host = PathBuf::from(host).canonicalize().with_context(|| format!("--file {argument}"))?;
     let to = if argument.contains(':') { to.to_string() } else { host.to_string_lossy().into_owned() };
@@ -280,7 +280,7 @@ fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyhow::Result<
 }
 
 /// Copies the program named `word` and gives its path in the guest; what only busybox has is left to PATH.
-fn add_program(image: &mut Image, word: &str) -> anyhow::Result<String> {
+pub(crate) fn add_program(image: &mut Image, word: &str) -> anyhow::Result<String> {
     let host = if word.contains('/') { Some(PathBuf::from(word)) } else { image::on_path(word) };
     match host {
         Some(host) if host.exists() => {

@@ -11,12 +11,12 @@ use crate::{Error, error::Context};
 /// run for how long, so that an operation has two prices some 30 % apart and keeps to one of them for a while. With turns,
 /// an operation also ends with all its tasks asleep as they were when it began, and is priced whole.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     before: libc::c_int,
 }
 
 impl Turns {
-    pub(super) fn take() -> Result<Turns, Error> {
+    pub(crate) fn take() -> Result<Turns, Error> {
         // SAFETY: takes a number.
         let before = Errno::result(unsafe { libc::sched_getscheduler(0) }).context("ask for the scheduling policy")?;
         set_policy(libc::SCHED_BATCH).context("set the scheduling policy SCHED_BATCH")?;

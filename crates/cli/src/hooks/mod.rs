@@ -1,5 +1,7 @@
 //! `tollgate hooks`: which hooks system calls pass.
 
+mod count;
+mod counted;
 mod graph;
 mod text;
 
@@ -14,6 +16,8 @@ use crate::output;
 pub(crate) enum Command {
     /// Read a kernel's image, and print the hooks that each system call can reach; exit status 1 if two kernels differ
     Graph(graph::Arguments),
+    /// Count the hooks that a command's system calls ask, or a workload's, by the kernel's function tracer
+    Count(count::Arguments),
     /// Print the functions at which such a search stops, each with its reason: the form of --stop FILE
     StopList,
 }
@@ -21,6 +25,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Graph(arguments) => graph::run(&arguments),
+        Command::Count(arguments) => count::run(&arguments),
         Command::StopList => output::write(StopList::own_text()).map(|()| ExitCode::SUCCESS),
     }
 }

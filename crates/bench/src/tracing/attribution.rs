@@ -1,0 +1,283 @@
+//! Which system call each hook belongs to.
+//!
+//! 1. What a task asks belongs to the call that is open on it; what it asks afterwards, before the next call, to the call that
+//!    has ended: work that the call left for the way back to user space (`task_work`: the last `fput`). After a page fault
+//!    of user code it belongs to that.
+//! 2. What is asked in a softirq belongs to the call if the task ran the softirq itself (`do_softirq`, when it lets interrupts in
+//!    again: the receiving half of a packet sent over loopback).
+//! 3. A hook that tells of an object's end, asked in a softirq or by another task, belongs to the call that released the object:
+//!    that gave up a credential's last reference, waited for the task, closed the connection.
+//! 4. What else is asked in an interrupt of the tasks, or at the end of an object that they have made, is deferred: counted, and no
+//!    call's. What other tasks ask about other objects is not theirs.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::event::{Event, Hook, What};
+
+/// `execve`, `execveat`.
+const EXEC: [u32; 2] = [59, 322];
+
+/// A number from which on there are no system calls: what is called by it returns ENOSYS, and is seen.
+pub(super) const BEGIN: u32 = 5000;
+/// The operation has ended.
+pub(super) const END: u32 = 5001;
+/// So have all.
+pub(super) const FINISHED: u32 = 5002;
+
+/// What hooks are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Call {
+    System(u32),
+    PageFault,
+}
+
+/// From when on is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// From the command's own execve on: a task, all that it starts.
+    Command(i32),
+    /// What this task does between [`BEGIN`] and [`END`], and what others do meanwhile and in between.
+    Operations(i32),
+}
+
+/// Counts of one call's hooks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CallCounts {
+    /// How often it was called.
+    pub(super) calls: u64,
+    /// How often each hook was asked, by the address of the caller.
+    pub(super) hooks: BTreeMap<Hook, BTreeMap<u64, u64>>,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) calls: BTreeMap<Call, CallCounts>,
+    /// Hooks that no call was found for.
+    pub(super) deferred: BTreeMap<Hook, u64>,
+}
+
+/// The call that something belongs to, and whether that one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cause {
+    call: Call,
+    counted: bool,
+}
+
+#[derive(Debug, Default)]
+struct Task {
+    cause: Option<Cause>,
+    in_call: bool,
+    /// It runs a softirq of its own accord.
+    deferred: bool,
+}
+
+#[derive(Debug, Default)]
+struct Object {
+    /// A task that is followed made it.
+    ours: bool,
+    released: Option<Cause>,
+    /// The end is still to come.
+    pending: bool,
+}
+
+/// An object's end, on a processor.
+#[derive(Debug)]
+struct End {
+    place: (i32, bool),
+    cause: Option<Cause>,
+    releases: u8,
+}
+
+/// Takes events in their order.
+#[derive(Debug)]
+pub(super) struct Attribution {
+    extent: Extent,
+    /// The command's execve was seen; for operations, the first [`BEGIN`].
+    begun: bool,
+    /// Between [`BEGIN`] and [`END`].
+    within: bool,
+    tasks: HashMap<i32, Task>,
+    objects: HashMap<u64, Object>,
+    ends: HashMap<u16, End>,
+    pending: HashSet<u64>,
+    counts: Counts,
+}
+
+impl Attribution {
+    pub(super) fn new(extent: Extent) -> Self {
+        Self {
+            extent,
+            begun: false,
+            within: false,
+            tasks: HashMap::new(),
+            objects: HashMap::new(),
+            ends: HashMap::new(),
+            pending: HashSet::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// How many objects were released by what is counted whose end has not come.
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(super) fn counts(self) -> Counts {
+        self.counts
+    }
+
+    pub(super) fn take(&mut self, event: &Event) {
+        match event.what {
+            What::Enter(number) => self.enter(event.task, number),
+            What::Exit(number) => self.exit(event.task, number),
+            What::PageFault => self.page_fault(event.task),
+            What::Deferred => self.softirq(event),
+            What::Asked { hook, caller } => self.asked(event, hook, caller),
+            What::Made { object } => self.made(event, object),
+            What::Released { object } => self.released(event, object),
+            What::Ends { object, releases } => {
+                let cause = self.objects.get(&object).and_then(|object| object.released);
+                let place = (event.task, event.interrupt);
+                self.ends.insert(event.processor, End { place, cause, releases });
+            }
+            What::Freed { hook, object, caller } => self.freed(event, hook, object, caller),
+        }
+    }
+
+    fn enter(&mut self, task: i32, number: u32) {
+        match self.extent {
+            Extent::Command(root) => self.begun |= task == root && EXEC.contains(&number),
+            Extent::Operations(root) if task == root => match number {
+                BEGIN => (self.begun, self.within) = (true, true),
+                END => self.within = false,
+                FINISHED => self.begun = false,
+                _ => (),
+            },
+            Extent::Operations(_) => (),
+        }
+        let cause = Cause { call: Call::System(number), counted: self.counts_now(task) };
+        *self.tasks.entry(task).or_default() = Task { cause: Some(cause), in_call: true, deferred: false };
+        if cause.counted && number < BEGIN {
+            self.counts.calls.entry(cause.call).or_default().calls += 1;
+        }
+    }
+
+    fn exit(&mut self, task: i32, number: Option<u32>) {
+        let counted = self.counts_now(task);
+        let task = self.tasks.entry(task).or_default();
+        task.in_call = false;
+        task.deferred = false;
+        // A new task's first event: the end of the call that made it.
+        if let (None, Some(number)) = (task.cause, number) {
+            task.cause = Some(Cause { call: Call::System(number), counted });
+        }
+    }
+
+    fn page_fault(&mut self, task: i32) {
+        let counted = self.counts_now(task);
+        let task = self.tasks.entry(task).or_default();
+        if !task.in_call {
+            *task = Task { cause: Some(Cause { call: Call::PageFault, counted }), in_call: false, deferred: false };
+        }
+    }
+
+    fn softirq(&mut self, event: &Event) {
+        self.tasks.entry(event.task).or_default().deferred = !event.interrupt;
+    }
+
+    /// Whether what this task begins now is counted.
+    fn counts_now(&self, task: i32) -> bool {
+        match self.extent {
+            Extent::Operations(root) if task == root => self.within,
+            Extent::Command(_) | Extent::Operations(_) => self.begun,
+        }
+    }
+
+    /// The cause of what a followed task does now. That of another task than the measuring one counts by when something is
+    /// done: it may have entered the call long before.
+    fn cause_of(&self, task: i32) -> Option<Cause> {
+        let cause = self.tasks.get(&task)?.cause?;
+        match self.extent {
+            Extent::Operations(root) if task != root => Some(Cause { counted: self.begun, ..cause }),
+            _ => Some(cause),
+        }
+    }
+
+    /// The cause of what is done in this place of a followed task; in a softirq, if the task runs it.
+    fn cause(&mut self, event: &Event) -> Option<Cause> {
+        let task = self.tasks.get_mut(&event.task)?;
+        if !event.interrupt {
+            task.deferred = false;
+        } else if !task.deferred {
+            return None;
+        }
+        self.cause_of(event.task)
+    }
+
+    fn asked(&mut self, event: &Event, hook: Hook, caller: u64) {
+        match self.cause(event) {
+            Some(cause) => self.count(cause, hook, caller),
+            None if self.counts_now(event.task) => self.defer(hook),
+            None => (),
+        }
+    }
+
+    fn made(&mut self, event: &Event, object: u64) {
+        let ours = self.cause(event).is_some_and(|cause| cause.counted);
+        self.pending.remove(&object);
+        self.objects.insert(object, Object { ours, ..Object::default() });
+    }
+
+    fn released(&mut self, event: &Event, object: u64) {
+        let followed = self.tasks.contains_key(&event.task) && !event.interrupt;
+        let cause = if followed { self.cause(event) } else { self.end_here(event) };
+        let Some(cause) = cause else { return };
+        let entry = self.objects.entry(object).or_default();
+        entry.released = Some(cause);
+        entry.pending = true;
+        if cause.counted {
+            self.pending.insert(object);
+        }
+    }
+
+    /// The cause of the object's end that this is part of.
+    fn end_here(&mut self, event: &Event) -> Option<Cause> {
+        let end = self.ends.get_mut(&event.processor)?;
+        if end.place != (event.task, event.interrupt) {
+            return None;
+        }
+        end.releases = end.releases.checked_sub(1)?;
+        end.cause
+    }
+
+    fn freed(&mut self, event: &Event, hook: Hook, object: u64, caller: u64) {
+        self.pending.remove(&object);
+        let own = if event.interrupt { None } else { self.cause(event) };
+        let known = self.objects.remove(&object);
+        let released = known.as_ref().and_then(|object| object.released.filter(|_| object.pending));
+        // Not by whose softirq it is: grace periods end in that of any task.
+        let cause = own.or(released);
+        if let Some(cause) = cause {
+            // A file's credential is given up after it.
+            self.objects.insert(object, Object { ours: false, released: Some(cause), pending: false });
+            self.count(cause, hook, caller);
+        } else if known.is_some_and(|object| object.ours) {
+            self.defer(hook);
+        }
+    }
+
+    fn count(&mut self, cause: Cause, hook: Hook, caller: u64) {
+        if cause.counted {
+            let counts = self.counts.calls.entry(cause.call).or_default();
+            *counts.hooks.entry(hook).or_default().entry(caller).or_default() += 1;
+        }
+    }
+
+    fn defer(&mut self, hook: Hook) {
+        *self.counts.deferred.entry(hook).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

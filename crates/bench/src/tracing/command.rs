@@ -1,0 +1,167 @@
+//! The hooks of a command.
+
+use std::{
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread::sleep,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use super::{Options, attribution::Extent, median, release, report::Report, session::Session};
+use crate::{
+    Error,
+    counter::{Counter, Meter, idle_nanoseconds, ticks},
+    error::Context,
+};
+
+/// How often the buffers are read while the command runs.
+const BEAT: Duration = Duration::from_millis(5);
+
+/// Runs a command so many times, and as often again untraced where instructions can be counted. Its standard output goes to
+/// standard error.
+///
+/// `stop` ends the command by SIGTERM.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where the tracer cannot be had, the command is not there, or a signal has come; [`Error::Io`].
+pub fn count_command(words: &[String], options: Options, stop: &AtomicBool) -> Result<Report, Error> {
+    let [name, arguments @ ..] = words else { return Err(Error::Unavailable("no command was given".to_owned())) };
+    let program = program(name)?;
+    let prepared = || {
+        let mut command = Command::new(&program);
+        command.args(arguments).stdout(Stdio::from(std::io::stderr()));
+        command
+    };
+    let cost = cost(options.runs, prepared, stop)?;
+    let (mut total, mut statuses): (Option<Report>, _) = (None, Vec::new());
+    for _ in 0..options.runs {
+        let (report, status) = count_one(prepared(), options, stop)?;
+        statuses.push(status);
+        total = Some(match total {
+            None => report,
+            Some(sum) => sum.plus(report),
+        });
+    }
+    let Some(sum) = total else { return Err(Error::Unavailable("a command is run once at least".to_owned())) };
+    let mean = sum.over(f64::from(options.runs));
+    Ok(Report { command: Some(words.to_vec()), runs: options.runs.into(), status: statuses, cost, ..mean })
+}
+
+/// One run, and how it ended.
+fn count_one(mut command: Command, options: Options, stop: &AtomicBool) -> Result<(Report, i32), Error> {
+    let mut session = Session::open(options.kilobytes)?;
+    let tasks = session.begin()?;
+    // SAFETY: between fork and exec only numbers are written to descriptors that are open.
+    unsafe { command.pre_exec(move || tasks.follow_me()) };
+    let mut child = command.spawn().context(format!("run {}", command.get_program().display()))?;
+    session.count(Extent::Command(child.id().cast_signed()));
+    let status = wait(&mut child, stop, || session.drain())?;
+    Ok((Report::new(release()?, 1, None, session.finish(1)?), status))
+}
+
+/// Waits for the end, and does something meanwhile. A signal to us ends the command, which is waited for.
+fn wait(child: &mut Child, stop: &AtomicBool, mut each: impl FnMut() -> Result<(), Error>) -> Result<i32, Error> {
+    let mut told = false;
+    let mut failed = None;
+    loop {
+        if let Some(status) = child.try_wait().context("wait for the command")? {
+            return match failed {
+                Some(error) => Err(error),
+                None if told => {
+                    Err(Error::Unavailable("interrupted; the command was ended, nothing was counted".to_owned()))
+                }
+                None => Ok(code(status)),
+            };
+        }
+        if !told && (stop.load(Ordering::Relaxed) || failed.is_some()) {
+            let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+            told = true;
+        }
+        if failed.is_none() {
+            failed = each().err();
+        }
+        sleep(BEAT);
+    }
+}
+
+/// As a shell has it.
+fn code(status: ExitStatus) -> i32 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(2)
+}
+
+/// The median of so many runs' instructions, from before the fork until the command was waited for, without idle time; `None`
+/// where they cannot be counted.
+fn cost(runs: u32, prepared: impl Fn() -> Command, stop: &AtomicBool) -> Result<Option<f64>, Error> {
+    if Meter::open(Counter::Instructions).is_err() || idle_nanoseconds().is_none() {
+        return Ok(None);
+    }
+    let mut samples = Vec::new();
+    for _ in 0..runs {
+        let idle = idle_nanoseconds().unwrap_or_default();
+        let start = ticks();
+        let mut command = prepared();
+        let status = command.status().context(format!("run {}", command.get_program().display()));
+        let end = ticks();
+        status?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Unavailable("interrupted; nothing was counted".to_owned()));
+        }
+        let idle = idle_nanoseconds().unwrap_or_default().saturating_sub(idle);
+        samples.push((end - start).saturating_sub(idle) as f64);
+    }
+    Ok(median(samples))
+}
+
+/// The file of a command's name: what a shell would execute. Looked for here, so that no search is counted as the command's.
+fn program(name: &str) -> Result<PathBuf, Error> {
+    let is_program = |path: &Path| nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok() && path.is_file();
+    let found = if name.contains('/') {
+        Some(PathBuf::from(name)).filter(|path| is_program(path))
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
+    };
+    found.ok_or_else(|| {
+        Error::Unavailable(format!("{name}: no such program; give one on PATH, or the path of an executable file"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_program_as_a_shell_does() {
+        assert!(program("sh").unwrap().ends_with("sh"));
+        assert_eq!(program("/bin/sh").unwrap(), Path::new("/bin/sh"));
+        for none in ["no-such-program", "/no/such/program", "/etc/passwd", "/etc"] {
+            assert!(program(none).unwrap_err().to_string().contains("no such program"), "{none}");
+        }
+    }
+
+    #[test]
+    fn waits_for_the_end_and_ends_what_is_interrupted() {
+        let (on, off) = (AtomicBool::new(true), AtomicBool::new(false));
+        let run = |line: &str| Command::new("sh").args(["-c", line]).spawn().unwrap();
+        assert_eq!(wait(&mut run("exit 3"), &off, || Ok(())).unwrap(), 3);
+        let mut beats = 0;
+        let beat = || {
+            beats += 1;
+            Ok(())
+        };
+        assert_eq!(wait(&mut run("sleep 0.1; kill -9 $$"), &off, beat).unwrap(), 137);
+        assert!(beats > 1);
+        let error = wait(&mut run("exec sleep 60"), &on, || Ok(())).unwrap_err().to_string();
+        assert!(error.contains("interrupted"), "{error}");
+        let failing = || Err(Error::Unavailable("no more".to_owned()));
+        assert_eq!(wait(&mut run("exec sleep 60"), &off, failing).unwrap_err().to_string(), "no more");
+    }
+}

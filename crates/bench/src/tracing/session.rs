@@ -1,0 +1,302 @@
+//! A time of tracing, from its beginning to the counts.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{self, Read, Write},
+    thread::sleep,
+    time::Duration,
+};
+
+use super::{
+    attribution::{Attribution, Call, Counts, Extent},
+    event::{Decoder, Event, Function, Kind, Layout, Merger, PROBES, Role},
+    names::{hook_of, known, syscall},
+    report::{CallReport, Tally},
+    ring::{PAGE, records},
+    symbols::Symbols,
+    tracefs::{Instance, Probes, Tracefs},
+};
+use crate::{Error, error::Context};
+
+/// What the framework's functions are called.
+const PREFIX: &str = "security_";
+/// Asked when a task does a softirq itself.
+const DEFERRED: &str = "do_softirq";
+/// Events beside functions, with what they are.
+const EVENTS: [(&str, Kind); 3] = [
+    ("events/raw_syscalls/sys_enter", Kind::Enter),
+    ("events/raw_syscalls/sys_exit", Kind::Exit),
+    ("events/exceptions/page_fault_user", Kind::PageFault),
+];
+/// The tracer, and the options by which what a task starts is followed, too.
+const TRACER: &str = "function";
+const FOLLOWING: [&str; 2] = ["options/function-fork", "options/event-fork"];
+/// Where tasks to be followed are named: for functions, for events.
+const TASKS: [&str; 2] = ["set_ftrace_pid", "set_event_pid"];
+/// The processor's buffer for objects of all tasks, in parts of the other.
+const SHARE: u32 = 4;
+/// How often ends that are to come are waited for, and how long.
+const WAITS: u32 = 100;
+const WAIT: Duration = Duration::from_millis(10);
+
+/// Tracing that is on, for whoever is named to it. Dropping it leaves the machine as it was.
+#[derive(Debug)]
+pub(super) struct Session {
+    // In this order: buffers keep instances, which keep probes.
+    buffers: Vec<(u16, File)>,
+    own: Instance,
+    machine: Instance,
+    probes: Probes,
+    _tracefs: Tracefs,
+    symbols: Symbols,
+    decoder: Decoder,
+    merger: Merger,
+    attribution: Option<Attribution>,
+    /// Hooks by their numbers.
+    hooks: Vec<&'static str>,
+    /// The kernel's hooks that are asked by no function that can be traced.
+    untraceable: Vec<String>,
+}
+
+/// The files into which a task writes its number to be followed.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    named: [File; 2],
+    on: File,
+}
+
+impl Tasks {
+    /// Has this task followed, and all that it starts. Allocates nothing: it is called between fork and exec, too.
+    pub(super) fn follow_me(&self) -> io::Result<()> {
+        // SAFETY: takes nothing and cannot fail.
+        let mut number = unsafe { libc::gettid() };
+        let mut digits = [0_u8; 12];
+        let mut at = digits.len();
+        while number > 0 {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        self.named.iter().try_for_each(|mut file| file.write_all(&digits[at..]))?;
+        (&self.on).write_all(b"1")
+    }
+}
+
+impl Session {
+    /// Sets everything up; nothing is traced before a task follows. `kilobytes` are a processor's.
+    pub(super) fn open(kilobytes: u32) -> Result<Self, Error> {
+        let tracefs = Tracefs::open()?;
+        let symbols = Symbols::read()?;
+        let own = Instance::make(&tracefs, "own", kilobytes)?;
+        let machine = Instance::make(&tracefs, "machine", (kilobytes / SHARE).max(64))?;
+        let probes = Probes::make(&tracefs, PROBES)?;
+        let mut session = Self {
+            buffers: Vec::new(),
+            own,
+            machine,
+            probes,
+            _tracefs: tracefs,
+            symbols,
+            decoder: Decoder::default(),
+            merger: Merger::default(),
+            attribution: None,
+            hooks: Vec::new(),
+            untraceable: Vec::new(),
+        };
+        session.trace_functions()?;
+        session.trace_events()?;
+        session.watch_objects()?;
+        session.buffers = session.own.buffers()?;
+        session.buffers.extend(session.machine.buffers()?);
+        Ok(session)
+    }
+
+    fn trace_functions(&mut self) -> Result<(), Error> {
+        if !self.own.read("available_tracers")?.split_whitespace().any(|tracer| tracer == TRACER) {
+            let why = "this kernel has no function tracer (CONFIG_FUNCTION_TRACER); --kernel counts under one that has";
+            return Err(Error::Unavailable(why.to_owned()));
+        }
+        self.own.write("set_ftrace_filter", &format!("{PREFIX}*"))?;
+        // Absent from kernels in which it cannot be told; all softirqs are deferred work then.
+        let _ = self.own.write("set_ftrace_filter", DEFERRED);
+        for option in FOLLOWING {
+            self.own.write(option, "1")?;
+        }
+        self.decoder.add(Kind::Function, layout(&self._tracefs.read("events/ftrace/function/format")?)?);
+        let filter = self.own.read("set_ftrace_filter")?;
+        let functions = filter.lines().filter_map(|line| line.split_whitespace().next()?.strip_prefix(PREFIX));
+        let traced: BTreeSet<&str> = functions.filter_map(hook_of).collect();
+        let missing = self.symbols.hooks().filter(|hook| known(hook).is_some() && !traced.contains(hook));
+        self.untraceable = missing.map(str::to_owned).collect();
+        Ok(())
+    }
+
+    fn trace_events(&mut self) -> Result<(), Error> {
+        for (event, kind) in EVENTS {
+            let format = self.own.read(&format!("{event}/format")).map_err(|error| {
+                Error::Unavailable(format!(
+                    "{error}: this kernel needs CONFIG_FTRACE_SYSCALLS, and to be one of x86-64"
+                ))
+            })?;
+            self.decoder.add(kind, layout(&format)?);
+            self.own.write(&format!("{event}/enable"), "1")?;
+        }
+        Ok(())
+    }
+
+    fn watch_objects(&mut self) -> Result<(), Error> {
+        for (name, probe) in &self.probes.made {
+            let event = self.probes.event(name);
+            self.decoder.add(Kind::Probe(probe.role), layout(&self.machine.read(&format!("{event}/format"))?)?);
+            self.machine.write(&format!("{event}/enable"), "1")?;
+            if let (Role::Freed(function), Some(hook)) = (probe.role, hook_of_freed(probe.role)) {
+                self.decoder.counts(function, number(&mut self.hooks, hook));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins: who follows first turns the rest on.
+    pub(super) fn begin(&self) -> Result<Tasks, Error> {
+        // What is traced goes nowhere yet: without a task named, all would be.
+        self.own.write("current_tracer", TRACER)?;
+        self.machine.write("tracing_on", "1")?;
+        let open = |file: &str| {
+            let path = self.own.path(file);
+            File::options().append(true).open(&path).context(format!("open {}", path.display()))
+        };
+        Ok(Tasks { named: [open(TASKS[0])?, open(TASKS[1])?], on: open("tracing_on")? })
+    }
+
+    /// Says what is counted. Before the first [`Session::drain`].
+    pub(super) fn count(&mut self, extent: Extent) {
+        self.attribution = Some(Attribution::new(extent));
+    }
+
+    /// Reads what the buffers have, and attributes it as far as the order is known.
+    pub(super) fn drain(&mut self) -> Result<(), Error> {
+        self.read_buffers()?;
+        let ready = self.merger.ready();
+        if let Some(attribution) = &mut self.attribution {
+            ready.iter().for_each(|event| attribution.take(event));
+        }
+        Ok(())
+    }
+
+    fn read_buffers(&mut self) -> Result<(), Error> {
+        let Self { buffers, decoder, merger, symbols, hooks, .. } = self;
+        let mut page = [0; PAGE];
+        for (processor, file) in buffers {
+            loop {
+                match file.read(&mut page) {
+                    Ok(0) => break,
+                    Ok(length) => records(&page[..length], |time, record| {
+                        let event: Option<Event> =
+                            decoder.decode(time, *processor, record, |address| function(symbols, hooks, address));
+                        if let Some(event) = event {
+                            merger.add(event);
+                        }
+                    }),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                    Err(error) => return Err(error).context("read the tracer's buffer"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the ends of what was released, a second at most, and gives the counts of so many runs.
+    pub(super) fn finish(mut self, runs: u64) -> Result<Tally, Error> {
+        for _ in 0..WAITS {
+            grace_period();
+            sleep(WAIT);
+            self.drain()?;
+            if self.attribution.as_ref().is_none_or(|attribution| attribution.pending() == 0) {
+                break;
+            }
+        }
+        self.own.write("tracing_on", "0")?;
+        self.machine.write("tracing_on", "0")?;
+        // The second time gives what the first has left for later ones.
+        self.drain()?;
+        self.drain()?;
+        let lost = self.own.lost()? + self.machine.lost()? + self.probes.lost()?;
+        let Some(attribution) = self.attribution.take() else { return Ok(Tally::default()) };
+        let pending = attribution.pending() as u64;
+        let untraceable = std::mem::take(&mut self.untraceable);
+        Ok(self.tally(attribution.counts(), runs, Tally { lost, pending, untraceable, ..Tally::default() }))
+    }
+
+    /// Names what was counted.
+    fn tally(&mut self, counts: Counts, runs: u64, mut tally: Tally) -> Tally {
+        let share = |count: u64| count as f64 / runs as f64;
+        for (call, counts) in counts.calls {
+            let name = match call {
+                Call::System(number) => syscall(number),
+                Call::PageFault => "page fault".to_owned(),
+            };
+            let mut report = CallReport { call: name, count: share(counts.calls), ..CallReport::default() };
+            for (hook, callers) in counts.hooks {
+                let hook = self.hooks[usize::from(hook)].to_owned();
+                let asked = share(callers.values().sum());
+                *tally.hooks.entry(hook.clone()).or_default() += asked;
+                report.hooks.insert(hook.clone(), asked);
+                let named = report.callers.entry(hook).or_default();
+                for (address, count) in callers {
+                    *named.entry(self.symbols.name(address).to_owned()).or_default() += share(count);
+                }
+            }
+            tally.calls.push(report);
+        }
+        tally.calls.sort_by(|one, other| one.call.cmp(&other.call));
+        for (hook, count) in counts.deferred {
+            let hook = self.hooks[usize::from(hook)].to_owned();
+            *tally.hooks.entry(hook.clone()).or_default() += share(count);
+            tally.deferred.insert(hook, share(count));
+        }
+        tally
+    }
+}
+
+fn layout(format: &str) -> Result<Layout, Error> {
+    Layout::parse(format).ok_or_else(|| Error::Unavailable(format!("no event format that is known: {format}")))
+}
+
+/// The hook that a probe counts.
+fn hook_of_freed(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Freed(function) => hook_of(function),
+        _ => None,
+    }
+}
+
+/// What a traced function is.
+fn function(symbols: &mut Symbols, hooks: &mut Vec<&'static str>, address: u64) -> Function {
+    let name = symbols.name(address);
+    if name == DEFERRED {
+        return Function::Deferred;
+    }
+    let Some(name) = name.strip_prefix(PREFIX) else { return Function::Other };
+    let counted = PROBES.iter().any(|probe| matches!(probe.role, Role::Freed(own) if own == name));
+    match hook_of(name) {
+        Some(hook) if !counted => Function::Hook(number(hooks, hook)),
+        _ => Function::Other,
+    }
+}
+
+/// A hook's number in the list.
+fn number(hooks: &mut Vec<&'static str>, hook: &'static str) -> u16 {
+    let index = hooks.iter().position(|own| *own == hook).unwrap_or_else(|| {
+        hooks.push(hook);
+        hooks.len() - 1
+    });
+    index as u16
+}
+
+/// Waits for an RCU grace period of the whole machine: credentials and tasks that were given up are freed after it.
+fn grace_period() {
+    // SAFETY: takes numbers only. A kernel without it has the sleeps.
+    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}

@@ -1,0 +1,74 @@
+//! The running kernel's functions, by their addresses.
+
+use std::{collections::HashMap, fs};
+
+use crate::{Error, error::Context};
+
+const FILE: &str = "/proc/kallsyms";
+/// What modules' own hooks for BPF programs are called: `bpf_lsm_` and the hook.
+const HOOKS: &str = "bpf_lsm_";
+
+/// Functions by address.
+#[derive(Debug, Default)]
+pub(super) struct Symbols {
+    sorted: Vec<(u64, String)>,
+    /// The addresses that were asked for.
+    found: HashMap<u64, usize>,
+}
+
+impl Symbols {
+    /// Those that the kernel tells.
+    pub(super) fn read() -> Result<Self, Error> {
+        let symbols = Self::parse(&fs::read_to_string(FILE).context(format!("read {FILE}"))?);
+        if symbols.sorted.is_empty() {
+            let why = "the kernel tells no addresses: run it as root, and not with sysctl kernel.kptr_restrict=2";
+            return Err(Error::Unavailable(why.to_owned()));
+        }
+        Ok(symbols)
+    }
+
+    fn parse(text: &str) -> Self {
+        let functions = text.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
+            let kind = words.next()?;
+            ["t", "T", "w", "W"].contains(&kind).then_some(())?;
+            Some((address, words.next()?.to_owned()))
+        });
+        let mut sorted: Vec<_> = functions.collect();
+        // In one order where a function has several names.
+        sorted.sort();
+        Self { sorted, found: HashMap::new() }
+    }
+
+    /// The function that an address is in, without what compilers append (`link_path_walk.part.0.constprop.0`).
+    pub(super) fn name(&mut self, address: u64) -> &str {
+        let sorted = &self.sorted;
+        let index =
+            *self.found.entry(address).or_insert_with(|| sorted.partition_point(|(start, _)| *start <= address));
+        let name = index.checked_sub(1).map_or("?", |index| self.sorted[index].1.as_str());
+        name.split('.').next().unwrap_or(name)
+    }
+
+    /// The hooks that the kernel has, by the functions that BPF LSM attaches to; none where it has no BPF LSM.
+    pub(super) fn hooks(&self) -> impl Iterator<Item = &str> {
+        self.sorted.iter().filter_map(|(_, name)| name.strip_prefix(HOOKS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "ffffffff81000000 T _text\nffffffff81000100 t do_one.part.0\nffffffff81000200 T bpf_lsm_file_open\n\
+        ffffffff82000000 D jiffies\n0000000000000000 A fixed_percpu_data\n";
+
+    #[test]
+    fn finds_the_function_that_an_address_is_in() {
+        let mut symbols = Symbols::parse(TEXT);
+        assert_eq!(symbols.name(0xffff_ffff_8100_0004), "_text");
+        assert_eq!(symbols.name(0xffff_ffff_8100_01ff), "do_one");
+        assert_eq!(symbols.name(1), "?");
+        assert_eq!(symbols.hooks().collect::<Vec<_>>(), ["file_open"]);
+    }
+}
