@@ -24,6 +24,7 @@ mod enforcer_shadow;
 mod enforcer_survival;
 mod flask;
 mod guests;
+mod hooks_count;
 mod hooks_graph;
 mod latency;
 mod learn;

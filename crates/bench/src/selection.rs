@@ -127,7 +127,7 @@ impl fmt::Display for Selection {
 }
 
 /// Names of whole families, and what they hold.
-const FAMILIES: [(&str, Option<Group>); 7] = [
+const FAMILIES: [(&str, Option<Group>); 8] = [
     ("@all", None),
     ("@controls", Some(Group::Control)),
     ("@files", Some(Group::Files)),
@@ -135,11 +135,13 @@ const FAMILIES: [(&str, Option<Group>); 7] = [
     ("@communication", Some(Group::Communication)),
     ("@flask", Some(Group::Flask)),
     ("@commands", Some(Group::Commands)),
+    ("@calls", Some(Group::Calls)),
 ];
 
 /// The selections that a name of a study file or command line stands for.
 ///
-/// That is one selection, or a family: `@controls`, `@files`, `@processes`, `@communication`, `@all` of them, `@flask`, `@commands`. A
+/// That is one selection, or a family: `@controls`, `@files`, `@processes`, `@communication`, `@all` of them, `@flask`,
+/// `@commands`, `@calls`. A
 /// family with suffixes is those of its members that have such a variant: `@communication:veth` is what sends packets.
 pub fn expand(text: &str) -> Result<Vec<Selection>, Error> {
     if !text.starts_with('@') {
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn expands_families_to_the_members_that_have_the_variant() {
         let all = expand("@all").unwrap();
-        let apart = ["@flask", "@commands"].map(|family| expand(family).unwrap().len());
+        let apart = ["@flask", "@commands", "@calls"].map(|family| expand(family).unwrap().len());
         assert_eq!(all.len() + apart.iter().sum::<usize>(), catalogue().len());
         assert!(!all.iter().any(|s| s.workload.group.stands_apart()));
         let paths = expand("@files:d5").unwrap();

@@ -77,12 +77,14 @@ pub enum Group {
     Flask,
     /// Whole commands, which a model of the others is held against.
     Commands,
+    /// System calls, one each.
+    Calls,
 }
 
 impl Group {
     /// Whether `@all` leaves it out: it takes too long, or asks what others have asked.
     pub fn stands_apart(self) -> bool {
-        matches!(self, Group::Flask | Group::Commands)
+        matches!(self, Group::Flask | Group::Commands | Group::Calls)
     }
 }
 

@@ -62,6 +62,8 @@ fn count_one(mut command: Command, options: Options, stop: &AtomicBool) -> Resul
     // SAFETY: between fork and exec only numbers are written to descriptors that are open.
     unsafe { command.pre_exec(move || tasks.follow_me()) };
     let mut child = command.spawn().context(format!("run {}", command.get_program().display()))?;
+    // With the tasks' files, which would keep the instance.
+    drop(command);
     session.count(Extent::Command(child.id().cast_signed()));
     let status = wait(&mut child, stop, || session.drain())?;
     Ok((Report::new(release()?, 1, None, session.finish(1)?), status))

@@ -23,6 +23,8 @@ use crate::{Error, error::Context};
 const PREFIX: &str = "security_";
 /// Asked when a task does a softirq itself.
 const DEFERRED: &str = "do_softirq";
+/// It, and the part of it that compilers make a function of its own.
+const DEFERRED_ALL: &str = "do_softirq*";
 /// Events beside functions, with what they are.
 const EVENTS: [(&str, Kind); 3] = [
     ("events/raw_syscalls/sys_enter", Kind::Enter),
@@ -39,6 +41,8 @@ const SHARE: u32 = 4;
 /// How often ends that are to come are waited for, and how long.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_millis(10);
+/// So many times there must be none: a file's credential is released a grace period after the file, some 20 ms.
+const CALM: u32 = 10;
 
 /// Tracing that is on, for whoever is named to it. Dropping it leaves the machine as it was.
 #[derive(Debug)]
@@ -107,6 +111,8 @@ impl Session {
         session.trace_functions()?;
         session.trace_events()?;
         session.watch_objects()?;
+        // What is traced goes nowhere yet. Once its buffers are open, an instance keeps its tracer (EBUSY).
+        session.own.write("current_tracer", TRACER)?;
         session.buffers = session.own.buffers()?;
         session.buffers.extend(session.machine.buffers()?);
         Ok(session)
@@ -119,14 +125,14 @@ impl Session {
         }
         self.own.write("set_ftrace_filter", &format!("{PREFIX}*"))?;
         // Absent from kernels in which it cannot be told; all softirqs are deferred work then.
-        let _ = self.own.write("set_ftrace_filter", DEFERRED);
+        let _ = self.own.write("set_ftrace_filter", DEFERRED_ALL);
         for option in FOLLOWING {
             self.own.write(option, "1")?;
         }
         self.decoder.add(Kind::Function, layout(&self._tracefs.read("events/ftrace/function/format")?)?);
         let filter = self.own.read("set_ftrace_filter")?;
         let functions = filter.lines().filter_map(|line| line.split_whitespace().next()?.strip_prefix(PREFIX));
-        let traced: BTreeSet<&str> = functions.filter_map(hook_of).collect();
+        let traced: BTreeSet<&str> = functions.filter_map(|function| self.symbols.hook_of(function)).collect();
         let missing = self.symbols.hooks().filter(|hook| known(hook).is_some() && !traced.contains(hook));
         self.untraceable = missing.map(str::to_owned).collect();
         Ok(())
@@ -159,8 +165,6 @@ impl Session {
 
     /// Begins: who follows first turns the rest on.
     pub(super) fn begin(&self) -> Result<Tasks, Error> {
-        // What is traced goes nowhere yet: without a task named, all would be.
-        self.own.write("current_tracer", TRACER)?;
         self.machine.write("tracing_on", "1")?;
         let open = |file: &str| {
             let path = self.own.path(file);
@@ -209,11 +213,13 @@ impl Session {
 
     /// Waits for the ends of what was released, a second at most, and gives the counts of so many runs.
     pub(super) fn finish(mut self, runs: u64) -> Result<Tally, Error> {
+        let mut calm = 0;
         for _ in 0..WAITS {
             grace_period();
             sleep(WAIT);
             self.drain()?;
-            if self.attribution.as_ref().is_none_or(|attribution| attribution.pending() == 0) {
+            calm = if self.attribution.as_ref().is_some_and(|own| own.pending() > 0) { 0 } else { calm + 1 };
+            if calm == CALM {
                 break;
             }
         }
@@ -280,7 +286,8 @@ fn function(symbols: &mut Symbols, hooks: &mut Vec<&'static str>, address: u64) 
     }
     let Some(name) = name.strip_prefix(PREFIX) else { return Function::Other };
     let counted = PROBES.iter().any(|probe| matches!(probe.role, Role::Freed(own) if own == name));
-    match hook_of(name) {
+    let name = name.to_owned();
+    match symbols.hook_of(&name) {
         Some(hook) if !counted => Function::Hook(number(hooks, hook)),
         _ => Function::Other,
     }

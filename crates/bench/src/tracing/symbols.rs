@@ -1,7 +1,11 @@
 //! The running kernel's functions, by their addresses.
 
-use std::{collections::HashMap, fs};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fs,
+};
 
+use super::names::{hook_of, known};
 use crate::{Error, error::Context};
 
 const FILE: &str = "/proc/kallsyms";
@@ -14,6 +18,7 @@ pub(super) struct Symbols {
     sorted: Vec<(u64, String)>,
     /// The addresses that were asked for.
     found: HashMap<u64, usize>,
+    hooks: BTreeSet<String>,
 }
 
 impl Symbols {
@@ -38,7 +43,8 @@ impl Symbols {
         let mut sorted: Vec<_> = functions.collect();
         // In one order where a function has several names.
         sorted.sort();
-        Self { sorted, found: HashMap::new() }
+        let hooks = sorted.iter().filter_map(|(_, name)| name.strip_prefix(HOOKS)).map(str::to_owned).collect();
+        Self { sorted, found: HashMap::new(), hooks }
     }
 
     /// The function that an address is in, without what compilers append (`link_path_walk.part.0.constprop.0`).
@@ -50,9 +56,18 @@ impl Symbols {
         name.split('.').next().unwrap_or(name)
     }
 
+    /// The hook that a function of the framework asks in this kernel: what is `bpf_map_free` since 6.9 was
+    /// `bpf_map_free_security`.
+    pub(super) fn hook_of(&self, function: &str) -> Option<&'static str> {
+        let hook = hook_of(function)?;
+        let has = |name: &str| self.hooks.contains(name);
+        let former = format!("{hook}_security");
+        if !has(hook) && has(&former) { known(&former) } else { Some(hook) }
+    }
+
     /// The hooks that the kernel has, by the functions that BPF LSM attaches to; none where it has no BPF LSM.
     pub(super) fn hooks(&self) -> impl Iterator<Item = &str> {
-        self.sorted.iter().filter_map(|(_, name)| name.strip_prefix(HOOKS))
+        self.hooks.iter().map(String::as_str)
     }
 }
 
@@ -61,6 +76,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "ffffffff81000000 T _text\nffffffff81000100 t do_one.part.0\nffffffff81000200 T bpf_lsm_file_open\n\
+        ffffffff81000300 T bpf_lsm_bpf_map_free_security\n\
         ffffffff82000000 D jiffies\n0000000000000000 A fixed_percpu_data\n";
 
     #[test]
@@ -69,6 +85,8 @@ mod tests {
         assert_eq!(symbols.name(0xffff_ffff_8100_0004), "_text");
         assert_eq!(symbols.name(0xffff_ffff_8100_01ff), "do_one");
         assert_eq!(symbols.name(1), "?");
-        assert_eq!(symbols.hooks().collect::<Vec<_>>(), ["file_open"]);
+        assert_eq!(symbols.hooks().collect::<Vec<_>>(), ["bpf_map_free_security", "file_open"]);
+        assert_eq!(symbols.hook_of("bpf_map_free"), Some("bpf_map_free_security"));
+        assert_eq!(symbols.hook_of("file_open"), Some("file_open"));
     }
 }

@@ -1,5 +1,6 @@
 //! The catalogue of workloads, in the order of the tables.
 
+mod calls;
 mod commands;
 mod communication;
 mod control;
@@ -34,6 +35,7 @@ static FAMILIES: &[&[Workload]] = &[
     communication::posix::WORKLOADS,
     flask::WORKLOADS,
     commands::WORKLOADS,
+    calls::WORKLOADS,
 ];
 
 /// All workloads, in the order of the tables.

@@ -63,6 +63,8 @@ fn names(asked: &Asked) -> String {
 
 /// Whole where it is whole.
 fn number(count: f64) -> String {
+    // A sum of nothing is -0.
+    let count = count + 0.0;
     if count.fract() == 0.0 { format!("{count:.0}") } else { format!("{count:.2}") }
 }
 
@@ -74,6 +76,7 @@ mod tests {
     fn tells_counts_and_whole_numbers_as_such() {
         assert_eq!(number(3.0), "3");
         assert_eq!(number(2.5), "2.50");
+        assert_eq!(number([0.0; 0].iter().sum()), "0");
         let asked = Asked::from([("file_open".to_owned(), 1.0), ("inode_permission".to_owned(), 3.0)]);
         assert_eq!(names(&asked), "inode_permission:3 file_open");
     }

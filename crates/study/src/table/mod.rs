@@ -108,6 +108,7 @@ pub(crate) fn labels(workloads: &[&str]) -> Vec<Label> {
             Some(Group::Communication) => "communication",
             Some(Group::Flask) => "flask",
             Some(Group::Commands) => "commands",
+            Some(Group::Calls) => "calls",
             None => "others",
         };
         let begins = last.replace(heading) != Some(heading);

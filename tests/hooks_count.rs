@@ -1,0 +1,190 @@
+//! `tollgate hooks count`: what the function tracer counts in guests, against what is known of the calls and against the
+//! call graph. `make verify CLAIM=hooks_count`.
+
+use serde_json::Value;
+
+use crate::program::{Scratch, guests::take, report, steps::Guest};
+
+const KERNELS: &[&str] = if cfg!(feature = "long") { &["5.10", "6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
+
+/// Workloads, each with the hooks of an operation on 6.1 that tests/latency.rs has found by what they cost.
+const KNOWN: [(&str, &[(&str, f64)]); 6] = [
+    ("open+close", &[("file_open", 1.0), ("inode_permission", 7.0), ("file_free_security", 1.0)]),
+    ("stat", &[("inode_getattr", 1.0), ("inode_permission", 6.0)]),
+    (
+        "creat+unlink",
+        &[("file_open", 1.0), ("inode_create", 1.0), ("inode_permission", 15.0), ("inode_free_security", 1.0)],
+    ),
+    ("pipe", &[("file_permission", 4.0)]),
+    ("udp", &[("socket_sendmsg", 2.0), ("socket_recvmsg", 2.0), ("socket_sock_rcv_skb", 2.0)]),
+    ("fork+exit", &[("cred_prepare", 1.0), ("task_alloc", 1.0), ("task_free", 1.0), ("cred_free", 1.0)]),
+];
+/// Hooks that are asked in a grace period's end, in a softirq or on the way back to user space, and whose they are.
+const CAUSES: [(&str, &str, &str); 5] = [
+    ("open+close", "close", "file_free_security"),
+    ("creat+unlink", "unlink", "inode_free_security"),
+    ("udp", "sendto", "socket_sock_rcv_skb"),
+    ("fork+exit", "wait4", "task_free"),
+    ("fork+exit", "wait4", "cred_free"),
+];
+
+/// A list of reports.
+fn count(scratch: &Scratch, kernel: &str, workloads: &str) -> Vec<Value> {
+    let _place = take(1);
+    let ended = scratch.run(&["hooks", "count", "--kernel", kernel, "--workload", workloads, "--json"]).with(0);
+    ended.json().as_array().unwrap().clone()
+}
+
+fn of<'r>(reports: &'r [Value], workload: &str) -> &'r Value {
+    reports.iter().find(|report| report["workload"] == workload).unwrap()
+}
+
+/// The hooks of a call, none of a call that was not made.
+fn asked<'r>(report: &'r Value, call: &str) -> &'r Value {
+    let found = report["calls"].as_array().unwrap().iter().find(|one| one["call"] == call);
+    found.map_or(&Value::Null, |found| &found["hooks"])
+}
+
+/// Fails unless each count of a report is whole, nothing was lost and nothing is without a cause.
+fn is_exact(report: &Value) {
+    let whole = |asked: &Value| asked.as_object().unwrap().values().all(|count| count.as_f64().unwrap().fract() == 0.0);
+    assert!(whole(&report["hooks"]), "{report:#}");
+    assert_eq!((&report["lost"], &report["pending"]), (&Value::from(0), &Value::from(0)), "{report:#}");
+    assert_eq!(report["deferred"], serde_json::json!({}), "{report:#}");
+}
+
+#[test]
+fn counts_what_each_operation_is_known_to_ask() {
+    let scratch = Scratch::new();
+    let names: Vec<_> = KNOWN.iter().map(|(name, _)| *name).collect();
+    for kernel in KERNELS {
+        let reports = count(&scratch, kernel, &names.join(","));
+        let (mut pairs, mut wrong) = (0, Vec::new());
+        for (name, hooks) in KNOWN {
+            let report = of(&reports, name);
+            is_exact(report);
+            assert!(report["cost"].as_f64().unwrap() > 1000.0, "{report:#}");
+            for (hook, count) in hooks {
+                pairs += 1;
+                if report["hooks"][hook].as_f64() != Some(*count) {
+                    wrong.push((name, *hook, report["hooks"][hook].clone()));
+                }
+            }
+        }
+        for (name, call, hook) in CAUSES {
+            let asked = asked(of(&reports, name), call);
+            assert!(asked[hook].as_f64().is_some_and(|count| count >= 1.0), "{kernel}: {name}: {call}: {asked}");
+        }
+        let figure =
+            format!("{} of {pairs} the same, {} of deferred work at its call", pairs - wrong.len(), CAUSES.len());
+        report(&format!("{kernel}: hooks of operations, traced and known"), &figure, "all", wrong.is_empty());
+        assert!(wrong.is_empty(), "{kernel}: {wrong:?}");
+    }
+}
+
+#[test]
+fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
+    let scratch = Scratch::new();
+    let left = "ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/kprobe_events; \
+                grep -v nop /sys/kernel/tracing/current_tracer; cat /sys/kernel/tracing/set_event_pid; :";
+    let counted = "tollgate hooks count --json -- sh -c 'cat /etc/passwd; ls /bin' 2>/dev/null";
+    let ended = |signal: &str| format!("tollgate hooks count -- sleep 60 & sleep 2; kill -{signal} $!; wait $!");
+    let steps = Guest::new(&scratch, "6.1")
+        .step("first", counted)
+        .step("second", counted)
+        .step("after", left)
+        .step("killed command", "tollgate hooks count --runs 2 -- sh -c 'kill -9 $$'")
+        .step("none", "tollgate hooks count -- no-such-command")
+        .step(
+            "small",
+            "tollgate hooks count --buffer 64 -- find / >/dev/null 2>/tmp/err; s=$?; tail -1 /tmp/err; (exit $s)",
+        )
+        .step("interrupted", &ended("TERM"))
+        .step("after the interrupt", left)
+        .step("killed", &ended("9"))
+        .step("again", "tollgate hooks count -- true")
+        .step("after the kill", left)
+        .step("not mounted", "umount /sys/kernel/tracing; tollgate hooks count -- true && ls /sys/kernel/tracing")
+        .run();
+    let calls = |name: &str| steps[name].is(0, &[]).json()["calls"].clone();
+    assert_eq!(calls("first"), calls("second"), "two runs of a command");
+    assert!(calls("first").as_array().is_some_and(|calls| calls.len() > 10));
+    for name in ["after", "after the interrupt", "after the kill"] {
+        assert_eq!(steps[name].is(0, &[]).text, "", "{name}");
+    }
+    steps["killed command"].is(0, &["status 137", "mean of 2 runs"]);
+    steps["none"].is(2, &["no-such-command: no such program", "PATH"]);
+    steps["small"].is(2, &["--buffer larger than 64 KB"]);
+    steps["interrupted"].is(130, &["interrupted"]);
+    steps["killed"].is(137, &[]);
+    steps["not mounted"].is(0, &["file_open"]);
+}
+
+#[test]
+fn refuses_a_workload_that_is_none_and_a_command_with_one() {
+    let scratch = Scratch::new();
+    scratch.run(&["hooks", "count", "--workload", "opne"]).refused(&["unknown workload", "open"]);
+    scratch.run(&["hooks", "count"]).refused(&["--workload"]);
+    scratch.run(&["hooks", "count", "--workload", "stat", "--", "true"]).refused(&["cannot be used with"]);
+    scratch.run(&["hooks", "count", "--kernel", "6.1", "--", "no-such-command"]).refused(&["no-such-command"]);
+}
+
+/// Pairs that the tracer tells and the call graph does not reach, each with the reason.
+#[cfg(feature = "long")]
+const BEYOND: [(&str, &str, &str); 0] = [];
+
+/// The graph's name of a system call: that of the kernel's function.
+#[cfg(feature = "long")]
+fn entry(call: &str) -> &str {
+    match call {
+        "stat" => "newstat",
+        "lstat" => "newlstat",
+        "fstat" => "newfstat",
+        "sendfile" => "sendfile64",
+        other => other,
+    }
+}
+
+/// Issue "LSM cost study": for at least 40 system calls every traced hook is in the graph's reach, or listed.
+#[cfg(feature = "long")]
+#[test]
+fn every_hook_of_forty_calls_is_within_the_graphs_reach() {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use tollgate_bench::tracing::hook_of;
+
+    let scratch = Scratch::new();
+    for kernel in KERNELS {
+        let graph = scratch.run(&["hooks", "graph", kernel, "--json"]).with(0).json();
+        let reached: BTreeMap<&str, BTreeSet<&str>> = graph["syscalls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|reach| {
+                let hooks = reach["hooks"].as_array().unwrap().iter();
+                let hooks = hooks.filter_map(|hook| hook_of(hook["hook"].as_str().unwrap()));
+                (reach["syscall"].as_str().unwrap(), hooks.collect())
+            })
+            .collect();
+        let (mut calls, mut pairs, mut beyond) = (BTreeSet::new(), 0, BTreeSet::new());
+        for report in count(&scratch, kernel, "@calls") {
+            is_exact(&report);
+            for one in report["calls"].as_array().unwrap() {
+                let call = one["call"].as_str().unwrap();
+                for hook in one["hooks"].as_object().unwrap().keys() {
+                    calls.insert(call.to_owned());
+                    pairs += 1;
+                    if !reached.get(entry(call)).is_some_and(|hooks| hooks.contains(hook.as_str())) {
+                        beyond.insert((call.to_owned(), hook.clone()));
+                    }
+                }
+            }
+        }
+        let listed = |(call, hook): &&(String, String)| BEYOND.iter().any(|one| one.0 == call && one.1 == hook);
+        let unlisted: Vec<_> = beyond.iter().filter(|pair| !listed(pair)).collect();
+        let figure = format!("{} calls, {pairs} pairs, {} beyond, not listed: {unlisted:?}", calls.len(), beyond.len());
+        let met = unlisted.is_empty() && calls.len() >= 40;
+        report(&format!("{kernel}: traced hooks within the graph's reach"), &figure, "40 calls, all pairs", met);
+        assert!(met, "{kernel}: {figure}");
+    }
+}
