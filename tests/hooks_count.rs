@@ -123,7 +123,7 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
 #[test]
 fn refuses_a_workload_that_is_none_and_a_command_with_one() {
     let scratch = Scratch::new();
-    scratch.run(&["hooks", "count", "--workload", "opne"]).refused(&["unknown workload", "open"]);
+    scratch.run(&["hooks", "count", "--workload", "open+clos"]).refused(&["unknown workload", "open+close"]);
     scratch.run(&["hooks", "count"]).refused(&["--workload"]);
     scratch.run(&["hooks", "count", "--workload", "stat", "--", "true"]).refused(&["cannot be used with"]);
     scratch.run(&["hooks", "count", "--kernel", "6.1", "--", "no-such-command"]).refused(&["no-such-command"]);

@@ -63,7 +63,7 @@ mod tests {
     /// A page with these words of 32 bits.
     fn page(time: u64, words: &[u32]) -> Vec<u8> {
         let mut bytes = time.to_ne_bytes().to_vec();
-        bytes.extend((4 * words.len() as u64 | 1 << 31).to_ne_bytes());
+        bytes.extend(((4 * words.len() as u64) | (1 << 31)).to_ne_bytes());
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         bytes.resize(PAGE, 0);
         bytes
@@ -84,7 +84,6 @@ mod tests {
             1,
             29 | 3 << 5, // taken back: skipped
             4,
-            0,
             LONG, // its length has a word of its own
             12,
             7,

@@ -14,6 +14,9 @@ const OTHER: i32 = 50;
 const OPEN: Hook = 1;
 const FREE: Hook = 2;
 
+/// How often calls asked hooks.
+type Told = Vec<(Call, Hook, u64)>;
+
 struct Story {
     attribution: Attribution,
     time: u64,
@@ -42,7 +45,7 @@ impl Story {
     }
 
     /// How often each call asked each hook, and what was deferred.
-    fn told(self) -> (Vec<(Call, Hook, u64)>, Vec<(Hook, u64)>) {
+    fn told(self) -> (Told, Vec<(Hook, u64)>) {
         let counts = self.attribution.counts();
         let calls = counts.calls.iter().flat_map(|(call, counts)| {
             counts.hooks.iter().map(|(hook, callers)| (*call, *hook, callers.values().sum()))
