@@ -13,6 +13,8 @@ use crate::stats::{nonnegative::minimise, random::Random};
 const MISFIT: f64 = 0.02;
 /// Estimates of all prices that an interval is taken of.
 pub const REPLICATES: usize = 400;
+/// How far each is followed, and how far the estimate itself: a share of the greatest price.
+const SETTLED: [f64; 2] = [1e-5, 1e-10];
 /// What they are drawn by.
 const SEED: u64 = 1;
 
@@ -54,14 +56,14 @@ impl Prices {
         let system = System::of(&workloads, &hooks)?;
         let even = vec![1.0; workloads.len()];
         let toward = vec![system.mean; hooks.len()];
-        let prices = system.solve(&even, &toward, &toward);
+        let prices = system.solve(&even, &toward, &toward, SETTLED[1]);
         let misfits = system.misfits(&prices);
         let mut random = Random::new(SEED);
         let replicates = (0..REPLICATES).map(|_| {
             let weights: Vec<f64> = workloads.iter().map(|_| exponential(&mut random)).collect();
             let toward: Vec<f64> = hooks.iter().map(|_| system.mean * exponential(&mut random)).collect();
             let misfit = misfits[random.below(misfits.len())];
-            (system.solve(&weights, &toward, &prices), misfit)
+            (system.solve(&weights, &toward, &prices, SETTLED[0]), misfit)
         });
         let replicates = replicates.collect();
         let misfit = (misfits.iter().map(|misfit| misfit * misfit).sum::<f64>() / misfits.len() as f64).sqrt();
@@ -123,7 +125,7 @@ impl System {
     }
 
     /// Prices with these weights of the workloads, drawn `toward` these.
-    fn solve(&self, weights: &[f64], toward: &[f64], start: &[f64]) -> Vec<f64> {
+    fn solve(&self, weights: &[f64], toward: &[f64], start: &[f64], settled: f64) -> Vec<f64> {
         let width = toward.len();
         let ridge = (MISFIT / self.mean).powi(2);
         let mut gram = vec![vec![0.0; width]; width];
@@ -135,7 +137,7 @@ impl System {
             }
         }
         (0..width).for_each(|i| gram[i][i] += ridge);
-        minimise(&gram, &target, start)
+        minimise(&gram, &target, start, settled)
     }
 
     fn misfits(&self, prices: &[f64]) -> Vec<f64> {

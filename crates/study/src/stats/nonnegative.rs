@@ -2,14 +2,13 @@
 
 /// Sweeps over all coefficients after which it is given up; a ridge makes far fewer enough.
 const SWEEPS: usize = 10_000;
-/// Coefficients that move by less than this share of the greatest have settled.
-const SETTLED: f64 = 1e-10;
 
 /// The coefficients, none below 0, that make `x' gram x - 2 x' target` least, from `start` on: coordinate after coordinate,
 /// each to its best value in turn (Franc, Hlavac and Navara, Sequential coordinate-wise algorithm for the non-negative least
-/// squares problem, 2005). `gram` is symmetric and positive definite, by rows.
+/// squares problem, 2005). `gram` is symmetric and positive definite, by rows. It ends when no coefficient moves by more than
+/// `settled` of the greatest.
 #[must_use]
-pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
+pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64], settled: f64) -> Vec<f64> {
     let mut x = start.to_vec();
     for _ in 0..SWEEPS {
         let mut moved = 0.0_f64;
@@ -19,7 +18,7 @@ pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
             moved = moved.max((next - x[i]).abs());
             x[i] = next;
         }
-        if moved <= SETTLED * x.iter().copied().fold(0.0, f64::max) {
+        if moved <= settled * x.iter().copied().fold(0.0, f64::max) {
             break;
         }
     }
@@ -44,7 +43,7 @@ mod tests {
         let rows = [vec![1.0, 0.0], vec![1.0, 0.0], vec![0.0, 1.0]];
         for (y, expected) in [([2.0, 1.0, 1.0], [1.5, 1.0]), ([-1.0, -1.0, -1.0], [0.0, 0.0])] {
             let (gram, target) = gram(&rows, &y);
-            assert_eq!(minimise(&gram, &target, &[0.0, 0.0]), expected);
+            assert_eq!(minimise(&gram, &target, &[0.0, 0.0], 1e-10), expected);
         }
     }
 
@@ -57,7 +56,7 @@ mod tests {
             let rows: Vec<Vec<f64>> = (0..12).map(|_| (0..6).map(|_| number()).collect()).collect();
             let y: Vec<f64> = (0..12).map(|_| number()).collect();
             let (gram, target) = gram(&rows, &y);
-            let x = minimise(&gram, &target, &[1.0; 6]);
+            let x = minimise(&gram, &target, &[1.0; 6], 1e-10);
             for (i, x_i) in x.iter().enumerate() {
                 let slope = gram[i].iter().zip(&x).map(|(entry, x)| entry * x).sum::<f64>() - target[i];
                 assert!(if *x_i > 0.0 { slope.abs() < 1e-5 } else { slope > -1e-5 }, "{i}: {x_i} {slope}");
