@@ -102,18 +102,24 @@ pub(crate) fn inject(scratch: &Scratch, kernel: &str, lsm: &str, confinement: Co
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Holds what was found against what was injected; gives the greatest difference, as a share.
+/// Holds what was found against what was injected; gives the greatest difference of workloads of one task, as a share. Where a
+/// hook is not passed the share is one of the workload's own cost: tasks that wait are a few instructions apart by themselves.
 pub(crate) fn compare(kernel: &str, found: &Report) -> f64 {
     let calibration = found.calibration.as_ref().unwrap();
     let base = least(&found.workloads);
-    let (mut worst, mut seen) = (0.0_f64, BTreeSet::new());
+    let (mut worst, mut of_one, mut seen) = (0.0_f64, 0.0_f64, BTreeSet::new());
     for ((hook, units), run) in HOOKS.iter().zip(&found.delayed) {
         let injected = calibration.first() + (*units - 1) as f64 * calibration.further();
         for (name, cost) in least(&run.workloads) {
             let passes = WORKLOADS.iter().find(|(own, _)| *own == name).unwrap().1;
             let passes = passes.iter().find(|(own, _)| own == hook).map_or(0, |(_, passes)| *passes);
             let found = (cost - base[name]) / injected;
-            worst = worst.max((found - passes as f64).abs() / passes.max(1) as f64);
+            let share = (cost - base[name] - passes as f64 * injected).abs()
+                / if passes > 0 { passes as f64 * injected } else { base[name] };
+            worst = worst.max(share);
+            if name != "pipe" {
+                of_one = of_one.max(share);
+            }
             if passes > 0 {
                 seen.insert(name);
                 println!(
@@ -134,7 +140,7 @@ pub(crate) fn compare(kernel: &str, found: &Report) -> f64 {
     );
     report(&format!("{kernel}: latency injected and found"), &figure, "8 hooks, 12 workloads, 1 %", worst <= 0.01);
     assert!(worst <= 0.01 && seen.len() >= 12, "{figure}");
-    worst
+    of_one
 }
 
 /// A shell's function that tells how long ten opens take, in milliseconds of the clock since boot.
