@@ -30,6 +30,8 @@ mod latency;
 mod learn;
 #[cfg(feature = "long")]
 mod long;
+#[cfg(feature = "long")]
+mod lsm_cost;
 mod model;
 mod page;
 mod policy;

@@ -60,7 +60,7 @@ fn policy_packages(cache: &Cache, study: &Study) -> Vec<String> {
 fn policy_records(study: &Study) -> BTreeSet<&'static str> {
     let base = |name: &String| study.own(name).map_or(name.clone(), |own| own.base.clone());
     let policies = study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages());
-    policies.chain(programs::records(study)).collect()
+    policies.chain(programs::records(&study.workloads)).collect()
 }
 
 /// What the guests' images take from this host; without dpkg nothing is known of it.

@@ -107,7 +107,7 @@ impl<'a> Laboratory<'a> {
                 progress(&format!("what {} needs", known.name));
                 known.provide(cache, &mut image)?;
             }
-            programs::provide(cache, study, &mut image, progress)?;
+            programs::provide(cache, &study.workloads, &mut image, progress)?;
             if let Some(mke2fs) = on_path("mke2fs") {
                 image.program(&mke2fs, "/sbin/mkfs.ext4", &[])?;
                 let settings = std::path::Path::new("/etc/mke2fs.conf");

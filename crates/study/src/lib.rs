@@ -8,7 +8,7 @@ pub mod laboratory;
 pub mod model;
 pub mod page;
 pub mod policies;
-mod programs;
+pub mod programs;
 pub mod record;
 pub mod results;
 pub mod schedule;

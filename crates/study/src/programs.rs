@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use tollgate_policy::debian::SUITE;
 use tollgate_vm::{Cache, Image, Packages};
 
-use crate::{
-    policies::{PolicyError, library_folders, write_record},
-    study::Study,
-};
+use crate::policies::{PolicyError, library_folders, write_record};
 
 /// What one workload runs.
 struct Programs {
@@ -68,25 +65,25 @@ static ALL: [Programs; 2] = [
     },
 ];
 
-fn needed(study: &Study) -> impl Iterator<Item = &'static Programs> {
-    let runs = |name: &str| study.workloads.iter().any(|workload| workload.split(':').next() == Some(name));
+fn needed(workloads: &[String]) -> impl Iterator<Item = &'static Programs> {
+    let runs = |name: &str| workloads.iter().any(|workload| workload.split(':').next() == Some(name));
     ALL.iter().filter(move |programs| runs(programs.workload))
 }
 
-/// The cache's records of the packages whose programs the study's workloads run.
-pub(crate) fn records(study: &Study) -> impl Iterator<Item = &'static str> {
-    needed(study).map(|programs| programs.record)
+/// The cache's records of the packages whose programs the workloads run.
+pub(crate) fn records(workloads: &[String]) -> impl Iterator<Item = &'static str> {
+    needed(workloads).map(|programs| programs.record)
 }
 
-/// Puts what the study's workloads run into the guest's image; fetched first, if the cache does not have it. `progress`
-/// hears of each workload that needs some.
-pub(crate) fn provide(
+/// Puts what the workloads run (as selections are spelt) into the guest's image; fetched first, if the cache does not have
+/// it. `progress` hears of each workload that needs some.
+pub fn provide(
     cache: &Cache,
-    study: &Study,
+    workloads: &[String],
     image: &mut Image,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), PolicyError> {
-    for programs in needed(study) {
+    for programs in needed(workloads) {
         progress(&format!("what {} runs", programs.workload));
         let folder = programs.unpacked(cache)?;
         let libraries = library_folders(&folder);

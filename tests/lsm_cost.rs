@@ -1,0 +1,129 @@
+//! What the parts of the LSM cost study say of one another: counts by tracing, slopes by regression, predictions and runs.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use tollgate_study::study::Study;
+
+use crate::program::{Scratch, guests::take, report, results, word};
+
+/// Counts hooks in a guest and keeps what was told.
+fn counts(scratch: &Scratch, workloads: &[String], name: &str) -> (PathBuf, Vec<Value>) {
+    let _place = take(1);
+    let workloads = workloads.join(",");
+    let words = ["hooks", "count", "--kernel", "6.1", "--workload", &workloads, "--json", "--timeout", "1800"];
+    let told = scratch.run(&words).with(0).json();
+    (scratch.file(name, &told.to_string()), told.as_array().unwrap().clone())
+}
+
+/// Runs a study file's text.
+fn study(scratch: &Scratch, text: &str) -> PathBuf {
+    let (file, out) = (scratch.file("study.toml", text), scratch.path("out"));
+    let _place = take(2);
+    scratch.run(&["study", "run", word(&file), "--out", word(&out), "--timeout", "3600"]).with(0);
+    out
+}
+
+/// The hooks that at least one of the workloads passes.
+fn passed(counts: &[Value]) -> BTreeSet<String> {
+    counts.iter().flat_map(|one| one["hooks"].as_object().unwrap().keys().cloned()).collect()
+}
+
+/// Issue "LSM cost study": for at least 40 system calls, counts by tracing equal slopes by regression.
+#[test]
+fn slopes_of_forty_system_calls_are_what_was_traced() {
+    let scratch = Scratch::new();
+    let (file, told) = counts(&scratch, &["@calls".to_owned()], "counts.json");
+    let names: Vec<&str> = told.iter().map(|one| one["workload"].as_str().unwrap()).collect();
+    let known: BTreeSet<&str> = tollgate_bench::confine::REACHED_HOOKS.iter().copied().collect();
+    let hooks: Vec<String> = passed(&told).into_iter().filter(|hook| known.contains(hook.as_str())).collect();
+    let out = study(
+        &scratch,
+        &format!(
+            "name = \"calls\"\ntitle = \"Slopes of system calls\"\nkernels = [\"6.1\"]\nconfigurations = [\"bpf-latency\"]\n\
+             baseline = \"bpf-latency\"\nworkloads = {names:?}\nsamples = 4\n[latency]\nhooks = {hooks:?}\nfolded = false\n"
+        ),
+    );
+    let ended = scratch.run(&["model", "fit", word(&out), "--against", word(&file), "--json"]);
+    let fitted = ended.json();
+    let against = &fitted[0]["against"];
+    let differences = against["differences"].as_array().unwrap();
+    let differing: BTreeSet<&str> = differences.iter().map(|one| one["workload"].as_str().unwrap()).collect();
+    let equal = names.iter().filter(|name| !differing.contains(**name)).count();
+    println!("{differences:#?}");
+    let figure = format!(
+        "{equal} of {} calls by {} hooks: {} pairs, {} passed, {} differ",
+        names.len(),
+        hooks.len(),
+        against["pairs"],
+        against["passed"],
+        differences.len()
+    );
+    report("6.1: system calls whose slopes are their counts", &figure, "40, each other explained", equal >= 40);
+    assert!(equal >= 40, "{figure}");
+}
+
+/// A command's overhead in percent as measured and as predicted.
+struct Prediction {
+    measured: f64,
+    /// The value, and the interval's ends.
+    predicted: [f64; 3],
+}
+
+impl Prediction {
+    /// Within a percentage point, or 15 % of the overhead.
+    fn is_met(&self) -> bool {
+        (self.predicted[0] - self.measured).abs() <= f64::max(1.0, 0.15 * self.measured.abs())
+    }
+}
+
+fn predict(scratch: &Scratch, out: &Path, prices: &Path, command: &Value, module: &str) -> Prediction {
+    let name = command["workload"].as_str().unwrap();
+    let measured = results(out);
+    let of = |configuration: &str| {
+        measured.find("6.1", configuration).unwrap().workload(name).unwrap_or_else(|| panic!("{name} was not measured"))
+    };
+    let cost = of("none").figure;
+    let file = scratch.file("command.json", &command.to_string());
+    let cost_text = cost.to_string();
+    let words = ["model", "predict", word(&file), "--prices", word(out), "--counts", word(prices), "--cost", &cost_text];
+    let told = scratch.run(&[&words[..], &["--json"]].concat()).with(0).json();
+    let modules = told[0]["modules"].as_array().unwrap();
+    let found = modules.iter().find(|one| one["module"] == module).unwrap_or_else(|| panic!("no {module} in {told:#}"));
+    let predicted = ["value", "low", "high"].map(|end| found["overhead"][end].as_f64().unwrap() / cost * 100.0);
+    Prediction { measured: of(module).difference.unwrap().percent, predicted }
+}
+
+/// Issue "LSM cost study": three commands, named in the study before the fit, under SELinux and AppArmor.
+#[test]
+fn predicts_three_commands_that_were_not_measured_under_the_module() {
+    const COMMANDS: [&str; 3] = ["make", "rsync", "script"];
+    let scratch = Scratch::new();
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/predictions.toml")).unwrap();
+    let (commands, small): (Vec<String>, Vec<String>) = Study::parse("predictions.toml", &text)
+        .unwrap()
+        .workloads
+        .into_iter()
+        .partition(|name| COMMANDS.contains(&name.as_str()));
+    let (prices, _) = counts(&scratch, &small, "counts.json");
+    let (_, told) = counts(&scratch, &commands, "commands.json");
+    let out = study(&scratch, &text);
+    let mut missed = Vec::new();
+    for command in &told {
+        for module in ["selinux-enforcing", "apparmor-confined", "apparmor"] {
+            let prediction = predict(&scratch, &out, &prices, command, module);
+            let [value, low, high] = prediction.predicted;
+            let claim = format!("6.1: {} under {module}, predicted", command["workload"].as_str().unwrap());
+            let figure = format!("{value:+.2} % ({low:+.2} to {high:+.2}), measured {:+.2} %", prediction.measured);
+            report(&claim, &figure, "1 point, or 15 % of the overhead", prediction.is_met());
+            if !prediction.is_met() {
+                missed.push(figure);
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
