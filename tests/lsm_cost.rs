@@ -90,7 +90,8 @@ fn predict(scratch: &Scratch, out: &Path, prices: &Path, command: &Value, module
     let cost = of("none").figure;
     let file = scratch.file("command.json", &command.to_string());
     let cost_text = cost.to_string();
-    let words = ["model", "predict", word(&file), "--prices", word(out), "--counts", word(prices), "--cost", &cost_text];
+    let words =
+        ["model", "predict", word(&file), "--prices", word(out), "--counts", word(prices), "--cost", &cost_text];
     let told = scratch.run(&[&words[..], &["--json"]].concat()).with(0).json();
     let modules = told[0]["modules"].as_array().unwrap();
     let found = modules.iter().find(|one| one["module"] == module).unwrap_or_else(|| panic!("no {module} in {told:#}"));

@@ -8,6 +8,7 @@ use tollgate_bench::{
     selection::{Selection, expand},
     tracing::{Options, Report, count_command, count_workloads},
 };
+use tollgate_study::programs;
 use tollgate_vm::{
     Accelerator, Cache, Clock, Image, Machine,
     guest::{self, GuestCommand, Stream},
@@ -66,7 +67,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let selections = selections(arguments)?;
     let reports = match &arguments.kernel {
-        Some(kernel) => in_guest(arguments, kernel)?,
+        Some(kernel) => in_guest(arguments, kernel, &selections)?,
         None => here(arguments, &selections)?,
     };
     match (&reports[..], arguments.json) {
@@ -106,9 +107,10 @@ fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<R
 }
 
 /// Has the program in a guest count, on the instruction clock.
-fn in_guest(arguments: &Arguments, kernel: &str) -> anyhow::Result<Vec<Report>> {
+fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> anyhow::Result<Vec<Report>> {
     let interrupted = interrupt::flag()?;
-    let kernel = kernel::find(&Cache::of_user()?.interruptible(interrupted), kernel)?;
+    let cache = Cache::of_user()?.interruptible(interrupted);
+    let kernel = kernel::find(&cache, kernel)?;
     guest::emulator_version()?;
     let machine = Machine {
         kernel: kernel.image.clone(),
@@ -121,6 +123,8 @@ fn in_guest(arguments: &Arguments, kernel: &str) -> anyhow::Result<Vec<Report>> 
         disk: None,
     };
     let mut image = Image::with_agent()?;
+    let workloads: Vec<String> = selections.iter().map(ToString::to_string).collect();
+    programs::provide(&cache, &workloads, &mut image, &mut |_| ())?;
     let argv = words(arguments, &mut image)?;
     for file in &arguments.file {
         vm::add_file(&mut image, file, false)?;
