@@ -53,15 +53,22 @@ pub(crate) struct Arguments {
     /// Say also which functions asked
     #[arg(long)]
     callers: bool,
-    /// The tracer's buffer, in KB a processor
-    #[arg(long, default_value_t = 8192, value_name = "KB", value_parser = clap::value_parser!(u32).range(64..=4_000_000))]
-    buffer: u32,
+    /// The tracer's buffer, in KB a processor [default: 8192 here, 65536 in a guest]
+    #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u32).range(64..=4_000_000))]
+    buffer: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// The command; what it prints goes to standard error
     #[arg(last = true)]
     command: Vec<String>,
+}
+
+impl Arguments {
+    /// The buffer's size. In a guest on the instruction clock the reader has the only processor when the command lets it.
+    fn kilobytes(&self) -> u32 {
+        self.buffer.unwrap_or(if self.kernel.is_some() { 65536 } else { 8192 })
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -80,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if lost > 0 {
         bail!(
             "the kernel could not keep {lost} records, and the counts are too small: give a --buffer larger than {} KB",
-            arguments.buffer
+            arguments.kilobytes()
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -96,7 +103,7 @@ fn selections(arguments: &Arguments) -> anyhow::Result<Vec<Selection>> {
 
 fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<Report>> {
     let stop = interrupt::flag()?;
-    let kilobytes = arguments.buffer;
+    let kilobytes = arguments.kilobytes();
     let reports = if arguments.command.is_empty() {
         count_workloads(selections, Options { runs: arguments.runs.unwrap_or(OPERATIONS), kilobytes }, stop)?
     } else {
@@ -159,7 +166,7 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
 /// This command again, as the guest is given it.
 fn words(arguments: &Arguments, image: &mut Image) -> anyhow::Result<Vec<String>> {
     let mut words: Vec<String> = ["tollgate", "hooks", "count", "--json", "--callers"].map(str::to_owned).into();
-    words.push(format!("--buffer={}", arguments.buffer));
+    words.push(format!("--buffer={}", arguments.kilobytes()));
     words.extend(arguments.runs.map(|runs| format!("--runs={runs}")));
     if !arguments.callers {
         words.retain(|word| word != "--callers");
