@@ -1,6 +1,10 @@
 //! `tollgate hooks count`: the hooks that a command or a workload asks, counted where they are asked; here or in a guest.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -23,6 +27,8 @@ use crate::{interrupt, output, vm};
 const OPERATIONS: u32 = 4;
 /// The guest's memory in MiB: buffers and a command.
 const MEMORY: u32 = 1024;
+/// Where a study's guests work: a path has as many components there.
+const WORK: &str = "/work";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -47,6 +53,9 @@ pub(crate) struct Arguments {
         conflicts_with = "command"
     )]
     workload: Vec<String>,
+    /// Make the workloads' files below this directory [default: a temporary one; in a guest /work, as a study does]
+    #[arg(long, value_name = "DIR", requires = "workload")]
+    work: Option<PathBuf>,
     /// Run the command so often (once), or so many operations (4), and give the mean
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
@@ -105,7 +114,8 @@ fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<R
     let stop = interrupt::flag()?;
     let kilobytes = arguments.kilobytes();
     let reports = if arguments.command.is_empty() {
-        count_workloads(selections, Options { runs: arguments.runs.unwrap_or(OPERATIONS), kilobytes }, stop)?
+        let options = Options { runs: arguments.runs.unwrap_or(OPERATIONS), kilobytes };
+        count_workloads(selections, arguments.work.as_deref(), options, stop)?
     } else {
         vec![count_command(&arguments.command, Options { runs: arguments.runs.unwrap_or(1), kilobytes }, stop)?]
     };
@@ -173,6 +183,8 @@ fn words(arguments: &Arguments, image: &mut Image) -> anyhow::Result<Vec<String>
     }
     if arguments.command.is_empty() {
         words.push(format!("--workload={}", arguments.workload.join(",")));
+        let work = arguments.work.as_deref().unwrap_or(Path::new(WORK));
+        words.push(format!("--work={}", work.display()));
         return Ok(words);
     }
     let mut command = arguments.command.clone();

@@ -38,6 +38,9 @@ pub(crate) struct Run {
     /// Go on with an interrupted run: what was measured is kept, what failed is tried again
     #[arg(long)]
     resume: bool,
+    /// Measure on this one of the study's kernels only; may be repeated, and --resume takes the same
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Vec<String>,
     /// Build the kernels of the study that are built from source and are not yet, which may take an hour
     #[arg(long)]
     build_kernels: bool,
@@ -57,6 +60,9 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
     let mut study = super::find(&arguments.study)?;
     let text = study.text.clone();
+    if !arguments.kernel.is_empty() {
+        study = study.on(&arguments.kernel).map_err(anyhow::Error::msg)?;
+    }
     let cache = Cache::of_user()?.interruptible(interrupted);
     if arguments.build_kernels {
         vm::build::missing(&cache, &study.kernels)?;

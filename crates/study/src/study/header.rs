@@ -1,6 +1,6 @@
 //! What results keep of the study that they belong to.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Published;
 use crate::stats::exact::Figure;
@@ -25,10 +25,24 @@ pub struct StudyHeader {
     /// From how many percent on a comparison calls something dearer.
     pub threshold: f64,
     /// Figures that others printed, a table a source, to be shown beside these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
     pub published: Vec<Published>,
     /// The study file, word for word.
     pub text: String,
+}
+
+/// Results of a study that could name one source only hold no list.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Published>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Sources {
+        One(Published),
+        Several(Vec<Published>),
+    }
+    Sources::deserialize(deserializer).map(|sources| match sources {
+        Sources::One(one) => vec![one],
+        Sources::Several(several) => several,
+    })
 }
 
 /// A figure that somebody else printed.
@@ -58,5 +72,25 @@ impl StudyHeader {
             };
             figure.map(|figure| Printed { mark: self.mark(number), figure, source: &table.source })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_one_source_and_a_list_of_them() {
+        let header = |published: &str| {
+            let text = format!(
+                r#"{{"name":"x","title":"X","kernels":[],"configurations":[],"baseline":"none","boots":1,"figure":"minimum",
+                "threshold":1.0,{published}"text":""}}"#
+            );
+            serde_json::from_str::<StudyHeader>(&text).unwrap().published.len()
+        };
+        let source = r#"{"source":"a paper","kernel":"6.1","baseline":{},"percent":{}}"#;
+        assert_eq!(header(""), 0);
+        assert_eq!(header(&format!(r#""published":{source},"#)), 1);
+        assert_eq!(header(&format!(r#""published":[{source},{source}],"#)), 2);
     }
 }

@@ -130,6 +130,19 @@ impl Study {
             .to_vec();
     }
 
+    /// The study on some of its kernels only.
+    ///
+    /// # Errors
+    ///
+    /// The name that is none of them, and those that are.
+    pub fn on(&self, kernels: &[String]) -> Result<Study, String> {
+        if let Some(other) = kernels.iter().find(|name| !self.kernels.contains(name)) {
+            return Err(format!("{other:?} is none of the study's kernels, which are {}", self.kernels.join(", ")));
+        }
+        let kernels = self.kernels.iter().filter(|name| kernels.contains(name)).cloned().collect();
+        Ok(Study { kernels, ..self.clone() })
+    }
+
     /// The user's own configuration of this name, if it is one.
     pub fn own(&self, name: &str) -> Option<&OwnConfiguration> {
         self.own.iter().find(|own| own.name == name)

@@ -150,6 +150,14 @@ fn rejects_published_figures_of_what_is_not_measured() {
 }
 
 #[test]
+fn leaves_out_kernels_and_refuses_those_that_it_has_not() {
+    let study = Study::parse("s.toml", &WHOLE.replacen("[\"6.1\"]", "[\"5.10\", \"6.1\", \"7.2\"]", 1)).unwrap();
+    let on = |kernels: &[&str]| study.on(&kernels.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    assert_eq!(on(&["7.2", "5.10"]).unwrap().kernels, ["5.10", "7.2"]);
+    assert_eq!(on(&["6.9"]).unwrap_err(), "\"6.9\" is none of the study's kernels, which are 5.10, 6.1, 7.2");
+}
+
+#[test]
 fn takes_overlapping_families_once() {
     let study = Study::parse("s.toml", &WHOLE.replace("[\"null\", \"stat\"]", "[\"@controls\", \"@all\"]")).unwrap();
     let mut names = study.workloads.clone();
