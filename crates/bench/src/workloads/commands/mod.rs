@@ -35,7 +35,7 @@ pub(super) static WORKLOADS: &[Workload] = &[
     },
     Workload {
         name: "script",
-        about: "a shell script of 66 commands: cp, grep, sed, cat, chmod, mv, ls, mkdir, sort, rm",
+        about: "a shell script of 63 commands: cp, grep, sed, cat, chmod, mv, ls, mkdir, sort, rm",
         group: Group::Commands,
         tasks: Tasks::Several,
         scope: Scope::File,

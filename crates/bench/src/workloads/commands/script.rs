@@ -27,6 +27,14 @@ struct Script {
 }
 
 impl Operation for Script {
+    /// Removes what a run has left that was not brought to its end.
+    fn before(&mut self) -> io::Result<()> {
+        match fs::remove_dir_all(self.folder.join("out")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
     fn leaves_work(&self) -> bool {
         true
     }
@@ -59,7 +67,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::new(folder.path().to_owned(), Network::Loopback, folder.path().to_owned());
         let mut operation = script(&place).unwrap();
+        fs::create_dir(folder.path().join("out")).unwrap();
+        operation.run().unwrap_err();
         for _ in 0..2 {
+            operation.before().unwrap();
             operation.run().unwrap();
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the script alone is left");
         }
