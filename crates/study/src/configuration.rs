@@ -151,7 +151,7 @@ impl Known {
     /// Whether its hooks can be told to take longer, as a job's delays say.
     #[must_use]
     pub fn takes_delays(&self) -> bool {
-        self.set_up == SetUp::BpfLatency
+        matches!(self.set_up, SetUp::BpfLatency | SetUp::Latency)
     }
 
     /// Words that the set-up needs on the kernel's command line.
@@ -280,6 +280,12 @@ mod tests {
                 "tollgate-debian-counted"
             ]
         );
+    }
+
+    #[test]
+    fn delays_hooks_by_programs_or_by_the_kernels_own_module() {
+        let delaying: Vec<&str> = KNOWN.iter().filter(|known| known.takes_delays()).map(|known| known.name).collect();
+        assert_eq!(delaying, ["bpf-latency", "latency"]);
     }
 
     #[test]

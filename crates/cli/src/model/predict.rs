@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_study::{
     model::{
-        Counts, Observations, fit, predict,
-        prediction::{counts_of_fits, kernel},
+        Observations, fit, predict,
+        prediction::{counts_of_fits, counts_of_workloads, kernel},
     },
     results::Results,
     store::Store,
@@ -34,8 +34,9 @@ pub(crate) struct Arguments {
     /// How often the study's workloads pass each hook; else counts.json in the folder, else the slopes of its [latency] table
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
-    /// What a run of the command costs under the baseline, in the study's unit, in place of what its counts say
-    #[arg(long, value_name = "INSTRUCTIONS", value_parser = cost)]
+    /// What a run of the command costs under the baseline, in the study's unit (instructions, or
+    /// nanoseconds), in place of what its counts say
+    #[arg(long, value_name = "COST", value_parser = cost)]
     cost: Option<f64>,
     /// The kernel of the study whose prices are taken, instead of the one that was counted on
     #[arg(long)]
@@ -51,7 +52,7 @@ pub(crate) struct Arguments {
 fn cost(text: &str) -> Result<f64, String> {
     match text.replace(['_', ','], "").parse::<f64>() {
         Ok(cost) if cost.is_finite() && cost > 0.0 => Ok(cost),
-        _ => Err("give a number of instructions above 0".into()),
+        _ => Err("give a number above 0, in the study's unit".into()),
     }
 }
 
@@ -87,17 +88,11 @@ fn workloads(
 ) -> anyhow::Result<BTreeMap<String, BTreeMap<String, f64>>> {
     let beside = arguments.prices.join(COUNTS);
     let file: Option<&Path> = arguments.counts.as_deref().or_else(|| beside.is_file().then_some(&*beside));
-    let is_release = |release: &str| results.on(kernel).any(|one| one.release == release);
     if let Some(file) = file {
         let counts = read_counts(file)?;
-        // Counts of a workload are much the same on all kernels: those of this one, if there are any.
-        let own = |one: &&Counts| one.kernel == kernel || is_release(&one.kernel);
-        let mut chosen: Vec<&Counts> = counts.iter().filter(own).collect();
-        if chosen.is_empty() {
-            chosen = counts.iter().collect();
-        }
-        return Ok(chosen.into_iter().filter_map(|one| Some((one.workload.clone()?, one.hooks.clone()))).collect());
+        return counts_of_workloads(results, kernel, &counts).with_context(|| file.display().to_string());
     }
+    let is_release = |release: &str| results.on(kernel).any(|one| one.release == release);
     let observed = Observations::of_records(&store.read_boots()?, results.study.figure);
     let Some(observed) = observed.iter().find(|observed| is_release(&observed.kernel)) else {
         return Ok(BTreeMap::new());

@@ -21,7 +21,7 @@ pub struct Against {
     pub passed: usize,
     /// Those that differ.
     pub differences: Vec<Difference>,
-    /// Workloads that there are no counts of.
+    /// Workloads that there are no counts of, or of several other kernels.
     pub uncounted: Vec<String>,
     /// Hooks that were counted in a workload and had no delay: nothing is known of their slopes.
     pub not_delayed: Vec<String>,
@@ -48,7 +48,7 @@ pub fn against(fits: &Fits, counts: &[Counts]) -> Against {
     let mut result =
         Against { pairs: 0, passed: 0, differences: Vec::new(), uncounted: Vec::new(), not_delayed: Vec::new() };
     for fit in &fits.workloads {
-        let Some(counted) = counts.iter().find(|counts| counts.workload.as_deref() == Some(&fit.workload)) else {
+        let Some(counted) = Counts::of(counts, &fit.workload, |kernel| kernel == fits.kernel) else {
             result.uncounted.push(fit.workload.clone());
             continue;
         };
@@ -81,7 +81,14 @@ fn reason(fit: &Fit, slope: &Slope, counts: &Counts) -> Option<String> {
     if counts.lost > 0 {
         return Some(format!("{} events were lost while counting: count again", counts.lost));
     }
-    if deferred > 0.0 && slope.value < count {
+    if counts.untraceable.contains(&slope.hook) {
+        return Some("it cannot be traced in the kernel that was counted on".to_owned());
+    }
+    // A hook of an object's end is missing where the end is.
+    if counts.pending > 0 && slope.value > count && slope.hook.contains("free") {
+        return Some(format!("{} objects were not freed while counting: hooks of their end are missing", counts.pending));
+    }
+    if deferred > 0.0 && agree(slope, count - deferred) {
         return Some(format!(
             "{deferred} of its calls are made later, by the kernel, when the operation is over: no delay of theirs is in its cost"
         ));
@@ -134,6 +141,31 @@ mod tests {
         assert_eq!((difference.hook.as_str(), difference.count, &difference.reason), ("file_open", 2.0, &None));
         let later = against(&fits(), &counts(2.0, r#","deferred":{"file_open":1}"#));
         assert!(later.differences[0].reason.as_ref().unwrap().contains("made later"), "{later:?}");
+    }
+
+    #[test]
+    fn excuses_no_more_calls_by_what_the_kernel_does_later_than_it_does() {
+        let later = against(&fits(), &counts(3.0, r#","deferred":{"file_open":1}"#));
+        assert_eq!((later.differences[0].count, &later.differences[0].reason), (3.0, &None));
+    }
+
+    #[test]
+    fn tells_hooks_that_could_not_be_counted() {
+        let none = against(&fits(), &counts(0.0, r#","untraceable":["file_open"]"#));
+        assert!(none.differences[0].reason.as_ref().unwrap().contains("cannot be traced"), "{none:?}");
+        let counted = || Counts { hooks: std::collections::BTreeMap::new(), pending: 2, ..counts(0.0, "").remove(0) };
+        let slope = |hook: &str, value| Slope { hook: hook.into(), value, error: 0.0, low: None, high: None };
+        let reason = |hook, value| reason(&fits().workloads[0], &slope(hook, value), &counted());
+        assert!(reason("inode_free_security", 1.0).unwrap().contains("2 objects were not freed"));
+        assert_eq!((reason("file_open", 1.0), reason("inode_free_security", -1.0)), (None, None));
+    }
+
+    #[test]
+    fn holds_slopes_against_counts_of_their_own_kernel() {
+        let other = counts(2.0, "").remove(0);
+        let own = Counts { kernel: fits().kernel, ..counts(1.0, "").remove(0) };
+        assert_eq!(against(&fits(), &[other.clone(), own]).differences, []);
+        assert_eq!(against(&fits(), &[other.clone(), other]).uncounted, ["open+close", "stat"]);
     }
 
     #[test]

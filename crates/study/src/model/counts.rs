@@ -24,6 +24,12 @@ pub struct Counts {
     /// Events that were lost while counting: counts are too low then.
     #[serde(default)]
     pub lost: u64,
+    /// Objects that were released while counting, and not freed: the hooks of their end are missing.
+    #[serde(default)]
+    pub pending: u64,
+    /// Hooks that the kernel has and that could not be counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untraceable: Vec<String>,
     /// Instructions of a run without counting, where they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
@@ -91,6 +97,14 @@ impl Counts {
         of(&self.deferred).or_else(|| self.deferred.get("hooks").and_then(of)).unwrap_or(0.0)
     }
 
+    /// Those of a workload: on this kernel, else the only ones that there are, for a workload passes much the same hooks on all.
+    #[must_use]
+    pub fn of<'a>(all: &'a [Self], workload: &str, is_kernel: impl Fn(&str) -> bool) -> Option<&'a Self> {
+        let own: Vec<&Self> = all.iter().filter(|one| one.workload.as_deref() == Some(workload)).collect();
+        let only = || if let [only] = own[..] { Some(only) } else { None };
+        own.iter().find(|one| is_kernel(&one.kernel)).copied().or_else(only)
+    }
+
     /// All calls of all hooks.
     #[must_use]
     pub fn total(&self) -> f64 {
@@ -113,6 +127,18 @@ mod tests {
         assert_eq!((counts[0].deferred("file_free"), counts[0].deferred("file_open")), (4.0, 0.0));
         let two = format!("[{ONE},{}]", ONE.replace(r#""command":["cat","/x"]"#, r#""workload":"stat""#));
         assert_eq!(Counts::read(&two).unwrap()[1].name(), "stat");
+    }
+
+    #[test]
+    fn takes_the_counts_of_the_same_kernel_else_the_only_ones() {
+        let of = |kernel: &str, workload: &str| {
+            let text = ONE.replace("6.1.0-56-cloud-amd64", kernel);
+            text.replace(r#""command":["cat","/x"]"#, &format!(r#""workload":"{workload}""#))
+        };
+        let all = Counts::read(&format!("[{},{},{}]", of("6.12", "stat"), of("6.1", "stat"), of("6.1", "null"))).unwrap();
+        let kernel = |workload, kernel| Counts::of(&all, workload, |own| own == kernel).map(|one| one.kernel.as_str());
+        assert_eq!((kernel("stat", "6.1"), kernel("stat", "6.12")), (Some("6.1"), Some("6.12")));
+        assert_eq!((kernel("null", "6.12"), kernel("stat", "5.10"), kernel("pipe", "6.1")), (Some("6.1"), None, None));
     }
 
     #[test]

@@ -11,7 +11,6 @@ use super::{
     prices::{Priced, Prices, inseparable},
 };
 use crate::{
-    configuration,
     results::{ConfigurationResult, Oracle, Results},
     stats::quantile::{ascending, quantile},
 };
@@ -94,11 +93,19 @@ pub enum PredictionError {
     },
     /// Nothing to price by.
     #[error(
-        "no workload of the study on {kernel} has counts of its hooks: give --counts a file of `tollgate hooks count --json`, or the study a [latency] table"
+        "no workload of the study on {kernel} has counts of its hooks, of that kernel or of one alone: give --counts a file of `tollgate hooks count --json`, or the study a [latency] table"
     )]
     NoCounts {
         /// The kernel.
         kernel: String,
+    },
+    /// Counts that are too low.
+    #[error("{workload}: {lost} events were lost while counting: count it again with a larger buffer")]
+    Lost {
+        /// The workload.
+        workload: String,
+        /// Events.
+        lost: u64,
     },
 }
 
@@ -115,6 +122,26 @@ pub fn kernel<'a>(results: &'a Results, named: Option<&str>, counted: &str) -> R
         known: kernels.join(", "),
         counted: named.unwrap_or(counted).to_owned(),
     })
+}
+
+/// How often each workload that the study has on the kernel passes each hook, as far as it was counted.
+pub fn counts_of_workloads(
+    results: &Results,
+    kernel: &str,
+    counts: &[Counts],
+) -> Result<BTreeMap<String, BTreeMap<String, f64>>, PredictionError> {
+    let is_kernel = |counted: &str| counted == kernel || results.on(kernel).any(|one| one.release == counted);
+    let mut workloads = BTreeMap::new();
+    for name in results.on(kernel).flat_map(|one| &one.workloads).map(|one| &one.name) {
+        match Counts::of(counts, name, is_kernel) {
+            Some(one) if one.lost > 0 => {
+                return Err(PredictionError::Lost { workload: name.clone(), lost: one.lost });
+            }
+            Some(one) => drop(workloads.insert(name.clone(), one.hooks.clone())),
+            None => {}
+        }
+    }
+    Ok(workloads)
 }
 
 /// Slopes as counts: a call is whole where it is near to one.
@@ -148,7 +175,9 @@ pub fn predict(
     let unpriced = command.hooks.iter().filter(|(hook, calls)| **calls > 0.0 && !has_price(hook));
     let unpriced =
         unpriced.map(|(hook, calls)| Unpriced { hook: hook.clone(), calls: *calls, percent: 100.0 * calls / total });
-    let cost = cost.or(command.cost).filter(|cost| *cost > 0.0);
+    // Counts have a cost in instructions, and a study its own clock.
+    let counted = command.cost.filter(|_| results.clock == Counter::Instructions);
+    let cost = cost.or(counted).filter(|cost| *cost > 0.0);
     let overheads = modules.iter().filter_map(|(configuration, priced)| {
         let prices = Prices::estimate(priced)?;
         Some(overhead(&configuration.name, priced.len(), &prices, command, (cost, level)))
@@ -168,8 +197,7 @@ pub fn predict(
 
 /// A void configuration prices something else than it says, and one that takes delays is no module.
 fn is_module(results: &Results, one: &ConfigurationResult) -> bool {
-    let delays = configuration::find(&one.name).is_some_and(configuration::Known::takes_delays);
-    one.name != results.study.baseline && one.oracle != Oracle::Void && !delays
+    one.name != results.study.baseline && one.oracle != Oracle::Void && !results.study.takes_delays(&one.name)
 }
 
 fn priced(
@@ -219,18 +247,22 @@ mod tests {
     use super::*;
     use crate::{
         model::prices::tests::workloads,
-        results::examples::{boot, results},
+        results::examples::{Boot, boot, results, wall_results},
     };
 
     /// A study of the priced workloads under one module, which names none of the bench.
     fn study() -> Results {
+        results(&study_boots())
+    }
+
+    fn study_boots() -> [Boot; 2] {
         let mut none = boot("none", 0);
         let mut module = boot("tomoyo", 0);
         for one in workloads() {
             none = none.measured(&one.workload, &[5000.0]);
             module = module.measured(&one.workload, &[5000.0 + one.difference]);
         }
-        results(&[none, module])
+        [none, module]
     }
 
     fn counts() -> BTreeMap<String, BTreeMap<String, f64>> {
@@ -254,6 +286,53 @@ mod tests {
         assert_eq!(found.unpriced.len(), 1);
         assert_eq!((found.unpriced[0].hook.as_str(), found.unpriced[0].percent.round()), ("socket_bind", 9.0));
         assert_eq!(found.inseparable, [["inode_alloc", "inode_free"]]);
+    }
+
+    /// Counts have a cost in instructions.
+    #[test]
+    fn takes_no_instructions_for_nanoseconds() {
+        let command = Counts { cost: Some(1_000_000.0), ..command(r#"{"file_open": 100}"#) };
+        let percent = |results: &Results, cost| {
+            let found = predict(results, "6.1", &counts(), &command, (cost, 0.95)).unwrap();
+            (found.cost, found.modules[0].percent.is_some())
+        };
+        let boots: Vec<_> = study_boots().into_iter().map(Boot::wall).collect();
+        assert_eq!(percent(&wall_results(&boots), None), (None, false));
+        assert_eq!(percent(&wall_results(&boots), Some(5e5)), (Some(5e5), true));
+        assert_eq!(percent(&study(), None), (Some(1e6), true));
+    }
+
+    #[test]
+    fn takes_a_configuration_with_delays_for_no_module_by_its_base() {
+        let mut boots = study_boots().to_vec();
+        boots.push({
+            let mut slow = boots[1].clone();
+            slow.0.configuration = "slow".to_owned();
+            slow
+        });
+        let mut study = results(&boots);
+        let modules = |study: &Results| {
+            let found = predict(study, "6.1", &counts(), &command(r#"{"file_open": 1}"#), (None, 0.95)).unwrap();
+            found.modules.into_iter().map(|one| one.module).collect::<Vec<_>>()
+        };
+        study.study.text = "name = \"s\"\ntitle = \"S\"\nkernels = [\"6.1\"]\nworkloads = [\"stat\"]\n\
+            configurations = [\"none\", \"tomoyo\", \"slow\"]\n\
+            [[configuration]]\nname = \"slow\"\nbase = \"bpf-empty\"\n"
+            .to_owned();
+        assert_eq!(modules(&study), ["tomoyo", "slow"]);
+        study.study.text = study.study.text.replace("bpf-empty", "bpf-latency");
+        assert_eq!(modules(&study), ["tomoyo"]);
+    }
+
+    #[test]
+    fn refuses_counts_of_workloads_of_which_events_were_lost() {
+        let counted = |lost: u64, workload: &str| {
+            let text = format!(r#"{{"schema":1,"kernel":"6.1","workload":"{workload}","lost":{lost},"hooks":{{}}}}"#);
+            counts_of_workloads(&study(), "6.1", &Counts::read(&text).unwrap())
+        };
+        assert_eq!(counted(0, "stat").unwrap().len(), 1);
+        assert!(counted(3, "stat").unwrap_err().to_string().contains("stat: 3 events were lost"));
+        assert!(counted(3, "not of the study").unwrap().is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use tollgate_bench::confine::{
     latency::{Delay, Delays},
 };
 
-use super::{OwnConfiguration, Study};
+use super::{OwnConfiguration, Study, StudyHeader};
 use crate::{
     configuration,
     model::{Design, Plan},
@@ -69,6 +69,15 @@ impl Study {
 
     fn takes_delays(&self, configuration: &str) -> bool {
         takes_delays(&self.own, configuration)
+    }
+}
+
+impl StudyHeader {
+    /// Whether hooks could be told to take longer under a configuration: by its base, if it is one of the study's own.
+    #[must_use]
+    pub fn takes_delays(&self, configuration: &str) -> bool {
+        let own = Study::parse(&self.name, &self.text).map_or_else(|_| Vec::new(), |study| study.own);
+        takes_delays(&own, configuration)
     }
 }
 

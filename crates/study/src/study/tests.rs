@@ -203,10 +203,31 @@ fn lays_out_an_experiment_on_the_hooks_that_it_names() {
     assert!(reached.delays("bpf-latency").len() > 200);
 }
 
+/// The kernel's own module needs no programs beside it.
+#[test]
+fn lays_out_an_experiment_for_the_module_in_the_kernel_alone() {
+    let table = "[latency]\nhooks = [\"file_open\", \"inode_permission\"]\n[[published]]";
+    let text = WHOLE.replace("\"tomoyo\", \"three", "\"latency\", \"tomoyo\", \"three").replace("[[published]]", table);
+    let study = Study::parse("s.toml", &text).unwrap();
+    assert_eq!(study.delays("latency").len(), 11);
+    assert!(study.delays("tomoyo").is_empty());
+}
+
+#[test]
+fn knows_from_a_studys_text_which_of_its_own_configurations_take_delays() {
+    let slow = "\n[[configuration]]\nname = \"slow\"\nbase = \"bpf-latency\"\n";
+    let text = format!("{}{slow}", WHOLE.replace("\"tomoyo\", \"three", "\"slow\", \"tomoyo\", \"three"));
+    let mut header = Study::parse("s.toml", &text).unwrap().header();
+    let names = ["slow", "latency", "three-hooks", "tomoyo"];
+    assert_eq!(names.map(|name| header.takes_delays(name)), [true, true, false, false]);
+    header.text.clear();
+    assert_eq!(names.map(|name| header.takes_delays(name)), [false, true, false, false]);
+}
+
 #[test]
 fn rejects_an_experiment_that_cannot_be_made() {
     let latency = |table: &str| error("[[published]]", &format!("[latency]\n{table}\n[[published]]"));
-    assert!(latency("").contains("add it to `configurations`"), "{}", latency(""));
+    assert!(latency("").contains("add one of them to `configurations`"), "{}", latency(""));
     let with = |table: &str| {
         let text = WHOLE.replace("\"tomoyo\", \"three", "\"bpf-latency\", \"tomoyo\", \"three");
         let text = text.replace("[[published]]", &format!("[latency]\n{table}\n[[published]]"));
