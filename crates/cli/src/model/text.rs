@@ -87,7 +87,9 @@ fn one(text: &mut String, fit: &Fit) {
 
 fn lack(fit: &Fit) -> String {
     match fit.lack_of_fit {
-        None => "no settings run twice: lack of fit not tested".into(),
+        None => {
+            "lack of fit not tested: no settings were run twice, or no more of them than there are coefficients".into()
+        }
         Some(lack) => match (lack.f, lack.p) {
             (Some(f), Some(p)) => format!("lack of fit: F({}, {}) = {f:.2}, p = {p:.3}", lack.above, lack.below),
             _ => format!("equal runs cost the same; the line is off by {:.2} at most", fit.worst_residual()),
@@ -150,17 +152,33 @@ pub(super) fn prediction(prediction: &Prediction) -> String {
             dearest(one)
         );
     }
-    let unpriced: f64 = prediction.unpriced.iter().map(|one| one.percent).sum();
-    if !prediction.unpriced.is_empty() {
-        let named: Vec<String> =
-            prediction.unpriced.iter().map(|one| format!("{} {:.1} %", one.hook, one.percent)).collect();
+    // Mostly the same of all modules: a workload that could not be measured under one makes the difference.
+    let limits = |one: &Overhead| limits(one);
+    match &prediction.modules[..] {
+        [first, rest @ ..] if rest.iter().all(|one| limits(one) == limits(first)) => text += &limits(first),
+        all => text.extend(
+            all.iter()
+                .map(|one| (one, limits(one)))
+                .filter(|(_, limits)| !limits.is_empty())
+                .map(|(one, limits)| format!("\n{}:{limits}", one.module)),
+        ),
+    }
+    text
+}
+
+/// What a module's figure does not hold.
+fn limits(one: &Overhead) -> String {
+    let mut text = String::new();
+    let unpriced: f64 = one.unpriced.iter().map(|one| one.percent).sum();
+    if !one.unpriced.is_empty() {
+        let named: Vec<String> = one.unpriced.iter().map(|one| format!("{} {:.1} %", one.hook, one.percent)).collect();
         let _ = writeln!(
             text,
             "\nWithout a price, in no figure: {unpriced:.1} % of the calls, of hooks that no workload passes: {}",
             named.join(", ")
         );
     }
-    for group in &prediction.inseparable {
+    for group in &one.inseparable {
         let _ = writeln!(text, "Priced together only: {}", group.join(", "));
     }
     text

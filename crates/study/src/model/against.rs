@@ -86,7 +86,10 @@ fn reason(fit: &Fit, slope: &Slope, counts: &Counts) -> Option<String> {
     }
     // A hook of an object's end is missing where the end is.
     if counts.pending > 0 && slope.value > count && slope.hook.contains("free") {
-        return Some(format!("{} objects were not freed while counting: hooks of their end are missing", counts.pending));
+        return Some(format!(
+            "{} objects were not freed while counting: hooks of their end are missing",
+            counts.pending
+        ));
     }
     if deferred > 0.0 && agree(slope, count - deferred) {
         return Some(format!(

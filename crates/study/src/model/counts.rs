@@ -135,7 +135,8 @@ mod tests {
             let text = ONE.replace("6.1.0-56-cloud-amd64", kernel);
             text.replace(r#""command":["cat","/x"]"#, &format!(r#""workload":"{workload}""#))
         };
-        let all = Counts::read(&format!("[{},{},{}]", of("6.12", "stat"), of("6.1", "stat"), of("6.1", "null"))).unwrap();
+        let all =
+            Counts::read(&format!("[{},{},{}]", of("6.12", "stat"), of("6.1", "stat"), of("6.1", "null"))).unwrap();
         let kernel = |workload, kernel| Counts::of(&all, workload, |own| own == kernel).map(|one| one.kernel.as_str());
         assert_eq!((kernel("stat", "6.1"), kernel("stat", "6.12")), (Some("6.1"), Some("6.12")));
         assert_eq!((kernel("null", "6.12"), kernel("stat", "5.10"), kernel("pipe", "6.1")), (Some("6.1"), None, None));

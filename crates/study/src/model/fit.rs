@@ -37,7 +37,7 @@ pub struct Fit {
     pub deviation: Option<f64>,
     /// The share of the variation that is explained; absent where no delay changed anything.
     pub r_squared: Option<f64>,
-    /// Whether the line fits; absent where no settings were run twice.
+    /// Whether the line fits; absent where no settings were run twice, or there are as many settings as coefficients.
     pub lack_of_fit: Option<LackOfFit>,
     /// Observed less fitted, a run each, in the observations' order.
     pub residuals: Vec<f64>,

@@ -30,10 +30,6 @@ pub struct Prediction {
     pub cost: Option<f64>,
     /// Calls of all hooks in a run.
     pub calls: f64,
-    /// Hooks of the command that no workload passes: their prices are in no figure.
-    pub unpriced: Vec<Unpriced>,
-    /// Hooks that all workloads pass in the same proportion: their prices are told together only.
-    pub inseparable: Vec<Vec<String>>,
     /// One entry a module.
     pub modules: Vec<Overhead>,
 }
@@ -62,6 +58,10 @@ pub struct Overhead {
     pub workloads: usize,
     /// How far those are from the sums of their prices, in percent of their differences, root mean square.
     pub misfit: f64,
+    /// Hooks of the command that none of those workloads passes: their prices are in no figure.
+    pub unpriced: Vec<Unpriced>,
+    /// Hooks that all of those workloads pass in the same proportion: their prices are told together only.
+    pub inseparable: Vec<Vec<String>>,
     /// A call's price by hook, of those that the command passes, in the clock's unit.
     pub prices: BTreeMap<String, f64>,
 }
@@ -167,20 +167,15 @@ pub fn predict(
     let priced = |configuration: &ConfigurationResult| priced(results, kernel, configuration, workloads);
     let modules: Vec<(&ConfigurationResult, Vec<Priced>)> =
         results.on(kernel).filter(|one| is_module(results, one)).map(|one| (one, priced(one))).collect();
-    let Some((_, known)) = modules.iter().max_by_key(|(_, priced)| priced.len()).filter(|(_, p)| !p.is_empty()) else {
+    if modules.iter().all(|(_, priced)| priced.is_empty()) {
         return Err(PredictionError::NoCounts { kernel: kernel.to_owned() });
-    };
-    let total = command.total();
-    let has_price = |hook: &String| known.iter().any(|one| one.hooks.get(hook).is_some_and(|calls| *calls > 0.0));
-    let unpriced = command.hooks.iter().filter(|(hook, calls)| **calls > 0.0 && !has_price(hook));
-    let unpriced =
-        unpriced.map(|(hook, calls)| Unpriced { hook: hook.clone(), calls: *calls, percent: 100.0 * calls / total });
+    }
     // Counts have a cost in instructions, and a study its own clock.
     let counted = command.cost.filter(|_| results.clock == Counter::Instructions);
     let cost = cost.or(counted).filter(|cost| *cost > 0.0);
     let overheads = modules.iter().filter_map(|(configuration, priced)| {
         let prices = Prices::estimate(priced)?;
-        Some(overhead(&configuration.name, priced.len(), &prices, command, (cost, level)))
+        Some(overhead(&configuration.name, priced, &prices, command, (cost, level)))
     });
     Ok(Prediction {
         command: command.name(),
@@ -188,9 +183,7 @@ pub fn predict(
         clock: results.clock,
         level,
         cost,
-        calls: total,
-        unpriced: unpriced.collect(),
-        inseparable: inseparable(known),
+        calls: command.total(),
         modules: overheads.collect(),
     })
 }
@@ -216,7 +209,7 @@ fn priced(
 
 fn overhead(
     module: &str,
-    workloads: usize,
+    priced: &[Priced],
     prices: &Prices,
     command: &Counts,
     (cost, level): (Option<f64>, f64),
@@ -236,10 +229,21 @@ fn overhead(
             low: in_percent(overhead.low, cost),
             high: in_percent(overhead.high, cost),
         }),
-        workloads,
+        workloads: priced.len(),
         misfit: 100.0 * prices.misfit,
+        unpriced: unpriced(prices, command),
+        inseparable: inseparable(priced),
         prices: passed.map(|(hook, price)| (hook.clone(), *price)).collect(),
     }
+}
+
+/// Hooks of the command without a price.
+fn unpriced(prices: &Prices, command: &Counts) -> Vec<Unpriced> {
+    let without = command.hooks.iter().filter(|(hook, calls)| **calls > 0.0 && !prices.hooks.contains(hook));
+    let total = command.total();
+    let one =
+        |(hook, calls): (&String, &f64)| Unpriced { hook: hook.clone(), calls: *calls, percent: 100.0 * calls / total };
+    without.map(one).collect()
 }
 
 #[cfg(test)]
@@ -283,9 +287,19 @@ mod tests {
         assert!((value / 70_000.0 - 1.0).abs() < 0.05, "{value}");
         assert!(low <= 70_000.0 && 70_000.0 <= high && high < 1.3 * low, "{low} {high}");
         assert!((tomoyo.percent.unwrap().value - value / 10_000.0).abs() < 1e-9);
-        assert_eq!(found.unpriced.len(), 1);
-        assert_eq!((found.unpriced[0].hook.as_str(), found.unpriced[0].percent.round()), ("socket_bind", 9.0));
-        assert_eq!(found.inseparable, [["inode_alloc", "inode_free"]]);
+        assert_eq!(tomoyo.unpriced.len(), 1);
+        assert_eq!((tomoyo.unpriced[0].hook.as_str(), tomoyo.unpriced[0].percent.round()), ("socket_bind", 9.0));
+        assert_eq!(tomoyo.inseparable, [["inode_alloc", "inode_free"]]);
+    }
+
+    #[test]
+    fn lists_what_each_module_has_no_price_of() {
+        let [none, tomoyo] = study_boots();
+        let yama = boot("yama", 0).measured("fstat", &[5000.0]).measured("stat", &[5010.0]);
+        let command = command(r#"{"file_open": 1, "inode_getattr": 1}"#);
+        let found = predict(&results(&[none, tomoyo, yama]), "6.1", &counts(), &command, (None, 0.95)).unwrap();
+        let unpriced = |module: &Overhead| module.unpriced.iter().map(|one| one.hook.clone()).collect::<Vec<_>>();
+        assert_eq!(found.modules.iter().map(unpriced).collect::<Vec<_>>(), [vec![], vec!["file_open".to_owned()]]);
     }
 
     /// Counts have a cost in instructions.

@@ -249,8 +249,9 @@ pub(super) mod tests {
         let names: Vec<String> = (0..110).map(|n| format!("hook_{n}")).collect();
         let workloads: Vec<Priced> = (0..75)
             .map(|n| {
-                let hooks: Vec<(&str, f64)> =
-                    (0..12).map(|_| (names[random.below(names.len())].as_str(), 1.0 + random.below(9) as f64)).collect();
+                let hooks: Vec<(&str, f64)> = (0..12)
+                    .map(|_| (names[random.below(names.len())].as_str(), 1.0 + random.below(9) as f64))
+                    .collect();
                 priced(&n.to_string(), 100.0 + random.below(5000) as f64, &hooks)
             })
             .collect();

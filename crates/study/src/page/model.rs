@@ -167,9 +167,12 @@ pub(crate) fn shade(percent: f64) -> i8 {
     if percent < 0.0 { -steps(&CHEAPER) } else { steps(&DEARER) }
 }
 
-/// Round figures from `low` to `high`, some four of them.
+/// Round figures from `low` to `high`, some four of them; `low` alone where there is no room for any.
 pub(crate) fn steps(low: f64, high: f64) -> Vec<f64> {
     let wanted = (high - low) / 4.0;
+    if !wanted.is_normal() {
+        return vec![low];
+    }
     let power = 10f64.powf(wanted.log10().floor());
     let step =
         [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= wanted).unwrap_or(10.0 * power);
@@ -207,5 +210,8 @@ mod tests {
         assert_eq!(steps(-3.0, 8.0), [0.0, 5.0]);
         assert_eq!(steps(0.0, 0.9), [0.0, 0.5]);
         assert_eq!(steps(0.0, 1.0), [0.0, 0.5, 1.0]);
+        // Of so small a range no power of ten is left.
+        assert_eq!((steps(0.0, 1e-323), steps(0.0, f64::INFINITY)), (vec![0.0], vec![0.0]));
+        assert!(steps(0.0, 1e-307).len() < 10);
     }
 }

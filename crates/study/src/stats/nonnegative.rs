@@ -45,8 +45,7 @@ pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
 fn wrong(gram: &[Vec<f64>], target: &[f64], is_free: &[bool], x: &[f64]) -> Vec<usize> {
     let greatest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     let (negative, slight) = (-ROUNDING * greatest(x), ROUNDING * greatest(target));
-    let is_wrong =
-        |i: &usize| if is_free[*i] { x[*i] < negative } else { target[*i] - dot(&gram[*i], x) > slight };
+    let is_wrong = |i: &usize| if is_free[*i] { x[*i] < negative } else { target[*i] - dot(&gram[*i], x) > slight };
     (0..x.len()).filter(is_wrong).collect()
 }
 

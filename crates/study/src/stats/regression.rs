@@ -108,7 +108,8 @@ impl Regression {
     }
 
     /// Whether the residuals are more than runs of the same settings differ by: the F test for lack of fit (Draper and
-    /// Smith, Applied Regression Analysis, 2.1). `None` where no settings were run twice, or nothing is left to test.
+    /// Smith, Applied Regression Analysis, 2.1). `None` where no settings were run twice, or there are no more settings than
+    /// coefficients: any residual is then pure error.
     #[must_use]
     pub fn lack_of_fit(&self, rows: &[Vec<f64>], y: &[f64]) -> Option<LackOfFit> {
         let mut groups: Vec<(&Vec<f64>, Vec<f64>)> = Vec::new();

@@ -179,7 +179,10 @@ fn check_hook(at: &At<String>) -> Result<(), Wrong> {
 fn latency(at: &At<RawLatency>, configurations: &[String], own: &[OwnConfiguration]) -> Result<Latency, Wrong> {
     let raw = at.get_ref();
     if !configurations.iter().any(|name| takes_delays(own, name)) {
-        return wrong(at, "`[latency]` delays the hooks of \"bpf-latency\" or \"latency\"; add one of them to `configurations`");
+        return wrong(
+            at,
+            "`[latency]` delays the hooks of \"bpf-latency\" or \"latency\"; add one of them to `configurations`",
+        );
     }
     raw.hooks.iter().try_for_each(check_hook)?;
     let mut seen = BTreeSet::new();

@@ -5,7 +5,7 @@ use crate::{
         model::{Axis, Block, Cell, Chart, Fold, Group, Line, Row, Section, Table, shade},
         rows,
     },
-    results::Results,
+    results::{ConfigurationResult, Results},
     stats::quantile::median,
 };
 
@@ -91,28 +91,31 @@ fn points(change: f64) -> Cell {
     Cell::Difference { text: super::signed(change), margin: String::new(), shade: shade(change) }
 }
 
-/// Median overhead by kernel, over the operations that every kernel has under the module.
+/// Median overhead by kernel, over the operations that every kernel has that the module was measured on.
 fn chart(results: &Results, kernels: &[&str]) -> Option<Chart> {
     let operations: Vec<&str> = operations(results, kernels).into_iter().filter(|w| !rows::is_control(w)).collect();
     let line = |name: &str| {
-        let own: Vec<_> = kernels.iter().map(|kernel| results.find(kernel, name)).collect();
-        let everywhere = |w: &&&str| own.iter().flatten().all(|c| super::percent(c, w).is_some());
+        // A kernel on which it could not be measured has no point, and leaves the others theirs.
+        let has_figures = |c: &&ConfigurationResult| operations.iter().any(|w| super::percent(c, w).is_some());
+        let found = |(i, kernel): (usize, &&str)| Some((i, results.find(kernel, name).filter(has_figures)?));
+        let own: Vec<(usize, &ConfigurationResult)> = kernels.iter().enumerate().filter_map(found).collect();
+        let everywhere = |w: &&&str| own.iter().all(|(_, c)| super::percent(c, w).is_some());
         let common: Vec<&&str> = operations.iter().filter(everywhere).collect();
-        let point = |(i, c): (usize, &Option<&crate::results::ConfigurationResult>)| {
-            let percents: Vec<f64> = common.iter().filter_map(|w| super::percent((*c)?, w)).collect();
-            Some((i as f64, median(&percents)?))
+        let point = |(i, c): &(usize, &ConfigurationResult)| {
+            let percents: Vec<f64> = common.iter().filter_map(|w| super::percent(c, w)).collect();
+            Some((*i as f64, median(&percents)?))
         };
-        let points: Vec<(f64, f64)> = own.iter().enumerate().filter_map(point).collect();
+        let points: Vec<(f64, f64)> = own.iter().filter_map(point).collect();
         (points.len() > 1).then(|| Line { name: name.to_owned(), style: super::style(results, name), points })
     };
     let lines: Vec<Line> = others(results).filter_map(line).collect();
     let (first, last) = (kernels.first()?, kernels.last()?);
     (!lines.is_empty()).then(|| Chart {
-        title: "Median overhead over the operations that all kernels have".to_owned(),
+        title: "Median overhead over the operations that all its kernels have".to_owned(),
         summary: format!(
             "Median overhead of {} modules on Linux {first} to {last}, in percent: {}.",
             lines.len(),
-            lines.iter().map(|l| format!("{} {}", l.name, course(l))).collect::<Vec<_>>().join("; ")
+            lines.iter().map(|l| format!("{} {}", l.name, course(l, kernels))).collect::<Vec<_>>().join("; ")
         ),
         across: Axis {
             title: "kernel".to_owned(),
@@ -124,6 +127,26 @@ fn chart(results: &Results, kernels: &[&str]) -> Option<Chart> {
     })
 }
 
-fn course(line: &Line) -> String {
-    line.points.iter().map(|(_, y)| super::signed(*y)).collect::<Vec<_>>().join(", ")
+fn course(line: &Line, kernels: &[&str]) -> String {
+    let point = |(i, y): &(f64, f64)| format!("{} on {}", super::signed(*y), kernels[*i as usize]);
+    line.points.iter().map(point).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::examples::{boot, results};
+
+    #[test]
+    fn draws_a_module_over_the_kernels_that_it_was_measured_on() {
+        let on = |kernel: &str, stat: f64| {
+            let none = boot("none", 0).on(kernel).measured("stat", &[100.0]);
+            let tomoyo = boot("tomoyo", 0).on(kernel);
+            [none, if stat > 0.0 { tomoyo.measured("stat", &[stat]) } else { tomoyo.broken("stat", "no policy") }]
+        };
+        let built = results(&[on("6.1", 110.0), on("6.12", 0.0), on("6.18", 130.0)].concat());
+        let chart = chart(&built, &["6.1", "6.12", "6.18"]).unwrap();
+        assert_eq!(chart.lines[0].points, [(0.0, 10.0), (2.0, 30.0)]);
+        assert!(chart.summary.ends_with("tomoyo +10.0 on 6.1, +30.0 on 6.18."), "{}", chart.summary);
+    }
 }
