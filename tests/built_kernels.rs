@@ -169,6 +169,9 @@ mod long {
             if without.name == "null" || without.name == "loop" {
                 assert_eq!(cost, 0.0, "{}: controls pass no hook", without.name);
             }
+            if without.name == "stat" || without.name == "open+close" {
+                assert!(cost > 0.0, "{}: hooks cost {cost}", without.name);
+            }
             assert!(((twin.figure - with.figure) / with.figure).abs() < 0.01, "{}: the A/A pair", with.name);
         }
         report("framework cost", &format!("{} workloads", with.len()), "20", with.len() >= 20);

@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Start(Start),
     /// Set other delays while programs are attached; a hook that is not named has none any more
     Set(Set),
-    /// Print the delays that are set; exit status 1 if no programs are attached
+    /// Print the delays that are set; exit status 1 if no programs are attached and the kernel's module has none
     Status(Status),
     /// Detach the programs
     Stop,
@@ -206,6 +206,10 @@ fn tell(status: &Status) -> anyhow::Result<ExitCode> {
         eprintln!("tollgate: no programs of tunable latency are attached");
         return Ok(ExitCode::from(1));
     };
+    if !latency.is_on()? {
+        eprintln!("tollgate: the kernel's own module has no delays");
+        return Ok(ExitCode::from(1));
+    }
     let delays = latency.delays()?;
     if status.json {
         output::json(&delays)?;

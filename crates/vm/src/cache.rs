@@ -2,7 +2,9 @@
 
 use std::{
     fs::{self, File},
+    os::{fd::AsRawFd, unix::process::CommandExt},
     path::{Path, PathBuf},
+    process::Command,
     sync::atomic::AtomicBool,
     time::Duration,
 };
@@ -86,7 +88,7 @@ impl Cache {
         let path = self.path(&format!("{work}.lock"));
         let file = File::create(&path).context(format!("open {}", path.display()))?;
         file.lock().context(format!("lock {}", path.display()))?;
-        Ok(CacheLock { _file: file })
+        Ok(CacheLock { file })
     }
 
     /// Gives `relative`, made by `build` in a fresh folder when it is missing: whole or not at all.
@@ -106,22 +108,63 @@ impl Cache {
         if place.is_dir() {
             return Ok(place);
         }
-        let parent = place.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent).context(format!("make {}", parent.display()))?;
-        let fresh = tempfile::Builder::new()
-            .prefix(".making-")
-            .tempdir_in(parent)
-            .context(format!("make a folder in {}", parent.display()))?;
+        let fresh = fresh_beside(&place)?;
         build(fresh.path())?;
         fs::rename(fresh.keep(), &place).context(format!("make {}", place.display()))?;
         Ok(place)
     }
+
+    /// Gives `relative`, made anew by `build` as in [`Cache::folder`]; the old one goes only when the new one is whole.
+    pub(crate) fn replace(
+        &self,
+        relative: &str,
+        build: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<PathBuf, Error> {
+        let place = self.path(relative);
+        let _lock = self.lock("making")?;
+        let fresh = fresh_beside(&place)?;
+        build(fresh.path())?;
+        // Moved onto this empty folder, the old one goes with it at the end.
+        let old = fresh_beside(&place)?;
+        if place.exists() {
+            fs::rename(&place, old.path()).context(format!("move {} away", place.display()))?;
+        }
+        let made = fs::rename(fresh.path(), &place);
+        if made.is_err() {
+            let _ = fs::rename(old.path(), &place);
+        }
+        made.context(format!("make {}", place.display()))?;
+        Ok(place)
+    }
+}
+
+/// A folder that has no name yet, on the disk of `place`.
+fn fresh_beside(place: &Path) -> Result<tempfile::TempDir, Error> {
+    let parent = place.parent().unwrap_or(place);
+    fs::create_dir_all(parent).context(format!("make {}", parent.display()))?;
+    let folder = tempfile::Builder::new().prefix(".making-").tempdir_in(parent);
+    folder.context(format!("make a folder in {}", parent.display()))
 }
 
 /// The cache is this process's to fill.
 #[derive(Debug)]
 pub struct CacheLock {
-    _file: File,
+    file: File,
+}
+
+impl CacheLock {
+    /// Has a program, and all that it starts, hold the lock too: it is free when the last of them has ended.
+    pub(crate) fn keep_in(&self, command: &mut Command) {
+        let file = self.file.as_raw_fd();
+        // SAFETY: fcntl is async-signal-safe. The lock outlives the command, which its maker starts while it is held; a
+        // descriptor that is not open any more would fail the start, no more.
+        unsafe {
+            command.pre_exec(move || match libc::fcntl(file, libc::F_SETFD, 0) {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -157,5 +200,39 @@ mod tests {
         }
         assert_eq!(made, 1);
         assert_eq!(fs::read_to_string(cache.path("a/b/whole")).unwrap(), "whole");
+    }
+
+    #[test]
+    fn keeps_the_old_folder_until_the_new_one_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        let fill = |content: &'static str| {
+            move |fresh: &Path| fs::write(fresh.join(content), content).context("write what is new")
+        };
+        cache.replace("a/b", fill("old")).unwrap();
+        let failed = cache.replace("a/b", |fresh| {
+            fill("half")(fresh)?;
+            Err(Error::Interrupted)
+        });
+        assert!(failed.is_err() && cache.path("a/b/old").exists());
+        cache.replace("a/b", fill("new")).unwrap();
+        assert!(cache.path("a/b/new").exists() && !cache.path("a/b/old").exists());
+        assert_eq!(fs::read_dir(cache.path("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn is_locked_while_a_program_runs_that_was_given_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        let lock = cache.lock("work").unwrap();
+        let mut command = Command::new("sleep");
+        lock.keep_in(command.arg("60"));
+        let mut child = command.spawn().unwrap();
+        drop(lock);
+        let is_free = || File::open(cache.path("work.lock")).unwrap().try_lock().is_ok();
+        let held = !is_free();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(held && is_free());
     }
 }

@@ -83,6 +83,28 @@ pub enum Error {
         /// On the disk.
         mebibytes: u64,
     },
+    /// A kernel that was built here by another version of this program.
+    #[error(
+        "kernel {name} was built by another version of this program, with another configuration or module: \
+         `tollgate vm build {name}` builds what has changed"
+    )]
+    Stale {
+        /// The kernel.
+        name: String,
+    },
+    /// Kernels that are to be held against each other were built from different versions of the source.
+    #[error(
+        "{one} and {other} were built from different versions of the source ({versions}): `tollgate vm build` builds \
+         both from one"
+    )]
+    DifferentSources {
+        /// A kernel.
+        one: String,
+        /// The other.
+        other: String,
+        /// Their packages.
+        versions: String,
+    },
     /// Programs or headers that a kernel's build needs are missing.
     #[error("building a kernel needs more than this machine has: apt-get install --no-install-recommends {packages}")]
     ToolsAbsent {

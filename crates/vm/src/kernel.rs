@@ -32,6 +32,9 @@ pub struct Kernel {
     pub modules: Option<PathBuf>,
     /// The packages it came from.
     pub packages: Vec<Package>,
+    /// What tells the recipe from others, of one that was built here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
 }
 
 /// A kernel that the suites hold, that the cache keeps or that can be built.
@@ -56,7 +59,7 @@ pub fn find(cache: &Cache, spec: &str) -> Result<Kernel, Error> {
         return by_path(Path::new(spec));
     }
     if let Some(kernel) = cached(cache)?.into_iter().rev().find(|k| k.series == spec || k.release == spec) {
-        return Ok(kernel);
+        return if is_current(&kernel) { Ok(kernel) } else { Err(Error::Stale { name: kernel.series }) };
     }
     if let Some(recipe) = built::recipe(spec) {
         let (minutes, mebibytes) = (recipe.minutes, recipe.mebibytes);
@@ -68,11 +71,16 @@ pub fn find(cache: &Cache, spec: &str) -> Result<Kernel, Error> {
     fetch(cache, release)
 }
 
+/// Whether a kernel is not one that was built here by another recipe than there is now.
+fn is_current(kernel: &Kernel) -> bool {
+    built::recipe(&kernel.series).is_none_or(|recipe| recipe.is_of(kernel))
+}
+
 /// Every series in the suites with its newest release, and what of it is cached. Offline, the cached ones.
 pub fn list(cache: &Cache, update: bool) -> Result<Vec<Listed>, Error> {
     let packages = Packages::new(cache);
     let (built, cached): (Vec<Kernel>, Vec<Kernel>) =
-        cached(cache)?.into_iter().partition(|kernel| built::recipe(&kernel.series).is_some());
+        cached(cache)?.into_iter().filter(is_current).partition(|kernel| built::recipe(&kernel.series).is_some());
     let releases = match packages.update(update).and_then(|()| releases(&packages)) {
         Ok(releases) => releases,
         Err(Error::Offline { .. }) if !update && !cached.is_empty() => Vec::new(),
@@ -119,6 +127,7 @@ fn by_path(image: &Path) -> Result<Kernel, Error> {
         image,
         modules,
         packages: Vec::new(),
+        recipe: None,
     })
 }
 
@@ -129,7 +138,9 @@ fn cached(cache: &Cache) -> Result<Vec<Kernel>, Error> {
         return Ok(Vec::new());
     };
     let mut kernels = Vec::new();
-    for entry in entries.filter_map(Result::ok) {
+    // One that begins with a dot is being made, or was left behind half made.
+    let is_whole = |entry: &fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
+    for entry in entries.filter_map(Result::ok).filter(is_whole) {
         let record = entry.path().join(RECORD);
         let Ok(text) = fs::read_to_string(&record) else { continue };
         let kernel: Kernel = serde_json::from_str(&text)
@@ -221,6 +232,7 @@ fn fetch(cache: &Cache, release: &str) -> Result<Kernel, Error> {
             })?,
             modules: locate(fresh, &module_candidates(release)),
             packages: fetched,
+            recipe: None,
         };
         let record = serde_json::to_vec_pretty(&kernel).map_err(std::io::Error::from).context("write the record")?;
         fs::write(fresh.join(RECORD), record).context(format!("write {RECORD}"))
@@ -293,17 +305,30 @@ mod tests {
         }
     }
 
+    fn put(cache: &Cache, folder: &str, release: &str, series: &str) {
+        let folder = cache.path("kernels").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        let recipe = built::recipe(series).map(built::Recipe::hash);
+        let (release, series) = (release.to_owned(), series.to_owned());
+        let kernel = Kernel { release, series, image: "vmlinuz".into(), modules: None, packages: Vec::new(), recipe };
+        fs::write(folder.join(RECORD), serde_json::to_vec(&kernel).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn takes_no_kernel_from_a_folder_that_was_left_half_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        put(&cache, "6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64", "6.1");
+        put(&cache, ".making-x", "6.1.0-57-cloud-amd64", "6.1");
+        assert_eq!(find(&cache, "6.1").unwrap().release, "6.1.0-56-cloud-amd64");
+    }
+
     #[test]
     fn never_takes_a_built_kernel_for_debians() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path()).unwrap();
-        for (release, series) in [("6.1.0-56-cloud-amd64", "6.1"), ("6.1.192-built", "6.1-built")] {
-            let folder = dir.path().join("kernels").join(release);
-            fs::create_dir_all(&folder).unwrap();
-            let (release, series) = (release.to_owned(), series.to_owned());
-            let kernel = Kernel { release, series, image: "vmlinuz".into(), modules: None, packages: Vec::new() };
-            fs::write(folder.join(RECORD), serde_json::to_vec(&kernel).unwrap()).unwrap();
-        }
+        put(&cache, "6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64", "6.1");
+        put(&cache, "6.1-built", "6.1.192-built", "6.1-built");
         assert_eq!(find(&cache, "6.1").unwrap().release, "6.1.0-56-cloud-amd64");
         assert_eq!(find(&cache, "6.1-built").unwrap().release, "6.1.192-built");
     }

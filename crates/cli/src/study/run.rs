@@ -68,9 +68,11 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         vm::build::missing(&cache, &study.kernels)?;
     }
     // Before a folder is made for results that there cannot be.
-    for name in study.kernels.iter().filter(|name| built::recipe(name).is_some()) {
-        kernel::find(&cache, name).context("this study needs it (or run it with --build-kernels)")?;
-    }
+    let names = study.kernels.iter().filter(|name| built::recipe(name).is_some());
+    let kernels = names
+        .map(|name| kernel::find(&cache, name).context("this study needs it (or run it with --build-kernels)"))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    built::of_one_source(&kernels)?;
     let store =
         if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
     let chosen = choose_machine(&mut study, &cache, arguments.accelerator)?;

@@ -6,7 +6,7 @@
  * Two files in securityfs, root's alone:
  *
  * tollgate_latency/delays: a line `HOOK UNITS NANOSECONDS` for each hook. What is written replaces
- * all delays; a hook that has no line has none.
+ * all delays, in one write; a hook that has no line has none.
  *
  * tollgate_latency/group: a number is written, the writer's descriptor of a control group's folder
  * (version 2): only tasks in it and below are delayed from then on. -1 is everyone again. What is
@@ -26,15 +26,33 @@
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
+/*
+ * Hooks that are left alone: of getprocattr and setprocattr security.c asks the first module that
+ * has them, and of the others it takes 0 for an answer, where no module would be -ENOPROTOOPT.
+ */
+#define LEFT_ALONE_getprocattr 1
+#define LEFT_ALONE_setprocattr 1
+#define LEFT_ALONE_socket_getpeersec_stream 1
+#define LEFT_ALONE_socket_getpeersec_dgram 1
+
+/* Hooks whose default decides something: they are written out below. */
+#define WRITTEN_OUT_inode_setxattr 1
+#define WRITTEN_OUT_inode_removexattr 1
+
+/* The text, unless the macro of that name is 1. */
+#define UNLESS(MACRO, ...) __PASTE(UNLESS_, __is_defined(MACRO))(__VA_ARGS__)
+#define UNLESS_0(...) __VA_ARGS__
+#define UNLESS_1(...)
+
 enum {
-#define LSM_HOOK(RET, DEFAULT, NAME, ...) HOOK_##NAME,
+#define LSM_HOOK(RET, DEFAULT, NAME, ...) UNLESS(LEFT_ALONE_##NAME, HOOK_##NAME, )
 #include <linux/lsm_hook_defs.h>
 #undef LSM_HOOK
 	HOOKS
 };
 
 static const char *const names[HOOKS] = {
-#define LSM_HOOK(RET, DEFAULT, NAME, ...) #NAME,
+#define LSM_HOOK(RET, DEFAULT, NAME, ...) UNLESS(LEFT_ALONE_##NAME, #NAME, )
 #include <linux/lsm_hook_defs.h>
 #undef LSM_HOOK
 };
@@ -45,7 +63,10 @@ struct delay {
 	u64 nanoseconds;
 };
 
-/* The bounds of the BPF programs that do the same: nobody comes near the watchdog's 20 s. */
+/*
+ * The bounds of the BPF programs that do the same, of one call. Many calls in one RCU section, as a
+ * path of many components makes, can still be an RCU stall (21 s) together.
+ */
 #define MOST_UNITS (1ULL << 23)
 #define MOST_NANOSECONDS 100000000ULL
 /* The longest text that is taken: more than all hooks with the longest delays. */
@@ -96,17 +117,36 @@ static __always_inline void wait(unsigned int hook)
 }
 
 /* Each returns its hook's own default, as bpf_lsm_NAME does (kernel/bpf/bpf_lsm.c). */
-#define LSM_HOOK(RET, DEFAULT, NAME, ...)                                                          \
+#define DELAYED(RET, DEFAULT, NAME, ...)                                                           \
 	static RET delayed_##NAME(__VA_ARGS__)                                                     \
 	{                                                                                          \
 		wait(HOOK_##NAME);                                                                 \
 		return DEFAULT;                                                                    \
 	}
+#define LSM_HOOK(RET, DEFAULT, NAME, ...)                                                          \
+	UNLESS(LEFT_ALONE_##NAME,                                                                  \
+	       UNLESS(WRITTEN_OUT_##NAME, DELAYED(RET, DEFAULT, NAME, __VA_ARGS__)))
 #include <linux/lsm_hook_defs.h>
 #undef LSM_HOOK
 
+/* Who has these asks the capabilities in the kernel's place, as SELinux and Smack do. */
+static int delayed_inode_setxattr(struct user_namespace *mnt_userns, struct dentry *dentry,
+				  const char *name, const void *value, size_t size, int flags)
+{
+	wait(HOOK_inode_setxattr);
+	return cap_inode_setxattr(dentry, name, value, size, flags);
+}
+
+static int delayed_inode_removexattr(struct user_namespace *mnt_userns, struct dentry *dentry,
+				     const char *name)
+{
+	wait(HOOK_inode_removexattr);
+	return cap_inode_removexattr(mnt_userns, dentry, name);
+}
+
 static struct security_hook_list hooks[] __lsm_ro_after_init = {
-#define LSM_HOOK(RET, DEFAULT, NAME, ...) LSM_HOOK_INIT(NAME, delayed_##NAME),
+#define LSM_HOOK(RET, DEFAULT, NAME, ...)                                                          \
+	UNLESS(LEFT_ALONE_##NAME, LSM_HOOK_INIT(NAME, delayed_##NAME), )
 #include <linux/lsm_hook_defs.h>
 #undef LSM_HOOK
 };
@@ -143,7 +183,7 @@ static int parse(char *text, struct delay *all)
 	return 0;
 }
 
-/* All delays in one write; none changes when a line is wrong. */
+/* All delays in one write, a second one is refused; none changes when a line is wrong. */
 static ssize_t write_delays(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	struct delay *all;
@@ -167,7 +207,10 @@ static ssize_t write_delays(struct file *file, const char __user *from, size_t s
 		mutex_unlock(&writing);
 	}
 	kfree(all);
-	return failed ? failed : size;
+	if (failed)
+		return failed;
+	*at += size;
+	return size;
 }
 
 static int show_delays(struct seq_file *to, void *unused)

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -11,14 +12,17 @@ use std::{
 
 use crate::{
     Cache, Error,
+    cache::CacheLock,
     error::Context,
     process::{self, Limits},
 };
 
 /// What the build writes, in the folder of objects.
 const LOG: &str = "build.log";
-/// The configuration that was asked for, in the folder of objects.
+/// The configuration that was asked for, in the folder of objects; it is there once the source has taken all of it.
 const ANSWERS: &str = "tollgate.config";
+/// The same before that.
+const ASKED: &str = "tollgate.config.asked";
 /// No build takes longer, on any machine that would do for measuring.
 const PATIENCE: Duration = Duration::from_secs(12 * 3600);
 /// Lines of the log that an error shows.
@@ -32,6 +36,8 @@ pub(super) struct Make<'a> {
     /// Where objects go, a folder in it.
     pub(super) objects: &'a Path,
     pub(super) cache: &'a Cache,
+    /// Held by make as well: should this program be killed, what it leaves behind still writes the objects.
+    pub(super) lock: &'a CacheLock,
 }
 
 impl Make<'_> {
@@ -42,15 +48,17 @@ impl Make<'_> {
         if same && self.objects.join(".config").exists() {
             return Ok(());
         }
-        fs::write(&file, answers).context(format!("write {}", file.display()))?;
-        let configured = self
-            .run(self.command(&["allnoconfig"]).env("KCONFIG_ALLCONFIG", &file), &mut |_| {})
-            .and_then(|()| self.check(answers));
-        if configured.is_err() {
-            // Asked again, it is to be configured again.
-            let _ = fs::remove_file(&file);
+        // Stopped from here on, it is to be configured again.
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
-        configured
+        .context(format!("remove {}", file.display()))?;
+        let asked = self.objects.join(ASKED);
+        fs::write(&asked, answers).context(format!("write {}", asked.display()))?;
+        self.run(self.command(&["allnoconfig"]).env("KCONFIG_ALLCONFIG", &asked), &mut |_| {})?;
+        self.check(answers)?;
+        fs::rename(&asked, &file).context(format!("make {}", file.display()))
     }
 
     /// Compiles what is not compiled yet; `files` is how many there are, nearly.
@@ -78,7 +86,7 @@ impl Make<'_> {
     /// `make`, with all that could make two builds of one source differ.
     fn command(self, arguments: &[&str]) -> Command {
         let mut command = Command::new("nice");
-        command.args(["make", "-C"]).arg(self.source).args(arguments);
+        self.lock.keep_in(command.args(["make", "-C"]).arg(self.source).args(arguments));
         command.arg(joined("O=", self.objects)).args(["ARCH=x86_64", "CC=ccache gcc"]);
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_makes_own(&name.to_string_lossy())) {
             command.env_remove(name);
@@ -121,10 +129,19 @@ fn is_makes_own(name: &str) -> bool {
         || ["KCONFIG_", "KBUILD_", "CCACHE_", "KCFLAGS", "KCPPFLAGS"].iter().any(|start| name.starts_with(start))
 }
 
-/// The answers that a `.config` does not have.
+/// The answers that a `.config` does not have, or, where the answer is no, that it has.
 fn refused<'a>(answers: &'a str, made: &str) -> Vec<&'a str> {
-    let asked = answers.lines().filter(|line| line.starts_with("CONFIG_"));
-    asked.filter(|line| !made.lines().any(|other| other == *line)).collect()
+    let is_taken = |answer: &str| match no(answer) {
+        // What the source does not know, or does not ask, is not set either.
+        Some(symbol) => !made.lines().any(|line| line.split_once('=').is_some_and(|(other, _)| other == symbol)),
+        None => !answer.starts_with("CONFIG_") || made.lines().any(|line| line == answer),
+    };
+    answers.lines().filter(|answer| !is_taken(answer)).collect()
+}
+
+/// The symbol of `# CONFIG_X is not set`.
+fn no(answer: &str) -> Option<&str> {
+    answer.strip_prefix("# ")?.strip_suffix(" is not set").filter(|symbol| symbol.starts_with("CONFIG_"))
 }
 
 /// How many C files a log tells of: lines such as `  CC      fs/open.o`.
@@ -148,6 +165,12 @@ mod tests {
     fn tells_which_answers_a_source_does_not_take() {
         let made = "CONFIG_SMP=y\n# CONFIG_SECURITY is not set\nCONFIG_NETLABEL=m\n";
         assert_eq!(refused("# the machine\nCONFIG_SMP=y\nCONFIG_NETLABEL=y\n", made), ["CONFIG_NETLABEL=y"]);
+        let no =
+            "# all that is not set\n# CONFIG_SECURITY is not set\n# CONFIG_IMA is not set\n# CONFIG_NET is not set\n";
+        assert_eq!(refused(no, made), Vec::<&str>::new());
+        for made in ["CONFIG_NETLABEL=m\nCONFIG_SECURITY=y\n", "CONFIG_SECURITY=m\n"] {
+            assert_eq!(refused(no, made), ["# CONFIG_SECURITY is not set"]);
+        }
     }
 
     #[test]

@@ -75,11 +75,51 @@ pub fn recipe(name: &str) -> Option<&'static Recipe> {
     RECIPES.iter().find(|recipe| recipe.name == name)
 }
 
+/// Refuses kernels that were built from different versions of one source: what they differ in is not their recipes alone.
+///
+/// # Errors
+///
+/// [`Error::DifferentSources`], of the first two.
+pub fn of_one_source(kernels: &[Kernel]) -> Result<(), Error> {
+    let built = || kernels.iter().filter_map(|kernel| Some((recipe(&kernel.series)?.package, kernel)));
+    let differ = |(one, other): &(&Kernel, &Kernel)| one.packages != other.packages;
+    let pairs = built()
+        .flat_map(|(package, one)| built().filter(move |(its, _)| *its == package).map(move |(_, other)| (one, other)));
+    let Some((one, other)) = pairs.into_iter().find(differ) else { return Ok(()) };
+    let version = |kernel: &Kernel| kernel.packages.first().map_or_else(String::new, |package| package.version.clone());
+    Err(Error::DifferentSources {
+        one: one.series.clone(),
+        other: other.series.clone(),
+        versions: format!("{} and {}", version(one), version(other)),
+    })
+}
+
 impl Recipe {
-    /// Whether the cache holds the kernel.
+    /// Whether the cache holds the kernel as this program builds it.
     #[must_use]
     pub fn is_built(&self, cache: &Cache) -> bool {
-        self.place(cache).join(RECORD).exists()
+        self.kept(cache).is_some_and(|kernel| self.is_of(&kernel))
+    }
+
+    /// Whether a kernel was built by this very recipe, not that of another version of this program.
+    pub(crate) fn is_of(&self, kernel: &Kernel) -> bool {
+        kernel.recipe.as_deref() == Some(self.hash().as_str())
+    }
+
+    /// Tells recipes apart: all that this program decides of the kernel, its configuration and what is added to the source.
+    pub(crate) fn hash(&self) -> String {
+        let configuration = self.configuration();
+        let pieces = source::added().chain([configuration.as_str()]);
+        // FNV-1a, with a byte after each piece that no text has: nobody is kept out, changes are to be seen.
+        let bytes = pieces.flat_map(|piece| piece.bytes().chain([0xff]));
+        let hash =
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        format!("{hash:016x}")
+    }
+
+    /// The record of what the cache holds.
+    fn kept(&self, cache: &Cache) -> Option<Kernel> {
+        serde_json::from_slice(&fs::read(self.place(cache).join(RECORD)).ok()?).ok()
     }
 
     /// Builds the kernel, or the rest of it, and puts it where [`kernel::find`](crate::kernel::find) looks.
@@ -93,12 +133,12 @@ impl Recipe {
         tools::all_there()?;
         cache.needs_room(if self.objects(cache).exists() { 512 } else { self.mebibytes })?;
         // Two builds would write the same source; a kernel is fetched meanwhile, for it takes another lock.
-        let _lock = cache.lock("building")?;
+        let lock = cache.lock("building")?;
         progress("the source");
         let source = source::ready(cache, self.package)?;
         let objects = self.objects(cache);
         fs::create_dir_all(&objects).context(format!("make {}", objects.display()))?;
-        let make = make::Make { source: &source.folder, objects: &objects, cache };
+        let make = make::Make { source: &source.folder, objects: &objects, cache, lock: &lock };
         make.configure(&self.configuration())?;
         make.compile(self.files, progress)?;
         self.keep(cache, &objects, source.packages)
@@ -119,7 +159,7 @@ impl Recipe {
         cache.path("kernels").join(self.name)
     }
 
-    /// Copies what was built to where kernels are, whole or not at all.
+    /// Copies what was built to where kernels are, whole or not at all; what is there already is left alone.
     fn keep(&self, cache: &Cache, objects: &Path, packages: Vec<crate::Package>) -> Result<Kernel, Error> {
         let release = objects.join("include/config/kernel.release");
         let release = fs::read_to_string(&release).context(format!("read {}", release.display()))?;
@@ -129,12 +169,14 @@ impl Recipe {
             image: KEPT[0].0.into(),
             modules: None,
             packages,
+            recipe: Some(self.hash()),
         };
         let place = self.place(cache);
-        if place.exists() {
-            fs::remove_dir_all(&place).context(format!("remove {}", place.display()))?;
+        let same = |(to, from): (&str, &str)| matches!((fs::read(place.join(to)), fs::read(objects.join(from))), (Ok(old), Ok(new)) if old == new);
+        if self.kept(cache).as_ref() == Some(&kernel) && KEPT.into_iter().all(same) {
+            return Ok(kernel.below(&place));
         }
-        cache.folder(&format!("kernels/{}", self.name), |fresh| {
+        cache.replace(&format!("kernels/{}", self.name), |fresh| {
             for (to, from) in KEPT {
                 let from = objects.join(from);
                 fs::copy(&from, fresh.join(to)).context(format!("copy {}", from.display()))?;
@@ -148,9 +190,10 @@ impl Recipe {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{collections::BTreeMap, os::unix::fs::MetadataExt};
 
     use super::*;
+    use crate::Package;
 
     /// The answers of a configuration: symbol and value, `n` for what is not set.
     fn answers(text: &str) -> BTreeMap<&str, &str> {
@@ -205,12 +248,65 @@ mod tests {
         }
         fs::create_dir_all(objects.join("include/config")).unwrap();
         fs::write(objects.join("include/config/kernel.release"), "6.1.9-built\n").unwrap();
-        for _ in 0..2 {
-            let kernel = recipe.keep(&cache, &objects, Vec::new()).unwrap();
-            assert_eq!((kernel.release.as_str(), kernel.series.as_str()), ("6.1.9-built", "6.1-built"));
-            assert_eq!(fs::read_to_string(kernel.image).unwrap(), "made");
-        }
+        let keep = || recipe.keep(&cache, &objects, Vec::new()).unwrap();
+        let kernel = keep();
+        assert_eq!((kernel.release.as_str(), kernel.series.as_str()), ("6.1.9-built", "6.1-built"));
+        assert_eq!(fs::read_to_string(&kernel.image).unwrap(), "made");
         assert!(recipe.is_built(&cache));
         assert_eq!(crate::kernel::find(&cache, "6.1-built").unwrap().release, "6.1.9-built");
+
+        let number = || fs::metadata(&kernel.image).unwrap().ino();
+        let first = number();
+        keep();
+        assert_eq!(number(), first, "nothing has changed");
+        fs::write(objects.join(IMAGE), "made again").unwrap();
+        keep();
+        assert_eq!(fs::read_to_string(&kernel.image).unwrap(), "made again");
+        assert_eq!(fs::read_dir(cache.path("kernels")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn refuses_a_kernel_that_another_version_of_this_program_has_built() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        let recipe = recipe("6.1-built").unwrap();
+        fs::create_dir_all(recipe.place(&cache)).unwrap();
+        for stale in [None, Some("0123456789abcdef".to_owned())] {
+            let kernel = Kernel {
+                release: "6.1.9-built".into(),
+                series: recipe.name.into(),
+                image: "vmlinuz".into(),
+                modules: None,
+                packages: Vec::new(),
+                recipe: stale,
+            };
+            fs::write(recipe.place(&cache).join(RECORD), serde_json::to_vec(&kernel).unwrap()).unwrap();
+            assert!(!recipe.is_built(&cache));
+            for spec in [recipe.name, "6.1.9-built"] {
+                let error = crate::kernel::find(&cache, spec).unwrap_err().to_string();
+                assert!(
+                    error.contains("another version") && error.contains("`tollgate vm build 6.1-built`"),
+                    "{error}"
+                );
+            }
+        }
+        let [with, without] = RECIPES.each_ref().map(Recipe::hash);
+        assert_ne!(with, without);
+    }
+
+    #[test]
+    fn refuses_kernels_of_different_sources_side_by_side() {
+        let built = |series: &str, version: &str| Kernel {
+            release: "6.1.9".into(),
+            series: series.into(),
+            image: "vmlinuz".into(),
+            modules: None,
+            packages: vec![Package { name: "p".into(), version: version.into(), sha256: version.into() }],
+            recipe: None,
+        };
+        let [with, without] = RECIPES.each_ref().map(|recipe| built(recipe.name, "6.1.9-1"));
+        of_one_source(&[with.clone(), without, built("6.1", "6.1.8-1")]).unwrap();
+        let error = of_one_source(&[with, built(RECIPES[1].name, "6.1.10-1")]).unwrap_err().to_string();
+        assert!(error.contains("6.1.9-1 and 6.1.10-1") && error.contains("`tollgate vm build`"), "{error}");
     }
 }

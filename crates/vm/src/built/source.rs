@@ -43,6 +43,12 @@ pub(super) fn place(cache: &Cache, package: &str) -> PathBuf {
     cache.path("sources").join(package)
 }
 
+/// What this program adds to the source, piece by piece.
+pub(super) fn added<'a>() -> impl Iterator<Item = &'a str> {
+    let files = MODULE_FILES.into_iter().flat_map(|(name, content)| [name, content]);
+    files.chain(MENTIONS.into_iter().flat_map(|(file, line, before)| [file, line, before]))
+}
+
 /// Fetches and unpacks the source if the cache has none, and puts this program's module into it.
 pub(super) fn ready(cache: &Cache, package: &str) -> Result<Source, Error> {
     let folder = cache.folder(&format!("sources/{package}"), |fresh| unpack(cache, package, fresh))?;

@@ -19,8 +19,9 @@ use crate::{
 
 /// The most units, `BPF_MAX_LOOPS` of the kernel.
 pub const MOST_UNITS: u64 = 1 << 23;
-/// The longest delay in nanoseconds. The kernel's watchdog speaks up after 20 s in which no task could be scheduled, and
-/// one system call may pass a hook dozens of times.
+/// The longest delay in nanoseconds, of one call. What many calls take together nothing bounds: the kernel's watchdogs speak
+/// up after 20 s in which no task could be scheduled, or 21 s in one section of RCU, such as the walk of a path, where
+/// `inode_permission` is called for each component.
 pub const MOST_NANOSECONDS: u64 = 100_000_000;
 
 /// The hook that a delay is calibrated on: getpgid calls it once (kernel/sys.c).
@@ -133,7 +134,8 @@ impl Latency {
         Ok((verified, Self(Means::Programs(attached))))
     }
 
-    /// The kernel's own module, all hooks of which can be delayed. Says so. Dropping it takes delays away.
+    /// The kernel's own module, all hooks of which can be delayed. Says so. Dropping it takes delays away. It is refused
+    /// while it has delays.
     pub fn module() -> Result<(String, Self), Error> {
         let Some(mut module) = Module::find() else {
             return Err(Error::Unavailable(
@@ -142,6 +144,12 @@ impl Latency {
                     .to_owned(),
             ));
         };
+        // Another's, which are not to be taken away.
+        if !module.delays()?.is_empty() {
+            return Err(Error::Unavailable(
+                "latency: delays are set already; `tollgate latency stop` takes them away".to_owned(),
+            ));
+        }
         module.kept = false;
         let verified = format!("latency: the kernel's own module, {} hooks", module.hooks()?);
         Ok((verified, Self(Means::Module(module))))
@@ -212,6 +220,14 @@ impl Latency {
         match &self.0 {
             Means::Programs(attached) => attached.delays(),
             Means::Module(module) => module.delays(),
+        }
+    }
+
+    /// Whether programs are attached, or the module has a delay.
+    pub fn is_on(&self) -> Result<bool, Error> {
+        match &self.0 {
+            Means::Programs(_) => Ok(true),
+            Means::Module(module) => Ok(!module.delays()?.is_empty()),
         }
     }
 
