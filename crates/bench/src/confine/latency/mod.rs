@@ -137,20 +137,14 @@ impl Latency {
     /// The kernel's own module, all hooks of which can be delayed. Says so. Dropping it takes delays away. It is refused
     /// while it has delays.
     pub fn module() -> Result<(String, Self), Error> {
-        let Some(mut module) = Module::find() else {
+        let Some(module) = Module::find() else {
             return Err(Error::Unavailable(
                 "latency: the module tollgate_latency is not active; boot a kernel that has it (6.1-built) with \
                  lsm=tollgate_latency, or take bpf-latency"
                     .to_owned(),
             ));
         };
-        // Another's, which are not to be taken away.
-        if !module.delays()?.is_empty() {
-            return Err(Error::Unavailable(
-                "latency: delays are set already; `tollgate latency stop` takes them away".to_owned(),
-            ));
-        }
-        module.kept = false;
+        let module = module.taken()?;
         let verified = format!("latency: the kernel's own module, {} hooks", module.hooks()?);
         Ok((verified, Self(Means::Module(module))))
     }
@@ -227,7 +221,7 @@ impl Latency {
     pub fn is_on(&self) -> Result<bool, Error> {
         match &self.0 {
             Means::Programs(_) => Ok(true),
-            Means::Module(module) => Ok(!module.delays()?.is_empty()),
+            Means::Module(module) => module.is_on(),
         }
     }
 

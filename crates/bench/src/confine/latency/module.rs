@@ -30,6 +30,22 @@ impl Module {
         folder.is_dir().then(|| Self { folder: folder.into(), kept: true })
     }
 
+    /// The module for one who takes his delays away when he is done, unless it is kept. Refused while it has another's.
+    pub(super) fn taken(mut self) -> Result<Self, Error> {
+        if self.is_on()? {
+            return Err(Error::Unavailable(
+                "latency: delays are set already; `tollgate latency stop` takes them away".to_owned(),
+            ));
+        }
+        self.kept = false;
+        Ok(self)
+    }
+
+    /// Whether a hook has a delay.
+    pub(super) fn is_on(&self) -> Result<bool, Error> {
+        Ok(!self.delays()?.is_empty())
+    }
+
     /// Sets the delays of all hooks in one write.
     pub(super) fn set(&self, delays: &Delays) -> Result<(), Error> {
         let known = self.read()?;
@@ -131,11 +147,18 @@ mod tests {
     }
 
     #[test]
+    fn refuses_to_take_anothers_delays_away() {
+        let (dir, set) = module("capable 0 0\nfile_open 7 0\n");
+        assert!(set.is_on().unwrap());
+        assert!(set.taken().unwrap_err().to_string().contains("`tollgate latency stop`"));
+        assert!(fs::read_to_string(dir.path().join("delays")).unwrap().contains("file_open 7"));
+    }
+
+    #[test]
     fn takes_its_delays_away_unless_it_is_kept() {
-        let (dir, mut set) = module("file_open 7 0\n");
+        let (dir, set) = module("file_open 0 0\n");
         fs::write(dir.path().join("group"), "3").unwrap();
-        set.kept = false;
-        drop(set);
+        drop(set.taken().unwrap());
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
         assert_eq!((read("delays").as_str(), read("group").as_str()), ("\n", "-1"));
     }
