@@ -174,6 +174,28 @@ mod tests {
     }
 
     #[test]
+    fn remembers_answers_only_once_the_source_has_taken_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path()).unwrap();
+        let lock = cache.lock("building").unwrap();
+        let objects = dir.path().join("objects");
+        fs::create_dir(&objects).unwrap();
+        // A source that knows no CONFIG_NEW, and that whoever is killed while it is asked leaves nothing behind of.
+        let rule =
+            "allnoconfig:\n\ttest ! -e $(O)/tollgate.config\n\tgrep -v NEW $(KCONFIG_ALLCONFIG) >$(O)/.config; true\n";
+        fs::write(dir.path().join("Makefile"), rule).unwrap();
+        let make = Make { source: dir.path(), objects: &objects, cache: &cache, lock: &lock };
+        make.configure("CONFIG_SMP=y\n").unwrap();
+        assert_eq!(fs::read_to_string(objects.join(ANSWERS)).unwrap(), "CONFIG_SMP=y\n");
+        for _ in 0..2 {
+            let error = make.configure("CONFIG_SMP=y\nCONFIG_NEW=y\n").unwrap_err().to_string();
+            assert!(error.contains("takes no CONFIG_NEW=y"), "{error}");
+            assert!(!objects.join(ANSWERS).exists());
+        }
+        make.configure("CONFIG_SMP=y\n# CONFIG_NEW is not set\n").unwrap();
+    }
+
+    #[test]
     fn counts_what_is_compiled() {
         assert_eq!(compiled("  CC      fs/open.o\n  AR      fs/built-in.a\n  CC      fs/stat.o\n  CCLD x\n"), 2);
     }
