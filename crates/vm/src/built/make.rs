@@ -180,7 +180,7 @@ mod tests {
         let lock = cache.lock("building").unwrap();
         let objects = dir.path().join("objects");
         fs::create_dir(&objects).unwrap();
-        // A source that knows no CONFIG_NEW, and that whoever is killed while it is asked leaves nothing behind of.
+        // A source that knows no CONFIG_NEW, and is not to be asked while the last answers count as taken.
         let rule =
             "allnoconfig:\n\ttest ! -e $(O)/tollgate.config\n\tgrep -v NEW $(KCONFIG_ALLCONFIG) >$(O)/.config; true\n";
         fs::write(dir.path().join("Makefile"), rule).unwrap();
