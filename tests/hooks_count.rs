@@ -88,7 +88,11 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
     let left = "ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/kprobe_events; \
                 grep -v nop /sys/kernel/tracing/current_tracer; cat /sys/kernel/tracing/set_event_pid; :";
     let counted = "tollgate hooks count --json -- sh -c 'cat /etc/passwd; ls /bin' 2>/dev/null";
-    let ended = |signal: &str| format!("tollgate hooks count -- sleep 60 & sleep 2; kill -{signal} $!; wait $!");
+    // From when the command is traced: everything is set up then.
+    let begun =
+        "for i in $(seq 200); do grep -qs 1 /sys/kernel/tracing/instances/*-own/tracing_on && break; sleep 0.1; done";
+    let ended = |signal: &str| format!("tollgate hooks count -- sleep 60 & {begun}; kill -{signal} $!; wait $!");
+    let mounted = "grep -c ' /sys/kernel/tracing tracefs' /proc/mounts";
     let steps = Guest::new(&scratch, "6.1")
         .step("first", counted)
         .step("second", counted)
@@ -101,10 +105,17 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
         )
         .step("interrupted", &ended("TERM"))
         .step("after the interrupt", left)
-        .step("killed", &ended("9"))
+        .step("killed", &format!("{}; s=$?; {left}; (exit $s)", ended("9")))
         .step("again", "tollgate hooks count -- true")
         .step("after the kill", left)
-        .step("not mounted", "umount /sys/kernel/tracing; tollgate hooks count -- true && ls /sys/kernel/tracing")
+        .step("switched off", "echo 0 >/proc/sys/kernel/ftrace_enabled; tollgate hooks count -- true")
+        .step(
+            "outlived",
+            "echo 1 >/proc/sys/kernel/ftrace_enabled; tollgate hooks count -- sh -c 'sleep 60 >/dev/null 2>&1 &'",
+        )
+        .step("mounted", mounted)
+        .step("not mounted", "umount /sys/kernel/tracing && tollgate hooks count -- true")
+        .step("not mounted after", mounted)
         .run();
     let calls = |name: &str| steps[name].is(0, &[]).json()["calls"].clone();
     assert_eq!(calls("first"), calls("second"), "two runs of a command");
@@ -116,8 +127,22 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
     steps["none"].is(2, &["no-such-command: no such program", "PATH"]);
     steps["small"].is(2, &["--buffer larger than 64 KB"]);
     steps["interrupted"].is(130, &["interrupted"]);
-    steps["killed"].is(137, &[]);
+    steps["killed"].is(137, &["-own\n", "-machine\n", "security_file_free"]);
+    steps["switched off"].is(2, &["sysctl kernel.ftrace_enabled=1"]);
+    steps["outlived"].is(0, &["1 tasks still run"]);
+    steps["mounted"].is(0, &["1\n"]);
     steps["not mounted"].is(0, &["file_open"]);
+    steps["not mounted after"].is(1, &["0\n"]);
+}
+
+#[test]
+fn counts_a_command_before_it_runs_again_for_its_cost() {
+    let scratch = Scratch::new();
+    let _place = take(1);
+    let report = scratch.run(&["hooks", "count", "--kernel", "6.1", "--json", "--", "mkdir", "/tmp/a"]).with(0).json();
+    assert_eq!((&report["status"][0], &report["hooks"]["inode_mkdir"]), (&0.into(), &1.0.into()), "{report:#}");
+    // The second time it is there.
+    assert_eq!(report["cost"], Value::Null);
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! Ctrl-C and SIGTERM: a flag that every long loop looks at; the second one ends the program at once.
+//! Ctrl-C, SIGTERM and a lost terminal: a flag that every long loop looks at; the second one ends the program at once.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fs,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use signal_hook::{
-    consts::{SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM},
     flag::{register, register_conditional_shutdown},
 };
 
@@ -26,10 +29,32 @@ pub(crate) fn flag() -> anyhow::Result<&'static AtomicBool> {
         return Ok(flag);
     }
     let flag = FLAG.get_or_init(Arc::default);
-    for signal in [SIGINT, SIGTERM] {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // What `nohup` has us ignore stays so.
+    let lost = (!ignores(&status, SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(lost) {
         // In this order: the first signal only sets the flag, the second finds it set and exits.
         register_conditional_shutdown(signal, STATUS.into(), Arc::clone(flag))?;
         register(signal, Arc::clone(flag))?;
     }
     Ok(flag)
+}
+
+/// Whether a process with this `status` ignores a signal.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_is_ignored() {
+        let status = "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001002\nSigCgt:\tffffffffffffffff\n";
+        assert!(ignores(status, SIGINT) && ignores(status, 13));
+        assert!(!ignores(status, SIGHUP) && !ignores("", SIGHUP));
+    }
 }

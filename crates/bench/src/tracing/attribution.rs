@@ -7,15 +7,18 @@
 //!    again: the receiving half of a packet sent over loopback).
 //! 3. A hook that tells of an object's end, asked in a softirq or by another task, belongs to the call that released the object:
 //!    that gave up a credential's last reference, waited for the task, closed the connection.
-//! 4. What else is asked in an interrupt of the tasks, or at the end of an object that they have made, is deferred: counted, and no
+//! 4. A thread that is not its process' first becomes the first by executing a program (`de_thread`, fs/exec.c): under that
+//!    number no call was begun, and `execve` is open from the hook that tells of new credentials on.
+//! 5. What else is asked in an interrupt of the tasks, or at the end of an object that they have made, is deferred: counted, and no
 //!    call's. What other tasks ask about other objects is not theirs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::event::{Event, Hook, What};
 
-/// `execve`, `execveat`.
-const EXEC: [u32; 2] = [59, 322];
+const EXECVE: u32 = 59;
+/// With `execveat`.
+const EXEC: [u32; 2] = [EXECVE, 322];
 
 /// A number from which on there are no system calls: what is called by it returns ENOSYS, and is seen.
 pub(super) const BEGIN: u32 = 5000;
@@ -93,6 +96,8 @@ struct End {
 #[derive(Debug)]
 pub(super) struct Attribution {
     extent: Extent,
+    /// `bprm_committing_creds`.
+    commits: Hook,
     /// The command's execve was seen; for operations, the first [`BEGIN`].
     begun: bool,
     /// Between [`BEGIN`] and [`END`].
@@ -105,9 +110,11 @@ pub(super) struct Attribution {
 }
 
 impl Attribution {
-    pub(super) fn new(extent: Extent) -> Self {
+    /// `commits` is the hook `bprm_committing_creds`.
+    pub(super) fn new(extent: Extent, commits: Hook) -> Self {
         Self {
             extent,
+            commits,
             begun: false,
             within: false,
             tasks: HashMap::new(),
@@ -142,6 +149,8 @@ impl Attribution {
                 self.ends.insert(event.processor, End { place, cause, releases });
             }
             What::Freed { hook, object, caller } => self.freed(event, hook, object, caller),
+            // After its last schedule and a grace period (delayed_put_task_struct, kernel/exit.c).
+            What::Gone { task } => drop(self.tasks.remove(&task)),
         }
     }
 
@@ -216,10 +225,23 @@ impl Attribution {
     }
 
     fn asked(&mut self, event: &Event, hook: Hook, caller: u64) {
+        if hook == self.commits && !event.interrupt {
+            self.executes(event.task);
+        }
         match self.cause(event) {
             Some(cause) => self.count(cause, hook, caller),
             None if self.counts_now(event.task) => self.defer(hook),
             None => (),
+        }
+    }
+
+    /// A task outside a call executes a program: it has another's number since its call began.
+    fn executes(&mut self, task: i32) {
+        let counted = self.counts_now(task);
+        let task = self.tasks.entry(task).or_default();
+        if !task.in_call {
+            let cause = Cause { call: Call::System(EXECVE), counted };
+            *task = Task { cause: Some(cause), in_call: true, deferred: false };
         }
     }
 

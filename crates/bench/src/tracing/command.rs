@@ -1,15 +1,21 @@
 //! The hooks of a command.
 
 use std::{
-    os::unix::process::{CommandExt, ExitStatusExt},
+    io,
+    os::{
+        fd::{AsFd, FromRawFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread::sleep,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
@@ -23,11 +29,17 @@ use crate::{
 
 /// How often the buffers are read while the command runs.
 const BEAT: Duration = Duration::from_millis(5);
+/// How long a command has to end after SIGTERM, before SIGKILL.
+const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(5) };
+/// A signal that comes just before the sleep does not end it: how often that is looked at, in milliseconds. Seldom, as it is
+/// part of the cost.
+const LOOK: u16 = 1000;
 
-/// Runs a command so many times, and as often again untraced where instructions can be counted. Its standard output goes to
-/// standard error.
+/// Runs a command so many times, and then as often again untraced, for its cost, where instructions can be counted: a command
+/// that leaves something behind finds it there. Without a cost if it ended otherwise then. Its standard input is empty, so that
+/// all runs have the same; its standard output goes to standard error.
 ///
-/// `stop` ends the command by SIGTERM.
+/// `stop` ends the command by SIGTERM, and by SIGKILL if it does not heed that.
 ///
 /// # Errors
 ///
@@ -37,10 +49,9 @@ pub fn count_command(words: &[String], options: Options, stop: &AtomicBool) -> R
     let program = program(name)?;
     let prepared = || {
         let mut command = Command::new(&program);
-        command.args(arguments).stdout(Stdio::from(std::io::stderr()));
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
         command
     };
-    let cost = cost(options.runs, prepared, stop)?;
     let (mut total, mut statuses): (Option<Report>, _) = (None, Vec::new());
     for _ in 0..options.runs {
         let (report, status) = count_one(prepared(), options, stop)?;
@@ -52,6 +63,8 @@ pub fn count_command(words: &[String], options: Options, stop: &AtomicBool) -> R
     }
     let Some(sum) = total else { return Err(Error::Unavailable("a command is run once at least".to_owned())) };
     let mean = sum.over(f64::from(options.runs));
+    let clocked = Meter::open(Counter::Instructions).is_ok() && idle_nanoseconds().is_some();
+    let cost = if clocked { cost(&statuses, prepared, stop)? } else { None };
     Ok(Report { command: Some(words.to_vec()), runs: options.runs.into(), status: statuses, cost, ..mean })
 }
 
@@ -71,21 +84,25 @@ fn count_one(mut command: Command, options: Options, stop: &AtomicBool) -> Resul
 
 /// Waits for the end, and does something meanwhile. A signal to us ends the command, which is waited for.
 fn wait(child: &mut Child, stop: &AtomicBool, mut each: impl FnMut() -> Result<(), Error>) -> Result<i32, Error> {
-    let mut told = false;
+    let (mut told, mut killed): (Option<Instant>, _) = (None, false);
     let mut failed = None;
     loop {
         if let Some(status) = child.try_wait().context("wait for the command")? {
             return match failed {
                 Some(error) => Err(error),
-                None if told => {
+                None if told.is_some() => {
                     Err(Error::Unavailable("interrupted; the command was ended, nothing was counted".to_owned()))
                 }
                 None => Ok(code(status)),
             };
         }
-        if !told && (stop.load(Ordering::Relaxed) || failed.is_some()) {
+        if told.is_none() && (stop.load(Ordering::Relaxed) || failed.is_some()) {
             let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
-            told = true;
+            told = Some(Instant::now());
+        }
+        if !killed && told.is_some_and(|told| told.elapsed() > PATIENCE) {
+            let _ = child.kill();
+            killed = true;
         }
         if failed.is_none() {
             failed = each().err();
@@ -99,27 +116,50 @@ fn code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(2)
 }
 
-/// The median of so many runs' instructions, from before the fork until the command was waited for, without idle time; `None`
-/// where they cannot be counted.
-fn cost(runs: u32, prepared: impl Fn() -> Command, stop: &AtomicBool) -> Result<Option<f64>, Error> {
-    if Meter::open(Counter::Instructions).is_err() || idle_nanoseconds().is_none() {
-        return Ok(None);
-    }
+/// The median of as many runs' instructions as there are statuses, from before the fork until the command was waited for,
+/// without idle time; `None` if one does not end with the status that it had when it was traced.
+fn cost(statuses: &[i32], prepared: impl Fn() -> Command, stop: &AtomicBool) -> Result<Option<f64>, Error> {
     let mut samples = Vec::new();
-    for _ in 0..runs {
+    for traced in statuses {
+        let mut command = prepared();
         let idle = idle_nanoseconds().unwrap_or_default();
         let start = ticks();
-        let mut command = prepared();
-        let status = command.status().context(format!("run {}", command.get_program().display()));
+        let mut child = command.spawn().context(format!("run {}", command.get_program().display()))?;
+        let status = wait_asleep(&mut child, stop)?;
         let end = ticks();
-        status?;
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Unavailable("interrupted; nothing was counted".to_owned()));
+        if status != *traced {
+            return Ok(None);
         }
         let idle = idle_nanoseconds().unwrap_or_default().saturating_sub(idle);
         samples.push((end - start).saturating_sub(idle) as f64);
     }
     Ok(median(samples))
+}
+
+/// Waits for the end without doing anything that would cost. A signal to us ends the command, which is waited for.
+fn wait_asleep(child: &mut Child, stop: &AtomicBool) -> Result<i32, Error> {
+    let end = pidfd(child).context("open the command's process")?;
+    while !stop.load(Ordering::Relaxed) {
+        // What a handler interrupts is begun anew (SA_RESTART), but not this.
+        match poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK)) {
+            Ok(0) | Err(Errno::EINTR) => (),
+            Ok(_) => return child.wait().map(code).context("wait for the command"),
+            Err(errno) => return Err(errno).context("wait for the command"),
+        }
+    }
+    wait(child, stop, || Ok(()))?;
+    Err(Error::Unavailable("interrupted while the cost was measured".to_owned()))
+}
+
+/// Can be read from once the process has ended.
+fn pidfd(child: &Child) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just made it, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
 /// The file of a command's name: what a shell would execute. Looked for here, so that no search is counted as the command's.
@@ -165,5 +205,31 @@ mod tests {
         assert!(error.contains("interrupted"), "{error}");
         let failing = || Err(Error::Unavailable("no more".to_owned()));
         assert_eq!(wait(&mut run("exec sleep 60"), &off, failing).unwrap_err().to_string(), "no more");
+    }
+
+    #[test]
+    fn kills_what_does_not_heed_the_interrupt() {
+        let deaf = "trap '' TERM; echo deaf; while :; do sleep 0.1; done";
+        let mut child = Command::new("sh").args(["-c", deaf]).stdout(Stdio::piped()).spawn().unwrap();
+        // From then on it is.
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0; 5]).unwrap();
+        let error = wait(&mut child, &AtomicBool::new(true), || Ok(())).unwrap_err().to_string();
+        assert!(error.contains("interrupted"), "{error}");
+    }
+
+    #[test]
+    fn tells_no_cost_of_a_run_that_ended_otherwise_and_waits_for_none_when_interrupted() {
+        let (on, off) = (AtomicBool::new(true), AtomicBool::new(false));
+        let prepared = |line: &'static str| {
+            move || {
+                let mut command = Command::new("sh");
+                command.args(["-c", line]);
+                command
+            }
+        };
+        assert!(cost(&[3, 3], prepared("exit 3"), &off).unwrap().is_some());
+        assert_eq!(cost(&[3, 0], prepared("exit 3"), &off).unwrap(), None);
+        let error = cost(&[0], prepared("exec sleep 60"), &on).unwrap_err().to_string();
+        assert!(error.contains("interrupted"), "{error}");
     }
 }

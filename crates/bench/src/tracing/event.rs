@@ -44,6 +44,8 @@ pub(super) enum What {
     Released { object: u64 },
     /// What follows in the same place, at most so many objects released, is part of this object's end.
     Ends { object: u64, releases: u8 },
+    /// A task is no more, and its number may be another's.
+    Gone { task: i32 },
 }
 
 /// What a probe on a function of the kernel tells.
@@ -102,7 +104,22 @@ pub(super) enum Kind {
     Enter,
     Exit,
     PageFault,
+    Gone,
     Probe(Role),
+}
+
+impl Kind {
+    /// The fields that are read of its records.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Function => &["ip", "parent_ip"],
+            Self::Enter | Self::Exit => &["id"],
+            Self::PageFault => &[],
+            Self::Gone => &["pid"],
+            Self::Probe(Role::Freed(_)) => &["object", "caller"],
+            Self::Probe(_) => &["object"],
+        }
+    }
 }
 
 /// How records of an event are laid out: its `format` in tracefs.
@@ -115,15 +132,20 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Reads a `format` file; `None` if it is none.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// Reads the `format` file of such an event; `None` if it is none, or a field is not there.
+    pub(super) fn parse(kind: Kind, text: &str) -> Option<Self> {
         let number = text.lines().find_map(|line| line.strip_prefix("ID: "))?.trim().parse().ok()?;
         let fields = text.lines().filter_map(|line| {
             let mut parts = line.trim().strip_prefix("field:")?.split(';');
             let name = parts.next()?.split_whitespace().last()?.to_owned();
             Some((name, parts.next()?.trim().strip_prefix("offset:")?.parse().ok()?))
         });
-        Some(Self { number, fields: fields.collect() })
+        let fields: HashMap<_, _> = fields.collect();
+        kind.fields().iter().all(|field| fields.contains_key(*field)).then_some(Self { number, fields })
+    }
+
+    fn word(&self, record: &[u8], field: &str) -> Option<u32> {
+        word(record, *self.fields.get(field)?)
     }
 
     fn wide(&self, record: &[u8], field: &str) -> Option<u64> {
@@ -176,6 +198,7 @@ impl Decoder {
             Kind::Enter => What::Enter(u32::try_from(layout.wide(record, "id")?).unwrap_or(u32::MAX)),
             Kind::Exit => What::Exit(u32::try_from(layout.wide(record, "id")?).ok()),
             Kind::PageFault => What::PageFault,
+            Kind::Gone => What::Gone { task: layout.word(record, "pid")?.cast_signed() },
             Kind::Function => {
                 let (address, caller) = (layout.wide(record, "ip")?, layout.wide(record, "parent_ip")?);
                 match *self.functions.entry(address).or_insert_with(|| find(address)) {
@@ -240,15 +263,34 @@ mod tests {
 
     #[test]
     fn reads_where_the_fields_of_an_event_are() {
-        let layout = Layout::parse(FUNCTION).unwrap();
+        let layout = Layout::parse(Kind::Function, FUNCTION).unwrap();
         assert_eq!((layout.number, layout.fields["ip"], layout.fields["parent_ip"]), (1, 8, 16));
-        assert_eq!(Layout::parse("no format"), None);
+        assert_eq!(Layout::parse(Kind::Function, "no format"), None);
+    }
+
+    #[test]
+    fn refuses_a_format_without_a_field_that_is_read() {
+        for (kind, field) in [(Kind::Enter, "id"), (Kind::Gone, "pid"), (Kind::Probe(Role::Made), "object")] {
+            assert_eq!(Layout::parse(kind, FUNCTION), None, "{field}");
+            let with = FUNCTION.replace("parent_ip", field);
+            assert!(Layout::parse(kind, &with).is_some(), "{field}");
+            assert_eq!(Layout::parse(Kind::Function, &with), None, "parent_ip");
+        }
+    }
+
+    #[test]
+    fn tells_whose_number_is_free_again() {
+        let mut decoder = Decoder::default();
+        let format = "ID: 3\n\tfield:char comm[16];\toffset:8;\tsize:16;\n\tfield:pid_t pid;\toffset:24;\tsize:4;\n";
+        decoder.add(Kind::Gone, Layout::parse(Kind::Gone, format).unwrap());
+        let event = decoder.decode(9, 0, &record(3, 0x10, 0, &[1, 2, 77]), |_| Function::Other).unwrap();
+        assert_eq!(event.what, What::Gone { task: 77 });
     }
 
     #[test]
     fn tells_a_hook_with_its_caller_and_whether_an_interrupt_asked() {
         let mut decoder = Decoder::default();
-        decoder.add(Kind::Function, Layout::parse(FUNCTION).unwrap());
+        decoder.add(Kind::Function, Layout::parse(Kind::Function, FUNCTION).unwrap());
         let mut decode = |record: &[u8]| decoder.decode(9, 2, record, |_| Function::Hook(4));
         let event = decode(&record(1, 0x10, 77, &[0x100, 0x200])).unwrap();
         assert_eq!((event.time, event.processor, event.task, event.interrupt), (9, 2, 77, true));

@@ -3,9 +3,12 @@
 use std::{
     io,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, sleep},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -27,6 +30,8 @@ use crate::{
 /// How often the buffers are read, and what a workload's other tasks are given to fall asleep.
 const BEAT: Duration = Duration::from_millis(5);
 const CALM: Duration = Duration::from_millis(20);
+/// How long an operation has to end after a signal, before it is left to itself.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Counts so many operations of each workload, in a thread of its own; where instructions can be counted, they are measured
 /// first, as `bench run` does it. Files are made below `work`, as [`Places::open`] says.
@@ -40,49 +45,68 @@ pub fn count_workloads(
     options: Options,
     stop: &AtomicBool,
 ) -> Result<Vec<Report>, Error> {
-    let costs = costs(selections, work)?;
+    let costs = costs(selections, work, stop)?;
     let mut reports = Vec::new();
     for (selection, cost) in selections.iter().zip(costs) {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Unavailable(format!("interrupted before {selection}")));
-        }
-        let report =
-            count_one(selection, work, options).map_err(|error| Error::Unavailable(format!("{selection}: {error}")))?;
+        let report = count_one(selection, work, options, stop)
+            .map_err(|error| Error::Unavailable(format!("{selection}: {error}")))?;
         reports.push(Report { workload: Some(selection.to_string()), cost, ..report });
     }
     Ok(reports)
 }
 
 /// Instructions of an operation of each, where they can be counted.
-fn costs(selections: &[Selection], work: Option<&Path>) -> Result<Vec<Option<f64>>, Error> {
+fn costs(selections: &[Selection], work: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Option<f64>>, Error> {
     let Ok(mut meter) = Meter::open(Counter::Instructions) else { return Ok(vec![None; selections.len()]) };
     let places = Places::open(work, selections)?;
-    Ok(selections.iter().map(|selection| median(measure(selection, &places, &mut meter, None).samples)).collect())
+    let mut cost = |selection: &Selection| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Unavailable(format!("interrupted before {selection}")));
+        }
+        Ok(median(measure(selection, &places, &mut meter, None).samples))
+    };
+    selections.iter().map(|selection| cost(selection)).collect()
 }
 
-fn count_one(selection: &Selection, work: Option<&Path>, options: Options) -> Result<Report, Error> {
+fn count_one(selection: &Selection, work: Option<&Path>, options: Options, stop: &AtomicBool) -> Result<Report, Error> {
     let mut session = Session::open(options.kilobytes)?;
     let tasks = session.begin()?;
     let (number, root) = std::sync::mpsc::channel();
     let (selection, work) = (selection.clone(), work.map(Path::to_owned));
     let operations = options.runs;
+    let halt = Arc::new(AtomicBool::new(false));
+    let halted = Arc::clone(&halt);
     let worker = thread::spawn(move || {
         // SAFETY: takes nothing and cannot fail.
         let _ = number.send(unsafe { libc::gettid() });
-        operate(&selection, work.as_deref(), operations, &tasks)
+        operate(&selection, work.as_deref(), operations, tasks, &halted)
     });
     session.count(Extent::Operations(root.recv().unwrap_or_default()));
-    while !worker.is_finished() {
+    let mut told: Option<Instant> = None;
+    while !worker.is_finished() && told.is_none_or(|told| told.elapsed() < PATIENCE) {
+        if stop.load(Ordering::Relaxed) && told.is_none() {
+            halt.store(true, Ordering::Relaxed);
+            told = Some(Instant::now());
+        }
         session.drain()?;
         sleep(BEAT);
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Unavailable("interrupted; nothing was counted".to_owned()));
     }
     worker.join().unwrap_or_else(|_| Err(Error::Unavailable("the workload's thread has panicked".to_owned())))?;
     let runs = u64::from(operations);
     Ok(Report::new(release()?, runs, None, session.finish(runs)?))
 }
 
-/// What the measured thread does. Its places are its own, mounts too, unless they are below `work`.
-fn operate(selection: &Selection, work: Option<&Path>, operations: u32, tasks: &Tasks) -> Result<(), Error> {
+/// What the measured thread does, until `halt`. Its places are its own, mounts too, unless they are below `work`.
+fn operate(
+    selection: &Selection,
+    work: Option<&Path>,
+    operations: u32,
+    tasks: Tasks,
+    halt: &AtomicBool,
+) -> Result<(), Error> {
     let places = Places::open(work, std::slice::from_ref(selection))?;
     let _taking_turns = match selection.workload.tasks {
         workload::Tasks::Several => Some(Turns::take()?),
@@ -91,18 +115,23 @@ fn operate(selection: &Selection, work: Option<&Path>, operations: u32, tasks: &
     let failed = |cause| Error::Io { what: "an operation".to_owned(), cause };
     // Before the set-up: what it starts is followed.
     tasks.follow_me().map_err(failed)?;
+    // Open files would keep the instance, if this is left to itself.
+    drop(tasks);
     let place = places.place(selection)?;
     let mut operation = (selection.workload.setup)(&place)?;
-    run(operation.as_mut(), operations).map_err(failed)
+    run(operation.as_mut(), operations, halt).map_err(failed)
 }
 
-fn run(operation: &mut dyn Operation, operations: u32) -> io::Result<()> {
+fn run(operation: &mut dyn Operation, operations: u32, halt: &AtomicBool) -> io::Result<()> {
+    let go_on = || if halt.load(Ordering::Relaxed) { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) };
     for _ in 0..operation.warm_ups(0) {
+        go_on()?;
         operation.before()?;
         operation.run()?;
     }
     sleep(CALM);
     for _ in 0..operations {
+        go_on()?;
         operation.before()?;
         mark(BEGIN);
         let outcome = operation.run();
@@ -118,4 +147,35 @@ fn run(operation: &mut dyn Operation, operations: u32) -> io::Result<()> {
 fn mark(number: u32) {
     // SAFETY: there is no such call: it returns ENOSYS.
     unsafe { libc::syscall(number.into()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks for the end itself, in its third run.
+    struct Halting<'h> {
+        runs: u32,
+        halt: &'h AtomicBool,
+    }
+
+    impl Operation for Halting<'_> {
+        fn run(&mut self) -> io::Result<()> {
+            self.runs += 1;
+            self.halt.store(self.runs == 3, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn warm_ups(&self, _: usize) -> usize {
+            1
+        }
+    }
+
+    #[test]
+    fn ends_between_operations_when_interrupted() {
+        let halt = AtomicBool::new(false);
+        let mut operation = Halting { runs: 0, halt: &halt };
+        let error = run(&mut operation, 1000, &halt).unwrap_err();
+        assert_eq!((error.kind(), operation.runs), (io::ErrorKind::Interrupted, 3));
+    }
 }

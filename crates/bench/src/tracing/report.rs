@@ -26,6 +26,7 @@ pub struct CallReport {
 pub(super) struct Tally {
     pub(super) lost: u64,
     pub(super) pending: u64,
+    pub(super) running: u64,
     pub(super) hooks: Asked,
     pub(super) calls: Vec<CallReport>,
     pub(super) deferred: Asked,
@@ -56,6 +57,9 @@ pub struct Report {
     pub lost: u64,
     /// Objects that a call has released whose end did not come in time: their hooks are missing.
     pub pending: u64,
+    /// Tasks that still ran at the end, and were counted until then.
+    #[serde(default)]
+    pub running: u64,
     /// Instructions of a run, or of an operation, while nothing is traced: the median; absent on other clocks.
     pub cost: Option<f64>,
     /// How often each hook is asked in all.
@@ -70,7 +74,7 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(kernel: String, runs: u64, cost: Option<f64>, tally: Tally) -> Self {
-        let Tally { lost, pending, hooks, calls, deferred, untraceable } = tally;
+        let Tally { lost, pending, running, hooks, calls, deferred, untraceable } = tally;
         let source = "function tracer".to_owned();
         Self {
             schema: 1,
@@ -82,6 +86,7 @@ impl Report {
             status: Vec::new(),
             lost,
             pending,
+            running,
             cost,
             hooks,
             calls,
@@ -102,6 +107,7 @@ impl Report {
     pub(super) fn plus(mut self, other: Report) -> Report {
         self.lost += other.lost;
         self.pending += other.pending;
+        self.running += other.running;
         add(&mut self.hooks, other.hooks);
         add(&mut self.deferred, other.deferred);
         for call in other.calls {

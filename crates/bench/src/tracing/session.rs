@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
+    fs::{self, File},
     io::{self, Read, Write},
     thread::sleep,
     time::Duration,
@@ -25,12 +25,18 @@ const PREFIX: &str = "security_";
 const DEFERRED: &str = "do_softirq";
 /// It, and the part of it that compilers make a function of its own.
 const DEFERRED_ALL: &str = "do_softirq*";
-/// Events beside functions, with what they are.
+/// The switch for all of the kernel's function tracing.
+const SWITCH: &str = "/proc/sys/kernel/ftrace_enabled";
+/// Events of the tasks beside functions, with what they are.
 const EVENTS: [(&str, Kind); 3] = [
     ("events/raw_syscalls/sys_enter", Kind::Enter),
     ("events/raw_syscalls/sys_exit", Kind::Exit),
     ("events/exceptions/page_fault_user", Kind::PageFault),
 ];
+/// An event of all tasks: one is no more.
+const GONE: &str = "events/sched/sched_process_free";
+/// A hook that each `execve` asks in the midst of it.
+const COMMITS: &str = "bprm_committing_creds";
 /// The tracer, and the options by which what a task starts is followed, too.
 const TRACER: &str = "function";
 const FOLLOWING: [&str; 2] = ["options/function-fork", "options/event-fork"];
@@ -60,7 +66,9 @@ pub(super) struct Session {
     /// Hooks by their numbers.
     hooks: Vec<&'static str>,
     /// The kernel's hooks that are asked by no function that can be traced.
-    untraceable: Vec<String>,
+    untraceable: BTreeSet<String>,
+    /// Pages that could not be read to their end.
+    malformed: u64,
 }
 
 /// The files into which a task writes its number to be followed.
@@ -90,6 +98,7 @@ impl Tasks {
 impl Session {
     /// Sets everything up; nothing is traced before a task follows. `kilobytes` are a processor's.
     pub(super) fn open(kilobytes: u32) -> Result<Self, Error> {
+        switched_on(fs::read_to_string(SWITCH).ok().as_deref())?;
         let tracefs = Tracefs::open()?;
         let symbols = Symbols::read()?;
         let own = Instance::make(&tracefs, "own", kilobytes)?;
@@ -106,7 +115,8 @@ impl Session {
             merger: Merger::default(),
             attribution: None,
             hooks: Vec::new(),
-            untraceable: Vec::new(),
+            untraceable: BTreeSet::new(),
+            malformed: 0,
         };
         session.trace_functions()?;
         session.trace_events()?;
@@ -129,12 +139,10 @@ impl Session {
         for option in FOLLOWING {
             self.own.write(option, "1")?;
         }
-        self.decoder.add(Kind::Function, layout(&self._tracefs.read("events/ftrace/function/format")?)?);
-        let filter = self.own.read("set_ftrace_filter")?;
-        let functions = filter.lines().filter_map(|line| line.split_whitespace().next()?.strip_prefix(PREFIX));
-        let traced: BTreeSet<&str> = functions.filter_map(|function| self.symbols.hook_of(function)).collect();
-        let missing = self.symbols.hooks().filter(|hook| known(hook).is_some() && !traced.contains(hook));
-        self.untraceable = missing.map(str::to_owned).collect();
+        let format = self._tracefs.read("events/ftrace/function/format")?;
+        self.decoder.add(Kind::Function, layout(Kind::Function, &format)?);
+        let made: Vec<Role> = self.probes.made.iter().map(|(_, probe)| probe.role).collect();
+        self.untraceable = untraceable(&self.symbols, &self.own.read("set_ftrace_filter")?, &made);
         Ok(())
     }
 
@@ -145,16 +153,19 @@ impl Session {
                     "{error}: this kernel needs CONFIG_FTRACE_SYSCALLS, and to be one of x86-64"
                 ))
             })?;
-            self.decoder.add(kind, layout(&format)?);
+            self.decoder.add(kind, layout(kind, &format)?);
             self.own.write(&format!("{event}/enable"), "1")?;
         }
         Ok(())
     }
 
     fn watch_objects(&mut self) -> Result<(), Error> {
+        self.decoder.add(Kind::Gone, layout(Kind::Gone, &self.machine.read(&format!("{GONE}/format"))?)?);
+        self.machine.write(&format!("{GONE}/enable"), "1")?;
         for (name, probe) in &self.probes.made {
             let event = self.probes.event(name);
-            self.decoder.add(Kind::Probe(probe.role), layout(&self.machine.read(&format!("{event}/format"))?)?);
+            let kind = Kind::Probe(probe.role);
+            self.decoder.add(kind, layout(kind, &self.machine.read(&format!("{event}/format"))?)?);
             self.machine.write(&format!("{event}/enable"), "1")?;
             if let (Role::Freed(function), Some(hook)) = (probe.role, hook_of_freed(probe.role)) {
                 self.decoder.counts(function, number(&mut self.hooks, hook));
@@ -175,7 +186,7 @@ impl Session {
 
     /// Says what is counted. Before the first [`Session::drain`].
     pub(super) fn count(&mut self, extent: Extent) {
-        self.attribution = Some(Attribution::new(extent));
+        self.attribution = Some(Attribution::new(extent, number(&mut self.hooks, COMMITS)));
     }
 
     /// Reads what the buffers have, and attributes it as far as the order is known.
@@ -189,19 +200,22 @@ impl Session {
     }
 
     fn read_buffers(&mut self) -> Result<(), Error> {
-        let Self { buffers, decoder, merger, symbols, hooks, .. } = self;
+        let Self { buffers, decoder, merger, symbols, hooks, malformed, .. } = self;
         let mut page = [0; PAGE];
         for (processor, file) in buffers {
             loop {
                 match file.read(&mut page) {
                     Ok(0) => break,
-                    Ok(length) => records(&page[..length], |time, record| {
-                        let event: Option<Event> =
-                            decoder.decode(time, *processor, record, |address| function(symbols, hooks, address));
-                        if let Some(event) = event {
-                            merger.add(event);
-                        }
-                    }),
+                    Ok(length) => {
+                        let whole = records(&page[..length], |time, record| {
+                            let event: Option<Event> =
+                                decoder.decode(time, *processor, record, |address| function(symbols, hooks, address));
+                            if let Some(event) = event {
+                                merger.add(event);
+                            }
+                        });
+                        *malformed += u64::from(!whole);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                     Err(error) => return Err(error).context("read the tracer's buffer"),
@@ -223,16 +237,18 @@ impl Session {
                 break;
             }
         }
+        let running = running(&self.own.read(TASKS[1])?);
         self.own.write("tracing_on", "0")?;
         self.machine.write("tracing_on", "0")?;
         // The second time gives what the first has left for later ones.
         self.drain()?;
         self.drain()?;
-        let lost = self.own.lost()? + self.machine.lost()? + self.probes.lost()?;
+        let lost = self.own.lost()? + self.machine.lost()? + self.probes.lost()? + self.malformed;
         let Some(attribution) = self.attribution.take() else { return Ok(Tally::default()) };
         let pending = attribution.pending() as u64;
-        let untraceable = std::mem::take(&mut self.untraceable);
-        Ok(self.tally(attribution.counts(), runs, Tally { lost, pending, untraceable, ..Tally::default() }))
+        let untraceable = std::mem::take(&mut self.untraceable).into_iter().collect();
+        let tally = Tally { lost, pending, running, untraceable, ..Tally::default() };
+        Ok(self.tally(attribution.counts(), runs, tally))
     }
 
     /// Names what was counted.
@@ -266,8 +282,45 @@ impl Session {
     }
 }
 
-fn layout(format: &str) -> Result<Layout, Error> {
-    Layout::parse(format).ok_or_else(|| Error::Unavailable(format!("no event format that is known: {format}")))
+fn layout(kind: Kind, format: &str) -> Result<Layout, Error> {
+    Layout::parse(kind, format).ok_or_else(|| Error::Unavailable(format!("no event format that is known: {format}")))
+}
+
+/// Whether functions are traced at all, by what the switch says. A kernel without one has no function tracer either.
+fn switched_on(text: Option<&str>) -> Result<(), Error> {
+    if text.is_none_or(|text| text.trim() == "1") {
+        return Ok(());
+    }
+    let why =
+        "function tracing is switched off in this kernel, and no hook would be seen: sysctl kernel.ftrace_enabled=1";
+    Err(Error::Unavailable(why.to_owned()))
+}
+
+/// The hooks that cannot be counted: of functions that are not in the filter, or that a probe should count which was not made.
+fn untraceable(symbols: &Symbols, filter: &str, made: &[Role]) -> BTreeSet<String> {
+    let functions = filter.lines().filter_map(|line| line.split_whitespace().next()?.strip_prefix(PREFIX));
+    let (uncounted, counted): (Vec<&str>, Vec<&str>) = functions.partition(|function| {
+        let theirs = |role: &Role| matches!(role, Role::Freed(own) if own == function);
+        PROBES.iter().any(|probe| theirs(&probe.role)) && !made.iter().any(theirs)
+    });
+    let hooks = |functions: &[&str]| -> BTreeSet<&str> {
+        functions.iter().filter_map(|function| symbols.hook_of(function)).collect()
+    };
+    let (uncounted, counted) = (hooks(&uncounted), hooks(&counted));
+    let missing = symbols.hooks().filter(|hook| known(hook).is_some() && !counted.contains(hook));
+    missing.chain(uncounted.iter().copied()).map(str::to_owned).collect()
+}
+
+/// How many of the tasks that are followed still run: of a list of their numbers, which names the dead until a grace period
+/// is over.
+fn running(tasks: &str) -> u64 {
+    let stat = |task: &str| fs::read_to_string(format!("/proc/{task}/stat")).ok();
+    tasks.split_whitespace().filter_map(stat).filter(|stat| is_alive(stat)).count() as u64
+}
+
+/// By a task's `stat`: the state follows the name, which may have any character.
+fn is_alive(stat: &str) -> bool {
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X', 'x']))
 }
 
 /// The hook that a probe counts.
@@ -306,4 +359,38 @@ fn number(hooks: &mut Vec<&'static str>, hook: &'static str) -> u16 {
 fn grace_period() {
     // SAFETY: takes numbers only. A kernel without it has the sleeps.
     unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYMBOLS: &str = "ffffffff81000100 T bpf_lsm_file_open\nffffffff81000200 T bpf_lsm_task_free\n\
+        ffffffff81000300 T bpf_lsm_sk_free_security\nffffffff81000400 T bpf_lsm_path_chmod\n";
+    const FILTER: &str = "security_file_open\nsecurity_task_free\nsecurity_sk_free\ndo_softirq\n";
+
+    #[test]
+    fn tells_hooks_that_no_function_and_no_probe_counts() {
+        let untraceable = |made: &[Role], symbols: &str| {
+            untraceable(&Symbols::parse(symbols), FILTER, made).into_iter().collect::<Vec<_>>()
+        };
+        let (task, socket) = (Role::Freed("task_free"), Role::Freed("sk_free"));
+        assert_eq!(untraceable(&[task, socket], SYMBOLS), ["path_chmod"]);
+        assert_eq!(untraceable(&[Role::Made, socket], SYMBOLS), ["path_chmod", "task_free"]);
+        // A kernel without BPF LSM.
+        assert_eq!(untraceable(&[task], ""), ["sk_free_security"]);
+    }
+
+    #[test]
+    fn refuses_a_kernel_whose_tracing_is_switched_off() {
+        assert!(switched_on(Some("1\n")).is_ok() && switched_on(None).is_ok());
+        assert!(switched_on(Some("0\n")).unwrap_err().to_string().contains("sysctl kernel.ftrace_enabled=1"));
+    }
+
+    #[test]
+    fn tells_the_dead_from_those_that_run() {
+        assert!(is_alive("7 (a) Z) S 1 7"));
+        assert!(!is_alive("7 (a) S) Z 1 7"));
+        assert_eq!(running(&format!("{}\n999999999\n", std::process::id())), 1);
+    }
 }

@@ -32,7 +32,7 @@ impl Symbols {
         Ok(symbols)
     }
 
-    fn parse(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let functions = text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;

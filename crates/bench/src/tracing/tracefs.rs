@@ -77,9 +77,11 @@ impl Tracefs {
         read(&self.path(file))
     }
 
-    /// Removes what processes that are no more have left.
+    /// Removes what processes that are no more have left. What has our number another had before, or an earlier session of ours
+    /// could not remove.
     fn clean(&self) {
-        let gone = |process: &str| !process.is_empty() && !Path::new("/proc").join(process).exists();
+        let own = process::id().to_string();
+        let gone = |process: &str| process == own || !process.is_empty() && !Path::new("/proc").join(process).exists();
         for entry in fs::read_dir(self.path("instances")).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
@@ -99,8 +101,11 @@ impl Tracefs {
 
 impl Drop for Tracefs {
     fn drop(&mut self) {
-        if self.ours {
-            let _ = umount2(&self.root, MntFlags::MNT_DETACH);
+        let is_ours = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
+        // Another session found it mounted, and needs it: what has a file open makes it busy, too.
+        let used = fs::read_dir(self.path("instances")).into_iter().flatten().flatten().any(is_ours);
+        if self.ours && !used {
+            let _ = umount2(&self.root, MntFlags::empty());
         }
     }
 }
@@ -205,7 +210,8 @@ impl Probes {
         let mut probes = Self { file, profile, group, made: Vec::new() };
         let mut failed = None;
         for probe in wanted {
-            let name = format!("{}_{}", probe.function, &probe.register[1..]);
+            // The profile has no groups: by the process it is ours alone there.
+            let name = format!("{}_{}_{}", probe.function, probe.register.trim_start_matches('%'), process::id());
             let Probe { function, register, .. } = probe;
             // A function's return address is what its caller has put on the stack.
             let line = format!("p:{}/{name} {function} object={register} caller=$stack0", probes.group);
@@ -229,13 +235,19 @@ impl Probes {
 
     /// How often a probe was passed and could not be told.
     pub(super) fn lost(&self) -> Result<u64, Error> {
-        let profile = read(&self.profile)?;
-        let own = profile.lines().filter_map(|line| {
-            let words: Vec<_> = line.split_whitespace().collect();
-            self.made.iter().any(|(name, _)| *name == words[0]).then(|| words[2].parse::<u64>().ok())?
-        });
-        Ok(own.sum())
+        let is_ours = |event: &str| self.made.iter().any(|(name, _)| name == event);
+        Ok(missed(&read(&self.profile)?, is_ours))
     }
+}
+
+/// Lines of `kprobe_profile`: the event, how often the probe was passed, and how often it was missed.
+fn missed(profile: &str, is_ours: impl Fn(&str) -> bool) -> u64 {
+    let own = profile.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        words.next().filter(|event| is_ours(event))?;
+        words.nth(1)?.parse::<u64>().ok()
+    });
+    own.sum()
 }
 
 impl Drop for Probes {
@@ -270,5 +282,12 @@ mod tests {
     fn adds_up_what_did_not_fit() {
         let stats = "entries: 12\noverrun: 3\ncommit overrun: 1\nbytes: 44\noldest event ts: 5.1\ndropped events: 2\n";
         assert_eq!(lost_of(stats), 6);
+    }
+
+    #[test]
+    fn adds_up_what_our_probes_missed() {
+        let profile =
+            "  tcp_close_di_7    12    2\n  tcp_close_di_8    12    4\n\n  exit_creds_di_7\n  exit_creds_di_7 5 1\n";
+        assert_eq!(missed(profile, |event| event.ends_with("_7")), 3);
     }
 }

@@ -27,6 +27,9 @@ pub(super) fn text(report: &Report) -> String {
     if report.pending > 0 {
         let _ = writeln!(text, "{} objects were not freed in time: their hooks are missing", report.pending);
     }
+    if report.running > 0 {
+        let _ = writeln!(text, "{} tasks still run, and were counted until now", report.running);
+    }
     if !report.untraceable.is_empty() {
         let _ = writeln!(text, "cannot be traced in this kernel: {}", report.untraceable.join(" "));
     }

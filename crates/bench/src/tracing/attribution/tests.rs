@@ -13,6 +13,7 @@ const OTHER: i32 = 50;
 
 const OPEN: Hook = 1;
 const FREE: Hook = 2;
+const COMMIT: Hook = 3;
 
 /// How often calls asked hooks.
 type Told = Vec<(Call, Hook, u64)>;
@@ -24,7 +25,7 @@ struct Story {
 
 impl Story {
     fn of(extent: Extent) -> Self {
-        Self { attribution: Attribution::new(extent), time: 0 }
+        Self { attribution: Attribution::new(extent, COMMIT), time: 0 }
     }
 
     /// One that has begun.
@@ -164,4 +165,35 @@ fn waits_for_ends_of_what_operations_released_alone() {
     let story = story.on(IDLE, true, &[free(1), free(2)]);
     assert_eq!(story.attribution.pending(), 0);
     assert_eq!(story.told().0, [system(CLOSE, FREE, 1)]);
+}
+
+#[test]
+fn knows_no_task_by_a_number_that_is_free_again() {
+    // A child that was waited for, in the middle of a call as far as was seen.
+    let ended = || {
+        Story::command()
+            .at(CHILD, &[What::Exit(Some(56)), What::Enter(EXIT)])
+            .at(ROOT, &[What::Enter(WAIT4), What::Released { object: 0x30 }])
+            .on(IDLE, true, &[What::Gone { task: CHILD }, free(0x30)])
+    };
+    // Its number is another's that is not followed: what that one makes, releases and frees is not ours.
+    let other = [What::Made { object: 0x40 }, free(0x40), What::Released { object: 0x50 }];
+    let story = ended().at(CHILD, &other).on(IDLE, true, &[free(0x50)]);
+    assert_eq!(story.told(), (vec![system(WAIT4, FREE, 1)], vec![]));
+    // Or that of a new task that is: its first hooks are those of the call that made it.
+    let story = ended().at(CHILD, &[What::Exit(Some(435)), ask(OPEN)]);
+    assert_eq!(story.told(), (vec![system(WAIT4, FREE, 1), system(435, OPEN, 1)], vec![]));
+}
+
+#[test]
+fn counts_for_execve_what_a_thread_asks_that_becomes_the_first() {
+    const FUTEX: u32 = 202;
+    let story = Story::command()
+        // The first waits for another thread, which executes a program, and is killed; then that one has its number.
+        .at(ROOT, &[What::Enter(FUTEX)])
+        .at(CHILD, &[What::Exit(Some(56)), What::Enter(59), ask(OPEN)])
+        .at(ROOT, &[What::Exit(Some(FUTEX)), ask(FREE)])
+        .at(ROOT, &[ask(COMMIT), ask(OPEN), What::Exit(Some(59)), ask(OPEN)]);
+    let told = vec![system(59, OPEN, 3), system(59, COMMIT, 1), system(FUTEX, FREE, 1)];
+    assert_eq!(story.told(), (told, vec![]));
 }
