@@ -30,6 +30,8 @@ use crate::{
 /// How often the buffers are read, and what a workload's other tasks are given to fall asleep.
 const BEAT: Duration = Duration::from_millis(5);
 const CALM: Duration = Duration::from_millis(20);
+/// How often a workload is counted while probes are missed.
+const TRIES: u32 = 3;
 /// How long an operation has to end after a signal, before it is left to itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -48,8 +50,17 @@ pub fn count_workloads(
     let costs = costs(selections, work, stop)?;
     let mut reports = Vec::new();
     for (selection, cost) in selections.iter().zip(costs) {
-        let report = count_one(selection, work, options, stop)
-            .map_err(|error| Error::Unavailable(format!("{selection}: {error}")))?;
+        let count = || {
+            count_one(selection, work, options, stop)
+                .map_err(|error| Error::Unavailable(format!("{selection}: {error}")))
+        };
+        let mut report = count()?;
+        // An operation can be counted again, a command cannot.
+        for _ in 1..TRIES {
+            if report.missed > 0 {
+                report = count()?;
+            }
+        }
         reports.push(Report { workload: Some(selection.to_string()), cost, ..report });
     }
     Ok(reports)

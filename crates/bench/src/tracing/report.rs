@@ -25,6 +25,8 @@ pub struct CallReport {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) lost: u64,
+    /// How often a probe was passed and could not be told.
+    pub(super) missed: u64,
     pub(super) pending: u64,
     pub(super) running: u64,
     pub(super) hooks: Asked,
@@ -55,6 +57,10 @@ pub struct Report {
     pub status: Vec<i32>,
     /// Records that the kernel could not keep. The counts are too small if there are any.
     pub lost: u64,
+    /// How often an object was made, released or freed and the kernel could not tell it, for a probe was being told then: as
+    /// many hooks of deferred work may be missing, or be `deferred`.
+    #[serde(default)]
+    pub missed: u64,
     /// Objects that a call has released whose end did not come in time: their hooks are missing.
     pub pending: u64,
     /// Tasks that still ran at the end, and were counted until then.
@@ -74,7 +80,7 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(kernel: String, runs: u64, cost: Option<f64>, tally: Tally) -> Self {
-        let Tally { lost, pending, running, hooks, calls, deferred, untraceable } = tally;
+        let Tally { lost, missed, pending, running, hooks, calls, deferred, untraceable } = tally;
         let source = "function tracer".to_owned();
         Self {
             schema: 1,
@@ -85,6 +91,7 @@ impl Report {
             runs,
             status: Vec::new(),
             lost,
+            missed,
             pending,
             running,
             cost,
@@ -106,6 +113,7 @@ impl Report {
     /// The sums of two runs.
     pub(super) fn plus(mut self, other: Report) -> Report {
         self.lost += other.lost;
+        self.missed += other.missed;
         self.pending += other.pending;
         self.running += other.running;
         add(&mut self.hooks, other.hooks);

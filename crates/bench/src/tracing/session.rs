@@ -237,11 +237,12 @@ impl Session {
         // The second time gives what the first has left for later ones.
         self.drain()?;
         self.drain()?;
-        let lost = self.own.lost()? + self.machine.lost()? + self.probes.lost()?;
+        let lost = self.own.lost()? + self.machine.lost()?;
+        let missed = self.probes.missed()?;
         let Some(attribution) = self.attribution.take() else { return Ok(Tally::default()) };
         let pending = attribution.pending() as u64;
         let untraceable = std::mem::take(&mut self.untraceable).into_iter().collect();
-        let tally = Tally { lost, pending, running, untraceable, ..Tally::default() };
+        let tally = Tally { lost, missed, pending, running, untraceable, ..Tally::default() };
         Ok(self.tally(attribution.counts(), runs, tally))
     }
 

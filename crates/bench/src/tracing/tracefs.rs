@@ -233,8 +233,9 @@ impl Probes {
         format!("events/{}/{name}", self.group)
     }
 
-    /// How often a probe was passed and could not be told.
-    pub(super) fn lost(&self) -> Result<u64, Error> {
+    /// How often a probe was passed and could not be told: in an interrupt, while another probe was (kprobe_ftrace_handler,
+    /// arch/x86/kernel/kprobes/ftrace.c). No larger buffer helps.
+    pub(super) fn missed(&self) -> Result<u64, Error> {
         let is_ours = |event: &str| self.made.iter().any(|(name, _)| name == event);
         Ok(missed(&read(&self.profile)?, is_ours))
     }

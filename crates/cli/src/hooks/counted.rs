@@ -27,6 +27,11 @@ pub(super) fn text(report: &Report) -> String {
     if report.pending > 0 {
         let _ = writeln!(text, "{} objects were not freed in time: their hooks are missing", report.pending);
     }
+    if report.missed > 0 {
+        let missed = report.missed;
+        let _ =
+            writeln!(text, "{missed} ends of objects could not be told: so many hooks of deferred work may be missing");
+    }
     if report.running > 0 {
         let _ = writeln!(text, "{} tasks still run, and were counted until now", report.running);
     }
