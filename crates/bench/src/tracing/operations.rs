@@ -70,13 +70,13 @@ pub fn count_workloads(
 fn costs(selections: &[Selection], work: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Option<f64>>, Error> {
     let Ok(mut meter) = Meter::open(Counter::Instructions) else { return Ok(vec![None; selections.len()]) };
     let places = Places::open(work, selections)?;
-    let mut cost = |selection: &Selection| {
+    let cost = |selection: &Selection| {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Unavailable(format!("interrupted before {selection}")));
         }
         Ok(median(measure(selection, &places, &mut meter, None).samples))
     };
-    selections.iter().map(|selection| cost(selection)).collect()
+    selections.iter().map(cost).collect()
 }
 
 fn count_one(selection: &Selection, work: Option<&Path>, options: Options, stop: &AtomicBool) -> Result<Report, Error> {
