@@ -14,11 +14,13 @@ const TIME_STAMP: u32 = 31;
 /// Bits of a time difference in a record's header.
 const DELTA_BITS: u32 = 27;
 
-/// Calls `each` with the time and the bytes of every record. A page that does not keep to the format ends where it does not.
-pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) {
-    let (Some(mut time), Some(filled)) = (wide(page, 0), wide(page, 8)) else { return };
+/// Calls `each` with the time and the bytes of every record. A page that does not keep to the format ends where it does not:
+/// then this is false, and records may be missing.
+#[must_use]
+pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) -> bool {
+    let (Some(mut time), Some(filled)) = (wide(page, 0), wide(page, 8)) else { return false };
     let filled = usize::try_from(filled & FILLED).unwrap_or(usize::MAX);
-    let Some(data) = page[HEADER..].get(..filled) else { return };
+    let Some(data) = page[HEADER..].get(..filled) else { return false };
     let mut at = 0;
     while let Some(header) = word(data, at) {
         let (kind, delta) = (header & 31, u64::from(header >> 5));
@@ -29,13 +31,13 @@ pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) {
             _ => time + delta,
         };
         let (from, to) = match kind {
-            PADDING if delta == 0 => return,
+            PADDING if delta == 0 => return true,
             PADDING | TIME_EXTEND | TIME_STAMP => (0, 0),
             LONG => (at + 8, at + 4 + first() as usize),
             words => (at + 4, at + 4 + 4 * words as usize),
         };
         if to > 0 {
-            let Some(record) = data.get(from..to) else { return };
+            let Some(record) = data.get(from..to) else { return false };
             each(time, record);
         }
         at = match kind {
@@ -44,6 +46,7 @@ pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) {
             _ => to,
         };
     }
+    at == data.len()
 }
 
 /// The number of 32 bits there.
@@ -69,10 +72,11 @@ mod tests {
         bytes
     }
 
-    fn read(page: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    /// The records, and whether the page is whole.
+    fn read(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, bool) {
         let mut all = Vec::new();
-        records(page, |time, record| all.push((time, record.to_vec())));
-        all
+        let whole = records(page, |time, record| all.push((time, record.to_vec())));
+        (all, whole)
     }
 
     #[test]
@@ -93,15 +97,20 @@ mod tests {
         ];
         let long = [7_u32, 8].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let expected = vec![(105, 0xabcd_u32.to_ne_bytes().to_vec()), (109 + (1 << 27), long)];
-        assert_eq!(read(&page(100, &words)), expected);
+        assert_eq!(read(&page(100, &words)), (expected, true));
+        assert_eq!(read(&page(100, &[1, 2])), (vec![(100, 2_u32.to_ne_bytes().to_vec())], true));
+        assert_eq!(read(&page(100, &[])), (vec![], true));
     }
 
     #[test]
     fn refuses_what_is_cut_or_too_long() {
         let whole = page(0, &[LONG, 4000, 1]);
-        assert_eq!(read(&whole), []);
+        assert_eq!(read(&whole), (vec![], false));
         for length in 0..24 {
-            assert_eq!(read(&page(0, &[1, 2])[..length]).len(), 0, "{length}");
+            assert_eq!(read(&page(0, &[1, 2])[..length]), (vec![], false), "{length}");
+        }
+        for cut in [&[1, 2, 30][..], &[1, 2, 29 | 1 << 5, 400]] {
+            assert!(!read(&page(0, cut)).1, "{cut:?}");
         }
     }
 }

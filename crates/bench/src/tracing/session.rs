@@ -67,6 +67,8 @@ pub(super) struct Session {
     hooks: Vec<&'static str>,
     /// The kernel's hooks that are asked by no function that can be traced.
     untraceable: BTreeSet<String>,
+    /// Pages that could not be read to their end.
+    malformed: u64,
 }
 
 /// The files into which a task writes its number to be followed.
@@ -114,6 +116,7 @@ impl Session {
             attribution: None,
             hooks: Vec::new(),
             untraceable: BTreeSet::new(),
+            malformed: 0,
         };
         session.trace_functions()?;
         session.trace_events()?;
@@ -197,19 +200,22 @@ impl Session {
     }
 
     fn read_buffers(&mut self) -> Result<(), Error> {
-        let Self { buffers, decoder, merger, symbols, hooks, .. } = self;
+        let Self { buffers, decoder, merger, symbols, hooks, malformed, .. } = self;
         let mut page = [0; PAGE];
         for (processor, file) in buffers {
             loop {
                 match file.read(&mut page) {
                     Ok(0) => break,
-                    Ok(length) => records(&page[..length], |time, record| {
-                        let event: Option<Event> =
-                            decoder.decode(time, *processor, record, |address| function(symbols, hooks, address));
-                        if let Some(event) = event {
-                            merger.add(event);
-                        }
-                    }),
+                    Ok(length) => {
+                        let whole = records(&page[..length], |time, record| {
+                            let event: Option<Event> =
+                                decoder.decode(time, *processor, record, |address| function(symbols, hooks, address));
+                            if let Some(event) = event {
+                                merger.add(event);
+                            }
+                        });
+                        *malformed += u64::from(!whole);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                     Err(error) => return Err(error).context("read the tracer's buffer"),
@@ -237,7 +243,7 @@ impl Session {
         // The second time gives what the first has left for later ones.
         self.drain()?;
         self.drain()?;
-        let lost = self.own.lost()? + self.machine.lost()?;
+        let lost = self.own.lost()? + self.machine.lost()? + self.malformed;
         let missed = self.probes.missed()?;
         let Some(attribution) = self.attribution.take() else { return Ok(Tally::default()) };
         let pending = attribution.pending() as u64;
