@@ -38,6 +38,11 @@ const CALLS: [c_long; 23] = [
     libc::SYS_exit_group,
 ];
 
+/// Calls that fail with EACCES, where any other kills: glibc's malloc(3) makes them on its way and does without, to read
+/// /proc/sys/vm/overcommit_memory before it shrinks a thread's arena (`check_may_shrink_heap`), and to count the
+/// processors before it makes one more (`arena_get2`).
+const REFUSED: [c_long; 2] = [libc::SYS_openat, libc::SYS_sched_getaffinity];
+
 /// A step that was refused.
 pub(super) struct Refused {
     pub(super) step: &'static str,
@@ -52,7 +57,6 @@ pub(super) struct Refused {
 pub(super) fn confine(out: RawFd, parent: libc::pid_t, seconds: u64) -> Result<(), Refused> {
     keep_only(out)?;
     forget_handlers();
-    allocate_from_one_arena();
     give_up_root();
     // SAFETY: prctl with these arguments touches no memory.
     step("die with the parent", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong, 0, 0, 0) })?;
@@ -94,13 +98,6 @@ fn forget_handlers() {
         // SAFETY: the default disposition runs no code of ours.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-}
-
-/// When many threads of the parent had an arena each, glibc's malloc(3) would count the processors before it makes one
-/// more, from a file that the filter lets nobody open (`arena_get2`).
-fn allocate_from_one_arena() {
-    // SAFETY: mallopt has no preconditions; after fork, malloc's locks are free.
-    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
 fn give_up_root() {
@@ -147,6 +144,10 @@ fn filter(pid: u32) -> Vec<sock_filter> {
     ];
     for call in CALLS {
         filter.extend([jump(libc::BPF_JEQ, call as u32, 0, 1), return_(libc::SECCOMP_RET_ALLOW)]);
+    }
+    for call in REFUSED {
+        let refused = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
+        filter.extend([jump(libc::BPF_JEQ, call as u32, 0, 1), return_(refused)]);
     }
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         filter.extend([

@@ -200,8 +200,13 @@ fn turns_death_of_the_child_into_an_error() {
 #[test]
 fn denies_the_child_files_programs_and_executable_memory() {
     let died = |work: fn(i32) -> i32| refusal(child::run(TRY, work)).contains("died of SIGSYS");
-    // SAFETY: the path is a C string.
-    assert!(died(|_| unsafe { libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY) }));
+    let answer = child::run(TRY, |out| {
+        // SAFETY: the path is a C string.
+        let opened = unsafe { libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY) };
+        let say = format!("{opened} {:?}", io::Error::last_os_error().raw_os_error());
+        i32::from(!(shim::section(out, shim::CIL, say.as_bytes()) && shim::section(out, shim::END, &[])))
+    });
+    assert_eq!(answer.unwrap().cil.as_deref(), Some(&b"-1 Some(13)"[..]));
     // SAFETY: the paths are C strings and the lists end with a null pointer.
     assert!(died(|_| unsafe { libc::execl(c"/bin/true".as_ptr(), c"true".as_ptr(), std::ptr::null::<i8>()) }));
     // SAFETY: socket has no preconditions.
@@ -214,6 +219,20 @@ fn denies_the_child_files_programs_and_executable_memory() {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         i32::from(libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0).is_null())
     }));
+}
+
+/// It was forked by a thread with an arena of its own, which glibc's `free` shrinks when enough of it is free, after a
+/// look at /proc/sys/vm/overcommit_memory (`check_may_shrink_heap`): refused, and no reason to die.
+#[test]
+fn lets_the_child_give_back_what_it_allocated() {
+    let answer = child::run(TRY, |out| {
+        let pieces: Vec<Box<[u8]>> = (0..8 << 10).map(|_| vec![1_u8; 1 << 10].into_boxed_slice()).collect();
+        let sum: usize = pieces.iter().map(|piece| usize::from(piece[7])).sum();
+        drop(pieces);
+        let say = sum.to_string();
+        i32::from(!(shim::section(out, shim::CIL, say.as_bytes()) && shim::section(out, shim::END, &[])))
+    });
+    assert_eq!(answer.unwrap().cil.as_deref(), Some(&b"8192"[..]));
 }
 
 #[test]
