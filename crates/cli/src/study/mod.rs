@@ -1,5 +1,6 @@
 //! `tollgate study`: studies, run and read.
 
+mod pace;
 mod progress;
 mod run;
 
@@ -113,8 +114,12 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
     output::line("Studies")?;
     for study in studies {
         let size = format!(
-            "{} kernels, {} configurations, {} workloads, {} boots each",
+            "{} kernels{}, {} configurations, {} workloads, {} boots each",
             study.kernels.len(),
+            match study.kernels_if_built.len() {
+                0 => String::new(),
+                count => format!(" and {count} if built"),
+            },
             study.configurations.len(),
             study.workloads.len(),
             study.boots()

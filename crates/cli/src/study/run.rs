@@ -22,7 +22,7 @@ use tollgate_study::{
 };
 use tollgate_vm::{Accelerator, Cache, accelerator, built, kernel};
 
-use super::progress::Progress;
+use super::{pace::Pace, progress::Progress};
 use crate::{
     interrupt,
     vm::{self, AcceleratorName},
@@ -60,10 +60,16 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
     let mut study = super::find(&arguments.study)?;
     let text = study.text.clone();
-    if !arguments.kernel.is_empty() {
-        study = study.on(&arguments.kernel).map_err(anyhow::Error::msg)?;
-    }
     let cache = Cache::of_user()?.interruptible(interrupted);
+    study = if arguments.kernel.is_empty() {
+        study.with_built(|name| arguments.build_kernels || built::recipe(name).is_some_and(|r| r.is_built(&cache)))
+    } else {
+        study.on(&arguments.kernel).map_err(anyhow::Error::msg)?
+    };
+    if !study.kernels_if_built.is_empty() {
+        let absent = study.kernels_if_built.join(", ");
+        eprintln!("tollgate: left out, for it is not built (`tollgate vm build`, or --build-kernels): {absent}");
+    }
     if arguments.build_kernels {
         vm::build::missing(&cache, &study.kernels)?;
     }
@@ -95,15 +101,20 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let boots: Vec<Boot> = schedule::boots(&study).into_iter().filter(|boot| !records.hold(boot)).collect();
     let workers = workers(arguments, &study);
     let mut progress = Progress::new(boots.len(), workers);
+    let mut pace = Pace::new(workers);
     let outcome = schedule::run(&laboratory, boots, workers, &mut |event| -> anyhow::Result<()> {
         match event {
-            Event::Started(boot) => progress.step(boot, "booting"),
+            Event::Started(boot) => {
+                pace.started(&boot.kernel);
+                progress.step(boot, "booting");
+            }
             Event::Step(boot, step) => progress.step(boot, &step),
             Event::Finished(boot, finished) => {
                 if let Outcome::Failed(reason) = &finished.record.outcome {
                     let first = reason.lines().next().unwrap_or_default();
                     progress.note(&format!("{} {}: {first}", boot.kernel, boot.configuration));
                 }
+                pace.finished(&boot.kernel);
                 records.keep(*finished)?;
                 progress.finished(&boot);
             }
@@ -116,7 +127,9 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let place = arguments.out.display();
     outcome.with_context(|| format!("stopped; what was measured is kept in {place}: go on with --resume"))?;
     super::print_table(&results)?;
-    eprintln!("\nresults, samples and consoles: {place}");
+    eprintln!();
+    pace.lines().iter().for_each(|line| eprintln!("{line}"));
+    eprintln!("results, samples and consoles: {place}");
     let failed = results.configurations.iter().all(|configuration| configuration.workloads.is_empty());
     Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }

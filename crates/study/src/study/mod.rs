@@ -37,6 +37,8 @@ pub struct Study {
     pub clock: Counter,
     /// Kernels: series such as `6.1`, paths of images, or [`HOST`].
     pub kernels: Vec<String>,
+    /// Kernels that are measured too where they have been built.
+    pub kernels_if_built: Vec<String>,
     /// Configurations, in the order of the tables.
     pub configurations: Vec<String>,
     /// What the configurations that are the user's own are made of.
@@ -117,6 +119,7 @@ impl Study {
     pub fn only_the_host(&mut self) {
         let names = [HOST_TWINS.0, HOST_TWINS.1];
         self.kernels = vec![HOST.to_owned()];
+        self.kernels_if_built.clear();
         self.configurations = names.map(str::to_owned).to_vec();
         self.baseline = names[0].to_owned();
         self.own = names
@@ -130,17 +133,27 @@ impl Study {
             .to_vec();
     }
 
-    /// The study on some of its kernels only.
+    /// The study on some of its kernels only, those among them that need not be built.
     ///
     /// # Errors
     ///
     /// The name that is none of them, and those that are.
     pub fn on(&self, kernels: &[String]) -> Result<Study, String> {
-        if let Some(other) = kernels.iter().find(|name| !self.kernels.contains(name)) {
-            return Err(format!("{other:?} is none of the study's kernels, which are {}", self.kernels.join(", ")));
+        let all = [self.kernels.as_slice(), &self.kernels_if_built].concat();
+        if let Some(other) = kernels.iter().find(|name| !all.contains(name)) {
+            return Err(format!("{other:?} is none of the study's kernels, which are {}", all.join(", ")));
         }
-        let kernels = self.kernels.iter().filter(|name| kernels.contains(name)).cloned().collect();
-        Ok(Study { kernels, ..self.clone() })
+        let kernels = all.into_iter().filter(|name| kernels.contains(name)).collect();
+        Ok(Study { kernels, kernels_if_built: Vec::new(), ..self.clone() })
+    }
+
+    /// The study with those of [`Study::kernels_if_built`] that are; the others are left there.
+    #[must_use]
+    pub fn with_built(mut self, is_built: impl Fn(&str) -> bool) -> Study {
+        let (built, others) = self.kernels_if_built.into_iter().partition(|name| is_built(name));
+        self.kernels.extend::<Vec<String>>(built);
+        self.kernels_if_built = others;
+        self
     }
 
     /// The user's own configuration of this name, if it is one.

@@ -20,6 +20,8 @@ pub(super) struct Raw {
     #[serde(default = "instructions")]
     pub(super) clock: Counter,
     pub(super) kernels: At<Vec<At<String>>>,
+    #[serde(default, rename = "kernels-if-built")]
+    pub(super) kernels_if_built: Vec<At<String>>,
     pub(super) configurations: At<Vec<At<String>>>,
     #[serde(default)]
     pub(super) configuration: Vec<RawConfiguration>,

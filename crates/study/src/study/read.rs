@@ -51,13 +51,14 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
     for kernel in raw.kernels.get_ref() {
         check_kernel(kernel, raw.clock)?;
     }
+    let kernels_if_built = if_built(&raw.kernels_if_built, &kernels)?;
     let own: Vec<OwnConfiguration> = raw.configuration.iter().map(own_configuration).collect::<Result<_, _>>()?;
     let configurations = distinct(&raw.configurations, "configurations")?;
     check_configurations(&raw, &own)?;
     let workloads = workloads(&raw)?;
     let latency = raw.latency.as_ref().map(|at| latency(at, &configurations, &own)).transpose()?;
     let published = (raw.published.into_iter())
-        .map(|p| published(p, &kernels, &configurations, &workloads))
+        .map(|p| published(p, &[kernels.as_slice(), &kernels_if_built].concat(), &configurations, &workloads))
         .collect::<Result<_, _>>()?;
     let (paddings, rounds) = boots(raw.clock, raw.paddings.as_ref(), raw.rounds.as_ref())?;
     Ok(Study {
@@ -65,6 +66,7 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
         title: raw.title,
         clock: raw.clock,
         kernels,
+        kernels_if_built,
         baseline: baseline(raw.baseline.as_ref(), &raw.configurations)?,
         configurations,
         own,
@@ -133,6 +135,23 @@ fn check_kernel(at: &At<String>, clock: Counter) -> Result<(), Wrong> {
             RECIPES.map(|recipe| format!("{:?}", recipe.name)).join(", ")
         ),
     )
+}
+
+/// Kernels that a run takes in where they are: those that are built here, and not measured anyway.
+fn if_built(list: &[At<String>], kernels: &[String]) -> Result<Vec<String>, Wrong> {
+    let mut names: Vec<String> = Vec::new();
+    for at in list {
+        let name = at.get_ref();
+        if built::recipe(name).is_none() {
+            let known = RECIPES.map(|recipe| format!("{:?}", recipe.name)).join(", ");
+            return wrong(at, format!("{name:?} is no kernel that is built here; allowed are {known}"));
+        }
+        if kernels.contains(name) || names.contains(name) {
+            return wrong(at, format!("{name:?} stands twice among the kernels; leave one out"));
+        }
+        names.push(name.clone());
+    }
+    Ok(names)
 }
 
 fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> {

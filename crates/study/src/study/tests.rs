@@ -238,3 +238,30 @@ fn rejects_an_experiment_that_cannot_be_made() {
     assert!(with("units = 1").contains("`units` must be a number from 2 to 100000"));
     assert!(with("center-points = 1").contains("unknown field `center-points`"));
 }
+
+#[test]
+fn takes_in_a_kernel_that_need_not_be_built_where_it_is() {
+    let text = WHOLE.replacen("configurations =", "kernels-if-built = [\"6.1-built\"]\nconfigurations =", 1);
+    let study = Study::parse("s.toml", &text).unwrap();
+    assert_eq!(study.kernels, ["6.1"]);
+    let without = study.clone().with_built(|_| false);
+    assert_eq!((without.kernels, without.kernels_if_built), (vec!["6.1".to_owned()], vec!["6.1-built".to_owned()]));
+    let with = study.clone().with_built(|name| name == "6.1-built");
+    assert_eq!(with.kernels, ["6.1", "6.1-built"]);
+    assert!(with.kernels_if_built.is_empty());
+    // Who names it wants it, built or not.
+    assert_eq!(study.on(&["6.1-built".to_owned()]).unwrap().kernels, ["6.1-built"]);
+    assert!(study.on(&["6.2".to_owned()]).unwrap_err().ends_with("which are 6.1, 6.1-built"));
+}
+
+#[test]
+fn rejects_a_kernel_that_nothing_here_builds_or_that_is_measured_anyway() {
+    let with = |list: &str| error("configurations =", &format!("kernels-if-built = [{list}]\nconfigurations ="));
+    let message = with("\"6.12\"");
+    assert!(
+        message.starts_with("s.toml:5:21: \"6.12\" is no kernel that is built here; allowed are \"6.1-built\""),
+        "{message}"
+    );
+    let message = with("\"6.1-built\", \"6.1-built\"");
+    assert!(message.starts_with("s.toml:5:34: \"6.1-built\" stands twice among the kernels"), "{message}");
+}
