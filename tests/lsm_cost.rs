@@ -1,4 +1,5 @@
-//! What the parts of the LSM cost study say of one another: counts by tracing, slopes by regression, predictions and runs.
+//! What the parts of the LSM cost study say of one another: counts by tracing, slopes by regression, predictions and runs;
+//! and the study of file operations as a whole.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +10,7 @@ use std::{
 use serde_json::Value;
 use tollgate_study::study::Study;
 
-use crate::program::{Scratch, guests::take, report, results, word};
+use crate::program::{Scratch, assert_all_measured, configuration, guests::take, report, results, word};
 
 /// Counts hooks in a guest and keeps what was told.
 fn counts(scratch: &Scratch, workloads: &[String], name: &str) -> (PathBuf, Vec<Value>) {
@@ -146,4 +147,57 @@ fn predicts_three_commands_that_were_not_measured_under_the_module() {
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Issue "LSM cost study": one kernel's study of file operations, its time printed; `capability` is the baseline's machine.
+#[test]
+fn file_study_of_a_kernel_is_whole_and_tells_its_time() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let ended = {
+        let _places = take(2);
+        scratch.run(&["study", "run", "lsm-file-overhead", "--kernel", "6.1", "--out", word(&out)]).with(0)
+    };
+    let pace = ended.stderr.lines().find(|line| line.starts_with("6.1: 30 boots in ")).unwrap();
+    report("6.1, the study of file operations", pace, "10 min on two processors", ended.took.as_secs() <= 600);
+    let results = results(&out);
+    assert_all_measured(&results);
+    let mut shown = [0, 0, 0];
+    let mut widest = 0.0_f64;
+    for one in &configuration(&results, "capability").workloads {
+        let difference = one.difference.unwrap();
+        let is_within = (difference.low..=difference.high).contains(&0.0) || difference.percent.abs() < 0.05;
+        shown[if difference.percent == 0.0 { 0 } else { 2 - usize::from(is_within) }] += 1;
+        widest = widest.max(difference.percent.abs());
+    }
+    let [nothing, layout, more] = shown;
+    let figure = format!("{nothing} print 0, {layout} print ~0, {more} more; none is over {widest:.2} %");
+    report("6.1: capability beside none", &figure, "0 or ~0", more == 0);
+    assert!(widest < 0.5, "{figure}");
+}
+
+/// Issue "LSM cost study": two configurations that are the same to the letter differ by nothing.
+#[test]
+fn identical_configurations_differ_by_no_instruction() {
+    let scratch = Scratch::new();
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/lsm-file-overhead.toml")).unwrap();
+    let workloads = Study::parse("lsm-file-overhead.toml", &text).unwrap().workloads;
+    let out = study(
+        &scratch,
+        &format!(
+            "name = \"pair\"\ntitle = \"One machine under two names\"\nkernels = [\"6.1\"]\n\
+             configurations = [\"none\", \"again\"]\nworkloads = {workloads:?}\npaddings = 2\n\
+             [[configuration]]\nname = \"again\"\nbase = \"none\"\n"
+        ),
+    );
+    let results = results(&out);
+    assert_all_measured(&results);
+    let (one, other) = (configuration(&results, "none"), configuration(&results, "again"));
+    let samples: usize = one.workloads.iter().map(|workload| workload.samples.len()).sum();
+    let pairs = one.workloads.iter().zip(&other.workloads);
+    let differ: Vec<&str> = pairs.filter(|(a, b)| a.samples != b.samples).map(|(a, _)| a.name.as_str()).collect();
+    let figure = format!("{} of {} workloads differ, of {samples} samples each", differ.len(), workloads.len());
+    report("6.1: the same configuration twice", &figure, "none", differ.is_empty());
+    assert!(differ.is_empty(), "{differ:?}");
 }
