@@ -8,7 +8,7 @@
 #include "labelled.h"
 
 /* cred_sid, with TG_UNCONFINED */
-static __noinline __u64 tg_cred_subject(__u64 address)
+TG_FUNCTION __u64 tg_cred_subject(__u64 address)
 {
 	__u32 sid = tg_cred_sid(address);
 

@@ -13,7 +13,7 @@
 #include "untyped.h"
 
 /* The class of a sock without storage. */
-static __noinline __u32 tg_sock_class(__u64 sock)
+TG_FUNCTION __u32 tg_sock_class(__u64 sock)
 {
 	struct sock *sk = (void *)sock;
 
@@ -46,7 +46,7 @@ static __always_inline int tg_label_sock(struct sock *sk, __u32 sid, __u32 class
 
 /* The label of a socket by its inode, at an address of the kernel's. 0: it has no sock, for it is
  * being accepted, or is closed. */
-static __noinline int tg_label_socket(__u64 inode, struct tg_inode *label)
+TG_FUNCTION int tg_label_socket(__u64 inode, struct tg_inode *label)
 {
 	struct socket *socket =
 		(void *)(inode - bpf_core_field_offset(struct socket_alloc, vfs_inode));
@@ -64,7 +64,7 @@ static __noinline int tg_label_socket(__u64 inode, struct tg_inode *label)
 
 /* The class of a socket's inode whose label tells none: the daemon puts labels on those of sockets
  * that are older than the programs. `inode` is its address in the kernel. */
-static __noinline __u32 tg_socket_class(__u64 inode)
+TG_FUNCTION __u32 tg_socket_class(__u64 inode)
 {
 	struct tg_inode found = {};
 

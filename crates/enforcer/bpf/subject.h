@@ -62,7 +62,7 @@ static __always_inline void tg_remember_task(__u64 task, __u64 subject, __u64 ep
 		WRITE_ONCE(*entry, 0);
 }
 
-static __noinline __u64 tg_subject_slow(__u64 current)
+TG_FUNCTION __u64 tg_subject_slow(__u64 current)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -92,7 +92,7 @@ static __always_inline __u64 tg_task_subject(void)
 
 /* On whose behalf a confined task acts, whose own SID is `subject`: overlayfs lets it act as who
  * mounted it, io_uring as who gave a personality; for all others that is itself. */
-static __noinline __u64 tg_acting_subject(__u64 subject)
+TG_FUNCTION __u64 tg_acting_subject(__u64 subject)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	const struct cred *cred = current->cred;

@@ -51,7 +51,7 @@ static __always_inline __u64 tg_stored(struct bpf_local_storage *storage, __u32 
 
 /* Whether the map `inodes` has something for the inode at an address of the kernel's; then it is in
  * `label`. */
-static __noinline int tg_label_at(__u64 inode, struct tg_inode *label)
+TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 {
 	__u64 stored = tg_stored(tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
 
@@ -59,7 +59,7 @@ static __noinline int tg_label_at(__u64 inode, struct tg_inode *label)
 }
 
 /* Likewise of the sock at an address, and of `sockets`. */
-static __noinline int tg_socket_at(__u64 sock, struct tg_socket *socket)
+TG_FUNCTION int tg_socket_at(__u64 sock, struct tg_socket *socket)
 {
 	struct bpf_local_storage *storage = BPF_CORE_READ((struct sock *)sock, sk_bpf_storage);
 
