@@ -4,14 +4,14 @@
 //! With them belongs `make`, which is Flask's.
 
 use std::{
-    io,
-    path::Path,
+    fs, io,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use crate::{
     Error,
-    workload::{Group, Scope, Tasks, Workload},
+    workload::{Group, Operation, Scope, Tasks, Workload},
 };
 
 mod rsync;
@@ -55,17 +55,63 @@ pub(super) fn require(workload: &str, programs: &[&str], packages: &str) -> Resu
     }
 }
 
-/// A command whose environment is the same on every machine; what it has to say is kept for [`finish`].
-pub(super) fn command(program: &str, folder: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir(folder).stdin(Stdio::null()).env_clear();
-    // Temporary files lie on the file system that is measured.
-    command.env("PATH", PATH).env("TMPDIR", folder).env("LC_ALL", "C");
-    command
+/// A command that runs again and again in one folder. Dropping it removes what it was given there.
+pub(super) struct Repeated {
+    pub(super) folder: PathBuf,
+    /// The program and its arguments.
+    pub(super) words: &'static [&'static str],
+    /// Removes from the folder what a run has left there.
+    pub(super) clean: fn(&Path) -> io::Result<()>,
+    /// Files and trees in the folder that runs need.
+    pub(super) given: Vec<PathBuf>,
+}
+
+impl Operation for Repeated {
+    fn before(&mut self) -> io::Result<()> {
+        (self.clean)(&self.folder)
+    }
+
+    fn reach(&self) -> u32 {
+        1
+    }
+
+    fn leaves_work(&self) -> bool {
+        true
+    }
+
+    fn warm_ups(&self, _: usize) -> usize {
+        1
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let mut command = Command::new(self.words[0]);
+        command.args(&self.words[1..]).current_dir(&self.folder).stdin(Stdio::null()).env_clear();
+        // Temporary files lie on the file system that is measured; the environment is the same on every machine.
+        command.env("PATH", PATH).env("TMPDIR", &self.folder).env("LC_ALL", "C");
+        finish(command)
+    }
+}
+
+impl Drop for Repeated {
+    fn drop(&mut self) {
+        // What cannot be removed goes with the place.
+        let _ = (self.clean)(&self.folder);
+        for path in &self.given {
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+    }
+}
+
+/// Removes a tree that may not be there.
+fn remove(tree: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(tree) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 /// Runs it to its end. A failure says what the command said first.
-pub(super) fn finish(mut command: Command) -> io::Result<()> {
+fn finish(mut command: Command) -> io::Result<()> {
     let output = command.output()?;
     if output.status.success() {
         return Ok(());
@@ -82,9 +128,9 @@ mod tests {
     #[test]
     fn reports_what_a_command_says_and_its_status() {
         let folder = tempfile::tempdir().unwrap();
-        let mut failing = command("sh", folder.path());
-        failing.args(["-c", "echo; echo no such luck >&2; exit 3"]);
-        let error = finish(failing).unwrap_err().to_string();
+        let words = &["sh", "-c", "echo; echo no such luck >&2; exit 3"];
+        let mut failing = Repeated { folder: folder.path().to_owned(), words, clean: |_| Ok(()), given: Vec::new() };
+        let error = failing.run().unwrap_err().to_string();
         assert_eq!(error, "sh: exit status: 3: no such luck");
     }
 

@@ -1,13 +1,9 @@
 //! A tree, copied.
 
-use std::{fs, io, path::PathBuf};
+use std::fs;
 
-use super::{command, finish, require};
-use crate::{
-    error::Context,
-    place::Place,
-    workload::{Operation, Prepared},
-};
+use super::{Repeated, remove, require};
+use crate::{error::Context, place::Place, workload::Prepared};
 
 const DIRECTORIES: u32 = 16;
 const FILES: u32 = 10;
@@ -26,48 +22,12 @@ pub(super) fn rsync(place: &Place) -> Prepared {
             fs::write(&path, &text[..BYTES]).context(format!("write {}", path.display()))?;
         }
     }
-    Ok(Box::new(Rsync { folder: place.dir.clone() }))
-}
-
-struct Rsync {
-    folder: PathBuf,
-}
-
-impl Operation for Rsync {
-    /// Removes the copy.
-    fn before(&mut self) -> io::Result<()> {
-        match fs::remove_dir_all(self.folder.join("copy")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
-    }
-
-    fn reach(&self) -> u32 {
-        1
-    }
-
-    fn leaves_work(&self) -> bool {
-        true
-    }
-
-    fn warm_ups(&self, _: usize) -> usize {
-        1
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        let mut rsync = command("rsync", &self.folder);
-        rsync.args(["-a", "source/", "copy"]);
-        finish(rsync)
-    }
-}
-
-impl Drop for Rsync {
-    fn drop(&mut self) {
-        for tree in ["source", "copy"] {
-            // What cannot be removed goes with the place.
-            let _ = fs::remove_dir_all(self.folder.join(tree));
-        }
-    }
+    Ok(Box::new(Repeated {
+        folder: place.dir.clone(),
+        words: &["rsync", "-a", "source/", "copy"],
+        clean: |folder| remove(&folder.join("copy")),
+        given: vec![source],
+    }))
 }
 
 #[cfg(test)]

@@ -1,13 +1,9 @@
 //! A shell script.
 
-use std::{fs, io, path::PathBuf};
+use std::fs;
 
-use super::{command, finish, require};
-use crate::{
-    error::Context,
-    place::Place,
-    workload::{Operation, Prepared},
-};
+use super::{Repeated, remove, require};
+use crate::{error::Context, place::Place, workload::Prepared};
 
 const TEXT: &str = include_str!("script.sh");
 const NAME: &str = "script.sh";
@@ -19,42 +15,13 @@ pub(super) fn script(place: &Place) -> Prepared {
     require("script", PROGRAMS, "the package busybox or coreutils, grep and sed")?;
     let path = place.dir.join(NAME);
     fs::write(&path, TEXT).context(format!("write {}", path.display()))?;
-    Ok(Box::new(Script { folder: place.dir.clone() }))
-}
-
-struct Script {
-    folder: PathBuf,
-}
-
-impl Operation for Script {
-    /// Removes what a run has left that was not brought to its end.
-    fn before(&mut self) -> io::Result<()> {
-        match fs::remove_dir_all(self.folder.join("out")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
-    }
-
-    fn leaves_work(&self) -> bool {
-        true
-    }
-
-    fn warm_ups(&self, _: usize) -> usize {
-        1
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        let mut shell = command("sh", &self.folder);
-        shell.arg(NAME);
-        finish(shell)
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        // What cannot be removed goes with the place.
-        let _ = fs::remove_file(self.folder.join(NAME));
-    }
+    Ok(Box::new(Repeated {
+        folder: place.dir.clone(),
+        words: &["sh", NAME],
+        // A run that is brought to its end leaves nothing.
+        clean: |folder| remove(&folder.join("out")),
+        given: vec![path],
+    }))
 }
 
 #[cfg(test)]

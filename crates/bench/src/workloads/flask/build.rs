@@ -6,61 +6,39 @@ use std::{
 };
 
 use super::{
-    super::commands::{command, finish, require},
+    super::commands::{Repeated, require},
     sources::sources,
 };
-use crate::{
-    error::Context,
-    place::Place,
-    workload::{Operation, Prepared},
-};
+use crate::{error::Context, place::Place, workload::Prepared};
 
 /// With the one that warms up, Flask's five runs of which the first does not count.
 pub(super) const SAMPLES: u32 = 4;
 
 pub(super) fn make(place: &Place) -> Prepared {
     require("make", &["make", "gcc", "as", "ld"], "the packages gcc and make")?;
+    let mut given = Vec::new();
     for source in sources() {
         let path = place.dir.join(source.name);
         fs::write(&path, source.text).context(format!("write {}", path.display()))?;
+        given.push(path);
     }
-    Ok(Box::new(Make { folder: place.dir.clone() }))
+    Ok(Box::new(build(place.dir.clone(), given)))
 }
 
-struct Make {
-    folder: PathBuf,
+fn build(folder: PathBuf, given: Vec<PathBuf>) -> Repeated {
+    Repeated { folder, words: &["make", "-s"], clean, given }
 }
 
-impl Operation for Make {
-    /// Removes the objects, and what is made of them.
-    fn before(&mut self) -> io::Result<()> {
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == "program" || Path::new(&name).extension().is_some_and(|ending| ending == "o") {
-                fs::remove_file(entry.path())?;
-            }
+/// Removes the objects, and what is made of them.
+fn clean(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == "program" || Path::new(&name).extension().is_some_and(|ending| ending == "o") {
+            fs::remove_file(entry.path())?;
         }
-        Ok(())
     }
-
-    fn reach(&self) -> u32 {
-        1
-    }
-
-    fn leaves_work(&self) -> bool {
-        true
-    }
-
-    fn warm_ups(&self, _: usize) -> usize {
-        1
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        let mut make = command("make", &self.folder);
-        make.arg("-s");
-        finish(make)
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -68,7 +46,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::place::Network;
+    use crate::{place::Network, workload::Operation};
 
     fn names(folder: &Path) -> BTreeSet<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
@@ -90,12 +68,14 @@ mod tests {
             // 20 objects and the program, and nothing temporary.
             assert_eq!(made.len(), 21, "{made:?}");
         }
+        drop(operation);
+        assert!(names(&inside).is_empty(), "{:?}", names(&inside));
     }
 
     #[test]
     fn reports_what_make_says() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Make { folder: folder.path().to_owned() }.run().unwrap_err().to_string();
+        let error = build(folder.path().to_owned(), Vec::new()).run().unwrap_err().to_string();
         assert!(error.contains("make: ") && error.contains("No targets"), "{error}");
     }
 }
