@@ -190,6 +190,41 @@ fn delays_whom_it_was_meant_for_while_it_runs() {
     assert_eq!(steps["stop"].is(0, &[]).text, "");
 }
 
+/// What is told of delays by the clock: asked, the median that one adds, and between what half of them are.
+fn waits(told: &str) -> Vec<[f64; 4]> {
+    let one = |part: &str| {
+        let numbers = part.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok());
+        let numbers: Vec<f64> = numbers.collect();
+        numbers[..4].try_into().unwrap()
+    };
+    told.split("one of ").skip(1).map(one).collect()
+}
+
+/// On the instruction clock, where a nanosecond is an instruction, so that nothing else moves it.
+#[test]
+fn tells_how_long_delays_by_the_clock_are() {
+    let scratch = Scratch::new();
+    let latency = "mkdir -p /sys/fs/bpf; mount -t bpf none /sys/fs/bpf; \
+                   exec tollgate latency run --counter instructions file_open=1ns -- true";
+    let machine =
+        ["vm", "run", "--kernel", "6.1", "--lsm", "bpf", "--clock", "instructions", "--", "sh", "-c", latency];
+    let ended = {
+        let _place = take(1);
+        scratch.run(&machine).with(0)
+    };
+    let waits = waits(&ended.stderr);
+    let asked: Vec<f64> = waits.iter().map(|[asked, ..]| *asked).collect();
+    assert_eq!(asked, [1.0, 1e3, 1e4, 1e5], "{}", ended.stderr);
+    // The shortest there is, then never less than asked and no more than two of it longer.
+    let floor = waits[0][1];
+    let exact =
+        waits.iter().all(|[asked, median, low, high]| low >= asked && low <= median && *high <= asked + 2.0 * floor);
+    let told: Vec<String> = waits.iter().map(|[asked, median, ..]| format!("{asked}: {median}")).collect();
+    let figure = format!("instructions asked for, added: {}", told.join(", "));
+    report("6.1: delays by the clock", &figure, "no less than asked, no more than two readings longer", exact);
+    assert!(exact && floor > 0.0, "{}", ended.stderr);
+}
+
 #[test]
 fn refuses_what_it_cannot_delay_and_says_why() {
     let scratch = Scratch::new();
@@ -205,9 +240,15 @@ fn refuses_what_it_cannot_delay_and_says_why() {
     let refused = |kernel: &str, lsm: &str, hook: &str, words: &[&str]| {
         do_job(&scratch, kernel, lsm, &job(hooks(hook), Vec::new())).refused(words);
     };
-    refused("6.1", "bpf", "file_opening", &["\"file_opening\" is no LSM hook"]);
+    refused("6.1", "bpf", "file_opening", &["\"file_opening\" is no LSM hook", "tollgate hooks graph KERNEL --list"]);
+    refused(
+        "6.1",
+        "bpf",
+        "vm_enough_memory",
+        &["no program can be attached to the hook vm_enough_memory", "leave it out"],
+    );
     refused("6.1", "bpf", "file_post_open", &["no hook file_post_open"]);
-    refused("6.1", "selinux", "file_open", &["bpf"]);
+    refused("6.1", "selinux", "file_open", &["bpf is not active", "lsm=", "Linux 5.7 or newer with CONFIG_BPF_LSM"]);
     refused("5.10", "bpf", "file_open", &["bpf_loop", "5.17"]);
     let delays = Delays::from([("file_open".to_owned(), Delay { units: 1, nanoseconds: 0 })]);
     do_job(&scratch, "6.1", "bpf", &job(Confinement::None, vec![delays])).refused(&["bpf-latency"]);

@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use tollgate_bench::{
-    confine::latency::{Calibration, Delay, Delays, Latency, cost},
+    confine::latency::{Calibration, Delay, Delays, Latency, Waited, cost},
     counter::{Counter, Meter},
 };
 
@@ -114,7 +114,7 @@ fn begin(start: &Start) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attaches programs to the hooks named, and says on standard error what a delay costs.
+/// Attaches programs to the hooks named, and says on standard error what delays cost, by units and by the clock.
 fn attach(delays: &Delays, measured: &Measured) -> anyhow::Result<Latency> {
     let counter: Counter = measured.counter.into();
     // Refuses a clock that does not count what it says.
@@ -124,6 +124,7 @@ fn attach(delays: &Delays, measured: &Measured) -> anyhow::Result<Latency> {
     let (attached, latency) = if Latency::has_module() { Latency::module()? } else { Latency::attach(&hooks)? };
     let calibration = latency.calibrate(counter, detached)?;
     eprintln!("tollgate: {attached}; {}", describe(&calibration));
+    eprintln!("tollgate: {}", describe_waits(&latency.wait()?, counter));
     Ok(latency)
 }
 
@@ -131,6 +132,19 @@ fn describe(calibration: &Calibration) -> String {
     let (unit, floor) = (&calibration.unit, calibration.floor());
     let (first, further) = (calibration.first(), calibration.further());
     format!("without a delay one adds {floor:.0} {unit}, the first unit {first:.1}, each further one {further:.3}")
+}
+
+/// What delays by the clock really add; the first is the shortest that there is.
+fn describe_waits(waits: &[Waited], counter: Counter) -> String {
+    let one = |Waited { asked, low, median, high }: &Waited| {
+        format!("one of {asked} ns adds {median:.0} ({low:.0} to {high:.0})")
+    };
+    let waits: Vec<String> = waits.iter().map(one).collect();
+    let clock = match counter {
+        Counter::Instructions => "; a nanosecond of this clock is an instruction",
+        Counter::Wall => "",
+    };
+    format!("delays by the clock, median and middle half: {}{clock}", waits.join(", "))
 }
 
 fn named(delays: &[(String, Delay)]) -> anyhow::Result<Delays> {
@@ -233,6 +247,17 @@ mod tests {
         );
         assert!(hook_and_delay("file_open").unwrap_err().contains("is not HOOK=DELAY"));
         assert!(hook_and_delay("file_open=1s").is_err());
+    }
+
+    #[test]
+    fn tells_how_long_delays_by_the_clock_are() {
+        let waited = |asked, median| Waited { asked, low: median - 2.0, median, high: median + 30.0 };
+        let told = |counter| describe_waits(&[waited(1, 170.0), waited(1000, 1180.0)], counter);
+        assert_eq!(
+            told(Counter::Wall),
+            "delays by the clock, median and middle half: one of 1 ns adds 170 (168 to 200), one of 1000 ns adds 1180 (1178 to 1210)"
+        );
+        assert!(told(Counter::Instructions).ends_with("a nanosecond of this clock is an instruction"));
     }
 
     #[test]

@@ -138,14 +138,19 @@ fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<
         return Ok(Choice { hooks, absent });
     }
     for hook in asked {
-        if tollgate_abi::hook(hook).is_none() {
-            return Err(Error::Unavailable(format!(
-                "bpf: {hook:?} is no LSM hook that programs can be attached to; see include/linux/lsm_hook_defs.h"
-            )));
-        }
-        if !has(hook) {
-            return Err(Error::Unavailable(format!("bpf: this kernel has no hook {hook}; leave it out")));
-        }
+        let why = match (tollgate_abi::hook(hook).is_some(), has(hook)) {
+            (true, true) => continue,
+            (true, false) => format!("this kernel has no hook {hook}; leave it out"),
+            // abi/lsm_hooks.h leaves it out for that.
+            (false, true) => format!(
+                "no program can be attached to the hook {hook}: kernels refuse it (bpf_lsm_disabled_hooks, \
+                 kernel/bpf/bpf_lsm.c); leave it out, or delay it by the kernel's own module tollgate_latency"
+            ),
+            (false, false) => {
+                format!("{hook:?} is no LSM hook of this kernel; `tollgate hooks graph KERNEL --list` lists a kernel's")
+            }
+        };
+        return Err(Error::Unavailable(format!("bpf: {why}")));
     }
     let mut hooks: Vec<&str> = asked.iter().map(String::as_str).collect();
     hooks.sort_unstable();
@@ -280,8 +285,14 @@ mod tests {
     #[test]
     fn rejects_hooks_that_do_not_exist() {
         let asked = |name: &str| vec!["file_open".to_owned(), name.to_owned()];
-        let unknown = choose(&asked("file_opening"), |_| true).unwrap_err().to_string();
-        assert!(unknown.contains("\"file_opening\" is no LSM hook"), "{unknown}");
+        let unknown = asked("file_opening");
+        let unknown = choose(&unknown, |hook| hook == "file_open").unwrap_err().to_string();
+        assert!(unknown.contains("\"file_opening\" is no LSM hook") && unknown.contains("--list"), "{unknown}");
+        // The kernel has it, and takes no program for it.
+        let refused = asked("vm_enough_memory");
+        let refused = choose(&refused, |_| true).unwrap_err().to_string();
+        assert!(refused.contains("no program can be attached to the hook vm_enough_memory"), "{refused}");
+        assert!(refused.contains("leave it out"), "{refused}");
         let truncate = asked("file_truncate");
         let absent = choose(&truncate, |hook| hook != "file_truncate");
         let absent = absent.unwrap_err().to_string();

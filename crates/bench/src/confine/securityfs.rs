@@ -38,8 +38,12 @@ fn demand(module: &str, active: &str) -> Result<(), Error> {
     if active.split(',').any(|name| name == module) {
         return Ok(());
     }
+    let built = match module {
+        "bpf" => "Linux 5.7 or newer with CONFIG_BPF_LSM",
+        _ => "a kernel built with it",
+    };
     Err(Error::Unavailable(format!(
-        "{module} is not active on this kernel (active: {active}); boot with {module} in lsm=, on a kernel built with it"
+        "{module} is not active on this kernel (active: {active}); boot with {module} in lsm=, on {built}"
     )))
 }
 

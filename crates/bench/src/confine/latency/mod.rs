@@ -28,8 +28,10 @@ pub const MOST_NANOSECONDS: u64 = 100_000_000;
 const CALIBRATED_ON: &str = "task_getpgid";
 /// The numbers of units whose cost is taken.
 const UNITS: [u64; 5] = [0, 1, 10, 100, 1000];
-/// How often each is taken; the least counts.
+/// How often each is taken; of units the least counts.
 const SAMPLES: usize = 32;
+/// Delays by the clock that are tried: the first shows how short one can be.
+const NANOSECONDS: [u64; 4] = [1, 1_000, 10_000, 100_000];
 
 /// How long a hook takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +39,7 @@ const SAMPLES: usize = 32;
 pub struct Delay {
     /// Turns of an empty loop.
     pub units: u64,
-    /// Nanoseconds, after the units; as exact as the clock is read.
+    /// Nanoseconds, after the units: at least so many, until the clock is read next ([`Waited`]).
     pub nanoseconds: u64,
 }
 
@@ -116,6 +118,31 @@ impl Calibration {
     }
 }
 
+/// What a delay by the clock adds to a call of a hook, in nanoseconds of `CLOCK_MONOTONIC`: the median, and between what half of
+/// the calls were.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Waited {
+    /// The delay.
+    pub asked: u64,
+    /// The lower quartile.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The upper quartile.
+    pub high: f64,
+}
+
+impl Waited {
+    /// Of what calls took with the delay and without one.
+    fn of(asked: u64, mut with: Vec<u64>, mut without: Vec<u64>) -> Self {
+        with.sort_unstable();
+        without.sort_unstable();
+        let plain = without[without.len() / 2] as f64;
+        let at = |quarter: usize| with[with.len() * quarter / 4] as f64 - plain;
+        Self { asked, low: at(1), median: at(2), high: at(3) }
+    }
+}
+
 /// Hooks that can be delayed.
 #[derive(Debug)]
 pub struct Latency(Means);
@@ -191,6 +218,19 @@ impl Latency {
         Ok(Calibration { unit: counter.unit().to_owned(), detached, attached })
     }
 
+    /// Finds out how long delays by the clock are, from the shortest. No hook has a delay then.
+    pub fn wait(&self) -> Result<Vec<Waited>, Error> {
+        let calls = |asked: u64| {
+            self.set(&Delays::from([(CALIBRATED_ON.to_owned(), Delay { units: 0, nanoseconds: asked })]))?;
+            Ok(costs(nanoseconds))
+        };
+        let without = calls(0)?;
+        let waited = NANOSECONDS.iter().map(|asked| Ok(Waited::of(*asked, calls(*asked)?, without.clone())));
+        let waited: Result<Vec<_>, Error> = waited.collect();
+        self.set(&Delays::new())?;
+        waited
+    }
+
     /// Sets the delays of all hooks; those named must have a program.
     pub fn set(&self, delays: &Delays) -> Result<(), Error> {
         match &self.0 {
@@ -237,19 +277,24 @@ impl Latency {
 /// The least that a call of getpgid costs, which passes one hook once.
 #[must_use]
 pub fn cost(counter: Counter) -> f64 {
-    let now = || match counter {
-        Counter::Instructions => ticks(),
-        Counter::Wall => nanoseconds(),
+    let costs = match counter {
+        Counter::Instructions => costs(ticks),
+        Counter::Wall => costs(nanoseconds),
     };
+    costs.into_iter().min().unwrap_or_default() as f64
+}
+
+/// What calls of getpgid cost by a clock.
+fn costs(now: impl Fn() -> u64) -> Vec<u64> {
     // SAFETY: both calls have no preconditions.
     let own = unsafe { libc::getpid() };
-    let costs = (0..SAMPLES).map(|_| {
+    let one = |_| {
         let start = now();
         // SAFETY: it has no preconditions.
         unsafe { libc::getpgid(own) };
         now() - start
-    });
-    costs.min().unwrap_or_default() as f64
+    };
+    (0..SAMPLES).map(one).collect()
 }
 
 #[cfg(test)]
@@ -276,6 +321,14 @@ mod tests {
             assert!(refusal.contains("watchdog"), "{refusal}");
         }
         assert!("8388608".parse::<Delay>().is_ok() && "100000000ns".parse::<Delay>().is_ok());
+    }
+
+    #[test]
+    fn tells_what_a_delay_adds_to_half_of_the_calls() {
+        // One call in four was interrupted.
+        let with = vec![1190, 1200, 1180, 9000, 1210, 1185, 1195, 9500];
+        let waited = Waited::of(1000, with, vec![10, 20, 30]);
+        assert_eq!(waited, Waited { asked: 1000, low: 1170.0, median: 1180.0, high: 8980.0 });
     }
 
     #[test]
