@@ -163,6 +163,9 @@ fn says_what_a_machine_lacks_to_be_enforced() {
     let scratch = Scratch::new();
     let unmet = Guest::new(&scratch, "6.1").lsm("yama,apparmor").step("enforce", "tollgate enforce /policy").run();
     unmet["enforce"].is(2, &["add lsm=lockdown,yama,apparmor,bpf to its command line"]);
+    // BPF LSM is there, what programs call is not.
+    let old = Guest::new(&scratch, "5.10").step("enforce", "tollgate enforce /policy").run();
+    old["enforce"].is(2, &["Linux 5.10.0-", "too old to enforce", "6.1 or later"]);
 
     let reject = std::fs::read_to_string(source("tests/policies/small.cil")).unwrap();
     let reject = scratch.file("reject.cil", &reject.replace("(handleunknown allow)", "(handleunknown reject)"));

@@ -21,6 +21,15 @@ pub enum Unmet {
     /// The user is not root.
     #[error("only root may change what is enforced: run it with sudo")]
     NotRoot,
+    /// The kernel has not what the programs are made of.
+    #[error(
+        "Linux {release} is too old to enforce: BPF LSM came with 5.7, and what the programs call (bpf_loop) with 5.17; boot a \
+         newer kernel, 6.1 or later by preference"
+    )]
+    TooOld {
+        /// Its release.
+        release: String,
+    },
     /// The kernel runs without BPF LSM.
     #[error(
         "this kernel runs without the security module bpf: add lsm={wanted} to its command line (Debian: \
@@ -113,13 +122,17 @@ pub fn root() -> Result<(), Unmet> {
 
 /// Looks whether the kernel can enforce; the BPF file system is mounted if need be.
 pub fn kernel(places: &Places) -> Result<(), Unmet> {
+    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let release = read(&places.release);
+    if version(&release).is_some_and(|version| version < OLDEST) {
+        return Err(Unmet::TooOld { release: release.trim().to_owned() });
+    }
     let modules = fs::read_to_string(&places.modules);
     bpf_is_in(&modules.map_err(|cause| Unmet::NoList { path: places.modules.clone(), cause })?)?;
     if !places.types.exists() {
         return Err(Unmet::NoTypes(places.types.clone()));
     }
-    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
-    if loses_labels(&read(&places.release), &read(&places.command_line)) {
+    if loses_labels(&release, &read(&places.command_line)) {
         return Err(Unmet::Preemptible);
     }
     let is_mounted = statfs(&places.bpf).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
@@ -143,12 +156,20 @@ fn bpf_is_in(modules: &str) -> Result<(), Unmet> {
     Err(Unmet::NoBpf { present: modules.to_owned(), wanted })
 }
 
+/// The first kernel whose programs have `bpf_loop` and `bpf_get_func_arg`.
+const OLDEST: (u32, u32) = (5, 17);
+
+/// The first two numbers of a release; `None` of what does not begin with them.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
 /// Linux before 6.2 may look up no task's storage while another task does on the same processor, which happens where it
 /// is preemptible only.
 fn loses_labels(release: &str, command_line: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version < (6, 2) && command_line.split_ascii_whitespace().any(|word| word == "preempt=full")
+    version(release).unwrap_or_default() < (6, 2)
+        && command_line.split_ascii_whitespace().any(|word| word == "preempt=full")
 }
 
 /// Looks whether the pins are whole: `true`; or not there, or left of a start that was killed before it enforced
@@ -221,11 +242,34 @@ mod tests {
         assert!(!loses_labels("6.18.15+deb13-cloud-amd64", "preempt=full"));
     }
 
+    /// Whatever else it lacks: no module in `lsm=` makes it newer.
+    #[test]
+    fn refuses_kernels_older_than_what_programs_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let places =
+            Places { release: folder.path().join("osrelease"), modules: folder.path().into(), ..Places::default() };
+        let text = |release: &str| {
+            fs::write(&places.release, release).unwrap();
+            kernel(&places).unwrap_err().to_string()
+        };
+        for release in ["5.10.0-46-cloud-amd64\n", "5.4.0\n", "4.19.0-27-amd64\n", "5.16.12\n"] {
+            let text = text(release);
+            assert!(
+                text.starts_with(&format!("Linux {} is too old", release.trim())) && text.contains("6.1"),
+                "{text}"
+            );
+        }
+        for release in ["5.17.0-1-amd64\n", "6.1.0-56-cloud-amd64\n", "10.0\n", "none"] {
+            assert!(text(release).contains("mount securityfs"), "{release}");
+        }
+    }
+
     #[test]
     fn names_the_file_that_a_machine_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name| folder.path().join(name);
-        let mut places = Places { modules: path("lsm"), types: path("btf"), ..Places::default() };
+        let mut places =
+            Places { modules: path("lsm"), types: path("btf"), release: path("osrelease"), ..Places::default() };
         assert!(kernel(&places).unwrap_err().to_string().contains("mount securityfs"));
         fs::write(path("lsm"), "capability,bpf").unwrap();
         assert!(kernel(&places).unwrap_err().to_string().contains("CONFIG_DEBUG_INFO_BTF"));
