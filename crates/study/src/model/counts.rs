@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::entries::{self, Wrong};
+
 /// The version of the format that this program reads.
 pub const SCHEMA: u32 = 1;
 
@@ -63,17 +65,19 @@ pub enum CountsError {
     },
 }
 
+impl From<Wrong> for CountsError {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Malformed(why) => Self::Malformed(why),
+            Wrong::Schema(found) => Self::Schema { found },
+        }
+    }
+}
+
 impl Counts {
     /// Reads a file's text: one object, or an array of them.
     pub fn read(text: &str) -> Result<Vec<Self>, CountsError> {
-        let malformed = |error: serde_json::Error| CountsError::Malformed(error.to_string());
-        let value: serde_json::Value = serde_json::from_str(text).map_err(malformed)?;
-        let all = if let serde_json::Value::Array(all) = value { all } else { vec![value] };
-        let read = |one: serde_json::Value| match one.get("schema").and_then(serde_json::Value::as_u64) {
-            Some(found) if found != u64::from(SCHEMA) => Err(CountsError::Schema { found }),
-            _ => serde_json::from_value(one).map_err(malformed),
-        };
-        let all: Vec<Self> = all.into_iter().map(read).collect::<Result<_, _>>()?;
+        let all: Vec<Self> = entries::read(text, SCHEMA)?;
         let absurd = |(hook, count): (&String, &f64)| {
             (!count.is_finite() || *count < 0.0).then(|| CountsError::Absurd { hook: hook.clone(), count: *count })
         };

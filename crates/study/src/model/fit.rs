@@ -97,7 +97,7 @@ pub fn fit(observations: &Observations, level: f64) -> Result<Fits, FitError> {
         return Err(FitError::NoDelays { kernel });
     }
     let row = |run: &Run| {
-        let injected = hooks.iter().map(|hook| observations.calibration.of(run.units.get(*hook).copied().unwrap_or(0)));
+        let injected = hooks.iter().map(|hook| observations.injected(run, hook));
         std::iter::once(1.0).chain(injected).collect::<Vec<f64>>()
     };
     let mut workloads = Vec::new();
@@ -177,6 +177,7 @@ pub(super) mod tests {
             Run {
                 units: HOOKS.iter().zip(units).map(|(hook, units)| ((*hook).to_owned(), *units)).collect(),
                 costs: workloads.iter().map(|(name, base, passes)| ((*name).to_owned(), cost(*base, passes))).collect(),
+                calibration: None,
             }
         });
         Observations {
@@ -202,6 +203,22 @@ pub(super) mod tests {
         assert!((open.r_squared.unwrap() - 1.0).abs() < 1e-12);
         assert_eq!(open.lack_of_fit.map(|lack| lack.pure), Some(0.0));
         assert_eq!(fits.workloads[1].r_squared, None);
+    }
+
+    /// In the second boot a unit costs twice as much, and what delays add with it.
+    #[test]
+    fn finds_one_slope_in_boots_whose_units_cost_differently() {
+        let mut two = observed(&[("stat", 4000.0, [0.0, 1.0, 6.0])], |_| 0.0);
+        let mut second = two.runs.clone();
+        for run in &mut second {
+            run.calibration = Some(UnitCost { first: 80.0, unit: 30.0 });
+            run.costs.values_mut().for_each(|cost| *cost = 2.0 * *cost - 4000.0);
+        }
+        two.runs.extend(second);
+        let fits = fit(&two, 0.95).unwrap();
+        let slopes: Vec<f64> = fits.workloads[0].slopes.iter().map(|slope| slope.value.round()).collect();
+        assert_eq!(slopes, [0.0, 1.0, 6.0]);
+        assert!(fits.workloads[0].worst_residual() < 1e-6);
     }
 
     #[test]

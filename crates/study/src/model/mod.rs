@@ -4,6 +4,7 @@
 pub mod against;
 pub mod counts;
 pub mod design;
+mod entries;
 pub mod fit;
 mod hadamard;
 pub mod observations;

@@ -9,6 +9,7 @@ use tollgate_bench::{
     job::{Measured, Report},
 };
 
+use super::entries::{self, Wrong};
 use crate::{
     record::BootRecord,
     stats::exact::{Figure, Summary},
@@ -29,7 +30,7 @@ pub struct Observations {
     /// The configuration whose hooks took longer.
     #[serde(default)]
     pub configuration: String,
-    /// What a delay costs.
+    /// What a delay costs, by the first boot.
     pub calibration: UnitCost,
     /// The workloads, in the study's order.
     pub workloads: Vec<String>,
@@ -47,12 +48,15 @@ pub struct UnitCost {
 }
 
 /// One setting of all hooks, and what operations cost then.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Units of delay; hooks that are not named have none.
     pub units: BTreeMap<String, u64>,
     /// An operation's cost by workload; those that could not be measured are left out.
     pub costs: BTreeMap<String, f64>,
+    /// What a delay costs in this run's boot, where that is not what it costs in the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<UnitCost>,
 }
 
 /// Observations that say nothing.
@@ -70,6 +74,15 @@ pub enum ObservationsError {
     },
 }
 
+impl From<Wrong> for ObservationsError {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Malformed(why) => Self::Malformed(why),
+            Wrong::Schema(found) => Self::Schema { found },
+        }
+    }
+}
+
 impl UnitCost {
     /// What so many units cost.
     #[must_use]
@@ -81,14 +94,7 @@ impl UnitCost {
 impl Observations {
     /// Reads a file's text: one object, or an array of them, one a kernel and configuration.
     pub fn read(text: &str) -> Result<Vec<Self>, ObservationsError> {
-        let malformed = |error: serde_json::Error| ObservationsError::Malformed(error.to_string());
-        let value: serde_json::Value = serde_json::from_str(text).map_err(malformed)?;
-        let all = if let serde_json::Value::Array(all) = value { all } else { vec![value] };
-        let read = |one: serde_json::Value| match one.get("schema").and_then(serde_json::Value::as_u64) {
-            Some(found) if found != u64::from(SCHEMA) => Err(ObservationsError::Schema { found }),
-            _ => serde_json::from_value(one).map_err(malformed),
-        };
-        all.into_iter().map(read).collect()
+        Ok(entries::read(text, SCHEMA)?)
     }
 
     /// Those of a study's records, by kernel and configuration in the order of the records; none of boots in which no hook
@@ -105,20 +111,31 @@ impl Observations {
                 continue;
             }
             let known = |one: &Self| one.kernel == report.release && one.configuration == record.configuration;
+            let own = unit_cost(calibration);
             match all.iter_mut().find(|one| known(one)) {
-                Some(one) => one.runs.extend(runs),
+                Some(one) => {
+                    let calibration = Some(own).filter(|own| *own != one.calibration);
+                    one.runs.extend(runs.into_iter().map(|run| Run { calibration, ..run }));
+                }
                 None => all.push(Self {
                     schema: SCHEMA,
                     clock: record.clock,
                     kernel: report.release.clone(),
                     configuration: record.configuration.clone(),
-                    calibration: unit_cost(calibration),
+                    calibration: own,
                     workloads: report.workloads.iter().map(|measured| measured.name.clone()).collect(),
                     runs,
                 }),
             }
         }
         all
+    }
+
+    /// What was injected on a hook in a run, in the clock's unit.
+    #[must_use]
+    pub fn injected(&self, run: &Run, hook: &str) -> f64 {
+        let units = run.units.get(hook).copied().unwrap_or(0);
+        run.calibration.unwrap_or(self.calibration).of(units)
     }
 
     /// The hooks that took longer in some run, in the order of their names.
@@ -137,10 +154,11 @@ fn unit_cost(calibration: &Calibration) -> UnitCost {
 /// The run without delays, which the report has apart, then the others.
 fn runs(report: &Report, clock: Counter, figure: Figure) -> Vec<Run> {
     let costs = |measured: &[Measured]| measured.iter().filter_map(|one| cost(one, clock, figure)).collect();
-    let plain = Run { units: BTreeMap::new(), costs: costs(&report.workloads) };
+    let plain = Run { costs: costs(&report.workloads), ..Run::default() };
     let delayed = report.delayed.iter().map(|delayed| Run {
         units: delayed.delays.iter().map(|(hook, delay)| (hook.clone(), delay.units)).collect(),
         costs: costs(&delayed.workloads),
+        calibration: None,
     });
     std::iter::once(plain).chain(delayed).collect()
 }
@@ -190,9 +208,24 @@ mod tests {
         let [one] = &all[..] else { panic!("{all:?}") };
         assert_eq!(one.calibration, UnitCost { first: 40.0, unit: 15.0 });
         assert_eq!((one.runs.len(), one.hooks(), one.workloads.len()), (6, vec!["file_open"], 1));
-        assert_eq!(one.runs[0], Run { units: BTreeMap::new(), costs: [("stat".to_owned(), 4000.0)].into() });
+        assert_eq!(one.runs[0], Run { costs: [("stat".to_owned(), 4000.0)].into(), ..Run::default() });
         assert_eq!((one.runs[1].units["file_open"], one.runs[1].costs["stat"]), (100, 5525.0));
         assert_eq!(one.kernel, "6.1.0-56-cloud-amd64");
+    }
+
+    /// Two boots in which a unit does not cost the same.
+    #[test]
+    fn takes_for_each_run_what_a_delay_costs_in_its_own_boot() {
+        let mut second = record(1);
+        if let Outcome::Report(report) = &mut second.outcome {
+            let calibration = report.calibration.as_mut().unwrap();
+            calibration.attached = vec![(0, 500.0), (1, 550.0), (100, 2530.0), (1000, 20530.0)];
+        }
+        let all = Observations::of_records(&[record(0), second], Figure::Minimum);
+        let [one] = &all[..] else { panic!("{all:?}") };
+        let injected: Vec<f64> = one.runs.iter().map(|run| one.injected(run, "file_open")).collect();
+        assert_eq!(injected, [0.0, 1525.0, 3025.0, 0.0, 2030.0, 4030.0]);
+        assert_eq!(Observations::read(&serde_json::to_string(&all).unwrap()).unwrap(), all);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use tollgate_bench::counter::Counter;
 
 use crate::{
-    model::{Fit, Fits, Observations, fit},
+    model::{Fit, Fits, Observations, fit, observations::Run},
     page::model::{Axis, Block, Cell, Chart, Fold, Group, Line, Row, Section, Table, steps},
 };
 
@@ -49,13 +49,10 @@ fn unit(clock: Counter) -> &'static str {
 
 /// Each run's delay as an operation met it, and its cost.
 fn points(observations: &Observations, fit: &Fit) -> Vec<(f64, f64)> {
-    let met = |units: &std::collections::BTreeMap<String, u64>| -> f64 {
-        let of = |hook: &str| observations.calibration.of(units.get(hook).copied().unwrap_or(0));
-        fit.slopes.iter().map(|slope| slope.value * of(&slope.hook)).sum()
+    let met = |run: &Run| -> f64 {
+        fit.slopes.iter().map(|slope| slope.value * observations.injected(run, &slope.hook)).sum()
     };
-    let point = |run: &crate::model::observations::Run| {
-        Some((met(&run.units) / THOUSAND, run.costs.get(&fit.workload)? / THOUSAND))
-    };
+    let point = |run: &Run| Some((met(run) / THOUSAND, run.costs.get(&fit.workload)? / THOUSAND));
     observations.runs.iter().filter_map(point).collect()
 }
 
