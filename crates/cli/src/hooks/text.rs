@@ -66,7 +66,8 @@ fn head(report: &Report) -> String {
         );
     } else {
         text.push_str(
-            "The image has no types (BTF): what calls through pointers lead to is unknown but for variables\n",
+            "The image has no types (BTF): what calls through pointers lead to is unknown but for variables; a kernel with \
+             CONFIG_DEBUG_INFO_BTF, such as Debian's, tells\n",
         );
     }
     if let Some(lines) = report.lines {
@@ -160,5 +161,33 @@ fn one(text: &mut String, moved: &Moved) {
     }
     if !moved.lost.is_empty() {
         let _ = writeln!(text, "    no longer {}", list(&moved.lost));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_callgraph::{Figures, Source};
+
+    use super::*;
+
+    #[test]
+    fn tells_that_an_image_without_types_says_little_and_which_says_more() {
+        let figures = Figures {
+            symbols: Source::Kallsyms,
+            types: true,
+            functions: 9,
+            direct: 9,
+            followed: 5,
+            empty: 1,
+            unknown: 2,
+            indirect: 3,
+            objects: 1,
+            objects_typed: 1,
+        };
+        let mut report = Report { kernel: "own".into(), figures, hooks: Vec::new(), syscalls: Vec::new(), lines: None };
+        assert!(head(&report).contains("5 by a known member or variable (1 of them"));
+        report.figures.types = false;
+        let text = head(&report);
+        assert!(text.contains("no types (BTF)") && text.contains("CONFIG_DEBUG_INFO_BTF"), "{text}");
     }
 }

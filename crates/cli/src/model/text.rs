@@ -195,3 +195,56 @@ fn dearest(one: &Overhead) -> String {
     let named: Vec<String> = prices.iter().take(DEAREST).map(|(hook, price)| format!("{hook} {price:.0}")).collect();
     if named.is_empty() { String::new() } else { format!("; a call of {}", named.join(", ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_study::stats::regression::LackOfFit;
+
+    use super::*;
+
+    fn fit(lack_of_fit: Option<LackOfFit>) -> Fit {
+        let intercept = Slope { hook: String::new(), value: 4000.0, error: 1.0, low: None, high: None };
+        Fit {
+            workload: "stat".into(),
+            runs: 5,
+            intercept,
+            slopes: Vec::new(),
+            deviation: None,
+            r_squared: None,
+            lack_of_fit,
+            residuals: vec![3.0, -7.25, 0.0],
+        }
+    }
+
+    #[test]
+    fn tells_whether_a_line_fits_or_why_nobody_knows() {
+        let tested = LackOfFit { deviation: 9.0, pure: 3.0, above: 4, below: 6, f: Some(9.0), p: Some(0.0104) };
+        assert_eq!(lack(&fit(Some(tested))), "lack of fit: F(4, 6) = 9.00, p = 0.010");
+        let exact = LackOfFit { pure: 0.0, f: None, p: None, ..tested };
+        assert_eq!(lack(&fit(Some(exact))), "equal runs cost the same; the line is off by 7.25 at most");
+        assert!(lack(&fit(None)).starts_with("lack of fit not tested: no settings were run twice"));
+    }
+
+    #[test]
+    fn says_why_there_is_no_interval_and_sums_up_what_is_nothing() {
+        let slope = |hook: &str, value, ends: Option<(f64, f64)>| Slope {
+            hook: hook.into(),
+            value,
+            error: 0.0,
+            low: ends.map(|(low, _)| low),
+            high: ends.map(|(_, high)| high),
+        };
+        let told = |ends| {
+            let slopes =
+                vec![slope("file_open", 1.0, ends), slope("capable", 0.004, ends), slope("bpf", -0.0051, ends)];
+            let mut text = String::new();
+            one(&mut text, &Fit { slopes, ..fit(None) });
+            text
+        };
+        assert!(
+            told(Some((0.99, 1.01)))
+                .contains("file_open      1.0000  0.9900 to 1.0100\n    2 more hooks: 0, by 0.0051")
+        );
+        assert!(told(None).contains("no interval: as many coefficients as runs"));
+    }
+}
