@@ -139,6 +139,9 @@ impl<'a> Laboratory<'a> {
             Some((_, image)) => self.run_guest(boot, image, &job, progress)?,
             None => (self.run_here(&job, progress)?, String::new()),
         };
+        if let Some(reason) = record.report().and_then(|report| absent(&record.lsm, &report.lsm)) {
+            record.outcome = Outcome::Failed(reason);
+        }
         record.seconds = started.elapsed().as_secs_f64();
         Ok(Finished { record, console })
     }
@@ -301,6 +304,16 @@ fn outcome_of(text: Option<Vec<u8>>, errors: &str) -> Outcome {
     }
 }
 
+/// Why figures would be another configuration's: a module was asked for that the kernel does not have. Capabilities are in
+/// every kernel, named or not.
+fn absent(asked: &str, active: &str) -> Option<String> {
+    let is_there =
+        |module: &&str| ["", "capability"].contains(module) || active.split(',').any(|other| other == *module);
+    let module = asked.split(',').find(|module| !is_there(module))?;
+    let active = if active.is_empty() { "none" } else { active };
+    Some(format!("this kernel does not have {module} (active: {active})"))
+}
+
 /// Whether other boots may still succeed.
 fn is_about_this_boot(error: &VmError) -> bool {
     matches!(
@@ -358,6 +371,16 @@ mod tests {
     fn reports_a_failed_job_by_its_own_words() {
         let outcome = outcome_of(None, "tollgate: landlock is not active\n");
         assert_eq!(outcome, Outcome::Failed("landlock is not active".into()));
+    }
+
+    #[test]
+    fn refuses_figures_of_a_module_that_is_not_there() {
+        assert_eq!(absent("", "lockdown,capability"), None);
+        assert_eq!(absent("capability", ""), None);
+        assert_eq!(absent("capability,bpf", "lockdown,capability,bpf"), None);
+        let reason = "this kernel does not have bpf (active: capability,bpfx)";
+        assert_eq!(absent("capability,bpf", "capability,bpfx").unwrap(), reason);
+        assert_eq!(absent("tomoyo", "").unwrap(), "this kernel does not have tomoyo (active: none)");
     }
 
     #[test]

@@ -114,6 +114,8 @@ pub(crate) enum Cell {
 pub(crate) struct Chart {
     /// What it is of; stands above it.
     pub(crate) title: String,
+    /// What is not drawn, and why; empty if all is.
+    pub(crate) remark: String,
     /// What is to be seen, in words.
     pub(crate) summary: String,
     /// The axis from left to right.

@@ -22,7 +22,7 @@ const BOTTOM: f64 = 34.0;
 const LEFT: f64 = 38.0;
 
 /// As many styles as the style sheet has.
-const STYLES: usize = 8;
+const STYLES: usize = 16;
 
 /// Where the lines are.
 struct Plot {
@@ -67,7 +67,10 @@ pub(super) fn chart(chart: &Chart, ids: &mut Ids) -> Markup {
     let names = beside(&chart.lines.iter().map(|line| plot.y(end(line).1)).collect::<Vec<_>>(), plot.bottom + 4.0);
     html! {
         figure.chart {
-            figcaption { (chart.title) }
+            figcaption {
+                (chart.title)
+                @if !chart.remark.is_empty() { " " span.remark { (chart.remark) } }
+            }
             svg role="img" aria-labelledby={ (title) " " (summary) } viewBox={ "0 0 " (WIDTH) " " (plot.bottom + BOTTOM) } {
                 title id=(title) { (chart.title) }
                 desc id=(summary) { (chart.summary) }

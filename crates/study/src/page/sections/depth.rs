@@ -65,6 +65,29 @@ fn group(others: &[&ConfigurationResult], sweep: &Sweep<'_>, depths: &[u8]) -> G
     Group { heading: Some(sweep.name.clone()), rows: others.iter().map(row).collect() }
 }
 
+/// A line that would be so far above all others flattens them.
+const FAR: f64 = 1.5;
+
+/// The lines to be drawn, and the one that is left out.
+fn within_sight(mut lines: Vec<Line>) -> (Vec<Line>, Option<Line>) {
+    let highest = |line: &Line| line.points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
+    let lowest = |line: &Line| line.points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    let top = (0..lines.len()).max_by(|a, b| highest(&lines[*a]).total_cmp(&highest(&lines[*b])));
+    let far = top.filter(|top| {
+        let rest =
+            lines.iter().enumerate().filter(|(i, _)| i != top).map(|(_, line)| highest(line)).fold(0.0, f64::max);
+        rest > 0.0 && lowest(&lines[*top]) > FAR * rest
+    });
+    let beyond = far.map(|far| lines.remove(far));
+    (lines, beyond)
+}
+
+fn remark(line: &Line) -> String {
+    let ends = line.points.first().zip(line.points.last());
+    let (from, to) = ends.map_or((0.0, 0.0), |(first, last)| (first.1, last.1));
+    format!("Far above: {}, {} to {} %.", line.name, super::signed(from), super::signed(to))
+}
+
 /// `None` where nothing is compared.
 fn chart(results: &Results, kernel: &str, others: &[&ConfigurationResult], sweep: &Sweep<'_>) -> Option<Chart> {
     let line = |c: &&ConfigurationResult| {
@@ -80,13 +103,14 @@ fn chart(results: &Results, kernel: &str, others: &[&ConfigurationResult], sweep
         .filter_map(|l| Some((l.points.last()?.1 - l.points.first()?.1, l)))
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let (from, to) = (steepest.1.points.first()?.1, steepest.1.points.last()?.1);
+    let (name, count) = (steepest.1.name.clone(), lines.len());
+    let (lines, beyond) = within_sight(lines);
     Some(Chart {
         title: sweep.name.clone(),
+        remark: beyond.as_ref().map(remark).unwrap_or_default(),
         summary: format!(
             "Overhead of {} modules on {} at depths {first} to {last}, Linux {kernel}, in percent. The steepest is {}: {from:+.1} to {to:+.1}. All figures are in the table below the charts.",
-            lines.len(),
-            sweep.name,
-            steepest.1.name,
+            count, sweep.name, name,
         ),
         across: Axis {
             title: "components of the path".to_owned(),
@@ -96,4 +120,29 @@ fn chart(results: &Results, kernel: &str, others: &[&ConfigurationResult], sweep
         lines,
         dots: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str, points: &[f64]) -> Line {
+        Line {
+            name: name.to_owned(),
+            style: 0,
+            points: points.iter().zip(1_u8..).map(|(y, x)| (x.into(), *y)).collect(),
+        }
+    }
+
+    #[test]
+    fn leaves_out_a_line_that_would_flatten_the_others_and_says_so() {
+        let (near, far) = (line("near", &[10.0, 20.0]), line("far", &[304.1, 202.0]));
+        let (drawn, beyond) = within_sight(vec![near.clone(), far.clone()]);
+        assert_eq!((drawn, beyond.as_ref()), (vec![near.clone()], Some(&far)));
+        assert_eq!(remark(&far), "Far above: far, +304.1 to +202.0 %.");
+        // Where it comes near the others, and where there is none but it, it stays.
+        let lines = vec![near, line("high", &[100.0, 29.0])];
+        assert_eq!(within_sight(lines.clone()), (lines, None));
+        assert_eq!(within_sight(vec![far.clone()]), (vec![far], None));
+    }
 }

@@ -112,6 +112,7 @@ fn chart(results: &Results, kernels: &[&str]) -> Option<Chart> {
     let (first, last) = (kernels.first()?, kernels.last()?);
     (!lines.is_empty()).then(|| Chart {
         title: "Median overhead over the operations that all its kernels have".to_owned(),
+        remark: String::new(),
         summary: format!(
             "Median overhead of {} modules on Linux {first} to {last}, in percent: {}.",
             lines.len(),

@@ -69,6 +69,7 @@ fn chart(observations: &Observations, fit: &Fit) -> Option<Chart> {
     let unit = unit(observations.clock);
     Some(Chart {
         title: fit.workload.clone(),
+        remark: String::new(),
         summary: format!(
             "{} runs of {} on Linux {}: cost against the delay that an operation met, up to {most:.1} thousand {unit}, and the \
              fitted line from {intercept:.1} thousand. The slopes are in the table below the charts.",

@@ -6,7 +6,7 @@ use crate::{
     page::model::{Block, Cell, Fold, Group, Row, Section, Table},
     results::Results,
     study::Published,
-    table::cell::figure,
+    table::{cell::figure, workloads},
 };
 
 /// A table a source and kernel that it is beside; nothing if the study names no published figures.
@@ -48,32 +48,60 @@ fn baseline(results: &Results, published: &Published, kernel: &str) -> Option<Ta
     })
 }
 
+/// A source that has one configuration alone has a row an operation, else a group of rows.
 fn percent(results: &Results, published: &Published, kernel: &str) -> Option<Table> {
-    let group = |(workload, printed): (&String, &BTreeMap<String, f64>)| {
-        let row = |(name, printed): (&String, &f64)| {
-            let own = results.find(kernel, name);
-            let ours = own.and_then(|c| super::percent(c, workload));
-            Row {
-                name: name.clone(),
-                cells: vec![
-                    super::difference(*printed),
-                    own.map_or_else(super::absent, |c| super::cell(results, c, workload)),
-                    ours.map_or_else(super::absent, |ours| Cell::Number(format!("{:+.1}", ours - printed))),
-                ],
-            }
-        };
-        Group { heading: Some(workload.clone()), rows: printed.iter().map(row).collect() }
+    let operations = in_order(results, published, kernel);
+    let mut names: Vec<&str> = operations.iter().flat_map(|(_, row)| row.keys().map(String::as_str)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let cells = |workload: &str, name: &str, printed: f64| {
+        let own = results.find(kernel, name);
+        let ours = own.and_then(|c| super::percent(c, workload));
+        vec![
+            super::difference(printed),
+            own.map_or_else(super::absent, |c| super::cell(results, c, workload)),
+            ours.map_or_else(super::absent, |ours| Cell::Number(format!("{:+.1}", ours - printed))),
+        ]
     };
-    let groups: Vec<Group> = published.percent.iter().map(group).collect();
-    (!groups.is_empty()).then(|| Table {
+    let (of, corner, groups) = if let [only] = names[..] {
+        let row = |(workload, printed): &(&str, &BTreeMap<String, f64>)| {
+            let printed = printed.get(only)?;
+            Some(Row { name: (*workload).to_owned(), cells: cells(workload, only, *printed) })
+        };
+        let rows = operations.iter().filter_map(row).collect();
+        (format!("{only}, difference"), "operation", vec![Group { heading: None, rows }])
+    } else {
+        let group = |(workload, printed): &(&str, &BTreeMap<String, f64>)| Group {
+            heading: Some((*workload).to_owned()),
+            rows: printed
+                .iter()
+                .map(|(name, p)| Row { name: name.clone(), cells: cells(workload, name, *p) })
+                .collect(),
+        };
+        ("difference".to_owned(), "configuration", operations.iter().map(group).collect())
+    };
+    (!operations.is_empty()).then(|| Table {
         caption: format!(
-            "Linux {kernel}: difference to {} in percent, and how many percentage points ours is from the printed one",
+            "Linux {kernel}: {of} to {} in percent, and how many percentage points ours is from the printed one",
             results.study.baseline
         ),
-        corner: "configuration",
+        corner,
         columns: ["printed", "ours", "apart"].map(str::to_owned).to_vec(),
         groups,
     })
+}
+
+/// What was printed, by operation: as the study measures them, then what it does not.
+fn in_order<'p>(
+    results: &Results,
+    published: &'p Published,
+    kernel: &str,
+) -> Vec<(&'p str, &'p BTreeMap<String, f64>)> {
+    let measured = workloads(results, kernel);
+    let place = |name: &str| measured.iter().position(|workload| *workload == name).unwrap_or(usize::MAX);
+    let mut rows: Vec<_> = published.percent.iter().map(|(name, row)| (name.as_str(), row)).collect();
+    rows.sort_by_key(|(name, _)| place(name));
+    rows
 }
 
 #[cfg(test)]
@@ -106,5 +134,24 @@ mod tests {
         assert_eq!(fold.title, "a paper");
         assert_eq!(texts(baseline), ["800", "1000", "+25.0"]);
         assert_eq!(texts(percent), ["+1.0", "-", "-", "+27.0", "+25.0", "-2.0"]);
+    }
+
+    #[test]
+    fn gives_a_source_of_one_configuration_a_row_an_operation_in_the_studys_order() {
+        let measured =
+            |name: &str, times: f64| boot(name, 0).measured("stat", &[1000. * times]).measured("exec", &[times]);
+        let mut built = results(&[measured("none", 1.0), measured("yama", 1.25)]);
+        let row = |percent| BTreeMap::from([("yama".to_owned(), percent)]);
+        built.study.published = vec![Published {
+            source: "a paper".into(),
+            kernel: None,
+            baseline: BTreeMap::new(),
+            percent: BTreeMap::from([("exec".into(), row(1.0)), ("stat".into(), row(2.0)), ("gone".into(), row(3.0))]),
+        }];
+        let table = percent(&built, &built.study.published[0], "6.1").unwrap();
+        assert!(table.caption.starts_with("Linux 6.1: yama, difference to none"), "{}", table.caption);
+        let [group] = &table.groups[..] else { panic!("{table:?}") };
+        let names: Vec<&str> = group.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["stat", "exec", "gone"]);
     }
 }
