@@ -66,8 +66,11 @@ fn names_what_a_build_lacks_before_it_fetches_anything() {
 
 #[cfg(feature = "long")]
 mod long {
+    use std::{collections::BTreeSet, fs};
+
     use tollgate_bench::confine::Confinement;
     use tollgate_study::results::Results;
+    use tollgate_vm::{Cache, kernel};
 
     use super::{BUILT, Scratch, word};
     use crate::{
@@ -144,6 +147,7 @@ mod long {
     fn framework_costs_what_the_difference_of_two_kernels_is() {
         let scratch = Scratch::new();
         needs_built_kernels(&scratch);
+        assert_eq!(differing(), ["BPF_LSM=y", "BUILD_BIN2C=y", "CRC_CCITT=y", "NETLABEL=y"]);
         let results = run(&scratch, "framework");
         assert_all_measured(&results);
         let of = |kernel: &str, configuration: &str| {
@@ -176,6 +180,19 @@ mod long {
         }
         report("framework cost", &format!("{} workloads", with.len()), "20", with.len() >= 20);
         assert!(with.len() >= 20);
+    }
+
+    /// What the two configurations answer differently, but for what is named after SECURITY, the release and types for BPF.
+    fn differing() -> Vec<String> {
+        const EXPECTED: [&str; 6] = ["SECURITY", "DEFAULT_SECURITY", "LSM", "LOCALVERSION", "DEBUG_INFO", "PAHOLE"];
+        let answers = |name: &str| -> BTreeSet<String> {
+            let kernel = kernel::find(&Cache::of_user().unwrap(), name).unwrap();
+            let text = fs::read_to_string(kernel.image.with_file_name("config")).unwrap();
+            text.lines().filter_map(|line| line.strip_prefix("CONFIG_")).map(str::to_owned).collect()
+        };
+        let [with, without] = BUILT.map(answers);
+        let is_expected = |answer: &str| EXPECTED.iter().any(|start| answer.starts_with(start));
+        with.symmetric_difference(&without).filter(|answer| !is_expected(answer)).cloned().collect()
     }
 
     /// What of a workload's difference is no LSM: security_file_open and security_file_permission call fsnotify

@@ -1,14 +1,6 @@
 //! The kernel's own build, run to its end.
 
-use std::{
-    ffi::OsString,
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    process::Command,
-    thread,
-    time::Duration,
-};
+use std::{ffi::OsString, fs, io::ErrorKind, path::Path, process::Command, thread, time::Duration};
 
 use crate::{
     Cache, Error,
@@ -65,7 +57,7 @@ impl Make<'_> {
     pub(super) fn compile(self, files: usize, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         self.run(&mut self.command(&[&format!("-j{threads}"), "bzImage"]), &mut |log| {
-            progress(&format!("compiled {} of about {files} files", compiled(log)));
+            progress(&format!("compiled {} files now, of about {files} in all", compiled(log)));
         })
     }
 
@@ -119,7 +111,7 @@ impl Make<'_> {
 
 fn joined(word: &str, path: &Path) -> OsString {
     let mut all = OsString::from(word);
-    all.push(PathBuf::from(path));
+    all.push(path);
     all
 }
 

@@ -172,8 +172,10 @@ impl Recipe {
             recipe: Some(self.hash()),
         };
         let place = self.place(cache);
-        let same = |(to, from): (&str, &str)| matches!((fs::read(place.join(to)), fs::read(objects.join(from))), (Ok(old), Ok(new)) if old == new);
-        if self.kept(cache).as_ref() == Some(&kernel) && KEPT.into_iter().all(same) {
+        let is_kept = |(to, from)| {
+            fs::read(place.join(to)).is_ok_and(|old| fs::read(objects.join(from)).is_ok_and(|new| old == new))
+        };
+        if self.kept(cache).as_ref() == Some(&kernel) && KEPT.into_iter().all(is_kept) {
             return Ok(kernel.below(&place));
         }
         cache.replace(&format!("kernels/{}", self.name), |fresh| {
