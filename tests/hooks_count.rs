@@ -160,7 +160,11 @@ fn refuses_a_workload_that_is_none_and_a_command_with_one() {
 
 /// Pairs that the tracer tells and the call graph does not reach, each with the reason.
 #[cfg(feature = "long")]
-const BEYOND: [(&str, &str, &str); 0] = [];
+const BEYOND: [(&str, &str, &str); 2] =
+    [("sendto", "unix_may_send", OF_A_FILE), ("sendto", "socket_getpeersec_dgram", OF_A_FILE)];
+#[cfg(feature = "long")]
+const OF_A_FILE: &str = "since 6.12 the call through sock->ops is in __sys_sendto itself, where the socket is a file's private_data, a \
+                         void * of which nothing tells the type";
 
 /// The graph's name of a system call: that of the kernel's function.
 #[cfg(feature = "long")]
@@ -211,6 +215,11 @@ fn every_hook_of_forty_calls_is_within_the_graphs_reach() {
         }
         let listed = |(call, hook): &&(String, String)| BEYOND.iter().any(|one| one.0 == call && one.1 == hook);
         let unlisted: Vec<_> = beyond.iter().filter(|pair| !listed(pair)).collect();
+        for (call, hook, why) in
+            BEYOND.iter().filter(|one| beyond.iter().any(|pair| pair.0 == one.0 && pair.1 == one.1))
+        {
+            println!("{kernel}: {call} {hook}: {why}");
+        }
         let figure = format!("{} calls, {pairs} pairs, {} beyond, not listed: {unlisted:?}", calls.len(), beyond.len());
         let met = unlisted.is_empty() && calls.len() >= 40;
         report(&format!("{kernel}: traced hooks within the graph's reach"), &figure, "40 calls, all pairs", met);
