@@ -72,7 +72,8 @@ fn row(name: &str, calls: Option<f64>, hooks: &BTreeMap<String, f64>) -> (f64, R
 
 /// A mean count, to a hundredth.
 fn number(count: f64) -> String {
-    let text = format!("{count:.2}");
+    // The sum of nothing is -0.
+    let text = format!("{:.2}", count + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -109,6 +110,7 @@ mod tests {
         let text = |text: &str| Cell::Number(text.into());
         let words = Cell::Words("inode_permission 6.5, file_open 2".into());
         assert_eq!(table.groups[0].rows[0].cells, [text("2"), text("8.5"), text("4.25"), words]);
+        assert_eq!(table.groups[0].rows[1].cells[1..3], [text("0"), text("0")]);
         assert_eq!(notes.len(), 1);
     }
 
