@@ -99,8 +99,19 @@ pub(crate) struct Guest<'s> {
 impl<'s> Guest<'s> {
     pub(crate) fn new(scratch: &'s Scratch, kernel: &'static str) -> Self {
         let built = policy(scratch, "policy", &[source("tests/enforcer/policy.cil")]);
+        Self::under(scratch, kernel, &built)
+    }
+
+    /// One with another policy.
+    pub(crate) fn under(scratch: &'s Scratch, kernel: &'static str, built: &Path) -> Self {
         let guest = Self { scratch, kernel, lsm: "yama,bpf", files: Vec::new(), script: PRELUDE.to_owned() };
-        guest.with(&built, "/policy").with(&scratch.program(), "/bin/tollgate")
+        guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
+    }
+
+    /// Names for the shell that runs the steps.
+    pub(crate) fn names(mut self, functions: &str) -> Self {
+        self.script.push_str(functions);
+        self
     }
 
     pub(crate) fn lsm(mut self, list: &'static str) -> Self {

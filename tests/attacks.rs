@@ -1,0 +1,30 @@
+//! Attacks on enforcement and on labels, as an attacker would write them: a file for each thing that is attacked. A program of
+//! `attacks/` does the act; it runs confined, as `worker` of `attacks/policy.cil`, in a guest.
+//!
+//! QEMU and kernels are needed, from the cache or a network, and cc.
+
+use std::path::PathBuf;
+
+use crate::program::{
+    Scratch,
+    steps::{Guest, policy, source},
+    word,
+};
+
+/// A shell's names for what an attack needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
+const NAMES: &str = "W() { as worker \"$@\"; }\nO() { as other \"$@\"; }\n";
+
+/// A program of `attacks/`, for the guest: static, for there is no library.
+fn program(scratch: &Scratch, name: &str) -> PathBuf {
+    let (from, to) = (source(&format!("tests/attacks/{name}.c")), scratch.path(name));
+    let arguments = ["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", word(&to), word(&from)];
+    scratch.finish(scratch.command("cc", &arguments)).with(0);
+    to
+}
+
+/// A guest under the attacks' policy, with these programs in `/`.
+fn guest<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&str]) -> Guest<'s> {
+    let built = policy(scratch, "attacks", &[source("tests/attacks/policy.cil")]);
+    let guest = Guest::under(scratch, kernel, &built).names(NAMES);
+    programs.iter().fold(guest, |guest, name| guest.with(&program(scratch, name), &format!("/{name}")))
+}
