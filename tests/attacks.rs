@@ -11,6 +11,8 @@ use crate::program::{
     word,
 };
 
+mod subvolumes;
+
 /// A shell's names for what an attack needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
 const NAMES: &str = "W() { as worker \"$@\"; }\nO() { as other \"$@\"; }\n";
 

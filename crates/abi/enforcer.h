@@ -218,6 +218,7 @@ struct tg_socket {
 /* `labels`, the durable ones: of files whose label is not their directory's. */
 struct tg_label_key {
 	__u64 inode;
+	__u64 subvolume; /* btrfs: each subvolume numbers its inodes itself; elsewhere 0 */
 	__u32 device, generation;
 };
 struct tg_label_value {
@@ -350,6 +351,15 @@ struct tg_statistics {
 #define TG_LIVE 16u
 #define TG_CREDENTIALS 16384u
 
+/* Where btrfs has an inode's subvolume. The daemon says it as soon as it knows; until then no label
+ * is kept there. */
+struct tg_btrfs {
+	__u32 inode;  /* struct btrfs_inode: the VFS's inode */
+	__u32 root;   /* likewise: the subvolume */
+	__u32 number; /* struct btrfs_root: the subvolume's number */
+	__u32 known;
+};
+
 /* All global variables of the programs; the daemon has them mapped. */
 struct tg_state {
 	/* settings */
@@ -399,6 +409,7 @@ struct tg_state {
 	__u32 reserved;
 	__u32 switching; /* one generation takes the place of another: caches have answers of both
 			  */
+	struct tg_btrfs btrfs;
 	__u64 credentials[TG_CREDENTIALS];
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 avc[TG_AVC_ENTRIES];

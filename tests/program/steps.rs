@@ -93,6 +93,7 @@ pub(crate) struct Guest<'s> {
     kernel: &'static str,
     lsm: &'static str,
     files: Vec<String>,
+    modules: Vec<&'static str>,
     script: String,
 }
 
@@ -104,7 +105,14 @@ impl<'s> Guest<'s> {
 
     /// One with another policy.
     pub(crate) fn under(scratch: &'s Scratch, kernel: &'static str, built: &Path) -> Self {
-        let guest = Self { scratch, kernel, lsm: "yama,bpf", files: Vec::new(), script: PRELUDE.to_owned() };
+        let guest = Self {
+            scratch,
+            kernel,
+            lsm: "yama,bpf",
+            files: Vec::new(),
+            modules: Vec::new(),
+            script: PRELUDE.to_owned(),
+        };
         guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
     }
 
@@ -116,6 +124,12 @@ impl<'s> Guest<'s> {
 
     pub(crate) fn lsm(mut self, list: &'static str) -> Self {
         self.lsm = list;
+        self
+    }
+
+    /// Loads a module of the kernel before the steps run.
+    pub(crate) fn module(mut self, name: &'static str) -> Self {
+        self.modules.extend(["--module", name]);
         self
     }
 
@@ -142,6 +156,7 @@ impl<'s> Guest<'s> {
         let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
         // A minute by itself; several where other guests run.
         arguments.extend(["--timeout", "540", &file]);
+        arguments.extend(&self.modules);
         arguments.extend(self.files.iter().map(String::as_str));
         arguments.extend(["--", "sh", "/script"]);
         let _place = take(1);

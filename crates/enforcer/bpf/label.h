@@ -15,11 +15,21 @@
 #include "object.h"
 #include "overlay.h"
 #include "socketlabel.h"
+#include "subvolume.h"
 #include "transition.h"
 
+/* What an inode's label is kept by. Device 0, which no file system has: it is not known, so that no
+ * label is found, and none may be kept. */
 static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
 {
-	return (struct tg_label_key){inode->i_ino, inode->i_sb->s_dev, inode->i_generation};
+	struct tg_label_key key = {inode->i_ino, 0, inode->i_sb->s_dev, inode->i_generation};
+
+	if (inode->i_sb->s_magic != BTRFS_SUPER_MAGIC)
+		return key;
+	key.subvolume = tg_subvolume(TG_KERNEL_ADDRESS(inode));
+	if (!key.subvolume)
+		key.device = 0;
+	return key;
 }
 
 /* Gives an inode a label, unless it has one. */
@@ -46,7 +56,7 @@ static __always_inline int tg_keep_label(struct inode *inode, __u32 sid)
 	struct tg_label_key key = tg_label_key(inode);
 	struct tg_label_value value = {.sid = sid, .dirty = 1};
 
-	if (bpf_map_update_elem(&labels, &key, &value, BPF_ANY)) {
+	if (!key.device || bpf_map_update_elem(&labels, &key, &value, BPF_ANY)) {
 		tg_failed(TG_FAILED_LABELS_FULL);
 		return -ENOSPC;
 	}

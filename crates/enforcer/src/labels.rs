@@ -3,7 +3,8 @@
 //! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`] of
 //! paths in those that keep no labels. [`machine`] labels everything that is there when enforcement starts, by [`walk`]s
 //! of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels;
-//! [`durable`] keeps them in attributes of the files, and [`relabel`] changes them.
+//! [`durable`] keeps them in attributes of the files, and [`relabel`] changes them. [`subvolumes`] tells the programs what
+//! they need to know files of btrfs by.
 
 pub mod durable;
 mod expression;
@@ -18,6 +19,7 @@ pub mod object;
 pub mod processes;
 pub mod relabel;
 mod selabel;
+pub mod subvolumes;
 pub mod walk;
 
 use std::io;

@@ -8,7 +8,7 @@ use std::{
 
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE, TG_MANAGERS,
-    TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_failure, tg_state, tg_statistics,
+    TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping};
@@ -25,10 +25,10 @@ const NEXT_ANY: u64 = 1 << TG_ACCESS_SID;
 pub struct State(Mapping<tg_state>);
 
 macro_rules! word {
-    ($state:expr, $member:ident, $atomic:ident) => {{
+    ($state:expr, $($member:ident).+, $atomic:ident) => {{
         let pointer = $state.0.get();
         // SAFETY: the member lies in the mapping and is aligned; programs and daemon use it by single accesses only.
-        unsafe { $atomic::from_ptr(&raw mut (*pointer).$member) }
+        unsafe { $atomic::from_ptr(&raw mut (*pointer).$($member).+) }
     }};
 }
 
@@ -140,6 +140,21 @@ impl State {
     /// Lets programs ring for labels again; before who writes labels reads which there are.
     pub fn answer_label_rings(&self) {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);
+    }
+
+    /// Says where btrfs has an inode's subvolume: last that it is known.
+    pub fn set_subvolumes(&self, layout: tg_btrfs) {
+        let tg_btrfs { inode, root, number, known } = layout;
+        word!(self, btrfs.inode, AtomicU32).store(inode, Ordering::SeqCst);
+        word!(self, btrfs.root, AtomicU32).store(root, Ordering::SeqCst);
+        word!(self, btrfs.number, AtomicU32).store(number, Ordering::SeqCst);
+        word!(self, btrfs.known, AtomicU32).store(known, Ordering::SeqCst);
+    }
+
+    /// Whether the programs know where that is.
+    #[must_use]
+    pub fn knows_subvolumes(&self) -> bool {
+        word!(self, btrfs.known, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
     /// Whether the first labelling is complete.

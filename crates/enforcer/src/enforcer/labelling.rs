@@ -1,7 +1,7 @@
 //! Labels of files, as the daemon asks for them and changes them.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     os::fd::BorrowedFd,
     path::{Path, PathBuf},
@@ -26,6 +26,7 @@ use crate::{
         mounts::{self, Mount},
         object::Object,
         relabel::{self, Lasts},
+        subvolumes,
         walk::Report,
     },
     network,
@@ -86,7 +87,9 @@ impl Enforcer {
         let mut maps = self.kernel_maps()?;
         let rules = self.rules()?;
         let file_contexts = self.take_file_contexts()?;
-        let machine = Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts) };
+        let refused = self.refused_filesystems();
+        let machine =
+            Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts), refused: &refused };
         let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
         let mut sink = MapSink { maps: &mut maps };
         let report = match device {
@@ -225,6 +228,25 @@ impl Enforcer {
         let policy = Arc::clone(&self.generation.policy);
         let found = filesystems::of(&policy, &mut |context| self.intern(&context::text(&policy, context)))?;
         Ok(Rules::new(&found, policy.capabilities.iter().any(|name| name == LINKS)))
+    }
+
+    /// File systems whose labels cannot be kept here, each with the reason. The programs are told what they need for btrfs
+    /// once it is there.
+    fn refused_filesystems(&self) -> BTreeMap<&'static str, String> {
+        let mut refused = BTreeMap::new();
+        if !self.state.knows_subvolumes() && subvolumes::is_there() {
+            match subvolumes::layout() {
+                Ok(layout) => self.state.set_subvolumes(layout),
+                Err(cause) => {
+                    let reason = format!(
+                        "{cause}: files of different subvolumes cannot be told apart, so that all are unlabelled, and \
+                         denied to confined domains; a kernel with CONFIG_DEBUG_INFO_BTF_MODULES is needed"
+                    );
+                    refused.insert(subvolumes::FILESYSTEM, reason);
+                }
+            }
+        }
+        refused
     }
 
     fn kernel_maps(&self) -> Result<KernelMaps, EnforcerError> {

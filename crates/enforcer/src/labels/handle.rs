@@ -1,7 +1,7 @@
 //! File handles: a file by its number and generation, without a path.
 //!
-//! What is in a handle is the file system's own business. The kinds that are known here put inode number and generation
-//! at fixed places; a handle of the root of a file system is the pattern for handles of its files.
+//! What is in a handle is the file system's own business. The kinds that are known here put inode number, generation and,
+//! on btrfs, the subvolume at fixed places; a handle of the root of a file system is the pattern for handles of its files.
 
 use std::{
     io,
@@ -57,8 +57,8 @@ impl Layout {
     fn number(self, bytes: &[u8]) -> Option<u64> {
         match self {
             Self::Small => word(bytes, 0).map(u64::from),
-            Self::Tmpfs => Some(u64::from(word(bytes, 4)?) | u64::from(word(bytes, 8)?) << 32),
-            Self::Large | Self::Btrfs => Some(u64::from(word(bytes, 0)?) | u64::from(word(bytes, 4)?) << 32),
+            Self::Tmpfs => double(bytes, 4),
+            Self::Large | Self::Btrfs => double(bytes, 0),
         }
     }
 
@@ -68,6 +68,14 @@ impl Layout {
             Self::Tmpfs => 0,
             Self::Large => 8,
             Self::Btrfs => 16,
+        }
+    }
+
+    /// The number of the subvolume that the file is in; 0 where there are none.
+    fn subvolume(self, bytes: &[u8]) -> Option<u64> {
+        match self {
+            Self::Btrfs => double(bytes, 8),
+            Self::Small | Self::Tmpfs | Self::Large => Some(0),
         }
     }
 
@@ -86,12 +94,19 @@ impl Layout {
         handle.bytes.get_mut(at..at + length)?.copy_from_slice(&number[..length]);
         let at = self.generation_at();
         handle.bytes.get_mut(at..at + 4)?.copy_from_slice(&identity.generation.to_ne_bytes());
+        if self == Self::Btrfs {
+            handle.bytes.get_mut(8..16)?.copy_from_slice(&identity.subvolume.to_ne_bytes());
+        }
         Some(handle)
     }
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn double(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 /// The handle of what a descriptor is of.
@@ -115,10 +130,11 @@ pub fn of(file: BorrowedFd<'_>) -> io::Result<Handle> {
     Ok(Handle { kind: raw.kind, bytes: raw.handle[..length].to_vec() })
 }
 
-/// The generation of a file, which no system call tells of every kind of file: the one in its handle.
-pub fn generation(file: BorrowedFd<'_>, inode: u64) -> Option<u32> {
+/// The subvolume and the generation of a file, which no system call tells of every kind of file: those in its handle.
+pub fn numbers(file: BorrowedFd<'_>, inode: u64) -> Option<(u64, u32)> {
     let handle = of(file).ok()?;
-    word(&handle.bytes, Layout::of(&handle, inode)?.generation_at())
+    let layout = Layout::of(&handle, inode)?;
+    Some((layout.subvolume(&handle.bytes)?, word(&handle.bytes, layout.generation_at())?))
 }
 
 /// Opens files of one file system by what the kernel knows them by.
@@ -157,7 +173,7 @@ mod tests {
     use super::*;
 
     fn identity(inode: u64, generation: u32) -> Identity {
-        Identity { device: 1, inode, generation }
+        Identity { device: 1, inode, subvolume: 257, generation }
     }
 
     /// Handles of a root of number 2 and generation 7, each as its file system writes it.
@@ -180,6 +196,8 @@ mod tests {
             assert_eq!((handle.kind, handle.bytes.len()), (pattern.kind, pattern.bytes.len()));
             assert_eq!(Layout::of(&handle, 0x1234), Some(layout));
             assert_eq!(word(&handle.bytes, layout.generation_at()), Some(0x5678_9abc));
+            let subvolume = if layout == Layout::Btrfs { 257 } else { 0 };
+            assert_eq!(layout.subvolume(&handle.bytes), Some(subvolume));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Labels all that is there when enforcement starts: what is mounted in any mount namespace, and what processes hold.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
@@ -82,6 +82,8 @@ pub struct Machine<'a> {
     pub rules: &'a Rules,
     /// First labels.
     pub file_contexts: Option<&'a FileContexts>,
+    /// File systems whose files cannot be labelled, by name, each with the reason.
+    pub refused: &'a BTreeMap<&'static str, String>,
 }
 
 impl Machine<'_> {
@@ -114,7 +116,9 @@ impl Machine<'_> {
                     all.retain(|mount| mount.device == device);
                     if !all.is_empty() {
                         self.trees(&all, namespace.as_ref(), &mut walker, &mut Covered::default(), None);
-                        complete(&mut walker, device);
+                        if !all.iter().any(|mount| self.refused.contains_key(mount.filesystem.as_str())) {
+                            complete(&mut walker, device);
+                        }
                         break;
                     }
                 }
@@ -174,6 +178,11 @@ impl Machine<'_> {
     ) {
         for mount in all {
             let Some(rule) = self.rules.rule(&mount.filesystem).filter(|_| !covered.has(mount)) else { continue };
+            if let Some(reason) = self.refused.get(mount.filesystem.as_str()) {
+                walker.report.fail(mount.point.display(), reason);
+                covered.insert(mount);
+                continue;
+            }
             let root = match namespace {
                 None => mounts::open(mount),
                 Some(namespace) => open_in(namespace, mount),

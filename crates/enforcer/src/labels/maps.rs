@@ -171,13 +171,15 @@ fn words<const N: usize>(bytes: &[u8]) -> Option<[u32; N]> {
 }
 
 fn key_bytes(key: tg_label_key) -> Vec<u8> {
-    [&key.inode.to_ne_bytes()[..], &key.device.to_ne_bytes(), &key.generation.to_ne_bytes()].concat()
+    let tg_label_key { inode, subvolume, device, generation } = key;
+    [&inode.to_ne_bytes()[..], &subvolume.to_ne_bytes(), &device.to_ne_bytes(), &generation.to_ne_bytes()].concat()
 }
 
 fn key_of(bytes: &[u8]) -> Option<tg_label_key> {
-    let [_, _, device, generation] = words(bytes)?;
-    let inode = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
-    Some(tg_label_key { inode, device, generation })
+    let [_, _, _, _, device, generation] = words(bytes)?;
+    let (numbers, _) = bytes.as_chunks::<8>();
+    let [inode, subvolume] = [*numbers.first()?, *numbers.get(1)?].map(u64::from_ne_bytes);
+    Some(tg_label_key { inode, subvolume, device, generation })
 }
 
 fn value_of(bytes: &[u8]) -> Option<tg_label_value> {
@@ -224,18 +226,15 @@ pub(crate) mod tests {
     use std::{collections::HashMap, fs::File, os::fd::AsFd};
 
     use super::*;
+    use crate::labels::object::Identity;
 
     /// The maps, without a kernel; inodes by number.
     #[derive(Debug, Default)]
     pub(crate) struct MemoryMaps {
         pub(crate) inodes: HashMap<u64, tg_inode>,
-        pub(crate) labels: HashMap<(u64, u32, u32), tg_label_value>,
+        pub(crate) labels: HashMap<Identity, tg_label_value>,
         pub(crate) room: Option<usize>,
         pub(crate) walked: std::collections::HashSet<u32>,
-    }
-
-    fn triple(key: tg_label_key) -> (u64, u32, u32) {
-        (key.inode, key.device, key.generation)
     }
 
     fn allowed(when: When, there: bool) -> bool {
@@ -255,21 +254,21 @@ pub(crate) mod tests {
         }
 
         fn entry(&self, key: tg_label_key) -> io::Result<Option<tg_label_value>> {
-            Ok(self.labels.get(&triple(key)).copied())
+            Ok(self.labels.get(&Identity::from(key)).copied())
         }
 
         fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool> {
-            let there = self.labels.contains_key(&triple(key));
+            let there = self.labels.contains_key(&Identity::from(key));
             if !there && self.room.is_some_and(|room| self.labels.len() >= room) {
                 return Err(io::Error::from_raw_os_error(libc::E2BIG));
             }
             let may = allowed(when, there);
-            may.then(|| self.labels.insert(triple(key), value));
+            may.then(|| self.labels.insert(Identity::from(key), value));
             Ok(may)
         }
 
         fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
-            self.labels.remove(&triple(key));
+            self.labels.remove(&Identity::from(key));
             Ok(())
         }
 
@@ -286,8 +285,7 @@ pub(crate) mod tests {
             &self,
             wanted: &mut dyn FnMut(&tg_label_key, &tg_label_value) -> bool,
         ) -> io::Result<Vec<(tg_label_key, tg_label_value)>> {
-            let key = |(inode, device, generation): (u64, u32, u32)| tg_label_key { inode, device, generation };
-            let all = self.labels.iter().map(|(k, value)| (key(*k), *value));
+            let all = self.labels.iter().map(|(identity, value)| ((*identity).into(), *value));
             Ok(all.filter(|(key, value)| wanted(key, value)).collect())
         }
     }
@@ -360,7 +358,8 @@ pub(crate) mod tests {
 
     #[test]
     fn reads_what_it_writes_as_the_programs_do() {
-        let key = tg_label_key { inode: 0x1122_3344_5566_7788, device: 0x99aa_bbcc, generation: 0xddee_ff00 };
+        let (inode, subvolume) = (0x1122_3344_5566_7788, 0x0123_4567_89ab_cdef);
+        let key = tg_label_key { inode, subvolume, device: 0x99aa_bbcc, generation: 0xddee_ff00 };
         let bytes = key_bytes(key);
         assert_eq!(bytes.len(), size_of::<tg_label_key>());
         assert_eq!(key_of(&bytes), Some(key));

@@ -23,19 +23,21 @@ pub struct Identity {
     pub device: u32,
     /// The inode's number.
     pub inode: u64,
+    /// btrfs: the subvolume, each of which numbers its inodes itself; elsewhere 0.
+    pub subvolume: u64,
     /// Which of the files that have had this number.
     pub generation: u32,
 }
 
 impl From<Identity> for tg_label_key {
-    fn from(Identity { device, inode, generation }: Identity) -> Self {
-        Self { inode, device, generation }
+    fn from(Identity { device, inode, subvolume, generation }: Identity) -> Self {
+        Self { inode, subvolume, device, generation }
     }
 }
 
 impl From<tg_label_key> for Identity {
-    fn from(tg_label_key { inode, device, generation }: tg_label_key) -> Self {
-        Self { device, inode, generation }
+    fn from(tg_label_key { inode, subvolume, device, generation }: tg_label_key) -> Self {
+        Self { device, inode, subvolume, generation }
     }
 }
 
@@ -88,8 +90,8 @@ impl<'f> Object<'f> {
 
     /// What the kernel knows it by.
     pub fn identity(&self) -> Identity {
-        let generation = handle::generation(self.file, self.inode()).unwrap_or(0);
-        Identity { device: self.device, inode: self.inode(), generation }
+        let (subvolume, generation) = handle::numbers(self.file, self.inode()).unwrap_or_default();
+        Identity { device: self.device, inode: self.inode(), subvolume, generation }
     }
 
     /// The context that its attribute keeps; `None` where there is none. One that is no text is told as it can be: it is

@@ -1,0 +1,45 @@
+//! Subvolumes of btrfs number their inodes alike: a label is its own file's, in whichever subvolume.
+
+use super::guest;
+use crate::program::{Scratch, guests::KERNELS, steps::Guest};
+
+/// A guest with `/srv` on btrfs, subvolumes `sub`, `good` and `evil` in it, and enforcement.
+fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
+    let prepare = "truncate -s 256M /image; mkfs.btrfs -q /image >/dev/null; mount -o loop /image /srv && \
+                   for i in sub good evil; do /subvolume create /srv $i; done; tollgate enforce /policy";
+    let guest = guest(scratch, kernel, &["subvolume"]).module("btrfs").module("loop");
+    guest.with("/usr/sbin/mkfs.btrfs".as_ref(), "/bin/mkfs.btrfs").step("start", prepare)
+}
+
+#[test]
+fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let steps = btrfs(&scratch, kernel)
+            .step(
+                "made",
+                "W sh -c 'echo top > /srv/made; echo sub > /srv/sub/made'; stat -c %i /srv/made /srv/sub/made",
+            )
+            .step("secret", "echo secret > /srv/good/secret; tollgate label set $(of secret) /srv/good/secret")
+            .step("taken", "W sh -c 'echo mine > /srv/evil/made'; stat -c %i /srv/good/secret /srv/evil/made")
+            .step("forgotten", "sync; sleep 3; echo 3 > /proc/sys/vm/drop_caches; tollgate label get /srv/good/secret")
+            .step("read", "W cat /srv/good/secret")
+            .step(
+                "again",
+                "umount /srv; mount -o loop /image /srv; sleep 3; tollgate label get /srv/made /srv/sub/made",
+            )
+            .step("read again", "W cat /srv/good/secret")
+            .run();
+        steps["start"].is(0, &[]);
+        // The attack is one only where the numbers are the same.
+        for name in ["made", "taken"] {
+            let numbers: Vec<&str> = steps[name].is(0, &[]).text.lines().collect();
+            assert_eq!(numbers[0], numbers[1], "{kernel}");
+        }
+        steps["forgotten"].is(0, &[":secret:"]);
+        steps["again"].is(0, &[":made:s0 /srv/made", ":made:s0 /srv/sub/made"]);
+        for name in ["read", "read again"] {
+            steps[name].is(1, &["Permission denied"]);
+        }
+    }
+}
