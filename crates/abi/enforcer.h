@@ -223,7 +223,8 @@ struct tg_label_key {
 };
 struct tg_label_value {
 	__u32 sid;
-	__u32 dirty; /* the daemon has still to write the attribute */
+	__u16 dirty; /* the daemon has still to write the attribute */
+	__u16 share; /* whose it is: a place in tg_state.shares */
 };
 
 enum tg_fs_behaviour {			/* fs_use of a file system */
@@ -279,7 +280,8 @@ struct tg_genfs_value {
  */
 struct tg_labelled {
 	__u32 sid;
-	__u32 class; /* SECCLASS */
+	__u16 class; /* SECCLASS */
+	__u16 share; /* whose it is: a place in tg_state.shares */
 };
 
 /* `guarded`: our own maps and programs, by identifier; who opens one, and is confined, needs the
@@ -312,6 +314,9 @@ enum tg_failure {
 	TG_FAILED_OBJECTS_FULL, /* who made a System V object, a message, a key, ... is not known */
 	TG_FAILED_SOCKET_STORAGE,
 	TG_FAILED_SHADOW, /* the candidate could not be asked, or its difference not counted */
+	/* Who asked for a place holds his share, one for each of enum tg_room. */
+	TG_FAILED_SHARE,
+	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
 	TG_FAILURES = 32,
 };
 
@@ -359,6 +364,43 @@ struct tg_btrfs {
 	__u32 number; /* struct btrfs_root: the subvolume's number */
 	__u32 known;
 };
+
+/*
+ * What all need and there is so much of: places in the maps of these names. What has one knows in
+ * whose share it is, and gives it back when it goes.
+ *
+ * Each user who is not root has a share, and each confined domain of root; what unconfined root, the
+ * kernel and the daemon take is the machine's. A share is an eighth of a room. Of a room all users
+ * together may take a half, all domains three eighths; an eighth at least is the machine's.
+ */
+enum tg_room { TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS };
+#define TG_ROOMS 4u
+#define TG_EIGHTHS_OF_ONE 1u
+#define TG_EIGHTHS_OF_USERS 4u
+#define TG_EIGHTHS_OF_DOMAINS 3u
+
+enum tg_holders { TG_HOLDERS_MACHINE, TG_HOLDERS_DOMAINS, TG_HOLDERS_USERS };
+#define TG_HOLDERS 3u
+
+/* Places of shares: the machine's; what domains and users have in common for whom there is no
+ * place; domains; users. */
+#define TG_SHARES_OF_DOMAINS 1024u
+#define TG_SHARES_OF_USERS 2048u
+#define TG_FIRST_SHARE_OF_DOMAINS TG_HOLDERS
+#define TG_FIRST_SHARE_OF_USERS (TG_FIRST_SHARE_OF_DOMAINS + TG_SHARES_OF_DOMAINS)
+#define TG_SHARES (TG_FIRST_SHARE_OF_USERS + TG_SHARES_OF_USERS)
+#define TG_SHARE_TRIES 8u /* places in which one is looked for */
+struct tg_share {
+	__u64 holder; /* TG_HOLDER; 0: free */
+	__u32 held[TG_ROOMS];
+	/* A walk has found no room for a label of a file of his: of his files, those whose label is
+	 * not written down have none. */
+	__u32 labels_left;
+	__u32 reserved;
+};
+#define TG_HOLDER(holders, number) ((__u64)(holders) << 32 | (number)) /* uid or SID */
+
+#define TG_AUDIT_SOURCES 256u
 
 /* All global variables of the programs; the daemon has them mapped. */
 struct tg_state {
@@ -411,6 +453,13 @@ struct tg_state {
 			  */
 	struct tg_btrfs btrfs;
 	__u64 credentials[TG_CREDENTIALS];
+	__u32 room[TG_ROOMS]; /* how much there is */
+	__u32 held[TG_HOLDERS][TG_ROOMS];
+	__u32 labels_left; /* some share has them */
+	__u32 reserved_shares;
+	struct tg_share shares[TG_SHARES];
+	__u64 audit_source[TG_AUDIT_SOURCES]; /* events of a source in this second: second 32 |
+						 events 32 */
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];

@@ -117,15 +117,22 @@ SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentr
 	return tg_may_remove(dir, dentry);
 }
 
-/* An object that is found in another directory from now on keeps the label that it had. One with a
- * single name needs nothing for that where all are labelled as it is. */
+/*
+ * An object that is found in another directory from now on keeps the label that it had. Nothing is
+ * needed for that where the directory has this label: what has no entry has the label of all
+ * directories that it is in, for who relabels one writes down those of its files first. During the
+ * first labelling a directory may not have its own label yet.
+ */
 static __noinline int tg_keep_label_of(struct dentry *dentry, struct inode *dir, int only_name)
 {
 	struct inode *inode = dentry->d_inode;
-	struct tg_inode *above = only_name ? bpf_inode_storage_get(&inodes, dir, 0, 0) : 0;
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode *label = above && inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
 
-	if (!inode || (label && label->sid == above->sid && inode->i_nlink == 1))
+	if (!inode)
+		return 0;
+	if (label && label->sid == above->sid &&
+	    (READ_ONCE(state.labelling_complete) || (only_name && inode->i_nlink == 1)))
 		return 0;
 	return tg_pin_label(inode) ? -ENOSPC : 0;
 }

@@ -200,17 +200,31 @@ static __always_inline void tg_event_object(struct tg_event *event,
 		(void *)(superblock + bpf_core_field_offset(struct super_block, s_id)));
 }
 
-/* Whether this second has room for one more event; counts it if not. */
-static __always_inline int tg_within_limit(__u64 now)
+/* Whether a source has told less than its half of the events of a second. Others may have its place:
+ * they share that half. */
+static __always_inline int tg_within_share(__u32 source, __u64 second, __u32 limit)
+{
+	__u64 *place = &state.audit_source[source & (TG_AUDIT_SOURCES - 1)];
+	__u64 begin = second << 32;
+
+	if ((READ_ONCE(*place) ^ begin) >> 32)
+		WRITE_ONCE(*place, begin);
+	return (__u32)__sync_fetch_and_add(place, 1) < (limit + 1) / 2;
+}
+
+/* Whether this second has room for one more event of a source; counts it if not. */
+static __always_inline int tg_within_limit(__u32 source, __u64 now)
 {
 	__u64 second = now / 1000000000;
+	__u32 limit = READ_ONCE(state.audit_limit);
 
 	/* Two CPUs may both begin a second: a few events more, none uncounted. */
 	if (READ_ONCE(state.audit_second) != second) {
 		WRITE_ONCE(state.audit_second, second);
 		WRITE_ONCE(state.audit_count, 0);
 	}
-	if (__sync_fetch_and_add(&state.audit_count, 1) < READ_ONCE(state.audit_limit))
+	if (tg_within_share(source, second, limit) &&
+	    __sync_fetch_and_add(&state.audit_count, 1) < limit)
 		return 1;
 	tg_failed(TG_FAILED_EVENT_LIMIT);
 	return 0;
@@ -221,10 +235,13 @@ TG_FUNCTION int tg_tell(const struct tg_request *request, __u32 audited, int ver
 {
 	__u64 now = bpf_ktime_get_boot_ns(), id = bpf_get_current_pid_tgid();
 
-	if (!request || !tg_within_limit(now))
+	if (!request || !tg_within_limit(request->source, now))
 		return 0;
 	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
-	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
+	struct tg_event *event = 0;
+
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < TG_EVENTS - TG_EVENTS_OF_BELLS)
+		event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
 
 	if (!event) {
 		tg_failed(TG_FAILED_EVENT_LOST);

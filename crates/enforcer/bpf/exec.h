@@ -14,7 +14,7 @@
 
 #include "bounds.h"
 #include "descriptor.h"
-#include "credential.h"
+#include "newcred.h"
 #include "object.h"
 #include "transition.h"
 
@@ -197,7 +197,7 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 	}
 	if (!task)
 		task = tg_make_task(current);
-	if (!task || tg_remember_cred(TG_ADDRESS(bprm->cred), exec.new))
+	if (!task || tg_remember_cred(TG_ADDRESS(bprm->cred), exec.new, 0))
 		return -ENOMEM;
 	if (tg_may_inherit(task, exec.new))
 		return -EACCES;

@@ -45,9 +45,14 @@ struct key;
 struct msg_msg;
 struct perf_event;
 
+typedef struct {
+	__u32 val;
+} kuid_t;
+
 struct user_namespace {
 	struct user_namespace *parent;
 	int level;
+	kuid_t owner;
 };
 
 struct super_block {
@@ -61,6 +66,7 @@ struct super_block {
 
 struct inode {
 	umode_t i_mode;
+	kuid_t i_uid;
 	unsigned int i_flags;
 	struct super_block *i_sb;
 	unsigned long i_ino;
@@ -257,6 +263,7 @@ typedef struct {
 
 struct cred {
 	atomic_t usage; /* of 64 bits since 6.7; the lower half is enough */
+	kuid_t uid;
 	kernel_cap_t cap_effective;
 	struct user_namespace *user_ns;
 };

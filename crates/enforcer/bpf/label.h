@@ -11,6 +11,7 @@
 
 #include "filesystem.h"
 #include "genfs.h"
+#include "holder.h"
 #include "newlabel.h"
 #include "object.h"
 #include "overlay.h"
@@ -50,16 +51,37 @@ static __always_inline int tg_put_label(struct inode *inode, const struct tg_ino
 	return 0;
 }
 
+/* Writes a label down, in the current task's share if there is none. 0 or -ENOSPC. */
+static __noinline int tg_enter_label(const struct tg_label_key *key, __u32 sid)
+{
+	struct tg_label_value value = {.sid = sid, .dirty = 1}, *known;
+
+	if (!key->device) {
+		tg_failed(TG_FAILED_LABELS_FULL);
+		return -ENOSPC;
+	}
+	known = bpf_map_lookup_elem(&labels, key);
+	if (known) {
+		value.share = known->share;
+		return bpf_map_update_elem(&labels, key, &value, BPF_ANY) ? -ENOSPC : 0;
+	}
+	value.share = tg_own_share();
+	if (tg_take(TG_ROOM_LABELS, value.share))
+		return -ENOSPC;
+	if (!bpf_map_update_elem(&labels, key, &value, BPF_ANY))
+		return 0;
+	tg_give(TG_ROOM_LABELS, value.share);
+	tg_failed(TG_FAILED_LABELS_FULL);
+	return -ENOSPC;
+}
+
 /* Makes the label of an inode outlast its stay in memory. 0 or -ENOSPC. */
 static __always_inline int tg_keep_label(struct inode *inode, __u32 sid)
 {
 	struct tg_label_key key = tg_label_key(inode);
-	struct tg_label_value value = {.sid = sid, .dirty = 1};
 
-	if (!key.device || bpf_map_update_elem(&labels, &key, &value, BPF_ANY)) {
-		tg_failed(TG_FAILED_LABELS_FULL);
+	if (tg_enter_label(&key, sid))
 		return -ENOSPC;
-	}
 	if (!READ_ONCE(state.label_rings) && !__sync_lock_test_and_set(&state.label_rings, 1))
 		tg_doorbell(TG_EVENT_LABEL, sid, key.device, key.inode);
 	return 0;
@@ -118,8 +140,16 @@ static __always_inline void tg_kept_label(struct inode *inode, struct tg_inode *
 	found->flags = TG_INODE_DURABLE;
 }
 
+/* Whether the labels of a user's files may be missing from `labels`. */
+static __noinline int tg_are_labels_left(__u32 user)
+{
+	__u32 share = user ? tg_share_of(TG_HOLDERS_USERS, user, 0) : TG_HOLDERS_MACHINE;
+
+	return share < TG_SHARES && state.shares[share].labels_left;
+}
+
 /* The label of an inode of a file system that keeps labels: its own entry, else its directory's.
- * One that may be found in several directories needs an entry. */
+ * That of one without entry is the label of all directories that it is in (tg_keep_label_of). */
 static __always_inline void tg_stored_label(struct inode *inode, struct inode *directory,
 					    const struct tg_superblock *superblock,
 					    struct tg_inode *found)
@@ -129,7 +159,8 @@ static __always_inline void tg_stored_label(struct inode *inode, struct inode *d
 	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
 		return;
 	tg_kept_label(inode, found);
-	if (found->sid || !directory || (inode->i_nlink > 1 && (inode->i_mode & S_IFMT) != S_IFDIR))
+	if (found->sid || !directory ||
+	    (READ_ONCE(state.labels_left) && tg_are_labels_left(inode->i_uid.val)))
 		return;
 	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 	if (above)
@@ -232,8 +263,11 @@ SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *i
 	if (!label || !(label->flags & TG_INODE_DURABLE))
 		return 0;
 	struct tg_label_key key = tg_label_key(inode);
+	struct tg_label_value *kept = bpf_map_lookup_elem(&labels, &key);
+	__u32 share = kept ? kept->share : 0;
 
-	bpf_map_delete_elem(&labels, &key);
+	if (kept && !bpf_map_delete_elem(&labels, &key))
+		tg_give(TG_ROOM_LABELS, share);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #define TOLLGATE_LABELLED_H
 
 #include "ask.h"
-#include "subject.h"
+#include "holder.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -29,26 +29,35 @@ static __always_inline struct tg_labelled tg_labelled(__u64 address)
 }
 
 /* What was at an address is gone. */
-static __always_inline void tg_forget_labelled(__u64 address)
+static __noinline int tg_forget_labelled(__u64 address)
 {
-	long error = bpf_map_delete_elem(&objects, &address);
+	struct tg_labelled *known = bpf_map_lookup_elem(&objects, &address);
+	__u32 share = known ? known->share : 0;
+	long error = known ? bpf_map_delete_elem(&objects, &address) : -ENOENT;
 
-	if (error && error != -ENOENT)
+	if (!error)
+		tg_give(TG_ROOM_OBJECTS, share);
+	else if (error != -ENOENT)
 		WRITE_ONCE(state.objects_left, 1);
+	return 0;
 }
 
 /* Labels what is at an address. 0 or -ENOMEM: it counts as the machine's. */
 static __noinline int tg_label_as(__u64 address, __u32 sid, __u32 class)
 {
-	struct tg_labelled label = {sid, class};
+	struct tg_labelled label = {.sid = sid, .class = class};
 
-	if (sid != TG_SID_MACHINE) {
-		if (!bpf_map_update_elem(&objects, &address, &label, BPF_ANY))
-			return 0;
-		tg_failed(TG_FAILED_OBJECTS_FULL);
-	}
 	tg_forget_labelled(address);
-	return sid == TG_SID_MACHINE ? 0 : -ENOMEM;
+	if (sid == TG_SID_MACHINE)
+		return 0;
+	label.share = tg_own_share();
+	if (tg_take(TG_ROOM_OBJECTS, label.share))
+		return -ENOMEM;
+	if (!bpf_map_update_elem(&objects, &address, &label, BPF_ANY))
+		return 0;
+	tg_give(TG_ROOM_OBJECTS, label.share);
+	tg_failed(TG_FAILED_OBJECTS_FULL);
+	return -ENOMEM;
 }
 
 /* What the current task makes has its label. -ENOMEM: nobody would know, and the task is asked

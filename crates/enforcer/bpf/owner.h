@@ -3,7 +3,12 @@
 #ifndef TOLLGATE_OWNER_H
 #define TOLLGATE_OWNER_H
 
+#include "holder.h"
 #include "process.h"
+
+struct tg_owner {
+	__u32 sid, share;
+};
 
 /*
  * By a file's address, the SID of who set its owner; none: the machine. No file has an owner but
@@ -14,25 +19,45 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1 << 16);
 	__type(key, __u64);
-	__type(value, __u32);
+	__type(value, struct tg_owner);
 } owners SEC(".maps");
 
+/* Of the file that was at an address before, too, who had set its owner is no longer known. */
+static __always_inline void tg_forget_owner(__u64 key)
+{
+	struct tg_owner *known = bpf_map_lookup_elem(&owners, &key);
+	__u32 share = known ? known->share : 0;
+
+	if (known && !bpf_map_delete_elem(&owners, &key))
+		tg_give(TG_ROOM_OWNERS, share);
+}
+
+/* 0 or -ENOSPC. Of a file that the machine has opened it must be known, whose share it may be. */
+static __always_inline int tg_enter_owner(__u64 key, __u32 sid, const struct cred *opener)
+{
+	struct tg_owner owner = {sid, tg_own_share()};
+
+	if (tg_cred_sid(TG_ADDRESS(opener)) == TG_SID_MACHINE)
+		tg_take_anyway(TG_ROOM_OWNERS, owner.share);
+	else if (tg_take(TG_ROOM_OWNERS, owner.share))
+		return -ENOSPC;
+	if (!bpf_map_update_elem(&owners, &key, &owner, BPF_ANY))
+		return 0;
+	tg_give(TG_ROOM_OWNERS, owner.share);
+	tg_failed(TG_FAILED_OWNERS_FULL);
+	return -ENOSPC;
+}
+
 /* selinux_file_set_fowner. It cannot fail: an owner that finds no place is nobody's from then on,
- * and so is any that is not known (state.owners_lost). */
+ * and so is any that is not known of a file that a confined task has opened (state.owners_lost). */
 SEC("lsm/file_set_fowner") int BPF_PROG(file_set_fowner, struct file *file)
 {
 	__u64 key = TG_ADDRESS(file);
 	__u32 sid = tg_subject() & 0xffff;
 
-	if (sid == TG_SID_MACHINE) {
-		bpf_map_delete_elem(&owners, &key);
-		return 0;
-	}
-	if (bpf_map_update_elem(&owners, &key, &sid, BPF_ANY)) {
-		bpf_map_delete_elem(&owners, &key);
+	tg_forget_owner(key);
+	if (sid != TG_SID_MACHINE && tg_enter_owner(key, sid, file->f_cred))
 		WRITE_ONCE(state.owners_lost, 1);
-		tg_failed(TG_FAILED_OWNERS_FULL);
-	}
 	return 0;
 }
 
@@ -43,14 +68,26 @@ static __always_inline __u64 tg_owned_file(struct fown_struct *owner)
 	return TG_ADDRESS(owner) - bpf_core_field_offset(struct file___with_owner, f_owner);
 }
 
+/* Who has set the owner of a file. */
+static __always_inline __u32 tg_owner_sid(__u64 key)
+{
+	struct tg_owner *known = bpf_map_lookup_elem(&owners, &key);
+
+	if (known)
+		return known->sid;
+	if (!READ_ONCE(state.owners_lost))
+		return TG_SID_MACHINE;
+	__u64 anchor = tg_anchor();
+	__u64 opener = (__u64)TG_MEMBER(key + anchor, struct file, f_cred) - anchor;
+
+	return tg_cred_sid(opener) == TG_SID_MACHINE ? TG_SID_MACHINE : SECINITSID_UNLABELED;
+}
+
 /* selinux_file_send_sigiotask */
 SEC("lsm/file_send_sigiotask")
 int BPF_PROG(file_send_sigiotask, struct task_struct *task, struct fown_struct *owner, int signal)
 {
-	__u64 key = tg_owned_file(owner);
-	__u32 *sender = bpf_map_lookup_elem(&owners, &key);
-	__u32 lost = READ_ONCE(state.owners_lost) ? SECINITSID_UNLABELED : TG_SID_MACHINE;
-	__u32 sid = sender ? *sender : lost;
+	__u32 sid = tg_owner_sid(tg_owned_file(owner));
 
 	if (tg_is_unconfined(sid))
 		return 0;

@@ -104,9 +104,13 @@ struct {
 	__type(value, __u32);
 } guarded SEC(".maps");
 
+/* Bytes; in the last ones only doorbells find room (tg_doorbell). */
+#define TG_EVENTS (1u << 20)
+#define TG_EVENTS_OF_BELLS (1u << 15)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, TG_EVENTS);
 } events SEC(".maps");
 
 /* What the daemon reads and writes through a mapping of .bss (struct tg_state in enforcer.h). */

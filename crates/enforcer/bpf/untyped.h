@@ -13,7 +13,7 @@
 /* Where the BPF LSM's part of an inode's security blob is. */
 extern const void bpf_lsm_blob_sizes __ksym __weak;
 
-#define TG_STORAGES 8 /* maps of storage that an object may be in, ours among them */
+#define TG_STORAGES 64 /* maps of storage that an object may be in, ours among them */
 
 /* The storage of an inode; NULL: it has none. */
 static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
@@ -31,12 +31,16 @@ static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
 }
 
 /* The address of what the map with that identifier has in a storage, which must not go away
- * meanwhile; 0: nothing. */
-static __always_inline __u64 tg_stored(struct bpf_local_storage *storage, __u32 map)
+ * meanwhile; 0: nothing; TG_TOO_MANY: other maps have so much that nobody knows. */
+#define TG_TOO_MANY 1ull
+
+TG_FUNCTION __u64 tg_stored(__u64 at, __u32 map)
 {
+	struct bpf_local_storage *storage = (void *)at;
 	__u64 node = storage ? (__u64)BPF_CORE_READ(storage, list.first) : 0, smap;
 	struct bpf_local_storage_elem *element;
 
+	TG_ROLL
 	for (int i = 0; i < TG_STORAGES && node; i++) {
 		element = (void *)(node -
 				   bpf_core_field_offset(struct bpf_local_storage_elem, snode));
@@ -46,27 +50,34 @@ static __always_inline __u64 tg_stored(struct bpf_local_storage *storage, __u32 
 			       bpf_core_field_offset(struct bpf_local_storage_elem, sdata.data);
 		node = (__u64)BPF_CORE_READ(element, snode.next);
 	}
-	return 0;
+	return node ? TG_TOO_MANY : 0;
 }
 
 /* Whether the map `inodes` has something for the inode at an address of the kernel's; then it is in
  * `label`. */
 TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 {
-	__u64 stored = tg_stored(tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
+	__u64 stored = tg_stored((__u64)tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
 
 	return label && stored && !bpf_probe_read_kernel(label, sizeof *label, (void *)stored);
 }
 
-/* Likewise of the sock at an address, and of `sockets`. */
+/* Likewise of the sock at an address, and of `sockets`. Without a label it would be the machine's:
+ * one of which nobody knows is unlabelled. */
 TG_FUNCTION int tg_socket_at(__u64 sock, struct tg_socket *socket)
 {
 	struct bpf_local_storage *storage = BPF_CORE_READ((struct sock *)sock, sk_bpf_storage);
 
 	if (!storage || (__u64)BPF_CORE_READ(storage, owner) != sock)
 		return 0;
-	__u64 stored = tg_stored(storage, ((struct bpf_map *)&sockets)->id);
+	__u64 stored = tg_stored((__u64)storage, ((struct bpf_map *)&sockets)->id);
 
+	if (socket && stored == TG_TOO_MANY) {
+		socket->sid = SECINITSID_UNLABELED;
+		socket->class = SECCLASS_SOCKET;
+		tg_failed(TG_FAILED_SOCKET_STORAGE);
+		return 1;
+	}
 	return socket && stored && !bpf_probe_read_kernel(socket, sizeof *socket, (void *)stored);
 }
 

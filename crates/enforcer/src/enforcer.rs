@@ -17,7 +17,7 @@ mod sids;
 
 use std::{cell::OnceCell, fs, os::fd::AsFd};
 
-use libbpf_rs::Object;
+use libbpf_rs::{MapCore, Object};
 use tollgate_abi::enforcer::TG_FIRST_SID;
 use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
@@ -28,6 +28,7 @@ use crate::{
     labels::{durable::Written, file_contexts::FileContexts, walk::Report},
     missing,
     programs::{self, Pins},
+    shares::Room,
     state::State,
 };
 pub use error::EnforcerError;
@@ -94,10 +95,14 @@ impl Enforcer {
         }
         let descriptors = options.descriptors.unwrap_or_default();
         let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
-        let object = programs::load(&options.pins, &needed)?;
+        let object = programs::load(&options.pins, &needed, &options.sizes)?;
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
         state.set_descriptors(descriptors);
+        for room in Room::ALL {
+            let map = programs::map(&options.pins, room.name())?;
+            state.shares().set_places(room, map.max_entries());
+        }
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let mut generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
         generation.context(&machine)?;

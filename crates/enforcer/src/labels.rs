@@ -15,6 +15,7 @@ pub mod handle;
 pub mod machine;
 pub mod maps;
 pub mod mounts;
+mod names;
 pub mod object;
 pub mod processes;
 pub mod relabel;

@@ -27,6 +27,7 @@ pub mod requirements;
 pub mod revocation;
 pub mod sanity;
 pub mod shadow;
+pub mod shares;
 pub mod state;
 pub mod status;
 mod wire;

@@ -15,6 +15,8 @@ pub struct Mapping<T> {
 
 // SAFETY: the memory belongs to the kernel's map and stays mapped; all access goes through raw pointers.
 unsafe impl<T> Send for Mapping<T> {}
+// SAFETY: as above; members are accessed atomically, or by who alone writes them.
+unsafe impl<T> Sync for Mapping<T> {}
 
 impl<T> std::fmt::Debug for Mapping<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 use crate::{
     protocol::Mode,
     revocation::Revoked,
+    shares::Held,
     status::{self, Manager, Status},
 };
 
@@ -66,6 +67,7 @@ pub fn text(status: &Status, managers: &[Manager]) -> String {
     policy(&mut page, status);
     domains(&mut page, status);
     revoked(&mut page, status);
+    shares(&mut page, status);
     audit(&mut page, status);
     failures(&mut page, status);
     decisions(&mut page, managers);
@@ -113,6 +115,19 @@ fn domains(page: &mut Page, status: &Status) {
     let help = "Since when a domain is permissive, in seconds since 1970.";
     page.metric("permissive_start_time_seconds", Kind::Gauge, help, since);
     page.gauge("unconfined_domains", "Domains that are asked nothing.", status.unconfined.len());
+}
+
+/// Who holds how much of what all need.
+fn shares(page: &mut Page, status: &Status) {
+    let labels = |held: &'_ Held| [("room", held.room.to_string()), ("holder", held.holder.clone())];
+    let all: Vec<([(&str, String); 2], &Held)> = status.shares.iter().map(|held| (labels(held), held)).collect();
+    let samples = |value: fn(&Held) -> u32| {
+        let all = all.iter().map(move |(labels, held)| (labels, value(held)));
+        all.map(|(labels, value)| (labels.iter().map(|(key, text)| (*key, text.as_str())).collect(), value))
+    };
+    let help = "Places that somebody holds in a map of the kernel's, of the biggest holders of each.";
+    page.metric("held", Kind::Gauge, help, samples(|held| held.held));
+    page.metric("held_limit", Kind::Gauge, "How many places he may hold.", samples(|held| held.share));
 }
 
 /// What policies have taken away from who had it already.
@@ -190,7 +205,8 @@ mod tests {
             "unconfined": ["u_t"], "subjects": [], "contexts": 4, "labelling_complete": false,
             "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
             "audit": false, "audit_errors": 0,
-            "shadow": {"policy": "/c", "since": 30}, "revoked": {"descriptors": 8, "mappings": 9, "processes": 2}, "killed": 1}"#;
+            "shadow": {"policy": "/c", "since": 30}, "revoked": {"descriptors": 8, "mappings": 9, "processes": 2}, "killed": 1,
+            "shares": [{"room": "labels", "holder": "alice", "held": 11, "share": 12}]}"#;
         serde_json::from_str(text).unwrap()
     }
 
@@ -301,6 +317,8 @@ mod tests {
         }
         assert_eq!(value("policy_info", &[("policy", "/p \"q\"\\\n")]), 1.0);
         assert_eq!(value("permissive_start_time_seconds", &[("domain", "a_t")]), 15.0);
+        let of_alice = [("room", "labels"), ("holder", "alice")];
+        assert_eq!([value("held", &of_alice), value("held_limit", &of_alice)], [11.0, 12.0]);
         assert_eq!(value("audit_events_lost_total", &[("reason", "lost")]), 2.0);
         assert_eq!(value("failures_total", &[("kind", "an_object_without_label")]), 6.0);
         assert_eq!(value("failures_total", &[("kind", "no_SID_left")]), 0.0, "told before it comes about");

@@ -23,7 +23,7 @@ use libbpf_rs::{
 
 use tollgate_abi::enforcer::tg_kernel;
 
-use crate::{enforcer::bytes_of, guard};
+use crate::{enforcer::bytes_of, guard, shares::Size};
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
@@ -215,8 +215,8 @@ fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
 }
 
 /// Loads the programs of `hooks`, and those that the daemon runs, over the pinned maps where there are some; pins what was
-/// not.
-pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
+/// not. `sizes` are those of new maps.
+pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
     pins.make()?;
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
     let mut object = open()?;
@@ -227,7 +227,11 @@ pub fn load(pins: &Pins, hooks: &[String]) -> Result<Object, ProgramsError> {
         program.set_autoload(wanted);
     }
     for mut map in object.maps_mut() {
-        let pin = pins.map(&map_name(&map.name().to_string_lossy()));
+        let name = map_name(&map.name().to_string_lossy());
+        let pin = pins.map(&name);
+        if let Some(size) = sizes.iter().rfind(|size| size.room.name() == name) {
+            map.set_max_entries(size.places).map_err(refused(format!("make room for {}", size.places)))?;
+        }
         if pin.exists() {
             map.reuse_pinned_map(&pin).map_err(refused(format!("use the pinned map {}", pin.display())))?;
         }

@@ -3,7 +3,10 @@
 use std::{
     io,
     os::fd::AsFd,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
 };
 
 use tollgate_abi::enforcer::{
@@ -11,7 +14,7 @@ use tollgate_abi::enforcer::{
     TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
 };
 
-use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping};
+use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping, shares::Shares};
 
 /// `TG_ANY_WAY` entries begin with this count.
 const FIRST_ANY: u64 = 0x8001 << TG_ACCESS_SID;
@@ -22,7 +25,7 @@ const NEXT_ANY: u64 = 1 << TG_ACCESS_SID;
 
 /// The mapped globals.
 #[derive(Debug)]
-pub struct State(Mapping<tg_state>);
+pub struct State(Arc<Mapping<tg_state>>);
 
 macro_rules! word {
     ($state:expr, $($member:ident).+, $atomic:ident) => {{
@@ -35,7 +38,13 @@ macro_rules! word {
 impl State {
     /// Maps the globals of the programs; `map` is the pinned `bss`.
     pub fn new(map: impl AsFd) -> io::Result<Self> {
-        Mapping::new(map).map(Self)
+        Mapping::new(map).map(|mapping| Self(mapping.into()))
+    }
+
+    /// Who holds what all need.
+    #[must_use]
+    pub fn shares(&self) -> Shares {
+        Shares::new(Arc::clone(&self.0))
     }
 
     /// What the programs start with: nothing cached, no subject, permissive until someone says otherwise.

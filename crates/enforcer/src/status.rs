@@ -7,10 +7,11 @@ use tollgate_abi::enforcer::{
     TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
     TG_FAILED_LABELS_FULL, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION,
     TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SHADOW,
-    TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE,
+    TG_FAILED_SHARE, TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE,
+    TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS,
 };
 
-use crate::{descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate};
+use crate::{descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate, shares::Held};
 
 /// What can fail (`enum tg_failure`), for people.
 pub(crate) const FAILURES: &[(u32, &str)] = &[
@@ -33,6 +34,10 @@ pub(crate) const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_OBJECTS_FULL, "who made an object without inode is not known"),
     (TG_FAILED_SOCKET_STORAGE, "no storage of a socket"),
     (TG_FAILED_SHADOW, "shadow policy not asked"),
+    (TG_FAILED_SHARE + TG_ROOM_CREDENTIALS, "above a share of credentials"),
+    (TG_FAILED_SHARE + TG_ROOM_LABELS, "above a share of labels"),
+    (TG_FAILED_SHARE + TG_ROOM_OBJECTS, "above a share of objects"),
+    (TG_FAILED_SHARE + TG_ROOM_OWNERS, "above a share of owners"),
 ];
 
 /// The name of a place in an enumeration.
@@ -100,6 +105,9 @@ pub struct Status {
     /// Why something failed, and how often; a confined process was denied each time. What `event` begins are denials that
     /// are in no log.
     pub failures: BTreeMap<String, u64>,
+    /// Who holds most of what all need.
+    #[serde(default)]
+    pub shares: Vec<Held>,
     /// Whether denials go to the kernel's audit; else to a file.
     pub audit: bool,
     /// Records that could not be written.

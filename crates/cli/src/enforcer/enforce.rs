@@ -18,6 +18,7 @@ use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
     programs::Pins,
     requirements::{self, Places},
+    shares::Size,
 };
 use tollgate_policy::built::Built;
 
@@ -48,6 +49,10 @@ pub(crate) struct Arguments {
     /// Tell at most so many denials a second; without, 1000; the rest is counted
     #[arg(long, value_name = "NUMBER")]
     audit_limit: Option<u32>,
+    /// Make room for so many credentials, labels, objects or owners, of which each user may take an eighth; it lasts until
+    /// `tollgate stop`
+    #[arg(long, value_name = "ROOM=PLACES")]
+    room: Vec<Size>,
     /// When to ask about descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
     /// more; once chosen it holds until `tollgate stop`
     #[arg(long, value_name = "check|use")]
@@ -91,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         audit_limit: arguments.audit_limit,
         accept_missing: arguments.accept_missing,
         descriptors: arguments.descriptors,
+        sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
         ..Options::default()
     };

@@ -13,6 +13,7 @@ use tollgate_enforcer::{
     descriptors::Descriptors,
     metrics,
     programs::{self, Pins},
+    shares::Held,
     status::{Manager, Status},
 };
 
@@ -115,9 +116,21 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("subjects", list(&status.subjects, "")),
         ("contexts", status.contexts.to_string()),
         ("labels", if status.labelling_complete { "complete" } else { "not complete yet" }.to_owned()),
+        ("held", much(&status.shares)),
         ("denials", format!("{} told to {to}, {lost} lost{errors}", status.events)),
         ("failures", if failures.is_empty() { "none".to_owned() } else { failures.join(", ") }),
     ]
+}
+
+/// Who holds so much of what all need that more may soon be refused.
+fn much(shares: &[Held]) -> String {
+    let much = shares.iter().filter(|held| held.unlabelled || held.held >= held.share / 2);
+    let told = much.map(|Held { room, holder, held, share, unlabelled }| {
+        let left = if *unlabelled { ", files without label" } else { "" };
+        format!("{room}: {holder} {held} of {share}{left}")
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { "by nobody half of his share of anything".to_owned() } else { told.join("; ") }
 }
 
 /// What processes hold that the policy denies, and what became of some of them.
@@ -205,7 +218,10 @@ mod tests {
             "not_enforced": ["user_namespace create (web_t may be denied it)"],
             "descriptors": "use", "revoked": {"descriptors": 3, "mappings": 1, "processes": 2}, "killed": 1, "permissive": ["a_t"], "unconfined": [], "subjects": [], "contexts": 4, "labelling_complete": false,
             "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
-            "audit": false, "audit_errors": 0}"#;
+            "audit": false, "audit_errors": 0, "shares": [
+                {"room": "credentials", "holder": "alice", "held": 100, "share": 100},
+                {"room": "labels", "holder": "bob", "held": 1, "share": 100, "unlabelled": true},
+                {"room": "labels", "holder": "the machine", "held": 49, "share": 100}]}"#;
         let rows = rows(&serde_json::from_str(text).unwrap());
         let row = |name| rows.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str()).unwrap();
         assert_eq!(row("not enforced"), "user_namespace create (web_t may be denied it)");
@@ -213,6 +229,7 @@ mod tests {
         assert_eq!(row("denials"), "5 told to a file, 3 lost");
         assert_eq!(row("failures"), "an object without label 6");
         assert_eq!(row("labels"), "not complete yet");
+        assert_eq!(row("held"), "credentials: alice 100 of 100; labels: bob 1 of 100, files without label");
         assert_eq!(
             row("taken away"),
             "3 descriptors (denied at their use) and 1 mapping of files, in 2 processes; killed because of mappings: 1"

@@ -27,6 +27,7 @@ use crate::{
     protocol::{Mode, Refusal},
     sanity::{self, Question},
     shadow::Report,
+    shares::Holder,
     status::{self, Hooks, Manager, Status},
 };
 
@@ -55,6 +56,9 @@ pub enum EnforcedError {
         cause: io::Error,
     },
 }
+
+/// How many holders of each room are told.
+const BIGGEST: usize = 5;
 
 /// Enforcement that is on, with what tells of it.
 pub struct Enforced {
@@ -271,8 +275,8 @@ impl Machine for Enforced {
         Ok(Labels { object: object_label, filesystem })
     }
 
-    fn set_label(&mut self, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
-        self.on_mut()?.set_label(object, label).map(drop).map_err(|cause| refused(&cause))
+    fn set_label(&mut self, holder: Holder, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
+        self.on_mut()?.set_label_for(holder, object, label).map(drop).map_err(|cause| refused(&cause))
     }
 
     fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
@@ -308,6 +312,9 @@ impl Machine for Enforced {
             labelling_complete: state.labelling_complete(),
             events: state.events(),
             failures: status::failures(&state.failures()),
+            shares: state
+                .shares()
+                .biggest(BIGGEST, |sid| enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())),
             audit: health.kernel,
             audit_errors: health.errors.count,
         })

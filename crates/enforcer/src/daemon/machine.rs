@@ -12,6 +12,7 @@ use crate::{
     protocol::{Mode, Refusal},
     sanity::Question,
     shadow::Report,
+    shares::Holder,
     status::{Manager, Status},
 };
 
@@ -69,8 +70,8 @@ pub trait Machine {
 
     /// What labels are in force.
     fn labels(&mut self, object: BorrowedFd<'_>) -> Result<Labels, Refusal>;
-    /// Puts another label in force, for good.
-    fn set_label(&mut self, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal>;
+    /// Puts another label in force, for good; it is in the share of `holder`.
+    fn set_label(&mut self, holder: Holder, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal>;
     /// The label that the policy's file_contexts give.
     fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal>;
 

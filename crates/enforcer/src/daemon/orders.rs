@@ -20,6 +20,7 @@ use crate::{
     contexts::Sid,
     protocol::{Attribute, Refusal, Reply, Request},
     sanity,
+    shares::Holder,
 };
 
 /// The most bytes of a file of sanity questions.
@@ -253,7 +254,8 @@ impl<'a> Order<'a> {
             self.validate(old.object, new, class)?;
             self.ask(new, old.filesystem, "filesystem", "associate")?;
         }
-        self.machine.set_label(object, new)?;
+        let holder = Holder::of(self.peer.uid, self.sid, self.unconfined);
+        self.machine.set_label(holder, object, new)?;
         Ok(vec![self.machine.text(old.object).unwrap_or_default()])
     }
 

@@ -19,6 +19,7 @@ use crate::{
     protocol::{Attribute, Mode, Refusal, Request},
     sanity::Question,
     shadow::Report,
+    shares::Holder,
     status::{Manager, Status},
 };
 
@@ -91,7 +92,7 @@ impl Machine for Pretended {
     fn labels(&mut self, _: BorrowedFd<'_>) -> Result<Labels, Refusal> {
         Ok(Labels { object: 50, filesystem: 60 })
     }
-    fn set_label(&mut self, _: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
+    fn set_label(&mut self, _: Holder, _: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
         self.done(format!("label {label}"));
         Ok(())
     }

@@ -46,7 +46,7 @@ impl Enforcer {
         let attached = programs::attached(pins)?;
         let new: Vec<String> = needed.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
         if !new.is_empty() {
-            programs::attach(pins, &programs::load(pins, &new)?)?;
+            programs::attach(pins, &programs::load(pins, &new, &[])?)?;
             self.state.set_pins(guard::label(pins, &self.maps.inodes)?);
         }
         // From here on the hook asks itself; as long as it is not attached the others go on for it.

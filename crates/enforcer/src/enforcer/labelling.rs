@@ -30,6 +30,7 @@ use crate::{
         walk::Report,
     },
     network,
+    shares::Holder,
 };
 
 const PROC: &str = "/proc";
@@ -91,11 +92,14 @@ impl Enforcer {
         let machine =
             Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts), refused: &refused };
         let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
-        let mut sink = MapSink { maps: &mut maps };
-        let report = match device {
+        let mut sink = MapSink::new(&mut maps);
+        let mut report = match device {
             None => machine.label(&mut contexts, &mut sink),
             Some(device) => machine.label_mount(device, &mut contexts, &mut sink),
         };
+        if let Err(cause) = sink.finish(None) {
+            report.fail("files with several names", cause);
+        }
         self.file_contexts = file_contexts.into();
         self.state.forget();
         Ok(report)
@@ -178,8 +182,13 @@ impl Enforcer {
         Ok(found.as_deref().and_then(filesystems::value))
     }
 
-    /// Gives a file another label.
+    /// Gives a file another label, for the machine.
     pub fn set_label(&mut self, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
+        self.set_label_for(Holder::Machine, file, sid)
+    }
+
+    /// Gives a file another label, for somebody whose share the label is in.
+    pub fn set_label_for(&mut self, holder: Holder, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
         let object = object(file)?;
         self.learn();
         let mut maps = self.kernel_maps()?;
@@ -191,7 +200,7 @@ impl Enforcer {
             self.state.set_new_label(0);
             written.map(|()| Lasts::Durably)
         } else {
-            relabel::set(&mut maps, &object, sid, context)
+            relabel::set(&mut maps, &object, sid, context, holder)
         };
         self.state.forget();
         lasts.map_err(labelling)
@@ -252,7 +261,12 @@ impl Enforcer {
     fn kernel_maps(&self) -> Result<KernelMaps, EnforcerError> {
         let again = |map| MapHandle::try_from(map).map_err(map_error("open a map of labels"));
         let (inodes, labels, superblocks) = (&self.maps.inodes, &self.maps.labels, &self.maps.superblocks);
-        Ok(KernelMaps { inodes: again(inodes)?, labels: again(labels)?, superblocks: again(superblocks)? })
+        Ok(KernelMaps {
+            inodes: again(inodes)?,
+            labels: again(labels)?,
+            superblocks: again(superblocks)?,
+            shares: self.state.shares(),
+        })
     }
 }
 

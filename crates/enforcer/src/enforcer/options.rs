@@ -10,6 +10,7 @@ use crate::{
     contexts::{self, Contexts},
     descriptors::Descriptors,
     programs::Pins,
+    shares::Size,
 };
 
 /// Audited denials a second, where nobody says how many.
@@ -34,6 +35,8 @@ pub struct Options {
     pub accept_missing: bool,
     /// When descriptors are asked about; `None`: as it was chosen when enforcement began.
     pub descriptors: Option<Descriptors>,
+    /// How much room there is for what all need, where it is not as much as by default; enforcement that is on keeps its own.
+    pub sizes: Vec<Size>,
     /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
     pub hooks: Vec<String>,
 }

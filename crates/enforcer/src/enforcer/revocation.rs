@@ -42,7 +42,7 @@ impl Enforcer {
             return Ok(());
         }
         if self.revalidation.is_none() {
-            self.revalidation = Some(programs::load(pins, &[USE.to_owned()])?);
+            self.revalidation = Some(programs::load(pins, &[USE.to_owned()], &[])?);
         }
         if let Some(program) = &self.revalidation {
             programs::attach(pins, program)?;

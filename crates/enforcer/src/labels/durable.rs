@@ -184,7 +184,7 @@ impl Writer<'_> {
     /// Only hooks mark labels dirty beside us, and they mark what is in force: it has just been written.
     fn clean(&mut self, label: &Dirty) -> io::Result<()> {
         let (identity, sid) = *label;
-        self.maps.set_entry(identity.into(), tg_label_value { sid, dirty: 0 }, When::Present).map(drop)
+        self.maps.set_entry(identity.into(), tg_label_value { sid, ..Default::default() }, When::Present).map(drop)
     }
 
     fn cannot_keep(&mut self, label: &Dirty) {

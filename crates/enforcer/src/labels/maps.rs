@@ -8,12 +8,18 @@ use std::{
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use tollgate_abi::enforcer::{
-    TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key, tg_label_value, tg_superblock,
+    SECINITSID_UNLABELED, TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key,
+    tg_label_value, tg_superblock,
 };
 
 use crate::{
     enforcer::bytes_of,
-    labels::{Label, Origin, Sid, Sink, object::Object},
+    labels::{
+        Label, Origin, Sid, Sink,
+        names::{Names, Seen},
+        object::Object,
+    },
+    shares::{Holder, Place, Room, Shares},
 };
 
 /// When an entry is written.
@@ -35,10 +41,14 @@ pub trait Maps {
     fn set_inode(&mut self, file: BorrowedFd<'_>, value: tg_inode, when: When) -> io::Result<bool>;
     /// A durable label.
     fn entry(&self, key: tg_label_key) -> io::Result<Option<tg_label_value>>;
-    /// Sets it.
+    /// Sets it. One that is new takes a place in `value.share`; one that was there stays in the share that it is in.
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool>;
     /// Removes it, if it is there.
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()>;
+    /// The share of who takes a place for a label.
+    fn share(&self, holder: Holder) -> Place;
+    /// Says that a label found no room in a share: files of its holder whose label is not written down have none.
+    fn leave_out(&mut self, share: Place);
     /// Whether a file system is mounted anywhere.
     fn is_mounted(&self, device: u32) -> io::Result<bool>;
     /// Says that the labels of a file system are known.
@@ -59,6 +69,8 @@ pub struct KernelMaps {
     pub labels: MapHandle,
     /// `superblocks`.
     pub superblocks: MapHandle,
+    /// Who holds how much of `labels`.
+    pub shares: Shares,
 }
 
 /// Times that a program may be in the way of an entry of `superblocks`.
@@ -66,6 +78,8 @@ const TRIES: u32 = 8;
 
 /// Entries that one system call reads.
 const BATCH: u32 = 4096;
+const USED_UP: &str = "the share of labels of the file's owner, or of who asked, is used up (`tollgate status` tells who holds \
+                       how much; `tollgate enforce --room labels=PLACES` makes more room)";
 
 impl When {
     fn flags(self) -> MapFlags {
@@ -98,12 +112,45 @@ impl Maps for KernelMaps {
     }
 
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool> {
-        let bytes = [value.sid, value.dirty].map(u32::to_ne_bytes).concat();
-        written(self.labels.update(&key_bytes(key), &bytes, when.flags()))
+        let key = key_bytes(key);
+        if let Some(known) = self.labels.lookup(&key, MapFlags::ANY).map_err(io::Error::other)? {
+            let share = value_of(&known).map_or(value.share, |known| known.share);
+            let value = tg_label_value { share, ..value };
+            return match when {
+                When::Absent => Ok(false),
+                _ => written(self.labels.update(&key, bytes_of(&value), MapFlags::EXIST)),
+            };
+        }
+        if when == When::Present {
+            return Ok(false);
+        }
+        if !self.shares.take(Room::Labels, value.share) {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, USED_UP));
+        }
+        // A program may be first.
+        let entered = written(self.labels.update(&key, bytes_of(&value), MapFlags::NO_EXIST));
+        if !matches!(entered, Ok(true)) {
+            self.shares.give(Room::Labels, value.share);
+        }
+        entered
     }
 
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
-        written(self.labels.delete(&key_bytes(key))).map(|_| ())
+        let known = self.entry(key)?;
+        if written(self.labels.delete(&key_bytes(key)))?
+            && let Some(known) = known
+        {
+            self.shares.give(Room::Labels, known.share);
+        }
+        Ok(())
+    }
+
+    fn share(&self, holder: Holder) -> Place {
+        self.shares.of(holder)
+    }
+
+    fn leave_out(&mut self, share: Place) {
+        self.shares.leave_label(share);
     }
 
     fn is_mounted(&self, device: u32) -> io::Result<bool> {
@@ -183,31 +230,73 @@ fn key_of(bytes: &[u8]) -> Option<tg_label_key> {
 }
 
 fn value_of(bytes: &[u8]) -> Option<tg_label_value> {
-    let [sid, dirty] = words(bytes)?;
-    Some(tg_label_value { sid, dirty })
+    let [sid, rest] = words(bytes)?;
+    let [dirty, share] = [rest as u16, (rest >> 16) as u16];
+    Some(tg_label_value { sid, dirty, share })
 }
 
 /// Labels files in the maps.
 #[derive(Debug)]
 pub struct MapSink<'m, M> {
-    /// The maps.
-    pub maps: &'m mut M,
+    maps: &'m mut M,
+    names: Names,
+}
+
+impl<'m, M: Maps> MapSink<'m, M> {
+    /// Labels in these.
+    pub fn new(maps: &'m mut M) -> Self {
+        Self { maps, names: Names::default() }
+    }
+
+    /// Writes down the labels of files of which walks have not seen all names, of one device or all.
+    pub fn finish(&mut self, device: Option<u32>) -> io::Result<()> {
+        let mut finished = Ok(());
+        for (key, Seen { sid, owner, dirty, .. }) in self.names.unseen(device) {
+            finished = finished.and(self.enter(key, sid, owner, dirty).map(drop));
+        }
+        finished
+    }
+
+    /// Writes a label down; that which is there, else.
+    fn enter(&mut self, key: tg_label_key, sid: Sid, owner: u32, dirty: bool) -> io::Result<Sid> {
+        let share = self.maps.share(Holder::of_file(owner));
+        let value = tg_label_value { sid, dirty: dirty.into(), share };
+        match self.maps.set_entry(key, value, When::Absent) {
+            Ok(true) => Ok(sid),
+            // It was written by a hook since, or by a daemon before us: it holds.
+            Ok(false) => Ok(self.maps.entry(key)?.map_or(sid, |entry| entry.sid)),
+            Err(cause) => {
+                self.maps.leave_out(share);
+                Err(cause)
+            }
+        }
+    }
 }
 
 impl<M: Maps> Sink for MapSink<'_, M> {
     fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
-        let mut sid = label.sid;
-        let mut flags = 0;
-        if label.is_own(object) {
-            flags = TG_INODE_DURABLE;
-            let key = object.identity().into();
-            let value = tg_label_value { sid, dirty: u32::from(label.origin != Origin::Attribute) };
-            // One that is there was written by a hook since, or by a daemon before us: it holds.
-            if !self.maps.set_entry(key, value, When::Absent)? {
-                sid = self.maps.entry(key)?.map_or(sid, |entry| entry.sid);
+        let inode = |sid, flags| tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
+        let key: tg_label_key = object.identity().into();
+        let (sid, own) = match Names::concerns(object, label) {
+            true => self.names.see(object, label),
+            false => (label.sid, label.is_own(object)),
+        };
+        let value = if own {
+            match self.enter(key, sid, object.owner(), label.origin != Origin::Attribute) {
+                Ok(sid) => inode(sid, TG_INODE_DURABLE),
+                Err(cause) => {
+                    // What it was taken for until now may be its directory's.
+                    self.maps.set_inode(object.file, inode(SECINITSID_UNLABELED, 0), When::Always)?;
+                    return Err(cause);
+                }
             }
-        }
-        let value = tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
+        } else if Names::concerns(object, label)
+            && let Some(entry) = self.maps.entry(key)?
+        {
+            inode(entry.sid, TG_INODE_DURABLE)
+        } else {
+            inode(sid, 0)
+        };
         self.maps.set_inode(object.file, value, When::Always).map(|_| ())
     }
 
@@ -217,7 +306,9 @@ impl<M: Maps> Sink for MapSink<'_, M> {
     }
 
     fn complete(&mut self, device: u32) -> io::Result<()> {
-        self.maps.set_walked(device)
+        let finished = self.finish(Some(device));
+        self.maps.set_walked(device)?;
+        finished
     }
 }
 
@@ -272,6 +363,12 @@ pub(crate) mod tests {
             Ok(())
         }
 
+        fn share(&self, _: Holder) -> Place {
+            0
+        }
+
+        fn leave_out(&mut self, _: Place) {}
+
         fn is_mounted(&self, device: u32) -> io::Result<bool> {
             Ok(self.walked.contains(&device))
         }
@@ -296,7 +393,7 @@ pub(crate) mod tests {
         File::create(&path).unwrap();
         let file = File::open(if directory { folder.path() } else { &path }).unwrap();
         let object = Object::new(file.as_fd(), 7).unwrap();
-        let result = MapSink { maps }.label(&object, label);
+        let result = MapSink::new(maps).label(&object, label);
         (result, object.inode())
     }
 
@@ -319,7 +416,7 @@ pub(crate) mod tests {
             result.unwrap();
             assert_eq!(maps.inodes[&inode].sid, given.sid);
             let written: Vec<_> = maps.labels.into_values().collect();
-            let expected = own.then_some(tg_label_value { sid: given.sid, dirty });
+            let expected = own.then_some(tg_label_value { sid: given.sid, dirty, share: 0 });
             assert_eq!(written, expected.into_iter().collect::<Vec<_>>(), "{given:?}");
         }
     }
@@ -330,10 +427,10 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = File::open(folder.path()).unwrap();
         let object = Object::new(file.as_fd(), 7).unwrap();
-        let by_hook = tg_label_value { sid: 9, dirty: 1 };
+        let by_hook = tg_label_value { sid: 9, dirty: 1, share: 0 };
         maps.set_entry(object.identity().into(), by_hook, When::Absent).unwrap();
         let given = label(6, Some(5), Origin::FileContexts);
-        MapSink { maps: &mut maps }.label(&object, given).unwrap();
+        MapSink::new(&mut maps).label(&object, given).unwrap();
         assert_eq!(maps.inodes[&object.inode()].sid, 9);
         assert_eq!(maps.entry(object.identity().into()).unwrap(), Some(by_hook));
     }
@@ -342,7 +439,7 @@ pub(crate) mod tests {
     fn leaves_a_file_without_label_when_the_map_is_full() {
         let mut maps = MemoryMaps { room: Some(0), ..MemoryMaps::default() };
         let (result, inode) = put(&mut maps, false, label(6, Some(5), Origin::FileContexts));
-        assert!(result.is_err() && !maps.inodes.contains_key(&inode));
+        assert!(result.is_err() && maps.inodes[&inode].sid == SECINITSID_UNLABELED);
     }
 
     #[test]
@@ -351,7 +448,7 @@ pub(crate) mod tests {
         let file = tempfile::tempfile().unwrap();
         let object = Object::anywhere(file.as_fd()).unwrap();
         for sid in [28, 5] {
-            MapSink { maps: &mut maps }.hold(&object, sid).unwrap();
+            MapSink::new(&mut maps).hold(&object, sid).unwrap();
         }
         assert_eq!((maps.inodes[&object.inode()].sid, maps.labels.len()), (28, 0));
     }

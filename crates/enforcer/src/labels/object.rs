@@ -78,6 +78,11 @@ impl<'f> Object<'f> {
         self.stat.st_mode
     }
 
+    /// Whose it is.
+    pub fn owner(&self) -> u32 {
+        self.stat.st_uid
+    }
+
     /// How many names it has.
     pub fn links(&self) -> u64 {
         self.stat.st_nlink

@@ -17,6 +17,7 @@ use crate::labels::{
     maps::{Maps, When},
     object::Object,
 };
+use crate::shares::{Holder, Place};
 
 /// How long a label lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +29,16 @@ pub enum Lasts {
 }
 
 /// Gives a file a label, which stands for `context`. What a directory holds keeps its labels. The caches of decisions are to
-/// be cleared afterwards.
-pub fn set(maps: &mut dyn Maps, object: &Object<'_>, sid: Sid, context: &str) -> io::Result<Lasts> {
+/// be cleared afterwards. Places for labels are taken in the share of `holder`.
+pub fn set(maps: &mut dyn Maps, object: &Object<'_>, sid: Sid, context: &str, holder: Holder) -> io::Result<Lasts> {
+    let share = maps.share(holder);
     if object.is(libc::S_IFDIR) {
-        keep_children(maps, object, sid)?;
+        keep_children(maps, object, sid, share)?;
     }
     let key = object.identity().into();
     let before = maps.entry(key)?;
     // First the entry, for the map may be full; a failure leaves things as they were.
-    maps.set_entry(key, tg_label_value { sid, dirty: 0 }, When::Always)?;
+    maps.set_entry(key, tg_label_value { sid, dirty: 0, share }, When::Always)?;
     let lasts = match object.set_attribute(context) {
         Ok(()) => Lasts::Durably,
         Err(cause) if is_unsupported(&cause) || cause.raw_os_error() == Some(libc::EROFS) => Lasts::UntilUnmount,
@@ -54,13 +56,13 @@ pub fn set(maps: &mut dyn Maps, object: &Object<'_>, sid: Sid, context: &str) ->
     maps.set_inode(object.file, label, When::Always)?;
     if object.is(libc::S_IFDIR) {
         // What was made meanwhile had the directory's old label.
-        keep_children(maps, object, sid)?;
+        keep_children(maps, object, sid, share)?;
     }
     Ok(lasts)
 }
 
 /// Writes down the labels of what is in a directory that is to have the label `sid`, where they would become that one.
-fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid) -> io::Result<()> {
+fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: Place) -> io::Result<()> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let listing = openat(directory.file, c".", flags, Mode::empty())?;
     for entry in Dir::from_fd(listing.try_clone()?)?.iter() {
@@ -80,7 +82,7 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid) -> io::R
         }
         let child = Object::new(file.as_fd(), directory.device)?;
         if let Some(label) = maps.inode(child.file)?.filter(|label| label.sid != 0 && label.sid != sid) {
-            let value = tg_label_value { sid: label.sid, dirty: 1 };
+            let value = tg_label_value { sid: label.sid, dirty: 1, share };
             maps.set_entry(child.identity().into(), value, When::Absent)?;
             maps.set_inode(child.file, tg_inode { flags: label.flags | TG_INODE_DURABLE, ..label }, When::Present)?;
         }

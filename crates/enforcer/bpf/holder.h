@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* In whose share the current task takes something. */
+#ifndef TOLLGATE_HOLDER_H
+#define TOLLGATE_HOLDER_H
+
+#include "share.h"
+#include "subject.h"
+
+/*
+ * The user whom a credential's uid belongs to. In a user namespace that is who made the outermost
+ * one: with a range of subordinate uids he is still one user. Namespaces that root has made hold
+ * different users.
+ */
+static __always_inline __u32 tg_user_of(const struct cred *cred)
+{
+	struct user_namespace *within = cred->user_ns;
+	int level = within->level;
+	__u32 owner;
+
+	if (__builtin_expect(!level, 1))
+		return cred->uid.val;
+	/* 32 is the deepest that the kernel makes one. */
+	for (__u32 i = 0; i < 32 && level > 1; i++) {
+		within = BPF_CORE_READ(within, parent);
+		level = BPF_CORE_READ(within, level);
+	}
+	owner = BPF_CORE_READ(within, owner.val);
+	return owner ? owner : cred->uid.val;
+}
+
+TG_FUNCTION __u32 tg_own_share(void)
+{
+	__u64 subject = tg_task_subject();
+	__u32 user = tg_user_of(bpf_get_current_task_btf()->real_cred);
+
+	if (user)
+		return tg_share_of(TG_HOLDERS_USERS, user, 1);
+	if (subject & TG_UNCONFINED)
+		return TG_HOLDERS_MACHINE;
+	return tg_share_of(TG_HOLDERS_DOMAINS, subject & 0xffff, 1);
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Credentials that are made: each takes a place in the share of who makes it. */
+#ifndef TOLLGATE_NEWCRED_H
+#define TOLLGATE_NEWCRED_H
+
+#include "holder.h"
+
+/* Gives a credential that has a place another SID. */
+static __always_inline int tg_change_cred(__u64 key, __u64 address, __u32 sid)
+{
+	__u64 *place = tg_credential_place(key), found = READ_ONCE(*place);
+	struct tg_credential *elsewhere;
+
+	if (tg_is_of(found, key))
+		return __sync_val_compare_and_swap(place, found, (found & ~0xffffull) | sid) ==
+		       found;
+	if (!READ_ONCE(state.credentials_elsewhere))
+		return 0;
+	elsewhere = bpf_map_lookup_elem(&credentials, &address);
+	if (!elsewhere)
+		return 0;
+	WRITE_ONCE(elsewhere->sid, sid);
+	return 1;
+}
+
+/* Enters one that has no place. 0 or -ENOMEM. */
+static __always_inline int tg_enter_cred(__u64 key, __u64 address, __u32 sid, __u32 share)
+{
+	__u64 entry = key << 14 | (__u64)share << TG_CREDENTIAL_SHARE | sid;
+	__u64 *place = tg_credential_place(key);
+	struct tg_credential elsewhere = {sid, share};
+
+	if (!READ_ONCE(*place) && !__sync_val_compare_and_swap(place, 0, entry))
+		return 0;
+	if (bpf_map_update_elem(&credentials, &address, &elsewhere, BPF_NOEXIST)) {
+		tg_failed(TG_FAILED_CREDENTIALS);
+		return -ENOMEM;
+	}
+	__sync_fetch_and_add(&state.credentials_elsewhere, 1);
+	return 0;
+}
+
+/* Remembers the SID of a credential, one that cannot be refused anyway. 0 or -ENOMEM. */
+TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
+{
+	__u64 key = tg_address_key(address);
+	__u32 share;
+
+	if (sid == TG_SID_MACHINE) {
+		tg_forget_cred(address);
+		return 0;
+	}
+	if (tg_change_cred(key, address, sid))
+		return 0;
+	share = tg_own_share();
+	if (anyway)
+		tg_take_anyway(TG_ROOM_CREDENTIALS, share);
+	else if (tg_take(TG_ROOM_CREDENTIALS, share))
+		return -ENOMEM;
+	if (!tg_enter_cred(key, address, sid, share))
+		return 0;
+	tg_give(TG_ROOM_CREDENTIALS, share);
+	return -ENOMEM;
+}
+
+/* selinux_cred_prepare: a copy stands for what the original does. So does that of one of the
+ * machine's: what was at its address before may still be known (tg_forget_elsewhere). */
+SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
+{
+	__u32 sid = tg_cred_sid(TG_ADDRESS(old));
+
+	return tg_remember_cred(TG_ADDRESS(new), sid, 0) ? -ENOMEM : 0;
+}
+
+/* selinux_cred_transfer */
+SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const struct cred *old)
+{
+	tg_remember_cred(TG_ADDRESS(new), tg_cred_sid(TG_ADDRESS(old)), 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shares of what all need (struct tg_share). Who takes a place in a map is counted, and is refused
+ * above his share: he alone. The place knows the share that it is given back to.
+ */
+#ifndef TOLLGATE_SHARE_H
+#define TOLLGATE_SHARE_H
+
+#include "state.h"
+
+static __always_inline enum tg_holders tg_holders_of(__u32 share)
+{
+	if (share >= TG_FIRST_SHARE_OF_USERS)
+		return TG_HOLDERS_USERS;
+	return share < TG_HOLDERS ? share : TG_HOLDERS_DOMAINS;
+}
+
+/* How much of a room all holders of a kind may take. */
+static __always_inline __u32 tg_part(enum tg_holders holders, __u32 all)
+{
+	if (holders == TG_HOLDERS_MACHINE)
+		return all;
+	return all / 8 *
+	       (holders == TG_HOLDERS_USERS ? TG_EIGHTHS_OF_USERS : TG_EIGHTHS_OF_DOMAINS);
+}
+
+#define TG_COUNT(count, change) __sync_fetch_and_add(&(count), change)
+
+/* Takes a place of a room for a share. 0 or -ENOSPC: the share is used up. */
+TG_FUNCTION int tg_take(enum tg_room room, __u32 share)
+{
+	enum tg_holders holders = tg_holders_of(share);
+
+	if (room >= TG_ROOMS || share >= TG_SHARES)
+		return -ENOSPC;
+	__u32 all = READ_ONCE(state.room[room]), own = all;
+
+	if (holders != TG_HOLDERS_MACHINE)
+		own = all / 8 * TG_EIGHTHS_OF_ONE;
+	if (TG_COUNT(state.shares[share].held[room], 1) < own) {
+		if (TG_COUNT(state.held[holders][room], 1) < tg_part(holders, all))
+			return 0;
+		TG_COUNT(state.held[holders][room], -1);
+	}
+	TG_COUNT(state.shares[share].held[room], -1);
+	tg_failed(TG_FAILED_SHARE + room);
+	return -ENOSPC;
+}
+
+/* Takes one that cannot be refused. */
+static __always_inline void tg_take_anyway(enum tg_room room, __u32 share)
+{
+	if (share >= TG_SHARES)
+		return;
+	TG_COUNT(state.shares[share].held[room], 1);
+	TG_COUNT(state.held[tg_holders_of(share)][room], 1);
+}
+
+/* Gives a place back to the share that it was of. */
+static __always_inline void tg_give(enum tg_room room, __u32 share)
+{
+	if (share >= TG_SHARES)
+		return;
+	TG_COUNT(state.shares[share].held[room], -1);
+	TG_COUNT(state.held[tg_holders_of(share)][room], -1);
+}
+
+/* Whether a share has nothing that would have to be given back to it. */
+static __always_inline int tg_is_idle(const struct tg_share *share)
+{
+	return !(READ_ONCE(share->held[TG_ROOM_CREDENTIALS]) |
+		 READ_ONCE(share->held[TG_ROOM_LABELS]) | READ_ONCE(share->held[TG_ROOM_OBJECTS]) |
+		 READ_ONCE(share->held[TG_ROOM_OWNERS]) | READ_ONCE(share->labels_left));
+}
+
+/* Where the share of a holder is looked for at the `try`. */
+static __always_inline __u32 tg_share_at(enum tg_holders holders, __u32 number, __u32 try)
+{
+	__u32 hash = (number * 0x9e3779b1u >> 16) + try;
+
+	if (holders == TG_HOLDERS_USERS)
+		return TG_FIRST_SHARE_OF_USERS + (hash & (TG_SHARES_OF_USERS - 1));
+	return TG_FIRST_SHARE_OF_DOMAINS + (hash & (TG_SHARES_OF_DOMAINS - 1));
+}
+
+/*
+ * The share of a user or a domain; of one that has none, an idle one becomes his if `make`. Where
+ * all are in use: what such have in common. What he has counted between the look at an idle one and
+ * its change of hands is another's: few, and given back to whom it was counted.
+ */
+TG_FUNCTION __u32 tg_share_of(enum tg_holders holders, __u32 number, int make)
+{
+	__u64 holder = TG_HOLDER(holders, number), there;
+	__u32 idle = 0;
+
+	TG_ROLL
+	for (__u32 try = 0; try < TG_SHARE_TRIES; try++) {
+		__u32 at = tg_share_at(holders, number, try);
+
+		there = READ_ONCE(state.shares[at].holder);
+		if (there == holder)
+			return at;
+		if (!idle && (!there || tg_is_idle(&state.shares[at])))
+			idle = at;
+	}
+	if (make && idle && idle < TG_SHARES) {
+		there = READ_ONCE(state.shares[idle].holder);
+		there = __sync_val_compare_and_swap(&state.shares[idle].holder, there, holder);
+		return idle;
+	}
+	return holders;
+}
+
+#endif
