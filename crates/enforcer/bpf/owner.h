@@ -11,8 +11,9 @@ struct tg_owner {
 };
 
 /*
- * By a file's address, the SID of who set its owner; none: the machine. No file has an owner but
- * through the hook, so what was left of a file that is no more is overwritten before it is read.
+ * By a file's address, the SID of who set its owner; none: who has opened the file has set it, too.
+ * No file has an owner but through the hook, so what was left of a file that is no more is removed
+ * before it is read.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -33,11 +34,11 @@ static __always_inline void tg_forget_owner(__u64 key)
 }
 
 /* 0 or -ENOSPC. Of a file that the machine has opened it must be known, whose share it may be. */
-static __always_inline int tg_enter_owner(__u64 key, __u32 sid, const struct cred *opener)
+static __always_inline int tg_enter_owner(__u64 key, __u32 sid, __u32 opener)
 {
 	struct tg_owner owner = {sid, tg_own_share()};
 
-	if (tg_cred_sid(TG_ADDRESS(opener)) == TG_SID_MACHINE)
+	if (opener == TG_SID_MACHINE)
 		tg_take_anyway(TG_ROOM_OWNERS, owner.share);
 	else if (tg_take(TG_ROOM_OWNERS, owner.share))
 		return -ENOSPC;
@@ -53,10 +54,10 @@ static __always_inline int tg_enter_owner(__u64 key, __u32 sid, const struct cre
 SEC("lsm/file_set_fowner") int BPF_PROG(file_set_fowner, struct file *file)
 {
 	__u64 key = TG_ADDRESS(file);
-	__u32 sid = tg_subject() & 0xffff;
+	__u32 sid = tg_subject() & 0xffff, opener = tg_cred_sid(TG_ADDRESS(file->f_cred));
 
 	tg_forget_owner(key);
-	if (sid != TG_SID_MACHINE && tg_enter_owner(key, sid, file->f_cred))
+	if (sid != opener && tg_enter_owner(key, sid, opener))
 		WRITE_ONCE(state.owners_lost, 1);
 	return 0;
 }
@@ -75,12 +76,11 @@ static __always_inline __u32 tg_owner_sid(__u64 key)
 
 	if (known)
 		return known->sid;
-	if (!READ_ONCE(state.owners_lost))
-		return TG_SID_MACHINE;
 	__u64 anchor = tg_anchor();
-	__u64 opener = (__u64)TG_MEMBER(key + anchor, struct file, f_cred) - anchor;
+	__u32 opener = tg_cred_sid((__u64)TG_MEMBER(key + anchor, struct file, f_cred) - anchor);
 
-	return tg_cred_sid(opener) == TG_SID_MACHINE ? TG_SID_MACHINE : SECINITSID_UNLABELED;
+	return opener != TG_SID_MACHINE && READ_ONCE(state.owners_lost) ? SECINITSID_UNLABELED
+									  : opener;
 }
 
 /* selinux_file_send_sigiotask */
