@@ -11,6 +11,7 @@ use crate::program::{
     word,
 };
 
+mod shares;
 mod subvolumes;
 
 /// A shell's names for what an attack needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.

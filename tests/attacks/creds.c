@@ -1,7 +1,7 @@
-/* Takes credentials until there are none, or as many as are asked for: each file that is open keeps the one that it was
- * opened with, and prctl makes a new one. Then it waits for the end of its input.
+/* Takes credentials: each file that is open keeps the one that it was opened with, and prctl makes a new one. Then it waits
+ * for the end of its input.
  *
- *   creds COUNT      prints how many it got
+ *   creds COUNT      tries so often; prints how many it got
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,35 +16,38 @@
 
 #define FILES 60000 /* of one process */
 
-/* Takes up to `wanted`; tells how many, and why no more. */
-static long take(long wanted, int *why)
-{
-	struct rlimit limit;
-	long got = 0;
+struct taken {
+	long tried, got;
+	int why; /* the last was refused */
+};
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	for (*why = 0; got < wanted; got++) {
-		if (prctl(PR_SET_KEEPCAPS, (got & 1) ^ 1, 0, 0, 0) ||
-		    open("/dev/null", O_RDONLY) < 0) {
-			*why = errno;
-			break;
-		}
+static struct taken take(long times)
+{
+	struct taken taken = {0, 0, 0};
+
+	for (; taken.tried < times && taken.got < FILES; taken.tried++) {
+		if (prctl(PR_SET_KEEPCAPS, (taken.tried & 1) ^ 1, 0, 0, 0) ||
+		    open("/dev/null", O_RDONLY) < 0)
+			taken.why = errno;
+		else
+			taken.got++;
 	}
-	return got;
+	return taken;
 }
 
 int main(int argc, char **argv)
 {
-	long wanted = argc > 1 ? atol(argv[1]) : 1000000, got = 0;
-	int why = 0, told[2], stay[2];
+	long left = argc > 1 ? atol(argv[1]) : 0, got = 0;
+	int told[2], stay[2], why = 0;
+	struct rlimit limit;
 	char end;
 
-	if (pipe(told) || pipe(stay))
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || pipe(told) || pipe(stay))
 		return 2;
-	while (got < wanted && !why) {
-		long report[2] = {0, 0};
+	while (left > 0) {
+		struct taken taken;
 		pid_t child = fork();
 
 		if (child < 0) {
@@ -53,20 +56,20 @@ int main(int argc, char **argv)
 		}
 		if (!child) {
 			close(stay[1]);
-			report[0] = take(wanted - got < FILES ? wanted - got : FILES, &why);
-			report[1] = why;
-			if (write(told[1], report, sizeof report) != sizeof report)
+			taken = take(left);
+			if (write(told[1], &taken, sizeof taken) != sizeof taken)
 				_exit(2);
 			while (read(stay[0], &end, 1) > 0)
 				;
 			_exit(0);
 		}
-		if (read(told[0], report, sizeof report) != sizeof report)
+		if (read(told[0], &taken, sizeof taken) != sizeof taken)
 			return 2;
-		got += report[0];
-		why = report[1];
+		left -= taken.tried;
+		got += taken.got;
+		why = taken.why ? taken.why : why;
 	}
-	printf("%ld credentials: %s\n", got, why ? strerror(why) : "as many as asked for");
+	printf("%ld credentials: %s\n", got, why ? strerror(why) : "all");
 	fflush(stdout);
 	while (read(0, &end, 1) > 0)
 		;

@@ -1,10 +1,11 @@
-/* Fills what is kept of files with several names, or of files with labels of their own.
+/* Fills what is kept of files with several names, and of whatever else has a label of its own: tries COUNT times, and prints
+ * how often it could.
  *
- *   fill links COUNT FROM TO   makes a file in FROM, links it to TO, and so on; prints how many
- *   fill names COUNT IN        a file with as many names in one directory
+ *   fill links COUNT FROM TO   files in FROM, each linked to TO
+ *   fill names COUNT IN        files with many names in one directory
  *   fill made COUNT IN         directories with a file "made" in each
  *   fill messages COUNT        System V messages of no bytes
- *   fill owners COUNT          pipes with an owner
+ *   fill opens COUNT PATH      a file is opened
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,13 +69,12 @@ static int send_one(char **to, long number)
 	return queue < 0 ? -1 : msgsnd(queue, &message, 0, IPC_NOWAIT);
 }
 
-static int own_one(char **to, long number)
+static int open_one(char **to, long number)
 {
-	int ends[2];
+	int file = open(to[0], O_RDONLY);
 
-	(void)to;
 	(void)number;
-	return pipe(ends) || fcntl(ends[0], F_SETOWN, getpid()) ? -1 : 0;
+	return file < 0 ? -1 : close(file);
 }
 
 int main(int argc, char **argv)
@@ -83,20 +82,25 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*one)(char **, long);
-	} all[] = {{"links", link_one}, {"names", name_one}, {"made", make_one}, {"messages", send_one}, {"owners", own_one}};
-	struct rlimit limit;
+	} all[] = {{"links", link_one},
+		   {"names", name_one},
+		   {"made", make_one},
+		   {"messages", send_one},
+		   {"opens", open_one}};
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
 	for (unsigned i = 0; argc > 2 && i < sizeof all / sizeof *all; i++) {
-		long wanted = atol(argv[2]), got = 0;
+		long times = atol(argv[2]), done = 0;
+		int why = 0;
 
 		if (strcmp(argv[1], all[i].name))
 			continue;
-		while (got < wanted && !all[i].one(argv + 3, got))
-			got++;
-		printf("%ld %s: %s\n", got, argv[1], got < wanted ? strerror(errno) : "as many as asked for");
+		for (long number = 0; number < times; number++) {
+			if (all[i].one(argv + 3, number))
+				why = errno;
+			else
+				done++;
+		}
+		printf("%ld %s: %s\n", done, argv[1], why ? strerror(why) : "all");
 		return 0;
 	}
 	return 2;

@@ -1,0 +1,128 @@
+//! Nobody uses up what all need: who has his share is refused more, and he alone.
+
+use std::collections::BTreeMap;
+
+use super::guest;
+use crate::program::{
+    Scratch,
+    guests::KERNELS,
+    steps::{Guest, Step},
+};
+
+/// `A COMMAND...` as the attacker, a user who is not root; `B COMMAND...` likewise, as another user; `hold` and `held` begin
+/// and end what holds credentials until then.
+const NAMES: &str = "\
+A() { W /user 1000 \"$@\"; }
+B() { O /user 1001 \"$@\"; }
+held() { exec 9>&-; wait; }
+goes_on() { failed=0; for i in $(seq $1); do
+  O cat /srv/open >/dev/null || failed=$((failed + 1)); B cat /srv/open >/dev/null || failed=$((failed + 1))
+  cat /srv/open >/dev/null || failed=$((failed + 1)); done; echo \"$failed failed\"; }
+";
+
+/// A guest with an ext4 at `/srv`, directories of two labels in it, and enforcement with so much room.
+fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str) -> Guest<'s> {
+    let prepare = format!(
+        "echo alice:x:1000:1000::/:/bin/sh >> /etc/passwd; truncate -s {image} /image && mke2fs -q -t ext4 -i 2048 /image && \
+         mount -o loop /image /srv; cd /srv; mkdir a b c d tools; mkfifo /hold; echo > open; echo > secret; echo > d/plain; \
+         chown 1000 d d/plain; chmod 777 . a b c d tools; tollgate enforce /policy --audit-limit 10 {rooms} && \
+         tollgate label set $(of tool) tools"
+    );
+    let guest = guest(scratch, kernel, &["creds", "fill", "user"]).names(NAMES).module("loop");
+    guest.with("/sbin/mke2fs".as_ref(), "/bin/mke2fs").step("start", &prepare)
+}
+
+/// How much alice, the attacker, holds of a room, of how much.
+fn alice(status: &Step, room: &str) -> Option<(u64, u64)> {
+    let status = status.json();
+    let shares = status["shares"].as_array().unwrap();
+    let own = shares.iter().find(|held| held["room"] == room && held["holder"] == "alice")?;
+    Some((own["held"].as_u64().unwrap(), own["share"].as_u64().unwrap()))
+}
+
+#[test]
+fn refuses_a_user_above_his_share_and_nobody_else() {
+    const ROOMS: &str = "--room credentials=1024 --room labels=2048 --room objects=1024";
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let steps = full(&scratch, kernel, "64M", ROOMS)
+            // Names in directories of one label need nothing.
+            .step("names", "A /fill names 600 /srv/a; A /fill links 300 /srv/b /srv/c; A ln /srv/b/f1 /srv/a/third")
+            .step("no labels", "tollgate status --json")
+            .step(
+                "relabelled",
+                "tollgate label set $(of secret) /srv/c; sync; echo 3 > /proc/sys/vm/drop_caches; \
+                 tollgate label get /srv/c /srv/b/f1 /srv/c/l1 /srv/c/l299",
+            )
+            .step("links", "A /fill links 600 /srv/a /srv/tools")
+            .step("other links", "B /fill links 5 /srv/b /srv/tools; O ln /srv/open /srv/tools/o && mv /srv/tools/o /srv/b/o")
+            .step("label set", "touch /srv/b/new; tollgate label set $(of secret) /srv/b/new; tollgate label get /srv/b/new")
+            .step("labels", "tollgate status --json")
+            .step("credentials", "exec 9<>/hold; A /creds 1000 <&9 9>&- & sleep 4; tollgate status --json")
+            .step("refused", "A cat /srv/open")
+            .step("go on", "goes_on 5")
+            .step("given back", "held; A cat /srv/open && tollgate status --json | grep -A1 '\"credentials\"'")
+            .step("messages", "A /fill messages 1000; O /fill messages 20; B /fill messages 20; /fill messages 20")
+            .step("noise", "A /fill opens 30000 /srv/secret & sleep 1; O cat /srv/secret; wait; dmesg | grep -c avc.*:other:")
+            .step("told", "tollgate status; tollgate status --metrics | grep held")
+            // Once more, with less room than what alice has.
+            .step("again", "tollgate stop --force; tollgate enforce /policy --room labels=1024 2>&1 | head -3")
+            .step("order", "tollgate label get /srv/secret /srv/open /srv/d/plain; echo 3 > /proc/sys/vm/drop_caches; A cat /srv/d/plain")
+            .step("left", "tollgate status")
+            .run();
+        check(&steps);
+    }
+}
+
+fn check(steps: &BTreeMap<String, Step>) {
+    steps["start"].is(0, &[]);
+    steps["names"].is(0, &["600 names: all", "300 links: all"]);
+    assert_eq!(alice(&steps["no labels"], "labels"), None);
+    steps["relabelled"]
+        .is(0, &[":secret:s0 /srv/c\n", ":open:s0 /srv/b/f1", ":open:s0 /srv/c/l1\n", ":open:s0 /srv/c/l299"]);
+    steps["links"].is(0, &["256 links: No space left on device"]);
+    steps["other links"].is(0, &["5 links: all"]);
+    steps["label set"].is(0, &[":secret:s0 /srv/b/new"]);
+    assert_eq!(alice(&steps["labels"], "labels"), Some((256, 256)));
+    let (held, share) = alice(&steps["credentials"], "credentials").unwrap();
+    assert!(held >= share - 1 && share == 128, "{held} of {share}");
+    assert!(steps["refused"].text.contains("Cannot allocate memory"), "{}", steps["refused"].text);
+    steps["go on"].is(0, &["0 failed"]);
+    assert!(
+        !steps["given back"].is(0, &["credentials: Cannot"]).text.contains("alice"),
+        "{}",
+        steps["given back"].text
+    );
+    steps["messages"].is(0, &["20 messages: all\n20 messages: all\n20 messages: all"]);
+    assert!(!steps["messages"].text.contains("1000 messages"), "{}", steps["messages"].text);
+    steps["noise"].is(0, &[]);
+    steps["told"].is(0, &["labels: alice 256 of 256", "above a share of credentials", "above a share of labels 344"]);
+    steps["told"].is(0, &["tollgate_held{room=\"labels\",holder=\"alice\"} 256"]);
+    steps["again"].is(0, &[]);
+    steps["order"].is(1, &[":secret:s0 /srv/secret", ":open:s0 /srv/open", "Permission denied"]);
+    steps["left"].is(0, &["alice 128 of 128, files without label"]);
+}
+
+/// The whole size of it: what a user does who wants all of it, and what becomes of the others meanwhile.
+#[cfg(feature = "long")]
+#[test]
+fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_credentials() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let memory = "sed -n '/MemFree\\|Slab\\|VmallocUsed\\|Percpu/p' /proc/meminfo | tr '\\n' ' '";
+        let steps = full(&scratch, kernel, "1G", "")
+            .step("before", memory)
+            .step(
+                "attack",
+                "ulimit -n 524288; exec 9<>/hold; A /creds 500000 <&9 9>&- & A /fill names 500000 /srv/a & \
+                 A /fill links 500000 /srv/d /srv/tools & names=$!; goes_on 40; wait $names; goes_on 20",
+            )
+            .step("after", memory)
+            .step("status", "tollgate status; held")
+            .run();
+        for name in ["before", "attack", "after", "status"] {
+            println!("{kernel}, {name}: {}", steps[name].is(0, &[]).text);
+        }
+        assert_eq!(steps["attack"].text.matches("0 failed").count(), 2, "{}", steps["attack"].text);
+    }
+}
