@@ -3,6 +3,8 @@
 //!
 //! QEMU and kernels are needed, from the cache or a network, and cc.
 
+mod enforcement;
+
 use std::path::PathBuf;
 
 use crate::program::{

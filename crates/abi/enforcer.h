@@ -31,6 +31,12 @@ enum tg_initial_sid {
 	TG_SID_MACHINE = 28,
 	TG_FIRST_SID = 32,
 };
+/*
+ * With the SID of an object: enforcement lives by it. The context is the same, and so is who may
+ * look at it; it is changed by those only that have `security setenforce`, whatever else the policy
+ * allows (bpf/survival.h).
+ */
+#define TG_SID_SURVIVAL (1u << 15)
 
 #define TG_SECCLASSES 128u
 #define TG_TYPES (1u << 16)
@@ -291,7 +297,6 @@ struct tg_guarded {
 	__u32 id;
 };
 enum tg_guarded_kind { TG_GUARDED_MAP = 1, TG_GUARDED_PROGRAM };
-#define TG_GUARDED_READABLE 1u /* a map that anybody may read */
 
 /* Why something failed, counted; `status` tells them. A confined subject was denied each time. */
 enum tg_failure {
@@ -355,6 +360,7 @@ struct tg_statistics {
 #define TG_TRANSITION_ENTRIES 8192u
 #define TG_LIVE 16u
 #define TG_CREDENTIALS 16384u
+#define TG_VITAL 3u /* the pins' directory, the daemon's folder, its configuration */
 
 /* Where btrfs has an inode's subvolume. The daemon says it as soon as it knows; until then no label
  * is kept there. */
@@ -444,6 +450,13 @@ struct tg_state {
 	struct tg_statistics statistic[TG_MANAGERS];
 	/* The one that is read most is near the beginning, in reach of a load. */
 	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
+	/* What enforcement lives by, held by the daemon. */
+	struct tg_vital {
+		__u64 mount, dentry; /* addresses */
+		__u32 device;	     /* of the file system; 0: none. Of a daemon that was killed the
+					mount may be another */
+		__u32 reserved;
+	} vital[TG_VITAL];
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials_elsewhere;
 	__u32 owners_lost;
@@ -470,12 +483,16 @@ struct tg_state {
 struct tg_kernel {
 	__u32 setattr_mapped;  /* inode_setattr: the mount's identities, since 6.9 */
 	__u32 perf_attributes; /* perf_event_open: the attributes, until 6.14 */
+	/* What perf_event_open(2) calls probes of the kernel's code and of programs'; ~0: it has
+	 * none. */
+	__u32 kprobes, uprobes;
 };
 
 /* What the daemon asks the kernel (bpf/inquiry.h), and the answer. */
 struct tg_inquiry {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
 	__u32 task;			 /* SID; validate only */
+	__u32 place, descriptor; /* which of `vital`, and a file of the daemon's; keep only */
 	__u32 process;			 /* who asks the daemon, for the audit */
 	__s32 result;			 /* 0, or a negative errno */
 };

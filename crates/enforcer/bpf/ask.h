@@ -6,6 +6,7 @@
 
 #include "cache.h"
 #include "contexts.h"
+#include "survival.h"
 
 /* A question, and what the audit says of it. */
 struct tg_request {
@@ -28,12 +29,6 @@ struct tg_request {
 	/* Answered: what may be cached of all permissions. */
 	__u32 allowed, denied;
 };
-
-static __always_inline int tg_is_file(__u32 class)
-{
-	return (class >= SECCLASS_FILE && class <= SECCLASS_ANON_INODE) ||
-	       class == SECCLASS_MEMFD_FILE;
-}
 
 /* map_decision of security/selinux/ss/services.c: a decision in the policy's permissions becomes
  * one in ours. */
@@ -125,6 +120,19 @@ TG_FUNCTION int tg_narrow(enum tg_which which, const struct tg_request *request,
 }
 
 /*
+ * What may be allowed of a question: of one about what enforcement lives by, looking at it, unless
+ * the source may end enforcement anyway. `answer` is for use meanwhile, for the stack is small.
+ */
+static __always_inline __u32 tg_allowable(enum tg_which which, const struct tg_request *request,
+					  struct tg_decision *answer)
+{
+	if (!tg_is_survival(request->target, request->class))
+		return ~0u;
+	tg_compute(which, request->source, SECINITSID_SECURITY, SECCLASS_SECURITY, answer);
+	return answer->allowed & SECURITY__SETENFORCE ? ~0u : tg_looks(request->class);
+}
+
+/*
  * The answer of one generation to all of a question; FILE__IOCTL: it holds for some commands only.
  * A generation is switched to at most once while a program runs, for who switches waits for the
  * programs that run (bpf_map_update_elem of a map of maps): the second answer is whole.
@@ -132,10 +140,13 @@ TG_FUNCTION int tg_narrow(enum tg_which which, const struct tg_request *request,
 static __always_inline __u32 tg_answer(enum tg_which which, const struct tg_request *request,
 				       struct tg_decision *answer)
 {
+	__u32 allowable = tg_allowable(which, request, answer);
+
 	for (__u32 try = 0; try < 2; try++) {
 		__u32 by =
 			tg_compute(which, request->source, request->target, request->class, answer);
 
+		answer->allowed &= allowable;
 		if (!(answer->extended | answer->extended_self))
 			return 0;
 		if (request->object != TG_OBJECT_IOCTL || tg_narrow(which, request, answer, by))

@@ -7,10 +7,26 @@
 #include "guard.h"
 #include "labelled.h"
 
-/* selinux_bpf */
-SEC("lsm/bpf") int BPF_PROG(bpf, int command)
+/* Types of programs that reach the memory of other tasks or the kernel's own, or take the place of
+ * its functions. No link of ours can be detached or updated but by such a one: those of tracing have
+ * neither (bpf_tracing_link_lops), those of iterators are updated with iterators. */
+static __always_inline int tg_reaches_all(__u32 type)
 {
-	__u32 av = 0;
+	const __u64 types = 1ull << BPF_PROG_TYPE_KPROBE | 1ull << BPF_PROG_TYPE_TRACEPOINT |
+			    1ull << BPF_PROG_TYPE_PERF_EVENT |
+			    1ull << BPF_PROG_TYPE_RAW_TRACEPOINT |
+			    1ull << BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE |
+			    1ull << BPF_PROG_TYPE_TRACING | 1ull << BPF_PROG_TYPE_STRUCT_OPS |
+			    1ull << BPF_PROG_TYPE_EXT | 1ull << BPF_PROG_TYPE_LSM |
+			    1ull << BPF_PROG_TYPE_SYSCALL;
+
+	return types >> (type & 63) & 1;
+}
+
+/* selinux_bpf */
+SEC("lsm/bpf") int BPF_PROG(bpf, int command, union bpf_attr *attributes)
+{
+	__u32 av = 0, type = 0;
 
 	if (command == BPF_MAP_CREATE)
 		av = BPF__MAP_CREATE;
@@ -18,6 +34,13 @@ SEC("lsm/bpf") int BPF_PROG(bpf, int command)
 		av = BPF__PROG_LOAD;
 	if (!av)
 		return 0;
+	if (av == BPF__PROG_LOAD) {
+		bpf_probe_read_kernel(&type, sizeof type,
+				      (void *)TG_KERNEL_ADDRESS(attributes) +
+					      offsetof(union bpf_attr, prog_type));
+		if (tg_reaches_all(type) && tg_check_security(SECURITY__SETENFORCE))
+			return -EACCES;
+	}
 	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_BPF, av, TG_MANAGER_BPF) ? -EACCES
 										       : 0;
 }
@@ -42,7 +65,7 @@ SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
 
 	if (subject & TG_UNCONFINED)
 		return 0;
-	switch (tg_guard_map(map, mode)) {
+	switch (tg_guard_map(map)) {
 	case TG_OWN:
 		return 0;
 	case TG_OWN_DENIED:
@@ -61,7 +84,7 @@ SEC("lsm/bpf_prog") int BPF_PROG(bpf_prog, struct bpf_prog *program)
 	if (subject & TG_UNCONFINED)
 		return 0;
 	if (tg_is_own_program(program))
-		return tg_check_own(1) ? -EACCES : 0;
+		return tg_check_own() ? -EACCES : 0;
 	return tg_check_bpf(subject, TG_KERNEL_ADDRESS(program->aux), BPF__PROG_RUN) ? -EACCES : 0;
 }
 

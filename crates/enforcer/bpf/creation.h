@@ -80,7 +80,7 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
 }
 
 /* selinux_task_to_inode: what lies in /proc/PID is labelled as the process is, also when that has
- * changed. */
+ * changed. Enforcement lives by the daemon: oom_score_adj and its like are not for everybody. */
 SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, struct inode *inode)
 {
 	struct tg_task *owner = bpf_task_storage_get(&tasks, task, 0, 0);
@@ -92,6 +92,8 @@ SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, s
 		tg_failed(TG_FAILED_INODE_STORAGE);
 		return 0;
 	}
+	if (tg_is_daemon(task))
+		sid |= TG_SID_SURVIVAL;
 	before = label->sid;
 	if (before == sid)
 		return 0;

@@ -6,16 +6,12 @@
 #include "ask.h"
 #include "subject.h"
 
-/* Whether the current task may end enforcement or change what is enforced, as SELinux asks who
+/* Whether a confined subject may end enforcement or change what is enforced, as SELinux asks who
  * writes to /sys/fs/selinux/enforce. */
-static __noinline int tg_check_security(__u32 av)
+static __always_inline int tg_ask_security(__u32 source, __u32 av)
 {
-	__u64 subject = tg_subject();
-
-	if (subject & TG_UNCONFINED)
-		return 0;
 	struct tg_request request = {
-		.source = subject,
+		.source = source,
 		.target = SECINITSID_SECURITY,
 		.class = SECCLASS_SECURITY,
 		.av = av,
@@ -25,35 +21,46 @@ static __noinline int tg_check_security(__u32 av)
 	return tg_ask(&request) ? -EACCES : 0;
 }
 
+/* Whether the current task may. */
+static __noinline int tg_check_security(__u32 av)
+{
+	__u64 subject = tg_subject();
+
+	return subject & TG_UNCONFINED ? 0 : tg_ask_security(subject, av);
+}
+
 /* What the current task does to `task` would do to the daemon. */
 static __always_inline int tg_guard_daemon(struct task_struct *task)
 {
 	return tg_is_daemon(task) ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
-/* Whether the current task may have a descriptor of something that is ours. */
-static __always_inline int tg_check_own(int writes)
+/* What a confined subject does to `task`, which the current task only carries out. */
+static __always_inline int tg_guard_daemon_from(struct task_struct *task, __u32 source)
 {
-	return tg_check_security(writes ? SECURITY__LOAD_POLICY | SECURITY__SETENFORCE |
-						  SECURITY__SETSECPARAM
-					: SECURITY__READ_POLICY);
+	return tg_is_daemon(task) ? tg_ask_security(source, SECURITY__SETENFORCE) : 0;
+}
+
+/* Whether the current task may have a descriptor of something that is ours. For reading alone, too:
+ * that binds bpf(2), not a program that is loaded with the map. */
+static __always_inline int tg_check_own(void)
+{
+	return tg_check_security(SECURITY__LOAD_POLICY | SECURITY__SETENFORCE |
+				 SECURITY__SETSECPARAM);
 }
 
 enum tg_own { TG_NOT_OWN, TG_OWN, TG_OWN_DENIED };
 
 /* Whether a map is ours, and the current task may have it. A map of this size is a generation, and
  * was one before the daemon could tell its identifier. */
-static __always_inline enum tg_own tg_guard_map(struct bpf_map *map, fmode_t mode)
+static __always_inline enum tg_own tg_guard_map(struct bpf_map *map)
 {
 	struct tg_guarded key = {.kind = TG_GUARDED_MAP, .id = map->id};
-	__u32 *found = bpf_map_lookup_elem(&guarded, &key);
-	int writes = mode & FMODE_WRITE ? 1 : 0;
 
-	if (!found && map->value_size != sizeof(struct tg_generation))
+	if (!bpf_map_lookup_elem(&guarded, &key) &&
+	    map->value_size != sizeof(struct tg_generation))
 		return TG_NOT_OWN;
-	if (found && *found & TG_GUARDED_READABLE && !writes)
-		return TG_OWN;
-	return tg_check_own(writes) ? TG_OWN_DENIED : TG_OWN;
+	return tg_check_own() ? TG_OWN_DENIED : TG_OWN;
 }
 
 /* Whether a program is ours. */

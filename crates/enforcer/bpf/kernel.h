@@ -43,7 +43,6 @@ struct file_system_type {
 struct kernel_siginfo;
 struct key;
 struct msg_msg;
-struct perf_event;
 
 typedef struct {
 	__u32 val;
@@ -211,11 +210,18 @@ struct vfsmount {
 	int mnt_flags;
 };
 
+struct list_head {
+	struct list_head *next, *prev;
+};
+
 struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	struct list_head mnt_share;
+	struct mount *mnt_master;
 	struct mnt_namespace *mnt_ns;
+	int mnt_group_id;
 };
 
 struct xarray {
@@ -344,6 +350,14 @@ struct signal_struct {
 struct mm_struct {
 	atomic_t mm_users;
 	unsigned long start_brk, brk, start_stack;
+};
+
+struct perf_event_attr {
+	__u32 type;
+};
+
+struct perf_event {
+	struct perf_event_attr attr;
 };
 
 struct bpf_prog_aux {

@@ -38,12 +38,8 @@ static __always_inline __u32 tg_sid_above(struct inode *directory, const struct 
 	return sid == SECINITSID_UNLABELED ? 0 : sid;
 }
 
-/*
- * selinux_determine_inode_label: the SID of what the current task makes in a directory that has the
- * label `above`. `name` as in tg_transition. -EACCES: the directory has no label, or the policy
- * permits none.
- */
-static __always_inline int tg_new_label(const struct tg_task *task, struct inode *directory,
+/* selinux_determine_inode_label. */
+static __always_inline int tg_determine_label(const struct tg_task *task, struct inode *directory,
 					__u32 above, __u64 name, __u32 class, __u32 *sid)
 {
 	if (task && task->create_cred && task->create_cred == tg_current_cred()) {
@@ -61,6 +57,20 @@ static __always_inline int tg_new_label(const struct tg_task *task, struct inode
 	if (!above)
 		return -EACCES;
 	return tg_transition(task ? task->sid : TG_SID_MACHINE, above, class, name, sid);
+}
+
+/*
+ * The SID of what the current task makes in a directory that has the label `above`. `name` as in
+ * tg_transition. What is made in a directory that enforcement lives by is such itself. -EACCES: the
+ * directory has no label, or the policy permits none.
+ */
+static __always_inline int tg_new_label(const struct tg_task *task, struct inode *directory,
+					__u32 above, __u64 name, __u32 class, __u32 *sid)
+{
+	int result = tg_determine_label(task, directory, above, name, class, sid);
+
+	*sid |= above & TG_SID_SURVIVAL;
+	return result;
 }
 
 /* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */

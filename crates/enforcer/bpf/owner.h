@@ -91,6 +91,8 @@ int BPF_PROG(file_send_sigiotask, struct task_struct *task, struct fown_struct *
 
 	if (tg_is_unconfined(sid))
 		return 0;
+	if (tg_guard_daemon_from(task, sid))
+		return -EACCES;
 	return tg_ask_process(sid, tg_sid_of(task), SECCLASS_PROCESS,
 			      tg_signal_av(signal ? signal : SIGIO));
 }

@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_PERF_H
 #define TOLLGATE_PERF_H
 
+#include "guard.h"
 #include "inode.h"
 #include "labelled.h"
 
@@ -14,15 +15,29 @@ _Static_assert(PERF_EVENT__OPEN == TG_PERF_AV(0) && PERF_EVENT__CPU == TG_PERF_A
 		       PERF_EVENT__TRACEPOINT == TG_PERF_AV(PERF_SECURITY_TRACEPOINT),
 	       "classes.txt");
 
+/* Whether the current task may probe a program's code or the kernel's, if that is what an event
+ * does: a probe that lies inside an instruction of the daemon's breaks it. */
+static __always_inline int tg_check_probe(__u32 type)
+{
+	if (type != tg_kernel.kprobes && type != tg_kernel.uprobes)
+		return 0;
+	return tg_check_security(SECURITY__SETENFORCE);
+}
+
 /* selinux_perf_event_open */
 SEC("lsm/perf_event_open") int perf_event_open(unsigned long long *ctx)
 {
 	__u32 type;
 
-	if (tg_kernel.perf_attributes)
+	if (tg_kernel.perf_attributes) {
+		struct perf_event_attr *attributes = TG_ARGUMENT(ctx, 0);
+
+		if (tg_check_probe(attributes->type))
+			return -EACCES;
 		type = (__u64)TG_ARGUMENT(ctx, 1);
-	else
+	} else {
 		type = (__u64)TG_ARGUMENT(ctx, 0);
+	}
 	if (type > PERF_SECURITY_TRACEPOINT)
 		return -EINVAL;
 	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_PERF_EVENT, TG_PERF_AV(type),
@@ -31,8 +46,12 @@ SEC("lsm/perf_event_open") int perf_event_open(unsigned long long *ctx)
 		       : 0;
 }
 
+/* A kernel that does not show perf_event_open the attributes has set a probe by now, and takes it
+ * away again. */
 SEC("lsm/perf_event_alloc") int BPF_PROG(perf_event_alloc, struct perf_event *event)
 {
+	if (tg_check_probe(event->attr.type))
+		return -EACCES;
 	return tg_label_made(TG_KERNEL_ADDRESS(event), SECCLASS_PERF_EVENT);
 }
 

@@ -200,6 +200,8 @@ int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, i
 
 		if (tg_is_unconfined(sid))
 			return 0;
+		if (tg_guard_daemon_from(task, sid))
+			return -EACCES;
 		return tg_ask_process(sid, tg_sid_of(task), SECCLASS_PROCESS, av);
 	}
 	if (signal && tg_guard_daemon(task))

@@ -3,12 +3,16 @@
 #ifndef TOLLGATE_SUPERBLOCK_H
 #define TOLLGATE_SUPERBLOCK_H
 
-#include "guard.h"
 #include "filesystem.h"
 #include "label.h"
 #include "object.h"
+#include "vital.h"
 
 #define MS_REMOUNT 32
+#define MS_BIND 4096
+#define MS_MOVE 8192
+/* Only what mounts tell each other changes: MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE, MS_SHARED. */
+#define TG_PROPAGATION (0xfu << 17)
 
 /* superblock_has_perm. The audit tells the root of what is mounted or looked at, as SELinux's. */
 static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
@@ -81,7 +85,15 @@ int BPF_PROG(sb_mount, const char *source, const struct path *path, const char *
 	struct inode *inode = dentry->d_inode;
 
 	if (flags & MS_REMOUNT)
-		return tg_check_superblock(dentry->d_sb, FILESYSTEM__REMOUNT);
+		return tg_guard_filesystem(dentry->d_sb->s_dev)
+			       ? -EACCES
+			       : tg_check_superblock(dentry->d_sb, FILESYSTEM__REMOUNT);
+	/* Of what is moved nothing is known but a name, which is another's by the time it is moved. */
+	if (flags & MS_MOVE && tg_is_among_pins() && tg_check_security(SECURITY__SETENFORCE))
+		return -EACCES;
+	if ((flags & MS_BIND || !(flags & TG_PROPAGATION)) &&
+	    tg_guard_cover(TG_KERNEL_ADDRESS(path->mnt), TG_KERNEL_ADDRESS(dentry)))
+		return -EACCES;
 	return inode ? tg_check_path(inode, path, FILE__MOUNTON, 0) : 0;
 }
 
@@ -92,15 +104,25 @@ int BPF_PROG(move_mount, const struct path *from, const struct path *to)
 	struct dentry *dentry = to->dentry;
 	struct inode *inode = dentry->d_inode;
 
+	if (tg_guard_mount(TG_KERNEL_ADDRESS(from->mnt)) ||
+	    tg_guard_cover(TG_KERNEL_ADDRESS(to->mnt), TG_KERNEL_ADDRESS(dentry)))
+		return -EACCES;
 	return inode ? tg_check_path(inode, to, FILE__MOUNTON, 0) : 0;
 }
 
 /* selinux_umount */
 SEC("lsm/sb_umount") int BPF_PROG(sb_umount, struct vfsmount *mount)
 {
-	if (tg_guard_filesystem(mount->mnt_sb->s_dev))
+	if (tg_guard_filesystem(mount->mnt_sb->s_dev) || tg_guard_mount(TG_KERNEL_ADDRESS(mount)))
 		return -EACCES;
 	return tg_check_superblock(mount->mnt_sb, FILESYSTEM__UNMOUNT);
+}
+
+/* SELinux asks nothing here. Every process that has the old root gets the new one, the daemon and
+ * who will start the next one: with other programs, and another policy. */
+SEC("lsm/sb_pivotroot") int BPF_PROG(sb_pivotroot, const struct path *old, const struct path *new)
+{
+	return tg_is_among_pins() ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
 /* selinux_sb_statfs */

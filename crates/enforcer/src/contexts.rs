@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_MACHINE, TG_SIDS};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_MACHINE, TG_SID_SURVIVAL, TG_SIDS};
 use tollgate_policy::{
     context,
     model::{Context, Policy},
@@ -10,6 +10,12 @@ use tollgate_policy::{
 
 /// A security identifier: what the machine calls a context. It outlives generations.
 pub type Sid = u32;
+
+/// A SID without what else an object's says of it: whether enforcement lives by the object.
+#[must_use]
+pub fn bare(sid: Sid) -> Sid {
+    sid & !TG_SID_SURVIVAL
+}
 
 /// The SID after `last`. None is 3 modulo 4: that way of the access cache is everybody's (`tg_way`).
 #[must_use]
@@ -112,13 +118,13 @@ impl Contexts {
     #[must_use]
     pub fn text(&self, sid: Sid) -> &str {
         let unlabelled = || self.texts.get(&SECINITSID_UNLABELED).map_or("", String::as_str);
-        self.texts.get(&sid).map_or_else(unlabelled, String::as_str)
+        self.texts.get(&bare(sid)).map_or_else(unlabelled, String::as_str)
     }
 
     /// Whether it is known what a SID stands for.
     #[must_use]
     pub fn has(&self, sid: Sid) -> bool {
-        self.texts.contains_key(&sid)
+        self.texts.contains_key(&bare(sid))
     }
 
     /// All of them, by SID.

@@ -4,7 +4,7 @@ mod connection;
 pub mod devices;
 pub mod enforced;
 pub mod machine;
-mod notify;
+pub mod notify;
 mod object;
 mod orders;
 mod peer;
@@ -122,9 +122,9 @@ impl Daemon {
         Ok(Self { listener, socket, connections: Vec::new(), _lock: lock })
     }
 
-    /// Tells the service manager, if there is one, that callers are answered.
-    pub fn ready(&self) -> io::Result<()> {
-        notify::notify(std::env::var("NOTIFY_SOCKET").ok().as_deref(), "READY=1")
+    /// Tells the service manager, if there is one, that callers are answered, and has it keep the pins' directory.
+    pub fn ready(&self, pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        notify::ready(pins)
     }
 
     /// Leaves the terminal that it was started on: what it says goes to a file from now on.

@@ -14,8 +14,13 @@ mod reload;
 mod revocation;
 mod shadow;
 mod sids;
+mod survival;
 
-use std::{cell::OnceCell, fs, os::fd::AsFd};
+use std::{
+    cell::OnceCell,
+    fs::{self, File},
+    os::fd::AsFd,
+};
 
 use libbpf_rs::{MapCore, Object};
 use tollgate_abi::enforcer::TG_FIRST_SID;
@@ -24,7 +29,6 @@ use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 use crate::{
     contexts::Contexts,
     generation::{Generation, GenerationError},
-    guard,
     labels::{durable::Written, file_contexts::FileContexts, walk::Report},
     missing,
     programs::{self, Pins},
@@ -65,6 +69,8 @@ pub struct Enforcer {
     shadow: Option<Shadow>,
     /// The program that asks about open files, once it was needed.
     revalidation: Option<Object>,
+    /// What enforcement lives by, held.
+    held: Vec<File>,
 }
 
 impl Enforcer {
@@ -124,7 +130,7 @@ impl Enforcer {
     /// The second half of a start, with programs attached. It is over once labelling is said to be complete.
     fn complete(&mut self) -> Result<(), EnforcerError> {
         self.labelled = self.label_machine()?;
-        self.state.set_pins(guard::label(&self.options.pins, &self.maps.inodes)?);
+        self.protect()?;
         self.state.set_enforcing(!self.options.permissive);
         self.state.set_labelling_complete();
         self.written = self.write_labels()?;
@@ -148,6 +154,7 @@ impl Enforcer {
             pending: Pending::default(),
             shadow: None,
             revalidation: None,
+            held: Vec::new(),
         }
     }
 
@@ -191,6 +198,12 @@ impl Enforcer {
     /// The names of what a context may do to another, as the generation in force says.
     pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ContextError> {
         self.generation.access(source, target, class)
+    }
+
+    /// What enforcement lives by, held: the pins' directory first.
+    #[must_use]
+    pub fn held(&self) -> &[File] {
+        &self.held
     }
 
     /// How it was started.

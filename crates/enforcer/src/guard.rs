@@ -14,8 +14,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program, libbpf_sys};
 use nix::sys::stat::{major, minor};
 use tollgate_abi::enforcer::{
-    SECINITSID_SECURITY, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_GUARDED_READABLE, tg_guarded,
-    tg_inode,
+    SECINITSID_SECURITY, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded, tg_inode,
 };
 
 use crate::{
@@ -23,29 +22,25 @@ use crate::{
     programs::{self, Pins, ProgramsError},
 };
 
-/// Maps that anybody may read: a process's context is no secret (`ps -Z`).
-const READABLE: [&str; 1] = ["tasks"];
-
 fn pins_error(path: &Path) -> impl FnOnce(io::Error) -> ProgramsError {
     let path = path.to_owned();
     move |cause| ProgramsError::Pins { path, cause }
 }
 
 /// Tells the programs that a map is ours.
-fn map(pins: &Pins, map: &impl MapCore, readable: bool) -> Result<(), ProgramsError> {
+fn map(pins: &Pins, map: &impl MapCore) -> Result<(), ProgramsError> {
     let id = map.info().map_err(programs::refused("find the identifier of a map"))?.info.id;
-    put(pins, MAP, id, if readable { TG_GUARDED_READABLE } else { 0 })
+    put(pins, MAP, id)
 }
 
 /// Tells the programs which maps and programs are ours, of those that were just loaded.
 pub(crate) fn object(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
     for own in object.maps() {
-        let readable = READABLE.iter().any(|name| own.name() == *name);
-        map(pins, &own, readable)?;
+        map(pins, &own)?;
     }
     forget_programs(pins)?;
     for program in object.progs().filter(Program::autoload) {
-        put(pins, PROGRAM, program_id(program.as_fd())?, 0)?;
+        put(pins, PROGRAM, program_id(program.as_fd())?)?;
     }
     Ok(())
 }
@@ -64,9 +59,9 @@ fn forget_programs(pins: &Pins) -> Result<(), ProgramsError> {
     Ok(())
 }
 
-fn put(pins: &Pins, kind: u32, id: u32, value: u32) -> Result<(), ProgramsError> {
+fn put(pins: &Pins, kind: u32, id: u32) -> Result<(), ProgramsError> {
     let key = tg_guarded { kind, id };
-    let put = programs::map(pins, "guarded")?.update(bytes_of(&key), &value.to_ne_bytes(), MapFlags::ANY);
+    let put = programs::map(pins, "guarded")?.update(bytes_of(&key), &[0; 4], MapFlags::ANY);
     put.map_err(programs::refused("say what maps and programs are guarded"))
 }
 
@@ -105,7 +100,7 @@ fn label_one(inodes: &MapHandle, path: &PathBuf) -> Result<(), ProgramsError> {
         .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
         .open(path)
         .map_err(pins_error(path))?;
-    let label = tg_inode { sid: SECINITSID_SECURITY, ..Default::default() };
+    let label = tg_inode { sid: SECINITSID_SECURITY | TG_SID_SURVIVAL, ..Default::default() };
     let put = inodes.update(&pin.as_raw_fd().to_ne_bytes(), bytes_of(&label), MapFlags::ANY);
     put.map_err(programs::refused(format!("label the pin {}", path.display())))
 }

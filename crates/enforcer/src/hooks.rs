@@ -6,7 +6,7 @@ use tollgate_abi::{CLASSES, Class};
 const TABLE: &str = include_str!("../hooks.txt");
 
 /// What `files` stands for.
-const FILES: [&str; 9] =
+pub(crate) const FILES: [&str; 9] =
     ["file", "dir", "lnk_file", "chr_file", "blk_file", "sock_file", "fifo_file", "anon_inode", "memfd_file"];
 
 /// A hook and what happens there.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
 };
 
 use libbpf_rs::{Program, libbpf_sys};
@@ -58,13 +58,14 @@ impl Inquiry {
 pub struct Inquiries {
     check: Inquiry,
     validate: Inquiry,
+    keep: Inquiry,
 }
 
 impl Inquiries {
     /// Opens the pinned programs.
     pub fn open(pins: &Pins) -> Result<Self, ProgramsError> {
         let open = |name| Inquiry::open(pins, name);
-        Ok(Self { check: open("check")?, validate: open("validate")? })
+        Ok(Self { check: open("check")?, validate: open("validate")?, keep: open("keep")? })
     }
 
     /// Whether a process of the domain `source` has the permissions `vector`; the audit names `process` as who asked.
@@ -72,6 +73,17 @@ impl Inquiries {
         let mut inquiry = tg_inquiry { source, target, class, av: vector, process, ..Default::default() };
         self.check.put(&mut inquiry)?;
         Ok(inquiry.result == 0)
+    }
+
+    /// Tells the programs of a file that enforcement lives by, by a descriptor of this process that stays open; `place` is
+    /// one of `TG_VITAL`.
+    pub fn keep(&self, place: u32, file: BorrowedFd<'_>) -> Result<(), InquiryError> {
+        let mut inquiry = tg_inquiry { place, descriptor: file.as_raw_fd().cast_unsigned(), ..Default::default() };
+        self.keep.put(&mut inquiry)?;
+        match inquiry.result {
+            0 => Ok(()),
+            error => Err(InquiryError { program: self.keep.name, cause: io::Error::from_raw_os_error(-error) }),
+        }
     }
 
     /// Whether `task` may change the label of an object from `old` to `new` (validatetrans).

@@ -1,8 +1,8 @@
 //! Labels of what exists: where they come from, and where they are kept.
 //!
 //! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`] of
-//! paths in those that keep no labels. [`machine`] labels everything that is there when enforcement starts, by [`walk`]s
-//! of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels;
+//! paths in those that keep no labels, and [`vital`] which of those enforcement lives by. [`machine`] labels everything that
+//! is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels;
 //! [`durable`] keeps them in attributes of the files, and [`relabel`] changes them. [`subvolumes`] tells the programs what
 //! they need to know files of btrfs by.
 
@@ -21,6 +21,7 @@ pub mod processes;
 pub mod relabel;
 mod selabel;
 pub mod subvolumes;
+pub mod vital;
 pub mod walk;
 
 use std::io;

@@ -45,6 +45,24 @@ pub(crate) const USE: &str = "file_permission";
 /// What only this hook asks of its questions; others ask the rest (`state.no_lookups`).
 const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);
 
+/// What more than looks at a file is denied, whatever the policy says of it, where enforcement lives by the file
+/// (`TG_SID_SURVIVAL`), unless this is allowed.
+const ENFORCE: (&str, &str) = ("security", "setenforce");
+/// What only looks at one (`tg_looks`).
+const LOOKS: [&str; 11] = [
+    "read",
+    "getattr",
+    "open",
+    "audit_access",
+    "watch",
+    "watch_reads",
+    "search",
+    "map",
+    "execute",
+    "execute_no_trans",
+    "entrypoint",
+];
+
 /// Asks about each packet that is received, where the policy has the capability.
 const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
 /// What SELinux asks about packets at netfilter's hooks, which take no program.
@@ -86,7 +104,10 @@ fn first(hook: &str, questions: &[Question], denials: &mut Denials<'_>) -> Optio
     let asked = questions.iter().flat_map(|question| question.permissions.iter().map(|name| (question.class, *name)));
     let only = |class: &str, name: &str| hook != LOOKUP.0 || LOOKUP.1.contains(&(class, name));
     let mut asked = asked.filter(|(class, name)| only(class.name, name));
-    asked.find_map(|(class, name)| denials.of(class.name, name))
+    asked.find_map(|(class, name)| {
+        let vital = hooks::FILES.contains(&class.name) && !LOOKS.contains(&name);
+        denials.of(class.name, name).or_else(|| if vital { denials.of(ENFORCE.0, ENFORCE.1) } else { None })
+    })
 }
 
 /// What the policy may deny but a kernel with only these hooks never asks. What no program can ask on any kernel is not

@@ -7,7 +7,10 @@
 use std::{
     ffi::OsStr,
     fs, io,
-    os::unix::ffi::OsStrExt,
+    os::{
+        fd::{AsRawFd, BorrowedFd},
+        unix::ffi::OsStrExt,
+    },
     path::{Path, PathBuf},
     sync::{Mutex, OnceLock, PoisonError},
 };
@@ -103,6 +106,13 @@ impl Default for Pins {
 impl Pins {
     /// Where they are unless somebody says otherwise.
     pub const ROOT: &str = "/sys/fs/bpf/tollgate";
+
+    /// The directory of a descriptor of this process, which stays open.
+    #[must_use]
+    pub fn of(directory: BorrowedFd<'_>) -> Self {
+        // The directory itself, not the link to it.
+        Self(format!("/proc/self/fd/{}/.", directory.as_raw_fd()).into())
+    }
 
     /// A directory in place of it, for tests.
     #[cfg(test)]
@@ -207,11 +217,19 @@ fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
     let kernel = tg_kernel {
         setattr_mapped: (arguments("inode_setattr") > 2).into(),
         perf_attributes: (arguments("perf_event_open") > 1).into(),
+        kprobes: event_source("kprobe"),
+        uprobes: event_source("uprobe"),
     };
     for mut map in object.maps_mut().filter(|map| map.name() == ".rodata.kernel") {
         map.set_initial_value(bytes_of(&kernel)).map_err(refused("adapt the programs"))?;
     }
     Ok(())
+}
+
+/// The number of a source of performance events; of one that this kernel lacks no number at all.
+fn event_source(name: &str) -> u32 {
+    let number = fs::read_to_string(format!("/sys/bus/event_source/devices/{name}/type")).ok();
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX)
 }
 
 /// Loads the programs of `hooks`, and those that the daemon runs, over the pinned maps where there are some; pins what was
@@ -333,7 +351,10 @@ pub fn unpin(pins: &Pins) -> Result<(), ProgramsError> {
     let links: Vec<Link> = attached(pins).unwrap_or_default().iter().filter_map(|hook| hold(pins, hook)).collect();
     for path in [pins.0.join("links"), pins.0.clone()] {
         match fs::remove_dir_all(&path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(ProgramsError::Pins { path, cause }),
+            // That of a descriptor has no name to remove.
+            Err(cause) if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+                return Err(ProgramsError::Pins { path, cause });
+            }
             _ => {}
         }
     }

@@ -3,7 +3,10 @@
 use std::{
     env, fs,
     io::ErrorKind,
-    os::unix::{net::UnixDatagram, process::CommandExt},
+    os::{
+        fd::AsFd,
+        unix::{net::UnixDatagram, process::CommandExt},
+    },
     path::{self, Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     time::Duration,
@@ -13,10 +16,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_enforcer::{
     audit::sink,
-    daemon::{Daemon, End, devices::Devices, enforced::Enforced, signals::Signals},
+    daemon::{Daemon, End, devices::Devices, enforced::Enforced, notify, signals::Signals},
     descriptors::Descriptors,
     enforcer::{Enforcer, Options},
-    programs::Pins,
+    programs::{self, Pins},
     requirements::{self, Places},
     shares::Size,
 };
@@ -103,6 +106,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.once {
         return once(arguments, options);
     }
+    // Where nothing is mounted any more that programs are pinned in, they live by what the service manager has kept.
+    let kept = notify::kept().filter(|_| !programs::pinned(&options.pins));
+    let options = match &kept {
+        Some(kept) => Options { pins: Pins::of(kept.as_fd()), ..options },
+        None => options,
+    };
     let signals = Signals::take().context("cannot wait for signals")?;
     let mut daemon = Daemon::listen(options.folder.path())?;
     // The daemon leaves the directory that they may begin at.
@@ -160,7 +169,7 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
 
 fn serve(log: &Path, daemon: &mut Daemon, mut enforced: Enforced, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Enforcement is on: who waits may have been killed, and what is said may be lost, but denials are to be written down.
-    if let Err(cause) = daemon.ready() {
+    if let Err(cause) = daemon.ready(enforced.pins()) {
         eprintln!("tollgate: cannot tell who waits for the daemon that it is ready: {cause}");
     }
     if env::var_os(BACKGROUND).is_some() {

@@ -94,6 +94,12 @@ impl Enforced {
         Ok(Self { enforcer: Some(enforcer), inquiries, events, devices, audit, policy, started_with, reread })
     }
 
+    /// The pins' directory, held.
+    #[must_use]
+    pub fn pins(&self) -> Option<BorrowedFd<'_>> {
+        self.enforcer.as_ref()?.held().first().map(AsFd::as_fd)
+    }
+
     fn on(&self) -> Result<&Enforcer, Refusal> {
         self.enforcer.as_ref().ok_or_else(stopped)
     }

@@ -54,6 +54,7 @@ impl Enforcer {
         let needed = self.needed()?;
         self.attach(&needed)?;
         self.settle(needed)?;
+        self.protect()?;
         if self.state.labelling_complete() { self.write_labels().map(drop) } else { self.complete() }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     descriptors::Descriptors,
     enforcer::{Enforcer, EnforcerError, Options},
     generation::Generation,
-    guard, needs, programs,
+    needs, programs,
 };
 
 /// The hook whose questions others ask when its program is not attached.
@@ -47,7 +47,7 @@ impl Enforcer {
         let new: Vec<String> = needed.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
         if !new.is_empty() {
             programs::attach(pins, &programs::load(pins, &new, &[])?)?;
-            self.state.set_pins(guard::label(pins, &self.maps.inodes)?);
+            self.protect_pins()?;
         }
         // From here on the hook asks itself; as long as it is not attached the others go on for it.
         self.state.set_no_lookups(!programs::attached(pins)?.iter().any(|hook| hook == LOOKUPS));

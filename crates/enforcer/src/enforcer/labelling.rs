@@ -10,12 +10,14 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SUPERBLOCK_WALKED, tg_filesystem};
+use tollgate_abi::enforcer::{
+    SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL, TG_SUPERBLOCK_WALKED, tg_filesystem,
+};
 use tollgate_policy::{context, model::Context};
 
 use super::{Enforcer, EnforcerError, bytes_of, map_error, maps::retain};
 use crate::{
-    contexts::Sid,
+    contexts::{self, Sid},
     labels::{
         self,
         durable::{self, Written},
@@ -81,7 +83,9 @@ impl Enforcer {
         for (key, _) in maps.entries(&mut |key, _| key.device == device).map_err(labelling)? {
             maps.remove_entry(key).map_err(labelling)?;
         }
-        self.label_files(Some(device))
+        let report = self.label_files(Some(device))?;
+        self.protect_folders()?;
+        Ok(report)
     }
 
     fn label_files(&mut self, device: Option<u32>) -> Result<Report, EnforcerError> {
@@ -170,7 +174,7 @@ impl Enforcer {
     }
 
     /// What the policy says of the file system that a file is in, if that is mounted here.
-    fn filesystem(&self, file: BorrowedFd<'_>) -> Result<Option<tg_filesystem>, EnforcerError> {
+    pub(super) fn filesystem(&self, file: BorrowedFd<'_>) -> Result<Option<tg_filesystem>, EnforcerError> {
         let Some(mount) = mount(file)? else { return Ok(None) };
         self.filesystem_named(&mount.filesystem)
     }
@@ -190,6 +194,8 @@ impl Enforcer {
     /// Gives a file another label, for somebody whose share the label is in.
     pub fn set_label_for(&mut self, holder: Holder, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
         let object = object(file)?;
+        // What enforcement lives by stays so.
+        let sid = sid | self.label(file)? & TG_SID_SURVIVAL;
         self.learn();
         let mut maps = self.kernel_maps()?;
         let overlay = is_overlay(file).map_err(labelling)?;
@@ -218,7 +224,7 @@ impl Enforcer {
     pub fn label_by_path(&mut self, file: BorrowedFd<'_>, path: &Path, mode: u32) -> Result<(), EnforcerError> {
         let Some(context) = self.default_label(path, mode)? else { return Ok(()) };
         let sid = self.intern(&context)?;
-        if self.label(file)? != sid {
+        if contexts::bare(self.label(file)?) != sid {
             self.set_label(file, sid)?;
         }
         Ok(())
@@ -258,7 +264,7 @@ impl Enforcer {
         refused
     }
 
-    fn kernel_maps(&self) -> Result<KernelMaps, EnforcerError> {
+    pub(super) fn kernel_maps(&self) -> Result<KernelMaps, EnforcerError> {
         let again = |map| MapHandle::try_from(map).map_err(map_error("open a map of labels"));
         let (inodes, labels, superblocks) = (&self.maps.inodes, &self.maps.labels, &self.maps.superblocks);
         Ok(KernelMaps {
@@ -299,7 +305,7 @@ fn mount(file: BorrowedFd<'_>) -> Result<Option<Mount>, EnforcerError> {
 }
 
 /// A file, and the device of its file system as the kernel numbers it, which `stat` does not always tell.
-fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
+pub(super) fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
     let object = match mount(file)? {
         Some(mount) => Object::new(file, mount.device),
         None => Object::anywhere(file),
@@ -308,7 +314,7 @@ fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
 }
 
 /// Whether labels are written down there.
-fn is_kept(filesystem: tg_filesystem) -> bool {
+pub(super) fn is_kept(filesystem: tg_filesystem) -> bool {
     filesystem.behaviour == TG_FS_XATTR
 }
 
@@ -320,7 +326,7 @@ fn mountinfo() -> PathBuf {
     Path::new(PROC).join("self/mountinfo")
 }
 
-fn labelling(cause: io::Error) -> EnforcerError {
+pub(super) fn labelling(cause: io::Error) -> EnforcerError {
     EnforcerError::Labels { cause }
 }
 

@@ -7,7 +7,10 @@ use tollgate_abi::enforcer::{
 };
 use tollgate_policy::model::{Context, FsUse, GenFs, Policy};
 
-use crate::labels::genfs::{self, Tree};
+use crate::labels::{
+    genfs::{self, Tree},
+    vital,
+};
 
 /// Where SELinux labels by path (`SE_SBGENFS` in `selinux_set_mnt_opts`). Files of every other file system in a `genfscon`
 /// have the label of its root.
@@ -38,7 +41,10 @@ pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<u32, E>) -
             result.fs_use(name, statement, sid)?;
         }
     }
-    let mut by_name: BTreeMap<&str, Vec<&GenFs>> = BTreeMap::new();
+    // Those with files that enforcement lives by have a tree, whatever the policy says of them.
+    let vital = vital::files();
+    let mut by_name: BTreeMap<&str, Vec<&GenFs>> =
+        vital.iter().filter(|(_, paths)| !paths.is_empty()).map(|(name, _)| (*name, Vec::new())).collect();
     for statement in &policy.genfs {
         by_name.entry(&statement.name).or_default().push(statement);
     }
@@ -47,7 +53,9 @@ pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<u32, E>) -
     let mut trees = Vec::new();
     for (text, statements) in by_name {
         if let Some(name) = result.name(text) {
-            let (tree, sid) = result.genfscon(policy, text, &statements, sid)?;
+            let (mut tree, sid) = result.genfscon(policy, text, &statements, sid)?;
+            let paths = vital.iter().filter(|(name, _)| *name == text).flat_map(|(_, paths)| paths);
+            result.protect(text, &mut tree, paths);
             trees.push((name, text, tree, sid));
         }
     }
@@ -150,6 +158,13 @@ impl Filesystems {
         }
         // SELinux leaves a file system unlabelled whose root no statement names.
         Ok((tree, root.unwrap_or(SECINITSID_UNLABELED)))
+    }
+
+    /// Marks the files of a file system that enforcement lives by.
+    fn protect<'p>(&mut self, text: &str, tree: &mut Tree, paths: impl Iterator<Item = &'p String>) {
+        for path in paths.filter(|path| tree.protect(path).is_err()) {
+            self.unsupported.push(format!("{text} {path}, which enforcement lives by: a name in it is too long"));
+        }
     }
 
     /// What paths begin with that a statement is for; `None`, and a reason, when the maps cannot say it.

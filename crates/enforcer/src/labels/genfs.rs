@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_abi::enforcer::{TG_GENFS_NAME, tg_genfs_key, tg_genfs_value};
+use tollgate_abi::enforcer::{TG_GENFS_NAME, TG_SID_SURVIVAL, tg_genfs_key, tg_genfs_value};
 
 /// A key of the map `genfs`: a node, and what names in it begin with.
 pub type Entry = (tg_genfs_key, tg_genfs_value);
@@ -44,8 +44,18 @@ struct Node {
 #[derive(Debug, Default)]
 struct Key {
     sid: Option<u32>,
+    /// [`TG_SID_SURVIVAL`], or 0.
+    survival: u32,
     /// Its place in `nodes`.
     below: Option<usize>,
+}
+
+impl Key {
+    /// The label of what begins with it, where what begins with the next shorter one has the label `shorter`. What lies in a
+    /// place that enforcement lives by is such itself, whatever it is labelled.
+    fn label(&self, shorter: u32) -> u32 {
+        self.sid.unwrap_or(shorter) | self.survival | shorter & TG_SID_SURVIVAL
+    }
 }
 
 impl Tree {
@@ -53,17 +63,30 @@ impl Tree {
     ///
     /// A path that does not start with a slash, or has two in a row, is no prefix of any.
     pub fn insert(&mut self, path: &str, sid: u32) -> Result<(), NameTooLong> {
+        self.at(path, |key| key.sid = key.sid.or(Some(sid)))
+    }
+
+    /// Says that enforcement lives by what begins with a path ([`TG_SID_SURVIVAL`]), whatever it is labelled.
+    pub fn protect(&mut self, path: &str) -> Result<(), NameTooLong> {
+        self.at(path, |key| key.survival = TG_SID_SURVIVAL)
+    }
+
+    /// The key that a path ends at; one that is no prefix of any has none.
+    fn at(&mut self, path: &str, put: impl FnOnce(&mut Key)) -> Result<(), NameTooLong> {
         let Some(names) = path.strip_prefix('/').filter(|_| !path.contains("//")) else { return Ok(()) };
         if names.split('/').any(|name| name.len() > TG_GENFS_NAME as usize) {
             return Err(NameTooLong);
         }
         self.root();
-        let (mut node, mut names) = (0, names.split('/').peekable());
+        let (mut node, mut put) = (0, Some(put));
+        let mut names = names.split('/').peekable();
         while let Some(name) = names.next() {
             let next = self.nodes.len();
             let key = self.nodes[node].keys.entry(name.as_bytes().to_vec()).or_default();
-            if names.peek().is_none() {
-                key.sid.get_or_insert(sid);
+            if names.peek().is_none()
+                && let Some(put) = put.take()
+            {
+                put(key);
             }
             // Nothing lies below the empty name: it stands for all names.
             if !name.is_empty() {
@@ -93,13 +116,13 @@ impl Tree {
         let mut pending = vec![(0, root, default)];
         while let Some((index, number, inherited)) = pending.pop() {
             let Some(node) = self.nodes.get(index) else { continue };
-            let all = node.keys.get([].as_slice()).and_then(|key| key.sid).unwrap_or(inherited);
+            let all = node.keys.get([].as_slice()).map_or(inherited, |key| key.label(inherited));
             entries.push(entry(number, &[], tg_genfs_value { sid: all, ..Default::default() }));
             // In order: what a key begins with has come before it.
             let mut labels: HashMap<&[u8], u32> = HashMap::from([([].as_slice(), all)]);
             for (name, key) in node.keys.iter().filter(|(name, _)| !name.is_empty()) {
                 let shorter = (0..name.len()).rev().find_map(|length| labels.get(&name[..length]));
-                let sid = key.sid.or(shorter.copied()).unwrap_or(all);
+                let sid = key.label(shorter.copied().unwrap_or(all));
                 labels.insert(name, sid);
                 let below = key.below.map(|below| (below, below_of(number, name), sid));
                 let node = below.map_or(0, |(_, number, _)| number);
@@ -245,6 +268,22 @@ mod tests {
         let genfs = Genfs::new(&tree.entries(1, 9));
         assert_eq!(by_names(&genfs, 1, &format!("/{longest}/a")), 2);
         assert_eq!(by_names(&genfs, 1, &format!("/{longest}n/a")), 1);
+    }
+
+    #[test]
+    fn keeps_a_path_that_enforcement_lives_by_and_what_is_below_it_whatever_their_labels() {
+        let mut tree = Tree::default();
+        tree.insert("/", 1).unwrap();
+        tree.protect("/kernel/live").unwrap();
+        tree.insert("/kernel", 2).unwrap();
+        tree.insert("/kernel/livepatch/one", 3).unwrap();
+        let genfs = Genfs::new(&tree.entries(1, 9));
+        let survival = |path| by_names(&genfs, 1, path);
+        assert_eq!(survival("/kernel"), 2);
+        assert_eq!(survival("/kernel/lived"), 2 | TG_SID_SURVIVAL);
+        assert_eq!(survival("/kernel/livepatch/two"), 2 | TG_SID_SURVIVAL);
+        assert_eq!(survival("/kernel/livepatch/one/enabled"), 3 | TG_SID_SURVIVAL);
+        assert_eq!(survival("/power"), 1);
     }
 
     /// A small generator of random numbers (xorshift), the same at each run.

@@ -1,4 +1,6 @@
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_TASK, TG_FS_TRANS, TG_FS_XATTR, tg_filesystem};
+use tollgate_abi::enforcer::{
+    SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_TASK, TG_FS_TRANS, TG_FS_XATTR, TG_SID_SURVIVAL, tg_filesystem,
+};
 use tollgate_policy::model::{Context, FsUse, GenFs, Policy};
 
 use super::{Filesystems, of};
@@ -66,6 +68,19 @@ fn labels_by_path_only_where_selinux_does() {
 }
 
 #[test]
+fn keeps_what_enforcement_lives_by_whatever_the_policy_says_of_it() {
+    let named = genfscon("proc", "/sys/kernel/ftrace_enabled", 2);
+    let policies = [vec![], vec![genfscon("proc", "/", 1)], vec![genfscon("proc", "/", 1), named]];
+    let sids = [SECINITSID_UNLABELED, 101, 102];
+    for (genfs, sid) in policies.into_iter().zip(sids) {
+        let found = filesystems(&Policy { genfs, ..Policy::default() });
+        assert_eq!(names(&found, "proc", "/sys/kernel/ftrace_enabled"), sid | TG_SID_SURVIVAL);
+        assert_eq!(names(&found, "proc", "/sys/kernel/hostname") & TG_SID_SURVIVAL, 0);
+        assert_eq!(names(&found, "tracefs", "/kprobe_events"), SECINITSID_UNLABELED | TG_SID_SURVIVAL);
+    }
+}
+
+#[test]
 fn leaves_unlabelled_what_no_statement_names() {
     let genfs = vec![genfscon("sysfs", "/class", 2)];
     let found = filesystems(&Policy { genfs, ..Policy::default() });
@@ -79,7 +94,8 @@ fn asks_genfscon_only_where_there_is_no_fs_use() {
     let genfs = vec![genfscon("tmpfs", "/", 1), genfscon("proc", "/", 2)];
     let found = filesystems(&Policy { fs_uses: vec![fs_use(2, "tmpfs", 3)], genfs, ..Policy::default() });
     assert_eq!(find(&found, "tmpfs").map(|found| (found.behaviour, found.sid)), Some((TG_FS_TRANS, 103)));
-    assert_eq!(found.filesystems.len(), 2);
+    let named = |found: &Filesystems| found.filesystems.len();
+    assert_eq!(named(&found), named(&filesystems(&Policy::default())) + 1);
     assert_eq!(find(&found, "proc").map(|found| (found.behaviour, found.sid)), Some((TG_FS_GENFS, 102)));
 }
 
