@@ -168,7 +168,9 @@ struct tg_task {
 	 * says it before it makes something in its upper layer. */
 	__u64 create_cred;
 	__u32 create_cred_sid;
-	__u32 reserved;
+	__u32 made_named; /* the inode below has the label that was said */
+	/* The inode that it has made last with overridden credentials, and these: addresses. */
+	__u64 made, made_with;
 };
 #define TG_TASK_TABLE_SHARED 2u /* others had its descriptors when it began to exec */
 #define TG_TASK_PERMISSIVE 1u	/* `run --permissive`: what is denied is granted, and audited */
@@ -214,6 +216,8 @@ struct tg_inode {
 #define TG_INODE_RING 8u    /* an io_uring, which may hold files of its own */
 /* Of a socket that was being accepted: it had no sock yet, which has the label. */
 #define TG_INODE_ACCEPTED 16u
+/* It got another generation, by which its label is to be kept when it leaves memory. */
+#define TG_INODE_RENUMBERED 32u
 
 /* `sockets`, socket storage (sk_security_struct of SELinux). A socket without one is the machine's.
  */
@@ -231,6 +235,13 @@ struct tg_label_value {
 	__u32 sid;
 	__u16 dirty; /* the daemon has still to write the attribute */
 	__u16 share; /* whose it is: a place in tg_state.shares */
+};
+
+/* `unwritten`: labels that have become dirty since the daemon last took all that are there. A label
+ * may be noted by it when its file system is gone, or its device number another's. */
+struct tg_unwritten {
+	__u8 uuid[16]; /* of the file system; zeros: it has none */
+	__u32 sid;
 };
 
 enum tg_fs_behaviour {			/* fs_use of a file system */
@@ -258,6 +269,7 @@ struct tg_superblock {
 	__u32 sid, behaviour, node; /* as in struct tg_filesystem */
 	__u32 flags;
 	__u32 reserved;
+	__u8 uuid[16]; /* zeros: it has none */
 };
 /* What is kept on it is known: its labels were read. Before, an inode of a file system with
  * attributes has a label only if it was made since. The daemon sets this, after it has deleted the
@@ -436,13 +448,16 @@ struct tg_state {
 	__u32 overriding;
 	/* The device of the file system with the pins: who unmounts it needs it as well. */
 	__u32 pins;
-	__u32 new_label; /* what the daemon is writing to an attribute through overlayfs; 0: nothing
-			  */
+	/* What a thread of the daemon is writing to an attribute through overlayfs, and which;
+	 * 0: nothing. */
+	__u32 new_label, labeller;
 	__u32 asks_label; /* the daemon asks for the label of a file of overlayfs, by getxattr */
 	__u32 told_label;
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
-	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it reads `labels`
-			    */
+	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes what is in
+			      `unwritten` */
+	__u32 renumbered;  /* an inode has got another generation while it was in use */
+	__u32 labels_missed; /* there was no memory for an entry of `unwritten` */
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 told[TG_FAILURES]; /* of them, what the daemons have written to the audit log */

@@ -28,8 +28,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 			return -EACCES;
 		made.sid = above ? above->sid : 0;
 	}
-	if (task && task->create_cred)
-		task->create_cred = 0;
+	tg_made(task, inode);
 	if (!made.sid)
 		return -EOPNOTSUPP;
 	if (above && above->sid != made.sid && tg_keep_new(inode, &made))

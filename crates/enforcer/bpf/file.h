@@ -4,6 +4,7 @@
 #define TOLLGATE_FILE_H
 
 #include "descriptor.h"
+#include "guard.h"
 #include "inode.h"
 
 #define FMODE_EXEC 0x20u      /* in f_flags: it is opened to be executed */
@@ -132,6 +133,12 @@ enum tg_ioctl {
 #define FS_IOC32_SETFLAGS 0x40046602u
 #define FS_IOC32_GETVERSION 0x80047601u
 #define FS_IOC32_SETVERSION 0x40047602u
+#define EXT4_IOC_SETVERSION 0x40086604u
+#define EXT4_IOC32_SETVERSION 0x40046604u
+#define EXT4_IOC_SWAP_BOOT 0x6611u
+#define EXT4_IOC_SETFSUUID 0x4008662cu
+#define XFS_IOC_ATTRMULTI_BY_HANDLE 0x4048587bu
+#define XFS_IOC32_ATTRMULTI_BY_HANDLE 0x4024587bu
 
 /* ioctl_has_perm. The caches have `ioctl` only where no rule names commands (tg_narrow). */
 static __noinline int tg_ask_command(struct file *file, __u32 command)
@@ -185,6 +192,28 @@ static __noinline int tg_check_tty_config(void)
 	return subject & TG_UNCONFINED || !tg_ask(&request) ? 0 : -EACCES;
 }
 
+/* A command that gives the inode another generation, by which its label is kept (tg_label_key): who
+ * may take a label away may do that. */
+static __always_inline int tg_check_renumber(struct file *file, __u32 command)
+{
+	int result = tg_check_file(file, FILE__SETATTR | FILE__RELABELFROM);
+
+	if (!result && command != FS_IOC_SETVERSION)
+		result = tg_check_command(file, command);
+	if (!result)
+		tg_renumber(file->f_inode);
+	return result;
+}
+
+/* A command that may change the labels of all files of the file system: xfs writes attributes with
+ * no hook asked, by its number are labels noted. */
+static __always_inline int tg_check_all_labels(struct file *file, __u32 command)
+{
+	int result = tg_check_command(file, command);
+
+	return result ? result : tg_check_security(SECURITY__SETENFORCE);
+}
+
 static __noinline int tg_skips_cloexec(void)
 {
 	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
@@ -205,8 +234,13 @@ static __always_inline int tg_ioctl(struct file *file, __u32 command)
 	case FS_IOC_SETFLAGS:
 		return tg_check_file(file, FILE__SETATTR);
 	case FS_IOC_SETVERSION:
-		/* A label is kept by the inode's generation (tg_label_key): it would be lost. */
-		return tg_check_file(file, FILE__SETATTR | FILE__RELABELFROM);
+	case EXT4_IOC_SETVERSION:
+	case EXT4_IOC_SWAP_BOOT:
+		return tg_check_renumber(file, command);
+	case EXT4_IOC_SETFSUUID:
+	case XFS_IOC_ATTRMULTI_BY_HANDLE:
+	case XFS_IOC32_ATTRMULTI_BY_HANDLE:
+		return tg_check_all_labels(file, command);
 	case FIONBIO:
 	case FIOASYNC:
 		return tg_check_descriptor(file);
@@ -242,6 +276,9 @@ int BPF_PROG(file_ioctl_compat, struct file *file, unsigned int command)
 		break;
 	case FS_IOC32_SETVERSION:
 		command = FS_IOC_SETVERSION;
+		break;
+	case EXT4_IOC32_SETVERSION:
+		command = EXT4_IOC_SETVERSION;
 		break;
 	}
 	return tg_ioctl(file, command);

@@ -74,6 +74,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	__u64 device = sb->s_dev;
 	struct tg_fs_name name = {};
 
+	bpf_core_read(new.uuid, sizeof new.uuid, &sb->s_uuid);
 	bpf_probe_read_kernel_str(name.text, sizeof name.text, BPF_CORE_READ(sb, s_type, name));
 	struct tg_filesystem *policy = bpf_map_lookup_elem(&filesystems, &name);
 
@@ -100,6 +101,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	known->sid = new.sid;
 	known->behaviour = new.behaviour;
 	known->node = new.node;
+	__builtin_memcpy(known->uuid, new.uuid, sizeof known->uuid);
 	known->generation = generation;
 	WRITE_ONCE(known->address, new.address);
 	return known;

@@ -173,29 +173,11 @@ static __noinline int tg_xattr_kind(const char *name)
 	return TG_XATTR_LABEL;
 }
 
-#define TG_SYS_ADMIN (1u << 21)
-
-/* Whether the kernel acts with the credentials of the machine's administrator, not with the task's
- * own: overlayfs copies a file to its upper layer so, with all its attributes. */
-static __noinline int tg_is_on_behalf(void)
-{
-	struct task_struct *current = bpf_get_current_task_btf();
-	const struct cred *cred = current->cred;
-	__u32 capabilities = 0;
-
-	if (cred == current->real_cred || cred->user_ns->level)
-		return 0;
-	bpf_probe_read_kernel(&capabilities, sizeof capabilities,
-			      (void *)TG_KERNEL_ADDRESS(cred) +
-				      bpf_core_field_offset(struct cred, cap_effective));
-	return capabilities & TG_SYS_ADMIN ? 1 : 0;
-}
-
 /*
  * selinux_inode_setxattr, selinux_inode_removexattr. Only the daemon writes the attribute of
  * labels, for whom and to what it has decided before. Nobody else does, unconfined domains neither:
  * 6.1 lets who owns a file write any security attribute, for it takes BPF's silence for a module's
- * consent. A user's attribute is as the file's content (xattr_permission).
+ * consent. Overlayfs may as far as it goes by its way. A user's attribute is as the file's content (xattr_permission).
  */
 static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *name)
 {
@@ -203,9 +185,7 @@ static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *
 	case TG_XATTR_LABEL:
 		if (tg_is_daemon(bpf_get_current_task_btf()))
 			return 0;
-		if (!tg_is_on_behalf())
-			return -EPERM;
-		return tg_check_dentry(dentry, FILE__RELABELFROM | FILE__RELABELTO);
+		return tg_copies_label(dentry);
 	case TG_XATTR_USER:
 		return tg_check_dentry(dentry, FILE__SETATTR | FILE__WRITE);
 	}

@@ -54,6 +54,10 @@ struct user_namespace {
 	kuid_t owner;
 };
 
+typedef struct {
+	__u8 b[16];
+} uuid_t;
+
 struct super_block {
 	__u32 s_dev;
 	unsigned long s_magic;
@@ -61,6 +65,7 @@ struct super_block {
 	struct dentry *s_root;
 	struct user_namespace *s_user_ns;
 	char s_id[32];
+	uuid_t s_uuid;
 };
 
 struct inode {
@@ -322,6 +327,8 @@ struct vm_area_struct {
 struct pt_regs {
 	unsigned long sp;
 };
+
+#define PF_IO_WORKER 0x10u /* of task_struct.flags */
 
 struct task_struct {
 	unsigned int flags, ptrace;

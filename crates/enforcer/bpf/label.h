@@ -79,9 +79,13 @@ static __noinline int tg_enter_label(const struct tg_label_key *key, __u32 sid)
 static __always_inline int tg_keep_label(struct inode *inode, __u32 sid)
 {
 	struct tg_label_key key = tg_label_key(inode);
+	struct tg_unwritten dirty = {.sid = sid};
 
 	if (tg_enter_label(&key, sid))
 		return -ENOSPC;
+	bpf_core_read(dirty.uuid, sizeof dirty.uuid, &inode->i_sb->s_uuid);
+	if (bpf_map_update_elem(&unwritten, &key, &dirty, BPF_ANY))
+		WRITE_ONCE(state.labels_missed, 1);
 	if (!READ_ONCE(state.label_rings) && !__sync_lock_test_and_set(&state.label_rings, 1))
 		tg_doorbell(TG_EVENT_LABEL, sid, key.device, key.inode);
 	return 0;
@@ -176,15 +180,17 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 
 	if (READ_ONCE(state.labels_new))
 		return 0;
-	sid = tg_created(dentry);
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	sid = tg_created(task, dentry);
+	if (sid)
+		tg_made(task, inode);
 	if (sid || inode->i_nlink || !directory)
 		return sid;
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
 	tg_new_label(task, directory, tg_sid_above(directory, above), 0, class, &sid);
-	if (task && task->create_cred)
-		task->create_cred = 0;
+	tg_made(task, inode);
 	return sid;
 }
 
@@ -253,21 +259,42 @@ SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, stru
 	return 0;
 }
 
-/* selinux_inode_free_security: what is deleted needs no label any more. */
-SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
+static __always_inline void tg_drop_label(struct inode *inode)
 {
-	if (inode->i_nlink)
-		return 0;
-	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
-
-	if (!label || !(label->flags & TG_INODE_DURABLE))
-		return 0;
 	struct tg_label_key key = tg_label_key(inode);
 	struct tg_label_value *kept = bpf_map_lookup_elem(&labels, &key);
 	__u32 share = kept ? kept->share : 0;
 
 	if (kept && !bpf_map_delete_elem(&labels, &key))
 		tg_give(TG_ROOM_LABELS, share);
+	bpf_map_delete_elem(&unwritten, &key);
+}
+
+/* Before an inode gets another generation: its label is in memory alone, until it leaves that. */
+static __always_inline void tg_renumber(struct inode *inode)
+{
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (!label || !(label->flags & TG_INODE_DURABLE))
+		return;
+	label->flags |= TG_INODE_RENUMBERED;
+	WRITE_ONCE(state.renumbered, 1);
+	tg_drop_label(inode);
+}
+
+/* selinux_inode_free_security: what is deleted needs no label any more. */
+SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
+{
+	if (inode->i_nlink && !READ_ONCE(state.renumbered))
+		return 0;
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (!label || !(label->flags & TG_INODE_DURABLE))
+		return 0;
+	if (!inode->i_nlink)
+		tg_drop_label(inode);
+	else if (label->flags & TG_INODE_RENUMBERED)
+		tg_keep_label(inode, label->sid);
 	return 0;
 }
 

@@ -18,12 +18,39 @@ static __always_inline __u64 tg_current_cred(void)
 	return (__u64)BPF_CORE_READ(bpf_get_current_task_btf(), cred);
 }
 
+/* Whether the current task acts with these credentials, which are not its own: no others can be at
+ * their address by now, for its own would be. */
+static __always_inline int tg_acts_with(__u64 cred)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	return cred == (__u64)BPF_CORE_READ(current, cred) &&
+	       cred != (__u64)BPF_CORE_READ(current, real_cred);
+}
+
 /* The label of what the current task makes next, with the credentials that it has now: overlayfs
  * has named it (dentry_create_files_as, inode_copy_up). */
 static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u32 sid)
 {
 	task->create_cred_sid = sid;
 	task->create_cred = cred;
+}
+
+/* The current task has made an inode: what was said of its label holds for no other. */
+static __always_inline void tg_made(struct tg_task *task, struct inode *inode)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 cred = tg_current_cred();
+
+	if (!task)
+		return;
+	task->made = 0;
+	if (cred != (__u64)BPF_CORE_READ(current, real_cred)) {
+		task->made_named = task->create_cred == cred;
+		task->made_with = cred;
+		task->made = TG_KERNEL_ADDRESS(inode);
+	}
+	task->create_cred = 0;
 }
 
 /* The SID of a directory in which something is made, whose storage is `above`; 0: it has none. */
@@ -42,7 +69,7 @@ static __always_inline __u32 tg_sid_above(struct inode *directory, const struct 
 static __always_inline int tg_determine_label(const struct tg_task *task, struct inode *directory,
 					__u32 above, __u64 name, __u32 class, __u32 *sid)
 {
-	if (task && task->create_cred && task->create_cred == tg_current_cred()) {
+	if (task && task->create_cred && tg_acts_with(task->create_cred)) {
 		*sid = task->create_cred_sid;
 		return 0;
 	}
@@ -128,15 +155,12 @@ static __always_inline int tg_creating(struct inode *directory, struct dentry *d
  * What is created has a hashed dentry, for its name was looked up before; but directories that
  * ignore case do not remember names that they lack: there only the directory's label is given.
  */
-static __always_inline __u32 tg_created(struct dentry *dentry)
+static __always_inline __u32 tg_created(struct tg_task *task, struct dentry *dentry)
 {
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-
 	if (!task || !dentry->d_hash.pprev || task->creation.dentry != TG_ADDRESS(dentry) ||
 	    task->creation.name != tg_name_word(dentry))
 		return 0;
 	task->creation.dentry = 0;
-	task->create_cred = 0;
 	return task->creation.sid;
 }
 

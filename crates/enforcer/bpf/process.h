@@ -72,6 +72,10 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 		new->flags &= ~(TG_TASK_MIXED | TG_TASK_DAEMON);
 		new->creation.dentry = 0;
 		new->create_cred = 0;
+		new->made = 0;
+		/* What its maker says later it would not know. */
+		if (child->flags & PF_IO_WORKER)
+			new->create_sid = 0;
 	}
 	tg_remember_task(address, subject, epoch);
 	if (subject & TG_UNCONFINED)

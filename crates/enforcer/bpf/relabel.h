@@ -7,7 +7,7 @@
 #include "overlay.h"
 
 /*
- * selinux_inode_post_setxattr, for the attribute that the daemon is writing: what overlayfs writes
+ * selinux_inode_post_setxattr, for the attribute that a thread of the daemon is writing: what overlayfs writes
  * it to in its upper layer is what gets the label. Elsewhere the daemon has set it.
  */
 SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *dentry)
@@ -15,8 +15,8 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 	__u32 sid = READ_ONCE(state.new_label);
 	struct inode *inode = dentry->d_inode;
 
-	if (!sid || !tg_is_daemon(bpf_get_current_task_btf()) || !inode ||
-	    tg_is_overlay(inode->i_sb))
+	if (!sid || READ_ONCE(state.labeller) != (__u32)bpf_get_current_pid_tgid() ||
+	    !tg_is_daemon(bpf_get_current_task_btf()) || !inode || tg_is_overlay(inode->i_sb))
 		return 0;
 	struct tg_inode *label =
 		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -28,6 +28,35 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 	if (!tg_keep_label(inode, sid))
 		label->flags |= TG_INODE_DURABLE;
 	WRITE_ONCE(label->sid, sid);
+	return 0;
+}
+
+/*
+ * Overlayfs writes all attributes of a file to its copy, which it has just made with credentials of
+ * its own (ovl_copy_xattr), and no program may be where SELinux leaves its own out
+ * (inode_copy_up_xattr). It may, for the daemon writes the label that the copy has right
+ * afterwards: the inode is locked meanwhile. io_uring writes attributes in its workers, with
+ * anybody's credentials: there it must be a copy that overlayfs has named. 0 or an error.
+ */
+static __noinline int tg_copies_label(struct dentry *dentry)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+	struct inode *inode = dentry->d_inode;
+
+	if (!task || !inode || task->made != TG_KERNEL_ADDRESS(inode) ||
+	    !tg_acts_with(task->made_with))
+		return -EPERM;
+	if (current->flags & PF_IO_WORKER && !task->made_named &&
+	    !(tg_task_subject() & TG_UNCONFINED))
+		return -EPERM;
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (!label || !label->sid)
+		return -EPERM;
+	if (tg_keep_label(inode, label->sid))
+		return -ENOSPC;
+	label->flags |= TG_INODE_DURABLE;
 	return 0;
 }
 

@@ -125,9 +125,11 @@ SEC("lsm/sb_pivotroot") int BPF_PROG(sb_pivotroot, const struct path *old, const
 	return tg_is_among_pins() ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
-/* selinux_sb_statfs */
+/* selinux_sb_statfs. The daemon asks in order to know the file system. */
 SEC("lsm/sb_statfs") int BPF_PROG(sb_statfs, struct dentry *dentry)
 {
+	if (tg_is_daemon(bpf_get_current_task_btf()))
+		tg_superblock_of(dentry->d_sb);
 	return tg_check_superblock(dentry->d_sb, FILESYSTEM__GETATTR);
 }
 

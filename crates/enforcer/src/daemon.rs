@@ -144,7 +144,10 @@ impl Daemon {
         loop {
             self.wait(machine, signals)?;
             match wishes() {
-                Some(Wish::End) => return Ok(End::Signal),
+                Some(Wish::End) => {
+                    machine.end();
+                    return Ok(End::Signal);
+                }
                 Some(Wish::Reread) => {
                     if let Err(refusal) = machine.reread() {
                         eprintln!("tollgate: the policy stays as it is: {refusal}");

@@ -4,6 +4,7 @@
 
 mod adopted;
 mod attached;
+mod durable;
 mod error;
 mod folder;
 mod labelling;
@@ -36,11 +37,12 @@ use crate::{
     state::State,
 };
 pub use error::EnforcerError;
+use durable::Durable;
 use error::map_error;
 pub use folder::Folder;
 pub use maps::Maps;
 pub(crate) use maps::{bytes_of, task_of};
-pub use options::Options;
+pub use options::{NoteFolder, Options};
 pub use reload::Reloaded;
 use revocation::Pending;
 use shadow::Shadow;
@@ -61,6 +63,7 @@ pub struct Enforcer {
     told_otherwise: bool,
     labelled: Report,
     written: Written,
+    durable: Durable,
     /// The mountinfo that was labelled last.
     mounted: Vec<u8>,
     /// What processes hold that the policy in force denies.
@@ -112,7 +115,7 @@ impl Enforcer {
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let mut generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
         generation.context(&machine)?;
-        let mut enforcer = Self::of(options, maps, state, generation, contexts);
+        let mut enforcer = Self::of(options, maps, state, generation, contexts)?;
         enforcer.missing = missing;
         enforcer.generation.adopt(&enforcer.contexts);
         enforcer.save_contexts()?;
@@ -137,9 +140,16 @@ impl Enforcer {
         Ok(())
     }
 
-    fn of(options: Options, maps: Maps, state: State, generation: Generation, contexts: Contexts) -> Self {
+    fn of(
+        options: Options,
+        maps: Maps,
+        state: State,
+        generation: Generation,
+        contexts: Contexts,
+    ) -> Result<Self, EnforcerError> {
         let (labelled, written) = (Report::default(), Written::default());
-        Self {
+        let durable = Durable::open(options.notes.as_ref())?;
+        Ok(Self {
             options,
             maps,
             state,
@@ -150,12 +160,13 @@ impl Enforcer {
             told_otherwise: false,
             labelled,
             written,
+            durable,
             mounted: Vec::new(),
             pending: Pending::default(),
             shadow: None,
             revalidation: None,
             held: Vec::new(),
-        }
+        })
     }
 
     /// Ends enforcement: programs are detached, maps and files removed.

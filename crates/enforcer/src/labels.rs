@@ -2,10 +2,12 @@
 //!
 //! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`] of
 //! paths in those that keep no labels, and [`vital`] which of those enforcement lives by. [`machine`] labels everything that
-//! is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where the kernel finds labels;
-//! [`durable`] keeps them in attributes of the files, and [`relabel`] changes them. [`subvolumes`] tells the programs what
-//! they need to know files of btrfs by.
+//! is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where
+//! the kernel finds labels; [`durable`] keeps them in attributes of the files, written by [`writers`] from a [`backlog`]; a
+//! [`note`] has what could not be written, and [`recall`] reads it when the file system is labelled again. [`relabel`] changes
+//! labels. [`subvolumes`] tells the programs what they need to know files of btrfs by.
 
+pub mod backlog;
 pub mod durable;
 mod expression;
 pub mod file_contexts;
@@ -16,13 +18,17 @@ pub mod machine;
 pub mod maps;
 pub mod mounts;
 mod names;
+pub mod note;
+pub mod notebook;
 pub mod object;
 pub mod processes;
+pub mod recall;
 pub mod relabel;
 mod selabel;
 pub mod subvolumes;
 pub mod vital;
 pub mod walk;
+pub mod writers;
 
 use std::io;
 

@@ -120,8 +120,9 @@ impl State {
         word!(self, told_label, AtomicU32).load(Ordering::SeqCst)
     }
 
-    /// The label that is being written to an attribute through overlayfs; 0: none.
-    pub fn set_new_label(&self, sid: Sid) {
+    /// The label that a thread of this process is writing to an attribute through overlayfs; 0: none.
+    pub fn set_new_label(&self, sid: Sid, thread: u32) {
+        word!(self, labeller, AtomicU32).store(thread, Ordering::SeqCst);
         word!(self, new_label, AtomicU32).store(sid, Ordering::SeqCst);
     }
 
@@ -164,6 +165,11 @@ impl State {
     #[must_use]
     pub fn knows_subvolumes(&self) -> bool {
         word!(self, btrfs.known, AtomicU32).load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether labels have become dirty that `unwritten` has no entry of, since this was last asked.
+    pub fn take_labels_missed(&self) -> bool {
+        word!(self, labels_missed, AtomicU32).swap(0, Ordering::SeqCst) != 0
     }
 
     /// Whether the first labelling is complete.

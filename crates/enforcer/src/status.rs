@@ -46,10 +46,13 @@ fn name(names: &[(u32, &str)], number: usize) -> String {
     name.unwrap_or_else(|| format!("number {number}"))
 }
 
-/// What failed at all, by name.
-pub(crate) fn failures(counts: &[u64]) -> BTreeMap<String, u64> {
-    let some = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    some.map(|(number, count)| (name(FAILURES, number), *count)).collect()
+/// The failure of labels that their files' attributes do not have.
+const UNWRITTEN: &str = "a label not written to its file";
+
+/// What failed at all, by name; `unwritten` labels are not in their files.
+pub(crate) fn failures(counts: &[u64], unwritten: u64) -> BTreeMap<String, u64> {
+    let counts = counts.iter().enumerate().map(|(number, count)| (name(FAILURES, number), *count));
+    counts.chain([(UNWRITTEN.to_owned(), unwritten)]).filter(|(_, count)| *count > 0).collect()
 }
 
 /// An object manager's name.

@@ -213,7 +213,8 @@ fn appeared(enforcer: &mut Enforcer, device: &Device) {
 impl Machine for Enforced {
     fn wakes(&self) -> Vec<RawFd> {
         let events = self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd());
-        events.chain(self.devices.iter().map(|devices| devices.as_fd().as_raw_fd())).collect()
+        let labels = self.enforcer.iter().map(|enforcer| enforcer.labels_written().as_raw_fd());
+        events.chain(labels).chain(self.devices.iter().map(|devices| devices.as_fd().as_raw_fd())).collect()
     }
 
     fn wake(&mut self) {
@@ -225,6 +226,10 @@ impl Machine for Enforced {
         {
             eprintln!("tollgate: what processes hold: {cause}");
         }
+    }
+
+    fn end(&mut self) {
+        self.enforcer.iter_mut().for_each(Enforcer::write_last_labels);
     }
 
     fn reread(&mut self) -> Result<u32, Refusal> {
@@ -317,7 +322,7 @@ impl Machine for Enforced {
             contexts: enforcer.contexts().iter().count() as u64,
             labelling_complete: state.labelling_complete(),
             events: state.events(),
-            failures: status::failures(&state.failures()),
+            failures: status::failures(&state.failures(), enforcer.unwritten()),
             shares: state
                 .shares()
                 .biggest(BIGGEST, |sid| enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())),
@@ -397,6 +402,7 @@ fn refused(cause: &EnforcerError) -> Refusal {
     let errno = match cause {
         EnforcerError::Full(_) => libc::ENOSPC,
         EnforcerError::Missing(_) => libc::EOPNOTSUPP,
+        EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::TimedOut => libc::EBUSY,
         EnforcerError::Map { .. } | EnforcerError::Io { .. } | EnforcerError::Programs(_) => libc::EIO,
         _ => libc::EINVAL,
     };

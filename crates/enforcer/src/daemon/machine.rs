@@ -50,6 +50,8 @@ pub trait Machine {
     fn wakes(&self) -> Vec<RawFd>;
     /// What is to be done when one of them can be read, and once a second.
     fn wake(&mut self);
+    /// Does what is to be done before the daemon ends.
+    fn end(&mut self);
     /// Puts the policy that the daemon was started with in force again, as it is now (SIGHUP).
     fn reread(&mut self) -> Result<u32, Refusal>;
 

@@ -51,6 +51,9 @@ impl Machine for Pretended {
         Vec::new()
     }
     fn wake(&mut self) {}
+    fn end(&mut self) {
+        self.done("end");
+    }
     fn reread(&mut self) -> Result<u32, Refusal> {
         self.done("reread");
         Ok(2)

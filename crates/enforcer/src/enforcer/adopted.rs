@@ -36,7 +36,7 @@ impl Enforcer {
         if options.permissive {
             state.set_enforcing(false);
         }
-        let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine));
+        let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine))?;
         (enforcer.missing, enforcer.told_otherwise) = (missing, told_otherwise);
         enforcer.finish()?;
         Ok(enforcer)
@@ -55,6 +55,7 @@ impl Enforcer {
         self.attach(&needed)?;
         self.settle(needed)?;
         self.protect()?;
+        self.take_over_labels()?;
         if self.state.labelling_complete() { self.write_labels().map(drop) } else { self.complete() }
     }
 

@@ -20,7 +20,6 @@ use crate::{
     contexts::{self, Sid},
     labels::{
         self,
-        durable::{self, Written},
         file_contexts::FileContexts,
         filesystems,
         machine::{Machine, Rules},
@@ -79,7 +78,8 @@ impl Enforcer {
         if known.is_some_and(|known| known.flags & TG_SUPERBLOCK_WALKED != 0) {
             return Ok(Report::default());
         }
-        // Those of another file system, which had this number before.
+        // Those of another file system, which had this number before, or of this one, which was elsewhere since.
+        self.leave_device(device)?;
         for (key, _) in maps.entries(&mut |key, _| key.device == device).map_err(labelling)? {
             maps.remove_entry(key).map_err(labelling)?;
         }
@@ -96,7 +96,9 @@ impl Enforcer {
         let machine =
             Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts), refused: &refused };
         let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
-        let mut sink = MapSink::new(&mut maps);
+        let noted = contexts.noted().map_err(labelling)?;
+        let recall = contexts.enforcer.durable.recall(|context| noted.get(context).copied().flatten());
+        let mut sink = MapSink::new(&mut maps, recall);
         let mut report = match device {
             None => machine.label(&mut contexts, &mut sink),
             Some(device) => machine.label_mount(device, &mut contexts, &mut sink),
@@ -105,6 +107,9 @@ impl Enforcer {
             report.fail("files with several names", cause);
         }
         self.file_contexts = file_contexts.into();
+        let recall = sink.recall;
+        self.durable.recalled(recall);
+        self.durable.look();
         self.state.forget();
         Ok(report)
     }
@@ -113,11 +118,9 @@ impl Enforcer {
     /// failed.
     pub fn catch_up(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
-        if self.state.label_rings() {
-            match self.write_labels() {
-                Ok(written) => failures.extend(written.told),
-                Err(cause) => failures.push(cause.to_string()),
-            }
+        match self.tend_labels() {
+            Ok(written) => failures.extend(written.told),
+            Err(cause) => failures.push(cause.to_string()),
         }
         // Where nothing was mounted or unmounted there is nothing new.
         let told = fs::read(mountinfo()).unwrap_or_default();
@@ -134,21 +137,6 @@ impl Enforcer {
         }
         self.mounted = told;
         failures
-    }
-
-    /// Writes labels that hooks have noted to the attributes of their files, where they outlive the machine's run.
-    pub fn write_labels(&mut self) -> Result<Written, EnforcerError> {
-        let mut maps = self.kernel_maps()?;
-        self.state.answer_label_rings();
-        let mountinfo = fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?;
-        let mut text = |sid| {
-            if !self.contexts.has(sid) {
-                self.learn();
-            }
-            self.contexts.has(sid).then(|| self.contexts.text(sid).to_owned())
-        };
-        let written = durable::write(&mut maps, &mut text, &mountinfo);
-        written.map_err(labelling)
     }
 
     /// The label of a file that is in force.
@@ -199,15 +187,13 @@ impl Enforcer {
         self.learn();
         let mut maps = self.kernel_maps()?;
         let overlay = is_overlay(file).map_err(labelling)?;
-        let context = self.contexts.text(sid);
+        let mut write = || self.write_label(file, object.device, sid, overlay);
         let lasts = if overlay {
-            self.state.set_new_label(sid);
-            let written = object.set_attribute(context);
-            self.state.set_new_label(0);
-            written.map(|()| Lasts::Durably)
+            write().map(|()| Lasts::Durably)
         } else {
-            relabel::set(&mut maps, &object, sid, context, holder)
+            relabel::set(&mut maps, &object, sid, &mut write, holder)
         };
+        self.durable.look();
         self.state.forget();
         lasts.map_err(labelling)
     }
@@ -270,6 +256,7 @@ impl Enforcer {
         Ok(KernelMaps {
             inodes: again(inodes)?,
             labels: again(labels)?,
+            unwritten: again(&self.maps.unwritten)?,
             superblocks: again(superblocks)?,
             shares: self.state.shares(),
         })
@@ -280,6 +267,14 @@ impl Enforcer {
 struct Remembered<'e> {
     enforcer: &'e mut Enforcer,
     known: HashMap<String, Option<Sid>>,
+}
+
+impl Remembered<'_> {
+    /// The SIDs of the contexts that labels are noted with.
+    fn noted(&mut self) -> io::Result<HashMap<String, Option<Sid>>> {
+        let texts = self.enforcer.durable.contexts();
+        texts.into_iter().map(|text| labels::Contexts::sid(self, &text).map(|sid| (text, sid))).collect()
+    }
 }
 
 impl labels::Contexts for Remembered<'_> {
@@ -322,7 +317,7 @@ fn is_overlay(file: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(fstatfs(file)?.filesystem_type() == OVERLAYFS_SUPER_MAGIC)
 }
 
-fn mountinfo() -> PathBuf {
+pub(super) fn mountinfo() -> PathBuf {
     Path::new(PROC).join("self/mountinfo")
 }
 

@@ -31,6 +31,8 @@ pub struct Maps {
     pub superblocks: MapHandle,
     /// Durable labels.
     pub labels: MapHandle,
+    /// Of them, those that have become dirty.
+    pub unwritten: MapHandle,
     /// File systems by name.
     pub filesystems: MapHandle,
     /// Paths of `genfscon`.
@@ -52,6 +54,7 @@ impl Maps {
             inodes: map("inodes")?,
             superblocks: map("superblocks")?,
             labels: map("labels")?,
+            unwritten: map("unwritten")?,
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
             differences: map("differences")?,
@@ -109,4 +112,4 @@ macro_rules! plain {
         unsafe impl Plain for tollgate_abi::enforcer::$name {}
     )* };
 }
-plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_superblock tg_kernel);
+plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_unwritten tg_superblock tg_kernel);

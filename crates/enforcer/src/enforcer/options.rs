@@ -1,6 +1,9 @@
 //! How enforcement is started, and what of that a new daemon keeps.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use tollgate_abi::enforcer::{SECINITSID_KERNEL, TG_SID_MACHINE};
 use tollgate_policy::model::Policy;
@@ -23,6 +26,8 @@ pub struct Options {
     pub pins: Pins,
     /// Where the rest is.
     pub folder: Folder,
+    /// Where labels are noted that could not be written to files; it outlives the machine's run.
+    pub notes: NoteFolder,
     /// What is denied is granted, and audited.
     pub permissive: bool,
     /// The context of tasks without a label; `None`: see [`contexts::machine`].
@@ -39,6 +44,28 @@ pub struct Options {
     pub sizes: Vec<Size>,
     /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
     pub hooks: Vec<String>,
+}
+
+/// The folder of labels that could not be written to files.
+#[derive(Debug, Clone)]
+pub struct NoteFolder(PathBuf);
+
+impl Default for NoteFolder {
+    fn default() -> Self {
+        Self("/var/lib/tollgate".into())
+    }
+}
+
+impl From<PathBuf> for NoteFolder {
+    fn from(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+}
+
+impl AsRef<Path> for NoteFolder {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
 }
 
 impl Options {

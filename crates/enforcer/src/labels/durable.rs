@@ -1,10 +1,10 @@
 //! Keeps labels where they outlive the kernel: writes those that hooks and walks have noted to attributes of the files.
 //!
-//! A hook cannot write an attribute. It notes the label in the map `labels` and marks it dirty; who writes it finds the
+//! A hook cannot write an attribute. It notes the label in the maps `labels` and `unwritten`; who writes it finds the
 //! file by its number and generation, so that no path is trusted and no other file gets the label.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     fs, io,
     os::fd::{AsFd, OwnedFd},
     path::Path,
@@ -14,14 +14,12 @@ use nix::{
     fcntl::{OFlag, openat},
     sys::stat::Mode,
 };
-use tollgate_abi::enforcer::tg_label_value;
 
 use crate::labels::{
     Contexts, Label, Sid, Sink,
     genfs::Genfs,
     handle::Opener,
     machine::open_in,
-    maps::{Maps, When},
     mounts::{self, Mount},
     object::{Identity, Object},
     processes,
@@ -39,166 +37,137 @@ pub struct Written {
     pub unsupported: u64,
     /// What could not be written now, and stays to be written.
     pub failures: u64,
-    /// The first of them, with their reasons.
+    /// What is to be told of that.
     pub told: Vec<String>,
 }
 
-impl Written {
-    fn fail(&mut self, what: impl std::fmt::Display, cause: impl std::fmt::Display) {
-        let mut report = Report { told: std::mem::take(&mut self.told), failures: self.failures, ..Report::default() };
-        report.fail(what, cause);
-        (self.failures, self.told) = (report.failures, report.told);
-    }
+/// A label that is to be written: of what file, and its context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirty {
+    /// The file.
+    pub file: Identity,
+    /// The label.
+    pub sid: Sid,
+    /// What it stands for.
+    pub context: String,
 }
 
-/// What turns SIDs into contexts; `None`: the SID has none. It is asked once the labels are known, among them those that
-/// hooks have given SIDs meanwhile.
-pub type Texts<'t> = dyn FnMut(Sid) -> Option<String> + 't;
-
-/// Writes the labels that are to be written. `mountinfo` tells where file systems are; for those that it does not have,
-/// other mount namespaces are looked at.
-pub fn write(maps: &mut dyn Maps, texts: &mut Texts<'_>, mountinfo: &[u8]) -> io::Result<Written> {
-    let mut by_device: BTreeMap<u32, Vec<Dirty>> = BTreeMap::new();
-    for (key, value) in maps.entries(&mut |_, value| value.dirty != 0)? {
-        by_device.entry(key.device).or_default().push((key.into(), value.sid));
-    }
-    let mut all = mounts::read(mountinfo);
-    mounts::widest_first(&mut all);
-    let mut writer = Writer { maps, texts, written: Written::default() };
-    for (device, labels) in by_device {
-        let of_device: Vec<&Mount> = all.iter().filter(|mount| mount.device == device).collect();
-        writer.device(device, &of_device, &labels);
-    }
-    Ok(writer.written)
+/// What has come of writing a label.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The attribute has it.
+    Written,
+    /// The file system keeps no attributes: it lasts until that is unmounted.
+    Unsupported,
+    /// There is no such file; the kernel knows whether it is gone.
+    Stale,
+    /// It is the root's, which says that the others are there, and they are not.
+    Later,
+    /// It could not be written.
+    Failed(io::Error),
 }
 
-/// A label that is to be written.
-type Dirty = (Identity, Sid);
-
-struct Writer<'w> {
-    maps: &'w mut dyn Maps,
-    texts: &'w mut Texts<'w>,
-    written: Written,
-}
-
-impl Writer<'_> {
-    fn device(&mut self, device: u32, mounts: &[&Mount], labels: &[Dirty]) {
-        let root = mounts.iter().find_map(|mount| readable(&mounts::open(mount).ok()?).ok());
-        let Some(root) = root else { return self.not_here(device, labels) };
-        if let Err(cause) = self.files(&root, device, labels) {
-            self.written.fail(mounts[0].point.display(), cause);
+/// Writes labels of one file system. `mountinfo` tells where it is, else other mount namespaces are looked at; the root's
+/// label is written after the others, and only if `all`: there are no others.
+pub fn write(device: u32, labels: Vec<Dirty>, mountinfo: &[u8], all: bool) -> Vec<(Dirty, Outcome)> {
+    let mut mounts: Vec<Mount> = mounts::read(mountinfo);
+    mounts.retain(|mount| mount.device == device);
+    mounts::widest_first(&mut mounts);
+    let root = mounts.iter().find_map(|mount| readable(&mounts::open(mount).ok()?).ok());
+    let root = root.or_else(|| elsewhere(device)).ok_or_else(|| io::Error::other("no mount namespace shows it"));
+    let mut writer = Writer { device, all, done: Vec::with_capacity(labels.len()) };
+    match root.and_then(|root| Ok((Object::new(root.as_fd(), device)?.identity(), root))) {
+        Ok((own, root)) => writer.files(&root, own, labels),
+        Err(cause) => {
+            for label in labels {
+                writer.done.push((label, Outcome::Failed(again(&cause))));
+            }
         }
     }
+    writer.done
+}
 
-    /// What was unmounted before its labels were written has lost them; another mount namespace may have it still.
-    fn not_here(&mut self, device: u32, labels: &[Dirty]) {
-        let done = match self.maps.is_mounted(device) {
-            Ok(false) => return labels.iter().for_each(|(identity, _)| self.forget(*identity)),
-            Ok(true) => elsewhere(device)
-                .ok_or_else(|| io::Error::other("no mount namespace shows it"))
-                .and_then(|root| self.files(&root, device, labels)),
-            Err(cause) => Err(cause),
-        };
-        if let Err(cause) = done {
-            self.written.fail(format_args!("device {device}"), cause);
-        }
-    }
+/// The same error for another file.
+fn again(cause: &io::Error) -> io::Error {
+    cause.raw_os_error().map_or_else(|| io::Error::other(cause.to_string()), io::Error::from_raw_os_error)
+}
 
-    /// Writes the labels of one file system: the root's last, which says that the others are there.
-    fn files(&mut self, root: &OwnedFd, device: u32, labels: &[Dirty]) -> io::Result<()> {
-        let object = Object::new(root.as_fd(), device)?;
+struct Writer {
+    device: u32,
+    all: bool,
+    done: Vec<(Dirty, Outcome)>,
+}
+
+impl Writer {
+    fn files(&mut self, root: &OwnedFd, own: Identity, labels: Vec<Dirty>) {
         let (of_root, others): (Vec<Dirty>, Vec<Dirty>) =
-            labels.iter().partition(|(identity, _)| identity.inode == object.inode());
-        let failures = self.written.failures;
-        match Opener::new(root.as_fd(), object.inode()) {
-            Some(opener) => others.iter().for_each(|label| self.by_handle(&opener, label)),
-            None => self.by_walk(root, device, &others)?,
+            labels.into_iter().partition(|label| label.file == own);
+        match Opener::new(root.as_fd(), own.inode) {
+            Some(opener) => others.into_iter().for_each(|label| self.by_handle(&opener, label)),
+            None => self.by_walk(root, others),
         }
-        if self.written.failures == failures {
-            of_root.iter().for_each(|label| self.file(&object, label));
+        let written = |outcome: &Outcome| !matches!(outcome, Outcome::Failed(_));
+        let complete = self.all && self.done.iter().all(|(_, outcome)| written(outcome));
+        for label in of_root {
+            let outcome = if complete { self.file(root, &label) } else { Outcome::Later };
+            self.done.push((label, outcome));
         }
-        Ok(())
     }
 
-    fn by_handle(&mut self, opener: &Opener<'_>, label: &Dirty) {
-        let (identity, _) = *label;
-        let file = opener.open(identity);
-        match file.and_then(|file| Object::new(file.as_fd(), identity.device).map(|object| self.file(&object, label))) {
-            Ok(()) => {}
-            Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => self.forget(identity),
-            Err(cause) => self.written.fail(format_args!("inode {}", identity.inode), cause),
-        }
+    fn by_handle(&mut self, opener: &Opener<'_>, label: Dirty) {
+        let outcome = match opener.open(label.file) {
+            Ok(file) => self.file(&file, &label),
+            Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => Outcome::Stale,
+            Err(cause) => Outcome::Failed(cause),
+        };
+        self.done.push((label, outcome));
     }
 
     /// Looks for the files by their numbers, where no handle can be made.
-    fn by_walk(&mut self, root: &OwnedFd, device: u32, labels: &[Dirty]) -> io::Result<()> {
+    fn by_walk(&mut self, root: &OwnedFd, labels: Vec<Dirty>) {
         if labels.is_empty() {
-            return Ok(());
-        }
-        let mut finder = Finder { wanted: labels.iter().copied().collect(), found: Vec::new() };
-        let tree = Tree {
-            root: root.try_clone()?,
-            path: None,
-            device,
-            rule: Rule::ByPath { node: 0, sid: 0, links: true, processes: false },
-        };
-        let genfs = Genfs::default();
-        let mut walker = Walker {
-            contexts: &mut NoContexts,
-            file_contexts: None,
-            genfs: &genfs,
-            sink: &mut finder,
-            report: Report::default(),
-        };
-        walker.walk(&tree);
-        let complete = walker.report.failures == 0;
-        for (file, label) in finder.found {
-            self.file(&Object::new(file.as_fd(), device)?, &label);
-        }
-        for identity in finder.wanted.into_keys() {
-            match complete {
-                true => self.forget(identity),
-                false => self.written.fail(format_args!("inode {}", identity.inode), "not found"),
-            }
-        }
-        Ok(())
-    }
-
-    fn file(&mut self, object: &Object<'_>, label: &Dirty) {
-        let (identity, sid) = *label;
-        let Some(context) = (self.texts)(sid) else {
-            self.written.fail(format_args!("inode {}", identity.inode), format_args!("SID {sid} has no context"));
             return;
-        };
-        let cleaned = match object.set_attribute(&context) {
-            Err(cause) if is_unsupported(&cause) => return self.cannot_keep(label),
-            Err(cause) => Err(cause),
-            Ok(()) => self.clean(label),
-        };
-        match cleaned {
-            Ok(()) => self.written.written += 1,
-            Err(cause) => self.written.fail(format_args!("inode {}", identity.inode), cause),
+        }
+        let mut finder =
+            Finder { wanted: labels.into_iter().map(|label| (label.file, label)).collect(), found: Vec::new() };
+        let complete = find(root, self.device, &mut finder);
+        for (file, label) in finder.found {
+            let outcome = self.file(&file, &label);
+            self.done.push((label, outcome));
+        }
+        for label in finder.wanted.into_values() {
+            let outcome = match &complete {
+                Ok(()) => Outcome::Stale,
+                Err(cause) => Outcome::Failed(again(cause)),
+            };
+            self.done.push((label, outcome));
         }
     }
 
-    /// Only hooks mark labels dirty beside us, and they mark what is in force: it has just been written.
-    fn clean(&mut self, label: &Dirty) -> io::Result<()> {
-        let (identity, sid) = *label;
-        self.maps.set_entry(identity.into(), tg_label_value { sid, ..Default::default() }, When::Present).map(drop)
-    }
-
-    fn cannot_keep(&mut self, label: &Dirty) {
-        match self.clean(label) {
-            Ok(()) => self.written.unsupported += 1,
-            Err(cause) => self.written.fail(format_args!("inode {}", label.0.inode), cause),
+    fn file(&self, file: &OwnedFd, label: &Dirty) -> Outcome {
+        match Object::new(file.as_fd(), self.device).and_then(|object| object.set_attribute(&label.context)) {
+            Ok(()) => Outcome::Written,
+            Err(cause) if is_unsupported(&cause) => Outcome::Unsupported,
+            Err(cause) => Outcome::Failed(cause),
         }
     }
+}
 
-    fn forget(&mut self, identity: Identity) {
-        match self.maps.remove_entry(identity.into()) {
-            Ok(()) => self.written.gone += 1,
-            Err(cause) => self.written.fail(format_args!("inode {}", identity.inode), cause),
-        }
+/// Walks a file system for files; whether all of it was seen.
+fn find(root: &OwnedFd, device: u32, finder: &mut Finder) -> io::Result<()> {
+    let tree = Tree {
+        root: root.try_clone()?,
+        path: None,
+        device,
+        rule: Rule::ByPath { node: 0, sid: 0, links: true, processes: false },
+    };
+    let genfs = Genfs::default();
+    let mut walker =
+        Walker { contexts: &mut NoContexts, file_contexts: None, genfs: &genfs, sink: finder, report: Report::default() };
+    walker.walk(&tree);
+    match walker.report.told.into_iter().next() {
+        None => Ok(()),
+        Some(failure) => Err(io::Error::other(failure)),
     }
 }
 
@@ -236,15 +205,15 @@ impl Contexts for NoContexts {
 
 /// Finds files by what the kernel knows them by.
 struct Finder {
-    wanted: HashMap<Identity, Sid>,
+    wanted: HashMap<Identity, Dirty>,
     found: Vec<(OwnedFd, Dirty)>,
 }
 
 impl Sink for Finder {
     fn label(&mut self, object: &Object<'_>, _: Label) -> io::Result<()> {
         let identity = object.identity();
-        if let Some(sid) = self.wanted.remove(&identity) {
-            self.found.push((object.file.try_clone_to_owned()?, (identity, sid)));
+        if let Some(label) = self.wanted.remove(&identity) {
+            self.found.push((object.file.try_clone_to_owned()?, label));
         }
         Ok(())
     }

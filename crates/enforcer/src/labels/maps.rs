@@ -7,17 +7,21 @@ use std::{
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use nix::sys::statfs::fstatfs;
 use tollgate_abi::enforcer::{
     SECINITSID_UNLABELED, TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key,
-    tg_label_value, tg_superblock,
+    tg_label_value, tg_superblock, tg_unwritten,
 };
 
 use crate::{
     enforcer::bytes_of,
     labels::{
         Label, Origin, Sid, Sink,
+        backlog::Unwritten,
         names::{Names, Seen},
+        note::Uuid,
         object::Object,
+        recall::Recall,
     },
     shares::{Holder, Place, Room, Shares},
 };
@@ -41,7 +45,8 @@ pub trait Maps {
     fn set_inode(&mut self, file: BorrowedFd<'_>, value: tg_inode, when: When) -> io::Result<bool>;
     /// A durable label.
     fn entry(&self, key: tg_label_key) -> io::Result<Option<tg_label_value>>;
-    /// Sets it. One that is new takes a place in `value.share`; one that was there stays in the share that it is in.
+    /// Sets it. One that is new takes a place in `value.share`; one that was there stays in the share that it is in. One that
+    /// is dirty is told by [`Self::take_unwritten`].
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool>;
     /// Removes it, if it is there.
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()>;
@@ -49,10 +54,12 @@ pub trait Maps {
     fn share(&self, holder: Holder) -> Place;
     /// Says that a label found no room in a share: files of its holder whose label is not written down have none.
     fn leave_out(&mut self, share: Place);
-    /// Whether a file system is mounted anywhere.
-    fn is_mounted(&self, device: u32) -> io::Result<bool>;
+    /// The name of a file system that is mounted anywhere.
+    fn uuid(&self, device: u32) -> io::Result<Option<Uuid>>;
     /// Says that the labels of a file system are known.
     fn set_walked(&mut self, device: u32) -> io::Result<()>;
+    /// The labels that have become dirty since they were last taken.
+    fn take_unwritten(&mut self) -> io::Result<Vec<(tg_label_key, Unwritten)>>;
     /// All durable labels that `wanted` picks. What the kernel adds meanwhile may be missing.
     fn entries(
         &self,
@@ -67,6 +74,8 @@ pub struct KernelMaps {
     pub inodes: MapHandle,
     /// `labels`.
     pub labels: MapHandle,
+    /// `unwritten`.
+    pub unwritten: MapHandle,
     /// `superblocks`.
     pub superblocks: MapHandle,
     /// Who holds how much of `labels`.
@@ -112,27 +121,12 @@ impl Maps for KernelMaps {
     }
 
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool> {
-        let key = key_bytes(key);
-        if let Some(known) = self.labels.lookup(&key, MapFlags::ANY).map_err(io::Error::other)? {
-            let share = value_of(&known).map_or(value.share, |known| known.share);
-            let value = tg_label_value { share, ..value };
-            return match when {
-                When::Absent => Ok(false),
-                _ => written(self.labels.update(&key, bytes_of(&value), MapFlags::EXIST)),
-            };
+        let done = self.put_entry(&key_bytes(key), value, when)?;
+        if done && value.dirty != 0 {
+            let unwritten = tg_unwritten { uuid: Uuid::default(), sid: value.sid };
+            written(self.unwritten.update(&key_bytes(key), bytes_of(&unwritten), MapFlags::ANY))?;
         }
-        if when == When::Present {
-            return Ok(false);
-        }
-        if !self.shares.take(Room::Labels, value.share) {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, USED_UP));
-        }
-        // A program may be first.
-        let entered = written(self.labels.update(&key, bytes_of(&value), MapFlags::NO_EXIST));
-        if !matches!(entered, Ok(true)) {
-            self.shares.give(Room::Labels, value.share);
-        }
-        entered
+        Ok(done)
     }
 
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
@@ -153,8 +147,19 @@ impl Maps for KernelMaps {
         self.shares.leave_label(share);
     }
 
-    fn is_mounted(&self, device: u32) -> io::Result<bool> {
-        Ok(self.superblock(device)?.is_some())
+    fn uuid(&self, device: u32) -> io::Result<Option<Uuid>> {
+        Ok(self.superblock(device)?.map(|found| found.uuid))
+    }
+
+    fn take_unwritten(&mut self) -> io::Result<Vec<(tg_label_key, Unwritten)>> {
+        let taken = self.unwritten.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
+        let taken = taken.map_err(io::Error::other)?;
+        let labels = taken.filter_map(|(key, value)| {
+            let (uuid, sid) = value.split_first_chunk::<16>()?;
+            let [sid] = words(sid)?;
+            Some((key_of(&key)?, Unwritten { sid, uuid: *uuid }))
+        });
+        Ok(labels.collect())
     }
 
     fn set_walked(&mut self, device: u32) -> io::Result<()> {
@@ -186,14 +191,39 @@ impl Maps for KernelMaps {
 }
 
 impl KernelMaps {
+    fn put_entry(&self, key: &[u8], value: tg_label_value, when: When) -> io::Result<bool> {
+        if let Some(known) = self.labels.lookup(key, MapFlags::ANY).map_err(io::Error::other)? {
+            let share = value_of(&known).map_or(value.share, |known| known.share);
+            let value = tg_label_value { share, ..value };
+            return match when {
+                When::Absent => Ok(false),
+                _ => written(self.labels.update(key, bytes_of(&value), MapFlags::EXIST)),
+            };
+        }
+        if when == When::Present {
+            return Ok(false);
+        }
+        if !self.shares.take(Room::Labels, value.share) {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, USED_UP));
+        }
+        // A program may be first.
+        let entered = written(self.labels.update(key, bytes_of(&value), MapFlags::NO_EXIST));
+        if !matches!(entered, Ok(true)) {
+            self.shares.give(Room::Labels, value.share);
+        }
+        entered
+    }
+
     /// What is known of a file system.
     pub fn superblock(&self, device: u32) -> io::Result<Option<tg_superblock>> {
         let key = u64::from(device).to_ne_bytes();
         let value = self.superblocks.lookup(&key, MapFlags::ANY).map_err(io::Error::other)?;
         Ok(value.and_then(|bytes| {
-            let [low, high, generation, sid, behaviour, node, flags, reserved] = words(&bytes)?;
+            let (first, uuid) = bytes.split_at_checked(32)?;
+            let [low, high, generation, sid, behaviour, node, flags, reserved] = words(first)?;
             let address = u64::from(low) | u64::from(high) << 32;
-            Some(tg_superblock { address, generation, sid, behaviour, node, flags, reserved })
+            let uuid = uuid.try_into().ok()?;
+            Some(tg_superblock { address, generation, sid, behaviour, node, flags, reserved, uuid })
         }))
     }
 
@@ -240,12 +270,14 @@ fn value_of(bytes: &[u8]) -> Option<tg_label_value> {
 pub struct MapSink<'m, M> {
     maps: &'m mut M,
     names: Names,
+    /// Labels that could not be written before.
+    pub recall: Recall,
 }
 
 impl<'m, M: Maps> MapSink<'m, M> {
-    /// Labels in these.
-    pub fn new(maps: &'m mut M) -> Self {
-        Self { maps, names: Names::default() }
+    /// Labels in these, after what is noted.
+    pub fn new(maps: &'m mut M, recall: Recall) -> Self {
+        Self { maps, names: Names::default(), recall }
     }
 
     /// Writes down the labels of files of which walks have not seen all names, of one device or all.
@@ -276,6 +308,13 @@ impl<'m, M: Maps> MapSink<'m, M> {
 impl<M: Maps> Sink for MapSink<'_, M> {
     fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
         let inode = |sid, flags| tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
+        if label.directory.is_none() {
+            // The programs know the file system from then on, be it one that no confined process has seen.
+            fstatfs(object.file)?;
+        }
+        if let Some(noted) = self.recall.find(self.maps, object, label.origin)? {
+            return self.maps.set_inode(object.file, inode(noted, TG_INODE_DURABLE), When::Always).map(|_| ());
+        }
         let key: tg_label_key = object.identity().into();
         let (sid, own) = match Names::concerns(object, label) {
             true => self.names.see(object, label),
@@ -326,6 +365,8 @@ pub(crate) mod tests {
         pub(crate) labels: HashMap<Identity, tg_label_value>,
         pub(crate) room: Option<usize>,
         pub(crate) walked: std::collections::HashSet<u32>,
+        pub(crate) unwritten: Vec<(tg_label_key, Unwritten)>,
+        pub(crate) uuid: Uuid,
     }
 
     fn allowed(when: When, there: bool) -> bool {
@@ -355,7 +396,14 @@ pub(crate) mod tests {
             }
             let may = allowed(when, there);
             may.then(|| self.labels.insert(Identity::from(key), value));
+            if may && value.dirty != 0 {
+                self.unwritten.push((key, Unwritten { sid: value.sid, uuid: self.uuid }));
+            }
             Ok(may)
+        }
+
+        fn take_unwritten(&mut self) -> io::Result<Vec<(tg_label_key, Unwritten)>> {
+            Ok(std::mem::take(&mut self.unwritten))
         }
 
         fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()> {
@@ -369,8 +417,8 @@ pub(crate) mod tests {
 
         fn leave_out(&mut self, _: Place) {}
 
-        fn is_mounted(&self, device: u32) -> io::Result<bool> {
-            Ok(self.walked.contains(&device))
+        fn uuid(&self, _: u32) -> io::Result<Option<Uuid>> {
+            Ok(Some(self.uuid))
         }
 
         fn set_walked(&mut self, device: u32) -> io::Result<()> {
@@ -393,7 +441,7 @@ pub(crate) mod tests {
         File::create(&path).unwrap();
         let file = File::open(if directory { folder.path() } else { &path }).unwrap();
         let object = Object::new(file.as_fd(), 7).unwrap();
-        let result = MapSink::new(maps).label(&object, label);
+        let result = MapSink::new(maps, Recall::default()).label(&object, label);
         (result, object.inode())
     }
 
@@ -430,7 +478,7 @@ pub(crate) mod tests {
         let by_hook = tg_label_value { sid: 9, dirty: 1, share: 0 };
         maps.set_entry(object.identity().into(), by_hook, When::Absent).unwrap();
         let given = label(6, Some(5), Origin::FileContexts);
-        MapSink::new(&mut maps).label(&object, given).unwrap();
+        MapSink::new(&mut maps, Recall::default()).label(&object, given).unwrap();
         assert_eq!(maps.inodes[&object.inode()].sid, 9);
         assert_eq!(maps.entry(object.identity().into()).unwrap(), Some(by_hook));
     }
@@ -448,7 +496,7 @@ pub(crate) mod tests {
         let file = tempfile::tempfile().unwrap();
         let object = Object::anywhere(file.as_fd()).unwrap();
         for sid in [28, 5] {
-            MapSink::new(&mut maps).hold(&object, sid).unwrap();
+            MapSink::new(&mut maps, Recall::default()).hold(&object, sid).unwrap();
         }
         assert_eq!((maps.inodes[&object.inode()].sid, maps.labels.len()), (28, 0));
     }

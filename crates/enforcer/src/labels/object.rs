@@ -134,7 +134,7 @@ impl<'f> Object<'f> {
 
     /// Attributes of what `O_PATH` opened can be had only so; the link leads to the very file, be it a link itself.
     fn path(&self) -> CString {
-        CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd())).unwrap_or_default()
+        CString::new(format!("/proc/thread-self/fd/{}", self.file.as_raw_fd())).unwrap_or_default()
     }
 }
 

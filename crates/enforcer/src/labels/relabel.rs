@@ -28,9 +28,15 @@ pub enum Lasts {
     UntilUnmount,
 }
 
-/// Gives a file a label, which stands for `context`. What a directory holds keeps its labels. The caches of decisions are to
-/// be cleared afterwards. Places for labels are taken in the share of `holder`.
-pub fn set(maps: &mut dyn Maps, object: &Object<'_>, sid: Sid, context: &str, holder: Holder) -> io::Result<Lasts> {
+/// Gives a file a label, which `write` writes to its attribute. What a directory holds keeps its labels. The caches of
+/// decisions are to be cleared afterwards. Places for labels are taken in the share of `holder`.
+pub fn set(
+    maps: &mut dyn Maps,
+    object: &Object<'_>,
+    sid: Sid,
+    write: &mut dyn FnMut() -> io::Result<()>,
+    holder: Holder,
+) -> io::Result<Lasts> {
     let share = maps.share(holder);
     if object.is(libc::S_IFDIR) {
         keep_children(maps, object, sid, share)?;
@@ -39,7 +45,7 @@ pub fn set(maps: &mut dyn Maps, object: &Object<'_>, sid: Sid, context: &str, ho
     let before = maps.entry(key)?;
     // First the entry, for the map may be full; a failure leaves things as they were.
     maps.set_entry(key, tg_label_value { sid, dirty: 0, share }, When::Always)?;
-    let lasts = match object.set_attribute(context) {
+    let lasts = match write() {
         Ok(()) => Lasts::Durably,
         Err(cause) if is_unsupported(&cause) || cause.raw_os_error() == Some(libc::EROFS) => Lasts::UntilUnmount,
         Err(cause) => {

@@ -1,0 +1,580 @@
+//! Labels that are to be written to files: from the kernel's map to threads that write, and, where that fails, to a note on
+//! disk.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fs, io, mem,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_INODE_DURABLE, tg_label_value};
+
+use super::{
+    Enforcer, EnforcerError,
+    labelling::{labelling, mountinfo},
+};
+use crate::{
+    contexts::Sid,
+    labels::{
+        backlog::{Backlog, Unwritten},
+        durable::{Dirty, Outcome, Written},
+        maps::{KernelMaps, Maps, When},
+        note::{Notes, Place, Uuid},
+        notebook::Notebook,
+        object::{Identity, Object},
+        recall::Recall,
+        writers::{Done, Writers},
+    },
+    shares::Holder,
+};
+
+/// A file system that writes nothing for so long hangs: nobody waits for it, and its labels are noted.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long who writes all labels waits for one file system that seems to hang.
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a daemon that ends writes labels.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// How long new labels are waited for: most are written before.
+const MOMENT: Duration = Duration::from_millis(50);
+/// When a note that could not be written is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// What is to be written, and what is about it.
+#[derive(Debug)]
+pub(super) struct Durable {
+    backlog: Backlog,
+    writers: Writers,
+    notes: Notes,
+    notebook: Option<Notebook>,
+    /// Orders to write notes, and the files that they are of.
+    ordered: VecDeque<(u64, Vec<Identity>)>,
+    /// Files whose notes could not be written, and when that is tried again.
+    unnoted: Vec<Identity>,
+    again: Instant,
+    /// Files whose labels were noted before this daemon began: one that is not found is no more.
+    recalled: HashSet<Identity>,
+    /// Labels that somebody has waited for, and no longer does.
+    abandoned: HashMap<u64, (OwnedFd, u32, bool)>,
+    /// Labels of file systems that are gone, of which nothing could be noted.
+    lost: u64,
+    /// The map may have labels that nobody has rung for.
+    look: bool,
+    told: HashSet<u32>,
+}
+
+impl Durable {
+    /// With what a note in a folder says.
+    pub(super) fn open(folder: &Path) -> Result<Self, EnforcerError> {
+        let writers = Writers::new().map_err(labelling)?;
+        let (notebook, notes) = match Notebook::open(folder) {
+            Ok((notebook, notes, refused)) => {
+                if refused > 0 {
+                    eprintln!("tollgate: {refused} lines of {}/unwritten say nothing", folder.display());
+                }
+                (Some(notebook), notes)
+            }
+            Err(cause) => {
+                let folder = folder.display();
+                eprintln!("tollgate: labels that cannot be written to files cannot be noted in {folder}: {cause}");
+                (None, Notes::default())
+            }
+        };
+        Ok(Self {
+            backlog: Backlog::default(),
+            writers,
+            notes,
+            notebook,
+            ordered: VecDeque::new(),
+            unnoted: Vec::new(),
+            again: Instant::now(),
+            recalled: HashSet::new(),
+            abandoned: HashMap::new(),
+            lost: 0,
+            look: true,
+            told: HashSet::new(),
+        })
+    }
+
+    /// Can be read from when labels have been written.
+    pub(super) fn wakes(&self) -> BorrowedFd<'_> {
+        self.writers.wakes()
+    }
+
+    /// Labels that could not be written, and stay to be; with those that are lost.
+    pub(super) fn failures(&self) -> u64 {
+        self.backlog.failed() as u64 + self.lost
+    }
+
+    /// The map is to be looked at, though nobody rings.
+    pub(super) fn look(&mut self) {
+        self.look = true;
+    }
+
+    /// The contexts that are noted, each once.
+    pub(super) fn contexts(&self) -> HashSet<String> {
+        self.notes.all().map(|(_, context)| context.to_owned()).collect()
+    }
+
+    /// What is noted, in SIDs.
+    pub(super) fn recall(&self, mut sid: impl FnMut(&str) -> Option<Sid>) -> Recall {
+        let all = self.notes.all().map(|(place, context)| (place, sid(context).unwrap_or(SECINITSID_UNLABELED)));
+        Recall::new(all)
+    }
+
+    /// Takes what a walk has found of what is noted.
+    pub(super) fn recalled(&mut self, recall: Recall) {
+        let written: HashSet<Identity> = recall.written.into_iter().collect();
+        for (file, sid, place) in recall.recalled {
+            if written.contains(&file) {
+                self.forget(place);
+            } else {
+                self.backlog.add(file, Unwritten { sid, uuid: place.uuid }, true);
+                self.recalled.insert(file);
+            }
+        }
+    }
+
+    fn forget(&mut self, place: Place) {
+        if let (Some(line), Some(notebook)) = (self.notes.remove(place), &mut self.notebook) {
+            // One that stays is of a file that has an attribute.
+            notebook.append(line);
+        }
+    }
+
+    /// Removes a label that needs no more care, with its note.
+    fn settled(&mut self, file: Identity, sid: Sid) {
+        if let Some((label, _)) = self.backlog.done(file, sid) {
+            self.recalled.remove(&file);
+            self.forget(Place::of(label.uuid, file));
+        }
+    }
+
+    /// Has the journal written anew where most of it no longer holds, or a part of it could not be written.
+    fn tidy(&mut self, now: Instant) {
+        let Some(notebook) = &mut self.notebook else { return };
+        if !self.unnoted.is_empty() && now >= self.again {
+            self.ordered.push_back((notebook.replace(self.notes.journal()), mem::take(&mut self.unnoted)));
+        } else if let Some(journal) = self.notes.compacted() {
+            notebook.replace(journal);
+        }
+    }
+
+    /// Hears which notes are on disk.
+    fn hear(&mut self, now: Instant) {
+        while let Some((number, result)) = self.notebook.as_mut().and_then(Notebook::next) {
+            let files = match self.ordered.front() {
+                Some((first, _)) if *first == number => self.ordered.pop_front().unwrap_or_default().1,
+                _ => Vec::new(),
+            };
+            match result {
+                Ok(()) => files.into_iter().for_each(|file| self.backlog.noted(file)),
+                Err(cause) => {
+                    eprintln!("tollgate: labels that cannot be written to files cannot be noted either: {cause}");
+                    self.unnoted.extend(files);
+                    self.again = now + AGAIN;
+                }
+            }
+        }
+    }
+}
+
+/// One look after labels.
+struct Pass<'e> {
+    enforcer: &'e mut Enforcer,
+    maps: KernelMaps,
+    written: Written,
+    now: Instant,
+}
+
+impl Enforcer {
+    /// Writes labels that hooks have noted to the attributes of their files, where they outlive the machine's run. Waits for
+    /// what can be written.
+    pub fn write_labels(&mut self) -> Result<Written, EnforcerError> {
+        self.write_labels_for(LONG_PATIENCE, None)
+    }
+
+    /// Writes labels before this daemon ends, as long as it may take, and notes the others.
+    pub fn write_last_labels(&mut self) {
+        let end = Instant::now() + LAST_PATIENCE;
+        match self.write_labels_for(PATIENCE, Some(end)) {
+            Ok(written) => written.told.iter().for_each(|failure| eprintln!("tollgate: labels: {failure}")),
+            Err(cause) => eprintln!("tollgate: labels: {cause}"),
+        }
+        let idle = |enforcer: &Self| enforcer.durable.notebook.as_ref().is_none_or(Notebook::is_idle);
+        while !idle(self) && Instant::now() < end + PATIENCE {
+            std::thread::sleep(MOMENT);
+            self.durable.hear(Instant::now());
+        }
+    }
+
+    /// Whether all labels of a file system are on disk: in their files, or noted.
+    pub fn nothing_unwritten(&mut self, device: u32) -> Result<bool, EnforcerError> {
+        self.durable.look();
+        self.tend_labels()?;
+        Ok(self.durable.backlog.is_safe(device, &[]))
+    }
+
+    /// Labels that could not be written to their files so far, or ever.
+    #[must_use]
+    pub fn unwritten(&self) -> u64 {
+        self.durable.failures()
+    }
+
+    /// Can be read from when labels have been written ([`Self::catch_up`]).
+    pub fn labels_written(&self) -> BorrowedFd<'_> {
+        self.durable.wakes()
+    }
+
+    /// Looks after labels: takes those that are new, and begins or ends what can be without waiting for long.
+    pub(super) fn tend_labels(&mut self) -> Result<Written, EnforcerError> {
+        let mut pass = self.pass()?;
+        pass.take()?;
+        pass.hear_until(pass.now);
+        if pass.dispatch()? {
+            let until = pass.now + MOMENT;
+            pass.hear_until(until);
+            pass.dispatch()?;
+        }
+        pass.note();
+        Ok(pass.written)
+    }
+
+    fn write_labels_for(&mut self, patience: Duration, end: Option<Instant>) -> Result<Written, EnforcerError> {
+        self.durable.look();
+        let mut pass = self.pass()?;
+        pass.take()?;
+        loop {
+            pass.now = Instant::now();
+            pass.dispatch()?;
+            let durable = &pass.enforcer.durable;
+            let hanging = durable.writers.hanging(pass.now, patience).len();
+            let over = end.is_some_and(|end| pass.now >= end);
+            if over || durable.writers.running() == hanging {
+                break;
+            }
+            pass.hear_one(pass.now + MOMENT);
+        }
+        if end.is_some() {
+            pass.note_all();
+        }
+        pass.note();
+        Ok(pass.written)
+    }
+
+    /// Labels that are dirty and nowhere else: an earlier daemon has taken and not written them.
+    pub(super) fn take_over_labels(&mut self) -> Result<(), EnforcerError> {
+        let maps = self.kernel_maps()?;
+        for (key, value) in maps.entries(&mut |_, value| value.dirty != 0).map_err(labelling)? {
+            let uuid = maps.uuid(key.device).map_err(labelling)?.unwrap_or_default();
+            let noted = self.durable.notes.has(Place::of(uuid, key.into()));
+            self.durable.backlog.add(key.into(), Unwritten { sid: value.sid, uuid }, noted);
+        }
+        Ok(())
+    }
+
+    /// Another file system has this number, or none: what was not written is noted.
+    pub(super) fn leave_device(&mut self, device: u32) -> Result<(), EnforcerError> {
+        self.durable.look();
+        let mut pass = self.pass()?;
+        pass.take()?;
+        pass.leave(device);
+        Ok(())
+    }
+
+    /// Writes a label that somebody waits for to a file; not for long.
+    pub(super) fn write_label(
+        &mut self,
+        file: BorrowedFd<'_>,
+        device: u32,
+        sid: Sid,
+        overlay: bool,
+    ) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let mut pass = self.pass().map_err(io::Error::other)?;
+        pass.free(device, overlay, until)?;
+        let durable = &mut pass.enforcer.durable;
+        let (context, state) = (pass.enforcer.contexts.text(sid), &pass.enforcer.state);
+        let copy = file.try_clone_to_owned()?;
+        let number = durable.writers.write_one(device, copy, context, |thread| {
+            if overlay {
+                state.set_new_label(sid, thread);
+            }
+        })?;
+        loop {
+            match pass.enforcer.durable.writers.next(until) {
+                Some((_, Done::One(done, result))) if done == number => {
+                    if overlay {
+                        pass.enforcer.state.set_new_label(0, 0);
+                    }
+                    return result;
+                }
+                Some((_, done)) => pass.settle(done),
+                None => {
+                    let copy = file.try_clone_to_owned()?;
+                    pass.enforcer.durable.abandoned.insert(number, (copy, device, overlay));
+                    return Err(hangs());
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self) -> Result<Pass<'_>, EnforcerError> {
+        let maps = self.kernel_maps()?;
+        Ok(Pass { maps, enforcer: self, written: Written::default(), now: Instant::now() })
+    }
+}
+
+/// What is told of a file system that does not answer.
+fn hangs() -> io::Error {
+    let text = "the file system does not answer: it is frozen (`fsfreeze -u`), or hangs; try again when it does";
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+impl Pass<'_> {
+    /// Takes the labels that have become dirty.
+    fn take(&mut self) -> Result<(), EnforcerError> {
+        let enforcer = &mut *self.enforcer;
+        if !mem::take(&mut enforcer.durable.look) && !enforcer.state.label_rings() {
+            return Ok(());
+        }
+        enforcer.state.answer_label_rings();
+        if enforcer.state.take_labels_missed() {
+            enforcer.take_over_labels()?;
+        }
+        let mut uuids: HashMap<u32, Uuid> = HashMap::new();
+        for (key, mut label) in self.maps.take_unwritten().map_err(labelling)? {
+            // Its file is gone where it is not kept any more.
+            let Some(kept) = self.maps.entry(key).map_err(labelling)? else { continue };
+            if label.uuid == Uuid::default() {
+                let known = uuids.entry(key.device);
+                label.uuid = *known.or_insert(self.maps.uuid(key.device).ok().flatten().unwrap_or_default());
+            }
+            let noted = enforcer.durable.notes.has(Place::of(label.uuid, key.into()));
+            enforcer.durable.backlog.add(key.into(), Unwritten { sid: kept.sid, ..label }, noted);
+        }
+        Ok(())
+    }
+
+    /// Begins to write what is due; whether there was anything.
+    fn dispatch(&mut self) -> Result<bool, EnforcerError> {
+        let mut begun = false;
+        for device in self.enforcer.durable.backlog.ready(self.now) {
+            if self.enforcer.durable.writers.since(device).is_some() {
+                continue;
+            }
+            if self.maps.uuid(device).map_err(labelling)?.is_none() {
+                self.leave(device);
+                continue;
+            }
+            begun |= self.begin(device)?;
+        }
+        Ok(begun)
+    }
+
+    fn begin(&mut self, device: u32) -> Result<bool, EnforcerError> {
+        let taken = self.enforcer.durable.backlog.take(device, self.now);
+        let all = self.enforcer.durable.backlog.is_safe(device, &taken);
+        let mut labels = Vec::with_capacity(taken.len());
+        for (file, label) in taken {
+            if self.maps.entry(file.into()).map_err(labelling)?.is_none_or(|kept| kept.sid != label.sid) {
+                self.enforcer.durable.settled(file, label.sid);
+                continue;
+            }
+            match self.text(label.sid) {
+                Some(context) => labels.push(Dirty { file, sid: label.sid, context }),
+                None => self.fail(file, label.sid, &io::Error::other(format!("SID {} has no context", label.sid))),
+            }
+        }
+        if labels.is_empty() {
+            return Ok(false);
+        }
+        let path = mountinfo();
+        let told = fs::read(&path).map_err(|cause| EnforcerError::Io { what: "read", path, cause })?;
+        let again: Vec<(Identity, Sid)> = labels.iter().map(|label| (label.file, label.sid)).collect();
+        if let Err(cause) = self.enforcer.durable.writers.write(device, labels, told, all) {
+            again.into_iter().for_each(|(file, sid)| self.fail(file, sid, &cause));
+        }
+        Ok(true)
+    }
+
+    fn text(&mut self, sid: Sid) -> Option<String> {
+        if !self.enforcer.contexts.has(sid) {
+            self.enforcer.learn();
+        }
+        let contexts = &self.enforcer.contexts;
+        contexts.has(sid).then(|| contexts.text(sid).to_owned())
+    }
+
+    /// Waits for what is being written, but not for what hangs.
+    fn hear_until(&mut self, until: Instant) {
+        while self.enforcer.durable.writers.is_awaited(self.now, PATIENCE) && self.hear_one(until) {}
+    }
+
+    fn hear_one(&mut self, until: Instant) -> bool {
+        let heard = self.enforcer.durable.writers.next(until);
+        let some = heard.is_some();
+        heard.into_iter().for_each(|(_, done)| self.settle(done));
+        some
+    }
+
+    /// Waits until a file system can be written to.
+    fn free(&mut self, device: u32, overlay: bool, until: Instant) -> io::Result<()> {
+        let abandoned = |durable: &Durable| durable.abandoned.values().any(|(_, _, other)| overlay && *other);
+        loop {
+            let since = self.enforcer.durable.writers.since(device);
+            if since.is_none() && !abandoned(&self.enforcer.durable) {
+                return Ok(());
+            }
+            if since.is_none_or(|since| since.elapsed() >= PATIENCE) || !self.hear_one(until) {
+                return Err(hangs());
+            }
+        }
+    }
+
+    fn settle(&mut self, done: Done) {
+        match done {
+            Done::Labels(labels) => labels.into_iter().for_each(|(label, outcome)| self.one(&label, outcome)),
+            Done::One(number, result) => self.late(number, result.is_ok()),
+        }
+    }
+
+    fn one(&mut self, label: &Dirty, outcome: Outcome) {
+        let cleaned = match outcome {
+            Outcome::Written => self.clean(label).map(|()| self.written.written += 1),
+            Outcome::Unsupported => self.clean(label).map(|()| self.written.unsupported += 1),
+            Outcome::Stale => self.stale(label),
+            Outcome::Later => {
+                let now = self.now;
+                return self.enforcer.durable.backlog.postpone(label.file, label.sid, now);
+            }
+            Outcome::Failed(cause) => Err(cause),
+        };
+        if let Err(cause) = cleaned {
+            self.fail(label.file, label.sid, &cause);
+        }
+    }
+
+    /// What is in force has been written; what has come since will be.
+    fn clean(&mut self, label: &Dirty) -> io::Result<()> {
+        let key = label.file.into();
+        if self.maps.entry(key)?.is_some_and(|kept| kept.sid == label.sid) {
+            self.maps.set_entry(key, tg_label_value { sid: label.sid, ..Default::default() }, When::Present)?;
+        }
+        self.enforcer.durable.settled(label.file, label.sid);
+        Ok(())
+    }
+
+    /// No such file is found. The programs forget the label of one that is deleted: as long as they have it, it is there.
+    fn stale(&mut self, label: &Dirty) -> io::Result<()> {
+        let recalled = self.enforcer.durable.recalled.contains(&label.file);
+        if !recalled && self.maps.entry(label.file.into())?.is_some() {
+            return Err(io::Error::from_raw_os_error(libc::ESTALE));
+        }
+        self.maps.remove_entry(label.file.into())?;
+        self.enforcer.durable.settled(label.file, label.sid);
+        self.written.gone += 1;
+        Ok(())
+    }
+
+    fn fail(&mut self, file: Identity, sid: Sid, cause: &io::Error) {
+        let durable = &mut self.enforcer.durable;
+        durable.backlog.fail(file, sid, self.now);
+        self.written.failures += 1;
+        // Once for a file system: `status` counts them.
+        if durable.told.insert(file.device) {
+            let (major, minor) = (file.device >> 20, file.device & 0xf_ffff);
+            let told = format!(
+                "inode {} of {major}:{minor}: {cause}; this label and others that cannot be written there are noted, and tried again",
+                file.inode
+            );
+            self.written.told.push(told);
+        }
+    }
+
+    /// A label was written that nobody waits for any more: what is in force is another, and is to be written again.
+    fn late(&mut self, number: u64, written: bool) {
+        let Some((file, device, overlay)) = self.enforcer.durable.abandoned.remove(&number) else { return };
+        if overlay {
+            return self.enforcer.state.set_new_label(0, 0);
+        }
+        if written && let Err(cause) = self.write_again(file.as_fd(), device) {
+            eprintln!("tollgate: a label that was written too late stays in the attribute: {cause}");
+        }
+    }
+
+    fn write_again(&mut self, file: BorrowedFd<'_>, device: u32) -> io::Result<()> {
+        let object = Object::new(file, device)?;
+        let Some(mut label) = self.maps.inode(file)?.filter(|label| label.sid != 0) else { return Ok(()) };
+        let share = self.maps.share(Holder::Machine);
+        let value = tg_label_value { sid: label.sid, dirty: 1, share };
+        self.maps.set_entry(object.identity().into(), value, When::Always)?;
+        label.flags |= TG_INODE_DURABLE;
+        self.maps.set_inode(file, label, When::Present)?;
+        self.enforcer.durable.look();
+        Ok(())
+    }
+
+    /// Notes the labels of a file system that is gone, and forgets them.
+    fn leave(&mut self, device: u32) {
+        let labels = self.enforcer.durable.backlog.remove_all(device);
+        let lost = self.note_down(labels.iter().copied());
+        for (file, _) in &labels {
+            self.enforcer.durable.recalled.remove(file);
+            if let Err(cause) = self.maps.remove_entry((*file).into()) {
+                eprintln!("tollgate: a label of a file system that is gone stays in the map: {cause}");
+            }
+        }
+        if lost > 0 {
+            self.enforcer.durable.lost += lost as u64;
+            let told = format!("{lost} labels are lost: their file system is gone, and has no UUID to note them by");
+            self.written.told.push(told);
+        }
+    }
+
+    /// Notes what could not be written, and what waits for file systems that hang.
+    fn note(&mut self) {
+        let durable = &mut self.enforcer.durable;
+        durable.hear(self.now);
+        durable.tidy(self.now);
+        let mut labels = durable.backlog.take_failed();
+        for device in durable.writers.hanging(self.now, PATIENCE) {
+            labels.extend(durable.backlog.unnoted(device));
+        }
+        self.note_down(labels.into_iter());
+    }
+
+    fn note_all(&mut self) {
+        let labels = self.enforcer.durable.backlog.all_unnoted();
+        self.note_down(labels.into_iter());
+    }
+
+    /// Has labels noted; how many cannot be.
+    fn note_down(&mut self, labels: impl Iterator<Item = (Identity, Unwritten)>) -> usize {
+        let (mut lines, mut files, mut lost) = (String::new(), Vec::new(), 0);
+        for (file, label) in labels {
+            let place = Place::of(label.uuid, file);
+            if self.enforcer.durable.notes.has(place) {
+                continue;
+            }
+            let context = self.text(label.sid).filter(|_| label.uuid != Uuid::default());
+            let line = context.and_then(|context| self.enforcer.durable.notes.add(place, &context));
+            match line {
+                Some(line) => (lines.push_str(&line), files.push(file)),
+                None => {
+                    lost += 1;
+                    continue;
+                }
+            };
+        }
+        let durable = &mut self.enforcer.durable;
+        if !durable.unnoted.is_empty() {
+            // The journal ends in a part of a line perhaps.
+            durable.unnoted.extend(files);
+        } else if let Some(notebook) = durable.notebook.as_mut().filter(|_| !files.is_empty()) {
+            durable.ordered.push_back((notebook.append(lines), files));
+        }
+        lost
+    }
+}

@@ -1,0 +1,272 @@
+//! Labels that are to be written to their files, and when: what is new at once, what could not be written again after a
+//! while. Only a file system that has gone makes it walk through all of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use crate::labels::{Sid, note::Uuid, object::Identity};
+
+/// Labels that are written together, so that what is new never waits for long.
+pub const TOGETHER: usize = 1024;
+/// How long a label waits that could not be written, first and at most.
+const FIRST: Duration = Duration::from_secs(1);
+const LAST: Duration = Duration::from_secs(300);
+
+/// A label that is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unwritten {
+    /// The label.
+    pub sid: Sid,
+    /// The file system that its file is in.
+    pub uuid: Uuid,
+}
+
+#[derive(Debug)]
+struct Entry {
+    label: Unwritten,
+    place: When,
+    delay: Duration,
+    /// It was tried, and could not be written.
+    failed: bool,
+    noted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    New(u64),
+    Trying,
+    Waiting(Instant),
+}
+
+/// The labels of one file system.
+#[derive(Debug, Default)]
+struct Queue {
+    new: BTreeMap<u64, Identity>,
+    waiting: BTreeSet<(Instant, Identity)>,
+    /// Those that would be lost if the machine ended now.
+    unnoted: HashSet<Identity>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    queues: BTreeMap<u32, Queue>,
+    entries: HashMap<Identity, Entry>,
+    /// Those that could not be written since somebody last asked.
+    failures: Vec<Identity>,
+    failed: usize,
+    added: u64,
+}
+
+impl Backlog {
+    /// Adds a label, in the place of an older one of the file; `noted`: it is on disk elsewhere.
+    pub fn add(&mut self, file: Identity, label: Unwritten, noted: bool) {
+        self.remove(file);
+        self.added += 1;
+        let queue = self.queues.entry(file.device).or_default();
+        queue.new.insert(self.added, file);
+        if !noted {
+            queue.unnoted.insert(file);
+        }
+        let entry = Entry { label, place: When::New(self.added), delay: FIRST, failed: false, noted };
+        self.entries.insert(file, entry);
+    }
+
+    /// Forgets a label: it was written, or its file is gone. Whether it was noted; `None`: it is not here.
+    pub fn remove(&mut self, file: Identity) -> Option<(Unwritten, bool)> {
+        let entry = self.entries.remove(&file)?;
+        let queue = self.queues.entry(file.device).or_default();
+        match entry.place {
+            When::New(number) => drop(queue.new.remove(&number)),
+            When::Waiting(due) => drop(queue.waiting.remove(&(due, file))),
+            When::Trying => {}
+        }
+        queue.unnoted.remove(&file);
+        self.failed -= usize::from(entry.failed);
+        Some((entry.label, entry.noted))
+    }
+
+    /// File systems of which something is to be written now.
+    pub fn ready(&self, now: Instant) -> Vec<u32> {
+        let is_due = |queue: &Queue| queue.waiting.first().is_some_and(|(due, _)| *due <= now);
+        let ready = self.queues.iter().filter(|(_, queue)| !queue.new.is_empty() || is_due(queue));
+        ready.map(|(device, _)| *device).collect()
+    }
+
+    /// Labels of a file system that are to be written now, those that are new first; they are being tried from here on.
+    /// The others are on disk, in their files or elsewhere, if [`Self::is_safe`] but for these.
+    pub fn take(&mut self, device: u32, now: Instant) -> Vec<(Identity, Unwritten)> {
+        let Some(queue) = self.queues.get_mut(&device) else { return Vec::new() };
+        let mut taken = Vec::new();
+        while taken.len() < TOGETHER {
+            let due = queue.waiting.first().copied().filter(|(due, _)| *due <= now);
+            let Some((number, file)) = queue.new.first_key_value().map(|(number, file)| (*number, *file)) else {
+                let Some((due, file)) = due else { break };
+                queue.waiting.remove(&(due, file));
+                taken.push(file);
+                continue;
+            };
+            queue.new.remove(&number);
+            taken.push(file);
+        }
+        let trying = |file: Identity| {
+            let entry = self.entries.get_mut(&file)?;
+            entry.place = When::Trying;
+            Some((file, entry.label))
+        };
+        taken.into_iter().filter_map(trying).collect()
+    }
+
+    /// Whether a label is still the one that was tried: another may have taken its place.
+    fn tried(&mut self, file: Identity, sid: Sid) -> Option<&mut Entry> {
+        self.entries.get_mut(&file).filter(|entry| entry.place == When::Trying && entry.label.sid == sid)
+    }
+
+    /// A label that was tried was written, or its file is gone. Whether it was noted.
+    pub fn done(&mut self, file: Identity, sid: Sid) -> Option<(Unwritten, bool)> {
+        self.tried(file, sid)?;
+        self.remove(file)
+    }
+
+    /// A label that was tried waits for others to be written.
+    pub fn postpone(&mut self, file: Identity, sid: Sid, now: Instant) {
+        let others = self.queues.get(&file.device).is_some_and(|queue| !queue.new.is_empty());
+        let due = if others { now } else { now + FIRST };
+        let Some(entry) = self.tried(file, sid) else { return };
+        entry.place = When::Waiting(due);
+        self.queues.entry(file.device).or_default().waiting.insert((due, file));
+    }
+
+    /// A label that was tried could not be written: it is tried again after twice as long as before.
+    pub fn fail(&mut self, file: Identity, sid: Sid, now: Instant) {
+        let Some(entry) = self.tried(file, sid) else { return };
+        let due = now + entry.delay;
+        entry.delay = (entry.delay * 2).min(LAST);
+        entry.place = When::Waiting(due);
+        let first = !std::mem::replace(&mut entry.failed, true);
+        self.failed += usize::from(first);
+        self.failures.push(file);
+        self.queues.entry(file.device).or_default().waiting.insert((due, file));
+    }
+
+    /// A label is on disk elsewhere.
+    pub fn noted(&mut self, file: Identity) {
+        if let Some(entry) = self.entries.get_mut(&file) {
+            entry.noted = true;
+            self.queues.entry(file.device).or_default().unnoted.remove(&file);
+        }
+    }
+
+    /// Those that could not be written since this was last asked, and are nowhere on disk.
+    pub fn take_failed(&mut self) -> Vec<(Identity, Unwritten)> {
+        let failures = std::mem::take(&mut self.failures).into_iter();
+        let label = |file| self.entries.get(&file).filter(|entry| !entry.noted).map(|entry| (file, entry.label));
+        failures.filter_map(label).collect()
+    }
+
+    /// All that are nowhere on disk.
+    pub fn all_unnoted(&self) -> Vec<(Identity, Unwritten)> {
+        self.queues.keys().flat_map(|device| self.unnoted(*device)).collect()
+    }
+
+    /// The labels of a file system that are nowhere on disk.
+    pub fn unnoted(&self, device: u32) -> impl Iterator<Item = (Identity, Unwritten)> {
+        let files = self.queues.get(&device).into_iter().flat_map(|queue| &queue.unnoted);
+        files.filter_map(|file| Some((*file, self.entries.get(file)?.label)))
+    }
+
+    /// Whether the labels of a file system are on disk, in their files or elsewhere; but those that are given.
+    #[must_use]
+    pub fn is_safe(&self, device: u32, except: &[(Identity, Unwritten)]) -> bool {
+        self.queues.get(&device).is_none_or(|queue| {
+            let unnoted = except.iter().filter(|(file, _)| queue.unnoted.contains(file)).count();
+            queue.unnoted.len() == unnoted
+        })
+    }
+
+    /// Removes all labels of a file system that has gone.
+    pub fn remove_all(&mut self, device: u32) -> Vec<(Identity, Unwritten)> {
+        let files = self.entries.keys().filter(|file| file.device == device).copied();
+        let files: Vec<Identity> = files.collect();
+        let removed = files.into_iter().filter_map(|file| Some((file, self.remove(file)?.0))).collect();
+        self.queues.remove(&device);
+        removed
+    }
+
+    /// How many could not be written when they were last tried.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(inode: u64) -> Identity {
+        Identity { device: 7, inode, subvolume: 0, generation: 1 }
+    }
+
+    const LABEL: Unwritten = Unwritten { sid: 40, uuid: [1; 16] };
+
+    #[test]
+    fn gives_a_new_label_first_however_many_cannot_be_written() {
+        let (mut backlog, now) = (Backlog::default(), Instant::now());
+        (0..100_000).for_each(|inode| backlog.add(file(inode), LABEL, false));
+        let mut taken = 0;
+        while !backlog.ready(now).is_empty() {
+            for (file, label) in backlog.take(7, now) {
+                backlog.fail(file, label.sid, now);
+                taken += 1;
+            }
+        }
+        assert_eq!((taken, backlog.failed()), (100_000, 100_000));
+        backlog.add(file(200_000), LABEL, false);
+        assert_eq!(backlog.take(7, now), [(file(200_000), LABEL)], "nothing else is looked at");
+        backlog.remove(file(200_000));
+        let later = now + FIRST;
+        backlog.add(file(200_001), LABEL, false);
+        let taken = backlog.take(7, later);
+        assert_eq!((taken.len(), taken[0].0), (TOGETHER, file(200_001)), "with them it is the first");
+    }
+
+    #[test]
+    fn waits_longer_each_time_for_what_cannot_be_written() {
+        let (mut backlog, mut now) = (Backlog::default(), Instant::now());
+        backlog.add(file(1), LABEL, false);
+        let mut delays = Vec::new();
+        for _ in 0..12 {
+            let [(taken, label)] = backlog.take(7, now)[..] else { panic!("it is due") };
+            backlog.fail(taken, label.sid, now);
+            assert_eq!(backlog.take(7, now), []);
+            let (due, _) = *backlog.queues[&7].waiting.first().unwrap();
+            delays.push((due - now).as_secs());
+            now = due;
+        }
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+    }
+
+    #[test]
+    fn holds_a_label_until_it_is_written_noted_or_replaced() {
+        let (mut backlog, now) = (Backlog::default(), Instant::now());
+        backlog.add(file(1), LABEL, false);
+        assert!(!backlog.is_safe(7, &[]) && backlog.is_safe(8, &[]));
+        let taken = backlog.take(7, now);
+        assert!(backlog.is_safe(7, &taken));
+        let newer = Unwritten { sid: 41, ..LABEL };
+        backlog.add(file(1), newer, false);
+        // What was tried before it says nothing of it.
+        backlog.fail(file(1), LABEL.sid, now);
+        assert_eq!((backlog.failed(), backlog.take(7, now)), (0, vec![(file(1), newer)]));
+        backlog.fail(file(1), newer.sid, now);
+        assert_eq!(backlog.unnoted(7).collect::<Vec<_>>(), [(file(1), newer)]);
+        backlog.noted(file(1));
+        assert!(backlog.is_safe(7, &[]) && backlog.failed() == 1);
+        assert_eq!(backlog.done(file(1), newer.sid), None, "it was not tried again");
+        assert_eq!(backlog.remove(file(1)), Some((newer, true)));
+        assert_eq!((backlog.remove(file(1)), backlog.failed(), backlog.remove_all(7)), (None, 0, vec![]));
+    }
+}

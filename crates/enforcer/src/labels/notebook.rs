@@ -1,0 +1,151 @@
+//! The file of labels that could not be written ([`Notes`]), and the thread that writes it: the file system that it is in may
+//! be frozen, too.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+};
+
+use tempfile::NamedTempFile;
+
+use crate::labels::note::{MOST, Notes};
+
+/// The longest journal: each label noted and forgotten.
+const LARGEST: u64 = MOST as u64 * 512;
+
+/// What is to be written.
+#[derive(Debug)]
+enum Order {
+    Append(String),
+    Replace(String),
+}
+
+/// The file, being written in order.
+#[derive(Debug)]
+pub struct Notebook {
+    orders: Sender<Order>,
+    done: Receiver<io::Result<()>>,
+    /// Orders that were given, and those of them that have been done.
+    given: u64,
+    finished: u64,
+}
+
+impl Notebook {
+    /// Opens the file in a folder, which is made if need be; what it says, and how many of its lines say nothing.
+    pub fn open(folder: &Path) -> io::Result<(Self, Notes, usize)> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let path = folder.join("unwritten");
+        let options = File::options().read(true).append(true).create(true).mode(0o600).to_owned();
+        let mut file = options.open(&path)?;
+        let mut journal = Vec::new();
+        Read::by_ref(&mut file).take(LARGEST).read_to_end(&mut journal)?;
+        let (notes, refused) = Notes::parse(&journal);
+        if journal.last().is_some_and(|byte| *byte != b'\n') {
+            // What comes next begins a line of its own.
+            file.write_all(b"\n")?;
+        }
+        // The file's name is to be there after a crash.
+        File::open(folder)?.sync_all()?;
+        let (orders, given) = channel();
+        let (tell, done) = channel();
+        thread::Builder::new().name("notes".into()).spawn(move || write(file, &path, &given, &tell))?;
+        Ok((Self { orders, done, given: 0, finished: 0 }, notes, refused))
+    }
+
+    /// Adds lines; the number of the order.
+    pub fn append(&mut self, lines: String) -> u64 {
+        self.order(Order::Append(lines))
+    }
+
+    /// Puts another journal in the place of this one; the number of the order.
+    pub fn replace(&mut self, journal: String) -> u64 {
+        self.order(Order::Replace(journal))
+    }
+
+    fn order(&mut self, order: Order) -> u64 {
+        // A thread that is gone has told so.
+        let _ = self.orders.send(order);
+        self.given += 1;
+        self.given
+    }
+
+    /// What was done since: the number of an order that is on disk with all before it, or why it is not.
+    pub fn next(&mut self) -> Option<(u64, io::Result<()>)> {
+        let result = self.done.try_recv().ok()?;
+        self.finished += 1;
+        Some((self.finished, result))
+    }
+
+    /// Whether all that was ordered was done or has failed.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.given == self.finished
+    }
+}
+
+fn write(mut file: File, path: &PathBuf, orders: &Receiver<Order>, done: &Sender<io::Result<()>>) {
+    for order in orders {
+        let result = match order {
+            Order::Append(lines) => file.write_all(lines.as_bytes()).and_then(|()| file.sync_data()),
+            Order::Replace(journal) => replace(path, &journal).map(|fresh| file = fresh),
+        };
+        if done.send(result).is_err() {
+            return;
+        }
+    }
+}
+
+fn replace(path: &Path, journal: &str) -> io::Result<File> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut fresh = NamedTempFile::new_in(folder)?;
+    fresh.write_all(journal.as_bytes())?;
+    fresh.as_file().sync_all()?;
+    fresh.persist(path).map_err(|failure| failure.error)?;
+    File::open(folder)?.sync_all()?;
+    fs::File::options().append(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::labels::note::Place;
+
+    const PLACE: Place = Place { uuid: [1; 16], subvolume: 0, inode: 12, generation: 3 };
+
+    fn wait(notebook: &mut Notebook, number: u64) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while notebook.finished < number {
+            if let Some((_, result)) = notebook.next() {
+                result.unwrap();
+            }
+            assert!(Instant::now() < until, "not written");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn keeps_notes_over_a_line_that_was_torn_and_a_journal_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("unwritten");
+        fs::write(&path, "+ 0101").unwrap();
+        let (mut notebook, mut notes, refused) = Notebook::open(folder.path()).unwrap();
+        assert_eq!((notes.len(), refused), (0, 0));
+        let line = notes.add(PLACE, "u:object_r:made_t:s0").unwrap();
+        let number = notebook.append(line.clone());
+        wait(&mut notebook, number);
+        let (mut notebook, read, refused) = Notebook::open(folder.path()).unwrap();
+        assert_eq!((read.has(PLACE), refused), (true, 1));
+        notebook.replace(line);
+        let number = notebook.append(notes.remove(PLACE).unwrap());
+        wait(&mut notebook, number);
+        assert!(notebook.is_idle());
+        let (_, read, refused) = Notebook::open(folder.path()).unwrap();
+        assert_eq!((read.len(), refused), (0, 0));
+    }
+}

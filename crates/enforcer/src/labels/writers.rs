@@ -1,0 +1,238 @@
+//! The threads that write attributes, one for a file system at a time: one that is frozen or hangs keeps its own thread
+//! waiting, and nobody else.
+
+use std::{
+    collections::HashMap,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+        unix::net::UnixStream,
+    },
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sched::{CloneFlags, unshare},
+    sys::signal::{SigSet, SigmaskHow},
+    unistd::gettid,
+};
+
+use crate::labels::{
+    durable::{self, Dirty, Outcome},
+    object::Object,
+};
+
+/// The most threads; what would need another is tried again later.
+const MOST: usize = 32;
+
+/// What a thread has done.
+#[derive(Debug)]
+pub enum Done {
+    /// Labels that were noted.
+    Labels(Vec<(Dirty, Outcome)>),
+    /// One label that somebody waits for, by the number of the order.
+    One(u64, io::Result<()>),
+}
+
+/// What a thread is to do.
+enum Task {
+    Labels { labels: Vec<Dirty>, mountinfo: Vec<u8>, all: bool },
+    /// The file by the number of a descriptor that stays open meanwhile.
+    One { number: u64, file: RawFd, context: String, begin: Receiver<()> },
+}
+
+#[derive(Debug)]
+struct Running {
+    since: Instant,
+    /// The file that it was given.
+    _file: Option<OwnedFd>,
+}
+
+/// The threads.
+#[derive(Debug)]
+pub struct Writers {
+    tell: Sender<(u32, Done)>,
+    done: Receiver<(u32, Done)>,
+    running: HashMap<u32, Running>,
+    wakes: UnixStream,
+    wake: Arc<UnixStream>,
+    numbers: u64,
+}
+
+impl Writers {
+    /// None runs yet.
+    pub fn new() -> io::Result<Self> {
+        let (tell, done) = channel();
+        let (wakes, wake) = UnixStream::pair()?;
+        wakes.set_nonblocking(true)?;
+        wake.set_nonblocking(true)?;
+        Ok(Self { tell, done, running: HashMap::new(), wakes, wake: Arc::new(wake), numbers: 0 })
+    }
+
+    /// Can be read from when a thread has done something.
+    pub fn wakes(&self) -> BorrowedFd<'_> {
+        self.wakes.as_fd()
+    }
+
+    /// Since when a file system has been written to; `None`: it is not.
+    #[must_use]
+    pub fn since(&self, device: u32) -> Option<Instant> {
+        self.running.get(&device).map(|running| running.since)
+    }
+
+    /// File systems that do not answer for so long.
+    #[must_use]
+    pub fn hanging(&self, now: Instant, after: Duration) -> Vec<u32> {
+        let hangs = |running: &Running| now.duration_since(running.since) >= after;
+        self.running.iter().filter(|(_, running)| hangs(running)).map(|(device, _)| *device).collect()
+    }
+
+    /// How many threads run.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether a thread runs that has not run for so long.
+    #[must_use]
+    pub fn is_awaited(&self, now: Instant, patience: Duration) -> bool {
+        self.running.values().any(|running| now.duration_since(running.since) < patience)
+    }
+
+    /// Writes labels of a file system that is not being written to. What cannot be begun is given back.
+    pub fn write(&mut self, device: u32, labels: Vec<Dirty>, mountinfo: Vec<u8>, all: bool) -> io::Result<()> {
+        self.start(device, None, Task::Labels { labels, mountinfo, all }).map(drop)
+    }
+
+    /// Writes one label, after `before` was told which thread does; the number of the order.
+    pub fn write_one(
+        &mut self,
+        device: u32,
+        file: OwnedFd,
+        context: &str,
+        before: impl FnOnce(u32),
+    ) -> io::Result<u64> {
+        self.numbers += 1;
+        let (go, begin) = channel();
+        let task = Task::One { number: self.numbers, file: file.as_raw_fd(), context: context.to_owned(), begin };
+        before(self.start(device, Some(file), task)?);
+        // It has not ended: it waits for this.
+        let _ = go.send(());
+        Ok(self.numbers)
+    }
+
+    /// The number of the thread that was started.
+    fn start(&mut self, device: u32, file: Option<OwnedFd>, task: Task) -> io::Result<u32> {
+        if self.running.contains_key(&device) || self.running.len() >= MOST {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
+        let (name, named) = channel();
+        let mut before = SigSet::empty();
+        // Signals are for the thread that can hear of them: this one closes its descriptors.
+        SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map(|mask| before = mask)?;
+        let started = thread::Builder::new().name("labels".into()).spawn(move || {
+            let kept = [Some(wake.as_fd().as_raw_fd()), task.file()];
+            let alone = stand_alone(kept.into_iter().flatten().collect());
+            let _ = name.send(gettid().as_raw().cast_unsigned());
+            let done = task.run(device, alone);
+            let _ = tell.send((device, done));
+            // Who is awake anyway may leave it full.
+            let _ = (&*wake).write(&[0]);
+        });
+        before.thread_set_mask()?;
+        started?;
+        self.running.insert(device, Running { since: Instant::now(), _file: file });
+        named.recv().map_err(io::Error::other)
+    }
+
+    /// What was done since, waiting until then; `None`: nothing.
+    pub fn next(&mut self, until: Instant) -> Option<(u32, Done)> {
+        let left = until.saturating_duration_since(Instant::now());
+        match self.done.recv_timeout(left) {
+            Ok((device, done)) => {
+                self.running.remove(&device);
+                let _ = (&self.wakes).read(&mut [0; MOST]);
+                Some((device, done))
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+}
+
+impl Task {
+    fn file(&self) -> Option<RawFd> {
+        match self {
+            Self::Labels { .. } => None,
+            Self::One { file, .. } => Some(*file),
+        }
+    }
+
+    fn run(self, device: u32, alone: io::Result<()>) -> Done {
+        match self {
+            Self::Labels { labels, mountinfo, all } => Done::Labels(durable::write(device, labels, &mountinfo, all)),
+            Self::One { number, file, context, begin } => {
+                // SAFETY: who has started this thread keeps it open until this is done.
+                let file = unsafe { BorrowedFd::borrow_raw(file) };
+                let _ = begin.recv();
+                let object = alone.and_then(|()| Object::new(file, device));
+                Done::One(number, object.and_then(|object| object.set_attribute(&context)))
+            }
+        }
+    }
+}
+
+/// Leaves the process's table of descriptors: one that hangs would keep the daemon's lock and socket when that was killed.
+fn stand_alone(mut kept: Vec<RawFd>) -> io::Result<()> {
+    unshare(CloneFlags::CLONE_FILES)?;
+    kept.sort_unstable();
+    let mut first = 3;
+    for file in kept.into_iter().map(i32::cast_unsigned).chain([u32::MAX]) {
+        if first < file {
+            // SAFETY: nothing of this thread uses the descriptors that it closes.
+            unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };
+        }
+        first = file.saturating_add(1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::fd::AsFd};
+
+    use super::*;
+
+    fn file_is_open(file: &impl AsFd) -> bool {
+        nix::sys::stat::fstat(file).is_ok()
+    }
+
+    fn second() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn tells_what_became_of_each_order_and_writes_to_a_file_system_once_at_a_time() {
+        let mut writers = Writers::new().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let copy = |file: &File| file.as_fd().try_clone_to_owned().unwrap();
+        let mut thread = 0;
+        let number = writers.write_one(7, copy(&file), "u:object_r:made_t:s0", |number| thread = number).unwrap();
+        assert!(thread != 0 && thread != gettid().as_raw().cast_unsigned());
+        assert!(writers.write_one(7, copy(&file), "u:object_r:made_t:s0", |_| ()).is_err(), "it is being written to");
+        let Some((7, Done::One(done, _))) = writers.next(second()) else { panic!("it was not told") };
+        assert_eq!((done, writers.running(), writers.since(7)), (number, 0, None));
+        let object = Object::anywhere(file.as_fd()).unwrap();
+        let file = Dirty { file: object.identity(), sid: 40, context: "u:object_r:made_t:s0".into() };
+        writers.write(u32::MAX, vec![file], Vec::new(), true).unwrap();
+        let Some((_, Done::Labels(done))) = writers.next(second()) else { panic!("it was not told") };
+        assert!(matches!(&done[..], [(_, Outcome::Failed(_))]), "{done:?}");
+        // The descriptors that it has closed were its own.
+        assert!(file_is_open(&writers.wakes) && file_is_open(&*writers.wake));
+    }
+}
