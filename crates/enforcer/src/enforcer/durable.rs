@@ -407,8 +407,9 @@ impl Pass<'_> {
         contexts.has(sid).then(|| contexts.text(sid).to_owned())
     }
 
-    /// Waits for what is being written, but not for what hangs.
+    /// Hears what has been written, and waits for what is being, but not for what hangs.
     fn hear_until(&mut self, until: Instant) {
+        while self.hear_one(self.now) {}
         while self.enforcer.durable.writers.is_awaited(self.now, PATIENCE) && self.hear_one(until) {}
     }
 
@@ -422,6 +423,7 @@ impl Pass<'_> {
     /// Waits until a file system can be written to.
     fn free(&mut self, device: u32, overlay: bool, until: Instant) -> io::Result<()> {
         let abandoned = |durable: &Durable| durable.abandoned.values().any(|(_, _, other)| overlay && *other);
+        while self.hear_one(self.now) {}
         loop {
             let since = self.enforcer.durable.writers.since(device);
             if since.is_none() && !abandoned(&self.enforcer.durable) {
