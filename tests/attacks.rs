@@ -13,6 +13,8 @@ use crate::program::{
     word,
 };
 
+mod behalf;
+mod labels;
 mod shares;
 mod subvolumes;
 

@@ -36,8 +36,8 @@ use crate::{
     shares::Room,
     state::State,
 };
-pub use error::EnforcerError;
 use durable::Durable;
+pub use error::EnforcerError;
 use error::map_error;
 pub use folder::Folder;
 pub use maps::Maps;
@@ -137,6 +137,7 @@ impl Enforcer {
         self.state.set_enforcing(!self.options.permissive);
         self.state.set_labelling_complete();
         self.written = self.write_labels()?;
+        self.guard_notes();
         Ok(())
     }
 

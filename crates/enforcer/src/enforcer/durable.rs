@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_INODE_DURABLE, tg_label_value};
+use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED, TG_INODE_DURABLE, tg_label_value};
 
 use super::{
     Enforcer, EnforcerError,
@@ -195,6 +195,20 @@ impl Enforcer {
         self.write_labels_for(LONG_PATIENCE, None)
     }
 
+    /// Labels the folder of notes as the policy itself: who writes there gives labels.
+    pub(super) fn guard_notes(&mut self) {
+        let folder = self.options.notes.as_ref().to_owned();
+        for path in [folder.join("unwritten"), folder] {
+            let guarded = fs::File::open(&path).map_err(labelling).and_then(|file| {
+                let known = self.label(file.as_fd())? == SECINITSID_SECURITY;
+                if known { Ok(()) } else { self.set_label(file.as_fd(), SECINITSID_SECURITY).map(drop) }
+            });
+            if let Err(cause) = guarded {
+                eprintln!("tollgate: {} is not guarded: {cause}", path.display());
+            }
+        }
+    }
+
     /// Writes labels before this daemon ends, as long as it may take, and notes the others.
     pub fn write_last_labels(&mut self) {
         let end = Instant::now() + LAST_PATIENCE;
@@ -284,13 +298,7 @@ impl Enforcer {
     }
 
     /// Writes a label that somebody waits for to a file; not for long.
-    pub(super) fn write_label(
-        &mut self,
-        file: BorrowedFd<'_>,
-        device: u32,
-        sid: Sid,
-        overlay: bool,
-    ) -> io::Result<()> {
+    pub(super) fn write_label(&mut self, file: BorrowedFd<'_>, device: u32, sid: Sid, overlay: bool) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         let mut pass = self.pass().map_err(io::Error::other)?;
         pass.free(device, overlay, until)?;

@@ -100,8 +100,7 @@ struct Writer {
 
 impl Writer {
     fn files(&mut self, root: &OwnedFd, own: Identity, labels: Vec<Dirty>) {
-        let (of_root, others): (Vec<Dirty>, Vec<Dirty>) =
-            labels.into_iter().partition(|label| label.file == own);
+        let (of_root, others): (Vec<Dirty>, Vec<Dirty>) = labels.into_iter().partition(|label| label.file == own);
         match Opener::new(root.as_fd(), own.inode) {
             Some(opener) => others.into_iter().for_each(|label| self.by_handle(&opener, label)),
             None => self.by_walk(root, others),
@@ -162,8 +161,13 @@ fn find(root: &OwnedFd, device: u32, finder: &mut Finder) -> io::Result<()> {
         rule: Rule::ByPath { node: 0, sid: 0, links: true, processes: false },
     };
     let genfs = Genfs::default();
-    let mut walker =
-        Walker { contexts: &mut NoContexts, file_contexts: None, genfs: &genfs, sink: finder, report: Report::default() };
+    let mut walker = Walker {
+        contexts: &mut NoContexts,
+        file_contexts: None,
+        genfs: &genfs,
+        sink: finder,
+        report: Report::default(),
+    };
     walker.walk(&tree);
     match walker.report.told.into_iter().next() {
         None => Ok(()),

@@ -41,9 +41,18 @@ pub enum Done {
 
 /// What a thread is to do.
 enum Task {
-    Labels { labels: Vec<Dirty>, mountinfo: Vec<u8>, all: bool },
+    Labels {
+        labels: Vec<Dirty>,
+        mountinfo: Vec<u8>,
+        all: bool,
+    },
     /// The file by the number of a descriptor that stays open meanwhile.
-    One { number: u64, file: RawFd, context: String, begin: Receiver<()> },
+    One {
+        number: u64,
+        file: RawFd,
+        context: String,
+        begin: Receiver<()>,
+    },
 }
 
 #[derive(Debug)]

@@ -1,0 +1,165 @@
+//! A file's label outlives whatever its maker does to the file, and whatever becomes of its file system.
+
+use std::process::Command;
+
+use super::{NAMES, program};
+use crate::program::{
+    Scratch,
+    guests::KERNELS,
+    steps::{Guest, policy, source},
+    word,
+};
+
+/// Forgets what is in memory, and waits until the daemon has written and noted.
+const FORGET: &str = "sync; sleep 3; echo 3 > /proc/sys/vm/drop_caches;";
+
+/// A guest with an ext4 of small blocks at `/srv`, an old one at `/old`, and enforcement.
+pub(super) fn ext4<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&str]) -> Guest<'s> {
+    let parts = ["policy.cil", "labels.cil"].map(|name| source(&format!("tests/attacks/{name}")));
+    let guest = Guest::under(scratch, kernel, &policy(scratch, "attacks", &parts)).names(NAMES);
+    let guest = guest.module("loop").module("overlay");
+    let guest = programs.iter().fold(guest, |guest, name| guest.with(&program(scratch, name), &format!("/{name}")));
+    let images = [("image", &["-b", "1024"][..]), ("old", &["-b", "1024", "-O", "^metadata_csum"])];
+    let guest = images.into_iter().fold(guest, |guest, (name, options)| {
+        let image = scratch.file(name, "");
+        std::fs::File::options().write(true).open(&image).unwrap().set_len(16 << 20).unwrap();
+        let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", "-F"]).args(options).arg(&image).status();
+        assert!(made.unwrap().success(), "{}", word(&image));
+        guest.with(&image, &format!("/{name}"))
+    });
+    let start = "mkdir -p /old; mount -o loop /image /srv; mount -o loop /old /old; chmod 777 /srv /old; \
+                 echo SECRET > /srv/secret; echo SECRET > /old/secret; echo tool > /srv/tool; tollgate enforce /policy; \
+                 tollgate label set $(of secret) /old/secret";
+    guest.step("start", start)
+}
+
+const FILLED: usize = 10;
+
+#[test]
+fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let each = |act: &str| format!("for i in $(seq {FILLED}); do {act}; done");
+        let steps = ext4(&scratch, kernel, &["eafull"])
+            .step("make", &each("mkdir -p /srv/$i; W /eafull /srv/$i/made 1024 TEXT"))
+            .step("small", "mkdir /srv/s; W sh -c 'echo x > /srv/s/made'")
+            .step("told", "sleep 3; tollgate status | grep '^failures'; cat /var/log/tollgate/daemon.log")
+            .step("noted", "grep -c '^+' /var/lib/tollgate/unwritten; stat -c %a /var/lib/tollgate")
+            // Another number, so that nothing is known by the device.
+            .step("mounted", "umount /srv; mount -o loop /old /mnt; mount -o loop /image /srv; sleep 3")
+            .step("read", &each("O cat /srv/$i/made"))
+            .step(
+                "started",
+                "tollgate stop; umount /srv; umount /mnt; mount -o loop /image /srv; tollgate enforce /policy",
+            )
+            .step("labels", &each("tollgate label get /srv/$i/made"))
+            .step("small again", "tollgate label get /srv/s/made")
+            .step("read again", &each("O cat /srv/$i/made"))
+            .step("removed", &each("rm /srv/$i/made; tollgate label get /srv/s/made"))
+            .step("forgotten", "sleep 8; tollgate status | grep '^failures'")
+            .run();
+        // Whatever has room is set, right after the file was made.
+        assert_eq!(steps["make"].is(0, &[]).text, "", "{kernel}");
+        steps["told"].is(0, &["a label not written to its file", "No space left on device", "are noted"]);
+        assert_eq!(steps["told"].text.matches("No space").count(), 1, "{}", steps["told"].text);
+        steps["noted"].is(0, &[&FILLED.to_string(), "700"]);
+        steps["labels"].is(0, &[]);
+        assert_eq!(steps["labels"].text.matches(":made:").count(), FILLED, "{}", steps["labels"].text);
+        steps["small again"].is(0, &[":made:"]);
+        for name in ["read", "read again"] {
+            assert_eq!(steps[name].text.matches("Permission denied").count(), FILLED, "{}", steps[name].text);
+        }
+        steps["forgotten"].is(0, &["none"]);
+    }
+}
+
+#[test]
+fn keeps_labels_over_an_unmount_and_the_daemons_end_within_the_second() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let steps = ext4(&scratch, kernel, &[])
+            .step("unmounted", "W sh -c 'mkdir /srv/a; echo x > /srv/a/made; umount /srv'")
+            .step("mounted", "mount -o loop /image /srv; sleep 3; tollgate label get /srv/a/made")
+            .step(
+                "stale",
+                "W sh -c 'mkdir /srv/b; echo x > /srv/b/made; umount /srv'; sleep 3; mount -o loop /old /mnt",
+            )
+            .step("elsewhere", "mount -o loop /image /srv; sleep 3; tollgate label get /srv/b/made")
+            .step("ended", "W sh -c 'mkdir /srv/c; echo x > /srv/c/made'; kill $(daemon); sleep 3; umount /srv")
+            .step(
+                "begun",
+                "mount -o loop /image /srv; tollgate enforce /policy; sleep 3; tollgate label get /srv/c/made",
+            )
+            .step("read", "for i in a b c; do O cat /srv/$i/made; done")
+            .step("failures", "tollgate status | grep '^failures'")
+            .run();
+        for name in ["mounted", "elsewhere", "begun"] {
+            steps[name].is(0, &[":made:s0"]);
+        }
+        assert_eq!(steps["read"].text.matches("Permission denied").count(), 3, "{}", steps["read"].text);
+        steps["failures"].is(0, &["none"]);
+    }
+}
+
+#[test]
+fn denies_another_generation_to_who_may_not_take_the_label_away() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let labels = "tollgate label get /srv/secret /old/secret; W cat /srv/secret /old/secret";
+        let steps = ext4(&scratch, kernel, &["renumber"])
+            .step("swap", "W /renumber swap /srv/secret")
+            .step("set", "W /renumber set /old/secret")
+            // Who may do it takes no label away either.
+            .step("by the machine", "/renumber swap /srv/secret; /renumber set /old/secret")
+            .step("labels", &format!("{FORGET} {labels}"))
+            .step("mounted", "umount /srv; umount /old; mount -o loop /image /srv; mount -o loop /old /old; sleep 3")
+            .step("labels again", labels)
+            .run();
+        for name in ["swap", "set"] {
+            steps[name].is(1, &["Permission denied"]);
+            assert!(!steps[name].text.contains("open"), "{}", steps[name].text);
+        }
+        assert_eq!(steps["by the machine"].is(0, &[]).text.matches("done").count(), 3);
+        for name in ["labels", "labels again"] {
+            steps[name].is(1, &[":secret:s0 /srv/secret", ":secret:s0 /old/secret"]);
+            assert!(!steps[name].text.contains("SECRET"), "{}", steps[name].text);
+        }
+    }
+}
+
+#[test]
+fn answers_within_two_seconds_while_a_file_system_is_frozen() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let limited =
+            |order: &str| format!("begun=$(date +%s); timeout 5 {order}; echo exit $? after $(($(date +%s) - begun))");
+        let steps = ext4(&scratch, kernel, &["freeze"])
+            .step("freeze", "/freeze freeze /srv")
+            .step("hangs", &limited("tollgate label set $(of tool) /srv/tool"))
+            .step("again", &limited("tollgate label set $(of tool) /srv/tool"))
+            .step("status", &limited("tollgate status"))
+            .step("mode", &limited("tollgate mode enforcing"))
+            .step("other", &limited("tollgate label set $(of tool) /old/secret"))
+            .step("in force", "tollgate label get /srv/tool")
+            .step("killed", "kill -9 $(daemon); sleep 1; tollgate enforce /policy; tollgate status | grep ^mode")
+            .step("thaw", "/freeze thaw /srv; sleep 3; tollgate label get /srv/tool")
+            .step("afterwards", "tollgate label set $(of tool) /srv/tool; tollgate label get /srv/tool")
+            .run();
+        steps["freeze"].is(0, &[]);
+        for name in ["hangs", "again"] {
+            steps[name].is(0, &["does not answer", "exit 2"]);
+        }
+        for name in ["status", "mode", "other"] {
+            steps[name].is(0, &["exit 0"]);
+        }
+        for name in ["hangs", "again", "status", "mode", "other"] {
+            let seconds = steps[name].text.trim().rsplit(' ').next().and_then(|text| text.parse::<u32>().ok());
+            assert!(seconds.is_some_and(|seconds| seconds <= 3), "{}", steps[name].text);
+        }
+        for name in ["in force", "thaw"] {
+            steps[name].is(0, &[":open:"]);
+        }
+        steps["killed"].is(0, &["enforcing"]);
+        steps["afterwards"].is(0, &[":tool:"]);
+    }
+}
