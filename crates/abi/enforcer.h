@@ -225,7 +225,8 @@ struct tg_socket {
 	__u32 sid, class; /* SECCLASS */
 };
 
-/* `labels`, the durable ones: of files whose label is not their directory's. */
+/* `labels`, the durable ones: of files whose label is not their directory's. An entry for inode 0 says
+ * that the labels of a subvolume of btrfs were read. */
 struct tg_label_key {
 	__u64 inode;
 	__u64 subvolume; /* btrfs: each subvolume numbers its inodes itself; elsewhere 0 */
@@ -331,6 +332,7 @@ enum tg_failure {
 	TG_FAILED_OBJECTS_FULL, /* who made a System V object, a message, a key, ... is not known */
 	TG_FAILED_SOCKET_STORAGE,
 	TG_FAILED_SHADOW, /* the candidate could not be asked, or its difference not counted */
+	TG_FAILED_LABELS_LOST, /* of files that are unlabelled: a crash may have taken the label */
 	/* Who asked for a place holds his share, one for each of enum tg_room. */
 	TG_FAILED_SHARE,
 	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
@@ -373,6 +375,7 @@ struct tg_statistics {
 #define TG_LIVE 16u
 #define TG_CREDENTIALS 16384u
 #define TG_VITAL 3u /* the pins' directory, the daemon's folder, its configuration */
+#define TG_CHANGED 64u
 
 /* Where btrfs has an inode's subvolume. The daemon says it as soon as it knows; until then no label
  * is kept there. */
@@ -480,6 +483,7 @@ struct tg_state {
 	__u32 switching; /* one generation takes the place of another: caches have answers of both
 			  */
 	struct tg_btrfs btrfs;
+	__u32 changed[TG_CHANGED]; /* by device: something was made, moved or linked there */
 	__u64 credentials[TG_CREDENTIALS];
 	__u32 room[TG_ROOMS]; /* how much there is */
 	__u32 held[TG_HOLDERS][TG_ROOMS];
@@ -527,7 +531,9 @@ enum tg_event_kind {
 	TG_EVENT_AVC = 1, /* denied, or granted with auditallow */
 	TG_EVENT_LABEL,	  /* a label to write: a doorbell, the map has it */
 	TG_EVENT_SID,	  /* a context was given a SID: a doorbell likewise */
-	TG_EVENT_MOUNT,	  /* a file system to walk */
+	/* a file system to walk; of one that was walked, inode: a subvolume, source: the generation
+	 * of its root */
+	TG_EVENT_MOUNT,
 };
 enum tg_object_kind { /* what `object` of an event tells */
 		      TG_OBJECT_NONE,

@@ -94,6 +94,7 @@ pub(crate) struct Guest<'s> {
     lsm: &'static str,
     files: Vec<String>,
     modules: Vec<&'static str>,
+    volumes: Vec<String>,
     script: String,
 }
 

@@ -91,6 +91,9 @@ pub(crate) struct Run {
     /// Keep what the guest writes on the disk
     #[arg(long, requires = "disk")]
     keep_disk: bool,
+    /// Attach a raw disk image, which keeps what the guest writes: /dev/vda, or the first after --disk; may be repeated
+    #[arg(long, value_name = "IMAGE")]
+    volume: Vec<PathBuf>,
     /// The command's SELinux context in that system, where SELinux is
     #[arg(long, value_name = "CONTEXT", requires = "disk")]
     context: Option<String>,
@@ -165,6 +168,7 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
         append: arguments.append.clone(),
         memory_mib: arguments.memory,
         cpus: arguments.cpus,
+        volumes: arguments.volume.clone(),
         disk: arguments.disk.clone().map(|image| Disk { image, kept: arguments.keep_disk }),
     };
     let (image, argv) = contents(arguments, &kernel)?;
@@ -184,11 +188,12 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
 fn contents(arguments: &Run, kernel: &Kernel) -> anyhow::Result<(Image, Vec<String>)> {
     let mut image = Image::with_agent()?;
     let mut argv = arguments.command.clone();
-    if arguments.disk.is_some() {
+    if arguments.disk.is_some() || !arguments.volume.is_empty() {
         if let Some(folder) = &kernel.modules {
             image.kernel_modules(modules::with_dependencies(folder, &DISK_DRIVERS)?);
         }
-    } else {
+    }
+    if arguments.disk.is_none() {
         argv[0] = add_program(&mut image, &argv[0])?;
     }
     add_modules(&mut image, kernel, &arguments.module)?;

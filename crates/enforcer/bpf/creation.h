@@ -17,6 +17,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 		WRITE_ONCE(state.labels_new, 1);
 	if (TG_IS_NULL(dir))
 		return -EOPNOTSUPP;
+	tg_changed(dir->i_sb);
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode made = {.task_sid = task ? task->sid : TG_SID_MACHINE};

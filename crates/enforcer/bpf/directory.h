@@ -129,6 +129,7 @@ static __noinline int tg_keep_label_of(struct dentry *dentry, struct inode *dir,
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode *label = above && inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
 
+	tg_changed(dir->i_sb);
 	if (!inode)
 		return 0;
 	if (label && label->sid == above->sid &&

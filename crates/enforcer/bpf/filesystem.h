@@ -120,6 +120,12 @@ static __always_inline struct tg_superblock *tg_superblock_of(struct super_block
 	return tg_superblock_read(sb, number);
 }
 
+/* Something is made, moved or linked in a file system: the daemon moves its checkpoint on. */
+static __always_inline void tg_changed(struct super_block *sb)
+{
+	WRITE_ONCE(state.changed[sb->s_dev & (TG_CHANGED - 1)], 1);
+}
+
 /* The SID of a file system; 0 or -EACCES. */
 static __always_inline int tg_superblock_sid(struct super_block *sb, __u32 *sid)
 {

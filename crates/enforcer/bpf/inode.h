@@ -167,8 +167,9 @@ static __noinline int tg_xattr_kind(const char *name)
 	bpf_probe_read_kernel_str(given.text, sizeof given.text, name);
 	if (!((given.word[0] ^ user.word[0]) << 24))
 		return TG_XATTR_USER;
+	/* What begins so is the daemon's, the checkpoint too. */
 	if ((given.word[0] ^ label.word[0]) | (given.word[1] ^ label.word[1]) |
-	    (given.word[2] ^ label.word[2]) | (given.word[3] ^ label.word[3]))
+	    (given.word[2] ^ label.word[2]) << 24)
 		return TG_XATTR_OTHER;
 	return TG_XATTR_LABEL;
 }

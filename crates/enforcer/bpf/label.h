@@ -152,6 +152,22 @@ static __noinline int tg_are_labels_left(__u32 user)
 	return share < TG_SHARES && state.shares[share].labels_left;
 }
 
+/* Whether the labels of what is in an inode's subvolume were read: one may come with all its files, as
+ * a snapshot does. Who sees its root tells the daemon of it. */
+static __noinline int tg_is_subvolume_walked(struct inode *inode)
+{
+	struct tg_label_key key = tg_label_key(inode);
+	struct tg_label_key walked = {0, key.subvolume, key.device, 0};
+
+	if (!key.device)
+		return 0;
+	if (!key.subvolume || bpf_map_lookup_elem(&labels, &walked))
+		return 1;
+	if (key.inode == BTRFS_FIRST_FREE_OBJECTID)
+		tg_doorbell(TG_EVENT_MOUNT, key.generation, key.device, key.subvolume);
+	return 0;
+}
+
 /* The label of an inode of a file system that keeps labels: its own entry, else its directory's.
  * That of one without entry is the label of all directories that it is in (tg_keep_label_of). */
 static __always_inline void tg_stored_label(struct inode *inode, struct inode *directory,
@@ -160,7 +176,7 @@ static __always_inline void tg_stored_label(struct inode *inode, struct inode *d
 {
 	struct tg_inode *above;
 
-	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
+	if (!(superblock->flags & TG_SUPERBLOCK_WALKED) || !tg_is_subvolume_walked(inode))
 		return;
 	tg_kept_label(inode, found);
 	if (found->sid || !directory ||

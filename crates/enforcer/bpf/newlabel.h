@@ -134,6 +134,7 @@ static __always_inline int tg_creating(struct inode *directory, struct dentry *d
 {
 	if (READ_ONCE(state.labels_new))
 		return 0;
+	tg_changed(directory->i_sb);
 	if (directory->i_flags & S_CASEFOLD)
 		return tg_is_labelled(directory, sid) ? 0 : -EOPNOTSUPP;
 	struct tg_task *task = tg_own_task();

@@ -12,6 +12,8 @@
 #include "state.h"
 
 #define BTRFS_SUPER_MAGIC 0x9123683e
+/* The root of each subvolume. */
+#define BTRFS_FIRST_FREE_OBJECTID 256
 
 /* The number of the subvolume that an inode of btrfs, by its address, is in; 0: it is not known. */
 static __noinline __u64 tg_subvolume(__u64 inode)

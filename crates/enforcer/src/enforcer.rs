@@ -4,6 +4,7 @@
 
 mod adopted;
 mod attached;
+mod checkpoints;
 mod durable;
 mod error;
 mod folder;
@@ -36,6 +37,7 @@ use crate::{
     shares::Room,
     state::State,
 };
+use checkpoints::Checkpoints;
 use durable::Durable;
 pub use error::EnforcerError;
 use error::map_error;
@@ -66,6 +68,8 @@ pub struct Enforcer {
     durable: Durable,
     /// The mountinfo that was labelled last.
     mounted: Vec<u8>,
+    /// Up to when labels are known to be written.
+    checkpoints: Checkpoints,
     /// What processes hold that the policy in force denies.
     pending: Pending,
     /// The policy that is asked, too.
@@ -163,6 +167,7 @@ impl Enforcer {
             written,
             durable,
             mounted: Vec::new(),
+            checkpoints: Checkpoints::default(),
             pending: Pending::default(),
             shadow: None,
             revalidation: None,
@@ -172,6 +177,7 @@ impl Enforcer {
 
     /// Ends enforcement: programs are detached, maps and files removed.
     pub fn stop(&self) -> Result<(), EnforcerError> {
+        self.forget_checkpoints()?;
         self.state.set_enforcing(false);
         programs::unpin(&self.options.pins)?;
         let _ = fs::remove_file(self.options.folder.policy(self.generation.number));
@@ -262,6 +268,7 @@ fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
 impl Drop for Enforcer {
     /// Enforcement goes on; this process is no longer its daemon.
     fn drop(&mut self) {
+        self.conclude();
         self.state.set_daemon(0);
     }
 }

@@ -5,15 +5,18 @@
 //! is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where
 //! the kernel finds labels; [`durable`] keeps them in attributes of the files, written by [`writers`] from a [`backlog`]; a
 //! [`note`] has what could not be written, and [`recall`] reads it when the file system is labelled again. [`relabel`] changes
-//! labels. [`subvolumes`] tells the programs what they need to know files of btrfs by.
+//! labels. [`subvolumes`] tells the programs what they need to know files of btrfs by; a [`checkpoint`] says what a crash may
+//! have taken, and [`lost`] is what has.
 
 pub mod backlog;
+pub mod checkpoint;
 pub mod durable;
 mod expression;
 pub mod file_contexts;
 pub mod filesystems;
 pub mod genfs;
 pub mod handle;
+pub mod lost;
 pub mod machine;
 pub mod maps;
 pub mod mounts;
@@ -49,6 +52,8 @@ pub enum Origin {
     Attribute,
     /// `file_contexts`, by its path.
     FileContexts,
+    /// Nothing: it may have been lost in a crash. The file is unlabelled.
+    Lost,
     /// Its directory, or what the policy says of the file system's root.
     Inherited,
     /// `genfscon`, by its path, or its file system: nothing keeps it, it is found again each time.
@@ -85,4 +90,8 @@ pub trait Sink {
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
     /// What is in a file system has its labels from now on by what was written down, and by its directory.
     fn complete(&mut self, device: u32) -> io::Result<()>;
+    /// Likewise what is in a subvolume of one.
+    fn complete_subvolume(&mut self, _device: u32, _subvolume: u64) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE, TG_MANAGERS,
-    TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
+    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE,
+    TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping, shares::Shares};
@@ -150,6 +150,25 @@ impl State {
     /// Lets programs ring for labels again; before who writes labels reads which there are.
     pub fn answer_label_rings(&self) {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);
+    }
+
+    /// The file systems in which something was made, moved or linked since this was asked last, a bit each.
+    pub fn take_changed(&self) -> u64 {
+        let changed = self.0.get();
+        (0..TG_CHANGED as usize).fold(0, |bits, index| {
+            // SAFETY: the member lies in the mapping and is aligned; programs and daemon use it by single accesses only.
+            let word = unsafe { AtomicU32::from_ptr(&raw mut (*changed).changed[index]) };
+            bits | u64::from(word.swap(0, Ordering::SeqCst) != 0) << index
+        })
+    }
+
+    /// Counts failures that the daemon has seen.
+    pub fn count_failures(&self, failure: tg_failure, count: u64) {
+        let failures = self.0.get();
+        // SAFETY: as above.
+        let word =
+            unsafe { AtomicU64::from_ptr(&raw mut (*failures).failures[failure as usize % TG_FAILURES as usize]) };
+        word.fetch_add(count, Ordering::SeqCst);
     }
 
     /// Says where btrfs has an inode's subvolume: last that it is known.

@@ -226,6 +226,7 @@ impl<'a> Laboratory<'a> {
             memory_mib: MEMORY_MIB,
             cpus: 1,
             disk: None,
+            volumes: Vec::new(),
         })
     }
 

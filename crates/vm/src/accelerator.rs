@@ -62,6 +62,7 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         memory_mib: 512,
         cpus: 1,
         disk: None,
+        volumes: Vec::new(),
     };
     let limits = Limits { timeout: PATIENCE, interrupted };
     match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {})

@@ -68,6 +68,8 @@ pub struct Machine {
     pub cpus: u32,
     /// The first disk, `/dev/vda`.
     pub disk: Option<Disk>,
+    /// Raw images of further disks, in this order after the first; what the guest writes to them is kept.
+    pub volumes: Vec<PathBuf>,
 }
 
 /// A disk on the virtio bus.
@@ -108,6 +110,8 @@ impl Machine {
         all.extend(time(self.clock));
         all.extend(serial(wiring));
         all.extend(self.disk.as_ref().map(drive).into_iter().flatten());
+        let volumes = self.volumes.iter().map(|image| Disk { image: image.clone(), kept: true });
+        all.extend(volumes.flat_map(|volume| drive(&volume)));
         all.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
         all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
         all.extend(["-append".into(), self.command_line().into()]);
@@ -204,6 +208,7 @@ mod tests {
             memory_mib: 512,
             cpus: 2,
             disk: None,
+            volumes: Vec::new(),
         }
     }
 
@@ -251,6 +256,14 @@ mod tests {
         assert!(with(false).contains("-drive if=virtio,format=raw,snapshot=on,file=/d,,1"));
         assert!(with(true).contains("snapshot=off"));
         assert!(!text(&machine(Clock::Wall, Accelerator::Kvm)).contains("-drive"));
+    }
+
+    #[test]
+    fn keeps_what_is_written_to_further_disks_in_their_order() {
+        let volumes = vec!["/a".into(), "/b".into()];
+        let text = text(&Machine { volumes, ..machine(Clock::Wall, Accelerator::Kvm) });
+        let drive = |name: &str| format!("-drive if=virtio,format=raw,snapshot=off,file={name}");
+        assert!(text.contains(&format!("{} {}", drive("/a"), drive("/b"))), "{text}");
     }
 
     #[test]

@@ -11,7 +11,8 @@ use serde::Serialize;
 use tollgate_enforcer::{
     audit::untrusted::for_people,
     client::{Client, ClientError, tree},
-    labels::relabel::restored,
+    labels::{lost, relabel::restored},
+    programs::Pins,
 };
 
 use crate::output;
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Set(Set),
     /// Give files the labels that the policy's file_contexts say
     Restore(Restore),
+    /// List files that are unlabelled because a crash may have taken their labels, or because those are none of the policy
+    Lost(Lost),
 }
 
 /// The files.
@@ -63,6 +66,13 @@ pub(crate) struct Restore {
     which: Which,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Lost {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// A label, and the one before where it was changed.
 #[derive(Debug, Serialize)]
 struct Labelled {
@@ -99,7 +109,32 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             }
             Ok(Some((Some(before), label)))
         }),
+        Command::Lost(Lost { json }) => lost(json),
     }
+}
+
+/// Lists what is unlabelled; the exit status is 1 where there is something.
+fn lost(json: bool) -> anyhow::Result<ExitCode> {
+    let files = lost::list(&Pins::default())?;
+    if json {
+        output::json(&files)?;
+    } else {
+        for file in &files {
+            let place = match &file.path {
+                Some(path) => people(path),
+                None => format!("inode {} of device {}:{}", file.inode, file.device >> 20, file.device & 0xf_ffff),
+            };
+            let attribute = file.attribute.as_deref().unwrap_or("not written down");
+            output::line(&format!("{} {place}", for_people(attribute)))?;
+        }
+        if !files.is_empty() {
+            eprintln!(
+                "tollgate: these are denied to confined domains: give them labels with `tollgate label restore -R PATH` or \
+                 `tollgate label set CONTEXT PATH`"
+            );
+        }
+    }
+    Ok(if files.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// A label before, where it was changed, and the label now.

@@ -138,6 +138,7 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
         memory_mib: MEMORY,
         cpus: 1,
         disk: None,
+        volumes: Vec::new(),
     };
     let mut image = Image::with_agent()?;
     let workloads: Vec<String> = selections.iter().map(ToString::to_string).collect();

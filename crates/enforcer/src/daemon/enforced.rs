@@ -126,6 +126,7 @@ impl Enforced {
         }
         // Rings for labels are answered here, be their events lost or heard by a daemon that was killed.
         enforcer.catch_up().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
+        enforcer.checkpoint().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
     }
 
     /// Labels the nodes of devices that have appeared.
@@ -189,9 +190,13 @@ fn read(policy: File) -> Result<(Built, String), Refusal> {
     Ok((built, name.map_or_else(|_| "a file that has no name".to_owned(), |name| called(&name.display().to_string()))))
 }
 
-/// Labels what a file system that was mounted holds.
+/// Labels what a file system that was mounted holds, or a subvolume that has come into one.
 fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
-    match enforcer.label_mount(event.device) {
+    let labelled = match event.inode {
+        0 => enforcer.label_mount(event.device),
+        subvolume => enforcer.label_subvolume(event.device, subvolume, event.source),
+    };
+    match labelled {
         Ok(report) => report.told.iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}")),
         Err(cause) => eprintln!("tollgate: a file system that was mounted is not labelled: {cause}"),
     }
@@ -362,6 +367,7 @@ impl Machine for Enforced {
     }
 
     fn stop(&mut self) -> Result<(), Refusal> {
+        self.on_mut()?.write_last_labels();
         self.on()?.stop().map_err(|cause| refused(&cause))?;
         self.enforcer = None;
         Ok(())

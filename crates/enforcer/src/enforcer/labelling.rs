@@ -11,7 +11,8 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
 use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL, TG_SUPERBLOCK_WALKED, tg_filesystem,
+    SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL, TG_SUPERBLOCK_WALKED,
+    tg_filesystem,
 };
 use tollgate_policy::{context, model::Context};
 
@@ -25,7 +26,7 @@ use crate::{
         machine::{Machine, Rules},
         maps::{KernelMaps, MapSink, Maps},
         mounts::{self, Mount},
-        object::Object,
+        object::{Identity, Object},
         relabel::{self, Lasts},
         subvolumes,
         walk::Report,
@@ -37,6 +38,23 @@ use crate::{
 const PROC: &str = "/proc";
 /// The policy capability that labels symbolic links by path, too.
 const LINKS: &str = "genfs_seclabel_symlinks";
+
+/// What is to be labelled.
+enum Part {
+    All,
+    Mount(u32),
+    Subvolume(Identity),
+}
+
+impl Part {
+    fn device(&self) -> Option<u32> {
+        match self {
+            Self::All => None,
+            Self::Mount(device) => Some(*device),
+            Self::Subvolume(root) => Some(root.device),
+        }
+    }
+}
 
 impl Enforcer {
     pub(super) fn label_filesystems(&mut self) -> Result<(), EnforcerError> {
@@ -68,7 +86,7 @@ impl Enforcer {
     /// Labels all files that are there, and what processes hold. What could not be labelled is told, and denied to confined
     /// domains.
     pub(super) fn label_machine(&mut self) -> Result<Report, EnforcerError> {
-        self.label_files(None)
+        self.label_files(Part::All)
     }
 
     /// Labels the files of a file system that was mounted since.
@@ -83,25 +101,33 @@ impl Enforcer {
         for (key, _) in maps.entries(&mut |key, _| key.device == device).map_err(labelling)? {
             maps.remove_entry(key).map_err(labelling)?;
         }
-        let report = self.label_files(Some(device))?;
+        let report = self.label_files(Part::Mount(device))?;
         self.protect_folders()?;
         Ok(report)
     }
 
-    fn label_files(&mut self, device: Option<u32>) -> Result<Report, EnforcerError> {
+    /// Labels the files of a subvolume that has come into a file system since: its number, and the generation of its root.
+    pub fn label_subvolume(&mut self, device: u32, subvolume: u64, generation: u32) -> Result<Report, EnforcerError> {
+        self.label_files(Part::Subvolume(subvolumes::root(device, subvolume, generation)))
+    }
+
+    fn label_files(&mut self, part: Part) -> Result<Report, EnforcerError> {
         let mut maps = self.kernel_maps()?;
         let rules = self.rules()?;
         let file_contexts = self.take_file_contexts()?;
         let refused = self.refused_filesystems();
         let machine =
             Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts), refused: &refused };
+        let kernel = self.kernel_maps()?;
+        let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));
         let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
         let noted = contexts.noted().map_err(labelling)?;
         let recall = contexts.enforcer.durable.recall(|context| noted.get(context).copied().flatten());
         let mut sink = MapSink::new(&mut maps, recall);
-        let mut report = match device {
-            None => machine.label(&mut contexts, &mut sink),
-            Some(device) => machine.label_mount(device, &mut contexts, &mut sink),
+        let mut report = match &part {
+            Part::All => machine.label(&mut contexts, &mut sink),
+            Part::Mount(device) => machine.label_mount(*device, &mut contexts, &mut sink),
+            Part::Subvolume(root) => machine.label_subvolume(*root, &label_of, &mut contexts, &mut sink),
         };
         if let Err(cause) = sink.finish(None) {
             report.fail("files with several names", cause);
@@ -110,6 +136,8 @@ impl Enforcer {
         let recall = sink.recall;
         self.durable.recalled(recall);
         self.durable.look();
+        self.checkpoints.changed(part.device());
+        self.state.count_failures(TG_FAILED_LABELS_LOST, report.lost);
         self.state.forget();
         Ok(report)
     }

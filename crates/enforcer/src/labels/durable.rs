@@ -180,6 +180,15 @@ pub(crate) fn is_unsupported(cause: &io::Error) -> bool {
     matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP))
 }
 
+/// The root of a file system, or the widest part of it that is mounted, open for reading.
+pub fn root(device: u32) -> io::Result<OwnedFd> {
+    let mut all = mounts::read(&fs::read("/proc/self/mountinfo")?);
+    all.retain(|mount| mount.device == device);
+    mounts::widest_first(&mut all);
+    let here = all.iter().find_map(|mount| readable(&mounts::open(mount).ok()?).ok());
+    here.or_else(|| elsewhere(device)).ok_or_else(|| io::Error::other("no mount namespace shows it"))
+}
+
 /// The root of a file system that only another mount namespace has.
 fn elsewhere(device: u32) -> Option<OwnedFd> {
     let proc = Path::new("/proc");
@@ -193,7 +202,7 @@ fn elsewhere(device: u32) -> Option<OwnedFd> {
 }
 
 /// Handles need a root that is open for reading.
-fn readable(root: &OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn readable(root: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     Ok(openat(root, c".", flags, Mode::empty())?)
 }

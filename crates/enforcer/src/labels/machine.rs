@@ -9,8 +9,12 @@ use std::{
 };
 
 use nix::{
+    fcntl::{OFlag, openat},
     sched::{CloneFlags, setns, unshare},
-    sys::statfs::{HUGETLBFS_MAGIC, TMPFS_MAGIC, fstatfs},
+    sys::{
+        stat::Mode,
+        statfs::{HUGETLBFS_MAGIC, TMPFS_MAGIC, fstatfs},
+    },
 };
 use tollgate_abi::enforcer::{
     SECINITSID_FILE, SECINITSID_UNLABELED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_MACHINE, tg_filesystem,
@@ -18,13 +22,16 @@ use tollgate_abi::enforcer::{
 
 use crate::labels::{
     Contexts, Sid, Sink,
+    checkpoint::Checkpoint,
+    durable,
     file_contexts::FileContexts,
     filesystems::Filesystems,
     genfs::Genfs,
+    handle::Opener,
     mounts::{self, Covered, Mount},
-    object::Object,
+    object::{Identity, Object},
     processes,
-    walk::{Report, Rule, Tree, Walker},
+    walk::{Above, Report, Rule, Tree, Walker},
 };
 
 /// Its files are others' files, and have their labels (`bpf/overlay.h`).
@@ -101,6 +108,7 @@ impl Machine<'_> {
             }
             Err(cause) => walker.report.fail("other mount namespaces", cause),
         }
+        complete_subvolumes(&mut walker);
         self.held(&mut walker, &defaults);
         walker.report
     }
@@ -118,6 +126,7 @@ impl Machine<'_> {
                         self.trees(&all, namespace.as_ref(), &mut walker, &mut Covered::default(), None);
                         if !all.iter().any(|mount| self.refused.contains_key(mount.filesystem.as_str())) {
                             complete(&mut walker, device);
+                            complete_subvolumes(&mut walker);
                         }
                         break;
                     }
@@ -125,6 +134,37 @@ impl Machine<'_> {
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => walker.report.fail("a mount namespace", cause),
             }
+        }
+        walker.report
+    }
+
+    /// Labels a subvolume that has come into a file system since that was labelled, by its root. What has no label of its own
+    /// there has that of the directory that the subvolume is in, which `label_of` tells.
+    pub fn label_subvolume(
+        &self,
+        subvolume: Identity,
+        label_of: &dyn Fn(BorrowedFd<'_>) -> io::Result<Sid>,
+        contexts: &mut dyn Contexts,
+        sink: &mut dyn Sink,
+    ) -> Report {
+        let mut walker = self.walker(contexts, sink);
+        let device = subvolume.device;
+        let walked = durable::root(device).and_then(|root| {
+            let object = Object::new(root.as_fd(), device)?;
+            let opener = Opener::new(root.as_fd(), object.inode()).ok_or(io::ErrorKind::Unsupported)?;
+            let top = opener.open(subvolume)?;
+            let directory = openat(&top, c"..", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+            let above = label_of(directory.as_fd())?;
+            let rule = Rule::Stored { default: above, kept: true };
+            let above = Above { sid: above, checkpoint: Checkpoint::of(&object) };
+            walker.walk_below(&Tree { root: top, path: None, device, rule }, Some(above));
+            Ok(())
+        });
+        match walked {
+            Ok(()) => complete_subvolumes(&mut walker),
+            // It was deleted.
+            Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => {}
+            Err(cause) => walker.report.fail(format_args!("subvolume {}", subvolume.subvolume), cause),
         }
         walker.report
     }
@@ -240,6 +280,15 @@ impl Machine<'_> {
 fn complete(walker: &mut Walker<'_>, device: u32) {
     if let Err(cause) = walker.sink.complete(device) {
         walker.report.fail(format_args!("device {device}"), cause);
+    }
+}
+
+/// Not before what is in them has its labels: it would have its directories' meanwhile.
+fn complete_subvolumes(walker: &mut Walker<'_>) {
+    for (device, subvolume) in std::mem::take(&mut walker.report.subvolumes) {
+        if let Err(cause) = walker.sink.complete_subvolume(device, subvolume) {
+            walker.report.fail(format_args!("subvolume {subvolume}"), cause);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::fstatfs;
 use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key,
+    SECINITSID_UNLABELED, TG_FS_XATTR, TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key,
     tg_label_value, tg_superblock, tg_unwritten,
 };
 
@@ -20,9 +20,10 @@ use crate::{
         backlog::Unwritten,
         names::{Names, Seen},
         note::Uuid,
-        object::Object,
+        object::{Identity, Object},
         recall::Recall,
     },
+    programs::{self, Pins},
     shares::{Holder, Place, Room, Shares},
 };
 
@@ -214,6 +215,19 @@ impl KernelMaps {
         entered
     }
 
+    /// The file systems whose labels are kept, and known.
+    pub fn kept(&self) -> io::Result<Vec<u32>> {
+        let mut kept = Vec::new();
+        for key in self.superblocks.keys() {
+            let device = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
+            let walked = |found: &tg_superblock| found.flags & TG_SUPERBLOCK_WALKED != 0;
+            if self.superblock(device)?.is_some_and(|found| found.behaviour == TG_FS_XATTR && walked(&found)) {
+                kept.push(device);
+            }
+        }
+        Ok(kept)
+    }
+
     /// What is known of a file system.
     pub fn superblock(&self, device: u32) -> io::Result<Option<tg_superblock>> {
         let key = u64::from(device).to_ne_bytes();
@@ -231,6 +245,14 @@ impl KernelMaps {
         let key = u64::from(device).to_ne_bytes();
         written(self.superblocks.update(&key, bytes_of(value), when.flags()))
     }
+}
+
+/// The files that have a label of their own, and this one.
+pub fn of_label(pins: &Pins, sid: Sid) -> io::Result<Vec<Identity>> {
+    let labels = programs::map(pins, "labels").map_err(io::Error::other)?;
+    let all = labels.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(io::Error::other)?;
+    let found = all.filter(|(_, value)| value_of(value).is_some_and(|value| value.sid == sid));
+    Ok(found.filter_map(|(key, _)| key_of(&key)).map(Identity::from).collect())
 }
 
 /// Whether it was written: what `when` forbids is no failure.
@@ -348,6 +370,11 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         let finished = self.finish(Some(device));
         self.maps.set_walked(device)?;
         finished
+    }
+
+    fn complete_subvolume(&mut self, device: u32, subvolume: u64) -> io::Result<()> {
+        let key = tg_label_key { inode: 0, subvolume, device, generation: 0 };
+        self.maps.set_entry(key, tg_label_value::default(), When::Always).map(drop)
     }
 }
 

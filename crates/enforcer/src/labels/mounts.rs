@@ -74,6 +74,12 @@ impl Covered {
         self.0.iter().any(|(device, root)| *device == mount.device && mount.root.starts_with(root))
     }
 
+    /// Whether nothing has been.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What a mount shows has been walked.
     pub fn insert(&mut self, mount: &Mount) {
         self.0.push((mount.device, mount.root.clone()));

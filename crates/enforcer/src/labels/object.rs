@@ -3,13 +3,17 @@
 use std::{
     ffi::{CStr, CString},
     io,
+    mem::MaybeUninit,
     os::fd::{AsRawFd, BorrowedFd},
 };
 
 use nix::sys::stat::{FileStat, fstat};
 use tollgate_abi::enforcer::tg_label_key;
 
-use crate::labels::handle;
+use crate::labels::{
+    checkpoint::{Changed, Moment},
+    handle,
+};
 
 /// The extended attribute that keeps a label: the context's text and a NUL, as SELinux's tools write theirs.
 pub const ATTRIBUTE: &CStr = c"security.bpf.tollgate";
@@ -102,11 +106,20 @@ impl<'f> Object<'f> {
     /// The context that its attribute keeps; `None` where there is none. One that is no text is told as it can be: it is
     /// no context.
     pub fn attribute(&self) -> io::Result<Option<String>> {
+        self.attribute_of(ATTRIBUTE)
+    }
+
+    /// Lets its attribute keep a context.
+    pub fn set_attribute(&self, context: &str) -> io::Result<()> {
+        self.set_attribute_of(ATTRIBUTE, context)
+    }
+
+    /// The text of another attribute.
+    pub fn attribute_of(&self, name: &CStr) -> io::Result<Option<String>> {
         let mut value = [0u8; LONGEST];
         let path = self.path();
         // SAFETY: the texts end in NUL, and `value` has the length that is said.
-        let length =
-            unsafe { libc::getxattr(path.as_ptr(), ATTRIBUTE.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
         match usize::try_from(length) {
             Ok(length) => {
                 let text = value[..length].strip_suffix(&[0]).unwrap_or(&value[..length]);
@@ -121,21 +134,58 @@ impl<'f> Object<'f> {
         }
     }
 
-    /// Lets its attribute keep a context.
-    pub fn set_attribute(&self, context: &str) -> io::Result<()> {
-        let value = CString::new(context)?;
+    /// Sets another attribute to a text.
+    pub fn set_attribute_of(&self, name: &CStr, text: &str) -> io::Result<()> {
+        let value = CString::new(text)?;
         let value = value.as_bytes_with_nul();
         let path = self.path();
         // SAFETY: the texts end in NUL, and `value` has the length that is said.
-        let status =
-            unsafe { libc::setxattr(path.as_ptr(), ATTRIBUTE.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+        let status = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Removes another attribute.
+    pub fn remove_attribute_of(&self, name: &CStr) -> io::Result<()> {
+        let path = self.path();
+        // SAFETY: the texts end in NUL.
+        let status = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
+        if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// When its inode was changed last, and when it was made.
+    pub fn changed(&self) -> Changed {
+        Changed { at: moment(self.stat.st_ctime, self.stat.st_ctime_nsec), born: self.born() }
+    }
+
+    /// When something in this directory was changed last. `root`: of a file system, whose own changes are those of its
+    /// checkpoint; when its content was changed, its owner may set.
+    pub fn content_changed(&self, root: bool) -> Changed {
+        let changed = self.changed();
+        let at = if root { moment(self.stat.st_mtime, self.stat.st_mtime_nsec) } else { changed.at };
+        Changed { at, ..changed }
+    }
+
+    fn born(&self) -> Option<Moment> {
+        let mut found = MaybeUninit::<libc::statx>::zeroed();
+        // SAFETY: the descriptor is open, the path ends in NUL, and there is room for the answer.
+        let status = unsafe {
+            let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_BTIME);
+            libc::statx(self.file.as_raw_fd(), c"".as_ptr(), flags, mask, found.as_mut_ptr())
+        };
+        // SAFETY: all of it was zero, and the kernel may have written to it.
+        let found = unsafe { found.assume_init() };
+        let told = status == 0 && found.stx_mask & libc::STATX_BTIME != 0;
+        told.then(|| moment(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into()))
     }
 
     /// Attributes of what `O_PATH` opened can be had only so; the link leads to the very file, be it a link itself.
     fn path(&self) -> CString {
         CString::new(format!("/proc/thread-self/fd/{}", self.file.as_raw_fd())).unwrap_or_default()
     }
+}
+
+fn moment(seconds: i64, nanoseconds: i64) -> Moment {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
 /// A device as the kernel keeps it, of one as `stat` tells it.

@@ -17,10 +17,27 @@ use libbpf_rs::btf::{
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use tollgate_abi::enforcer::tg_btrfs;
 
+use crate::labels::object::{Identity, Object};
+
 /// The file system's name.
 pub const FILESYSTEM: &str = "btrfs";
 /// `BTF_MAGIC`.
 const MAGIC: u16 = 0xeb9f;
+
+/// `BTRFS_FIRST_FREE_OBJECTID`: the number of each subvolume's root.
+const ROOT: u64 = 256;
+
+/// The number of the subvolume that a directory is the root of.
+pub fn of_root(directory: &Object<'_>) -> Option<u64> {
+    let subvolume = (directory.inode() == ROOT).then(|| directory.identity().subvolume);
+    subvolume.filter(|number| *number != 0)
+}
+
+/// What the root of a subvolume is known by.
+#[must_use]
+pub fn root(device: u32, subvolume: u64, generation: u32) -> Identity {
+    Identity { device, inode: ROOT, subvolume, generation }
+}
 
 /// Whether the running kernel has btrfs by now.
 pub fn is_there() -> bool {

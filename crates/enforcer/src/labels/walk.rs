@@ -23,13 +23,29 @@ use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
 use crate::{
     audit::untrusted::for_people,
-    labels::{Contexts, Label, Origin, Sid, Sink, file_contexts::FileContexts, genfs::Genfs, object::Object},
+    labels::{
+        Contexts, Label, Origin, Sid, Sink,
+        checkpoint::{Changed, Checkpoint},
+        file_contexts::FileContexts,
+        genfs::Genfs,
+        object::Object,
+        subvolumes,
+    },
 };
 
 /// Ancestors whose descriptors stay open; of those above, the walk finds back by `..`.
 const OPEN: usize = 64;
 /// Failures that are told one by one.
 const TOLD: usize = 20;
+
+/// What the root of a tree is in.
+#[derive(Debug, Clone, Copy)]
+pub struct Above {
+    /// The directory's label.
+    pub sid: Sid,
+    /// The checkpoint of the file system.
+    pub checkpoint: Option<Checkpoint>,
+}
 
 /// How files of a file system are labelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +96,14 @@ pub struct Report {
     pub attributes: u64,
     /// Attributes that are no contexts of the policy.
     pub invalid: u64,
+    /// Files that are unlabelled, for a crash may have taken their labels.
+    pub lost: u64,
     /// What could not be labelled.
     pub failures: u64,
     /// The first of them, with their reasons.
     pub told: Vec<String>,
+    /// Subvolumes of btrfs that were walked, by device and number.
+    pub subvolumes: Vec<(u32, u64)>,
 }
 
 impl Report {
@@ -147,6 +167,10 @@ struct Walk<'w, 'a> {
     rule: Rule,
     /// Whether `file_contexts` is asked.
     first: bool,
+    /// What the root is in; `None`: it is that of a file system.
+    above: Option<Above>,
+    /// `None`: no label is doubtful.
+    checkpoint: Option<Checkpoint>,
     path: Trail,
     levels: Vec<Level>,
 }
@@ -171,6 +195,11 @@ impl Walker<'_> {
     /// after all files that were to have one, and `file_contexts` is not asked again; new files have had their labels by
     /// the policy's rules since.
     pub fn walk(&mut self, tree: &Tree) {
+        self.walk_below(tree, None);
+    }
+
+    /// Likewise, of a tree that is in another one.
+    pub fn walk_below(&mut self, tree: &Tree, above: Option<Above>) {
         let path = tree.path.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes();
         let path = Trail(path.strip_suffix(b"/").unwrap_or(path).to_vec());
         let mut walk = Walk {
@@ -178,6 +207,8 @@ impl Walker<'_> {
             walker: self,
             device: tree.device,
             rule: tree.rule,
+            above,
+            checkpoint: None,
             path,
             levels: Vec::new(),
         };
@@ -201,7 +232,9 @@ impl Walk<'_, '_> {
         let object = Object::new(root, self.device)?;
         self.first &= !self.is_labelled(&object);
         let (failures, (found, origin)) = (self.walker.report.failures, self.root(&object)?);
-        let label = |origin| Label { sid: found.sid, directory: None, node: found.node, origin };
+        self.checkpoint = self.checkpoint_of(&object);
+        let above = self.above.map(|above| above.sid);
+        let label = |origin| Label { sid: found.sid, directory: above, node: found.node, origin };
         // Its label is in force from now on, and written down when all others are.
         self.walker.sink.label(&object, label(Origin::FileSystem))?;
         if object.is(libc::S_IFDIR) {
@@ -218,6 +251,13 @@ impl Walk<'_, '_> {
         self.take(&object, label(if complete { origin } else { Origin::FileSystem }))
     }
 
+    /// What says which labels are doubtful: the root's own, else that of what it is in.
+    fn checkpoint_of(&self, root: &Object<'_>) -> Option<Checkpoint> {
+        let kept = matches!(self.rule, Rule::Stored { kept: true, .. }) && !self.first;
+        let above = || self.above.and_then(|above| above.checkpoint);
+        kept.then(|| Checkpoint::of(root).or_else(above)).flatten()
+    }
+
     /// Whether the root has a label of this policy.
     fn is_labelled(&mut self, root: &Object<'_>) -> bool {
         let attribute = root.attribute().ok().flatten();
@@ -228,7 +268,7 @@ impl Walk<'_, '_> {
         match self.rule {
             Rule::ByPath { node, sid, .. } => Ok((Found { sid, node }, Origin::FileSystem)),
             Rule::Stored { default, .. } => {
-                let (sid, origin) = self.stored(object, default)?;
+                let (sid, origin) = self.stored(object, default, None)?;
                 Ok((Found { sid, node: 0 }, origin))
             }
         }
@@ -238,6 +278,11 @@ impl Walk<'_, '_> {
     fn enter(&mut self, directory: OwnedFd, found: Found) -> io::Result<()> {
         let mut listing = Dir::from_fd(directory.try_clone()?)?;
         let object = Object::new(directory.as_fd(), self.device)?;
+        if let Some(subvolume) = subvolumes::of_root(&object) {
+            self.walker.report.subvolumes.push((self.device, subvolume));
+        }
+        // That of a subvolume has no checkpoint of its own.
+        let changed = object.content_changed(self.levels.is_empty() && self.above.is_none());
         let (inode, path) = (inode(&object), self.path.0.len());
         let mut below = Vec::new();
         for entry in listing.iter() {
@@ -246,7 +291,7 @@ impl Walk<'_, '_> {
                 continue;
             }
             self.path.push(&name);
-            match self.entry(&directory, &name, found) {
+            match self.entry(&directory, &name, found, changed) {
                 Ok(Some((inode, found))) => below.push(Below { name, inode, found }),
                 Ok(None) => {}
                 // It is gone, and with it what was to be done.
@@ -270,13 +315,19 @@ impl Walk<'_, '_> {
     }
 
     /// Labels a name in a directory; tells what is to be entered.
-    fn entry(&mut self, directory: &OwnedFd, name: &CString, parent: Found) -> io::Result<Option<((u64, u64), Found)>> {
+    fn entry(
+        &mut self,
+        directory: &OwnedFd,
+        name: &CString,
+        parent: Found,
+        changed: Changed,
+    ) -> io::Result<Option<((u64, u64), Found)>> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let file = openat(directory, name.as_c_str(), flags, Mode::empty())?;
         let object = Object::new(file.as_fd(), self.device)?;
         let (found, origin) = match self.rule {
             Rule::Stored { .. } => {
-                let (sid, origin) = self.stored(&object, parent.sid)?;
+                let (sid, origin) = self.stored(&object, parent.sid, Some(changed))?;
                 (Found { sid, node: 0 }, origin)
             }
             Rule::ByPath { sid, links: false, .. } if object.is(libc::S_IFLNK) => {
@@ -292,8 +343,8 @@ impl Walk<'_, '_> {
         Ok(object.is(libc::S_IFDIR).then(|| (inode(&object), found)))
     }
 
-    /// The label of a file that keeps one, or could.
-    fn stored(&mut self, object: &Object<'_>, inherited: Sid) -> io::Result<(Sid, Origin)> {
+    /// The label of a file that keeps one, or could; `directory`: when something was changed in that.
+    fn stored(&mut self, object: &Object<'_>, inherited: Sid, directory: Option<Changed>) -> io::Result<(Sid, Origin)> {
         // Where attributes are not supported no file has one.
         if let Some(context) = object.attribute().unwrap_or(None) {
             self.walker.report.attributes += 1;
@@ -306,6 +357,10 @@ impl Walk<'_, '_> {
                 return Ok((SECINITSID_UNLABELED, Origin::Attribute));
             }
         }
+        if self.is_doubtful(object, directory) {
+            self.walker.report.lost += 1;
+            return Ok((SECINITSID_UNLABELED, Origin::Lost));
+        }
         let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first) else {
             return Ok((inherited, Origin::Inherited));
         };
@@ -313,6 +368,13 @@ impl Walk<'_, '_> {
         let Some(context) = found else { return Ok((inherited, Origin::Inherited)) };
         let unknown = || io::Error::other(format!("file_contexts says {context}, which the policy does not have"));
         Ok((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts))
+    }
+
+    /// Whether a file without attribute may have had a label of its own.
+    fn is_doubtful(&self, object: &Object<'_>, directory: Option<Changed>) -> bool {
+        let (Some(checkpoint), Some(directory)) = (self.checkpoint, directory) else { return false };
+        let root = self.levels.is_empty() && self.above.is_none();
+        checkpoint.doubts(object.changed(), directory, root)
     }
 
     fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {

@@ -1,0 +1,148 @@
+//! Up to when labels are known to be written down: what a crash may have taken.
+//!
+//! A hook notes a label, and the daemon writes it to the file's attribute within a second. A crash in between leaves the file
+//! and takes the note: nothing says any more that its label was not its directory's. So each file system keeps a checkpoint,
+//! an attribute of its root: what was noted before is in the files' attributes. Who makes, moves or links a file changes
+//! both the file and its directory; a file without attribute that has changed since, in a directory that has, may have had
+//! a label of its own: it is doubtful, and unlabelled from then on.
+//!
+//! The policy does not narrow this down: any label may have been carried there by a rename.
+
+use std::{ffi::CStr, io};
+
+use crate::labels::object::Object;
+
+/// The attribute of a file system's root.
+const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";
+
+/// Nanoseconds since 1970, on the clock that files' times are of.
+pub type Moment = i64;
+
+const SECOND: Moment = 1_000_000_000;
+/// A file has its time before a hook notes its label: by how much at most.
+pub const MARGIN: Moment = 2 * SECOND;
+/// How far a clock that was set back is believed to go before the next checkpoint.
+const DAY: Moment = 86_400 * SECOND;
+
+/// What was noted before `from` is written down. A clock that is behind where it was before makes times again that files
+/// have already: those until `settled` are older than the checkpoint, unless they come within a day after `from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpoint {
+    from: Moment,
+    settled: Moment,
+}
+
+/// When a file or a directory was changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// A file's inode; of a directory, what is in it.
+    pub at: Moment,
+    /// When it was made; `None`: the file system does not tell.
+    pub born: Option<Moment>,
+}
+
+impl Checkpoint {
+    /// A checkpoint, after the one before.
+    #[must_use]
+    pub fn new(from: Moment, before: Option<Self>) -> Self {
+        Self { from, settled: before.map_or(from, |before| before.settled.max(from)) }
+    }
+
+    /// Whether what was noted at a moment is written down.
+    #[must_use]
+    pub fn covers(self, moment: Moment) -> bool {
+        moment < self.from || (moment < self.settled && moment >= self.from.saturating_add(DAY))
+    }
+
+    /// Whether a file without attribute may have had a label that was noted and not written. `root`: the directory is the
+    /// root, whose own changes are those of the checkpoint: when something in it was changed may be set by its owner, but
+    /// not when a file was made.
+    #[must_use]
+    pub fn doubts(self, file: Changed, directory: Changed, root: bool) -> bool {
+        let made = root && file.born.is_none_or(|born| !self.covers(born));
+        !self.covers(file.at) && (made || !self.covers(directory.at))
+    }
+
+    /// The one that a file system's root has, if it has one.
+    #[must_use]
+    pub fn of(root: &Object<'_>) -> Option<Self> {
+        Self::parse(&root.attribute_of(ATTRIBUTE).ok()??)
+    }
+
+    /// Gives it to a file system's root.
+    pub fn write(self, root: &Object<'_>) -> io::Result<()> {
+        root.set_attribute_of(ATTRIBUTE, &self.text())
+    }
+
+    /// Takes it away: nothing is noted from now on.
+    pub fn remove(root: &Object<'_>) -> io::Result<()> {
+        root.remove_attribute_of(ATTRIBUTE)
+    }
+
+    fn text(self) -> String {
+        format!("{} {}", self.from, self.settled)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (from, settled) = text.split_once(' ')?;
+        Some(Self { from: from.parse().ok()?, settled: settled.parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(moment: Moment) -> Changed {
+        Changed { at: moment, born: Some(moment) }
+    }
+
+    fn old(at: Moment) -> Changed {
+        Changed { at, born: Some(0) }
+    }
+
+    #[test]
+    fn doubts_what_was_made_or_moved_since() {
+        let checkpoint = Checkpoint::new(100, None);
+        for (file, directory, doubtful) in [
+            (at(100), old(100), true),
+            (at(99), old(100), false),
+            (old(200), old(99), false),
+            (old(200), old(150), true),
+        ] {
+            assert_eq!(checkpoint.doubts(file, directory, false), doubtful, "{file:?} {directory:?}");
+        }
+    }
+
+    #[test]
+    fn doubts_what_was_made_in_a_root_whose_time_was_set_back() {
+        let checkpoint = Checkpoint::new(100, None);
+        assert!(checkpoint.doubts(at(120), old(50), true));
+        assert!(checkpoint.doubts(Changed { at: 120, born: None }, old(50), true));
+        // Written to, as a log is.
+        assert!(!checkpoint.doubts(old(120), old(50), true));
+        assert!(checkpoint.doubts(old(120), old(120), true));
+    }
+
+    #[test]
+    fn does_not_doubt_all_files_when_the_clock_was_set_back() {
+        let before = Checkpoint::new(50 * 365 * DAY, None);
+        let back = Checkpoint::new(1000, Some(before));
+        assert!(back.covers(999) && !back.covers(1000) && !back.covers(1000 + DAY - 1));
+        assert!(back.covers(40 * 365 * DAY));
+        // What is made once the clock is right again, before the next checkpoint.
+        assert!(!back.covers(50 * 365 * DAY) && !back.covers(51 * 365 * DAY));
+        let right = Checkpoint::new(51 * 365 * DAY, Some(back));
+        assert!(right.covers(51 * 365 * DAY - 1) && !right.covers(51 * 365 * DAY));
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        let checkpoint = Checkpoint::new(-5, Some(Checkpoint::new(7, None)));
+        assert_eq!(checkpoint.text(), "-5 7");
+        assert_eq!(Checkpoint::parse("-5 7"), Some(checkpoint));
+        for other in ["", "7", "a b", "1 2 3"] {
+            assert_eq!(Checkpoint::parse(other), None);
+        }
+    }
+}

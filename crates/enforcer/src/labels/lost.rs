@@ -1,0 +1,93 @@
+//! Files that are unlabelled because their labels are not known any more.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use tollgate_abi::enforcer::SECINITSID_UNLABELED;
+
+use crate::{
+    labels::{
+        durable::readable,
+        handle::Opener,
+        maps,
+        mounts::{self, Mount},
+        object::{Identity, Object},
+    },
+    programs::Pins,
+};
+
+/// A file without label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// Where it is; `None`: no mount here shows it.
+    pub path: Option<PathBuf>,
+    /// Its number.
+    pub inode: u64,
+    /// The file system: major << 20 | minor.
+    pub device: u32,
+    /// What its attribute says, if it has one.
+    pub attribute: Option<String>,
+}
+
+/// All of them. Those in a directory that is one are not told: they are unlabelled as that is.
+pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
+    let mut identities = maps::of_label(pins, SECINITSID_UNLABELED)?;
+    identities.sort_unstable();
+    let mut all = mounts::read(&fs::read("/proc/self/mountinfo")?);
+    mounts::widest_first(&mut all);
+    let mut lost = Vec::new();
+    for of_device in identities.chunk_by(|one, other| one.device == other.device) {
+        let root = root(&all, of_device[0].device);
+        let opener = root.as_ref().and_then(|(root, mount)| {
+            let inode = Object::new(root.as_fd(), mount.device).ok()?.inode();
+            Some((Opener::new(root.as_fd(), inode)?, &mount.point))
+        });
+        lost.extend(of_device.iter().filter_map(|identity| told(*identity, opener.as_ref())));
+    }
+    Ok(lost)
+}
+
+fn root(all: &[Mount], device: u32) -> Option<(OwnedFd, &Mount)> {
+    let of_device = all.iter().filter(|mount| mount.device == device);
+    of_device.filter_map(|mount| Some((readable(&mounts::open(mount).ok()?).ok()?, mount))).next()
+}
+
+/// `None`: it was deleted.
+fn told(identity: Identity, opener: Option<&(Opener<'_>, &PathBuf)>) -> Option<Lost> {
+    let unknown = Lost { path: None, inode: identity.inode, device: identity.device, attribute: None };
+    let Some((opener, point)) = opener else { return Some(unknown) };
+    let file = match opener.open(identity) {
+        Ok(file) => file,
+        Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => return None,
+        Err(_) => return Some(unknown),
+    };
+    let attribute = Object::new(file.as_fd(), identity.device).and_then(|object| object.attribute()).ok().flatten();
+    // As the mount's root sees it. One that nobody has looked up by a name has none here.
+    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
+    let path = path.filter(|path| path != Path::new("/")).map(|path| below(point, &path));
+    Some(Lost { path, attribute, ..unknown })
+}
+
+fn below(point: &Path, path: &Path) -> PathBuf {
+    let path = path.as_os_str().as_bytes();
+    point.join(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_paths_as_they_are_here() {
+        assert_eq!(below(Path::new("/srv"), Path::new("/a/b")), Path::new("/srv/a/b"));
+        assert_eq!(below(Path::new("/"), Path::new("/a")), Path::new("/a"));
+    }
+}

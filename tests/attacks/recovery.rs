@@ -1,0 +1,85 @@
+//! A machine that ends without a word takes labels along that were noted and not written: what had them is unlabelled after
+//! the next start, never labelled as its directory.
+
+use std::{fs::File, path::Path, process::Command};
+
+use super::guest;
+use crate::program::{
+    Scratch,
+    guests::KERNELS,
+    steps::{Guest, Step},
+    word,
+};
+
+/// A disk with a file system.
+fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> std::path::PathBuf {
+    let image = scratch.path(kind);
+    File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
+    let made = Command::new(format!("/sbin/mkfs.{kind}")).arg("-q").arg(&image).status().unwrap();
+    assert!(made.success(), "mkfs.{kind}");
+    image
+}
+
+/// A guest with the disk at `/srv`, and enforcement.
+fn started<'s>(scratch: &'s Scratch, kernel: &'static str, image: &Path) -> Guest<'s> {
+    let guest = guest(scratch, kernel, &[]).volume(image);
+    guest.step("start", "mount /dev/vda /srv && mkdir -p /srv/old /srv/new && tollgate enforce /policy")
+}
+
+#[track_caller]
+fn is_labelled(step: &Step, labels: &[(&str, &str)]) {
+    for (path, label) in labels {
+        step.is(0, &[&format!(":{label}:s0 {path}\n")]);
+    }
+}
+
+#[test]
+fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let image = disk(&scratch, "ext4", 64);
+        let written = "W sh -c 'echo > /srv/old/made; echo > /srv/old/log; echo > /srv/log; echo > /srv/old/open'; sleep 7";
+        // A daemon that does not run writes nothing: the crash comes between note and attribute.
+        let noted = "kill -STOP $(daemon); W sh -c 'echo > /srv/new/made; echo > /srv/made; echo >> /srv/log; \
+                     echo >> /srv/old/log; mkdir /srv/new/sub; mv /srv/old/open /srv/new/open'; sync";
+        started(&scratch, kernel, &image).step("written", written).step("noted", noted).run_until_cut();
+        let get = "tollgate label get /srv /srv/old /srv/old/made /srv/old/log /srv/log /srv/new /srv/new/made /srv/made";
+        let steps = started(&scratch, kernel, &image)
+            .step("labels", get)
+            .step("read", "O cat /srv/new/made")
+            .step("lost", "tollgate label lost")
+            .step("status", "tollgate status")
+            .step("restored", "tollgate label set $(of made) /srv/new/made /srv/made; tollgate label lost --json")
+            .step("ended", "sleep 3; kill $(daemon); sleep 2; umount /srv; mount /dev/vda /srv; tollgate enforce /policy; sleep 3")
+            .step("again", get)
+            .run();
+        steps["start"].is(0, &[]);
+        is_labelled(
+            &steps["labels"],
+            &[("/srv", "open"), ("/srv/old", "open"), ("/srv/old/made", "made"), ("/srv/old/log", "open")],
+        );
+        is_labelled(&steps["labels"], &[("/srv/log", "open"), ("/srv/new", "open")]);
+        is_labelled(&steps["labels"], &[("/srv/new/made", "unlabeled_t"), ("/srv/made", "unlabeled_t")]);
+        steps["read"].is(1, &["Permission denied"]);
+        steps["lost"].is(1, &["/srv/new/made\n", "/srv/made\n", "/srv/new/open\n", "tollgate label restore"]);
+        assert!(!steps["lost"].text.contains("/log"), "{}", steps["lost"].text);
+        steps["status"].is(0, &["a label lost in a crash"]);
+        assert!(!steps["restored"].text.contains("made"), "{}", steps["restored"].text);
+        is_labelled(&steps["again"], &[("/srv/new/made", "made"), ("/srv/old/log", "open"), ("/srv/log", "open")]);
+    }
+}
+
+#[test]
+fn doubts_nothing_after_an_orderly_end() {
+    let scratch = Scratch::new();
+    let image = disk(&scratch, "ext4", 64);
+    let made = "W sh -c 'echo > /srv/new/made; echo > /srv/open'; kill $(daemon); sleep 2";
+    started(&scratch, "6.1", &image).step("made", made).run_until_cut();
+    let steps = started(&scratch, "6.1", &image)
+        .step("labels", "tollgate label get /srv/new/made /srv/open")
+        .step("lost", "tollgate label lost")
+        .run();
+    is_labelled(&steps["labels"], &[("/srv/new/made", "made"), ("/srv/open", "open")]);
+    steps["lost"].is(0, &[]);
+    let _ = word(&image);
+}
