@@ -15,6 +15,7 @@ use crate::program::{
 
 mod behalf;
 mod labels;
+mod recovery;
 mod shares;
 mod subvolumes;
 

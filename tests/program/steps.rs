@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::program::{Scratch, guests::take, word};
+use crate::program::{Ended, Scratch, guests::take, word};
 
 /// A shell's names for the contexts of tests/enforcer/policy.cil.
 const PRELUDE: &str = "\
@@ -112,6 +112,7 @@ impl<'s> Guest<'s> {
             lsm: "yama,bpf",
             files: Vec::new(),
             modules: Vec::new(),
+            volumes: Vec::new(),
             script: PRELUDE.to_owned(),
         };
         guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
@@ -134,6 +135,12 @@ impl<'s> Guest<'s> {
         self
     }
 
+    /// Attaches a disk, which keeps what is written to it.
+    pub(crate) fn volume(mut self, image: &Path) -> Self {
+        self.volumes.extend(["--volume".to_owned(), word(image).to_owned()]);
+        self
+    }
+
     pub(crate) fn with(mut self, host: &Path, guest: &str) -> Self {
         self.files.push(format!("--file={}:{guest}", word(host)));
         self
@@ -152,16 +159,27 @@ impl<'s> Guest<'s> {
 
     /// Boots it and runs the steps.
     pub(crate) fn run(self) -> BTreeMap<String, Step> {
+        steps(&self.boot().with(0).stdout)
+    }
+
+    /// Boots it and runs the steps, the last of which ends the machine without a word to it.
+    pub(crate) fn run_until_cut(self) {
+        let ended = self.step("cut", "echo b > /proc/sysrq-trigger; sleep 60").boot();
+        assert!(ended.stdout.trim_end().ends_with("@ cut"), "{}\n{}", ended.stdout, ended.stderr);
+    }
+
+    fn boot(self) -> Ended {
         let script = self.scratch.file("script", &self.script);
         let file = format!("--file={}:/script", word(&script));
         let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
         // A minute by itself; several where other guests run.
         arguments.extend(["--timeout", "540", &file]);
         arguments.extend(&self.modules);
+        arguments.extend(self.volumes.iter().map(String::as_str));
         arguments.extend(self.files.iter().map(String::as_str));
         arguments.extend(["--", "sh", "/script"]);
         let _place = take(1);
-        steps(&self.scratch.run(&arguments).with(0).stdout)
+        self.scratch.run(&arguments)
     }
 }
 
