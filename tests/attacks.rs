@@ -3,6 +3,7 @@
 //!
 //! QEMU and kernels are needed, from the cache or a network, and cc.
 
+mod canary;
 mod enforcement;
 
 use std::path::PathBuf;

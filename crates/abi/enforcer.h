@@ -29,6 +29,9 @@ enum tg_initial_sid {
 	SECINITSID_DEVNULL = 27,
 	/* Tasks without a label: the machine as it was before us, unconfined. */
 	TG_SID_MACHINE = 28,
+	/* The daemon's canary, which may nothing, whatever policy and mode say. As an object it is
+	 * what the daemon is. */
+	TG_SID_CANARY = 30,
 	TG_FIRST_SID = 32,
 };
 /*
@@ -124,6 +127,7 @@ struct tg_generation {
 	__u32 last_level; /* the highest level identifier; a new one is taken by adding, here or in
 			     the kernel */
 	__u32 reserved;
+	__u8 policy[32]; /* SHA-256 of the built policy: a file is believed only if it is that */
 	struct tg_translation translation;
 	struct tg_network network;
 };
@@ -495,6 +499,11 @@ struct tg_state {
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];
+	/* What the daemon knows of the canary, for the next one: when it was denied what it did last, in
+	 * nanoseconds since boot; when it was granted something since,
+	 * 0: never. */
+	__u64 canary_denied;
+	__u64 canary_granted;
 };
 
 /* How the running kernel differs from others where nothing can be relocated: whether arguments of
@@ -524,6 +533,26 @@ struct tg_held {
 	__u32 denied;		     /* permissions */
 	__u32 mixed;		     /* its threads have contexts of their own: perhaps held */
 	__u32 reserved;
+};
+
+/* Where a task comes from, of one that may have been made while hooks did not run (bpf/lineage.h). */
+struct tg_lineage {
+	__u64 began;	      /* nanoseconds since boot */
+	__u64 program;	      /* the open file that it executes: forks have the same one */
+	__u64 cgroup;	      /* 0: the root of all */
+	__u64 execs, of_parent; /* what it, and who made it, have executed since the machine's first */
+	__u32 task, process, parent, session; /* by number */
+	__u32 sid;	      /* 0: it has no label */
+	__u32 domain;	      /* what the machine's becomes by executing the program */
+	__u32 user;
+	__u32 adopts;	      /* children of others become its own */
+	char name[16];
+};
+
+/* `slipped`: tasks to label, and with what SID. */
+struct tg_slipped {
+	__u64 began;
+	__u32 task, reserved;
 };
 
 /* Events. */

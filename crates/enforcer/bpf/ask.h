@@ -209,6 +209,11 @@ TG_FUNCTION int tg_ask(struct tg_request *request)
 		request->allowed = found;
 		return 0;
 	}
+	/* What it asks is whether anybody asks: nothing is counted, told, or granted by a mode. */
+	if (request->source == TG_SID_CANARY) {
+		request->allowed = 0;
+		return -EACCES;
+	}
 	tg_count(request->manager, 0);
 	tg_ask_shadow(request, &answer);
 	__u32 cacheable = ~tg_answer(TG_IN_FORCE, request, &answer); /* some commands only */

@@ -164,7 +164,8 @@ TG_FUNCTION int tg_has_context(__u32 sid)
 {
 	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
 
-	return generation && tg_context_of(generation, sid).type;
+	/* Only the daemon makes a canary. */
+	return generation && sid != TG_SID_CANARY && tg_context_of(generation, sid).type;
 }
 
 /* Only root, unconfined, may have denials granted: what it starts then could be anybody's. */

@@ -10,6 +10,7 @@
 #include "inquiry.h"
 #include "ipc.h"
 #include "key.h"
+#include "lineage.h"
 #include "mapping.h"
 #include "netlink.h"
 #include "network.h"

@@ -39,7 +39,7 @@ TG_FUNCTION int tg_is_unconfined(__u32 sid)
 
 	if (sid == TG_SID_MACHINE)
 		return 1;
-	if (!generation)
+	if (!generation || sid == TG_SID_CANARY)
 		return 0;
 	__u32 type = tg_context_of(generation, sid).type & (TG_TYPES - 1);
 

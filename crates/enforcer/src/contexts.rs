@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_MACHINE, TG_SID_SURVIVAL, TG_SIDS};
+use tollgate_abi::enforcer::{
+    SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_CANARY, TG_SID_MACHINE, TG_SID_SURVIVAL, TG_SIDS,
+};
 use tollgate_policy::{
     context,
     model::{Context, Policy},
@@ -47,6 +49,8 @@ impl Contexts {
     pub fn initial(policy: &Policy, machine: &str) -> Self {
         let mut contexts = Self::default();
         contexts.insert(TG_SID_MACHINE, machine.to_owned());
+        // As an object: it is the daemon's.
+        contexts.insert(TG_SID_CANARY, machine.to_owned());
         for initial in policy.initial_sids.iter().filter(|initial| initial.sid < TG_SID_MACHINE) {
             contexts.insert(initial.sid, context::text(policy, &initial.context));
         }

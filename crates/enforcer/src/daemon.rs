@@ -3,6 +3,7 @@
 mod connection;
 pub mod devices;
 pub mod enforced;
+mod gaps;
 pub mod machine;
 pub mod notify;
 mod object;
@@ -37,14 +38,15 @@ pub(crate) use self::peer::{pidfd_open, thread_open};
 use self::{
     connection::{Come, Connection},
     machine::Machine,
-    peer::Peer,
 };
 use crate::wire;
 
-/// The most connections; those of them that are kept for root; of one user but root, the most.
+/// The most connections; those of them that are kept for root, unconfined; of one user but root, and of one confined domain, the
+/// most.
 const MOST: usize = 128;
 const MOST_OF_ROOT: usize = 16;
 const MOST_OF_USER: usize = 32;
+const MOST_OF_DOMAIN: usize = 32;
 /// How often is looked after what wakes nobody.
 const BEAT: Duration = Duration::from_secs(1);
 
@@ -198,20 +200,34 @@ impl Daemon {
             let Ok(mut connection) = Connection::new(socket, Instant::now()) else { continue };
             let Ok(task) = machine.task(connection.peer.process()) else { continue };
             connection.peer.sid = orders::sid_of(task);
-            if self.is_full_for(&connection.peer) {
-                connection.turn_away();
-            } else {
+            connection.confined = !machine.is_unconfined(connection.peer.sid);
+            if self.make_place(&connection) {
                 self.connections.push(connection);
+            } else {
+                connection.turn_away();
             }
         }
     }
 
-    fn is_full_for(&self, peer: &Peer) -> bool {
-        if peer.is_root() {
-            return self.connections.len() >= MOST;
+    /// Whether there is a place for a caller. An unconfined one takes that of another, if need be: of those who are confined,
+    /// and for root of other users too, the one who has said nothing for longest.
+    fn make_place(&mut self, caller: &Connection) -> bool {
+        let count = |same: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|other| same(other)).count();
+        let is_root = caller.peer.is_root();
+        if !is_root && count(&|other| other.peer.uid == caller.peer.uid) >= MOST_OF_USER
+            || caller.confined && count(&|other| other.peer.sid == caller.peer.sid) >= MOST_OF_DOMAIN
+        {
+            return false;
         }
-        let same = self.connections.iter().filter(|other| other.peer.uid == peer.uid).count();
-        self.connections.len() >= MOST - MOST_OF_ROOT || same >= MOST_OF_USER
+        let most = if is_root && !caller.confined { MOST } else { MOST - MOST_OF_ROOT };
+        if self.connections.len() < most {
+            return true;
+        }
+        let gives_way = |other: &Connection| !caller.confined && (other.confined || is_root && !other.peer.is_root());
+        let others = self.connections.iter().enumerate().filter(|(_, other)| gives_way(other));
+        let Some((idle, _)) = others.min_by_key(|(_, other)| (!other.confined, other.heard())) else { return false };
+        self.connections.swap_remove(idle);
+        true
     }
 
     /// Whether nothing is enforced any more.

@@ -16,6 +16,7 @@ mod reload;
 mod revocation;
 mod shadow;
 mod sids;
+mod slipped;
 mod survival;
 
 use std::{

@@ -14,6 +14,7 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
+use sha2::{Digest, Sha256};
 use tollgate_abi::{
     CLASSES,
     enforcer::{TG_BEFORE, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, tg_generation, tg_secclass},
@@ -97,6 +98,11 @@ pub struct Generation {
     memory: Mapping<tg_generation>,
 }
 
+/// Tells a policy from all others, whoever made them.
+fn digest(built: &Built) -> [u8; 32] {
+    Sha256::digest(built.to_bytes()).into()
+}
+
 impl Generation {
     /// Makes generation `number` of a built policy. Domains named in `unconfined` are asked nothing.
     /// `template` is the map after which all maps of generations are made.
@@ -106,6 +112,7 @@ impl Generation {
         unconfined: &[String],
         template: &MapHandle,
     ) -> Result<Self, GenerationError> {
+        let digest = digest(&built);
         let Built { policy, tables, levels, file_contexts, .. } = built;
         let classes = classes(&policy)?;
         let map = like(template).map_err(|cause| GenerationError::Map { cause })?;
@@ -115,6 +122,8 @@ impl Generation {
         let mut generation =
             Self { number, policy: Arc::new(policy), file_contexts, names, tables, levels, map, memory };
         generation.fill(&classes, unconfined)?;
+        // SAFETY: the member lies in the mapping, and nobody reads the generation before it is in force.
+        unsafe { (&raw mut (*generation.memory.get()).policy).write_volatile(digest) };
         Ok(generation)
     }
 
@@ -123,6 +132,13 @@ impl Generation {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
         // SAFETY: the member lies in the mapping, and is written before the generation is put in force only.
         Ok(unsafe { (&raw const (*memory.get()).number).read_volatile() })
+    }
+
+    /// Whether the generation in `map` was made of a policy.
+    pub fn is_of(map: &MapHandle, built: &Built) -> Result<bool, GenerationError> {
+        let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
+        // SAFETY: as above.
+        Ok(unsafe { (&raw const (*memory.get()).policy).read_volatile() } == digest(built))
     }
 
     /// A generation that is in the kernel, and the policy that it was made of.

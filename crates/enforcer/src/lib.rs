@@ -3,7 +3,9 @@
 //! `bpf/` are the object managers, in the kernel. The rest is what loads them, labels what exists, swaps generations,
 //! tells what was denied, and answers the command line.
 
+pub mod after_gap;
 pub mod audit;
+pub mod canary;
 pub mod client;
 pub mod contexts;
 pub mod daemon;
@@ -16,6 +18,7 @@ pub mod hooks;
 pub mod inquiries;
 pub mod labels;
 pub mod learn;
+pub mod lineage;
 pub mod mapping;
 pub mod metrics;
 pub mod missing;

@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write as _};
 
 use crate::{
+    canary::Kind as Lack,
     protocol::Mode,
     revocation::Revoked,
     shares::Held,
@@ -64,6 +65,7 @@ fn escaped(value: &str) -> String {
 pub fn text(status: &Status, managers: &[Manager]) -> String {
     let mut page = Page::default();
     running(&mut page, true, status.hooks.attached.len());
+    canary(&mut page, status);
     policy(&mut page, status);
     domains(&mut page, status);
     revoked(&mut page, status);
@@ -86,6 +88,20 @@ fn running(page: &mut Page, daemon: bool, hooks: usize) {
     page.gauge("daemon_up", "Whether the daemon answers (1); enforcement goes on without it.", u8::from(daemon));
     page.gauge("enforced", "Whether a policy is in force (1): programs are attached.", u8::from(hooks > 0));
     page.gauge("hooks_attached", "Kernel hooks with a program.", hooks);
+}
+
+/// What the canary tells.
+fn canary(page: &mut Page, status: &Status) {
+    let runs = status.alarm.as_ref().is_none_or(|alarm| alarm.kind != Lack::Off);
+    page.gauge("hooks_run", "Whether hooks deny what must be denied (1), as the canary tries all the time.", u8::from(runs));
+    let answers = status.alarm.is_none();
+    page.gauge("canary_answers", "Whether it is known that hooks run (1).", u8::from(answers));
+    let help = "Times that hooks did not run, or were not known to, since the daemon began.";
+    page.metric("gaps_total", Kind::Counter, help, [(Vec::new(), status.gaps_seen)]);
+    let lasting = status.alarm.iter().flat_map(|alarm| &alarm.slipped);
+    let slipped = status.gaps.iter().flat_map(|gap| &gap.slipped).chain(lasting);
+    let slipped: usize = slipped.map(|some| some.processes.len()).sum();
+    page.gauge("slipped_processes", "Processes that may have slipped out of confinement in the gaps that are remembered.", slipped);
 }
 
 fn policy(page: &mut Page, status: &Status) {

@@ -61,6 +61,23 @@ impl State {
         word!(self, audit_limit, AtomicU32).store(limit, Ordering::SeqCst);
     }
 
+    /// When hooks ran for the last time as the canary knows, and since when it was granted something; 0: never.
+    #[must_use]
+    pub fn canary(&self) -> (u64, u64) {
+        let denied = word!(self, canary_denied, AtomicU64).load(Ordering::SeqCst);
+        (denied, word!(self, canary_granted, AtomicU64).load(Ordering::SeqCst))
+    }
+
+    /// Notes when the canary was denied what must be denied, in nanoseconds since boot.
+    pub fn set_canary_denied(&self, time: u64) {
+        word!(self, canary_denied, AtomicU64).store(time, Ordering::SeqCst);
+    }
+
+    /// Notes that it was granted something; 0: what came of that is done.
+    pub fn set_canary_granted(&self, time: u64) {
+        word!(self, canary_granted, AtomicU64).store(time, Ordering::SeqCst);
+    }
+
     /// Whether what is denied is denied.
     #[must_use]
     pub fn enforcing(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What the daemon tells of enforcement.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
@@ -11,7 +11,10 @@ use tollgate_abi::enforcer::{
     TG_FAILED_TASK_STORAGE, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS,
 };
 
-use crate::{descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate, shares::Held};
+use crate::{
+    after_gap::AfterGap, canary::Kind, descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate,
+    shares::Held,
+};
 
 /// What can fail (`enum tg_failure`), for people.
 pub(crate) const FAILURES: &[(u32, &str)] = &[
@@ -116,6 +119,73 @@ pub struct Status {
     pub audit: bool,
     /// Records that could not be written.
     pub audit_errors: u64,
+    /// Why hooks do not run, or are not known to, as long as that lasts.
+    #[serde(default)]
+    pub alarm: Option<AlarmStatus>,
+    /// When that was so, and is over: the last ones that this daemon has seen.
+    #[serde(default)]
+    pub gaps: Vec<GapStatus>,
+    /// How often that was so since this daemon began.
+    #[serde(default)]
+    pub gaps_seen: u64,
+}
+
+/// What the canary has found. Times are seconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlarmStatus {
+    /// What it is.
+    pub kind: Kind,
+    /// When hooks ran for the last time, as far as is known.
+    pub since: u64,
+    /// What it is, why, and what to do.
+    pub text: String,
+    /// Who may have slipped out of confinement meanwhile, and is dealt with when hooks run again.
+    pub slipped: Vec<Slipped>,
+}
+
+/// What is over. Times are seconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapStatus {
+    /// What it was.
+    pub kind: Kind,
+    /// When hooks ran for the last time before.
+    pub from: u64,
+    /// When they ran again.
+    pub to: u64,
+    /// Who may have slipped out of confinement meanwhile.
+    pub slipped: Vec<Slipped>,
+    /// Processes of the machine's that execute what has a domain of its own, which they did not enter.
+    pub not_entered: Vec<Slipped>,
+}
+
+/// Processes of one name that have lost one label, or never got it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slipped {
+    /// Their name, as they say themselves.
+    pub name: String,
+    /// The context that they should have; unlabelled where it is not known.
+    pub context: String,
+    /// What became of them.
+    pub fate: AfterGap,
+    /// Their numbers.
+    pub processes: Vec<u32>,
+}
+
+impl fmt::Display for Slipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let done = match self.fate {
+            AfterGap::Confine => "confined again",
+            AfterGap::Kill => "killed",
+            AfterGap::Tell => "left alone",
+        };
+        let Self { name, context, processes, .. } = self;
+        write!(f, "{} of {name}, which should have {context}: {done}:", counted(processes.len()))?;
+        processes.iter().try_for_each(|process| write!(f, " {process}"))
+    }
+}
+
+fn counted(processes: usize) -> String {
+    if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
 }
 
 /// Where enforcement is.

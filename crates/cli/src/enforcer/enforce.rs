@@ -15,6 +15,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_enforcer::{
+    after_gap::AfterGap,
     audit::sink,
     daemon::{Daemon, End, devices::Devices, enforced::Enforced, notify, signals::Signals},
     descriptors::Descriptors,
@@ -60,6 +61,9 @@ pub(crate) struct Arguments {
     /// more; once chosen it holds until `tollgate stop`
     #[arg(long, value_name = "check|use")]
     descriptors: Option<Descriptors>,
+    /// What becomes of processes that may have slipped out of confinement while hooks did not run: confine, kill or tell
+    #[arg(long, value_name = "confine|kill|tell", default_value_t)]
+    after_gap: AfterGap,
     /// Write denials that the kernel's audit does not take, and messages, below this folder
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
@@ -98,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         unconfined: arguments.unconfined.clone(),
         audit_limit: arguments.audit_limit,
         accept_missing: arguments.accept_missing,
+        after_gap: arguments.after_gap,
         descriptors: arguments.descriptors,
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
@@ -157,7 +162,7 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     if let Err(cause) = &devices {
         eprintln!("tollgate: cannot listen for devices: {cause}; those that appear have their directory's label");
     }
-    let enforcer = if adopted { Enforcer::adopt(options)? } else { Enforcer::start(options, again(&built)?)? };
+    let enforcer = if adopted { Enforcer::adopt_with(options, Some(&built))? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
     let changed = adopted && !enforcer.is(&built);
     let mut enforced = Enforced::new(enforcer, devices.ok(), name, reread, log)?;

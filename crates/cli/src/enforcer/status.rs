@@ -9,6 +9,7 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use tollgate_enforcer::{
+    canary::Kind,
     client::{Client, ClientError},
     descriptors::Descriptors,
     metrics,
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Ok(mut client) if arguments.metrics => {
             let (status, managers) = (client.status()?, client.statistics()?);
             output::write(&metrics::text(&status, &managers))?;
-            Ok(ExitCode::SUCCESS)
+            Ok(verdict(&status))
         }
         Err(ClientError::NoDaemon { .. }) if arguments.metrics => {
             let attached = programs::attached(&Pins::default()).unwrap_or_default();
@@ -67,11 +68,39 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn show(status: &Status, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         output::json(status)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(verdict(status));
     }
     let text = rows(status).into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect::<String>();
     output::write(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(verdict(status))
+}
+
+/// 1: hooks do not run, or are not known to.
+fn verdict(status: &Status) -> ExitCode {
+    if status.alarm.is_some() { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}
+
+/// Whether hooks run, as the canary tells, and when they did not.
+fn canary(status: &Status) -> Vec<(&'static str, String)> {
+    let now = match &status.alarm {
+        None => "hooks run: what must be denied is denied".to_owned(),
+        Some(alarm) => format!("{}; for {}", alarm.text, ago(alarm.since)),
+    };
+    let lasting = status.alarm.iter().flat_map(|alarm| alarm.slipped.iter().map(|some| ("  slipped", some.to_string())));
+    let mut rows = vec![("canary", now)];
+    rows.extend(lasting);
+    for gap in &status.gaps {
+        let what = match gap.kind {
+            Kind::Off => "hooks did not run",
+            Kind::Silent => "it did not answer",
+            Kind::Unwatched => "no daemon has looked",
+        };
+        let length = humantime::format_duration(Duration::from_secs(gap.to.saturating_sub(gap.from)));
+        rows.push(("  gap", format!("{what} for {length} at most, until {} ago", ago(gap.to))));
+        rows.extend(gap.slipped.iter().map(|some| ("  slipped", some.to_string())));
+        rows.extend(gap.not_entered.iter().map(|some| ("  not entered", some.to_string())));
+    }
+    rows
 }
 
 fn rows(status: &Status) -> Vec<(&'static str, String)> {
@@ -82,7 +111,7 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
     let errors = if status.audit_errors > 0 { format!(", {} not written", status.audit_errors) } else { String::new() };
     let failures = status.failures.iter().filter(|(name, _)| !name.starts_with("event"));
     let failures: Vec<String> = failures.map(|(name, count)| format!("{name} {count}")).collect();
-    vec![
+    let mut rows = vec![
         ("mode", status.mode.to_string()),
         (
             "policy",
@@ -119,7 +148,9 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("held", much(&status.shares)),
         ("denials", format!("{} told to {to}, {lost} lost{errors}", status.events)),
         ("failures", if failures.is_empty() { "none".to_owned() } else { failures.join(", ") }),
-    ]
+    ];
+    rows.splice(1..1, canary(status));
+    rows
 }
 
 /// Who holds so much of what all need that more may soon be refused.

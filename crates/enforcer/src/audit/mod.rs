@@ -73,12 +73,20 @@ pub enum Reason {
     Malformed,
     /// The kernel's audit left records out: its backlog was full, or there were more than it prints.
     KernelAudit,
+    /// Hooks did not run: what was done meanwhile was asked about by nobody.
+    HooksOff,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::RingBuffer, Self::KernelLimit, Self::DaemonLimit, Self::Malformed, Self::KernelAudit];
+    pub const ALL: [Self; 6] = [
+        Self::RingBuffer,
+        Self::KernelLimit,
+        Self::DaemonLimit,
+        Self::Malformed,
+        Self::KernelAudit,
+        Self::HooksOff,
+    ];
 
     /// For people.
     #[must_use]
@@ -89,6 +97,7 @@ impl Reason {
             Self::DaemonLimit => "more than the daemon may record in a second",
             Self::Malformed => "not of a known form",
             Self::KernelAudit => "the kernel's audit left them out",
+            Self::HooksOff => "hooks did not run",
         }
     }
 }

@@ -37,6 +37,10 @@ pub(super) struct Connection {
     descriptors: Vec<OwnedFd>,
     output: Vec<u8>,
     deadline: Instant,
+    /// When something came last.
+    heard: Instant,
+    /// Its caller's domain is asked by the policy.
+    pub(super) confined: bool,
     /// It ends when what has to go has gone.
     closing: bool,
     /// It has asked for statistics to be counted.
@@ -69,6 +73,8 @@ impl Connection {
             descriptors: Vec::new(),
             output: greeting.into_bytes(),
             deadline: now + BUSY,
+            heard: now,
+            confined: true,
             closing: false,
             counts: false,
         })
@@ -88,6 +94,11 @@ impl Connection {
         } else {
             self.deadline.saturating_duration_since(now)
         }
+    }
+
+    /// When something came last.
+    pub(super) fn heard(&self) -> Instant {
+        self.heard
     }
 
     /// Says that there are too many, if it can be said at once.
@@ -185,6 +196,7 @@ impl Connection {
         if received.length == 0 || !self.peer.sent(received.sender) {
             return Ok(false);
         }
+        self.heard = now;
         if self.input.is_empty() {
             self.deadline = now + BUSY;
         }

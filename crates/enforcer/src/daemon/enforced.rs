@@ -15,6 +15,7 @@ use tollgate_policy::built::Built;
 
 use super::{
     devices::{Device, Devices},
+    gaps::Gaps,
     machine::{Labels, Machine, Permission},
     object::Object,
 };
@@ -73,6 +74,7 @@ pub struct Enforced {
     policy: String,
     started_with: String,
     reread: Reread,
+    gaps: Gaps,
 }
 
 impl Enforced {
@@ -91,7 +93,8 @@ impl Enforced {
         let audit = Dispatcher::start(log);
         let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
         let started_with = policy.clone();
-        Ok(Self { enforcer: Some(enforcer), inquiries, events, devices, audit, policy, started_with, reread })
+        let gaps = Gaps::watch(&enforcer.options().pins)?;
+        Ok(Self { enforcer: Some(enforcer), inquiries, events, devices, audit, policy, started_with, reread, gaps })
     }
 
     /// The pins' directory, held.
@@ -219,10 +222,14 @@ impl Machine for Enforced {
     fn wakes(&self) -> Vec<RawFd> {
         let events = self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd());
         let labels = self.enforcer.iter().map(|enforcer| enforcer.labels_written().as_raw_fd());
-        events.chain(labels).chain(self.devices.iter().map(|devices| devices.as_fd().as_raw_fd())).collect()
+        let devices = self.devices.iter().map(|devices| devices.as_fd().as_raw_fd());
+        events.chain(labels).chain(devices).chain(self.gaps.wakes()).collect()
     }
 
     fn wake(&mut self) {
+        if let Some(enforcer) = &mut self.enforcer {
+            self.gaps.look(enforcer, &mut self.audit);
+        }
         self.events();
         self.devices();
         self.losses();
@@ -304,6 +311,7 @@ impl Machine for Enforced {
 
     fn status(&mut self) -> Result<Status, Refusal> {
         let health = self.audit.health();
+        let alarm = self.gaps.alarm(self.enforcer.as_mut().ok_or_else(stopped)?);
         let enforcer = self.on()?;
         let (generation, state, options) = (enforcer.generation(), enforcer.state(), enforcer.options());
         let live = state.live().into_iter().filter(|sid| *sid != 0);
@@ -333,6 +341,9 @@ impl Machine for Enforced {
                 .biggest(BIGGEST, |sid| enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())),
             audit: health.kernel,
             audit_errors: health.errors.count,
+            alarm,
+            gaps: self.gaps.over(),
+            gaps_seen: self.gaps.seen(),
         })
     }
 
@@ -368,7 +379,13 @@ impl Machine for Enforced {
 
     fn stop(&mut self) -> Result<(), Refusal> {
         self.on_mut()?.write_last_labels();
-        self.on()?.stop().map_err(|cause| refused(&cause))?;
+        // Else it would say that nobody asks any more.
+        self.gaps.end();
+        let (stopped, pins) = (self.on()?.stop(), self.on()?.options().pins.clone());
+        if stopped.is_err() {
+            self.gaps.resume(&pins);
+        }
+        stopped.map_err(|cause| refused(&cause))?;
         self.enforcer = None;
         Ok(())
     }

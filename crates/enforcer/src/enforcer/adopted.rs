@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{TG_BEFORE, TG_IN_FORCE, TG_SID_MACHINE};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_IN_FORCE, TG_SID_MACHINE};
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, Options, map_error, open};
@@ -12,7 +12,13 @@ use crate::{contexts::Contexts, enforcer::Maps, generation::Generation, missing,
 impl Enforcer {
     /// Takes over what an earlier daemon has started, and finishes what it was about when it was killed. A limit and a mode
     /// that are named come into force; other unconfined domains do by [`Enforcer::reload`].
-    pub fn adopt(mut options: Options) -> Result<Self, EnforcerError> {
+    pub fn adopt(options: Options) -> Result<Self, EnforcerError> {
+        Self::adopt_with(options, None)
+    }
+
+    /// Likewise. Files in the folder are believed as far as they agree with the kernel; where the policy does not, `offered` is
+    /// taken if it is the one that is in force.
+    pub fn adopt_with(mut options: Options, offered: Option<&Built>) -> Result<Self, EnforcerError> {
         if !programs::pinned(&options.pins) {
             return Err(EnforcerError::NotStarted);
         }
@@ -23,9 +29,13 @@ impl Enforcer {
             return Err(EnforcerError::Descriptors { wanted, chosen });
         }
         let map = generation(&maps, TG_IN_FORCE)?;
-        let built = Built::open(&options.folder.policy(Generation::number(&map)?))?;
+        let built = policy_in_force(&options, &map, offered)?;
         let generation = Generation::adopted(map, built)?;
         let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
+        let (saved, lies) = believed(saved, &generation);
+        for lie in &lies {
+            eprintln!("tollgate: {}: not believed: {lie}", options.folder.contexts().display());
+        }
         let machine = generation.get(TG_SID_MACHINE).map(|context| generation.text(&context)).unwrap_or_default();
         let (policy, unconfined) = (Arc::clone(&generation.policy), generation.unconfined());
         let told_otherwise = options.keep(&policy, &machine, &unconfined);
@@ -39,6 +49,9 @@ impl Enforcer {
         let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine))?;
         (enforcer.missing, enforcer.told_otherwise) = (missing, told_otherwise);
         enforcer.finish()?;
+        if !lies.is_empty() {
+            enforcer.save_contexts()?;
+        }
         Ok(enforcer)
     }
 
@@ -63,8 +76,48 @@ impl Enforcer {
     fn previous(&self) -> Option<Generation> {
         let map = generation(&self.maps, TG_BEFORE).ok()?;
         let number = Generation::number(&map).ok().filter(|number| *number != self.generation.number)?;
-        Generation::adopted(map, Built::open(&self.options.folder.policy(number)).ok()?).ok()
+        let built = Built::open(&self.options.folder.policy(number)).ok()?;
+        Generation::is_of(&map, &built).ok().filter(|is| *is)?;
+        Generation::adopted(map, built).ok()
     }
+}
+
+/// The policy that the generation in force was made of.
+fn policy_in_force(options: &Options, map: &MapHandle, offered: Option<&Built>) -> Result<Built, EnforcerError> {
+    let path = options.folder.policy(Generation::number(map)?);
+    let cause = match Built::open(&path) {
+        Ok(built) if Generation::is_of(map, &built)? => return Ok(built),
+        Ok(_) => "it was changed, or another one put in its place".to_owned(),
+        Err(cause) => cause.to_string(),
+    };
+    let Some(offered) = offered else { return Err(EnforcerError::NotInForce { path, cause }) };
+    if !Generation::is_of(map, offered)? {
+        return Err(EnforcerError::NotInForce { path, cause });
+    }
+    eprintln!("tollgate: {}: not believed: {cause}; the policy that was named is the one in force", path.display());
+    let bytes = offered.to_bytes();
+    options.folder.replace(&path, &bytes)?;
+    Ok(Built::from_bytes(&bytes)?)
+}
+
+/// What of the folder's contexts the kernel agrees with, and what not: that is what the kernel says then. What this policy does
+/// not permit the kernel knows as unlabelled only, so the folder tells what it is.
+fn believed(saved: Contexts, generation: &Generation) -> (Contexts, Vec<String>) {
+    let unlabelled = generation.get(SECINITSID_UNLABELED).map(|context| generation.text(&context));
+    let (mut contexts, mut lies) = (Contexts::default(), Vec::new());
+    for (sid, text) in saved.iter().filter(|(sid, _)| *sid >= TG_FIRST_SID) {
+        // What is in neither generation was given under the one before; the kernel tells it later.
+        let Some(context) = generation.get(sid) else { continue };
+        let known = generation.text(&context);
+        let is_kept = Some(&known) == unlabelled.as_ref() && generation.read(text).is_err();
+        if known != text && !is_kept {
+            lies.push(format!("SID {sid} is {known}, not {text}"));
+            contexts.insert(sid, known);
+        } else {
+            contexts.insert(sid, text.to_owned());
+        }
+    }
+    (contexts, lies)
 }
 
 /// The map of the generation in force, or of the one before.

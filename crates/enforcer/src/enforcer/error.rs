@@ -34,6 +34,17 @@ pub enum EnforcerError {
     /// The policy in the folder is not as it was written.
     #[error(transparent)]
     Policy(#[from] BuiltError),
+    /// The policy in the folder is not the one that the kernel has.
+    #[error(
+        "{} is not the policy that is in force ({cause}): start the daemon with that policy, or end enforcement with \
+         `tollgate stop --force` and start it again", .path.display()
+    )]
+    NotInForce {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        cause: String,
+    },
     /// A map could not be read or written.
     #[error("cannot {what}: {cause}")]
     Map {

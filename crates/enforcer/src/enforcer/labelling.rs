@@ -120,7 +120,7 @@ impl Enforcer {
             Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts), refused: &refused };
         let kernel = self.kernel_maps()?;
         let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));
-        let mut contexts = Remembered { enforcer: self, known: HashMap::new() };
+        let mut contexts = Remembered { enforcer: self, known: HashMap::new(), without_place: 0 };
         let noted = contexts.noted().map_err(labelling)?;
         let recall = contexts.enforcer.durable.recall(|context| noted.get(context).copied().flatten());
         let mut sink = MapSink::new(&mut maps, recall);
@@ -131,6 +131,9 @@ impl Enforcer {
         };
         if let Err(cause) = sink.finish(None) {
             report.fail("files with several names", cause);
+        }
+        if contexts.without_place > 0 {
+            report.fail(of_device(part.device()), NoPlace(contexts.without_place));
         }
         self.file_contexts = file_contexts.into();
         let recall = sink.recall;
@@ -291,10 +294,34 @@ impl Enforcer {
     }
 }
 
-/// The contexts of an enforcer; one that was asked for is not asked for again.
+/// The contexts of an enforcer; one that was asked for is not asked for again. Files may name new ones as long as callers
+/// may: whoever mounts an image must not use up what all need.
 struct Remembered<'e> {
     enforcer: &'e mut Enforcer,
     known: HashMap<String, Option<Sid>>,
+    without_place: u64,
+}
+
+/// So many contexts of files have found no place.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{0} contexts of files are new, and half of all contexts or levels are in use: these files are unlabelled until the machine \
+     starts again without them"
+)]
+struct NoPlace(u64);
+
+impl Remembered<'_> {
+    fn place(&mut self, context: &str) -> Result<Sid, EnforcerError> {
+        self.enforcer.learn();
+        if self.enforcer.contexts.sid(context).is_some() || !self.enforcer.is_half_full() {
+            return self.enforcer.intern(context);
+        }
+        // What the policy does not have is not new, but wrong.
+        self.enforcer.generation.read(context)?;
+        self.without_place += 1;
+        // Not like its directory: it has a label, which cannot be kept in mind.
+        Ok(SECINITSID_UNLABELED)
+    }
 }
 
 impl Remembered<'_> {
@@ -310,8 +337,8 @@ impl labels::Contexts for Remembered<'_> {
         if let Some(known) = self.known.get(context) {
             return Ok(*known);
         }
-        let sid = match self.enforcer.intern(context) {
-            Ok(sid) => Some(sid),
+        let sid = match self.place(context) {
+            Ok(sid) => sid.into(),
             Err(EnforcerError::Context(_)) => None,
             Err(cause) => return Err(io::Error::other(cause)),
         };
@@ -343,6 +370,14 @@ pub(super) fn is_kept(filesystem: tg_filesystem) -> bool {
 
 fn is_overlay(file: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(fstatfs(file)?.filesystem_type() == OVERLAYFS_SUPER_MAGIC)
+}
+
+/// Where the file system of a device is mounted, for people; `None`: all.
+fn of_device(device: Option<u32>) -> String {
+    let Some(device) = device else { return "all file systems".to_owned() };
+    let mounts = mounts::read(&fs::read(mountinfo()).unwrap_or_default());
+    let mount = mounts.into_iter().find(|mount| mount.device == device);
+    mount.map_or_else(|| format!("device {}:{}", device >> 20, device & 0xfffff), |mount| mount.point.display().to_string())
 }
 
 pub(super) fn mountinfo() -> PathBuf {

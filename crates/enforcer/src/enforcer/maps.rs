@@ -112,4 +112,5 @@ macro_rules! plain {
         unsafe impl Plain for tollgate_abi::enforcer::$name {}
     )* };
 }
-plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_unwritten tg_superblock tg_kernel);
+plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_unwritten
+    tg_superblock tg_kernel tg_slipped);

@@ -10,6 +10,7 @@ use tollgate_policy::model::Policy;
 
 use super::{EnforcerError, Folder};
 use crate::{
+    after_gap::AfterGap,
     contexts::{self, Contexts},
     descriptors::Descriptors,
     programs::Pins,
@@ -38,6 +39,8 @@ pub struct Options {
     pub audit_limit: Option<u32>,
     /// A policy that this kernel cannot enforce whole is enforced as far as it can be.
     pub accept_missing: bool,
+    /// What becomes of those who may have slipped out of confinement while hooks did not run.
+    pub after_gap: AfterGap,
     /// When descriptors are asked about; `None`: as it was chosen when enforcement began.
     pub descriptors: Option<Descriptors>,
     /// How much room there is for what all need, where it is not as much as by default; enforcement that is on keeps its own.

@@ -60,6 +60,11 @@ impl Generation {
         Err(ContextError::Invalid { text: text.to_owned(), reason })
     }
 
+    /// Whether a context is of words that the policy has.
+    pub fn read(&self, text: &str) -> Result<(), ContextError> {
+        self.names.context(&self.policy, text).map(drop)
+    }
+
     fn numbers(&mut self, context: &Context) -> Result<tg_context, ContextError> {
         let too_many = |_| TooManyLevels;
         Ok(tg_context {

@@ -1,0 +1,260 @@
+//! The canary: a process that may nothing, and tries all the time. What it is granted says that hooks do not run.
+//!
+//! A thread of the daemon keeps it, for the daemon may be busy for long. It asks by memory that both have, and a futex: no
+//! hook stands between them. What it finds is told at once, on standard error; the daemon is woken for the rest.
+
+mod acts;
+mod page;
+mod watch;
+
+use std::{
+    fs, io,
+    io::Write,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::{
+    sys::{
+        signal::{Signal, kill},
+        wait::waitpid,
+    },
+    time::{ClockId, clock_gettime},
+    unistd::Pid,
+};
+use tollgate_abi::enforcer::{TG_SID_CANARY, tg_task};
+
+use self::{
+    acts::{ALWAYS, Acts},
+    page::{Answer, Page},
+    watch::Watch,
+};
+pub use self::watch::{Alarm, Change, Gap, Kind};
+use crate::{
+    daemon::pidfd_open,
+    enforcer::bytes_of,
+    programs::{self, Pins, ProgramsError},
+    state::State,
+};
+
+/// How often it tries, and how long its answer may take: together less than a second.
+const PERIOD: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_millis(600);
+/// The switch of all calls that programs hang on.
+const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
+
+/// The canary, with who keeps it.
+#[derive(Debug)]
+pub struct Canary {
+    shared: Arc<Mutex<Shared>>,
+    wakes: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    watch: Watch,
+    changes: Vec<Change>,
+    ends: bool,
+}
+
+impl Canary {
+    /// Sets it free, once programs are attached.
+    pub fn start(pins: &Pins) -> Result<Self, ProgramsError> {
+        let failed = |cause: io::Error| ProgramsError::Pins { path: pins.map("bss"), cause };
+        let state = State::new(programs::map(pins, "bss")?.as_fd()).map_err(failed)?;
+        let tasks = programs::map(pins, "tasks")?;
+        let (wakes, wake) = UnixStream::pair().map_err(failed)?;
+        for end in [&wakes, &wake] {
+            end.set_nonblocking(true).map_err(failed)?;
+        }
+        let watch = Watch::new(state.canary(), now());
+        let shared = Arc::new(Mutex::new(Shared { watch, ..Shared::default() }));
+        let (pins, shared_too, slept) = (pins.clone(), Arc::clone(&shared), slept());
+        let mut keeper = Keeper { pins, state, tasks, wake, shared: shared_too, bird: None, slept };
+        let thread = thread::Builder::new().name("canary".into()).spawn(move || keeper.keep()).map_err(failed)?;
+        Ok(Self { shared, wakes, thread: Some(thread) })
+    }
+
+    /// What can be read from when there are changes.
+    #[must_use]
+    pub fn wakes(&self) -> BorrowedFd<'_> {
+        self.wakes.as_fd()
+    }
+
+    /// What has changed since this was last asked.
+    pub fn changes(&self) -> Vec<Change> {
+        // Nobody waits: what rings meanwhile is seen below, or rings again.
+        while io::Read::read(&mut &self.wakes, &mut [0; 64]).is_ok_and(|count| count > 0) {}
+        std::mem::take(&mut lock(&self.shared).changes)
+    }
+
+    /// What lasts: why hooks do not run, or are not known to.
+    #[must_use]
+    pub fn alarm(&self) -> Option<Alarm> {
+        lock(&self.shared).watch.alarm().cloned()
+    }
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        lock(&self.shared).ends = true;
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It tells nobody whether it panicked: enforcement ends, or the daemon.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Nanoseconds since boot.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// For how many nanoseconds the machine has slept since it was started, to the millisecond.
+fn slept() -> u64 {
+    let awake = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    now().saturating_sub(u64::try_from(awake.as_nanos()).unwrap_or(u64::MAX)) / 1_000_000 * 1_000_000
+}
+
+/// The thread that keeps the canary.
+struct Keeper {
+    pins: Pins,
+    state: State,
+    tasks: MapHandle,
+    wake: UnixStream,
+    shared: Arc<Mutex<Shared>>,
+    bird: Option<Bird>,
+    /// For how long the machine had slept since it was started.
+    slept: u64,
+}
+
+/// The process. Dropped, it is killed.
+struct Bird {
+    process: Pid,
+    page: Page,
+    /// What succeeds where nothing is enforced.
+    able: Acts,
+}
+
+impl Drop for Bird {
+    fn drop(&mut self) {
+        // It is our child: its number is nobody else's until it was waited for.
+        let _ = kill(self.process, Signal::SIGKILL);
+        let _ = waitpid(self.process, None);
+    }
+}
+
+impl Keeper {
+    fn keep(&mut self) {
+        while !lock(&self.shared).ends {
+            let asked = now();
+            let slept = slept();
+            lock(&self.shared).watch.slept(slept.saturating_sub(std::mem::replace(&mut self.slept, slept)));
+            let found = self.ask();
+            self.note(asked, found);
+            thread::park_timeout(PERIOD);
+        }
+        self.bird = None;
+    }
+
+    /// Lets the canary try. `Ok`: whether it was granted anything; else why it does not answer.
+    fn ask(&mut self) -> Result<bool, String> {
+        let before = self.attached();
+        if self.bird.is_none() {
+            self.bird = Some(self.hatch()?);
+        }
+        let Some(bird) = &self.bird else { return Err("there is none".to_owned()) };
+        let (able, asked) = (bird.able, bird.page.ask(bird.able & before));
+        match asked.and_then(|number| bird.page.answer(number, PATIENCE)) {
+            // A hook may have been detached meanwhile, for a policy needs it no more.
+            Some(Answer { granted, .. }) if granted & self.attached() & able != 0 => Ok(true),
+            Some(Answer { denied, .. }) if denied != 0 => Ok(false),
+            Some(_) => Err("its acts neither succeed nor are denied".to_owned()),
+            None => {
+                self.bird = None;
+                Err(format!("it has not answered for {PATIENCE:?}: frozen, stopped, or killed; another one takes its place"))
+            }
+        }
+    }
+
+    /// The acts that are denied where hooks run.
+    fn attached(&self) -> Acts {
+        acts::of_hooks(&programs::attached(&self.pins).unwrap_or_default()) | ALWAYS
+    }
+
+    fn hatch(&self) -> Result<Bird, String> {
+        let failed = |cause: io::Error| format!("it could not be started: {cause}");
+        let page = Page::new().map_err(failed)?;
+        let process = acts::fork(&page).map_err(failed)?;
+        let mut bird = Bird { process, page, able: 0 };
+        let able = bird.page.answer(0, PATIENCE).map(|answer| answer.granted);
+        bird.able = able.filter(|able| able & ALWAYS != 0).ok_or("it did not begin")?;
+        self.confine(process).map_err(failed)?;
+        Ok(bird)
+    }
+
+    fn confine(&self, process: Pid) -> io::Result<()> {
+        let own = pidfd_open(process.as_raw())?;
+        let task = tg_task { sid: TG_SID_CANARY, ..tg_task::default() };
+        self.tasks.update(&own.as_raw_fd().to_ne_bytes(), bytes_of(&task), MapFlags::ANY).map_err(io::Error::other)?;
+        // What it was until now is remembered.
+        self.state.forget();
+        Ok(())
+    }
+
+    /// Tells what has changed.
+    fn note(&mut self, asked: u64, found: Result<bool, String>) {
+        let answered = now();
+        let change = {
+            let mut shared = lock(&self.shared);
+            let change = match found {
+                Ok(false) => {
+                    self.state.set_canary_denied(asked);
+                    shared.watch.denied(asked, answered)
+                }
+                Ok(true) => {
+                    self.state.set_canary_granted(answered);
+                    shared.watch.raise(Kind::Off, answered, || why(&self.pins))
+                }
+                Err(silence) => shared.watch.raise(Kind::Silent, answered, || silence),
+            };
+            shared.changes.extend(change.clone());
+            change
+        };
+        let Some(change) = change else { return };
+        // Where no daemon was there to look it is told if somebody is found.
+        if !matches!(change, Change::Over(Gap { kind: Kind::Unwatched, .. })) {
+            eprintln!("tollgate: {change}");
+        }
+        // Where there is no room it rings already.
+        let _ = self.wake.write(&[1]);
+    }
+}
+
+/// Why hooks do not run, and what to do.
+fn why(pins: &Pins) -> String {
+    if fs::read_to_string(FTRACE).is_ok_and(|text| text.trim() == "0") {
+        return "kernel.ftrace_enabled is 0, so the kernel calls no program: `sysctl kernel.ftrace_enabled=1`".to_owned();
+    }
+    let again = "`tollgate stop --force`, then start enforcement again";
+    match programs::attached(pins) {
+        Ok(attached) if attached.iter().any(|hook| hook == acts::FORK) => {
+            format!("links are pinned below {}, but their programs were detached: {again}", pins.root().display())
+        }
+        Ok(_) => format!("links are gone from {}: {again}", pins.root().display()),
+        Err(cause) => format!("the links are gone ({cause}): {again}"),
+    }
+}

@@ -1,0 +1,184 @@
+//! What the canary does: acts that harm nobody, each asked about by a hook of another kind. It is a fork of a program of
+//! several threads, so it does nothing but system calls.
+
+use std::{io, sync::atomic::Ordering, time::Duration};
+
+use nix::unistd::Pid;
+
+use super::page::{Page, wait, wake};
+
+/// A set of acts: a bit each, by their place in [`ACTS`].
+pub(super) type Acts = u32;
+
+/// The hook that every policy attaches.
+pub(super) const FORK: &str = "task_alloc";
+/// The act that is asked about whatever the policy.
+pub(super) const ALWAYS: Acts = 1;
+
+type Act = fn() -> libc::c_long;
+
+/// Each act, and the hooks of which any denies it.
+const ACTS: [(&[&str], Act); 4] =
+    [(&[FORK], fork_one), (&["inode_permission", "file_open"], open), (&["task_kill"], signal), (&["socket_create"], socket)];
+
+/// Which file it opens: one of its own, without a name, which nobody else opens. So no cache answers for all subjects.
+const OWN: &std::ffi::CStr = c"/proc/self/fd/0";
+/// How long it sleeps before it looks whether its keeper is there.
+const NAP: Duration = Duration::from_secs(5);
+
+/// The acts that these hooks ask about.
+pub(super) fn of_hooks(attached: &[String]) -> Acts {
+    let is_asked = |hooks: &[&str]| hooks.iter().any(|hook| attached.iter().any(|own| own == hook));
+    let asked = ACTS.iter().enumerate().filter(|(_, (hooks, _))| is_asked(hooks));
+    asked.fold(0, |acts, (place, _)| acts | 1 << place)
+}
+
+/// Forks the canary, which lives in the page until its keeper is gone.
+pub(super) fn fork(page: &Page) -> io::Result<Pid> {
+    // SAFETY: the child does system calls only, in memory of its own and in the page, and never returns.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => live(page),
+        process => Ok(Pid::from_raw(process)),
+    }
+}
+
+fn live(page: &Page) -> ! {
+    let words = page.words();
+    // SAFETY: these calls take numbers, and strings that end in NUL.
+    let keeper = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_NAME, c"canary".as_ptr());
+        for signal in 1..32 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let own = libc::memfd_create(c"canary".as_ptr(), 0);
+        libc::dup2(own, 0);
+        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        libc::setpriority(libc::PRIO_PROCESS, 0, -20);
+        libc::getppid()
+    };
+    let mut number = 0;
+    // What it can do while nobody denies it, to begin with.
+    let mut acts = of_hooks_all();
+    loop {
+        let (granted, denied) = attempt(acts);
+        words.granted.store(granted, Ordering::SeqCst);
+        words.denied.store(denied, Ordering::SeqCst);
+        words.answered.store(number + 1, Ordering::SeqCst);
+        wake(&words.answered);
+        while words.asked.load(Ordering::SeqCst) == number {
+            wait(&words.asked, number, NAP);
+            // SAFETY: these calls take nothing, and end the process.
+            unsafe {
+                if libc::getppid() != keeper {
+                    libc::_exit(0);
+                }
+            }
+        }
+        number = words.asked.load(Ordering::SeqCst);
+        acts = words.acts.load(Ordering::SeqCst);
+    }
+}
+
+const fn of_hooks_all() -> Acts {
+    (1 << ACTS.len()) - 1
+}
+
+/// Does these: what succeeded, and what was denied.
+fn attempt(acts: Acts) -> (Acts, Acts) {
+    let (mut granted, mut denied) = (0, 0);
+    for (place, (_, act)) in ACTS.iter().enumerate() {
+        if acts >> place & 1 == 0 {
+            continue;
+        }
+        if act() >= 0 {
+            granted |= 1 << place;
+        // SAFETY: the thread's own word.
+        } else if matches!(unsafe { *libc::__errno_location() }, libc::EACCES | libc::EPERM) {
+            denied |= 1 << place;
+        }
+    }
+    (granted, denied)
+}
+
+/// A child, which ends at once. Without what the C library does around it, which is for programs that go on.
+fn fork_one() -> libc::c_long {
+    // SAFETY: the child ends with its first call; the calls take numbers.
+    unsafe {
+        let child = libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
+        if child == 0 {
+            libc::syscall(libc::SYS_exit_group, 0);
+        }
+        if child > 0 {
+            libc::waitpid(child as i32, std::ptr::null_mut(), 0);
+        }
+        child
+    }
+}
+
+fn open() -> libc::c_long {
+    // SAFETY: the path ends in NUL; the descriptor is closed again.
+    unsafe {
+        let file = libc::open(OWN.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        closed(file)
+    }
+}
+
+fn signal() -> libc::c_long {
+    // SAFETY: these calls take numbers. Signal 0 only asks.
+    unsafe { libc::kill(libc::getpid(), 0).into() }
+}
+
+fn socket() -> libc::c_long {
+    // SAFETY: these calls take numbers.
+    unsafe { closed(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)) }
+}
+
+/// Closes a descriptor that came, and leaves errno as it is where none did.
+unsafe fn closed(file: i32) -> libc::c_long {
+    if file >= 0 {
+        // SAFETY: the caller has just got it.
+        unsafe { libc::close(file) };
+    }
+    file.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nix::sys::{
+        signal::{Signal, kill},
+        wait::waitpid,
+    };
+
+    use super::*;
+
+    #[test]
+    fn asks_for_what_hooks_are_there_to_deny() {
+        let hooks = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(of_hooks(&hooks(&[FORK])), ALWAYS);
+        assert_eq!(of_hooks(&hooks(&["file_open", "capable"])), 2);
+        assert_eq!(of_hooks(&hooks(&["inode_permission", "task_kill", "socket_create", FORK])), 15);
+        assert_eq!(of_hooks(&[]), 0);
+    }
+
+    #[test]
+    fn does_what_it_is_asked_and_says_what_nobody_denied() {
+        let page = Page::new().unwrap();
+        let bird = fork(&page).unwrap();
+        let patience = Duration::from_secs(30);
+        // The first answer is of all acts, where nothing is enforced.
+        assert_eq!(page.answer(0, patience).map(|answer| (answer.granted, answer.denied)), Some((15, 0)));
+        for acts in [1, 2, 15, 0] {
+            let number = page.ask(acts).unwrap();
+            assert_eq!(page.answer(number, patience).map(|answer| (answer.granted, answer.denied)), Some((acts, 0)));
+        }
+        kill(bird, Signal::SIGSTOP).unwrap();
+        let number = page.ask(15).unwrap();
+        assert_eq!(page.answer(number, Duration::from_millis(50)), None);
+        kill(bird, Signal::SIGKILL).unwrap();
+        waitpid(bird, None).unwrap();
+    }
+}

@@ -1,0 +1,120 @@
+//! When hooks did not run: what the canary tells, and what came of it.
+
+use std::{
+    collections::VecDeque,
+    os::fd::{AsRawFd, RawFd},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    audit::{Dispatcher, Reason},
+    canary::{self, Canary, Change, Gap, Kind},
+    enforcer::Enforcer,
+    programs::{Pins, ProgramsError},
+    status::{AlarmStatus, GapStatus, Slipped},
+};
+
+/// So many that are over are remembered.
+const KEPT: usize = 8;
+
+/// The canary, and what it has told.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    /// `None`: enforcement ends.
+    canary: Option<Canary>,
+    over: VecDeque<GapStatus>,
+    seen: u64,
+}
+
+impl Gaps {
+    /// Begins to look.
+    pub(super) fn watch(pins: &Pins) -> Result<Self, ProgramsError> {
+        Ok(Self { canary: Some(Canary::start(pins)?), over: VecDeque::new(), seen: 0 })
+    }
+
+    /// Looks no more.
+    pub(super) fn end(&mut self) {
+        self.canary = None;
+    }
+
+    /// Looks again, where enforcement could not be ended.
+    pub(super) fn resume(&mut self, pins: &Pins) {
+        match Canary::start(pins) {
+            Ok(canary) => self.canary = Some(canary),
+            Err(cause) => eprintln!("tollgate: no canary tells whether hooks run: {cause}"),
+        }
+    }
+
+    pub(super) fn wakes(&self) -> Option<RawFd> {
+        self.canary.as_ref().map(|canary| canary.wakes().as_raw_fd())
+    }
+
+    /// Does what is to be done about changes.
+    pub(super) fn look(&mut self, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
+        let changes = self.canary.as_ref().map(Canary::changes).unwrap_or_default();
+        for change in changes {
+            match change {
+                Change::Raised(alarm) if alarm.kind == Kind::Off => audit.lost(Reason::HooksOff, 1),
+                Change::Raised(_) => {}
+                Change::Over(gap) => self.end_of(&gap, enforcer, audit),
+            }
+        }
+    }
+
+    fn end_of(&mut self, gap: &Gap, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
+        let told = |what, found: Result<Vec<Slipped>, _>| {
+            found.unwrap_or_else(|cause| {
+                eprintln!("tollgate: {what} is not known: {cause}");
+                Vec::new()
+            })
+        };
+        let slipped = told("who has slipped out of confinement", enforcer.after_gap(gap));
+        let not_entered = told("who has not entered a domain", enforcer.not_entered(gap));
+        if gap.kind == Kind::Off {
+            enforcer.state().set_canary_granted(0);
+        }
+        for some in &slipped {
+            eprintln!("tollgate: while hooks did not run: {some}");
+            audit.lost(Reason::HooksOff, some.processes.len() as u64);
+        }
+        for some in &not_entered {
+            eprintln!("tollgate: while hooks did not run, a domain was not entered: {some}: restart them");
+        }
+        // A daemon that took over, and found nobody, is nothing to tell.
+        if gap.kind == Kind::Unwatched && slipped.is_empty() {
+            return;
+        }
+        self.seen += 1;
+        self.over.truncate(KEPT - 1);
+        let (from, to) = (time(gap.from), time(gap.to));
+        self.over.push_front(GapStatus { kind: gap.kind, from, to, slipped, not_entered });
+    }
+
+    /// What lasts.
+    pub(super) fn alarm(&self, enforcer: &mut Enforcer) -> Option<AlarmStatus> {
+        let alarm = self.canary.as_ref()?.alarm()?;
+        let slipped = enforcer.lost_since(alarm.since).unwrap_or_else(|cause| {
+            eprintln!("tollgate: who has slipped out of confinement is not known: {cause}");
+            Vec::new()
+        });
+        let text = format!("{}: {}", alarm.text(), alarm.why);
+        Some(AlarmStatus { kind: alarm.kind, since: time(alarm.since), text, slipped })
+    }
+
+    /// What is over, the last first.
+    pub(super) fn over(&self) -> Vec<GapStatus> {
+        self.over.iter().cloned().collect()
+    }
+
+    /// How often it was so.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen
+    }
+}
+
+/// Nanoseconds since boot as seconds since 1970.
+fn time(since_boot: u64) -> u64 {
+    let ago = Duration::from_nanos(canary::now().saturating_sub(since_boot));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(ago).as_secs()
+}

@@ -1,0 +1,185 @@
+//! Who has slipped out of confinement while hooks did not run: found, and confined again, killed, or told.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::fd::{AsFd, AsRawFd},
+};
+
+use libbpf_rs::{MapCore, MapFlags};
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, tg_lineage, tg_slipped};
+
+use super::{Enforcer, EnforcerError, bytes_of, map_error};
+use crate::{
+    after_gap::AfterGap,
+    canary::{self, Gap, Kind},
+    contexts::Sid,
+    daemon::pidfd_open,
+    lineage::{self, Origin, Tasks},
+    programs,
+    status::Slipped,
+};
+
+const SLIPPED: &str = "slipped";
+/// So often is looked again: who is about to be confined may fork.
+const ROUNDS: u32 = 16;
+/// So many are labelled at once: places of the map.
+const AT_ONCE: usize = 1 << 16;
+/// Nanoseconds of the unit that proc tells starts in (USER_HZ).
+const TICK: u64 = 10_000_000;
+
+/// A task, and the label that it lacks.
+#[derive(Debug, Clone, Copy)]
+struct Lost {
+    task: tg_lineage,
+    sid: Sid,
+}
+
+impl Enforcer {
+    /// Deals with what came about in a gap that is over: forgets what hooks did not keep up to date, and finds those who may
+    /// have slipped. Who is unwatched only, and not known to have slipped, is told and goes on.
+    pub fn after_gap(&mut self, gap: &Gap) -> Result<Vec<Slipped>, EnforcerError> {
+        let chosen = if gap.kind == Kind::Off { self.options.after_gap } else { AfterGap::Tell };
+        let mut found: BTreeMap<u32, Lost> = BTreeMap::new();
+        let mut to = gap.to;
+        for _ in 0..ROUNDS {
+            let mut fresh = self.lost(gap.from, to)?;
+            fresh.retain(|lost| !found.contains_key(&lost.task.task));
+            if fresh.is_empty() {
+                break;
+            }
+            self.treat(chosen, &fresh)?;
+            found.extend(fresh.into_iter().map(|lost| (lost.task.task, lost)));
+            // What those have made meanwhile.
+            to = canary::now();
+        }
+        if gap.kind == Kind::Off {
+            // Credentials are told anew whoever was found.
+            lineage::relabel(&self.options.pins)?;
+        }
+        self.state.forget();
+        Ok(self.told(chosen, found.values()))
+    }
+
+    /// Those who would be found if hooks ran again now.
+    pub fn lost_since(&mut self, from: u64) -> Result<Vec<Slipped>, EnforcerError> {
+        let lost = self.lost(from, canary::now())?;
+        Ok(self.told(AfterGap::Tell, lost.iter()))
+    }
+
+    /// Tasks that have no label, and are not surely the machine's; those of its programs that a domain was to execute.
+    fn lost(&self, from: u64, to: u64) -> Result<Vec<Lost>, EnforcerError> {
+        let live: Vec<Sid> = self.state.live().into_iter().filter(|sid| *sid != 0).collect();
+        // Of the only confined domain that there is, or of one that may next to nothing.
+        let unknown = match live[..] {
+            [] => None,
+            [only] => Some(only),
+            [..] => Some(SECINITSID_UNLABELED),
+        };
+        let tasks = Tasks::look(&self.options.pins)?;
+        let unlabelled = tasks.unlabelled(&(from..=to)).into_iter();
+        let found = unlabelled.filter_map(|(task, origin)| match origin {
+            Origin::Of(sid) => Some(Lost { task: *task, sid }),
+            Origin::Unknown => unknown.map(|sid| Lost { task: *task, sid }),
+            Origin::Machine => None,
+        });
+        Ok(found.collect())
+    }
+
+    fn treat(&self, chosen: AfterGap, lost: &[Lost]) -> Result<(), EnforcerError> {
+        match chosen {
+            AfterGap::Tell => return Ok(()),
+            AfterGap::Kill => lost.iter().for_each(|lost| kill(&lost.task)),
+            AfterGap::Confine => {}
+        }
+        // Also who is killed: it may not end at once.
+        for some in lost.chunks(AT_ONCE) {
+            self.confine(some)?;
+        }
+        Ok(())
+    }
+
+    fn confine(&self, lost: &[Lost]) -> Result<(), EnforcerError> {
+        let map = programs::map(&self.options.pins, SLIPPED)?;
+        let keys = lost.iter().map(|lost| tg_slipped { began: lost.task.began, task: lost.task.task, reserved: 0 });
+        let keys: Vec<tg_slipped> = keys.collect();
+        for (key, lost) in keys.iter().zip(lost) {
+            let put = map.update(bytes_of(key), &lost.sid.to_ne_bytes(), MapFlags::ANY);
+            put.map_err(map_error("say who is to be confined"))?;
+        }
+        let labelled = lineage::relabel(&self.options.pins);
+        for key in &keys {
+            // One that is gone already is gone.
+            let _ = map.delete(bytes_of(key));
+        }
+        self.state.forget();
+        Ok(labelled?)
+    }
+
+    /// Processes of one name and context together.
+    fn told<'l>(&mut self, fate: AfterGap, lost: impl Iterator<Item = &'l Lost>) -> Vec<Slipped> {
+        self.learn();
+        let mut told: BTreeMap<(String, Sid), Vec<u32>> = BTreeMap::new();
+        for Lost { task, sid } in lost.filter(|lost| lost.task.task == lost.task.process) {
+            told.entry((name(task), *sid)).or_default().push(task.process);
+        }
+        let group = |((name, sid), processes)| {
+            Slipped { name, context: self.contexts.text(sid).to_owned(), fate, processes }
+        };
+        told.into_iter().map(group).collect()
+    }
+
+    /// The machine's processes of a gap that execute what has a domain of its own, and would be there had hooks run.
+    pub fn not_entered(&mut self, gap: &Gap) -> Result<Vec<Slipped>, EnforcerError> {
+        let tasks = Tasks::look(&self.options.pins)?;
+        let machines = tasks.unlabelled(&(gap.from..=gap.to)).into_iter();
+        let machines = machines.filter(|(task, origin)| *origin == Origin::Machine && task.domain != 0);
+        let lost: Vec<Lost> = machines.map(|(task, _)| Lost { task: *task, sid: task.domain }).collect();
+        Ok(self.told(AfterGap::Tell, lost.iter()))
+    }
+}
+
+fn name(task: &tg_lineage) -> String {
+    let bytes: Vec<u8> = task.name.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).escape_default().to_string()
+}
+
+/// Kills a task's process, unless another has its number by now.
+fn kill(task: &tg_lineage) {
+    let killed = || -> io::Result<()> {
+        let process = pidfd_open(task.process.cast_signed())?;
+        if task.task == task.process && began(task.process).is_none_or(|began| began != task.began / TICK) {
+            return Ok(());
+        }
+        // SAFETY: the descriptor is open, and no other argument is a pointer that is followed.
+        match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_fd().as_raw_fd(), libc::SIGKILL, 0, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    match killed() {
+        Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => {
+            eprintln!("tollgate: process {} has slipped and was not killed: {cause}", task.process);
+        }
+        _ => {}
+    }
+}
+
+/// When a process was started, in ticks since boot: the 22nd word of its stat, the 20th after its name.
+fn began(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_when_a_process_was_started() {
+        let now = canary::now() / TICK;
+        let own = began(std::process::id()).unwrap();
+        assert!(own <= now && now - own < 360_000 * 24, "{own} {now}");
+        assert_eq!(began(u32::MAX), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! Enforcement that is switched off under the daemon: it is told within a second, and who slipped out meanwhile is found.
+
+use super::guest;
+use crate::program::{Scratch, guests::KERNELS};
+
+/// A shell's names: milliseconds since boot; hooks off, until the daemon has said so, and on, until it has said that; how many
+/// processes of a name run in a context.
+const NAMES: &str = r#"
+LOG=/var/log/tollgate/daemon.log
+ms() { read up _ < /proc/uptime; echo $((${up%.*}${up#*.} * 10)); }
+told() { n=0; until [ "$(grep -c "$1" $LOG)" -ge "$2" ]; do usleep 20000; n=$((n+1)); [ $n -lt 500 ] || return 1; done; }
+off() { began=$(ms); echo 0 > /proc/sys/kernel/ftrace_enabled; told "HOOKS DO NOT RUN" $1; echo "told after $(($(ms) - began)) ms"; }
+on() { echo 1 > /proc/sys/kernel/ftrace_enabled; told "hooks run again" $1; settled $1; }
+settled() { n=0; until [ "$(tollgate status --json | tr , '\n' | grep -c '"to"')" -ge $1 ]; do sleep 1; n=$((n+1)); [ $n -lt 60 ] || return 1; done; }
+in_context() { tollgate ps | grep " $2$" | grep -c "$(at $1)"; }
+"#;
+
+/// How long it took, in milliseconds.
+fn told_after(text: &str) -> u64 {
+    let words = text.lines().find_map(|line| line.strip_prefix("told after ")?.strip_suffix(" ms")).expect(text);
+    words.parse().unwrap()
+}
+
+#[test]
+fn tells_within_a_second_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let guest = guest(&scratch, kernel, &["slip"]).names(NAMES);
+        let steps = guest
+            .step("start", "tollgate enforce /policy && mkdir -p /srv && echo SECRET > /srv/secret && tollgate label set $(of secret) /srv/secret; sleep 1; tollgate status")
+            // The attacker waits for hooks to be off, makes a thousand children in all ways, and these wait for hooks to be on.
+            .step("attacker", "W /slip 1000 /tmp/go /tmp/told & sleep 2")
+            .step("off", "off 1")
+            .step("status", "tollgate status")
+            .step("json", "tollgate status --json")
+            .step("metrics", "tollgate status --metrics")
+            .step("slip", "touch /tmp/go; sleep 3; ls /proc | grep -c '^[0-9]'")
+            .step("bystander", "setsid sleep 1234 & sleep 1234 & sleep 1; in_context unconfined_t sleep")
+            .step("on", "on 1")
+            .step("after", "tollgate status")
+            .step("found", "grep 'while hooks did not run' $LOG | cut -c1-200")
+            .step("bystanders", "in_context unconfined_t sleep")
+            .step("reads", "touch /tmp/told; sleep 3; cat /tmp/told.denied | wc -c; cat /tmp/told.read | wc -c")
+            .step("once", "tollgate status; W cat /srv/secret")
+            .run();
+        println!("{kernel}: {} ms", told_after(&steps["off"].text));
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text.chars().take(1500).collect::<String>());
+        }
+        steps["start"].is(0, &["hooks run: what must be denied is denied"]);
+        assert!(told_after(&steps["off"].text) <= 1000, "{}", steps["off"].text);
+        steps["status"].is(1, &["HOOKS DO NOT RUN", "kernel.ftrace_enabled is 0", "sysctl kernel.ftrace_enabled=1"]);
+        assert_eq!(steps["json"].is(1, &[]).json()["alarm"]["kind"], "off");
+        steps["metrics"].is(1, &["tollgate_hooks_run 0"]);
+        let after = steps["after"].is(0, &["hooks did not run for", "confined again"]);
+        assert!(after.text.contains("1000 processes of slip"), "{}", after.text);
+        assert_eq!(steps["bystander"].text.lines().last(), steps["bystanders"].text.lines().last());
+        // Each child has tried, and none has read.
+        assert_eq!(steps["reads"].text, "1000\n0\n");
+        steps["once"].is(1, &["hooks run: what must be denied is denied"]);
+    }
+}
