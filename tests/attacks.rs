@@ -4,6 +4,7 @@
 //! QEMU and kernels are needed, from the cache or a network, and cc.
 
 mod canary;
+mod daemon;
 mod enforcement;
 
 use std::path::PathBuf;

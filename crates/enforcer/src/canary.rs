@@ -30,12 +30,12 @@ use nix::{
 };
 use tollgate_abi::enforcer::{TG_SID_CANARY, tg_task};
 
+pub use self::watch::{Alarm, Change, Gap, Kind};
 use self::{
     acts::{ALWAYS, Acts},
     page::{Answer, Page},
     watch::Watch,
 };
-pub use self::watch::{Alarm, Change, Gap, Kind};
 use crate::{
     daemon::pidfd_open,
     enforcer::bytes_of,
@@ -185,7 +185,9 @@ impl Keeper {
             Some(_) => Err("its acts neither succeed nor are denied".to_owned()),
             None => {
                 self.bird = None;
-                Err(format!("it has not answered for {PATIENCE:?}: frozen, stopped, or killed; another one takes its place"))
+                Err(format!(
+                    "it has not answered for {PATIENCE:?}: frozen, stopped, or killed; another one takes its place"
+                ))
             }
         }
     }
@@ -247,7 +249,8 @@ impl Keeper {
 /// Why hooks do not run, and what to do.
 fn why(pins: &Pins) -> String {
     if fs::read_to_string(FTRACE).is_ok_and(|text| text.trim() == "0") {
-        return "kernel.ftrace_enabled is 0, so the kernel calls no program: `sysctl kernel.ftrace_enabled=1`".to_owned();
+        return "kernel.ftrace_enabled is 0, so the kernel calls no program: `sysctl kernel.ftrace_enabled=1`"
+            .to_owned();
     }
     let again = "`tollgate stop --force`, then start enforcement again";
     match programs::attached(pins) {

@@ -1,5 +1,6 @@
 //! The daemon's callers.
 
+mod halted;
 pub mod kernel;
 pub mod tree;
 
@@ -11,12 +12,13 @@ use std::{
     },
     path::Path,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nix::{
     errno::Errno,
-    sys::socket::MsgFlags,
+    poll::{PollFd, PollFlags, poll},
+    sys::socket::{MsgFlags, getsockopt, sockopt::PeerCredentials},
     unistd::{getpid, gettid},
 };
 use tollgate_abi::enforcer::{
@@ -34,6 +36,9 @@ use crate::{
 
 /// How long the daemon may take: it puts large policies in force within seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long the daemon is silent before it is looked what it does, in milliseconds.
+const LOOK: u16 = 2000;
 
 /// How often the kernel is asked again for what it could not tell.
 const TRIES: u32 = 100;
@@ -58,6 +63,14 @@ pub enum ClientError {
         socket: String,
         /// Why it cannot be asked.
         cause: io::Error,
+    },
+    /// Somebody listens, and does nothing.
+    #[error("the daemon, process {process}, does not answer: {why}; enforcement goes on")]
+    Halted {
+        /// Its number.
+        process: i32,
+        /// Why, and what lets it go on.
+        why: String,
     },
     /// The connection broke.
     #[error("the connection to the daemon broke: {0}")]
@@ -101,6 +114,7 @@ impl Client {
         let socket = UnixStream::connect(path).map_err(|cause| unconnected(path, cause))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
+        await_greeting(&socket)?;
         let mut client = Self { socket: BufReader::new(socket) };
         let greeting = client.line()?;
         // One that turns callers away says so in place of a greeting.
@@ -262,6 +276,24 @@ impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
     }
+}
+
+/// Waits for the daemon's greeting, unless the daemon is stopped or frozen.
+fn await_greeting(socket: &UnixStream) -> Result<(), ClientError> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let mut greeted = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut greeted, LOOK) {
+            Err(Errno::EINTR) | Ok(0) => {}
+            Err(cause) => return Err(io::Error::from(cause).into()),
+            Ok(_) => return Ok(()),
+        }
+        let process = getsockopt(socket, PeerCredentials).map_err(io::Error::from)?.pid();
+        if let Some(why) = halted::halted(process) {
+            return Err(ClientError::Halted { process, why });
+        }
+    }
+    Ok(())
 }
 
 fn unconnected(path: &Path, cause: io::Error) -> ClientError {

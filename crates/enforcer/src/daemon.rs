@@ -3,7 +3,9 @@
 mod connection;
 pub mod devices;
 pub mod enforced;
+pub mod extension;
 mod gaps;
+mod lock;
 pub mod machine;
 pub mod notify;
 mod object;
@@ -15,7 +17,7 @@ mod tests;
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
-    io::{self, Read, Seek, Write},
+    io,
     os::{
         fd::{AsFd, BorrowedFd},
         unix::{
@@ -28,7 +30,7 @@ use std::{
 };
 
 use nix::{
-    fcntl::{Flock, FlockArg},
+    fcntl::Flock,
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::socket::MsgFlags,
     unistd::{dup2_stderr, dup2_stdout},
@@ -60,6 +62,17 @@ pub enum DaemonError {
         .0.as_deref().unwrap_or("unknown")
     )]
     Second(Option<String>),
+    /// Somebody else has locked its file.
+    #[error(
+        "{} is locked by {}, which is no daemon: end it with `kill`, or remove the file",
+        .path.display(), if .holders.is_empty() { "a process that cannot be found" } else { .holders }
+    )]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// By whom.
+        holders: String,
+    },
     /// The socket or the lock could not be made.
     #[error("cannot {what} {}: {cause}", .path.display())]
     Io {
@@ -110,7 +123,7 @@ impl Daemon {
             move |cause| DaemonError::Io { what, path, cause }
         };
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(error("make", folder))?;
-        let lock = lock(&folder.join("lock"))?;
+        let lock = lock::take(&folder.join("lock"))?;
         let socket = folder.join("socket");
         // That of a daemon that was killed; with the lock it is nobody's.
         match fs::remove_file(&socket) {
@@ -259,28 +272,4 @@ impl Drop for Daemon {
         // A socket that stays is told from a daemon by the connection that it refuses.
         let _ = fs::remove_file(&self.socket);
     }
-}
-
-/// Takes the lock of the only daemon and writes its process number there.
-fn lock(path: &Path) -> Result<Flock<File>, DaemonError> {
-    let error = |cause| DaemonError::Io { what: "lock", path: path.to_owned(), cause };
-    // Who may open it may lock it.
-    let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).to_owned();
-    let file = options.open(path).map_err(error)?;
-    let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => lock,
-        Err((file, nix::errno::Errno::EWOULDBLOCK)) => {
-            let mut pid = String::new();
-            let read = file.take(32).read_to_string(&mut pid).is_ok();
-            return Err(DaemonError::Second(read.then(|| pid.trim().to_owned()).filter(|pid| !pid.is_empty())));
-        }
-        Err((_, cause)) => return Err(error(cause.into())),
-    };
-    let write = |file: &mut File| {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "{}", std::process::id())
-    };
-    write(&mut lock).map_err(error)?;
-    Ok(lock)
 }

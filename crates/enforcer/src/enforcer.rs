@@ -135,11 +135,14 @@ impl Enforcer {
         Ok(enforcer)
     }
 
-    /// The second half of a start, with programs attached. It is over once labelling is said to be complete.
+    /// The second half of a start, with programs attached. It is over once labelling is said to be complete: who is killed
+    /// before leaves enforcement on, and what is unlabelled denied to confined domains.
     fn complete(&mut self) -> Result<(), EnforcerError> {
-        self.labelled = self.label_machine()?;
         self.protect()?;
         self.state.set_enforcing(!self.options.permissive);
+        self.labelled = self.label_machine()?;
+        // Again, for their file system was labelled like others.
+        self.protect()?;
         self.state.set_labelling_complete();
         self.written = self.write_labels()?;
         self.guard_notes();

@@ -93,7 +93,11 @@ fn running(page: &mut Page, daemon: bool, hooks: usize) {
 /// What the canary tells.
 fn canary(page: &mut Page, status: &Status) {
     let runs = status.alarm.as_ref().is_none_or(|alarm| alarm.kind != Lack::Off);
-    page.gauge("hooks_run", "Whether hooks deny what must be denied (1), as the canary tries all the time.", u8::from(runs));
+    page.gauge(
+        "hooks_run",
+        "Whether hooks deny what must be denied (1), as the canary tries all the time.",
+        u8::from(runs),
+    );
     let answers = status.alarm.is_none();
     page.gauge("canary_answers", "Whether it is known that hooks run (1).", u8::from(answers));
     let help = "Times that hooks did not run, or were not known to, since the daemon began.";
@@ -101,7 +105,11 @@ fn canary(page: &mut Page, status: &Status) {
     let lasting = status.alarm.iter().flat_map(|alarm| &alarm.slipped);
     let slipped = status.gaps.iter().flat_map(|gap| &gap.slipped).chain(lasting);
     let slipped: usize = slipped.map(|some| some.processes.len()).sum();
-    page.gauge("slipped_processes", "Processes that may have slipped out of confinement in the gaps that are remembered.", slipped);
+    page.gauge(
+        "slipped_processes",
+        "Processes that may have slipped out of confinement in the gaps that are remembered.",
+        slipped,
+    );
 }
 
 fn policy(page: &mut Page, status: &Status) {

@@ -17,7 +17,7 @@ use clap::Args;
 use tollgate_enforcer::{
     after_gap::AfterGap,
     audit::sink,
-    daemon::{Daemon, End, devices::Devices, enforced::Enforced, notify, signals::Signals},
+    daemon::{Daemon, End, devices::Devices, enforced::Enforced, extension::Extension, notify, signals::Signals},
     descriptors::Descriptors,
     enforcer::{Enforcer, Options},
     programs::{self, Pins},
@@ -119,10 +119,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let signals = Signals::take().context("cannot wait for signals")?;
     let mut daemon = Daemon::listen(options.folder.path())?;
+    let extension = Extension::begin();
     // The daemon leaves the directory that they may begin at.
     let [policy, log] = [&arguments.policy, &arguments.log].map(path::absolute);
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
     let enforced = begin(policy, &log, arguments.accept_missing, options)?;
+    drop(extension);
     serve(&log, &mut daemon, enforced, &signals)
 }
 
@@ -162,7 +164,8 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     if let Err(cause) = &devices {
         eprintln!("tollgate: cannot listen for devices: {cause}; those that appear have their directory's label");
     }
-    let enforcer = if adopted { Enforcer::adopt_with(options, Some(&built))? } else { Enforcer::start(options, again(&built)?)? };
+    let enforcer =
+        if adopted { Enforcer::adopt_with(options, Some(&built))? } else { Enforcer::start(options, again(&built)?)? };
     let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
     let changed = adopted && !enforcer.is(&built);
     let mut enforced = Enforced::new(enforcer, devices.ok(), name, reread, log)?;
@@ -207,10 +210,11 @@ fn in_background() -> anyhow::Result<ExitCode> {
 }
 
 fn wait(ready: &UnixDatagram, daemon: &mut Child) -> anyhow::Result<ExitCode> {
-    let mut buffer = [0; 64];
+    let mut buffer = [0; 256];
     loop {
         match ready.recv(&mut buffer) {
-            Ok(_) => return Ok(ExitCode::SUCCESS),
+            Ok(length) if buffer[..length].starts_with(b"READY=1") => return Ok(ExitCode::SUCCESS),
+            Ok(_) => {}
             Err(cause)
                 if matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
             Err(cause) => bail!("cannot wait for the daemon: {cause}"),

@@ -61,6 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             None => show(&client.status()?, arguments.json),
         },
         Err(cause @ ClientError::NoDaemon { .. }) => without_daemon(cause, arguments.json),
+        Err(cause @ ClientError::Halted { .. }) => {
+            without_daemon(cause, arguments.json)?;
+            Ok(ExitCode::from(1))
+        }
         Err(cause) => Err(cause.into()),
     }
 }
@@ -86,7 +90,8 @@ fn canary(status: &Status) -> Vec<(&'static str, String)> {
         None => "hooks run: what must be denied is denied".to_owned(),
         Some(alarm) => format!("{}; for {}", alarm.text, ago(alarm.since)),
     };
-    let lasting = status.alarm.iter().flat_map(|alarm| alarm.slipped.iter().map(|some| ("  slipped", some.to_string())));
+    let lasting =
+        status.alarm.iter().flat_map(|alarm| alarm.slipped.iter().map(|some| ("  slipped", some.to_string())));
     let mut rows = vec![("canary", now)];
     rows.extend(lasting);
     for gap in &status.gaps {
@@ -226,10 +231,13 @@ fn without_daemon(cause: ClientError, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         output::json(&Orphaned { enforced, daemon: None, attached })?;
     } else if enforced {
+        let daemon = match cause {
+            ClientError::Halted { .. } => cause.to_string(),
+            _ => "none: denials are not logged; `tollgate enforce POLICY` takes over".to_owned(),
+        };
+        let count = attached.len();
         output::line(&format!(
-            "mode         as it was: {} programs are attached, enforcement goes on\ndaemon       none: denials are not \
-             logged; `tollgate enforce POLICY` takes over",
-            attached.len()
+            "mode         as it was: {count} programs are attached, enforcement goes on\ndaemon       {daemon}"
         ))?;
     } else {
         eprintln!("tollgate: {cause}");

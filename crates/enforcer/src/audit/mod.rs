@@ -79,14 +79,8 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::RingBuffer,
-        Self::KernelLimit,
-        Self::DaemonLimit,
-        Self::Malformed,
-        Self::KernelAudit,
-        Self::HooksOff,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::RingBuffer, Self::KernelLimit, Self::DaemonLimit, Self::Malformed, Self::KernelAudit, Self::HooksOff];
 
     /// For people.
     #[must_use]

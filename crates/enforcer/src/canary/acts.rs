@@ -18,8 +18,12 @@ pub(super) const ALWAYS: Acts = 1;
 type Act = fn() -> libc::c_long;
 
 /// Each act, and the hooks of which any denies it.
-const ACTS: [(&[&str], Act); 4] =
-    [(&[FORK], fork_one), (&["inode_permission", "file_open"], open), (&["task_kill"], signal), (&["socket_create"], socket)];
+const ACTS: [(&[&str], Act); 4] = [
+    (&[FORK], fork_one),
+    (&["inode_permission", "file_open"], open),
+    (&["task_kill"], signal),
+    (&["socket_create"], socket),
+];
 
 /// Which file it opens: one of its own, without a name, which nobody else opens. So no cache answers for all subjects.
 const OWN: &std::ffi::CStr = c"/proc/self/fd/0";

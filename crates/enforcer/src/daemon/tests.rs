@@ -1,6 +1,6 @@
 use std::{
     collections::BTreeSet,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Seek, Write},
     os::fd::{OwnedFd, RawFd},
     sync::{Arc, Mutex},
     thread::{self, JoinHandle},
@@ -425,6 +425,22 @@ fn answers_requests_that_come_together_and_those_that_come_in_parts() {
     assert_eq!(lines.next().unwrap().unwrap(), "ok permissive");
     socket.write_all(b"de\n").unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "ok permissive");
+}
+
+#[test]
+fn gives_unconfined_callers_the_places_of_confined_ones() {
+    let running = Running::confined(&[]);
+    // Of one domain only some have a place, root's too.
+    let mut confined: Vec<Client> = (0..MOST_OF_DOMAIN).map(|_| running.client()).collect();
+    let path = running.folder.path().join("socket");
+    assert_eq!(errno(Client::connect_to(&path)), libc::EAGAIN);
+    running.machine.0.lock().unwrap().confined = false;
+    let unconfined: Vec<Client> = (0..MOST - MOST_OF_DOMAIN).map(|_| running.client()).collect();
+    // All places are taken. The one that has said nothing for longest goes.
+    running.client().mode().unwrap();
+    assert!(matches!(confined[0].mode(), Err(ClientError::Broken(_))));
+    assert!(matches!(confined[1].mode(), Err(ClientError::Refused(_))), "it is no longer who it was");
+    drop(unconfined);
 }
 
 #[test]

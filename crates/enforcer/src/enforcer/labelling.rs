@@ -377,7 +377,10 @@ fn of_device(device: Option<u32>) -> String {
     let Some(device) = device else { return "all file systems".to_owned() };
     let mounts = mounts::read(&fs::read(mountinfo()).unwrap_or_default());
     let mount = mounts.into_iter().find(|mount| mount.device == device);
-    mount.map_or_else(|| format!("device {}:{}", device >> 20, device & 0xfffff), |mount| mount.point.display().to_string())
+    mount.map_or_else(
+        || format!("device {}:{}", device >> 20, device & 0xfffff),
+        |mount| mount.point.display().to_string(),
+    )
 }
 
 pub(super) fn mountinfo() -> PathBuf {

@@ -123,9 +123,8 @@ impl Enforcer {
         for Lost { task, sid } in lost.filter(|lost| lost.task.task == lost.task.process) {
             told.entry((name(task), *sid)).or_default().push(task.process);
         }
-        let group = |((name, sid), processes)| {
-            Slipped { name, context: self.contexts.text(sid).to_owned(), fate, processes }
-        };
+        let group =
+            |((name, sid), processes)| Slipped { name, context: self.contexts.text(sid).to_owned(), fate, processes };
         told.into_iter().map(group).collect()
     }
 

@@ -1,0 +1,155 @@
+//! The lock of the only daemon. Whoever can open a file can lock it, so that alone says little: it is asked who has it.
+
+use std::{
+    fs::{self, File},
+    io::{self, Seek, Write},
+    os::{
+        fd::AsFd,
+        unix::fs::{MetadataExt, OpenOptionsExt},
+    },
+    path::Path,
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON};
+
+use super::{DaemonError, pidfd_open};
+use crate::{
+    audit::untrusted::for_people,
+    enforcer::task_of,
+    programs::{self, Pins},
+};
+
+/// Who has the lock.
+#[derive(Debug, PartialEq, Eq)]
+enum Holder {
+    /// A daemon, or one that begins.
+    Daemon(i32),
+    /// A process that has a label: no daemon, and nobody who may keep one away.
+    Labelled(String),
+    /// Another one of the machine's.
+    Other(String),
+}
+
+/// Takes the lock and writes this process's number there.
+pub(super) fn take(path: &Path) -> Result<Flock<File>, DaemonError> {
+    let error = |cause| DaemonError::Io { what: "lock", path: path.to_owned(), cause };
+    let mut lock = match attempt(path).map_err(error)? {
+        Ok(lock) => lock,
+        Err(held) => {
+            let holders = holders(&held).map_err(error)?;
+            refuse(path, &holders)?;
+            // Who holds it keeps what is no longer the lock.
+            fs::remove_file(path).map_err(error)?;
+            attempt(path).map_err(error)?.map_err(|_| DaemonError::Second(None))?
+        }
+    };
+    let write = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    write(&mut lock).map_err(error)?;
+    Ok(lock)
+}
+
+/// The lock, or the file that another has locked.
+fn attempt(path: &Path) -> io::Result<Result<Flock<File>, File>> {
+    let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).to_owned();
+    match Flock::lock(options.open(path)?, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Ok(lock)),
+        Err((file, Errno::EWOULDBLOCK)) => Ok(Err(file)),
+        Err((_, cause)) => Err(cause.into()),
+    }
+}
+
+/// Why the lock is not to be taken from those who have it.
+fn refuse(path: &Path, holders: &[Holder]) -> Result<(), DaemonError> {
+    let daemon =
+        holders.iter().find_map(|holder| if let Holder::Daemon(process) = holder { Some(process) } else { None });
+    if let Some(process) = daemon {
+        return Err(DaemonError::Second(Some(process.to_string())));
+    }
+    let names = |wanted: fn(&Holder) -> Option<&String>| holders.iter().filter_map(wanted).cloned().collect::<Vec<_>>();
+    let others = names(|holder| if let Holder::Other(name) = holder { Some(name) } else { None });
+    let labelled = names(|holder| if let Holder::Labelled(name) = holder { Some(name) } else { None });
+    if !others.is_empty() || labelled.is_empty() {
+        return Err(DaemonError::Held { path: path.to_owned(), holders: others.join(", ") });
+    }
+    eprintln!(
+        "tollgate: {} is locked by {}: no daemon; another lock takes its place",
+        path.display(),
+        labelled.join(", ")
+    );
+    Ok(())
+}
+
+/// Who has a file open.
+fn holders(file: &File) -> io::Result<Vec<Holder>> {
+    let wanted = file.metadata()?;
+    let same =
+        |path: &Path| fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()));
+    let mut holders = Vec::new();
+    for process in fs::read_dir("/proc")?.flatten().map(|entry| entry.path()) {
+        let Some(number) = process.file_name().and_then(|name| name.to_str()?.parse::<i32>().ok()) else { continue };
+        let Ok(descriptors) = fs::read_dir(process.join("fd")) else { continue };
+        let ours = if number == std::process::id().cast_signed() { 1 } else { 0 };
+        // This process has it open once to look.
+        if descriptors.flatten().filter(|descriptor| same(&descriptor.path())).count() > ours {
+            holders.push(holder(number, &process));
+        }
+    }
+    Ok(holders)
+}
+
+fn holder(number: i32, process: &Path) -> Holder {
+    let program = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    let name = for_people(format!("process {number} ({})", name.trim_end()));
+    let task = programs::map(&Pins::default(), "tasks").ok().and_then(|tasks| {
+        let process = pidfd_open(number).ok()?;
+        task_of(&tasks, process.as_fd()).ok()?
+    });
+    match task {
+        Some(task) if task.flags & TG_TASK_DAEMON != 0 => Holder::Daemon(number),
+        Some(task) if task.sid != TG_SID_MACHINE => Holder::Labelled(name),
+        // One that begins has no mark yet.
+        _ if program(&process.join("exe")) == program(Path::new("/proc/self/exe")) => Holder::Daemon(number),
+        _ => Holder::Other(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn names_who_holds_the_lock_and_is_no_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let mut holder = Command::new("flock");
+        holder.arg(&path).args(["sh", "-c", "echo; exec sleep 100"]);
+        let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
+        io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let refused = take(&path).unwrap_err().to_string();
+        assert!(refused.contains(&format!("process {} (flock)", holder.id())), "{refused}");
+        assert!(refused.contains("kill"), "{refused}");
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+    }
+
+    #[test]
+    fn takes_the_place_of_labelled_ones_only() {
+        let path = Path::new("/lock");
+        let [labelled, other] = [|name: &str| Holder::Labelled(name.into()), |name: &str| Holder::Other(name.into())];
+        assert!(refuse(path, &[labelled("a")]).is_ok());
+        assert!(matches!(refuse(path, &[labelled("a"), other("b")]), Err(DaemonError::Held { .. })));
+        assert!(matches!(refuse(path, &[labelled("a"), Holder::Daemon(7)]), Err(DaemonError::Second(_))));
+        assert!(matches!(refuse(path, &[]), Err(DaemonError::Held { .. })));
+    }
+}

@@ -1,0 +1,81 @@
+//! The daemon and its folder: what a confined process writes there, holds, or takes away from others.
+
+use std::{fs::File, process::Command};
+
+use super::guest;
+use crate::program::{Scratch, guests::KERNELS, word};
+
+/// A shell's names: ends the daemon at once, and waits until it is gone; the next one.
+const NAMES: &str = r#"
+LOG=/var/log/tollgate/daemon.log
+end() { p=$(daemon); kill -9 $p; while kill -0 $p 2>/dev/null; do usleep 50000; done; }
+next() { tollgate enforce /policy; }
+"#;
+
+#[test]
+fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let guest = guest(&scratch, kernel, &["hold", "slip"]).names(NAMES);
+        let steps = guest
+            .step("start", "mkdir -p /srv && echo SECRET > /srv/secret && next && tollgate label set $(of secret) /srv/secret")
+            .step("denied", "W cat /srv/secret")
+            // As one could who may write there: the secret's context and that of open files change places.
+            .step("contexts", "end; cd /run/tollgate; sed -i 's/:secret:/:X:/; s/:open:/:secret:/; s/:X:/:open:/' contexts; next 2>&1; cd /")
+            .step("label", "tollgate label get /srv/secret")
+            .step("told contexts", "grep 'not believed' $LOG")
+            .step("reloaded", "tollgate reload /policy; W cat /srv/secret")
+            .step("policy", "end; echo x >> /run/tollgate/generation-2.policy; next; tollgate status")
+            .step("told policy", "grep 'not believed' $LOG")
+            .step("lock", "W /hold lock /run/tollgate/lock & sleep 2; end; sleep 1; next; tollgate status")
+            .step("told lock", "grep 'locked by' $LOG")
+            .step("unconfined lock", "end; /hold lock /run/tollgate/lock & sleep 2; next; c=$?; kill $!; sleep 1; next; (exit $c)")
+            .step("places", "W /hold connect /run/tollgate/socket 160 & sleep 3; tollgate status; c=$?; kill $!; (exit $c)")
+            .step("stopped", "kill -STOP $(daemon); tollgate status; c=$?; kill -CONT $(daemon); (exit $c)")
+            .step("after", "sleep 2; tollgate status")
+            .run();
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text.chars().take(1200).collect::<String>());
+        }
+        steps["start"].is(0, &[]);
+        steps["denied"].is(1, &["Permission denied"]);
+        steps["label"].is(0, &[":secret:"]);
+        steps["told contexts"].is(0, &["contexts: not believed: SID ", ":secret:"]);
+        steps["reloaded"].is(1, &["Permission denied"]);
+        steps["policy"].is(0, &["enforcing"]);
+        steps["told policy"].is(0, &["generation-2.policy: not believed"]);
+        steps["lock"].is(0, &["enforcing"]);
+        steps["told lock"].is(0, &["(hold)", "another lock takes its place"]);
+        steps["unconfined lock"].is(2, &["/run/tollgate/lock is locked by process", "(hold)", "`kill`"]);
+        steps["places"].is(0, &["enforcing"]);
+        steps["stopped"].is(1, &["does not answer", "kill -CONT"]);
+        steps["after"].is(0, &["hooks run: what must be denied is denied"]);
+    }
+}
+
+#[test]
+fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let image = scratch.path("image");
+        File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", "-N", "8000", word(&image)]).status().unwrap();
+        assert!(made.success());
+        let guest = guest(&scratch, kernel, &["hold"]).names(NAMES).with(&image, "/image").module("loop");
+        let steps = guest
+            // Made while nothing is enforced.
+            .step("image", "mkdir -p /mnt && mount -t ext4 -o loop /image /mnt && /hold pairs /mnt 3000 system_u:object_r:made:s0 && umount /mnt")
+            .step("start", "next && tollgate status --json | tr ',' '\n' | grep contexts")
+            .step("mount", "mount -t ext4 -o loop /image /mnt; sleep 8; tollgate status | grep contexts")
+            .step("told", "grep 'half of all contexts or levels' $LOG")
+            .step("new", "tollgate run --context system_u:system_r:worker:s0:c1000,c1001 -- echo runs")
+            .run();
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text.chars().take(600).collect::<String>());
+        }
+        steps["image"].is(0, &[]);
+        steps["start"].is(0, &[]);
+        steps["told"].is(0, &["/mnt: ", "these files are unlabelled"]);
+        steps["new"].is(0, &["runs"]);
+    }
+}
