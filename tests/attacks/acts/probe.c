@@ -1,0 +1,15 @@
+/*
+ * What is started in a roundabout way: its exit status tells whether it could read the secret, and a note does, for nobody
+ * waits for what the kernel starts.
+ */
+#include "acts.h"
+
+int main(void)
+{
+	int result = reads_secret(SECRET);
+
+	if (result < 0)
+		return -result;
+	close(open(NOTE, O_WRONLY | O_CREAT, 0666));
+	return result == REACHED ? PROBED : 0;
+}

@@ -1,0 +1,285 @@
+/* io_uring: what it does by itself, in a worker, in a thread that looks for work. */
+#include "acts.h"
+#include <linux/io_uring.h>
+#include <linux/openat2.h>
+#include <linux/stat.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define RING_SIZE 4096
+
+int make_ring(struct ring *ring, unsigned flags)
+{
+	struct io_uring_params params = {.flags = flags, .sq_thread_idle = 1000};
+	int fd = syscall(SYS_io_uring_setup, 4, &params);
+	char *sq, *cq;
+
+	if (fd < 0)
+		return -1;
+	sq = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	cq = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_CQ_RING);
+	*ring = (struct ring){.fd = fd, .flags = flags, .sq = sq};
+	ring->entries =
+		mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+	if (sq == MAP_FAILED || cq == MAP_FAILED || ring->entries == MAP_FAILED)
+		return -1;
+	ring->tail = (void *)(sq + params.sq_off.tail);
+	ring->mask = (void *)(sq + params.sq_off.ring_mask);
+	ring->array = (void *)(sq + params.sq_off.array);
+	ring->wake = (void *)(sq + params.sq_off.flags);
+	ring->cq_head = (void *)(cq + params.cq_off.head);
+	ring->cq_tail = (void *)(cq + params.cq_off.tail);
+	ring->cq_mask = (void *)(cq + params.cq_off.ring_mask);
+	ring->completed = (void *)(cq + params.cq_off.cqes);
+	return 0;
+}
+
+int await_ring(struct ring *ring)
+{
+	int result;
+
+	while (*ring->cq_head == atomic_load((_Atomic unsigned *)ring->cq_tail))
+		if (syscall(SYS_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
+			return failed();
+	result = ring->completed[*ring->cq_head & *ring->cq_mask].res;
+	atomic_fetch_add((_Atomic unsigned *)ring->cq_head, 1);
+	return result;
+}
+
+int ask_ring(struct ring *ring, const struct io_uring_sqe *entry)
+{
+	unsigned at = *ring->tail & *ring->mask;
+	unsigned wake = ring->flags & IORING_SETUP_SQPOLL ? IORING_ENTER_SQ_WAKEUP : 0;
+
+	ring->entries[at] = *entry;
+	ring->array[at] = at;
+	atomic_fetch_add((_Atomic unsigned *)ring->tail, 1);
+	if (syscall(SYS_io_uring_enter, ring->fd, 1, 0, wake, NULL, 0) < 0)
+		return failed();
+	return await_ring(ring);
+}
+
+/* One request of a ring of its own; what the kernel answers. */
+static int request(unsigned setup, struct io_uring_sqe entry)
+{
+	struct ring ring;
+
+	return make_ring(&ring, setup) ? failed() : ask_ring(&ring, &entry);
+}
+
+static int in_worker(struct io_uring_sqe entry)
+{
+	int result;
+
+	entry.flags |= IOSQE_ASYNC;
+	result = request(0, entry);
+	return result < 0 ? result : REACHED;
+}
+
+static struct io_uring_sqe to_open(const char *path)
+{
+	return (struct io_uring_sqe){
+		.opcode = IORING_OP_OPENAT, .fd = AT_FDCWD, .addr = (uintptr_t)path, .open_flags = O_RDONLY};
+}
+
+static int answer(int result)
+{
+	return result < 0 ? result : tells_secret(result);
+}
+
+static int uring_open(void)
+{
+	return answer(request(0, to_open(SECRET)));
+}
+
+static int uring_open_by_worker(void)
+{
+	struct io_uring_sqe entry = to_open(SECRET);
+
+	entry.flags = IOSQE_ASYNC;
+	return answer(request(0, entry));
+}
+
+static int uring_open_by_poller(void)
+{
+	return answer(request(IORING_SETUP_SQPOLL, to_open(SECRET)));
+}
+
+static int uring_openat2(void)
+{
+	struct open_how how = {.flags = O_RDONLY};
+
+	return answer(request(0, (struct io_uring_sqe){.opcode = IORING_OP_OPENAT2,
+						       .fd = AT_FDCWD,
+						       .addr = (uintptr_t)SECRET,
+						       .len = sizeof how,
+						       .off = (uintptr_t)&how,
+						       .flags = IOSQE_ASYNC}));
+}
+
+/* Opens into the table of the ring, where no process has a descriptor, and reads from there. */
+static int uring_open_registered(void)
+{
+	char text[16] = "";
+	int none = -1, result;
+	struct ring ring;
+	struct io_uring_sqe open = to_open(SECRET), read = {.opcode = IORING_OP_READ,
+							    .flags = IOSQE_FIXED_FILE,
+							    .addr = (uintptr_t)text,
+							    .len = sizeof text - 1};
+
+	open.file_index = 1;
+	if (make_ring(&ring, 0) ||
+	    syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, &none, 1))
+		return failed();
+	result = ask_ring(&ring, &open);
+	if (result >= 0)
+		result = ask_ring(&ring, &read);
+	return result < 0 ? result : strcmp(text, TEXT_OF_SECRET) ? MISSED : REACHED;
+}
+
+static int uring_statx(void)
+{
+	struct statx status;
+
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_STATX,
+					       .fd = AT_FDCWD,
+					       .addr = (uintptr_t)SECRET,
+					       .off = (uintptr_t)&status,
+					       .len = STATX_BASIC_STATS});
+}
+
+static int uring_rename(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_RENAMEAT,
+					       .fd = AT_FDCWD,
+					       .addr = (uintptr_t)SECRET,
+					       .len = AT_FDCWD,
+					       .off = (uintptr_t) "taken"});
+}
+
+static int uring_link(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_LINKAT,
+					       .fd = AT_FDCWD,
+					       .addr = (uintptr_t)SECRET,
+					       .len = AT_FDCWD,
+					       .off = (uintptr_t) "linked"});
+}
+
+static int uring_symlink(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_SYMLINKAT,
+					       .fd = AT_FDCWD,
+					       .addr = (uintptr_t) "to",
+					       .off = (uintptr_t)VAULT "/link"});
+}
+
+static int uring_mkdir(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_MKDIRAT,
+					       .fd = AT_FDCWD,
+					       .addr = (uintptr_t)VAULT "/folder",
+					       .len = 0777});
+}
+
+static int uring_unlink(void)
+{
+	return in_worker((struct io_uring_sqe){
+		.opcode = IORING_OP_UNLINKAT, .fd = AT_FDCWD, .addr = (uintptr_t)SECRET});
+}
+
+static void give_attribute(void)
+{
+	must(!syscall(SYS_setxattr, SECRET, "user.kept", TEXT_OF_SECRET, strlen(TEXT_OF_SECRET), 0),
+	     "setxattr");
+}
+
+static int uring_getxattr(void)
+{
+	char text[16] = "";
+	int result = in_worker((struct io_uring_sqe){.opcode = IORING_OP_GETXATTR,
+						     .addr = (uintptr_t) "user.kept",
+						     .off = (uintptr_t)text,
+						     .len = sizeof text - 1,
+						     .addr3 = (uintptr_t)SECRET});
+
+	return result < 0 ? result : strcmp(text, TEXT_OF_SECRET) ? MISSED : REACHED;
+}
+
+static int uring_setxattr(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_SETXATTR,
+					       .addr = (uintptr_t) "user.kept",
+					       .off = (uintptr_t) "x",
+					       .len = 1,
+					       .addr3 = (uintptr_t)NOTICE});
+}
+
+static int uring_fsetxattr(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_FSETXATTR,
+					       .fd = open(NOTICE, O_RDONLY),
+					       .addr = (uintptr_t) "user.kept",
+					       .off = (uintptr_t) "x",
+					       .len = 1});
+}
+
+#define KEPT "kept"
+
+static socklen_t kept_address(struct sockaddr_un *address)
+{
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX, .sun_path = "\0" KEPT};
+	return offsetof(struct sockaddr_un, sun_path) + sizeof KEPT;
+}
+
+static void keep_listening(void)
+{
+	struct sockaddr_un address;
+	socklen_t length = kept_address(&address);
+	int listening = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	must(!bind(listening, (void *)&address, length) && !listen(listening, 4), KEPT);
+	keeping();
+	pause();
+}
+
+static int uring_connect(void)
+{
+	struct sockaddr_un address;
+	socklen_t length = kept_address(&address);
+
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_CONNECT,
+					       .fd = socket(AF_UNIX, SOCK_STREAM, 0),
+					       .addr = (uintptr_t)&address,
+					       .off = length});
+}
+
+/* A command to a device by a ring: class io_uring's `cmd`, beside what opening asks. */
+static int uring_command(void)
+{
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_URING_CMD, .fd = open("/dev/null", O_RDWR)});
+}
+
+const struct act ring_acts[] = {
+	{"uring_open", uring_open},
+	{"uring_open_by_worker", uring_open_by_worker},
+	{"uring_open_by_poller", uring_open_by_poller},
+	{"uring_openat2", uring_openat2},
+	{"uring_open_registered", uring_open_registered},
+	{"uring_statx", uring_statx},
+	{"uring_rename", uring_rename},
+	{"uring_link", uring_link},
+	{"uring_symlink", uring_symlink},
+	{"uring_mkdir", uring_mkdir},
+	{"uring_unlink", uring_unlink},
+	{"uring_getxattr", uring_getxattr, .prepare = give_attribute},
+	{"uring_setxattr", uring_setxattr},
+	{"uring_fsetxattr", uring_fsetxattr},
+	{"uring_connect", uring_connect, .keeper = keep_listening},
+	{"uring_command", uring_command},
+	{},
+};
