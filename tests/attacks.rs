@@ -3,9 +3,15 @@
 //!
 //! QEMU and kernels are needed, from the cache or a network, and cc.
 
+mod acts;
+mod behalf;
 mod canary;
 mod daemon;
 mod enforcement;
+mod labels;
+mod recovery;
+mod shares;
+mod subvolumes;
 
 use std::path::PathBuf;
 
@@ -14,12 +20,6 @@ use crate::program::{
     steps::{Guest, policy, source},
     word,
 };
-
-mod behalf;
-mod labels;
-mod recovery;
-mod shares;
-mod subvolumes;
 
 /// A shell's names for what an attack needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
 const NAMES: &str = "W() { as worker \"$@\"; }\nO() { as other \"$@\"; }\n";

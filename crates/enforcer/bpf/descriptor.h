@@ -58,6 +58,19 @@ static __always_inline int tg_check_file(struct file *file, __u32 av)
 	return result ? result : tg_check_path(file->f_inode, &file->f_path, av, 0);
 }
 
+/* Whether an io_uring is taken from another domain (pidfd_getfd(2)). What comes into a ring passes no
+ * hook, and SELinux asks when it is read: two domains with one ring would share what each opened. */
+static __noinline int tg_takes_ring(struct file *file)
+{
+	__u64 subject = tg_subject();
+	struct tg_inode *label;
+
+	if (subject & TG_UNCONFINED || tg_cred_sid(TG_ADDRESS(file->f_cred)) == subject)
+		return 0;
+	label = bpf_inode_storage_get(&inodes, file->f_inode, 0, 0);
+	return label && label->flags & TG_INODE_RING;
+}
+
 #define TG_TABLE_STEPS (1u << 17) /* a step is a descriptor, or 64 places that may have some */
 
 /* The number of the lowest bit that is set. */

@@ -62,6 +62,8 @@ SEC("lsm/file_receive") int BPF_PROG(file_receive, struct file *file)
 {
 	int result = tg_check_file(file, tg_file_av(file->f_mode, file->f_flags));
 
+	if (!result && tg_takes_ring(file))
+		return -EACCES;
 	if (!result && file->f_inode->i_flags & S_PRIVATE)
 		return tg_pass_bpf(file);
 	return result;

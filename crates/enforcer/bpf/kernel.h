@@ -204,6 +204,12 @@ struct socket {
 	const struct proto_ops *ops;
 };
 
+struct msghdr {
+	void *msg_name;
+	int msg_namelen;
+	unsigned int msg_flags;
+};
+
 struct socket_alloc {
 	struct socket socket;
 	struct inode vfs_inode;

@@ -229,6 +229,24 @@ int BPF_PROG(socket_connect, struct socket *socket, void *address, int length)
 	return sk ? tg_connect(sk, TG_KERNEL_ADDRESS(address), length) : 0;
 }
 
+#define MSG_FASTOPEN 0x20000000 /* the first data opens the connection: nobody calls connect(2) */
+
+/* selinux_socket_sendmsg */
+SEC("lsm/socket_sendmsg")
+int BPF_PROG(socket_sendmsg, struct socket *socket, struct msghdr *message, int size)
+{
+	struct sock *sk = socket->sk;
+	int result = 0;
+
+	if (!sk)
+		return 0;
+	if (!(tg_task_subject() & TG_UNCONFINED))
+		result = tg_check_sock(sk, SOCKET__WRITE);
+	if (result || !(message->msg_flags & MSG_FASTOPEN) || !message->msg_name)
+		return result;
+	return tg_connect(sk, TG_KERNEL_ADDRESS(message->msg_name), message->msg_namelen);
+}
+
 enum tg_sctp_option {
 	SCTP_SET_PEER_PRIMARY_ADDR = 5,
 	SCTP_PRIMARY_ADDR = 6,

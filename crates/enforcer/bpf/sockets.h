@@ -162,12 +162,6 @@ int BPF_PROG(socket_accept, struct socket *socket, struct socket *accepted)
 	return tg_check_socket(socket, SOCKET__ACCEPT);
 }
 
-SEC("lsm/socket_sendmsg")
-int BPF_PROG(socket_sendmsg, struct socket *socket, void *message, int size)
-{
-	return tg_check_socket(socket, SOCKET__WRITE);
-}
-
 SEC("lsm/socket_recvmsg")
 int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int flags)
 {

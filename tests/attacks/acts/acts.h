@@ -86,12 +86,13 @@ struct io_uring_sqe;
 struct ring {
 	int fd;
 	unsigned flags;
-	char *sq;
+	char *sq, *cq;
 	struct io_uring_sqe *entries;
 	unsigned *head, *tail, *mask, *array, *wake, *cq_head, *cq_tail, *cq_mask;
 	struct io_uring_cqe *completed;
 };
 int make_ring(struct ring *ring, unsigned flags);
+void close_ring(struct ring *ring);
 /* Does one request; what the kernel answers, an error by its negative number. */
 int ask_ring(struct ring *ring, const struct io_uring_sqe *entry);
 /* The next answer to a ring. */

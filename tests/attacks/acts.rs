@@ -1,0 +1,152 @@
+//! What an intruder tries in roundabout ways, under the kernel's SELinux and under Tollgate with one policy: the acts of `acts/`, a
+//! line of verdict each. Tollgate's are the same, or stricter, or the difference is listed with its reason. Each act is done by an
+//! unconfined process, too: what that cannot reach either shows nothing.
+//!
+//! An act more is a function and a line of a table in `acts/`, and maybe a line of DIFFERENCES or IMPOSSIBLE here.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use crate::program::{
+    Scratch, entries, report,
+    steps::{Guest, policy, source},
+    word,
+};
+
+const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18", "7.2"] } else { &["6.1"] };
+const INTRUDER: &str = "intruder";
+const UNCONFINED: &str = "unconfined_t";
+const MODULES: &[&str] = &["brd", "overlay", "loop", "fuse", "sctp", "vsock", "af_alg", "smc", "binfmt_misc"];
+
+/// The acts' place, a file system that keeps labels, before labels are given.
+const PLACE: &str = "mkdir -p /srv && /sbin/mke2fs -q -t ext4 -F -b 4096 -O verity /dev/ram0 && \
+mount -o usrquota /dev/ram0 /srv && cd /srv && mkdir open vault notices tool gate && chmod 777 open && \
+cp /acts /probe tool/";
+/// Under SELinux each is labelled by itself; Tollgate labels by the policy's `filecon`.
+const SELINUX: &str = "mount -t selinuxfs none /sys/fs/selinux && \
+dd if=/policy of=/sys/fs/selinux/load bs=16M && echo 1 > /sys/fs/selinux/enforce && \
+of() { label=system_u:object_r:$1:s0; shift; /acts label $label \"$@\"; } && \
+of open /srv /srv/open && of secret /srv/vault && of notice /srv/notices && of tool /srv/tool /srv/tool/* && of gate /srv/gate";
+const TOLLGATE: &str = "tollgate enforce /policy";
+
+/// An act whose verdict is another under Tollgate.
+struct Difference {
+    act: &'static str,
+    selinux: &'static str,
+    tollgate: &'static str,
+    reason: &'static str,
+    /// All, if there are none.
+    kernels: &'static [&'static str],
+}
+
+const DIFFERENCES: &[Difference] = &[];
+
+/// What an unconfined process cannot do either, with which error and on which kernels.
+const IMPOSSIBLE: &[(&str, &str, &[&str])] = &[
+    ("attributes_by_path", "ENOSYS", &["6.1"]), // since 6.17
+    ("attribute_at_path", "ENOSYS", &["6.1"]),  // since 6.13
+    ("namespace_by_ioctl", "ENOTTY", &["6.1"]), // since 6.11
+    ("secret_memory", "ENOSYS", &["6.1"]),      // switched off until 6.5
+    ("fast_open_by_mptcp", "EOPNOTSUPP", &["6.1"]),
+    ("called_by_uevent", "ENOENT", KERNELS), // Debian's kernels have no such helper
+];
+
+/// The verdict of each act of each domain.
+type Verdicts = BTreeMap<(String, String), String>;
+
+fn is_of(kernels: &[&str], kernel: &str) -> bool {
+    kernels.is_empty() || kernels.contains(&kernel)
+}
+
+/// C sources of these places.
+fn sources(places: &[&str]) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = places.iter().flat_map(|place| entries(&source(place))).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+    files.sort();
+    files
+}
+
+/// A static program of these sources. The address of what it keeps in memory is the same in all its processes.
+fn compile(scratch: &Scratch, name: &str, sources: &[PathBuf]) -> PathBuf {
+    let (out, library) = (scratch.path(name), source("lib"));
+    let mut cc = scratch.command("cc", &["-static", "-no-pie", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror"]);
+    cc.args(["-Wno-missing-field-initializers", "-I", word(&library), "-o", word(&out)]).args(sources);
+    scratch.finish(cc).with(0);
+    out
+}
+
+/// A guest with the acts, in which `enforce` has been run; `lsm` enforces.
+fn guest<'s>(scratch: &'s Scratch, kernel: &'static str, lsm: &'static str) -> Guest<'s> {
+    let (probe, stage) = (source("tests/attacks/acts/probe.c"), source("tests/attacks/acts/stage.c"));
+    let mut acts = sources(&["tests/attacks/acts", "lib"]);
+    acts.retain(|path| *path != probe);
+    let (acts, probe) = (compile(scratch, "acts", &acts), compile(scratch, "probe", &[probe, stage]));
+    let built = policy(scratch, "built", &[source("tests/attacks/acts.cil")]);
+    let image = scratch.path("image");
+    scratch.run(&["policy", "export", word(&built), "--image", word(&image)]).with(0);
+    let (policy, enforce) = if lsm == "selinux" { (image, SELINUX) } else { (built, TOLLGATE) };
+    let guest = Guest::under(scratch, kernel, &policy).lsm(lsm).modules(MODULES).with(&acts, "/acts");
+    guest.with(&probe, "/probe").with(Path::new("/sbin/mke2fs"), "/sbin/mke2fs").step("place", PLACE).step("enforce", enforce)
+}
+
+/// All acts, of the intruder and of an unconfined process.
+fn play(kernel: &'static str, lsm: &'static str) -> Verdicts {
+    let scratch = Scratch::new();
+    let guest = guest(&scratch, kernel, lsm);
+    let guest = guest.step(INTRUDER, "/acts run intruder").step(UNCONFINED, "/acts run unconfined_t");
+    let steps = guest.step("kernel", "! dmesg | grep -E 'WARNING:|BUG:|Oops'").run();
+    for step in ["place", "enforce", INTRUDER, UNCONFINED, "kernel"] {
+        steps[step].is(0, &[]);
+    }
+    let lines = [INTRUDER, UNCONFINED].into_iter().flat_map(|domain| steps[domain].text.lines());
+    lines.filter_map(verdict).collect()
+}
+
+fn verdict(line: &str) -> Option<((String, String), String)> {
+    let mut words = line.splitn(3, ' ');
+    let (domain, act, verdict) = (words.next()?, words.next()?, words.next()?);
+    [INTRUDER, UNCONFINED].contains(&domain).then(|| ((domain.to_owned(), act.to_owned()), verdict.to_owned()))
+}
+
+/// Acts that show nothing: an unconfined process does not reach what they are for, and nobody says why.
+fn vain(kernel: &str, verdicts: &Verdicts) -> Vec<String> {
+    let expected = |act: &str| {
+        let impossible = IMPOSSIBLE.iter().find(|(name, _, kernels)| *name == act && is_of(kernels, kernel));
+        impossible.map_or("granted", |(_, error, _)| error)
+    };
+    let unconfined = verdicts.iter().filter(|((domain, _), _)| domain == UNCONFINED);
+    let vain = unconfined.filter(|((_, act), verdict)| *verdict != expected(act));
+    vain.map(|((domain, act), verdict)| format!("{kernel}: {domain} {act}: {verdict}, not {}", expected(act))).collect()
+}
+
+/// Differences between the intruder's verdicts that are not listed, and listed ones that are none.
+fn complaints(kernel: &str, selinux: &Verdicts, tollgate: &Verdicts) -> Vec<String> {
+    let of_intruder = selinux.iter().filter(|((domain, _), _)| domain == INTRUDER);
+    let complaint = |(key, denied): (&(String, String), &String)| {
+        let got = tollgate.get(key).map_or("nothing", String::as_str);
+        let listed = DIFFERENCES.iter().find(|listed| listed.act == key.1 && is_of(listed.kernels, kernel));
+        let expected = listed.map_or((denied.as_str(), denied.as_str()), |listed| (listed.selinux, listed.tollgate));
+        let reason = listed.map_or("not listed", |listed| listed.reason);
+        (expected != (denied, got)).then(|| format!("{kernel}: {}: SELinux {denied}, Tollgate {got} ({reason})", key.1))
+    };
+    of_intruder.filter_map(complaint).collect()
+}
+
+#[test]
+fn denies_an_intruder_all_that_selinux_denies_him() {
+    let mut complaints_of_all = Vec::new();
+    for kernel in KERNELS {
+        let (selinux, tollgate) = (play(kernel, "selinux"), play(kernel, "bpf"));
+        let acts = selinux.len() / 2;
+        let denied = tollgate.iter().filter(|((domain, _), verdict)| domain == INTRUDER && *verdict != "granted").count();
+        let mut found = complaints(kernel, &selinux, &tollgate);
+        found.extend([&selinux, &tollgate].into_iter().flat_map(|verdicts| vain(kernel, verdicts)));
+        let figure = format!("{acts} acts, {denied} denied by Tollgate, {} differ as listed", DIFFERENCES.len());
+        report(&format!("acts of an intruder on {kernel}"), &figure, "none differs otherwise", found.is_empty());
+        assert!(acts >= 60, "{acts} acts: {selinux:?}");
+        complaints_of_all.append(&mut found);
+    }
+    assert!(complaints_of_all.is_empty(), "{}", complaints_of_all.join("\n"));
+}

@@ -1,0 +1,156 @@
+/*
+ * fuzz run DOMAIN SEED COUNT	sequences of random calls, each a process of the domain; a line of what came of each
+ * fuzz show DOMAIN SEED	one sequence
+ *
+ * What a sequence does follows from its number and this program alone, so that it can be compared with itself under another
+ * enforcer. A line: the sequence's number, then CALL=ok or CALL=ERROR for each call.
+ */
+#include "../acts/acts.h"
+#include "fuzz.h"
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <tollgate.h>
+
+#define CALLS 40 /* of a sequence */
+#define MICROSECONDS 300000 /* a call that waits longer is interrupted */
+#define SECONDS 30 /* a sequence that has not ended by then is killed */
+
+static void interrupted(int signal)
+{
+	(void)signal;
+}
+
+static void sequence(uint64_t seed)
+{
+	struct sigaction action = {.sa_handler = interrupted};
+	struct itimerval limit = {.it_value.tv_usec = MICROSECONDS}, none = {};
+
+	prepare_values(seed);
+	sigaction(SIGALRM, &action, NULL);
+	for (int count = 0; count < CALLS; count++) {
+		const struct call *call = &calls[one_of(number_of_calls)];
+		char line[64];
+		long result;
+		int length;
+
+		setitimer(ITIMER_REAL, &limit, NULL);
+		errno = 0;
+		result = call->make();
+		length = snprintf(line, sizeof line, " %s=%s", call->name,
+				  result < 0 ? strerrorname_np(errno) : "ok");
+		setitimer(ITIMER_REAL, &none, NULL);
+		/* A signal that a call has sent comes before the next one. */
+		if (write(RESULTS, line, length) != length)
+			_exit(1);
+	}
+}
+
+static void enter(const char *domain, const char *part, const char *number)
+{
+	char context[128];
+
+	snprintf(context, sizeof context, "system_u:system_r:%s:s0", domain);
+	if (!access("/sys/fs/selinux/enforce", F_OK))
+		must(!append("/proc/self/attr/exec", context), "/proc/self/attr/exec");
+	else
+		must(!tg_setexeccon(context), tg_error());
+	execl("/srv/tool/fuzz", "fuzz", part, number, NULL);
+	must(0, "/srv/tool/fuzz");
+}
+
+/* Everything anew: what a sequence has left must not be seen by the next. */
+static void arrange(void)
+{
+	must(!unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET), "unshare");
+	must(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "mount");
+	must(!system("rm -rf /srv/open/fuzz; rm -rf /srv/vault/* /srv/notices/*; mkdir /srv/open/fuzz"),
+	     "a place");
+	write_file(SECRET, TEXT_OF_SECRET);
+	write_file(NOTICE, TEXT_OF_NOTICE);
+	must(!chmod(NOTICE, 0777) && !chmod(SECRET, 0777), "chmod");
+	must(!chdir("/srv/open/fuzz"), "/srv/open/fuzz");
+}
+
+static int play(const char *domain, const char *number)
+{
+	int results[2], status;
+	char text[4096];
+	ssize_t length;
+	pid_t player;
+
+	setpgid(0, 0);
+	arrange();
+	must(!pipe(results), "pipe");
+	player = fork();
+	if (!player) {
+		dup2(results[1], RESULTS);
+		close(results[0]);
+		close(results[1]);
+		enter(domain, "sequence", number);
+	}
+	close(results[1]);
+	printf("%s", number);
+	while ((length = read(results[0], text, sizeof text)) > 0)
+		fwrite(text, 1, length, stdout);
+	waitpid(player, &status, 0);
+	printf(WIFSIGNALED(status) ? " killed\n" : "\n");
+	fflush(stdout);
+	kill(0, SIGKILL);
+	return 0;
+}
+
+static void run(const char *domain, uint64_t seed)
+{
+	char number[24];
+	pid_t player = fork();
+
+	snprintf(number, sizeof number, "%lu", seed);
+	if (!player) {
+		alarm(SECONDS);
+		_exit(play(domain, number));
+	}
+	waitpid(player, NULL, 0);
+}
+
+/* A process of another domain, whom sequences may name. */
+static void start_keeper(void)
+{
+	int ready[2];
+	char number[16] = "";
+
+	must(!pipe(ready), "pipe");
+	if (!fork()) {
+		dup2(ready[1], 3);
+		close(ready[0]);
+		close(ready[1]);
+		enter("keeper", "keep", "");
+	}
+	close(ready[1]);
+	must(read(ready[0], number, sizeof number - 1) > 0, "the keeper did not start");
+	close(ready[0]);
+	setenv("KEEPER", number, 1);
+}
+
+int main(int count, char **words)
+{
+	must(count > 2, "fuzz run DOMAIN SEED COUNT");
+	if (!strcmp(words[1], "sequence")) {
+		sequence(strtoul(words[2], NULL, 10));
+		return 0;
+	}
+	if (!strcmp(words[1], "keep")) {
+		keeping();
+		for (;;)
+			pause();
+	}
+	write_file(SECRET, TEXT_OF_SECRET);
+	start_keeper();
+	for (uint64_t seed = strtoul(words[3], NULL, 10), last = seed + strtoul(words[4], NULL, 10); seed < last; seed++)
+		run(words[2], seed);
+	kill(keeper(), SIGKILL);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* Random calls with values that make sense. */
+#ifndef TOLLGATE_FUZZ_H
+#define TOLLGATE_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RESULTS 1000 /* the descriptor to which results go: no call is given it */
+
+struct call {
+	const char *name;
+	long (*make)(void); /* -1 and errno, or what the kernel gave */
+};
+extern const struct call calls[];
+extern const size_t number_of_calls;
+
+/* Values: all follow from the seed. */
+void prepare_values(uint64_t seed);
+/* A number below a limit. */
+uint64_t one_of(uint64_t limit);
+/* One, or some, of these. */
+#define PICK(...) pick((const long[]){__VA_ARGS__}, sizeof(long[]){__VA_ARGS__} / sizeof(long))
+#define MIX(...) mix((const long[]){__VA_ARGS__}, sizeof(long[]){__VA_ARGS__} / sizeof(long))
+long pick(const long *values, size_t count);
+long mix(const long *values, size_t count);
+/* A path, a descriptor, a directory's descriptor or AT_FDCWD, a process, a place in memory. */
+const char *path(void);
+int descriptor(void);
+int directory(void);
+int process(void);
+void *memory(void);
+/* Keeps a descriptor that a call gave, or where memory is mapped. */
+long keep_descriptor(long descriptor);
+void *keep_memory(void *memory);
+/* Room that calls write to and read from. */
+extern char buffer[4096];
+
+#endif
