@@ -244,7 +244,7 @@ int BPF_PROG(socket_sendmsg, struct socket *socket, struct msghdr *message, int 
 		result = tg_check_sock(sk, SOCKET__WRITE);
 	if (result || !(message->msg_flags & MSG_FASTOPEN) || !message->msg_name)
 		return result;
-	return tg_connect(sk, TG_KERNEL_ADDRESS(message->msg_name), message->msg_namelen);
+	return tg_connect(sk, (__u64)message->msg_name, message->msg_namelen);
 }
 
 enum tg_sctp_option {

@@ -56,6 +56,10 @@ static inline int outcome(long result)
 /* What the keeper holds in its memory. No program is loaded anywhere else. */
 extern char held[16];
 
+/* Becomes a program in a domain, which is given two words. */
+void enter(const char *domain, const char *program, const char *part, const char *name);
+/* Starts the keeper, which is the program with the words "keep" and `name`. */
+void start_keeper(const char *program, const char *name);
 /* The keeper: tells that it is ready, and waits for its end. */
 void keeping(void);
 /* The intruder: the keeper's process number. */

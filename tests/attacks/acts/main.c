@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-#include <tollgate.h>
 
+#define ACTS "/srv/tool/acts"
 #define SECONDS 20 /* an act that has not ended by then hangs */
 
 /* Exit statuses of an act. */
@@ -55,45 +55,6 @@ static const struct act *find(const char *name)
 	return NULL;
 }
 
-/* Whether the kernel's SELinux enforces, or Tollgate. */
-static int is_selinux(void)
-{
-	return !access("/sys/fs/selinux/enforce", F_OK);
-}
-
-static void enter(const char *domain, const char *part, const char *name)
-{
-	char context[128];
-
-	snprintf(context, sizeof context, "system_u:system_r:%s:s0", domain);
-	if (is_selinux())
-		must(!append("/proc/self/attr/exec", context), "/proc/self/attr/exec");
-	else
-		must(!tg_setexeccon(context), tg_error());
-	execl("/srv/tool/acts", "acts", part, name, NULL);
-	must(0, "/srv/tool/acts");
-}
-
-static void start_keeper(const char *name)
-{
-	int ready[2];
-	char number[16] = "";
-
-	must(!pipe(ready), "pipe");
-	if (!fork()) {
-		dup2(ready[1], 3);
-		if (ready[0] > 3)
-			close(ready[0]);
-		if (ready[1] > 3)
-			close(ready[1]);
-		enter("keeper", "keep", name);
-	}
-	close(ready[1]);
-	must(read(ready[0], number, sizeof number - 1) > 0, "the keeper did not start");
-	close(ready[0]);
-	setenv("KEEPER", number, 1);
-}
-
 /* Everything anew, for an act may have changed it. */
 static void arrange(const char *domain, const char *name)
 {
@@ -121,11 +82,11 @@ static int play(const struct act *act, const char *domain)
 	if (act->prepare)
 		act->prepare();
 	if (act->keeper)
-		start_keeper(act->name);
+		start_keeper(ACTS, act->name);
 	attack = fork();
 	if (!attack) {
 		alarm(SECONDS);
-		enter(domain, "attack", act->name);
+		enter(domain, ACTS, "attack", act->name);
 	}
 	waitpid(attack, &status, 0);
 	if (act->proof && WIFEXITED(status) && WEXITSTATUS(status) >= STATUS_MISSED) {

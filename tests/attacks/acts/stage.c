@@ -67,16 +67,6 @@ int secret_changed(void)
 	return differs(SECRET, TEXT_OF_SECRET);
 }
 
-void keeping(void)
-{
-	int secret = open(SECRET, O_RDONLY | O_CLOEXEC);
-
-	must(secret >= 0 && read(secret, held, sizeof held - 1) > 0, "the keeper's secret");
-	close(secret);
-	must(dprintf(3, "%d", getpid()) > 0, "tell that the keeper is ready");
-	close(3);
-}
-
 int keeper(void)
 {
 	return atoi(getenv("KEEPER"));

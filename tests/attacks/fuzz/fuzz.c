@@ -1,6 +1,5 @@
 /*
  * fuzz run DOMAIN SEED COUNT	sequences of random calls, each a process of the domain; a line of what came of each
- * fuzz show DOMAIN SEED	one sequence
  *
  * What a sequence does follows from its number and this program alone, so that it can be compared with itself under another
  * enforcer. A line: the sequence's number, then CALL=ok or CALL=ERROR for each call.
@@ -13,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <tollgate.h>
 
+#define FUZZ "/srv/tool/fuzz"
 #define CALLS 40 /* of a sequence */
 #define MICROSECONDS 300000 /* a call that waits longer is interrupted */
 #define SECONDS 30 /* a sequence that has not ended by then is killed */
@@ -49,19 +48,6 @@ static void sequence(uint64_t seed)
 	}
 }
 
-static void enter(const char *domain, const char *part, const char *number)
-{
-	char context[128];
-
-	snprintf(context, sizeof context, "system_u:system_r:%s:s0", domain);
-	if (!access("/sys/fs/selinux/enforce", F_OK))
-		must(!append("/proc/self/attr/exec", context), "/proc/self/attr/exec");
-	else
-		must(!tg_setexeccon(context), tg_error());
-	execl("/srv/tool/fuzz", "fuzz", part, number, NULL);
-	must(0, "/srv/tool/fuzz");
-}
-
 /* Everything anew: what a sequence has left must not be seen by the next. */
 static void arrange(void)
 {
@@ -90,7 +76,7 @@ static int play(const char *domain, const char *number)
 		dup2(results[1], RESULTS);
 		close(results[0]);
 		close(results[1]);
-		enter(domain, "sequence", number);
+		enter(domain, FUZZ, "sequence", number);
 	}
 	close(results[1]);
 	printf("%s", number);
@@ -116,27 +102,10 @@ static void run(const char *domain, uint64_t seed)
 	waitpid(player, NULL, 0);
 }
 
-/* A process of another domain, whom sequences may name. */
-static void start_keeper(void)
-{
-	int ready[2];
-	char number[16] = "";
-
-	must(!pipe(ready), "pipe");
-	if (!fork()) {
-		dup2(ready[1], 3);
-		close(ready[0]);
-		close(ready[1]);
-		enter("keeper", "keep", "");
-	}
-	close(ready[1]);
-	must(read(ready[0], number, sizeof number - 1) > 0, "the keeper did not start");
-	close(ready[0]);
-	setenv("KEEPER", number, 1);
-}
-
 int main(int count, char **words)
 {
+	uint64_t first;
+
 	must(count > 2, "fuzz run DOMAIN SEED COUNT");
 	if (!strcmp(words[1], "sequence")) {
 		sequence(strtoul(words[2], NULL, 10));
@@ -148,8 +117,10 @@ int main(int count, char **words)
 			pause();
 	}
 	write_file(SECRET, TEXT_OF_SECRET);
-	start_keeper();
-	for (uint64_t seed = strtoul(words[3], NULL, 10), last = seed + strtoul(words[4], NULL, 10); seed < last; seed++)
+	/* A process of another domain, whom sequences may name. */
+	start_keeper(FUZZ, "");
+	first = strtoul(words[3], NULL, 10);
+	for (uint64_t seed = first; seed < first + strtoul(words[4], NULL, 10); seed++)
 		run(words[2], seed);
 	kill(keeper(), SIGKILL);
 	return 0;
