@@ -8,6 +8,7 @@ mod behalf;
 mod canary;
 mod daemon;
 mod enforcement;
+mod fuzz;
 mod labels;
 mod recovery;
 mod shares;

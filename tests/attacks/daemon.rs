@@ -61,7 +61,7 @@ fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
         File::create(&image).unwrap().set_len(64 << 20).unwrap();
         let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", "-N", "8000", word(&image)]).status().unwrap();
         assert!(made.success());
-        let guest = guest(&scratch, kernel, &["hold"]).names(NAMES).with(&image, "/image").module("loop");
+        let guest = guest(&scratch, kernel, &["hold"]).names(NAMES).with(&image, "/image").modules(&["loop"]);
         let steps = guest
             // Made while nothing is enforced.
             .step("image", "mkdir -p /mnt && mount -t ext4 -o loop /image /mnt && /hold pairs /mnt 3000 system_u:object_r:made:s0 && umount /mnt")

@@ -17,7 +17,7 @@ const FORGET: &str = "sync; sleep 3; echo 3 > /proc/sys/vm/drop_caches;";
 pub(super) fn ext4<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&str]) -> Guest<'s> {
     let parts = ["policy.cil", "labels.cil"].map(|name| source(&format!("tests/attacks/{name}")));
     let guest = Guest::under(scratch, kernel, &policy(scratch, "attacks", &parts)).names(NAMES);
-    let guest = guest.module("loop").module("overlay");
+    let guest = guest.modules(&["loop", "overlay"]);
     let guest = programs.iter().fold(guest, |guest, name| guest.with(&program(scratch, name), &format!("/{name}")));
     let images = [("image", &["-b", "1024"][..]), ("old", &["-b", "1024", "-O", "^metadata_csum"])];
     let guest = images.into_iter().fold(guest, |guest, (name, options)| {

@@ -28,7 +28,7 @@ fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str
          chown 1000 d d/plain; chmod 777 . a b c d e tools; tollgate enforce /policy --audit-limit 10 {rooms} && \
          tollgate label set $(of tool) tools"
     );
-    let guest = guest(scratch, kernel, &["creds", "fill", "user"]).names(NAMES).module("loop");
+    let guest = guest(scratch, kernel, &["creds", "fill", "user"]).names(NAMES).modules(&["loop"]);
     guest.with("/sbin/mke2fs".as_ref(), "/bin/mke2fs").step("start", &prepare)
 }
 

@@ -7,7 +7,7 @@ use crate::program::{Scratch, guests::KERNELS, steps::Guest};
 fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
     let prepare = "truncate -s 256M /image; mkfs.btrfs -q /image >/dev/null; mount -o loop /image /srv && \
                    for i in sub good evil; do /subvolume create /srv $i; done; tollgate enforce /policy";
-    let guest = guest(scratch, kernel, &["subvolume"]).module("btrfs").module("loop");
+    let guest = guest(scratch, kernel, &["subvolume"]).modules(&["btrfs", "loop"]);
     guest.with("/usr/sbin/mkfs.btrfs".as_ref(), "/bin/mkfs.btrfs").step("start", prepare)
 }
 

@@ -129,9 +129,9 @@ impl<'s> Guest<'s> {
         self
     }
 
-    /// Loads a module of the kernel before the steps run.
-    pub(crate) fn module(mut self, name: &'static str) -> Self {
-        self.modules.extend(["--module", name]);
+    /// Loads modules of the kernel before the steps run.
+    pub(crate) fn modules(mut self, names: &[&'static str]) -> Self {
+        self.modules.extend(names.iter().flat_map(|name| ["--module", name]));
         self
     }
 

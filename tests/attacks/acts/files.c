@@ -221,7 +221,7 @@ static int attributes_by_path(void)
 	return outcome(syscall(SYS_file_setattr_, AT_FDCWD, NOTICE, &attributes, sizeof attributes, 0));
 }
 
-/* setxattrat(2) of 6.13, at a descriptor of O_PATH. */
+/* setxattrat(2) of 6.13. */
 static int attribute_at_path(void)
 {
 	struct {
@@ -229,8 +229,7 @@ static int attribute_at_path(void)
 		uint32_t size, flags;
 	} arguments = {.value = (uintptr_t) "x", .size = 1};
 
-	return outcome(syscall(SYS_setxattrat_, by_path(NOTICE), "", AT_EMPTY_PATH, "user.kept",
-			       &arguments, sizeof arguments));
+	return outcome(syscall(SYS_setxattrat_, AT_FDCWD, NOTICE, 0, "user.kept", &arguments, sizeof arguments));
 }
 
 /* A file that is sealed for good, by a descriptor that only reads. */

@@ -1,14 +1,10 @@
-/*
- * acts run DOMAIN [NAME...]	each act as a process of the domain; a line of what came of it
- * acts label CONTEXT PATH...	labels files, under the kernel's SELinux
- */
+/* acts run DOMAIN [NAME...]: each act as a process of the domain; a line of what came of it. */
 #include "acts.h"
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 
 #define ACTS "/srv/tool/acts"
 #define SECONDS 20 /* an act that has not ended by then hangs */
@@ -110,21 +106,13 @@ static void run(const char *domain, const struct act *act)
 	waitpid(player, NULL, 0);
 }
 
-static void label(const char *context, char **paths)
-{
-	for (; *paths; paths++)
-		must(!setxattr(*paths, "security.selinux", context, strlen(context), 0), *paths);
-}
-
 int main(int count, char **words)
 {
-	must(count > 2, "acts run|attack|keep|label ...");
+	must(count > 2, "acts run|attack|keep ...");
 	if (!strcmp(words[1], "attack"))
 		return status_of(find(words[2])->attack());
 	if (!strcmp(words[1], "keep"))
 		find(words[2])->keeper();
-	else if (!strcmp(words[1], "label"))
-		label(words[2], words + 3);
 	else if (count > 3)
 		for (int word = 3; word < count; word++)
 			run(words[2], find(words[word]));

@@ -32,6 +32,8 @@ void *memory(void);
 /* Keeps a descriptor that a call gave, or where memory is mapped. */
 long keep_descriptor(long descriptor);
 void *keep_memory(void *memory);
+/* Prints how many entries each of Tollgate's tables has. */
+void count_entries(void);
 /* Room that calls write to and read from. */
 extern char buffer[4096];
 
