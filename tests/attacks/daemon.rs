@@ -59,7 +59,8 @@ fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
         let scratch = Scratch::new();
         let image = scratch.path("image");
         File::create(&image).unwrap().set_len(64 << 20).unwrap();
-        let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", "-N", "8000", word(&image)]).status().unwrap();
+        let made =
+            Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", "-N", "8000", word(&image)]).status().unwrap();
         assert!(made.success());
         let guest = guest(&scratch, kernel, &["hold"]).names(NAMES).with(&image, "/image").modules(&["loop"]);
         let steps = guest

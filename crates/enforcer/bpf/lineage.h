@@ -6,6 +6,7 @@
 #ifndef TOLLGATE_LINEAGE_H
 #define TOLLGATE_LINEAGE_H
 
+#include "newcred.h"
 #include "process.h"
 #include "transition.h"
 #include "untyped.h"
@@ -42,10 +43,6 @@ struct css_set___lineage {
 struct mm_struct___lineage {
 	struct file *exe_file;
 };
-
-typedef struct {
-	unsigned int val;
-} kuid_t;
 
 struct cred___lineage {
 	kuid_t uid;
@@ -148,7 +145,7 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 		tg_make_live(*found);
 		WRITE_ONCE(label->sid, *found);
 	}
-	tg_remember_cred(TG_ADDRESS(task->real_cred), label ? label->sid : TG_SID_MACHINE);
+	tg_remember_cred(TG_ADDRESS(task->real_cred), label ? label->sid : TG_SID_MACHINE, 1);
 	return 0;
 }
 

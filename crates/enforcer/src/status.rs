@@ -12,8 +12,8 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::{
-    after_gap::AfterGap, canary::Kind, descriptors::Descriptors, protocol::Mode, revocation::Revoked, shadow::Candidate,
-    shares::Held,
+    after_gap::AfterGap, canary::Kind, descriptors::Descriptors, protocol::Mode, revocation::Revoked,
+    shadow::Candidate, shares::Held,
 };
 
 /// What can fail (`enum tg_failure`), for people.
