@@ -463,8 +463,10 @@ struct tg_state {
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes what is in
 			      `unwritten` */
-	__u32 renumbered;  /* an inode has got another generation while it was in use */
-	__u32 labels_missed; /* there was no memory for an entry of `unwritten` */
+	/* An inode has got another generation while it was in use. */
+	__u32 renumbered;
+	/* There was no memory for an entry of `unwritten`. */
+	__u32 labels_missed;
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 told[TG_FAILURES]; /* of them, what the daemons have written to the audit log */

@@ -1,4 +1,5 @@
-// Fills the room for extended attributes of a file that it has just made, so that no label fits: eafull FILE BLOCK-SIZE TEXT.
+// Fills the room for extended attributes of a file that it has just made, so that no label fits:
+// eafull FILE BLOCK-SIZE TEXT.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

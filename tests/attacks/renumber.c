@@ -1,4 +1,5 @@
-// Gives a file another generation, by which its label is kept: renumber swap|set FILE. Swapping twice brings the content back.
+// Gives a file another generation, by which its label is kept: renumber swap|set FILE. Swapping
+// twice brings the content back.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// Writes the attribute of labels by io_uring with credentials that are not the thread's own: uring FILE CONTEXT.
+// Writes the attribute of labels by io_uring with credentials that are not the thread's own:
+// uring FILE CONTEXT.
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <stdio.h>
@@ -22,11 +23,12 @@ static int personality(int ring)
 int main(int count, char **words)
 {
 	struct io_uring_params told = {0};
-	int ring = syscall(SYS_io_uring_setup, 4, &told), file = count == 3 ? open(words[1], O_RDONLY) : -1;
+	int ring = syscall(SYS_io_uring_setup, 4, &told);
+	int file = count == 3 ? open(words[1], O_RDONLY) : -1;
 	size_t size = told.cq_off.cqes + told.cq_entries * sizeof(struct io_uring_cqe);
 	char *queue = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-	struct io_uring_sqe *entry = mmap(0, told.sq_entries * sizeof *entry, PROT_READ | PROT_WRITE, MAP_SHARED, ring,
-					  IORING_OFF_SQES);
+	struct io_uring_sqe *entry = mmap(0, told.sq_entries * sizeof *entry,
+					  PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
 
 	if (ring < 0 || file < 0 || queue == MAP_FAILED || entry == MAP_FAILED) {
 		perror("cannot begin");

@@ -178,7 +178,8 @@ static __noinline int tg_xattr_kind(const char *name)
  * selinux_inode_setxattr, selinux_inode_removexattr. Only the daemon writes the attribute of
  * labels, for whom and to what it has decided before. Nobody else does, unconfined domains neither:
  * 6.1 lets who owns a file write any security attribute, for it takes BPF's silence for a module's
- * consent. Overlayfs may as far as it goes by its way. A user's attribute is as the file's content (xattr_permission).
+ * consent. Overlayfs may, to its copies. A user's attribute is as the file's content
+ * (xattr_permission).
  */
 static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *name)
 {

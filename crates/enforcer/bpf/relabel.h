@@ -7,8 +7,9 @@
 #include "overlay.h"
 
 /*
- * selinux_inode_post_setxattr, for the attribute that a thread of the daemon is writing: what overlayfs writes
- * it to in its upper layer is what gets the label. Elsewhere the daemon has set it.
+ * selinux_inode_post_setxattr, for the attribute that a thread of the daemon is writing: what
+ * overlayfs writes it to in its upper layer is what gets the label. Elsewhere the daemon has set
+ * it.
  */
 SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *dentry)
 {

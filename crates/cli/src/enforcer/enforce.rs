@@ -67,6 +67,9 @@ pub(crate) struct Arguments {
     /// Write denials that the kernel's audit does not take, and messages, below this folder
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
+    /// Note labels that cannot be written to their files below this folder
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/tollgate")]
+    notes: PathBuf,
     /// Stay in the foreground, for service managers
     #[arg(long)]
     foreground: bool,
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         descriptors: arguments.descriptors,
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
+        notes: path::absolute(&arguments.notes).context("cannot find the folder of notes")?.into(),
         ..Options::default()
     };
     if arguments.once {
