@@ -58,8 +58,9 @@ static __always_inline int tg_check_file(struct file *file, __u32 av)
 	return result ? result : tg_check_path(file->f_inode, &file->f_path, av, 0);
 }
 
-/* Whether an io_uring is taken from another domain (pidfd_getfd(2)). What comes into a ring passes no
- * hook, and SELinux asks when it is read: two domains with one ring would share what each opened. */
+/* Whether an io_uring is taken from another domain (pidfd_getfd(2)). What comes into a ring passes
+ * no hook, and SELinux asks when it is read: two domains with one ring would share what each
+ * opened. */
 static __noinline int tg_takes_ring(struct file *file)
 {
 	__u64 subject = tg_subject();

@@ -20,10 +20,14 @@
 #define MISSED 1  /* no call failed, but it was not */
 
 /* What every act finds. The working directory is one of type `open`, and the act's own. */
-#define SECRET "/srv/vault/secret"   /* of a type of which the intruder may do nothing */
-#define VAULT "/srv/vault"	     /* its directory, which may be searched */
-#define NOTICE "/srv/notices/notice" /* which may be read, mapped and watched, but not changed, not executed */
-#define PROBE "/srv/tool/probe"	     /* a program that ends with PROBED, and leaves a note, if it can read the secret */
+#define SECRET "/srv/vault/secret" /* of a type of which the intruder may do nothing */
+#define VAULT "/srv/vault"	   /* its directory, which may be searched */
+#define NOTICE                                                                                     \
+	"/srv/notices/notice" /* which may be read, mapped and watched, but not changed, not       \
+				 executed */
+#define PROBE                                                                                      \
+	"/srv/tool/probe" /* a program that ends with PROBED, and leaves a note, if it can read    \
+			     the secret */
 #define PROBED 200
 #define NOTE "/srv/open/note"
 #define TEXT_OF_SECRET "SECRET"
@@ -32,10 +36,11 @@
 
 struct act {
 	const char *name;
-	int (*attack)(void);	/* confined */
-	int (*proof)(void);	/* unconfined, afterwards, if the attack cannot know itself */
-	void (*keeper)(void);	/* in a domain of its own meanwhile; calls `keeping` when it is ready */
-	void (*prepare)(void);	/* unconfined, before */
+	int (*attack)(void); /* confined */
+	int (*proof)(void);  /* unconfined, afterwards, if the attack cannot know itself */
+	void (*keeper)(
+		void); /* in a domain of its own meanwhile; calls `keeping` when it is ready */
+	void (*prepare)(void); /* unconfined, before */
 };
 
 extern const struct act file_acts[], ring_acts[], descriptor_acts[], mount_acts[], process_acts[],

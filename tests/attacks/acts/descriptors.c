@@ -103,12 +103,14 @@ static int passed_mount(void)
 	int tree = receive_descriptor(meet_keeper());
 
 	write_file("here", "");
-	if (tree < 0 || syscall(SYS_move_mount, tree, "", AT_FDCWD, "here", MOVE_MOUNT_F_EMPTY_PATH))
+	if (tree < 0 ||
+	    syscall(SYS_move_mount, tree, "", AT_FDCWD, "here", MOVE_MOUNT_F_EMPTY_PATH))
 		return failed();
 	return reads_secret("here");
 }
 
-/* A ring is passed by no message: the keeper takes it from the intruder, who has told its number. */
+/* A ring is passed by no message: the keeper takes it from the intruder, who has told its number.
+ */
 static int take_ring(int intruder)
 {
 	struct ucred peer;
@@ -179,13 +181,15 @@ static void register_in_ring(void)
 
 	keeping();
 	intruder = meet_intruder();
-	must(syscall(SYS_io_uring_register, take_ring(intruder), IORING_REGISTER_FILES_UPDATE, &update, 1) == 1,
+	must(syscall(SYS_io_uring_register, take_ring(intruder), IORING_REGISTER_FILES_UPDATE,
+		     &update, 1) == 1,
 	     "register a file");
 	must(write(intruder, "x", 1) == 1, "tell the intruder");
 	pause();
 }
 
-/* A descriptor that the keeper puts into a process of the intruder's as the supervisor of its calls. */
+/* A descriptor that the keeper puts into a process of the intruder's as the supervisor of its
+ * calls. */
 static void install(void)
 {
 	struct seccomp_notif call = {};

@@ -1,4 +1,5 @@
-/* Files by other ways than their names: handles, O_PATH, links, notifications, what the kernel opens itself. */
+/* Files by other ways than their names: handles, O_PATH, links, notifications, what the kernel
+ * opens itself. */
 #include "acts.h"
 #include <linux/fs.h>
 #include <linux/fiemap.h>
@@ -58,7 +59,8 @@ static int path_linked(void)
 
 static int path_linked_by_proc(void)
 {
-	return outcome(linkat(AT_FDCWD, name_of(by_path(SECRET)), AT_FDCWD, "linked", AT_SYMLINK_FOLLOW));
+	return outcome(
+		linkat(AT_FDCWD, name_of(by_path(SECRET)), AT_FDCWD, "linked", AT_SYMLINK_FOLLOW));
 }
 
 static int path_chmod(void)
@@ -161,7 +163,8 @@ static int nameless_into_vault(void)
 {
 	int file = open(".", O_TMPFILE | O_RDWR, 0666);
 
-	return outcome(linkat(AT_FDCWD, name_of(file), AT_FDCWD, VAULT "/named", AT_SYMLINK_FOLLOW));
+	return outcome(
+		linkat(AT_FDCWD, name_of(file), AT_FDCWD, VAULT "/named", AT_SYMLINK_FOLLOW));
 }
 
 static int nameless_in_vault(void)
@@ -218,7 +221,8 @@ static int attributes_by_path(void)
 		uint32_t extent, extents, project, cow;
 	} attributes = {.flags = FS_XFLAG_NOATIME};
 
-	return outcome(syscall(SYS_file_setattr_, AT_FDCWD, NOTICE, &attributes, sizeof attributes, 0));
+	return outcome(
+		syscall(SYS_file_setattr_, AT_FDCWD, NOTICE, &attributes, sizeof attributes, 0));
 }
 
 /* setxattrat(2) of 6.13. */
@@ -229,7 +233,8 @@ static int attribute_at_path(void)
 		uint32_t size, flags;
 	} arguments = {.value = (uintptr_t) "x", .size = 1};
 
-	return outcome(syscall(SYS_setxattrat_, AT_FDCWD, NOTICE, 0, "user.kept", &arguments, sizeof arguments));
+	return outcome(syscall(SYS_setxattrat_, AT_FDCWD, NOTICE, 0, "user.kept", &arguments,
+			       sizeof arguments));
 }
 
 /* A file that is sealed for good, by a descriptor that only reads. */
@@ -321,7 +326,7 @@ static void make_swap(void)
 	int file = open(SECRET, O_WRONLY | O_TRUNC);
 
 	memset(page, 0, sizeof page);
-	page[1024] = 1;			 /* the version, and the last page */
+	page[1024] = 1; /* the version, and the last page */
 	page[1028] = sizeof page / 4096 - 1;
 	memcpy(page + 4086, "SWAPSPACE2", 10);
 	must(write(file, page, sizeof page) == sizeof page && !fsync(file), SECRET);

@@ -26,7 +26,8 @@ static int status_of(int result)
 
 static void tell(const char *domain, const char *name, int status)
 {
-	const char *error = WIFEXITED(status) ? strerrorname_np(WEXITSTATUS(status) - STATUS_FAILED) : NULL;
+	const char *error =
+		WIFEXITED(status) ? strerrorname_np(WEXITSTATUS(status) - STATUS_FAILED) : NULL;
 
 	printf("%s %s ", domain, name);
 	if (WIFSIGNALED(status))

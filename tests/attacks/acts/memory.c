@@ -43,7 +43,8 @@ static int executable_by_personality(void)
 	return mapped(PROT_READ, MAP_PRIVATE);
 }
 
-/* The same, by a call that maps anew what is mapped; `paper` is of a type that nobody confined may execute. */
+/* The same, by a call that maps anew what is mapped; `paper` is of a type that nobody confined may
+ * execute. */
 static int executable_by_remapping(void)
 {
 	char line[256], address[32];
@@ -51,7 +52,8 @@ static int executable_by_remapping(void)
 	int file = open("paper", O_RDWR | O_CREAT, 0777);
 	void *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 
-	if (ftruncate(file, 2 * PAGE) || pages == MAP_FAILED || mprotect(pages, 2 * PAGE, PROT_READ))
+	if (ftruncate(file, 2 * PAGE) || pages == MAP_FAILED ||
+	    mprotect(pages, 2 * PAGE, PROT_READ))
 		return failed();
 	personality(READ_IMPLIES_EXEC);
 	if (syscall(SYS_remap_file_pages, pages, (long)PAGE, 0L, 1L, 0L))
@@ -101,7 +103,8 @@ static int interpreter_of_program(void)
 		Elf64_Phdr parts[2];
 		char loader[sizeof NOTICE];
 	} program = {
-		.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				       EV_CURRENT},
 			   .e_type = ET_DYN,
 			   .e_machine = EM_X86_64,
 			   .e_version = EV_CURRENT,
@@ -112,7 +115,10 @@ static int interpreter_of_program(void)
 		.parts = {{.p_type = PT_INTERP,
 			   .p_offset = offsetof(typeof(program), loader),
 			   .p_filesz = sizeof NOTICE},
-			  {.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = sizeof program, .p_memsz = sizeof program}},
+			  {.p_type = PT_LOAD,
+			   .p_flags = PF_R,
+			   .p_filesz = sizeof program,
+			   .p_memsz = sizeof program}},
 		.loader = NOTICE,
 	};
 	int file = open("program", O_WRONLY | O_CREAT, 0777);

@@ -47,7 +47,8 @@ static int tree_moved_over(void)
 	tree = syscall(SYS_open_tree, AT_FDCWD, "own", OPEN_TREE_CLONE);
 	if (tree < 0)
 		return failed();
-	return outcome(syscall(SYS_move_mount, tree, "", AT_FDCWD, NOTICE, MOVE_MOUNT_F_EMPTY_PATH));
+	return outcome(
+		syscall(SYS_move_mount, tree, "", AT_FDCWD, NOTICE, MOVE_MOUNT_F_EMPTY_PATH));
 }
 
 static int tree_opened(void)
@@ -90,7 +91,8 @@ static int attributes_of_mount(void)
 {
 	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
 
-	return outcome(syscall(SYS_mount_setattr, AT_FDCWD, "guarded", 0, &attributes, sizeof attributes));
+	return outcome(
+		syscall(SYS_mount_setattr, AT_FDCWD, "guarded", 0, &attributes, sizeof attributes));
 }
 
 static int unmounted(void)
@@ -102,8 +104,8 @@ static int unmounted(void)
 static int root_pivoted(void)
 {
 	if (mount("/srv", "/srv", NULL, MS_BIND, NULL) || chdir("/srv") ||
-	    mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || mount("vault", "open", NULL, MS_BIND, NULL) ||
-	    syscall(SYS_pivot_root, "open", "open"))
+	    mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
+	    mount("vault", "open", NULL, MS_BIND, NULL) || syscall(SYS_pivot_root, "open", "open"))
 		return failed();
 	return reads_secret("/secret");
 }
@@ -127,7 +129,8 @@ static int overlaid(void)
 /* The same as who has capabilities in a user namespace only. */
 static int overlaid_by_user(void)
 {
-	if (enter_user_namespace() || mkdir("up", 0777) || mkdir("work", 0777) || mkdir("over", 0777) ||
+	if (enter_user_namespace() || mkdir("up", 0777) || mkdir("work", 0777) ||
+	    mkdir("over", 0777) ||
 	    mount("overlay", "over", "overlay", 0,
 		  "lowerdir=" VAULT ",upperdir=up,workdir=work,userxattr"))
 		return failed();
@@ -139,7 +142,8 @@ static int overlaid_elsewhere(void)
 {
 	static const char elsewhere[] = "/vault";
 
-	if (mkdir("up", 0777) || mkdir("work", 0777) || mkdir("over", 0777) || mkdir("up/d", 0777) ||
+	if (mkdir("up", 0777) || mkdir("work", 0777) || mkdir("over", 0777) ||
+	    mkdir("up/d", 0777) ||
 	    setxattr("up/d", "trusted.overlay.redirect", elsewhere, sizeof elsewhere - 1, 0) ||
 	    mount("overlay", "over", "overlay", 0,
 		  "lowerdir=/srv,upperdir=up,workdir=work,redirect_dir=on"))
@@ -151,7 +155,8 @@ static int overlaid_elsewhere(void)
 static int copied_up(void)
 {
 	if (mkdir("up", 0777) || mkdir("work", 0777) || mkdir("over", 0777) ||
-	    mount("overlay", "over", "overlay", 0, "lowerdir=/srv/notices,upperdir=up,workdir=work"))
+	    mount("overlay", "over", "overlay", 0,
+		  "lowerdir=/srv/notices,upperdir=up,workdir=work"))
 		return failed();
 	return outcome(open("over/notice", O_RDWR));
 }
@@ -194,11 +199,13 @@ static int disk_by_device(void)
 	return outcome(open("disk", O_RDONLY));
 }
 
-/* ---- A file system of our own, by /dev/fuse: one directory with one file, a program that tells which label it has. */
+/* ---- A file system of our own, by /dev/fuse: one directory with one file, a program that tells
+ * which label it has. */
 
 static int fuse_device;
 
-static void fuse_answer(const struct fuse_in_header *request, int error, const void *body, size_t length)
+static void fuse_answer(const struct fuse_in_header *request, int error, const void *body,
+			size_t length)
 {
 	static char room[1 << 20];
 	struct fuse_out_header header = {
@@ -214,12 +221,13 @@ static struct fuse_attr fuse_attributes(uint64_t node)
 	struct stat program;
 
 	must(!stat(PROBE, &program), PROBE);
-	return node == FUSE_ROOT_ID ? (struct fuse_attr){.ino = 1, .mode = S_IFDIR | 0777, .nlink = 2}
-				    : (struct fuse_attr){.ino = 2,
-							 .mode = S_IFREG | 0777,
-							 .nlink = 1,
-							 .size = program.st_size,
-							 .blksize = 4096};
+	return node == FUSE_ROOT_ID
+		       ? (struct fuse_attr){.ino = 1, .mode = S_IFDIR | 0777, .nlink = 2}
+		       : (struct fuse_attr){.ino = 2,
+					    .mode = S_IFREG | 0777,
+					    .nlink = 1,
+					    .size = program.st_size,
+					    .blksize = 4096};
 }
 
 /* The label of a file that is the keeper's program, where a file tells its label itself. */
@@ -241,7 +249,8 @@ static void fuse_read(const struct fuse_in_header *request, const struct fuse_re
 {
 	static char room[1 << 19];
 	int program = open(PROBE, O_RDONLY | O_CLOEXEC);
-	ssize_t length = pread(program, room, in->size < sizeof room ? in->size : sizeof room, in->offset);
+	ssize_t length =
+		pread(program, room, in->size < sizeof room ? in->size : sizeof room, in->offset);
 
 	close(program);
 	fuse_answer(request, length < 0 ? failed() : 0, room, length < 0 ? 0 : length);
@@ -326,7 +335,9 @@ static int executed_as_keeper(const char *path)
 	waitpid(child, &status, 0);
 	if (!WIFEXITED(status))
 		return MISSED;
-	return WEXITSTATUS(status) == PROBED ? REACHED : WEXITSTATUS(status) ? -WEXITSTATUS(status) : MISSED;
+	return WEXITSTATUS(status) == PROBED ? REACHED
+	       : WEXITSTATUS(status)	     ? -WEXITSTATUS(status)
+					     : MISSED;
 }
 
 static int label_forged(void)
@@ -345,9 +356,10 @@ static int label_forged_below_overlay(void)
 /* All of it without a privilege on the machine. */
 static int label_forged_by_user(void)
 {
-	if (enter_user_namespace() || mount_fuse() || mkdir("up", 0777) ||
-	    mkdir("work", 0777) || mkdir("over", 0777) ||
-	    mount("overlay", "over", "overlay", 0, "lowerdir=fuse,upperdir=up,workdir=work,userxattr"))
+	if (enter_user_namespace() || mount_fuse() || mkdir("up", 0777) || mkdir("work", 0777) ||
+	    mkdir("over", 0777) ||
+	    mount("overlay", "over", "overlay", 0,
+		  "lowerdir=fuse,upperdir=up,workdir=work,userxattr"))
 		return failed();
 	return executed_as_keeper("over/program");
 }

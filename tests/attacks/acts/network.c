@@ -15,8 +15,9 @@
 #define SOL_SCTP_ 132
 #define SCTP_SOCKOPT_CONNECTX_ 110
 
-static const struct sockaddr_in port = {
-	.sin_family = AF_INET, .sin_port = __builtin_bswap16(PORT), .sin_addr = {.s_addr = 0x0100007f}};
+static const struct sockaddr_in port = {.sin_family = AF_INET,
+					.sin_port = __builtin_bswap16(PORT),
+					.sin_addr = {.s_addr = 0x0100007f}};
 
 /* Loopback may be down in a guest that is as small as this. */
 static void raise_loopback(void)
@@ -30,7 +31,8 @@ static void serve(int protocol)
 
 	if (listening >= 0) {
 		setsockopt(listening, SOL_TCP, TCP_FASTOPEN, &one, sizeof one);
-		must(!bind(listening, (const void *)&port, sizeof port) && !listen(listening, 4), "listen");
+		must(!bind(listening, (const void *)&port, sizeof port) && !listen(listening, 4),
+		     "listen");
 	}
 	keeping();
 	pause();
@@ -53,7 +55,8 @@ static void serve_sctp(void)
 
 static int connects(int family, int protocol)
 {
-	return outcome(connect(socket(family, SOCK_STREAM, protocol), (const void *)&port, sizeof port));
+	return outcome(
+		connect(socket(family, SOCK_STREAM, protocol), (const void *)&port, sizeof port));
 }
 
 static int connected(void)
@@ -143,14 +146,18 @@ static int raw_packet(void)
 
 const struct act network_acts[] = {
 	{"connected", connected, .keeper = serve_tcp, .prepare = raise_loopback},
-	{"connected_by_mptcp", connected_by_mptcp, .keeper = serve_mptcp, .prepare = raise_loopback},
+	{"connected_by_mptcp", connected_by_mptcp, .keeper = serve_mptcp,
+	 .prepare = raise_loopback},
 	{"connected_by_sctp", connected_by_sctp, .keeper = serve_sctp, .prepare = raise_loopback},
 	{"connected_by_smc", connected_by_smc, .keeper = serve_tcp, .prepare = raise_loopback},
-	{"connected_from_ipv6", connected_from_ipv6, .keeper = serve_tcp, .prepare = raise_loopback},
+	{"connected_from_ipv6", connected_from_ipv6, .keeper = serve_tcp,
+	 .prepare = raise_loopback},
 	{"fast_open", fast_open, .keeper = serve_tcp, .prepare = raise_loopback},
-	{"fast_open_by_mptcp", fast_open_by_mptcp, .keeper = serve_mptcp, .prepare = raise_loopback},
+	{"fast_open_by_mptcp", fast_open_by_mptcp, .keeper = serve_mptcp,
+	 .prepare = raise_loopback},
 	{"sent_by_sctp", sent_by_sctp, .keeper = serve_sctp, .prepare = raise_loopback},
-	{"connected_by_option", connected_by_option, .keeper = serve_sctp, .prepare = raise_loopback},
+	{"connected_by_option", connected_by_option, .keeper = serve_sctp,
+	 .prepare = raise_loopback},
 	{"bound_port", bound_port, .prepare = raise_loopback},
 	{"algorithm", algorithm},
 	{"host_socket", host_socket},

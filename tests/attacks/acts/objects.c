@@ -43,7 +43,8 @@ static int key_read(void)
 
 static int key_found(void)
 {
-	return tells_key(keyctl(KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, (long)"user", (long)"kept", 0));
+	return tells_key(
+		keyctl(KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, (long)"user", (long)"kept", 0));
 }
 
 static int key_requested(void)
@@ -62,7 +63,8 @@ static int key_linked(void)
 
 static int key_moved(void)
 {
-	return outcome(keyctl(KEYCTL_MOVE, number_told(), KEY_SPEC_USER_KEYRING, KEY_SPEC_PROCESS_KEYRING, 0));
+	return outcome(keyctl(KEYCTL_MOVE, number_told(), KEY_SPEC_USER_KEYRING,
+			      KEY_SPEC_PROCESS_KEYRING, 0));
 }
 
 static int key_timed(void)

@@ -224,7 +224,8 @@ static void keep_at_terminal(void)
 
 static int interrupted_by_terminal(void)
 {
-	int other, meeting = meet_keeper(), terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY), zero = 0;
+	int other, meeting = meet_keeper(), terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY),
+		   zero = 0;
 
 	if (terminal < 0 || syscall(SYS_ioctl, terminal, 0x40045431, &zero))
 		return failed();

@@ -45,7 +45,8 @@ int await_ring(struct ring *ring)
 	int result;
 
 	while (*ring->cq_head == atomic_load((_Atomic unsigned *)ring->cq_tail))
-		if (syscall(SYS_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
+		if (syscall(SYS_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) <
+		    0)
 			return failed();
 	result = ring->completed[*ring->cq_head & *ring->cq_mask].res;
 	atomic_fetch_add((_Atomic unsigned *)ring->cq_head, 1);

@@ -26,8 +26,10 @@ static int in_worker(struct io_uring_sqe entry)
 
 static struct io_uring_sqe to_open(const char *path)
 {
-	return (struct io_uring_sqe){
-		.opcode = IORING_OP_OPENAT, .fd = AT_FDCWD, .addr = (uintptr_t)path, .open_flags = O_RDONLY};
+	return (struct io_uring_sqe){.opcode = IORING_OP_OPENAT,
+				     .fd = AT_FDCWD,
+				     .addr = (uintptr_t)path,
+				     .open_flags = O_RDONLY};
 }
 
 static int answer(int result)
@@ -206,7 +208,8 @@ static int uring_connect(void)
 /* A command to a device by a ring: class io_uring's `cmd`, beside what opening asks. */
 static int uring_command(void)
 {
-	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_URING_CMD, .fd = open("/dev/null", O_RDWR)});
+	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_URING_CMD,
+					       .fd = open("/dev/null", O_RDWR)});
 }
 
 const struct act ring_acts[] = {

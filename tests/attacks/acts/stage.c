@@ -127,8 +127,9 @@ int send_descriptor(int socket, int file)
 				 .msg_control = &control,
 				 .msg_controllen = sizeof control};
 
-	control.header = (struct cmsghdr){
-		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof file)};
+	control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+					  .cmsg_type = SCM_RIGHTS,
+					  .cmsg_len = CMSG_LEN(sizeof file)};
 	memcpy(CMSG_DATA(&control.header), &file, sizeof file);
 	return sendmsg(socket, &message, 0);
 }

@@ -69,7 +69,8 @@ CALL(mkdirat)
 
 CALL(mknodat)
 {
-	return mknodat(directory(), path(), PICK(S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR) | 0666, makedev(1, 3));
+	return mknodat(directory(), path(), PICK(S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR) | 0666,
+		       makedev(1, 3));
 }
 
 CALL(symlinkat)
@@ -110,7 +111,8 @@ CALL(fchmodat)
 
 CALL(fchownat)
 {
-	return fchownat(directory(), path(), 0, PICK(0, 100), MIX(AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH));
+	return fchownat(directory(), path(), 0, PICK(0, 100),
+			MIX(AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH));
 }
 
 CALL(utimensat)
@@ -122,7 +124,8 @@ CALL(statx)
 {
 	struct statx status;
 
-	return statx(directory(), path(), MIX(AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH), STATX_BASIC_STATS, &status);
+	return statx(directory(), path(), MIX(AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH),
+		     STATX_BASIC_STATS, &status);
 }
 
 CALL(faccessat)
@@ -144,7 +147,8 @@ CALL(statfs)
 
 static const char *attribute(void)
 {
-	static const char *const names[] = {"user.kept", "user.other", "trusted.kept", "system.posix_acl_access"};
+	static const char *const names[] = {"user.kept", "user.other", "trusted.kept",
+					    "system.posix_acl_access"};
 
 	return names[one_of(sizeof names / sizeof *names)];
 }
@@ -176,7 +180,8 @@ CALL(chdir)
 
 CALL(inotify)
 {
-	return inotify_add_watch(descriptor(), path(), MIX(IN_ACCESS, IN_MODIFY, IN_CREATE) | IN_OPEN);
+	return inotify_add_watch(descriptor(), path(),
+				 MIX(IN_ACCESS, IN_MODIFY, IN_CREATE) | IN_OPEN);
 }
 
 CALL(inotify_init)
@@ -186,12 +191,14 @@ CALL(inotify_init)
 
 CALL(fanotify_init)
 {
-	return keep_descriptor(fanotify_init(PICK(FAN_CLASS_NOTIF, FAN_CLASS_CONTENT, FAN_REPORT_FID) | FAN_NONBLOCK, O_RDONLY));
+	return keep_descriptor(fanotify_init(
+		PICK(FAN_CLASS_NOTIF, FAN_CLASS_CONTENT, FAN_REPORT_FID) | FAN_NONBLOCK, O_RDONLY));
 }
 
 CALL(fanotify_mark)
 {
-	return fanotify_mark(descriptor(), FAN_MARK_ADD | PICK(0, FAN_MARK_MOUNT, FAN_MARK_FILESYSTEM),
+	return fanotify_mark(descriptor(),
+			     FAN_MARK_ADD | PICK(0, FAN_MARK_MOUNT, FAN_MARK_FILESYSTEM),
 			     PICK(FAN_ACCESS, FAN_MODIFY, FAN_OPEN), AT_FDCWD, path());
 }
 
@@ -241,7 +248,9 @@ CALL(ftruncate)
 
 CALL(fallocate)
 {
-	return fallocate(descriptor(), PICK(0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE), 0, 4096);
+	return fallocate(descriptor(),
+			 PICK(0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE),
+			 0, 4096);
 }
 
 CALL(fchmod)
@@ -296,10 +305,12 @@ CALL(fcntl)
 
 CALL(ioctl)
 {
-	static const unsigned commands[] = {FIONREAD, FIOCLEX, FIONCLEX, FIGETBSZ, FS_IOC_GETFLAGS, FS_IOC_GETVERSION,
-					    FS_IOC_FSGETXATTR, FIOQSIZE, 0x5401 /* TCGETS */};
+	static const unsigned commands[] = {
+		FIONREAD,	   FIOCLEX,	      FIONCLEX, FIGETBSZ, FS_IOC_GETFLAGS,
+		FS_IOC_GETVERSION, FS_IOC_FSGETXATTR, FIOQSIZE, 0x5401 /* TCGETS */};
 
-	return ioctl(descriptor(), commands[one_of(sizeof commands / sizeof *commands)], buffer + 2048);
+	return ioctl(descriptor(), commands[one_of(sizeof commands / sizeof *commands)],
+		     buffer + 2048);
 }
 
 CALL(dup)
@@ -309,7 +320,8 @@ CALL(dup)
 
 CALL(openat_from)
 {
-	return keep_descriptor(openat(descriptor(), PICK(0, 1) ? "secret" : ".", open_flags(), 0666));
+	return keep_descriptor(
+		openat(descriptor(), PICK(0, 1) ? "secret" : ".", open_flags(), 0666));
 }
 
 CALL(splice)
@@ -379,14 +391,16 @@ CALL(timerfd)
 /* ---- Memory. */
 CALL(mmap)
 {
-	void *made = mmap(NULL, 8192, MIX(PROT_READ, PROT_WRITE, PROT_EXEC), PICK(MAP_PRIVATE, MAP_SHARED), descriptor(), 0);
+	void *made = mmap(NULL, 8192, MIX(PROT_READ, PROT_WRITE, PROT_EXEC),
+			  PICK(MAP_PRIVATE, MAP_SHARED), descriptor(), 0);
 
 	return keep_memory(made) == MAP_FAILED ? -1 : 0;
 }
 
 CALL(mmap_anonymous)
 {
-	void *made = mmap(NULL, 8192, MIX(PROT_READ, PROT_WRITE, PROT_EXEC), PICK(MAP_PRIVATE, MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
+	void *made = mmap(NULL, 8192, MIX(PROT_READ, PROT_WRITE, PROT_EXEC),
+			  PICK(MAP_PRIVATE, MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
 
 	return keep_memory(made) == MAP_FAILED ? -1 : 0;
 }
@@ -484,21 +498,24 @@ CALL(affinity)
 
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
-	return one_of(2) ? sched_setaffinity(process(), sizeof first, &first) : sched_getaffinity(process(), sizeof first, &first);
+	return one_of(2) ? sched_setaffinity(process(), sizeof first, &first)
+			 : sched_getaffinity(process(), sizeof first, &first);
 }
 
 CALL(scheduler)
 {
 	struct sched_param none = {};
 
-	return one_of(2) ? sched_setscheduler(process(), PICK(SCHED_OTHER, SCHED_BATCH), &none) : sched_getscheduler(process());
+	return one_of(2) ? sched_setscheduler(process(), PICK(SCHED_OTHER, SCHED_BATCH), &none)
+			 : sched_getscheduler(process());
 }
 
 CALL(prlimit)
 {
 	struct rlimit limit = {512, 1024};
 
-	return one_of(2) ? prlimit(process(), RLIMIT_NPROC, &limit, NULL) : prlimit(process(), RLIMIT_NPROC, NULL, &limit);
+	return one_of(2) ? prlimit(process(), RLIMIT_NPROC, &limit, NULL)
+			 : prlimit(process(), RLIMIT_NPROC, NULL, &limit);
 }
 
 CALL(prctl)
@@ -508,9 +525,12 @@ CALL(prctl)
 
 CALL(perf_event)
 {
-	struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK, .size = sizeof event};
+	struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_TASK_CLOCK,
+					.size = sizeof event};
 
-	return keep_descriptor(syscall(SYS_perf_event_open, &event, PICK(0, 1) ? process() : -1, PICK(0, 1) - 1, -1, 0));
+	return keep_descriptor(syscall(SYS_perf_event_open, &event, PICK(0, 1) ? process() : -1,
+				       PICK(0, 1) - 1, -1, 0));
 }
 
 CALL(execute)
@@ -574,7 +594,8 @@ CALL(open_tree)
 
 CALL(move_mount)
 {
-	return syscall(SYS_move_mount, descriptor(), "", directory(), path(), MOVE_MOUNT_F_EMPTY_PATH);
+	return syscall(SYS_move_mount, descriptor(), "", directory(), path(),
+		       MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 CALL(fsopen)
@@ -600,20 +621,23 @@ CALL(fspick)
 /* ---- Sockets. */
 CALL(socket)
 {
-	return keep_descriptor(socket(PICK(AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK),
-				      PICK(SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET) | SOCK_NONBLOCK,
-				      PICK(0, 0, 0, IPPROTO_TCP, IPPROTO_SCTP, 262)));
+	return keep_descriptor(
+		socket(PICK(AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK),
+		       PICK(SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET) | SOCK_NONBLOCK,
+		       PICK(0, 0, 0, IPPROTO_TCP, IPPROTO_SCTP, 262)));
 }
 
-static const struct sockaddr_in kept = {
-	.sin_family = AF_INET, .sin_port = __builtin_bswap16(PORT), .sin_addr = {.s_addr = 0x0100007f}};
+static const struct sockaddr_in kept = {.sin_family = AF_INET,
+					.sin_port = __builtin_bswap16(PORT),
+					.sin_addr = {.s_addr = 0x0100007f}};
 
 CALL(socket_bind)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	strcpy(address.sun_path, one_of(2) ? "new" : VAULT "/new");
-	return one_of(2) ? bind(descriptor(), (void *)&address, sizeof address) : bind(descriptor(), (const void *)&kept, sizeof kept);
+	return one_of(2) ? bind(descriptor(), (void *)&address, sizeof address)
+			 : bind(descriptor(), (const void *)&kept, sizeof kept);
 }
 
 CALL(connect)
@@ -628,7 +652,8 @@ CALL(listen)
 
 CALL(sendto)
 {
-	return sendto(descriptor(), buffer, 7, MSG_NOSIGNAL | MSG_DONTWAIT | MIX(MSG_FASTOPEN), (const void *)&kept, sizeof kept);
+	return sendto(descriptor(), buffer, 7, MSG_NOSIGNAL | MSG_DONTWAIT | MIX(MSG_FASTOPEN),
+		      (const void *)&kept, sizeof kept);
 }
 
 CALL(send)
@@ -665,7 +690,8 @@ CALL(name_of_socket)
 	struct sockaddr_storage address;
 	socklen_t length = sizeof address;
 
-	return one_of(2) ? getsockname(descriptor(), (void *)&address, &length) : getpeername(descriptor(), (void *)&address, &length);
+	return one_of(2) ? getsockname(descriptor(), (void *)&address, &length)
+			 : getpeername(descriptor(), (void *)&address, &length);
 }
 
 CALL(shutdown)
@@ -699,7 +725,9 @@ CALL(shmget)
 
 CALL(shmat)
 {
-	return keep_memory(shmat(last_segment, NULL, PICK(0, SHM_RDONLY, SHM_EXEC))) == MAP_FAILED ? -1 : 0;
+	return keep_memory(shmat(last_segment, NULL, PICK(0, SHM_RDONLY, SHM_EXEC))) == MAP_FAILED
+		       ? -1
+		       : 0;
 }
 
 CALL(semget)
@@ -714,25 +742,29 @@ CALL(semop)
 
 CALL(remove)
 {
-	return one_of(2) ? shmctl(last_segment, IPC_RMID, NULL) : msgctl(last_queue, IPC_RMID, NULL);
+	return one_of(2) ? shmctl(last_segment, IPC_RMID, NULL)
+			 : msgctl(last_queue, IPC_RMID, NULL);
 }
 
 CALL(add_key)
 {
-	return last_key = syscall(SYS_add_key, "user", PICK(0, 1) ? "one" : "two", "x", 1, KEY_SPEC_PROCESS_KEYRING);
+	return last_key = syscall(SYS_add_key, "user", PICK(0, 1) ? "one" : "two", "x", 1,
+				  KEY_SPEC_PROCESS_KEYRING);
 }
 
 CALL(keyctl)
 {
-	return syscall(SYS_keyctl, PICK(KEYCTL_READ, KEYCTL_DESCRIBE, KEYCTL_REVOKE, KEYCTL_CLEAR), PICK(0, 1) ? last_key : KEY_SPEC_PROCESS_KEYRING,
-		       buffer + 2048, 64, 0);
+	return syscall(SYS_keyctl, PICK(KEYCTL_READ, KEYCTL_DESCRIBE, KEYCTL_REVOKE, KEYCTL_CLEAR),
+		       PICK(0, 1) ? last_key : KEY_SPEC_PROCESS_KEYRING, buffer + 2048, 64, 0);
 }
 
 /* ---- By a ring, whose worker does it half of the times. */
 CALL(ring)
 {
-	static const int by_path[] = {IORING_OP_OPENAT, IORING_OP_STATX, IORING_OP_UNLINKAT, IORING_OP_MKDIRAT};
-	static const int by_file[] = {IORING_OP_READ, IORING_OP_WRITE, IORING_OP_FALLOCATE, IORING_OP_FSYNC};
+	static const int by_path[] = {IORING_OP_OPENAT, IORING_OP_STATX, IORING_OP_UNLINKAT,
+				      IORING_OP_MKDIRAT};
+	static const int by_file[] = {IORING_OP_READ, IORING_OP_WRITE, IORING_OP_FALLOCATE,
+				      IORING_OP_FSYNC};
 	struct io_uring_sqe entry = {.flags = PICK(0, IOSQE_ASYNC)};
 	struct statx status;
 	struct ring ring;
@@ -749,8 +781,12 @@ CALL(ring)
 	} else {
 		entry.opcode = by_file[one_of(4)];
 		entry.fd = descriptor();
-		entry.addr = entry.opcode == IORING_OP_FALLOCATE ? 4096 : entry.opcode == IORING_OP_FSYNC ? 0 : (uintptr_t)buffer;
-		entry.len = entry.opcode == IORING_OP_FALLOCATE || entry.opcode == IORING_OP_FSYNC ? 0 : 7;
+		entry.addr = entry.opcode == IORING_OP_FALLOCATE ? 4096
+			     : entry.opcode == IORING_OP_FSYNC	 ? 0
+								 : (uintptr_t)buffer;
+		entry.len = entry.opcode == IORING_OP_FALLOCATE || entry.opcode == IORING_OP_FSYNC
+				    ? 0
+				    : 7;
 	}
 	if (make_ring(&ring, 0))
 		return -1;
@@ -762,28 +798,123 @@ CALL(ring)
 	return result < 0 ? -1 : 0;
 }
 
-#define LINE(name) {#name, call_##name}
+#define LINE(name)                                                                                 \
+	{                                                                                          \
+#name, call_##name                                                                 \
+	}
 const struct call calls[] = {
-	LINE(openat), LINE(tmpfile), LINE(mkdirat), LINE(mknodat), LINE(symlinkat), LINE(linkat),
-	LINE(linkat_empty), LINE(unlinkat), LINE(renameat2), LINE(readlinkat), LINE(fchmodat),
-	LINE(fchownat), LINE(utimensat), LINE(statx), LINE(faccessat), LINE(truncate),
-	LINE(statfs), LINE(setxattr), LINE(lsetxattr), LINE(getxattr), LINE(removexattr),
-	LINE(chdir), LINE(inotify), LINE(inotify_init), LINE(fanotify_init), LINE(fanotify_mark),
-	LINE(name_to_handle), LINE(open_by_handle), LINE(read), LINE(write), LINE(pwrite),
-	LINE(getdents), LINE(ftruncate), LINE(fallocate), LINE(fchmod), LINE(fchown),
-	LINE(fsetxattr), LINE(fgetxattr), LINE(flock), LINE(fcntl), LINE(ioctl), LINE(dup),
-	LINE(openat_from), LINE(splice), LINE(tee), LINE(vmsplice), LINE(sendfile),
-	LINE(copy_file_range), LINE(memfd), LINE(userfaultfd), LINE(pipe), LINE(epoll),
-	LINE(epoll_create), LINE(timerfd), LINE(mmap), LINE(mmap_anonymous), LINE(mprotect),
-	LINE(remap_file_pages), LINE(personality), LINE(kill), LINE(tgkill), LINE(pidfd_open),
-	LINE(pidfd_signal), LINE(pidfd_getfd), LINE(vm_read), LINE(vm_write), LINE(ptrace),
-	LINE(kcmp), LINE(getpgid), LINE(getsid), LINE(setpriority), LINE(ioprio), LINE(affinity),
-	LINE(scheduler), LINE(prlimit), LINE(prctl), LINE(perf_event), LINE(execute), LINE(fork),
-	LINE(unshare), LINE(setns), LINE(bind), LINE(mount), LINE(umount), LINE(open_tree),
-	LINE(move_mount), LINE(fsopen), LINE(fsconfig), LINE(fsmount), LINE(fspick), LINE(socket),
-	LINE(socket_bind), LINE(connect), LINE(listen), LINE(sendto), LINE(send), LINE(receive),
-	LINE(pass), LINE(passed), LINE(sockopt), LINE(name_of_socket), LINE(shutdown),
-	LINE(msgget), LINE(msgsnd), LINE(msgrcv), LINE(shmget), LINE(shmat), LINE(semget),
-	LINE(semop), LINE(remove), LINE(add_key), LINE(keyctl), LINE(ring),
+	LINE(openat),
+	LINE(tmpfile),
+	LINE(mkdirat),
+	LINE(mknodat),
+	LINE(symlinkat),
+	LINE(linkat),
+	LINE(linkat_empty),
+	LINE(unlinkat),
+	LINE(renameat2),
+	LINE(readlinkat),
+	LINE(fchmodat),
+	LINE(fchownat),
+	LINE(utimensat),
+	LINE(statx),
+	LINE(faccessat),
+	LINE(truncate),
+	LINE(statfs),
+	LINE(setxattr),
+	LINE(lsetxattr),
+	LINE(getxattr),
+	LINE(removexattr),
+	LINE(chdir),
+	LINE(inotify),
+	LINE(inotify_init),
+	LINE(fanotify_init),
+	LINE(fanotify_mark),
+	LINE(name_to_handle),
+	LINE(open_by_handle),
+	LINE(read),
+	LINE(write),
+	LINE(pwrite),
+	LINE(getdents),
+	LINE(ftruncate),
+	LINE(fallocate),
+	LINE(fchmod),
+	LINE(fchown),
+	LINE(fsetxattr),
+	LINE(fgetxattr),
+	LINE(flock),
+	LINE(fcntl),
+	LINE(ioctl),
+	LINE(dup),
+	LINE(openat_from),
+	LINE(splice),
+	LINE(tee),
+	LINE(vmsplice),
+	LINE(sendfile),
+	LINE(copy_file_range),
+	LINE(memfd),
+	LINE(userfaultfd),
+	LINE(pipe),
+	LINE(epoll),
+	LINE(epoll_create),
+	LINE(timerfd),
+	LINE(mmap),
+	LINE(mmap_anonymous),
+	LINE(mprotect),
+	LINE(remap_file_pages),
+	LINE(personality),
+	LINE(kill),
+	LINE(tgkill),
+	LINE(pidfd_open),
+	LINE(pidfd_signal),
+	LINE(pidfd_getfd),
+	LINE(vm_read),
+	LINE(vm_write),
+	LINE(ptrace),
+	LINE(kcmp),
+	LINE(getpgid),
+	LINE(getsid),
+	LINE(setpriority),
+	LINE(ioprio),
+	LINE(affinity),
+	LINE(scheduler),
+	LINE(prlimit),
+	LINE(prctl),
+	LINE(perf_event),
+	LINE(execute),
+	LINE(fork),
+	LINE(unshare),
+	LINE(setns),
+	LINE(bind),
+	LINE(mount),
+	LINE(umount),
+	LINE(open_tree),
+	LINE(move_mount),
+	LINE(fsopen),
+	LINE(fsconfig),
+	LINE(fsmount),
+	LINE(fspick),
+	LINE(socket),
+	LINE(socket_bind),
+	LINE(connect),
+	LINE(listen),
+	LINE(sendto),
+	LINE(send),
+	LINE(receive),
+	LINE(pass),
+	LINE(passed),
+	LINE(sockopt),
+	LINE(name_of_socket),
+	LINE(shutdown),
+	LINE(msgget),
+	LINE(msgsnd),
+	LINE(msgrcv),
+	LINE(shmget),
+	LINE(shmat),
+	LINE(semget),
+	LINE(semop),
+	LINE(remove),
+	LINE(add_key),
+	LINE(keyctl),
+	LINE(ring),
 };
 const size_t number_of_calls = sizeof calls / sizeof *calls;

@@ -1,9 +1,10 @@
 /*
- * fuzz run DOMAIN SEED COUNT	sequences of random calls, each a process of the domain; a line of what came of each
- * fuzz count			how many entries Tollgate's tables have
+ * fuzz run DOMAIN SEED COUNT	sequences of random calls, each a process of the domain; a line of
+ * what came of each fuzz count			how many entries Tollgate's tables have
  *
- * What a sequence does follows from its number and this program alone, so that it can be compared with itself under another
- * enforcer. A line: the sequence's number, then CALL=ok or CALL=ERROR for each call.
+ * What a sequence does follows from its number and this program alone, so that it can be compared
+ * with itself under another enforcer. A line: the sequence's number, then CALL=ok or CALL=ERROR for
+ * each call.
  */
 #include "../acts/acts.h"
 #include "fuzz.h"
@@ -15,9 +16,9 @@
 #include <sys/wait.h>
 
 #define FUZZ "/srv/tool/fuzz"
-#define CALLS 40 /* of a sequence */
+#define CALLS 40	    /* of a sequence */
 #define MICROSECONDS 300000 /* a call that waits longer is interrupted */
-#define SECONDS 30 /* a sequence that has not ended by then is killed */
+#define SECONDS 30	    /* a sequence that has not ended by then is killed */
 
 static void interrupted(int signal)
 {
@@ -54,7 +55,8 @@ static void arrange(void)
 {
 	must(!unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET), "unshare");
 	must(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "mount");
-	must(!system("rm -rf /srv/open/fuzz; rm -rf /srv/vault/* /srv/notices/*; mkdir /srv/open/fuzz"),
+	must(!system("rm -rf /srv/open/fuzz; rm -rf /srv/vault/* /srv/notices/*; mkdir "
+		     "/srv/open/fuzz"),
 	     "a place");
 	write_file(SECRET, TEXT_OF_SECRET);
 	write_file(NOTICE, TEXT_OF_NOTICE);

@@ -9,9 +9,11 @@
 static int is_table(int map)
 {
 	struct bpf_map_info info = {};
-	union bpf_attr attr = {.info = {.bpf_fd = map, .info_len = sizeof info, .info = (uintptr_t)&info}};
+	union bpf_attr attr = {
+		.info = {.bpf_fd = map, .info_len = sizeof info, .info = (uintptr_t)&info}};
 
-	must(!syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof attr), "BPF_OBJ_GET_INFO_BY_FD");
+	must(!syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof attr),
+	     "BPF_OBJ_GET_INFO_BY_FD");
 	return info.type == BPF_MAP_TYPE_HASH;
 }
 
@@ -40,7 +42,9 @@ void count_entries(void)
 		int map;
 
 		snprintf(name, sizeof name, MAPS "/%s", entry->d_name);
-		map = entry->d_name[0] == '.' ? -1 : (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof attr);
+		map = entry->d_name[0] == '.'
+			      ? -1
+			      : (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof attr);
 		if (map >= 0 && is_table(map))
 			printf("%s %ld\n", entry->d_name, entries(map));
 		close(map);

@@ -47,12 +47,36 @@ long mix(const long *values, size_t count)
 const char *path(void)
 {
 	static const char *const names[] = {
-		"own", "paper", "folder", "link", "to-secret", "fifo", "new", "other", "folder/new", ".", "fuzz",
-		SECRET, NOTICE, VAULT, VAULT "/new", "/srv/notices", "/srv/notices/new", "/srv/tool/probe",
-		"/proc/self/mem", "/proc/self/environ", "/proc/self/exe", "/proc/thread-self/root" SECRET,
-		"/proc/sys/kernel/domainname", "/proc/net/arp", "/dev/null", "/dev/zero", "/srv/gate",
+		"own",
+		"paper",
+		"folder",
+		"link",
+		"to-secret",
+		"fifo",
+		"new",
+		"other",
+		"folder/new",
+		".",
+		"fuzz",
+		SECRET,
+		NOTICE,
+		VAULT,
+		VAULT "/new",
+		"/srv/notices",
+		"/srv/notices/new",
+		"/srv/tool/probe",
+		"/proc/self/mem",
+		"/proc/self/environ",
+		"/proc/self/exe",
+		"/proc/thread-self/root" SECRET,
+		"/proc/sys/kernel/domainname",
+		"/proc/net/arp",
+		"/dev/null",
+		"/dev/zero",
+		"/srv/gate",
 	};
-	static const char *const of_keeper[] = {"mem", "maps", "environ", "exe", "root" SECRET, "oom_score_adj", "fd/0"};
+	static const char *const of_keeper[] = {"mem",	       "maps",		"environ", "exe",
+						"root" SECRET, "oom_score_adj", "fd/0"};
 	static char names_made[4][64];
 	static int at;
 	char *made = names_made[at++ % 4];
@@ -131,6 +155,7 @@ void prepare_values(uint64_t seed)
 	descriptors[10] = memfd_create("memory", 0);
 	descriptors[11] = eventfd(0, EFD_NONBLOCK);
 	for (int place = 0; place < MAPPINGS; place++)
-		mappings[place] = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mappings[place] = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(buffer, 'x', sizeof buffer / 2);
 }
