@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::guest;
+#[cfg(feature = "long")]
+use super::program;
 use crate::program::{Scratch, steps::Step};
+#[cfg(feature = "long")]
+use crate::program::{steps::Guest, word};
 
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
@@ -130,5 +134,36 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
         steps["unmounted by who may"].is(1, &["denied"]);
         steps["the next"].is(1, &["denied"]);
         steps["ended"].is(2, &["nothing is enforced"]);
+    }
+}
+
+/// Debian's own policy lets acpid write to the setting, and mount unmount sysfs.
+#[test]
+#[cfg(feature = "long")]
+fn denies_it_to_domains_that_debians_policy_gives_the_setting_or_the_mount() {
+    const PLACES: &str = "for place in /usr/sbin /usr/bin /etc; do mkdir -p $place; mount -t tmpfs -o mode=755 none $place; done; \
+        cp /end /usr/sbin/acpid && cp /end /usr/bin/mount && echo root > /etc/shadow && \
+        tollgate enforce --machine system_u:system_r:init_t:s0 /policy";
+    const NAMES: &str = "A() { tollgate run --context system_u:system_r:acpid_t:s0 -- /usr/sbin/acpid \"$@\"; }\n\
+        M() { tollgate run --context system_u:system_r:mount_t:s0 -- /usr/bin/mount \"$@\"; }\n";
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let built = scratch.path("debian");
+        scratch.run(&["policy", "debian", "default", "-o", word(&built)]).with(0);
+        let steps = Guest::under(&scratch, kernel, &built)
+            .names(NAMES)
+            .with(&program(&scratch, "end"), "/end")
+            .step("prepared", PLACES)
+            .step("secret", "A secret")
+            .step("mounts", "M mounts")
+            .step("setting", "A ftrace")
+            .step("secret then", "sleep 6; A secret")
+            .step("mode", "tollgate mode")
+            .run();
+        steps["prepared"].is(0, &[]);
+        for name in ["secret", "mounts", "setting", "secret then"] {
+            steps[name].is(libc::EACCES, &[]);
+        }
+        steps["mode"].is(0, &["enforcing"]);
     }
 }
