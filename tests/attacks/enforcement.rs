@@ -142,7 +142,7 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
         steps["unmounted by who may"].is(1, &["can't open '/srv/secret'"]);
         steps["the next"].is(0, &["enforcing"]);
         steps["denied by it"].is(1, &["can't open '/srv/secret'"]);
-        steps["ended"].is(2, &["nothing is enforced"]);
+        steps["ended"].is(2, &["no daemon answers"]);
     }
 }
 
