@@ -84,8 +84,8 @@ impl Label {
 
 /// What takes labels.
 pub trait Sink {
-    /// Labels a file.
-    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()>;
+    /// Labels a file; tells the label that it has then, which another one may have been written down for.
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid>;
     /// Labels a file that no walk can find, unless it has a label.
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
     /// What is in a file system has its labels from now on by what was written down, and by its directory.

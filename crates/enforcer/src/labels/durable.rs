@@ -223,12 +223,12 @@ struct Finder {
 }
 
 impl Sink for Finder {
-    fn label(&mut self, object: &Object<'_>, _: Label) -> io::Result<()> {
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
         let identity = object.identity();
-        if let Some(label) = self.wanted.remove(&identity) {
-            self.found.push((object.file.try_clone_to_owned()?, label));
+        if let Some(wanted) = self.wanted.remove(&identity) {
+            self.found.push((object.file.try_clone_to_owned()?, wanted));
         }
-        Ok(())
+        Ok(label.sid)
     }
 
     fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {

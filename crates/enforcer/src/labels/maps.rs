@@ -328,14 +328,14 @@ impl<'m, M: Maps> MapSink<'m, M> {
 }
 
 impl<M: Maps> Sink for MapSink<'_, M> {
-    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
         let inode = |sid, flags| tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
         if label.directory.is_none() {
             // The programs know the file system from then on, be it one that no confined process has seen.
             fstatfs(object.file)?;
         }
         if let Some(noted) = self.recall.find(self.maps, object, label.origin)? {
-            return self.maps.set_inode(object.file, inode(noted, TG_INODE_DURABLE), When::Always).map(|_| ());
+            return self.maps.set_inode(object.file, inode(noted, TG_INODE_DURABLE), When::Always).map(|_| noted);
         }
         let key: tg_label_key = object.identity().into();
         let (sid, own) = match Names::concerns(object, label) {
@@ -358,7 +358,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         } else {
             inode(sid, 0)
         };
-        self.maps.set_inode(object.file, value, When::Always).map(|_| ())
+        self.maps.set_inode(object.file, value, When::Always).map(|_| value.sid)
     }
 
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()> {
@@ -468,7 +468,7 @@ pub(crate) mod tests {
         File::create(&path).unwrap();
         let file = File::open(if directory { folder.path() } else { &path }).unwrap();
         let object = Object::new(file.as_fd(), 7).unwrap();
-        let result = MapSink::new(maps, Recall::default()).label(&object, label);
+        let result = MapSink::new(maps, Recall::default()).label(&object, label).map(drop);
         (result, object.inode())
     }
 

@@ -236,10 +236,10 @@ impl Walk<'_, '_> {
         let above = self.above.map(|above| above.sid);
         let label = |origin| Label { sid: found.sid, directory: above, node: found.node, origin };
         // Its label is in force from now on, and written down when all others are.
-        self.walker.sink.label(&object, label(Origin::FileSystem))?;
+        let in_force = Found { sid: self.walker.sink.label(&object, label(Origin::FileSystem))?, ..found };
         if object.is(libc::S_IFDIR) {
             let directory = open_directory(root, c".")?;
-            self.enter(directory, found)?;
+            self.enter(directory, in_force)?;
         }
         while let Some(level) = self.levels.last_mut() {
             match level.below.next() {
@@ -248,7 +248,7 @@ impl Walk<'_, '_> {
             }
         }
         let complete = self.walker.report.failures == failures;
-        self.take(&object, label(if complete { origin } else { Origin::FileSystem }))
+        self.take(&object, label(if complete { origin } else { Origin::FileSystem })).map(drop)
     }
 
     /// What says which labels are doubtful: the root's own, else that of what it is in.
@@ -339,7 +339,8 @@ impl Walk<'_, '_> {
                 (found, Origin::FileSystem)
             }
         };
-        self.take(&object, Label { sid: found.sid, directory: Some(parent.sid), node: found.node, origin })?;
+        let label = Label { sid: found.sid, directory: Some(parent.sid), node: found.node, origin };
+        let found = Found { sid: self.take(&object, label)?, ..found };
         Ok(object.is(libc::S_IFDIR).then(|| (inode(&object), found)))
     }
 
@@ -377,15 +378,16 @@ impl Walk<'_, '_> {
         checkpoint.doubts(object.changed(), directory, root)
     }
 
-    fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+    /// The label that a file has from now on; what is in it inherits that.
+    fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
         let kept = !matches!(self.rule, Rule::Stored { kept: false, .. });
         let label = Label { origin: if kept { label.origin } else { Origin::FileSystem }, ..label };
-        self.walker.sink.label(object, label)?;
+        let sid = self.walker.sink.label(object, label)?;
         let report = &mut self.walker.report;
         report.files += 1;
         report.directories += u64::from(object.is(libc::S_IFDIR));
         report.own += u64::from(label.is_own(object));
-        Ok(())
+        Ok(sid)
     }
 
     fn descend(&mut self, below: &Below) {

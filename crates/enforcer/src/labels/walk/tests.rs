@@ -40,7 +40,7 @@ struct Memory {
 }
 
 impl Sink for Memory {
-    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<()> {
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
         if self.refuses == Some(object.inode()) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -49,7 +49,7 @@ impl Sink for Memory {
         }
         self.labels.insert(object.inode(), label);
         self.order.push(object.inode());
-        Ok(())
+        Ok(label.sid)
     }
 
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()> {
@@ -234,4 +234,46 @@ fn tells_no_control_character_of_a_path() {
     let mut report = Report::default();
     report.fail("/srv/a\x1b[31m\nb", "it is not there");
     assert_eq!(report.told, ["/srv/a\\u{1b}[31m\\nb: it is not there"]);
+}
+
+/// Says that a file has another label than the walk gives it.
+struct Noted {
+    inode: u64,
+    memory: Memory,
+}
+
+impl Sink for Noted {
+    fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
+        self.memory.label(object, label)?;
+        Ok(if object.inode() == self.inode { 9 } else { label.sid })
+    }
+
+    fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()> {
+        self.memory.hold(object, sid)
+    }
+
+    fn complete(&mut self, device: u32) -> io::Result<()> {
+        self.memory.complete(device)
+    }
+}
+
+#[test]
+fn gives_what_is_in_a_directory_the_label_that_was_noted_for_it() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (above, file) = (folder.path().join("above"), folder.path().join("above/below/file"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "").unwrap();
+    let mut sink = Noted { inode: fs::metadata(&above).unwrap().ino(), memory: Memory::default() };
+    let root = File::open(folder.path()).unwrap().into();
+    let genfs = Genfs::default();
+    let mut walker = Walker {
+        contexts: &mut Numbered,
+        file_contexts: None,
+        genfs: &genfs,
+        sink: &mut sink,
+        report: Report::default(),
+    };
+    walker.walk(&Tree { root, path: None, device: 7, rule: STORED });
+    assert_eq!(sink.memory.sid(&file), Some(9));
 }
