@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define DESCRIPTORS 12
 #define MAPPINGS 4
@@ -64,15 +65,13 @@ const char *path(void)
 		VAULT "/new",
 		"/srv/notices",
 		"/srv/notices/new",
-		"/srv/tool/probe",
 		"/proc/self/mem",
 		"/proc/self/environ",
 		"/proc/self/exe",
 		"/proc/thread-self/root" SECRET,
 		"/proc/sys/kernel/domainname",
 		"/proc/net/arp",
-		"/dev/null",
-		"/dev/zero",
+		"null",
 		"/srv/gate",
 	};
 	static const char *const of_keeper[] = {"mem",	       "maps",		"environ", "exe",
@@ -138,7 +137,7 @@ void prepare_values(uint64_t seed)
 	write_file("own", "own");
 	write_file("paper", "paper");
 	must(!mkdir("folder", 0777) && !symlink("own", "link") && !symlink(SECRET, "to-secret") &&
-		     !mkfifo("fifo", 0666),
+		     !mkfifo("fifo", 0666) && !mknod("null", S_IFCHR | 0666, makedev(1, 3)),
 	     "files of one's own");
 	descriptors[0] = open("own", O_RDWR);
 	descriptors[1] = open("paper", O_RDWR);
