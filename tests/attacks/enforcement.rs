@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::guest;
+#[cfg(feature = "long")]
+use super::program;
 use crate::program::{Scratch, steps::Step};
+#[cfg(feature = "long")]
+use crate::program::{steps::Guest, word};
 
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
@@ -74,10 +78,15 @@ const ALLOWED: [(&str, &str); 9] = [
     ("own links", "W sh -c 'ln -s a /srv/link && rm /srv/link'"),
 ];
 
-const PREPARED: &str = "mount -t tmpfs none /srv && echo SECRET > /srv/secret && touch /srv/name && mkdir -p /srv/old /own /before /mnt \
+const PREPARED: &str = "mkdir -p /srv && mount -t tmpfs none /srv && echo SECRET > /srv/secret && touch /srv/name && mkdir -p /srv/old /own /before /mnt \
     /etc/tollgate && cp /policy /etc/tollgate/policy && mount -t proc none /before && mount -t debugfs none /sys/kernel/debug && \
     mkdir -p /sys/fs/cgroup/slice/service && echo $$ > /sys/fs/cgroup/slice/service/cgroup.procs && \
     tollgate enforce /policy && echo $$ > /sys/fs/cgroup/cgroup.procs && tollgate mode permissive --domain other && tollgate mode enforcing --domain other";
+
+/// A daemon as systemd starts it, which has kept the pins' directory.
+const NEXT: &str =
+    "LISTEN_FDS=1 LISTEN_FDNAMES=pins sh -c 'export LISTEN_PID=$$; exec tollgate enforce --foreground /policy' &
+    exec 3<&-; while ! tollgate mode; do sleep 0.2; done 2>/dev/null";
 
 fn attack(kernel: &'static str) -> BTreeMap<String, Step> {
     let scratch = Scratch::new();
@@ -98,10 +107,14 @@ fn attack(kernel: &'static str) -> BTreeMap<String, Step> {
     guest
         .step("status", "tollgate status --json")
         .step("secret", "W cat /srv/secret")
-        .step("unmounted by who may", "exec 3< /sys/fs/bpf/tollgate; umount -l /sys; sleep 6; W cat /srv/secret")
+        .step("unmounted by who may", "exec 3< /sys/fs/bpf/tollgate; umount -l /sys; sleep 6; W cat /srv/secret 3<&-")
         .step("its daemon killed", "kill -9 $(daemon); while tollgate mode; do sleep 0.2; done >/dev/null 2>&1")
-        .step("the next", "LISTEN_FDS=1 LISTEN_FDNAMES=pins sh -c 'export LISTEN_PID=$$; exec tollgate enforce --foreground /policy' & \
-             exec 3<&-; while ! tollgate mode; do sleep 0.2; done 2>/dev/null; sleep 6; W cat /srv/secret")
+        .step(
+            "kept meanwhile",
+            "mount -t sysfs none /sys; mount -t securityfs none /sys/kernel/security; ls /sys/fs/bpf",
+        )
+        .step("the next", NEXT)
+        .step("denied by it", "sleep 6; W cat /srv/secret")
         .step("ended", "tollgate stop; W cat /srv/secret")
         .run()
 }
@@ -117,8 +130,7 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
         for (name, _) in ALLOWED {
             steps[name].is(0, &[]);
         }
-        steps["maps"]
-            .is(1, &["maps: 0 had, 0 of them for writing", "tasks: Permission denied", "can't open '/srv/secret'"]);
+        steps["maps"].is(1, &["maps: 0 had, 0 of them for writing", "can't open '/srv/secret'"]);
         let programs = &steps["programs"].text;
         assert_eq!(programs.matches(": ok").count(), 2, "{kernel}: {programs}");
         assert_eq!(programs.matches(": Permission denied").count(), 10, "{kernel}: {programs}");
@@ -126,9 +138,41 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
         steps["alive"].is(137, &["enforcing"]);
         let status = steps["status"].is(0, &[]).json();
         assert_eq!((&status["mode"], &status["failures"]), (&"enforcing".into(), &serde_json::json!({})), "{status}");
-        steps["secret"].is(1, &["denied"]);
-        steps["unmounted by who may"].is(1, &["denied"]);
-        steps["the next"].is(1, &["denied"]);
-        steps["ended"].is(2, &["nothing is enforced"]);
+        steps["secret"].is(1, &["can't open '/srv/secret'"]);
+        steps["unmounted by who may"].is(1, &["can't open '/srv/secret'"]);
+        steps["the next"].is(0, &["enforcing"]);
+        steps["denied by it"].is(1, &["can't open '/srv/secret'"]);
+        steps["ended"].is(2, &["no daemon answers"]);
+    }
+}
+
+/// Debian's own policy lets acpid write to the setting, and mount unmount sysfs.
+#[test]
+#[cfg(feature = "long")]
+fn denies_it_to_domains_that_debians_policy_gives_the_setting_or_the_mount() {
+    const PLACES: &str = "for place in /usr/sbin /usr/bin /etc; do mkdir -p $place; mount -t tmpfs -o mode=755 none $place; done; \
+        cp /end /usr/sbin/acpid && cp /end /usr/bin/mount && echo root > /etc/shadow && \
+        tollgate enforce --machine system_u:system_r:init_t:s0 /policy";
+    const NAMES: &str = "A() { tollgate run --context system_u:system_r:acpid_t:s0 -- /usr/sbin/acpid \"$@\"; }\n\
+        M() { tollgate run --context system_u:system_r:mount_t:s0 -- /usr/bin/mount \"$@\"; }\n";
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let built = scratch.path("debian");
+        scratch.run(&["policy", "debian", "default", "-o", word(&built)]).with(0);
+        let steps = Guest::under(&scratch, kernel, &built)
+            .names(NAMES)
+            .with(&program(&scratch, "end"), "/end")
+            .step("prepared", PLACES)
+            .step("secret", "A secret")
+            .step("mounts", "M mounts")
+            .step("setting", "A ftrace")
+            .step("secret then", "sleep 6; A secret")
+            .step("mode", "tollgate mode")
+            .run();
+        steps["prepared"].is(0, &[]);
+        for name in ["secret", "mounts", "setting", "secret then"] {
+            steps[name].is(libc::EACCES, &[]);
+        }
+        steps["mode"].is(0, &["enforcing"]);
     }
 }
