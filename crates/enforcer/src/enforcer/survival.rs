@@ -18,6 +18,7 @@ use crate::{
     guard,
     inquiries::Inquiries,
     labels::maps::{Maps, When},
+    shares::Holder,
 };
 
 /// The configuration, the policy that a machine starts with in it.
@@ -71,8 +72,9 @@ impl Enforcer {
         if self.filesystem(file)?.is_some_and(is_kept) {
             // Not in memory, it is still known.
             let key = object(file)?.identity().into();
+            let share = maps.share(Holder::Machine);
             let dirty = maps.entry(key).map_err(labelling)?.map_or(0, |kept| kept.dirty);
-            maps.set_entry(key, tg_label_value { sid, dirty, share: 0 }, When::Always).map_err(labelling)?;
+            maps.set_entry(key, tg_label_value { sid, dirty, share }, When::Always).map_err(labelling)?;
             label.flags |= TG_INODE_DURABLE;
         }
         maps.set_inode(file, tg_inode { sid, ..label }, When::Always).map(drop).map_err(labelling)
