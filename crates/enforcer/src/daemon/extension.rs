@@ -42,7 +42,7 @@ impl Extension {
                     let now = processor();
                     if now > used {
                         // Who cannot be asked gives none.
-                        let _ = notify(Some(&socket), MORE);
+                        let _ = notify(socket.as_bytes(), MORE, None);
                     }
                     used = now;
                     thread::park_timeout(beat);
