@@ -35,7 +35,7 @@ pub(super) fn ready(pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
     }
 }
 
-fn notify(socket: &[u8], state: &str, with: Option<BorrowedFd<'_>>) -> io::Result<()> {
+pub(super) fn notify(socket: &[u8], state: &str, with: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let address = match socket.strip_prefix(b"@") {
         Some(name) => UnixAddr::new_abstract(name)?,
         None => UnixAddr::new(socket)?,

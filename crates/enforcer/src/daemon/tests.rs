@@ -353,7 +353,7 @@ fn ends_when_it_is_stopped_and_when_a_signal_says_so() {
     }
     running.signal(Wish::End);
     assert_eq!(running.end(), End::Signal);
-    assert_eq!(running.done(), ["reread"]);
+    assert_eq!(running.done(), ["reread", "end"]);
 }
 
 #[test]
