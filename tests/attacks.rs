@@ -22,8 +22,8 @@ use crate::program::{
     word,
 };
 
-/// A shell's names for what an attack needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
-const NAMES: &str = "W() { as worker \"$@\"; }\nO() { as other \"$@\"; }\n";
+/// A place for an attack, and a shell's names for what it needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
+const NAMES: &str = "mkdir -p /srv\nW() { as worker \"$@\"; }\nO() { as other \"$@\"; }\n";
 
 /// A program of `attacks/`, for the guest: static, for there is no library.
 fn program(scratch: &Scratch, name: &str) -> PathBuf {

@@ -19,7 +19,7 @@ pub(super) fn ext4<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&
     let guest = Guest::under(scratch, kernel, &policy(scratch, "attacks", &parts)).names(NAMES);
     let guest = guest.modules(&["loop", "overlay"]);
     let guest = programs.iter().fold(guest, |guest, name| guest.with(&program(scratch, name), &format!("/{name}")));
-    let images = [("image", &["-b", "1024"][..]), ("old", &["-b", "1024", "-O", "^metadata_csum"])];
+    let images = [("image", &["-b", "1024"][..]), ("old.image", &["-b", "1024", "-O", "^metadata_csum"])];
     let guest = images.into_iter().fold(guest, |guest, (name, options)| {
         let image = scratch.file(name, "");
         std::fs::File::options().write(true).open(&image).unwrap().set_len(16 << 20).unwrap();
@@ -27,7 +27,7 @@ pub(super) fn ext4<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&
         assert!(made.unwrap().success(), "{}", word(&image));
         guest.with(&image, &format!("/{name}"))
     });
-    let start = "mkdir -p /old; mount -o loop /image /srv; mount -o loop /old /old; chmod 777 /srv /old; \
+    let start = "mkdir -p /old; mount -o loop /image /srv; mount -o loop /old.image /old; chmod 777 /srv /old; \
                  echo SECRET > /srv/secret; echo SECRET > /old/secret; echo tool > /srv/tool; tollgate enforce /policy; \
                  tollgate label set $(of secret) /old/secret";
     guest.step("start", start)
@@ -110,7 +110,7 @@ fn denies_another_generation_to_who_may_not_take_the_label_away() {
             // Who may do it takes no label away either.
             .step("by the machine", "/renumber swap /srv/secret; /renumber set /old/secret")
             .step("labels", &format!("{FORGET} {labels}"))
-            .step("mounted", "umount /srv; umount /old; mount -o loop /image /srv; mount -o loop /old /old; sleep 3")
+            .step("mounted", "umount /srv; umount /old; mount -o loop /image /srv; mount -o loop /old.image /old; sleep 3")
             .step("labels again", labels)
             .run();
         for name in ["swap", "set"] {

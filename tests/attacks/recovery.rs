@@ -26,7 +26,10 @@ fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
 /// A guest with the disk at `/srv`, and enforcement.
 fn started<'s>(scratch: &'s Scratch, kernel: &'static str, image: &Path) -> Guest<'s> {
     let guest = guest(scratch, kernel, &[]).volume(image);
-    guest.step("start", "mount /dev/vda /srv && mkdir -p /srv/old /srv/new && tollgate enforce /policy")
+    guest.step(
+        "start",
+        "mount /dev/vda /srv && mkdir -p /srv/old /srv/new && tollgate enforce /policy --after-crash unlabel",
+    )
 }
 
 #[track_caller]
@@ -57,7 +60,7 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
             .step("restored", "tollgate label set $(of made) /srv/new/made; tollgate label lost --json")
             .step(
                 "ended",
-                "sleep 3; kill $(daemon); sleep 2; umount /srv; mount /dev/vda /srv; tollgate enforce /policy; sleep 3",
+                "sleep 3; kill $(daemon); sleep 2; umount /srv; mount /dev/vda /srv; tollgate enforce /policy --after-crash unlabel; sleep 3",
             )
             .step("again", get)
             .run();

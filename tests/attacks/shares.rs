@@ -24,9 +24,9 @@ goes_on() { failed=0; for i in $(seq $1); do
 fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str) -> Guest<'s> {
     let prepare = format!(
         "echo alice:x:1000:1000::/:/bin/sh >> /etc/passwd; truncate -s {image} /image && mke2fs -q -t ext4 -i 2048 /image && \
-         mkdir -p /srv && mount -o loop /image /srv; cd /srv; mkdir a b c d e tools; mkfifo /hold; echo > open; echo > secret; echo > d/plain; \
-         chown 1000 d d/plain; chmod 777 . a b c d e tools; tollgate enforce /policy --audit-limit 10 {rooms} && \
-         tollgate label set $(of tool) tools"
+         mkdir -p /srv && mount -o loop /image /srv; cd /srv; mkdir a b c d e tools more; mkfifo /hold; echo > open; echo > secret; echo > d/plain; \
+         chown 1000 d d/plain; chmod 777 . a b c d e tools more; tollgate enforce /policy --audit-limit 10 {rooms} && \
+         tollgate label set $(of tool) tools more"
     );
     let guest = guest(scratch, kernel, &["creds", "fill", "user"]).names(NAMES).modules(&["loop"]);
     guest.with("/sbin/mke2fs".as_ref(), "/bin/mke2fs").step("start", &prepare)
@@ -55,7 +55,7 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
                  tollgate label get /srv/c /srv/b/f1 /srv/c/l1 /srv/c/l299",
             )
             .step("links", "A /fill links 600 /srv/a /srv/tools")
-            .step("other links", "B /fill links 5 /srv/e /srv/tools; O ln /srv/open /srv/tools/o && mv /srv/tools/o /srv/b/o")
+            .step("other links", "B /fill links 5 /srv/e /srv/more; O ln /srv/open /srv/tools/o && mv /srv/tools/o /srv/b/o")
             .step("label set", "touch /srv/b/new; tollgate label set $(of secret) /srv/b/new; tollgate label get /srv/b/new")
             .step("labels", "tollgate status --json")
             .step("credentials", "A /creds 1000 </hold >/taken & exec 9>/hold; sleep 4; tollgate status --json")

@@ -20,6 +20,7 @@ use tollgate_enforcer::{
     daemon::{Daemon, End, devices::Devices, enforced::Enforced, extension::Extension, notify, signals::Signals},
     descriptors::Descriptors,
     enforcer::{Enforcer, Options},
+    labels::checkpoint::AfterCrash,
     programs::{self, Pins},
     requirements::{self, Places},
     shares::Size,
@@ -64,6 +65,10 @@ pub(crate) struct Arguments {
     /// What becomes of processes that may have slipped out of confinement while hooks did not run: confine, kill or tell
     #[arg(long, value_name = "confine|kill|tell", default_value_t)]
     after_gap: AfterGap,
+    /// What becomes of files whose labels a crash may have taken, for they were made or moved in its last second: they have
+    /// their directory's label (keep), or are unlabelled, with the directories that had changed (unlabel)
+    #[arg(long, value_name = "keep|unlabel", default_value_t)]
+    after_crash: AfterCrash,
     /// Write denials that the kernel's audit does not take, and messages, below this folder
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
@@ -106,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         audit_limit: arguments.audit_limit,
         accept_missing: arguments.accept_missing,
         after_gap: arguments.after_gap,
+        after_crash: arguments.after_crash,
         descriptors: arguments.descriptors,
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),

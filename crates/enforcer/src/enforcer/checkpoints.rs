@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     labels::{
-        checkpoint::{Checkpoint, MARGIN, Moment},
+        checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment},
         durable,
         mounts::{self, Covered, Mount},
         object::Object,
@@ -154,7 +154,8 @@ impl Writing {
 impl Enforcer {
     /// Moves the checkpoints of file systems on in which something has changed. Tells what failed, once.
     pub fn checkpoint(&mut self) -> Vec<String> {
-        if self.checkpoints.moved.is_some_and(|moved| moved.elapsed() < BEAT) {
+        let early = self.checkpoints.moved.is_some_and(|moved| moved.elapsed() < BEAT);
+        if early || self.options.after_crash == AfterCrash::Keep {
             return Vec::new();
         }
         self.checkpoints.moved = Some(Instant::now());
@@ -178,7 +179,7 @@ impl Enforcer {
 
     /// Moves checkpoints on as far as it goes, before this daemon ends: nothing is doubtful that is written.
     pub fn conclude(&mut self) {
-        if !programs::pinned(&self.options.pins) {
+        if self.options.after_crash == AfterCrash::Keep || !programs::pinned(&self.options.pins) {
             return;
         }
         self.checkpoints.changed[0] |= self.state.take_changed();

@@ -116,8 +116,13 @@ impl Enforcer {
         let rules = self.rules()?;
         let file_contexts = self.take_file_contexts()?;
         let refused = self.refused_filesystems();
-        let machine =
-            Machine { proc: Path::new(PROC), rules: &rules, file_contexts: Some(&file_contexts), refused: &refused };
+        let machine = Machine {
+            proc: Path::new(PROC),
+            rules: &rules,
+            file_contexts: Some(&file_contexts),
+            refused: &refused,
+            after_crash: self.options.after_crash,
+        };
         let kernel = self.kernel_maps()?;
         let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));
         let mut contexts = Remembered { enforcer: self, known: HashMap::new(), without_place: 0 };

@@ -13,6 +13,7 @@ use crate::{
     after_gap::AfterGap,
     contexts::{self, Contexts},
     descriptors::Descriptors,
+    labels::checkpoint::AfterCrash,
     programs::Pins,
     shares::Size,
 };
@@ -41,6 +42,8 @@ pub struct Options {
     pub accept_missing: bool,
     /// What becomes of those who may have slipped out of confinement while hooks did not run.
     pub after_gap: AfterGap,
+    /// What becomes of files whose label a crash may have taken.
+    pub after_crash: AfterCrash,
     /// When descriptors are asked about; `None`: as it was chosen when enforcement began.
     pub descriptors: Option<Descriptors>,
     /// How much room there is for what all need, where it is not as much as by default; enforcement that is on keeps its own.

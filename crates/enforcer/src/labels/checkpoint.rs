@@ -8,12 +8,43 @@
 //!
 //! The policy does not narrow this down: any label may have been carried there by a rename.
 
-use std::{ffi::CStr, io};
+use std::{ffi::CStr, fmt, io, str::FromStr};
 
 use crate::labels::object::Object;
 
 /// The attribute of a file system's root.
 const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";
+
+/// What becomes of a file whose label a crash may have taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AfterCrash {
+    /// It has its directory's label, as any file without an attribute.
+    #[default]
+    Keep,
+    /// It is unlabelled. So are directories in which something was made in the last seconds.
+    Unlabel,
+}
+
+impl fmt::Display for AfterCrash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Keep => "keep",
+            Self::Unlabel => "unlabel",
+        })
+    }
+}
+
+impl FromStr for AfterCrash {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "keep" => Ok(Self::Keep),
+            "unlabel" => Ok(Self::Unlabel),
+            _ => Err(format!("what a crash may have taken the label of is not {name:?}: keep or unlabel")),
+        }
+    }
+}
 
 /// Nanoseconds since 1970, on the clock that files' times are of.
 pub type Moment = i64;
@@ -92,6 +123,14 @@ impl Checkpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_what_becomes_of_lost_labels_as_it_writes_it() {
+        for chosen in [AfterCrash::Keep, AfterCrash::Unlabel] {
+            assert_eq!(chosen.to_string().parse(), Ok(chosen));
+        }
+        assert!("".parse::<AfterCrash>().is_err());
+    }
 
     fn at(moment: Moment) -> Changed {
         Changed { at: moment, born: Some(moment) }

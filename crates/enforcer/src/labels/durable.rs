@@ -17,6 +17,7 @@ use nix::{
 
 use crate::labels::{
     Contexts, Label, Sid, Sink,
+    checkpoint::AfterCrash,
     genfs::Genfs,
     handle::Opener,
     machine::open_in,
@@ -167,6 +168,7 @@ fn find(root: &OwnedFd, device: u32, finder: &mut Finder) -> io::Result<()> {
         genfs: &genfs,
         sink: finder,
         report: Report::default(),
+        after_crash: AfterCrash::Keep,
     };
     walker.walk(&tree);
     match walker.report.told.into_iter().next() {

@@ -22,7 +22,7 @@ use tollgate_abi::enforcer::{
 
 use crate::labels::{
     Contexts, Sid, Sink,
-    checkpoint::Checkpoint,
+    checkpoint::{AfterCrash, Checkpoint},
     durable,
     file_contexts::FileContexts,
     filesystems::Filesystems,
@@ -91,6 +91,8 @@ pub struct Machine<'a> {
     pub file_contexts: Option<&'a FileContexts>,
     /// File systems whose files cannot be labelled, by name, each with the reason.
     pub refused: &'a BTreeMap<&'static str, String>,
+    /// What becomes of labels that a crash may have taken.
+    pub after_crash: AfterCrash,
 }
 
 impl Machine<'_> {
@@ -171,7 +173,8 @@ impl Machine<'_> {
 
     fn walker<'w>(&'w self, contexts: &'w mut dyn Contexts, sink: &'w mut dyn Sink) -> Walker<'w> {
         let (file_contexts, genfs) = (self.file_contexts, &self.rules.genfs);
-        Walker { contexts, file_contexts, genfs, sink, report: Report::default() }
+        let after_crash = self.after_crash;
+        Walker { contexts, file_contexts, genfs, sink, report: Report::default(), after_crash }
     }
 
     fn mounts(&self, process: Option<u32>) -> io::Result<Vec<Mount>> {

@@ -25,7 +25,7 @@ use crate::{
     audit::untrusted::for_people,
     labels::{
         Contexts, Label, Origin, Sid, Sink,
-        checkpoint::{Changed, Checkpoint},
+        checkpoint::{AfterCrash, Changed, Checkpoint},
         file_contexts::FileContexts,
         genfs::Genfs,
         object::Object,
@@ -128,6 +128,8 @@ pub struct Walker<'a> {
     pub sink: &'a mut dyn Sink,
     /// What was done so far.
     pub report: Report,
+    /// Whether what a crash may have taken is unlabelled.
+    pub after_crash: AfterCrash,
 }
 
 impl fmt::Debug for Walker<'_> {
@@ -254,6 +256,7 @@ impl Walk<'_, '_> {
     /// What says which labels are doubtful: the root's own, else that of what it is in.
     fn checkpoint_of(&self, root: &Object<'_>) -> Option<Checkpoint> {
         let kept = matches!(self.rule, Rule::Stored { kept: true, .. }) && !self.first;
+        let kept = kept && self.walker.after_crash == AfterCrash::Unlabel;
         let above = || self.above.and_then(|above| above.checkpoint);
         kept.then(|| Checkpoint::of(root).or_else(above)).flatten()
     }
