@@ -229,8 +229,8 @@ struct tg_socket {
 	__u32 sid, class; /* SECCLASS */
 };
 
-/* `labels`, the durable ones: of files whose label is not their directory's. An entry for inode 0 says
- * that the labels of a subvolume of btrfs were read. */
+/* `labels`, the durable ones: of files whose label is not their directory's. An entry for inode 0
+ * says that the labels of a subvolume of btrfs were read. */
 struct tg_label_key {
 	__u64 inode;
 	__u64 subvolume; /* btrfs: each subvolume numbers its inodes itself; elsewhere 0 */
@@ -335,7 +335,7 @@ enum tg_failure {
 	TG_FAILED_OWNERS_FULL,	/* who set a file's owner is not known */
 	TG_FAILED_OBJECTS_FULL, /* who made a System V object, a message, a key, ... is not known */
 	TG_FAILED_SOCKET_STORAGE,
-	TG_FAILED_SHADOW, /* the candidate could not be asked, or its difference not counted */
+	TG_FAILED_SHADOW,      /* the candidate could not be asked, or its difference not counted */
 	TG_FAILED_LABELS_LOST, /* of files that are unlabelled: a crash may have taken the label */
 	/* Who asked for a place holds his share, one for each of enum tg_room. */
 	TG_FAILED_SHARE,
@@ -394,9 +394,9 @@ struct tg_btrfs {
  * What all need and there is so much of: places in the maps of these names. What has one knows in
  * whose share it is, and gives it back when it goes.
  *
- * Each user who is not root has a share, and each confined domain of root; what unconfined root, the
- * kernel and the daemon take is the machine's. A share is an eighth of a room. Of a room all users
- * together may take a half, all domains three eighths; an eighth at least is the machine's.
+ * Each user who is not root has a share, and each confined domain of root; what unconfined root,
+ * the kernel and the daemon take is the machine's. A share is an eighth of a room. Of a room all
+ * users together may take a half, all domains three eighths; an eighth at least is the machine's.
  */
 enum tg_room { TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS };
 #define TG_ROOMS 4u
@@ -461,8 +461,8 @@ struct tg_state {
 	__u32 asks_label; /* the daemon asks for the label of a file of overlayfs, by getxattr */
 	__u32 told_label;
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
-	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes what is in
-			      `unwritten` */
+	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes what is
+			      in `unwritten` */
 	/* An inode has got another generation while it was in use. */
 	__u32 renumbered;
 	/* There was no memory for an entry of `unwritten`. */
@@ -501,9 +501,8 @@ struct tg_state {
 	__u64 task_cache[TG_TASK_ENTRIES];
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];
-	/* What the daemon knows of the canary, for the next one: when it was denied what it did last, in
-	 * nanoseconds since boot; when it was granted something since,
-	 * 0: never. */
+	/* What the daemon knows of the canary, for the next one: when it was denied what it did
+	 * last, in nanoseconds since boot; when it was granted something since, 0: never. */
 	__u64 canary_denied;
 	__u64 canary_granted;
 };
@@ -523,8 +522,8 @@ struct tg_inquiry {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
 	__u32 task;			 /* SID; validate only */
 	__u32 place, descriptor; /* which of `vital`, and a file of the daemon's; keep only */
-	__u32 process;			 /* who asks the daemon, for the audit */
-	__s32 result;			 /* 0, or a negative errno */
+	__u32 process;		 /* who asks the daemon, for the audit */
+	__s32 result;		 /* 0, or a negative errno */
 };
 
 /* What a process holds and the policy in force denies (bpf/revocation.h). */
@@ -537,17 +536,19 @@ struct tg_held {
 	__u32 reserved;
 };
 
-/* Where a task comes from, of one that may have been made while hooks did not run (bpf/lineage.h). */
+/* Where a task comes from, of one that may have been made while hooks did not run (bpf/lineage.h).
+ */
 struct tg_lineage {
-	__u64 began;	      /* nanoseconds since boot */
-	__u64 program;	      /* the open file that it executes: forks have the same one */
-	__u64 cgroup;	      /* 0: the root of all */
-	__u64 execs, of_parent; /* what it, and who made it, have executed since the machine's first */
+	__u64 began;   /* nanoseconds since boot */
+	__u64 program; /* the open file that it executes: forks have the same one */
+	__u64 cgroup;  /* 0: the root of all */
+	__u64 execs,
+		of_parent; /* what it, and who made it, have executed since the machine's first */
 	__u32 task, process, parent, session; /* by number */
-	__u32 sid;	      /* 0: it has no label */
-	__u32 domain;	      /* what the machine's becomes by executing the program */
+	__u32 sid;			      /* 0: it has no label */
+	__u32 domain; /* what the machine's becomes by executing the program */
 	__u32 user;
-	__u32 adopts;	      /* children of others become its own */
+	__u32 adopts; /* children of others become its own */
 	char name[16];
 };
 

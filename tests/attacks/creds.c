@@ -1,5 +1,5 @@
-/* Takes credentials: each file that is open keeps the one that it was opened with, and prctl makes a new one. Then it waits
- * for the end of its input.
+/* Takes credentials: each file that is open keeps the one that it was opened with, and prctl makes
+ * a new one. Then it waits for the end of its input.
  *
  *   creds COUNT      tries so often; prints how many it got
  */

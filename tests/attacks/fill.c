@@ -1,5 +1,5 @@
-/* Fills what is kept of files with several names, and of whatever else has a label of its own: tries COUNT times, and prints
- * how often it could.
+/* Fills what is kept of files with several names, and of whatever else has a label of its own:
+ * tries COUNT times, and prints how often it could.
  *
  *   fill links COUNT FROM TO   files in FROM, each linked to TO
  *   fill names COUNT IN        files with many names in one directory

@@ -2,7 +2,8 @@
 /*
  * hold lock FILE: locks a file that it has opened for reading, and keeps it.
  * hold connect SOCKET COUNT: connects so often as it can, and again what is taken away.
- * hold pairs FOLDER COUNT CONTEXT: makes so many files, each with the attribute of another pair of categories.
+ * hold pairs FOLDER COUNT CONTEXT: makes so many files, each with the attribute of another pair of
+ * categories.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ static int pairs(const char *folder, int count, const char *context)
 			snprintf(value, sizeof value, "%s:c%d,c%d", context, first, second);
 			int file = open(path, O_WRONLY | O_CREAT, 0644);
 
-			if (file < 0 || setxattr(path, "security.bpf.tollgate", value, strlen(value), 0)) {
+			if (file < 0 ||
+			    setxattr(path, "security.bpf.tollgate", value, strlen(value), 0)) {
 				perror(path);
 				return 1;
 			}

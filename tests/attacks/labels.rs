@@ -110,7 +110,10 @@ fn denies_another_generation_to_who_may_not_take_the_label_away() {
             // Who may do it takes no label away either.
             .step("by the machine", "/renumber swap /srv/secret; /renumber set /old/secret")
             .step("labels", &format!("{FORGET} {labels}"))
-            .step("mounted", "umount /srv; umount /old; mount -o loop /image /srv; mount -o loop /old.image /old; sleep 3")
+            .step(
+                "mounted",
+                "umount /srv; umount /old; mount -o loop /image /srv; mount -o loop /old.image /old; sleep 3",
+            )
             .step("labels again", labels)
             .run();
         for name in ["swap", "set"] {

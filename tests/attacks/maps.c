@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * maps: which of the machine's maps this process gets a descriptor of, for reading and for writing.
- * maps permit COMMAND...: a program writes to the map `tasks`, whose descriptor is for reading only,
- * that the task is permissive; then the command runs.
- * maps load: which types of programs it may load.
- * maps links: what it may do to the links of other programs.
+ * maps permit COMMAND...: a program writes to the map `tasks`, whose descriptor is for reading
+ * only, that the task is permissive; then the command runs. maps load: which types of programs it
+ * may load. maps links: what it may do to the links of other programs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -102,7 +101,10 @@ static int permit(void)
 	struct bpf_insn code[] = {
 		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_task_btf},
 		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 0},
-		{.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 1, .src_reg = BPF_PSEUDO_MAP_FD, .imm = map},
+		{.code = BPF_LD | BPF_DW | BPF_IMM,
+		 .dst_reg = 1,
+		 .src_reg = BPF_PSEUDO_MAP_FD,
+		 .imm = map},
 		{0},
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3},
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 4},
@@ -176,7 +178,8 @@ static void links(void)
 		updated += !bpf(BPF_LINK_UPDATE, &update);
 		close(link);
 	}
-	printf("links: %s, %u detached, %u updated\n", all > 50 ? "many" : "few", detached, updated);
+	printf("links: %s, %u detached, %u updated\n", all > 50 ? "many" : "few", detached,
+	       updated);
 }
 
 int main(int argc, char **argv)

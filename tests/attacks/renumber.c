@@ -14,7 +14,8 @@ static int renumber(int file, int swaps)
 {
 	int generation = 4711;
 
-	return swaps ? ioctl(file, EXT4_IOC_SWAP_BOOT) : ioctl(file, EXT4_IOC_SETVERSION, &generation);
+	return swaps ? ioctl(file, EXT4_IOC_SWAP_BOOT)
+		     : ioctl(file, EXT4_IOC_SETVERSION, &generation);
 }
 
 int main(int count, char **words)

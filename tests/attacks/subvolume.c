@@ -1,4 +1,5 @@
-/* subvolume create DIRECTORY NAME | subvolume snapshot SOURCE DIRECTORY NAME | subvolume clone FROM TO */
+/* subvolume create DIRECTORY NAME | subvolume snapshot SOURCE DIRECTORY NAME | subvolume clone FROM
+ * TO */
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/fs.h>

@@ -27,8 +27,9 @@ int main(int count, char **words)
 	int file = count == 3 ? open(words[1], O_RDONLY) : -1;
 	size_t size = told.cq_off.cqes + told.cq_entries * sizeof(struct io_uring_cqe);
 	char *queue = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-	struct io_uring_sqe *entry = mmap(0, told.sq_entries * sizeof *entry,
-					  PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+	struct io_uring_sqe *entry =
+		mmap(0, told.sq_entries * sizeof *entry, PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+		     IORING_OFF_SQES);
 
 	if (ring < 0 || file < 0 || queue == MAP_FAILED || entry == MAP_FAILED) {
 		perror("cannot begin");

@@ -8,17 +8,16 @@
 #include "labelled.h"
 
 /* Types of programs that reach the memory of other tasks or the kernel's own, or take the place of
- * its functions. No link of ours can be detached or updated but by such a one: those of tracing have
- * neither (bpf_tracing_link_lops), those of iterators are updated with iterators. */
+ * its functions. No link of ours can be detached or updated but by such a one: those of tracing
+ * have neither (bpf_tracing_link_lops), those of iterators are updated with iterators. */
 static __always_inline int tg_reaches_all(__u32 type)
 {
-	const __u64 types = 1ull << BPF_PROG_TYPE_KPROBE | 1ull << BPF_PROG_TYPE_TRACEPOINT |
-			    1ull << BPF_PROG_TYPE_PERF_EVENT |
-			    1ull << BPF_PROG_TYPE_RAW_TRACEPOINT |
-			    1ull << BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE |
-			    1ull << BPF_PROG_TYPE_TRACING | 1ull << BPF_PROG_TYPE_STRUCT_OPS |
-			    1ull << BPF_PROG_TYPE_EXT | 1ull << BPF_PROG_TYPE_LSM |
-			    1ull << BPF_PROG_TYPE_SYSCALL;
+	const __u64 types =
+		1ull << BPF_PROG_TYPE_KPROBE | 1ull << BPF_PROG_TYPE_TRACEPOINT |
+		1ull << BPF_PROG_TYPE_PERF_EVENT | 1ull << BPF_PROG_TYPE_RAW_TRACEPOINT |
+		1ull << BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE | 1ull << BPF_PROG_TYPE_TRACING |
+		1ull << BPF_PROG_TYPE_STRUCT_OPS | 1ull << BPF_PROG_TYPE_EXT |
+		1ull << BPF_PROG_TYPE_LSM | 1ull << BPF_PROG_TYPE_SYSCALL;
 
 	return types >> (type & 63) & 1;
 }

@@ -200,8 +200,8 @@ static __always_inline void tg_event_object(struct tg_event *event,
 		(void *)(superblock + bpf_core_field_offset(struct super_block, s_id)));
 }
 
-/* Whether a source has told less than its half of the events of a second. Others may have its place:
- * they share that half. */
+/* Whether a source has told less than its half of the events of a second. Others may have its
+ * place: they share that half. */
 static __always_inline int tg_within_share(__u32 source, __u64 second, __u32 limit)
 {
 	__u64 *place = &state.audit_source[source & (TG_AUDIT_SOURCES - 1)];

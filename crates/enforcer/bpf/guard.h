@@ -57,8 +57,7 @@ static __always_inline enum tg_own tg_guard_map(struct bpf_map *map)
 {
 	struct tg_guarded key = {.kind = TG_GUARDED_MAP, .id = map->id};
 
-	if (!bpf_map_lookup_elem(&guarded, &key) &&
-	    map->value_size != sizeof(struct tg_generation))
+	if (!bpf_map_lookup_elem(&guarded, &key) && map->value_size != sizeof(struct tg_generation))
 		return TG_NOT_OWN;
 	return tg_check_own() ? TG_OWN_DENIED : TG_OWN;
 }

@@ -152,8 +152,8 @@ static __noinline int tg_are_labels_left(__u32 user)
 	return share < TG_SHARES && state.shares[share].labels_left;
 }
 
-/* Whether the labels of what is in an inode's subvolume were read: one may come with all its files, as
- * a snapshot does. Who sees its root tells the daemon of it. */
+/* Whether the labels of what is in an inode's subvolume were read: one may come with all its files,
+ * as a snapshot does. Who sees its root tells the daemon of it. */
 static __noinline int tg_is_subvolume_walked(struct inode *inode)
 {
 	struct tg_label_key key = tg_label_key(inode);

@@ -84,7 +84,8 @@ static __noinline __u32 tg_domain_of(__u64 file)
 	return tg_is_unconfined(sid) ? 0 : sid;
 }
 
-static __always_inline void tg_read_lineage(struct tg_lineage *to, struct task_struct___lineage *task)
+static __always_inline void tg_read_lineage(struct tg_lineage *to,
+					    struct task_struct___lineage *task)
 {
 	struct signal_struct___lineage *signal = BPF_CORE_READ(task, signal);
 	struct cgroup___lineage *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);

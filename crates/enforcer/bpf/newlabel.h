@@ -67,7 +67,7 @@ static __always_inline __u32 tg_sid_above(struct inode *directory, const struct 
 
 /* selinux_determine_inode_label. */
 static __always_inline int tg_determine_label(const struct tg_task *task, struct inode *directory,
-					__u32 above, __u64 name, __u32 class, __u32 *sid)
+					      __u32 above, __u64 name, __u32 class, __u32 *sid)
 {
 	if (task && task->create_cred && tg_acts_with(task->create_cred)) {
 		*sid = task->create_cred_sid;

@@ -80,7 +80,7 @@ static __always_inline __u32 tg_owner_sid(__u64 key)
 	__u32 opener = tg_cred_sid((__u64)TG_MEMBER(key + anchor, struct file, f_cred) - anchor);
 
 	return opener != TG_SID_MACHINE && READ_ONCE(state.owners_lost) ? SECINITSID_UNLABELED
-									  : opener;
+									: opener;
 }
 
 /* selinux_file_send_sigiotask */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subvolumes of btrfs: each numbers its inodes from 257 on, and those made in one transaction are of
- * one generation, so that an inode is known by its subvolume, too.
+ * Subvolumes of btrfs: each numbers its inodes from 257 on, and those made in one transaction are
+ * of one generation, so that an inode is known by its subvolume, too.
  *
  * btrfs is a module: its types are not among those that are relocated when the programs are loaded,
  * for it may come later. The daemon looks them up once it is there.

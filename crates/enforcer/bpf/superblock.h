@@ -88,7 +88,8 @@ int BPF_PROG(sb_mount, const char *source, const struct path *path, const char *
 		return tg_guard_filesystem(dentry->d_sb->s_dev)
 			       ? -EACCES
 			       : tg_check_superblock(dentry->d_sb, FILESYSTEM__REMOUNT);
-	/* Of what is moved nothing is known but a name, which is another's by the time it is moved. */
+	/* Of what is moved nothing is known but a name, which is another's by the time it is moved.
+	 */
 	if (flags & MS_MOVE && tg_is_among_pins() && tg_check_security(SECURITY__SETENFORCE))
 		return -EACCES;
 	if ((flags & MS_BIND || !(flags & TG_PROPAGATION)) &&

@@ -11,8 +11,8 @@ static __always_inline int tg_is_file(__u32 class)
 	       class == SECCLASS_MEMFD_FILE;
 }
 
-/* What only looks at a file of a class. A socket's name is written to by who connects; a lock, and a
- * watch that others wait for, are in the way of who holds enforcement up. */
+/* What only looks at a file of a class. A socket's name is written to by who connects; a lock, and
+ * a watch that others wait for, are in the way of who holds enforcement up. */
 static __always_inline __u32 tg_looks(__u32 class)
 {
 	__u32 looks = FILE__READ | FILE__GETATTR | FILE__OPEN | FILE__AUDIT_ACCESS | FILE__WATCH |

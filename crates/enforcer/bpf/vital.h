@@ -16,7 +16,7 @@
 #define TG_MOUNT(address, member)                                                                  \
 	({                                                                                         \
 		struct mount *mount_ = (void *)(address);                                          \
-		(__u64)BPF_CORE_READ(mount_, member);                                              \
+		(__u64) BPF_CORE_READ(mount_, member);                                             \
 	})
 
 static __always_inline __u64 tg_mount_of(__u64 vfsmount)
@@ -99,9 +99,10 @@ TG_FUNCTION int tg_is_in(__u64 dentry, __u64 other)
  * removes what it takes for dead then.
  */
 struct tg_unmount {
-	__u64 gone;	   /* the mount that is unmounted; 0: all has been looked at */
-	__u64 mount;	   /* one on the way */
-	__u64 first, peer; /* that which it is mounted on or its master, and a peer; at first itself */
+	__u64 gone;  /* the mount that is unmounted; 0: all has been looked at */
+	__u64 mount; /* one on the way */
+	__u64 first,
+		peer; /* that which it is mounted on or its master, and a peer; at first itself */
 	int taken;
 };
 
