@@ -10,6 +10,7 @@ mod daemon;
 mod enforcement;
 mod fuzz;
 mod labels;
+#[cfg(feature = "long")]
 mod recovery;
 mod shares;
 mod subvolumes;

@@ -117,8 +117,22 @@ pub(crate) fn opened(path: impl AsRef<Path>) -> u32 {
     errno(File::open(path))
 }
 
+/// What the enforcer holds, which started in the process that this one was forked from, is not for a domain to take along.
+fn drop_held() {
+    let held = ["/sys/fs/bpf", "/run/tollgate", "/etc/tollgate"];
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+    for descriptor in all {
+        if std::fs::read_link(&descriptor).is_ok_and(|of| held.iter().any(|path| of.starts_with(path))) {
+            let number = descriptor.file_name().unwrap().to_str().unwrap().parse().unwrap();
+            // SAFETY: this process, which was just forked, uses none of them.
+            unsafe { libc::close(number) };
+        }
+    }
+}
+
 /// The calling thread enters a domain.
 pub(crate) fn enter(domain: Sid) {
+    drop_held();
     // SAFETY: this prctl takes numbers only.
     let result = unsafe { libc::prctl(TG_PRCTL.cast_signed(), TG_ATTRIBUTE_CURRENT, domain, 0, 0) };
     let error = io::Error::last_os_error();

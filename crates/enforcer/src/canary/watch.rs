@@ -67,7 +67,7 @@ impl Watch {
             return Self { ran: now, alarm: None };
         }
         let why = "an earlier daemon has seen it".to_owned();
-        let alarm = (granted > 0).then(|| Alarm { kind: Kind::Off, since: denied, noticed: granted, why });
+        let alarm = (granted > 0).then_some(Alarm { kind: Kind::Off, since: denied, noticed: granted, why });
         Self { ran: denied, alarm }
     }
 

@@ -67,7 +67,7 @@ impl Drop for Extension {
 fn processor() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Duration::ZERO };
     let used = [usage.user_time(), usage.system_time()];
-    let tenths: i64 = used.iter().map(|time| time.tv_sec() * 10 + i64::from(time.tv_usec()) / 100_000).sum();
+    let tenths: i64 = used.iter().map(|time| time.tv_sec() * 10 + time.tv_usec() / 100_000).sum();
     Duration::from_millis(tenths.cast_unsigned() * 100)
 }
 

@@ -163,7 +163,7 @@ impl Durable {
 
     /// Hears which notes are on disk.
     fn hear(&mut self, now: Instant) {
-        while let Some((number, result)) = self.notebook.as_mut().and_then(Notebook::next) {
+        while let Some((number, result)) = self.notebook.as_mut().and_then(Notebook::done) {
             let files = match self.ordered.front() {
                 Some((first, _)) if *first == number => self.ordered.pop_front().unwrap_or_default().1,
                 _ => Vec::new(),

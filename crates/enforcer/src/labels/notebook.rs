@@ -5,7 +5,7 @@ use std::{
     fs::{self, DirBuilder, File},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     sync::mpsc::{Receiver, Sender, channel},
     thread,
 };
@@ -74,7 +74,7 @@ impl Notebook {
     }
 
     /// What was done since: the number of an order that is on disk with all before it, or why it is not.
-    pub fn next(&mut self) -> Option<(u64, io::Result<()>)> {
+    pub fn done(&mut self) -> Option<(u64, io::Result<()>)> {
         let result = self.done.try_recv().ok()?;
         self.finished += 1;
         Some((self.finished, result))
@@ -87,7 +87,7 @@ impl Notebook {
     }
 }
 
-fn write(mut file: File, path: &PathBuf, orders: &Receiver<Order>, done: &Sender<io::Result<()>>) {
+fn write(mut file: File, path: &Path, orders: &Receiver<Order>, done: &Sender<io::Result<()>>) {
     for order in orders {
         let result = match order {
             Order::Append(lines) => file.write_all(lines.as_bytes()).and_then(|()| file.sync_data()),
@@ -121,7 +121,7 @@ mod tests {
     fn wait(notebook: &mut Notebook, number: u64) {
         let until = Instant::now() + Duration::from_secs(20);
         while notebook.finished < number {
-            if let Some((_, result)) = notebook.next() {
+            if let Some((_, result)) = notebook.done() {
                 result.unwrap();
             }
             assert!(Instant::now() < until, "not written");
