@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// Build kernels from Debian's source, in the cache: the same kernel with LSM hooks and without
     Build(build::Build),
     /// Run a command under a kernel and a list of security modules
-    Run(Run),
+    Run(Box<Run>),
     /// Follow the order that the host has left in a file, as a service of the guest's system
     #[command(hide = true)]
     Agent {
@@ -188,10 +188,8 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
 fn contents(arguments: &Run, kernel: &Kernel) -> anyhow::Result<(Image, Vec<String>)> {
     let mut image = Image::with_agent()?;
     let mut argv = arguments.command.clone();
-    if arguments.disk.is_some() || !arguments.volume.is_empty() {
-        if let Some(folder) = &kernel.modules {
-            image.kernel_modules(modules::with_dependencies(folder, &DISK_DRIVERS)?);
-        }
+    if let Some(folder) = kernel.modules.as_ref().filter(|_| arguments.disk.is_some() || !arguments.volume.is_empty()) {
+        image.kernel_modules(modules::with_dependencies(folder, &DISK_DRIVERS)?);
     }
     if arguments.disk.is_none() {
         argv[0] = add_program(&mut image, &argv[0])?;
