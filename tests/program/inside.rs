@@ -119,7 +119,7 @@ pub(crate) fn opened(path: impl AsRef<Path>) -> u32 {
 
 /// What the enforcer holds, which started in the process that this one was forked from, is not for a domain to take along.
 fn drop_held() {
-    let held = ["/sys/fs/bpf", "/run/tollgate", "/etc/tollgate"];
+    let held = ["/sys/fs/bpf", "/run/tollgate", "/etc/tollgate", "/var/lib/tollgate"];
     // By number: a folder that was open would have the credentials that are to be this thread's alone.
     for number in 3..1024 {
         let of = std::fs::read_link(format!("/proc/self/fd/{number}"));
