@@ -226,7 +226,7 @@ fn refuses_files_whose_labels_find_no_place() {
     assert_eq!(made(maker, "/srv/place/x"), full);
     assert!(!Path::new("/srv/place/x").exists());
     assert_eq!(nameless(maker, "/srv/place", "/srv/place/named"), full);
-    assert_eq!(fs::hard_link("/srv/plain/old", "/srv/plain/new").unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    assert_eq!(fs::hard_link("/srv/plain/old", "/srv/place/new").unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     assert!(enforcer.state().failures()[TG_FAILED_LABELS_FULL as usize] >= failures + 3);
     // What is labelled as its directory is, or never leaves memory, needs no place.
     assert_eq!(made(maker, "/srv/plain/x"), 0);
@@ -237,8 +237,8 @@ fn refuses_files_whose_labels_find_no_place() {
 }
 
 /// The key of a label of no file.
-fn key(number: u64) -> [u8; 16] {
-    let mut key = [0xff; 16];
+fn key(number: u64) -> [u8; 24] {
+    let mut key = [0xff; 24];
     key[..8].copy_from_slice(&number.to_ne_bytes());
     key
 }
