@@ -248,11 +248,11 @@ fn fill(labels: &MapHandle) {
     let (room, batch) = (u64::from(labels.max_entries()), 1 << 16);
     for first in (0..room).step_by(batch) {
         let keys: Vec<u8> = (first..room.min(first + batch as u64)).flat_map(key).collect();
-        let values = vec![0; keys.len() / 2];
+        let values = vec![0; keys.len() / 3];
         // The last does not fit whole.
-        let _ = labels.update_batch(&keys, &values, (keys.len() / 16) as u32, MapFlags::ANY, MapFlags::ANY);
+        let _ = labels.update_batch(&keys, &values, (keys.len() / 24) as u32, MapFlags::ANY, MapFlags::ANY);
     }
-    assert!(labels.update(&[0xfe; 16], &[0; 8], MapFlags::ANY).is_err(), "the map is not full");
+    assert!(labels.update(&[0xfe; 24], &[0; 8], MapFlags::ANY).is_err(), "the map is not full");
 }
 
 #[test]
