@@ -77,10 +77,9 @@ fn lists_what_a_candidate_would_deny_and_grant_and_lets_the_policy_in_force_deci
         vec![("holder_t".to_owned(), "lost_t".to_owned(), json!("file"), denied, granted)]
     };
     assert_eq!(differences(&would_deny), expected(json!(["read"]), json!([])));
-    // Each opening asks twice: inode_permission has its program, too, for what enforcement lives by.
-    assert_eq!((&would_deny["differences"][0]["count"], &would_deny["not_asked"]), (&json!(6), &json!(0)));
+    assert_eq!((&would_deny["differences"][0]["count"], &would_deny["not_asked"]), (&json!(3), &json!(0)));
     let taken_over = steps["taken over"].is(1, &[]).text.split_once('{').map(|(_, json)| format!("{{{json}")).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&taken_over).unwrap()["differences"][0]["count"], json!(8));
+    assert_eq!(serde_json::from_str::<Value>(&taken_over).unwrap()["differences"][0]["count"], json!(4));
     steps["denied"].is(1, &["Permission denied"]);
     assert_eq!(differences(&steps["would grant"].is(1, &[]).json()), expected(json!([]), json!(["read"])));
     steps["people"]

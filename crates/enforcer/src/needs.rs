@@ -62,6 +62,8 @@ const LOOKS: [&str; 11] = [
     "execute_no_trans",
     "entrypoint",
 ];
+/// Connecting changes no folder (`tg_looks` again).
+const CONNECTS: (&str, &str) = ("sock_file", "write");
 
 /// Asks about each packet that is received, where the policy has the capability.
 const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
@@ -105,7 +107,8 @@ fn first(hook: &str, questions: &[Question], denials: &mut Denials<'_>) -> Optio
     let only = |class: &str, name: &str| hook != LOOKUP.0 || LOOKUP.1.contains(&(class, name));
     let mut asked = asked.filter(|(class, name)| only(class.name, name));
     asked.find_map(|(class, name)| {
-        let vital = hooks::FILES.contains(&class.name) && !LOOKS.contains(&name);
+        let looks = LOOKS.contains(&name) || (class.name, name) == CONNECTS;
+        let vital = hooks::FILES.contains(&class.name) && !looks;
         denials.of(class.name, name).or_else(|| if vital { denials.of(ENFORCE.0, ENFORCE.1) } else { None })
     })
 }
