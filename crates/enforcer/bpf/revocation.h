@@ -12,8 +12,9 @@
 #include "process.h"
 
 /*
- * Who holds it; whether what that is denied is denied. It is granted to `run --permissive`, as to
- * permissive domains. Threads may have contexts of their own, which are not looked at.
+ * Who holds it; whether it is asked about. What is denied is granted to `run --permissive`, as to
+ * permissive domains; the canary holds nothing that a policy gave. Threads may have contexts of
+ * their own, which are not looked at.
  */
 static __always_inline int tg_name_holder(struct tg_held *held, struct task_struct *task)
 {
@@ -23,6 +24,8 @@ static __always_inline int tg_name_holder(struct tg_held *held, struct task_stru
 	held->process = task->tgid;
 	held->source = tg_sid_of(task);
 	held->mixed = flags & TG_TASK_MIXED ? 1 : 0;
+	if (tg_is_unconfined(held->source) || held->source == TG_SID_CANARY)
+		return 0;
 	return (flags & (TG_TASK_PERMISSIVE | TG_TASK_MIXED)) != TG_TASK_PERMISSIVE;
 }
 
@@ -44,7 +47,7 @@ SEC("iter/task_file") int held_files(struct bpf_iter__task_file *iterator)
 
 	if (!task || !file)
 		return 0;
-	if (!tg_name_holder(&held, task) || tg_is_unconfined(held.source))
+	if (!tg_name_holder(&held, task))
 		return 0;
 	struct tg_scratch *scratch = tg_take_scratch();
 
@@ -94,7 +97,7 @@ SEC("iter/task_vma") int held_memory(struct bpf_iter__task_vma *iterator)
 	int asked = tg_name_holder(&held, task);
 	__u64 file = (__u64)BPF_CORE_READ(area, vm_file);
 
-	if (!asked || !file || tg_is_unconfined(held.source))
+	if (!asked || !file)
 		return 0;
 	struct tg_scratch *scratch = tg_take_scratch();
 
