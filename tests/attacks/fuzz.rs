@@ -44,7 +44,7 @@ fn table(text: &str) -> BTreeMap<String, i64> {
 
 fn play(kernel: &'static str, lsm: &'static str, (first, count): (u64, u64)) -> Played {
     let scratch = Scratch::new();
-    let mut files = sources(&["tests/attacks/fuzz", "lib"]);
+    let mut files = sources(&["tests/attacks/fuzz", "tests/attacks/fuzz/calls", "lib"]);
     files.extend(of_acts(&["stage", "domain", "ring"]));
     let fuzz = compile(&scratch, "fuzz", &files);
     let tables = if lsm == "selinux" { "true" } else { "sleep 2; echo 3 > /proc/sys/vm/drop_caches; /fuzz count" };

@@ -33,7 +33,7 @@ static void sequence(uint64_t seed)
 	prepare_values(seed);
 	sigaction(SIGALRM, &action, NULL);
 	for (int count = 0; count < CALLS; count++) {
-		const struct call *call = &calls[one_of(number_of_calls)];
+		const struct call *call = &__start_calls[one_of(__stop_calls - __start_calls)];
 		char line[64];
 		long result;
 		int length;

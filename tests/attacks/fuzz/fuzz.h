@@ -11,8 +11,13 @@ struct call {
 	const char *name;
 	long (*make)(void); /* -1 and errno, or what the kernel gave */
 };
-extern const struct call calls[];
-extern const size_t number_of_calls;
+/* All calls, which the linker puts in a row: a call more is a function in calls/. */
+extern const struct call __start_calls[], __stop_calls[];
+#define CALL(called)                                                                               \
+	static long call_##called(void);                                                           \
+	static const struct call entry_of_##called                                                 \
+		__attribute__((section("calls"), used, aligned(8))) = {#called, call_##called};    \
+	static long call_##called(void)
 
 /* Values: all follow from the seed. */
 void prepare_values(uint64_t seed);
@@ -23,8 +28,12 @@ uint64_t one_of(uint64_t limit);
 #define MIX(...) mix((const long[]){__VA_ARGS__}, sizeof(long[]){__VA_ARGS__} / sizeof(long))
 long pick(const long *values, size_t count);
 long mix(const long *values, size_t count);
-/* A path, a descriptor, a directory's descriptor or AT_FDCWD, a process, a place in memory. */
+/* A path, how it is opened, how much is read, an attribute of files, a descriptor, a directory's or
+ * AT_FDCWD, a process, a place in memory. */
 const char *path(void);
+int open_flags(void);
+size_t size(void);
+const char *attribute(void);
 int descriptor(void);
 int directory(void);
 int process(void);

@@ -158,3 +158,22 @@ void prepare_values(uint64_t seed)
 				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(buffer, 'x', sizeof buffer / 2);
 }
+
+int open_flags(void)
+{
+	return PICK(O_RDONLY, O_WRONLY, O_RDWR, O_ACCMODE, O_PATH) | O_NONBLOCK |
+	       MIX(O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_DIRECTORY, O_NOATIME);
+}
+
+size_t size(void)
+{
+	return PICK(0, 1, 7, 512);
+}
+
+const char *attribute(void)
+{
+	static const char *const names[] = {"user.kept", "user.other", "trusted.kept",
+					    "system.posix_acl_access"};
+
+	return names[one_of(sizeof names / sizeof *names)];
+}
