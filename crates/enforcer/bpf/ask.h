@@ -38,21 +38,25 @@ TG_FUNCTION int tg_map(const struct tg_generation *generation, __u32 class,
 	if (!generation || !decision)
 		return 0;
 	const struct tg_secclass *map = &generation->classes[class & (TG_SECCLASSES - 1)];
-	__u32 allowed = generation->allow_unknown ? map->unknown : 0, audited = 0, quiet = 0;
+	__u32 allowed = generation->allow_unknown ? map->unknown : 0;
+	/* Two at once: what is allowed below what is audited. */
+	__u64 granted = decision->allowed | (__u64)decision->auditallow << 32, grants = 0;
+	__u32 quiet = 0, unaudited = ~decision->auditdeny;
 
 	/* Without this capability nobody asks for `open` (open_file_to_av). */
 	if (!(generation->capabilities >> TG_POLICYCAP_OPENPERM & 1) && tg_is_file(class))
 		allowed |= FILE__OPEN;
 
 	for (__u32 i = 0; i < 32; i++) {
-		__u32 bit = map->bit[i], known = bit < 32, shift = bit & 31;
+		__u32 bit = map->bit[i], shift = bit & 31, known;
 
-		allowed |= (known & decision->allowed >> shift) << i;
-		audited |= (known & decision->auditallow >> shift) << i;
-		quiet |= (known & ~decision->auditdeny >> shift) << i;
+		TG_OPAQUE(bit);
+		known = (bit - 32) >> 31; /* no branch: the verifier would follow both ways */
+		grants |= (granted >> shift & known * 0x100000001ull) << i;
+		quiet |= (unaudited >> shift & known) << i;
 	}
-	decision->allowed = allowed;
-	decision->auditallow = audited;
+	decision->allowed = allowed | (__u32)grants;
+	decision->auditallow = grants >> 32;
 	decision->auditdeny = ~quiet;
 	return 1;
 }
@@ -126,8 +130,13 @@ TG_FUNCTION int tg_narrow(enum tg_which which, const struct tg_request *request,
 static __always_inline __u32 tg_allowable(enum tg_which which, const struct tg_request *request,
 					  struct tg_decision *answer)
 {
-	if (!tg_is_survival(request->target, request->class))
+	if (!tg_is_survival(request->target, request->class)) {
+		/* As unknown as after tg_compute: the verifier reads what follows once. */
+		__u32 any = request->av;
+
+		*answer = (struct tg_decision){any, any, any, any, any, any};
 		return ~0u;
+	}
 	tg_compute(which, request->source, SECINITSID_SECURITY, SECCLASS_SECURITY, answer);
 	return answer->allowed & SECURITY__SETENFORCE ? ~0u : tg_looks(request->class);
 }

@@ -15,17 +15,19 @@ static __always_inline struct tg_task *tg_own_task(void)
 
 static __always_inline __u64 tg_current_cred(void)
 {
-	return (__u64)BPF_CORE_READ(bpf_get_current_task_btf(), cred);
+	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->cred);
+}
+
+static __always_inline __u64 tg_current_real_cred(void)
+{
+	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->real_cred);
 }
 
 /* Whether the current task acts with these credentials, which are not its own: no others can be at
  * their address by now, for its own would be. */
 static __always_inline int tg_acts_with(__u64 cred)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-
-	return cred == (__u64)BPF_CORE_READ(current, cred) &&
-	       cred != (__u64)BPF_CORE_READ(current, real_cred);
+	return cred == tg_current_cred() && cred != tg_current_real_cred();
 }
 
 /* The label of what the current task makes next, with the credentials that it has now: overlayfs
@@ -39,13 +41,12 @@ static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u3
 /* The current task has made an inode: what was said of its label holds for no other. */
 static __always_inline void tg_made(struct tg_task *task, struct inode *inode)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
 	__u64 cred = tg_current_cred();
 
 	if (!task)
 		return;
 	task->made = 0;
-	if (cred != (__u64)BPF_CORE_READ(current, real_cred)) {
+	if (cred != tg_current_real_cred()) {
 		task->made_named = task->create_cred == cred;
 		task->made_with = cred;
 		task->made = TG_KERNEL_ADDRESS(inode);

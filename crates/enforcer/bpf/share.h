@@ -83,32 +83,49 @@ static __always_inline __u32 tg_share_at(enum tg_holders holders, __u32 number, 
 	return TG_FIRST_SHARE_OF_DOMAINS + (hash & (TG_SHARES_OF_DOMAINS - 1));
 }
 
-/*
- * The share of a user or a domain; of one that has none, an idle one becomes his if `make`. Where
- * all are in use: what such have in common. What he has counted between the look at an idle one and
- * its change of hands is another's: few, and given back to whom it was counted.
- */
-TG_FUNCTION __u32 tg_share_of(enum tg_holders holders, __u32 number, int make)
+/* The share of a user or a domain; 0: he has none. */
+static __always_inline __u32 tg_known_share(enum tg_holders holders, __u32 number)
 {
-	__u64 holder = TG_HOLDER(holders, number), there;
-	__u32 idle = 0;
+	__u64 holder = TG_HOLDER(holders, number);
 
 	TG_ROLL
 	for (__u32 try = 0; try < TG_SHARE_TRIES; try++) {
 		__u32 at = tg_share_at(holders, number, try);
 
-		there = READ_ONCE(state.shares[at].holder);
-		if (there == holder)
+		if (READ_ONCE(state.shares[at].holder) == holder)
 			return at;
-		if (!idle && (!there || tg_is_idle(&state.shares[at])))
-			idle = at;
 	}
-	if (make && idle && idle < TG_SHARES) {
-		there = READ_ONCE(state.shares[idle].holder);
-		there = __sync_val_compare_and_swap(&state.shares[idle].holder, there, holder);
-		return idle;
+	return 0;
+}
+
+/* An idle share, which becomes that of a user or a domain; 0: all are in use, or it is another's by
+ * now. What the one before him counts between the look and the change is few, and given back to
+ * where it was counted. */
+static __always_inline __u32 tg_idle_share(enum tg_holders holders, __u32 number)
+{
+	TG_ROLL
+	for (__u32 try = 0; try < TG_SHARE_TRIES; try++) {
+		__u32 at = tg_share_at(holders, number, try);
+		__u64 *place = &state.shares[at].holder, there = READ_ONCE(*place);
+
+		if (!there || tg_is_idle(&state.shares[at])) {
+			__u64 holder = TG_HOLDER(holders, number);
+
+			return __sync_val_compare_and_swap(place, there, holder) == there ? at : 0;
+		}
 	}
-	return holders;
+	return 0;
+}
+
+/* The share of a user or a domain, of one that has none if `make` an idle one. Where none is idle:
+ * what such have in common. */
+TG_FUNCTION __u32 tg_share_of(enum tg_holders holders, __u32 number, int make)
+{
+	__u32 share = tg_known_share(holders, number);
+
+	if (!share && make)
+		share = tg_idle_share(holders, number);
+	return share ? share : holders;
 }
 
 #endif

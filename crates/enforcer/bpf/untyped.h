@@ -13,7 +13,7 @@
 /* Where the BPF LSM's part of an inode's security blob is. */
 extern const void bpf_lsm_blob_sizes __ksym __weak;
 
-#define TG_STORAGES 64 /* maps of storage that an object may be in, ours among them */
+#define TG_STORAGES 16 /* maps of storage that an object may be in, ours among them */
 
 /* The storage of an inode; NULL: it has none. */
 static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)

@@ -5,6 +5,7 @@
 //! of the programs all these are.
 
 use std::{
+    collections::HashSet,
     ffi::OsStr,
     fs, io,
     os::{
@@ -175,12 +176,14 @@ pub fn hooks() -> Result<Vec<String>, ProgramsError> {
 
 fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
+    // A kernel has a hundred thousand types: looked through once, not once for each hook.
+    let functions: HashSet<&OsStr> = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name()).collect();
     let object = open()?;
     let found = object.progs().filter_map(|program| {
         let hook = program.name().to_string_lossy().into_owned();
         // What not every kernel has a hook for is attached to what would call it.
         let caller = if program.prog_type() == ProgramType::Tracing { "security" } else { "bpf_lsm" };
-        btf.type_by_name::<Func<'_>>(&format!("{caller}_{hook}")).map(|_| hook)
+        functions.contains(OsStr::new(&format!("{caller}_{hook}"))).then_some(hook)
     });
     Ok(found.collect())
 }
