@@ -117,6 +117,9 @@ impl fmt::Display for Explained {
         let context = |text: &Option<String>, sid| text.clone().unwrap_or_else(|| format!("SID {sid}"));
         writeln!(f, "  process  {}", for_people(context(&self.denial.scontext, self.denial.ssid)))?;
         writeln!(f, "  object   {}", for_people(context(&self.denial.tcontext, self.denial.tsid)))?;
+        if let Some(withheld) = &self.denial.withheld {
+            withhold(f, withheld)?;
+        }
         self.unknown.iter().try_for_each(|unknown| writeln!(f, "{unknown}"))?;
         for told in &self.permissions {
             match simple(told) {
@@ -170,6 +173,16 @@ fn in_full(f: &mut fmt::Formatter<'_>, told: &Explanation) -> fmt::Result {
     writeln!(f, "{}:", told.permission)?;
     let text = told.to_string();
     text.lines().skip(2).filter(|line| !line.is_empty()).try_for_each(|line| writeln!(f, "  {line}"))
+}
+
+/// What was asked of an object that enforcement lives by.
+fn withhold(f: &mut fmt::Formatter<'_>, withheld: &str) -> fmt::Result {
+    writeln!(
+        f,
+        "the policy allows {}, but enforcement lives by the object: only who may end enforcement changes it\n\
+         do it unconfined, as the administrator; a rule for setenforce lets the process end enforcement, too",
+        for_people(withheld)
+    )
 }
 
 fn admit(f: &mut fmt::Formatter<'_>, Admitted { domain, entered_from, wider }: &Admitted) -> fmt::Result {
@@ -249,6 +262,19 @@ mod tests {
             "{told}"
         );
         assert!(told.contains("a constraint forbids it:") && told.contains("l1 is s0, l2 is s2"), "{told}");
+    }
+
+    #[test]
+    fn tells_that_enforcement_lives_by_an_object() {
+        let record = "type=AVC msg=audit(1700000001.000:7): avc:  denied  { setenforce } for  pid=9 comm=\"sh\" \
+             path=\"/proc/sys/kernel/ftrace_enabled\" dev=\"proc\" ino=5 scontext=system_u:system_r:web_t:s0 \
+             tcontext=system_u:object_r:secret_t:s0 tclass=security permissive=0 withheld=file:write,open";
+        let Some(Entry::Avc(denial)) = text::parse(record) else { panic!("{record}") };
+        let built = built();
+        let told = explain(&Explainer::new(&built.policy, &built.lines), None, denial).to_string();
+        let line = "denied web_t secret_t:security { setenforce } /proc/sys/kernel/ftrace_enabled, for file:write,open, by sh[9]\n";
+        assert!(told.contains(line), "{told}");
+        assert!(told.contains("the policy allows file:write,open, but enforcement lives by the object"), "{told}");
     }
 
     #[test]
