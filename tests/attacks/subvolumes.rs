@@ -1,7 +1,11 @@
 //! Subvolumes of btrfs number their inodes alike: a label is its own file's, in whichever subvolume.
 
 use super::guest;
-use crate::program::{Scratch, guests::KERNELS, steps::Guest};
+use crate::program::{
+    Scratch,
+    guests::{ATTACKED, kernels},
+    steps::Guest,
+};
 
 /// A guest with `/srv` on btrfs, subvolumes `sub`, `good` and `evil` in it, and enforcement.
 fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
@@ -13,7 +17,7 @@ fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
 
 #[test]
 fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let scratch = Scratch::new();
         let steps = btrfs(&scratch, kernel)
             .step(
