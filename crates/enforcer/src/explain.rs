@@ -12,7 +12,7 @@ use tollgate_policy::{
 use crate::{
     audit::{
         Denial, Entry,
-        avc::Object,
+        avc::{ENDS_ENFORCEMENT, Object},
         follow::{self, Colour},
         untrusted::for_people,
     },
@@ -117,9 +117,7 @@ impl fmt::Display for Explained {
         let context = |text: &Option<String>, sid| text.clone().unwrap_or_else(|| format!("SID {sid}"));
         writeln!(f, "  process  {}", for_people(context(&self.denial.scontext, self.denial.ssid)))?;
         writeln!(f, "  object   {}", for_people(context(&self.denial.tcontext, self.denial.tsid)))?;
-        if let Some(withheld) = &self.denial.withheld {
-            withhold(f, withheld)?;
-        }
+        self.ends_enforcement(f)?;
         self.unknown.iter().try_for_each(|unknown| writeln!(f, "{unknown}"))?;
         for told in &self.permissions {
             match simple(told) {
@@ -143,6 +141,25 @@ impl fmt::Display for Explained {
 }
 
 impl Explained {
+    /// Why nobody should be given what was denied, where that ends enforcement.
+    fn ends_enforcement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (class, permission) = ENDS_ENFORCEMENT;
+        if self.denial.tclass != class || !self.denial.permissions.iter().any(|own| own == permission) {
+            return Ok(());
+        }
+        if let Some(withheld) = &self.denial.withheld {
+            let asked = for_people(withheld);
+            writeln!(
+                f,
+                "the policy allows {asked}, but enforcement lives by the object: only who may end it changes that"
+            )?;
+        }
+        writeln!(
+            f,
+            "do it unconfined, as the administrator: a rule for {permission} lets the process end enforcement, too"
+        )
+    }
+
     /// Whether rules are all that lacks.
     fn is_mended(&self) -> bool {
         self.unknown.is_empty() && self.permissions.iter().all(|told| simple(told).is_some())
@@ -173,16 +190,6 @@ fn in_full(f: &mut fmt::Formatter<'_>, told: &Explanation) -> fmt::Result {
     writeln!(f, "{}:", told.permission)?;
     let text = told.to_string();
     text.lines().skip(2).filter(|line| !line.is_empty()).try_for_each(|line| writeln!(f, "  {line}"))
-}
-
-/// What was asked of an object that enforcement lives by.
-fn withhold(f: &mut fmt::Formatter<'_>, withheld: &str) -> fmt::Result {
-    writeln!(
-        f,
-        "the policy allows {}, but enforcement lives by the object: only who may end enforcement changes it\n\
-         do it unconfined, as the administrator; a rule for setenforce lets the process end enforcement, too",
-        for_people(withheld)
-    )
 }
 
 fn admit(f: &mut fmt::Formatter<'_>, Admitted { domain, entered_from, wider }: &Admitted) -> fmt::Result {
