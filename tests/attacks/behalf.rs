@@ -1,11 +1,14 @@
 //! What acts with other credentials than its own: overlayfs may do what it must, and nobody else does it by its way.
 
 use super::labels::ext4;
-use crate::program::{Scratch, guests::KERNELS};
+use crate::program::{
+    Scratch,
+    guests::{ATTACKED, kernels},
+};
 
 #[test]
 fn denies_the_attribute_of_labels_to_io_uring_and_leaves_overlayfs_its_own() {
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let scratch = Scratch::new();
         let overlay = "mount -t overlay -o lowerdir=/srv/low,upperdir=/srv/up,workdir=/srv/work none /srv/over";
         let steps = ext4(&scratch, kernel, &["uring"])

@@ -1,7 +1,10 @@
 //! Enforcement that is switched off under the daemon: it is told within a second, and who slipped out meanwhile is found.
 
 use super::guest;
-use crate::program::{Scratch, guests::KERNELS};
+use crate::program::{
+    Scratch,
+    guests::{KERNELS, kernels},
+};
 
 /// A shell's names: milliseconds since boot; hooks off, until the daemon has said so, and on, until it has said that; how many
 /// processes of a name run in a context.
@@ -23,7 +26,7 @@ fn told_after(text: &str) -> u64 {
 
 #[test]
 fn tells_within_a_second_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
-    for kernel in KERNELS {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let guest = guest(&scratch, kernel, &["slip"]).names(NAMES);
         let steps = guest

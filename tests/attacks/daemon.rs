@@ -3,7 +3,11 @@
 use std::{fs::File, process::Command};
 
 use super::guest;
-use crate::program::{Scratch, guests::KERNELS, word};
+use crate::program::{
+    Scratch,
+    guests::{ATTACKED, kernels},
+    word,
+};
 
 /// A shell's names: ends the daemon at once; the next one.
 const NAMES: &str = r#"
@@ -14,7 +18,7 @@ next() { tollgate enforce /policy; }
 
 #[test]
 fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let scratch = Scratch::new();
         let guest = guest(&scratch, kernel, &["hold", "slip"]).names(NAMES);
         let steps = guest
@@ -51,7 +55,7 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
 
 #[test]
 fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let scratch = Scratch::new();
         let image = scratch.path("image");
         File::create(&image).unwrap().set_len(64 << 20).unwrap();

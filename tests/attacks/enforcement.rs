@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::guest;
 #[cfg(feature = "long")]
 use super::program;
-use crate::program::{Scratch, steps::Step};
+use crate::program::{
+    Scratch,
+    guests::{ATTACKED, kernels},
+    steps::Step,
+};
 #[cfg(feature = "long")]
 use crate::program::{steps::Guest, word};
-
-const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
 /// What nobody may do who has every permission on files, and not `security setenforce`: each a step that is denied.
 const DENIED: [(&str, &str); 34] = [
@@ -95,6 +97,7 @@ fn attack(kernel: &'static str) -> BTreeMap<String, Step> {
         guest = guest.step(name, line);
     }
     guest = guest
+        .step("explained", "W truncate -s 0 /proc/sys/kernel/ftrace_enabled; sleep 2; tollgate explain")
         .step("maps", "W /maps; W /maps permit cat /srv/secret")
         .step("programs", "W /maps load")
         .step("links", "W /maps links; /maps links")
@@ -121,7 +124,7 @@ fn attack(kernel: &'static str) -> BTreeMap<String, Step> {
 
 #[test]
 fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let steps = attack(kernel);
         steps["prepared"].is(0, &[]);
         for (name, _) in DENIED.iter().chain(&SHARED) {
@@ -130,6 +133,9 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
         for (name, _) in ALLOWED {
             steps[name].is(0, &[]);
         }
+        let lived_by =
+            ["security_t:security { setenforce } ftrace_enabled (inode", "for file:write", "enforcement lives by"];
+        steps["explained"].is(1, &lived_by);
         steps["maps"].is(1, &["maps: 0 had, 0 of them for writing", "can't open '/srv/secret'"]);
         let programs = &steps["programs"].text;
         assert_eq!(programs.matches(": ok").count(), 2, "{kernel}: {programs}");
@@ -155,7 +161,7 @@ fn denies_it_to_domains_that_debians_policy_gives_the_setting_or_the_mount() {
         tollgate enforce --machine system_u:system_r:init_t:s0 /policy";
     const NAMES: &str = "A() { tollgate run --context system_u:system_r:acpid_t:s0 -- /usr/sbin/acpid \"$@\"; }\n\
         M() { tollgate run --context system_u:system_r:mount_t:s0 -- /usr/bin/mount \"$@\"; }\n";
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let scratch = Scratch::new();
         let built = scratch.path("debian");
         scratch.run(&["policy", "debian", "default", "-o", word(&built)]).with(0);
@@ -168,11 +174,17 @@ fn denies_it_to_domains_that_debians_policy_gives_the_setting_or_the_mount() {
             .step("setting", "A ftrace")
             .step("secret then", "sleep 6; A secret")
             .step("mode", "tollgate mode")
+            .step("told", "sleep 1; tollgate explain -n 9")
             .run();
         steps["prepared"].is(0, &[]);
         for name in ["secret", "mounts", "setting", "secret then"] {
             steps[name].is(libc::EACCES, &[]);
         }
         steps["mode"].is(0, &["enforcing"]);
+        // Their policy allows both: it is enforcement that is denied them.
+        let told = &steps["told"].is(1, &["acpid_t shadow_t:file"]).text;
+        for domain in ["acpid_t", "mount_t"] {
+            assert!(told.contains(&format!("{domain} security_t:security {{ setenforce }}")), "{told}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use super::guest;
 use crate::program::{
     Scratch,
-    guests::KERNELS,
+    guests::{KERNELS, kernels},
     steps::{Guest, Step},
 };
 
@@ -41,7 +41,7 @@ fn is_labelled(step: &Step, labels: &[(&str, &str)]) {
 
 #[test]
 fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
-    for kernel in KERNELS {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let image = disk(&scratch, "ext4", 64);
         let written =

@@ -1,19 +1,26 @@
 //! Subvolumes of btrfs number their inodes alike: a label is its own file's, in whichever subvolume.
 
 use super::guest;
-use crate::program::{Scratch, guests::KERNELS, steps::Guest};
+use crate::program::{
+    Scratch,
+    guests::{ATTACKED, kernels},
+    steps::Guest,
+};
 
 /// A guest with `/srv` on btrfs, subvolumes `sub`, `good` and `evil` in it, and enforcement.
 fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
     let prepare = "truncate -s 256M /image; mkfs.btrfs -q /image >/dev/null; mount -o loop /image /srv && \
-                   for i in sub good evil; do /subvolume create /srv $i; done; tollgate enforce /policy";
+                   /subvolume create /srv sub && /subvolume create /srv good && \
+                   /subvolume create /srv evil && tollgate enforce /policy";
     let guest = guest(scratch, kernel, &["subvolume"]).modules(&["btrfs", "loop"]);
+    // What btrfs asks the kernel's crypto for is a module of its own there.
+    let guest = if kernel == "6.1" { guest } else { guest.modules(&["crc32c-cryptoapi"]) };
     guest.with("/usr/sbin/mkfs.btrfs".as_ref(), "/bin/mkfs.btrfs").step("start", prepare)
 }
 
 #[test]
 fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
-    for kernel in KERNELS {
+    for kernel in kernels(ATTACKED) {
         let scratch = Scratch::new();
         let steps = btrfs(&scratch, kernel)
             .step(

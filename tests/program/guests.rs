@@ -5,6 +5,17 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// The kernels on which enforcement is tested.
 pub(crate) const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
+/// Those on which it is attacked: what was once found to succeed did on both.
+pub(crate) const ATTACKED: &[&str] = &["6.1", "6.18"];
+
+/// The kernels of a test of attacks: those that it says, or those that TOLLGATE_KERNELS names, such as `6.12,7.2`.
+pub(crate) fn kernels(said: &[&'static str]) -> Vec<&'static str> {
+    const KNOWN: [&str; 4] = ["6.1", "6.12", "6.18", "7.2"];
+    let Ok(named) = std::env::var("TOLLGATE_KERNELS") else { return said.to_vec() };
+    let known = |name: &str| KNOWN.into_iter().find(|known| *known == name);
+    named.split(',').map(|name| known(name).unwrap_or_else(|| panic!("TOLLGATE_KERNELS: {name}"))).collect()
+}
+
 /// Places for guests: one more than two processors are, for guests wait now and then. Most take 1 GiB of memory.
 const PLACES: u32 = 3;
 

@@ -172,8 +172,9 @@ impl<'s> Guest<'s> {
         let script = self.scratch.file("script", &self.script);
         let file = format!("--file={}:/script", word(&script));
         let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
-        // A minute by itself; several where other guests run.
-        arguments.extend(["--timeout", "540", &file]);
+        // A minute by itself; several where other guests run, and on newer kernels.
+        let limit = if cfg!(feature = "long") { "1800" } else { "540" };
+        arguments.extend(["--timeout", limit, &file]);
         arguments.extend(&self.modules);
         arguments.extend(self.volumes.iter().map(String::as_str));
         arguments.extend(self.files.iter().map(String::as_str));

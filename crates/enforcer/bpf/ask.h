@@ -11,7 +11,8 @@
 /* A question, and what the audit says of it. */
 struct tg_request {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions of ours */
-	__u16 manager;			 /* enum tg_manager */
+	__u8 manager;			 /* enum tg_manager */
+	__u8 withheld; /* answered: the policy allows it, but enforcement lives by the target */
 	__u16 object;			 /* enum tg_object_kind */
 	__u32 number;			 /* capability, ioctl command */
 	__u32 quiet;			 /* decide only: no event */
@@ -146,7 +147,7 @@ static __always_inline __u32 tg_allowable(enum tg_which which, const struct tg_r
  * A generation is switched to at most once while a program runs, for who switches waits for the
  * programs that run (bpf_map_update_elem of a map of maps): the second answer is whole.
  */
-static __always_inline __u32 tg_answer(enum tg_which which, const struct tg_request *request,
+static __always_inline __u32 tg_answer(enum tg_which which, struct tg_request *request,
 				       struct tg_decision *answer)
 {
 	__u32 allowable = tg_allowable(which, request, answer);
@@ -155,6 +156,8 @@ static __always_inline __u32 tg_answer(enum tg_which which, const struct tg_requ
 		__u32 by =
 			tg_compute(which, request->source, request->target, request->class, answer);
 
+		request->withheld =
+			request->av & ~allowable && !(request->av & ~answer->allowed);
 		answer->allowed &= allowable;
 		if (!(answer->extended | answer->extended_self))
 			return 0;

@@ -252,10 +252,11 @@ TG_FUNCTION int tg_tell(const struct tg_request *request, __u32 audited, int ver
 	event->kind = TG_EVENT_AVC;
 	event->generation = generation ? generation->number : 0;
 	event->source = request->source;
-	event->target = request->target;
+	event->target = request->target & ~TG_SID_SURVIVAL;
 	event->class = request->class;
 	event->requested = request->denied ? request->av : audited;
 	event->denied = request->denied ? audited : 0;
+	event->withheld = request->withheld;
 	event->permissive = request->denied && verdict != TG_DENIED;
 	event->pid = id;
 	event->tgid = id >> 32;

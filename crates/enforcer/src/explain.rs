@@ -12,7 +12,7 @@ use tollgate_policy::{
 use crate::{
     audit::{
         Denial, Entry,
-        avc::Object,
+        avc::{ENDS_ENFORCEMENT, Object},
         follow::{self, Colour},
         untrusted::for_people,
     },
@@ -117,6 +117,7 @@ impl fmt::Display for Explained {
         let context = |text: &Option<String>, sid| text.clone().unwrap_or_else(|| format!("SID {sid}"));
         writeln!(f, "  process  {}", for_people(context(&self.denial.scontext, self.denial.ssid)))?;
         writeln!(f, "  object   {}", for_people(context(&self.denial.tcontext, self.denial.tsid)))?;
+        self.ends_enforcement(f)?;
         self.unknown.iter().try_for_each(|unknown| writeln!(f, "{unknown}"))?;
         for told in &self.permissions {
             match simple(told) {
@@ -140,6 +141,25 @@ impl fmt::Display for Explained {
 }
 
 impl Explained {
+    /// Why nobody should be given what was denied, where that ends enforcement.
+    fn ends_enforcement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (class, permission) = ENDS_ENFORCEMENT;
+        if self.denial.tclass != class || !self.denial.permissions.iter().any(|own| own == permission) {
+            return Ok(());
+        }
+        if let Some(withheld) = &self.denial.withheld {
+            let asked = for_people(withheld);
+            writeln!(
+                f,
+                "the policy allows {asked}, but enforcement lives by the object: only who may end it changes that"
+            )?;
+        }
+        writeln!(
+            f,
+            "do it unconfined, as the administrator: a rule for {permission} lets the process end enforcement, too"
+        )
+    }
+
     /// Whether rules are all that lacks.
     fn is_mended(&self) -> bool {
         self.unknown.is_empty() && self.permissions.iter().all(|told| simple(told).is_some())
@@ -249,6 +269,19 @@ mod tests {
             "{told}"
         );
         assert!(told.contains("a constraint forbids it:") && told.contains("l1 is s0, l2 is s2"), "{told}");
+    }
+
+    #[test]
+    fn tells_that_enforcement_lives_by_an_object() {
+        let record = "type=AVC msg=audit(1700000001.000:7): avc:  denied  { setenforce } for  pid=9 comm=\"sh\" \
+             path=\"/proc/sys/kernel/ftrace_enabled\" dev=\"proc\" ino=5 scontext=system_u:system_r:web_t:s0 \
+             tcontext=system_u:object_r:secret_t:s0 tclass=security permissive=0 withheld=file:write,open";
+        let Some(Entry::Avc(denial)) = text::parse(record) else { panic!("{record}") };
+        let built = built();
+        let told = explain(&Explainer::new(&built.policy, &built.lines), None, denial).to_string();
+        let line = "denied web_t secret_t:security { setenforce } /proc/sys/kernel/ftrace_enabled, for file:write,open, by sh[9]\n";
+        assert!(told.contains(line), "{told}");
+        assert!(told.contains("the policy allows file:write,open, but enforcement lives by the object"), "{told}");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::{
     Class, class,
     enforcer::{
-        TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_IPC, TG_OBJECT_NAME, TG_OBJECT_PACKET,
-        TG_OBJECT_PATH, TG_OBJECT_PORT, TG_OBJECT_SOCKET, TG_OBJECT_TASK, TG_OBJECT_UNIX, tg_event,
+        SECINITSID_SECURITY, TG_OBJECT_CAPABILITY, TG_OBJECT_INODE, TG_OBJECT_IOCTL, TG_OBJECT_IPC, TG_OBJECT_NAME,
+        TG_OBJECT_PACKET, TG_OBJECT_PATH, TG_OBJECT_PORT, TG_OBJECT_SOCKET, TG_OBJECT_TASK, TG_OBJECT_UNIX, tg_event,
     },
 };
 
@@ -49,7 +49,14 @@ pub struct Denial {
     /// 0; or this entry stands for so many more that were like this one within a second.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated: u64,
+    /// What was asked of the object, `file:write,append`, where the policy allows it and enforcement lives by the object: the
+    /// permission that was denied is `security setenforce`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
+
+/// The class and the permission that end enforcement.
+pub(crate) const ENDS_ENFORCEMENT: (&str, &str) = ("security", "setenforce");
 
 /// Denied or granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -147,22 +154,29 @@ impl Denial {
         let (verdict, vector) =
             if event.denied == 0 { (Verdict::Granted, event.requested) } else { (Verdict::Denied, event.denied) };
         let known = class(event.class);
+        let (tclass, asked) = (class_name(event.class), permissions(known, vector));
+        let withheld = (event.denied != 0 && event.withheld != 0).then(|| format!("{tclass}:{}", asked.join(",")));
+        let (tclass, permissions, target) = match withheld {
+            Some(_) => (ENDS_ENFORCEMENT.0.to_owned(), vec![ENDS_ENFORCEMENT.1.to_owned()], SECINITSID_SECURITY),
+            None => (tclass, asked, event.target),
+        };
         Self {
             time: booted.saturating_add(event.time) / 1_000_000,
             verdict,
-            permissions: permissions(known, vector),
+            permissions,
             pid: event.tgid,
             comm: Untrusted::from_c(&event.command),
             object: Object::new(event, known),
             scontext: context(event.source),
             ssid: event.source,
-            tcontext: context(event.target),
-            tsid: event.target,
-            tclass: known.map_or_else(|| event.class.to_string(), |class| class.name.to_owned()),
+            tcontext: context(target),
+            tsid: target,
+            tclass,
             permissive: verdict == Verdict::Denied && event.permissive != 0,
             errno: event.result,
             generation: event.generation,
             repeated: 0,
+            withheld,
         }
     }
 
@@ -171,6 +185,10 @@ impl Denial {
     pub fn domain(&self) -> Option<&str> {
         self.scontext.as_deref()?.split(':').nth(2)
     }
+}
+
+fn class_name(number: u32) -> String {
+    class(number).map_or_else(|| number.to_string(), |class| class.name.to_owned())
 }
 
 /// The names of a vector's permissions; what has none in one hexadecimal number, as avc_dump_av has it.
@@ -249,6 +267,9 @@ impl fmt::Display for Denial {
         write!(f, " tclass={}", self.tclass)?;
         if self.verdict == Verdict::Denied {
             write!(f, " permissive={}", u8::from(self.permissive))?;
+        }
+        if let Some(withheld) = &self.withheld {
+            write!(f, " withheld={withheld}")?;
         }
         if self.repeated == 0 { Ok(()) } else { write!(f, " repeated={}", self.repeated) }
     }

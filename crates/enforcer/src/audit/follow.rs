@@ -1,6 +1,6 @@
 //! An entry as one line for people.
 
-use super::{Denial, Entry, Untrusted, avc, avc::Object, avc::Verdict};
+use super::{Denial, Entry, Untrusted, avc, avc::Object, avc::Verdict, untrusted::for_people};
 
 /// Whether a terminal reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,9 @@ fn avc_line(denial: &Denial, colour: Colour) -> String {
     let object = object(&denial.object);
     if !object.is_empty() {
         line += &format!(" {object}");
+    }
+    if let Some(withheld) = &denial.withheld {
+        line += &format!(", for {}", for_people(withheld));
     }
     line += &format!(", by {}[{}]", denial.comm.for_people(), denial.pid);
     if denial.repeated > 0 {

@@ -66,6 +66,7 @@ fn denial(text: &str, time: u64) -> Option<Denial> {
         errno: 0,
         generation: 0,
         repeated: number("repeated"),
+        withheld: fields.plain("withheld").map(str::to_owned),
     })
 }
 

@@ -18,7 +18,10 @@ use tollgate_policy::{
 };
 
 pub use self::{apart::Apart, evidence::Evidence};
-use crate::audit::{Denial, Entry, Reason, avc::Object, avc::Verdict};
+use crate::audit::{
+    Denial, Entry, Reason,
+    avc::{ENDS_ENFORCEMENT, Object, Verdict},
+};
 
 /// The initial SID of what has no label of its own.
 const UNLABELLED: &str = "unlabeled";
@@ -197,6 +200,9 @@ impl Pupil<'_, '_> {
         rule.notes.extend(conditions.into_iter().map(|when| {
             format!("{} is allowed without this rule when {when} (tollgate policy bool)", asked.permission)
         }));
+        if (asked.class.as_str(), asked.permission.as_str()) == ENDS_ENFORCEMENT {
+            rule.notes.insert("whoever has this may end enforcement: rather do it unconfined".to_owned());
+        }
         if policy.initial_sids.iter().any(|sid| sid.name == UNLABELLED && sid.context.type_ == target) {
             let note = "the object has no label of its own: rather give it one (tollgate label)";
             rule.notes.insert(note.to_owned());

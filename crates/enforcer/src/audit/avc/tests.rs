@@ -3,6 +3,7 @@ use std::ffi::c_char;
 use tollgate_abi::{CLASSES, enforcer::TG_OBJECT_NONE};
 
 use super::*;
+use crate::audit::{Entry, text};
 
 const BOOTED: u64 = 1_700_000_000_000_000_000;
 
@@ -66,6 +67,23 @@ fn writes_a_denied_open_as_the_kernel_does() {
     );
     assert_eq!(denial(&event).to_string(), expected);
     assert_eq!(denial(&event).time, 1_700_000_001_234);
+}
+
+#[test]
+fn names_setenforce_where_enforcement_lives_by_the_object() {
+    let mut event = event("file", &["write", "open"]);
+    at(&mut event, TG_OBJECT_PATH, b"ftrace_enabled\0kernel\0", b"proc", 13);
+    event.withheld = 1;
+    let denial = denial(&event);
+    assert_eq!(
+        (denial.tclass.as_str(), denial.tsid, &denial.permissions[..]),
+        ("security", 2, &["setenforce".into()][..])
+    );
+    let text = denial.to_string();
+    assert!(text.contains("{ setenforce }") && text.contains("/kernel/ftrace_enabled"), "{text}");
+    assert!(text.ends_with(" tclass=security permissive=0 withheld=file:write,open"), "{text}");
+    let Some(Entry::Avc(read)) = text::parse(&text) else { panic!("{text}") };
+    assert_eq!(read.withheld.as_deref(), Some("file:write,open"));
 }
 
 #[test]
