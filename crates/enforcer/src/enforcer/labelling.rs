@@ -27,7 +27,7 @@ use crate::{
         maps::{KernelMaps, MapSink, Maps},
         mounts::{self, Mount},
         object::{Identity, Object},
-        relabel::{self, Lasts},
+        relabel::{self, Lasts, Write},
         subvolumes,
         walk::Report,
     },
@@ -223,9 +223,16 @@ impl Enforcer {
         self.learn();
         let mut maps = self.kernel_maps()?;
         let overlay = is_overlay(file).map_err(labelling)?;
-        let mut write = || self.write_label(file, object.device, sid, overlay);
+        let mut kept = false;
+        let mut write = |what: Write<'_>| match what {
+            Write::Children(children) => {
+                kept = true;
+                self.settle_labels(object.device, children)
+            }
+            Write::Own => self.write_label(file, object.device, sid, overlay, kept),
+        };
         let lasts = if overlay {
-            write().map(|()| Lasts::Durably)
+            write(Write::Own).map(|()| Lasts::Durably)
         } else {
             relabel::set(&mut maps, &object, sid, &mut write, holder)
         };
@@ -293,6 +300,7 @@ impl Enforcer {
             inodes: again(inodes)?,
             labels: again(labels)?,
             unwritten: again(&self.maps.unwritten)?,
+            active: again(&self.maps.active)?,
             superblocks: again(superblocks)?,
             shares: self.state.shares(),
         })
