@@ -137,7 +137,44 @@ pub fn restored(from: &str, to: &str, whole: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
+    use crate::labels::maps::tests::MemoryMaps;
+
+    #[test]
+    fn writes_the_labels_of_what_is_in_a_directory_before_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        fs::write(&one, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let files = [folder.path(), &one, &other].map(|path| File::open(path).unwrap());
+        let mut maps = MemoryMaps::default();
+        // One has the label that the directory is to have.
+        for (file, sid) in files.iter().zip([40, 40, 41]) {
+            maps.set_inode(file.as_fd(), tg_inode { sid, ..tg_inode::default() }, When::Always).unwrap();
+        }
+        let object = Object::anywhere(files[0].as_fd()).unwrap();
+        let mut written = Vec::new();
+        let mut write = |what: Write<'_>| {
+            written.push(match what {
+                Write::Children(children) => children.iter().map(|child| child.inode).collect(),
+                Write::Own => vec![],
+            });
+            Ok(())
+        };
+        set(&mut maps, &object, 41, &mut write, Holder::Machine).unwrap();
+        assert_eq!(written, [vec![Object::anywhere(files[1].as_fd()).unwrap().inode()], vec![]]);
+        let (label, kept) = (maps.inode(files[0].as_fd()).unwrap().unwrap(), maps.unwritten.len());
+        assert_eq!((label.sid, kept), (41, 1));
+        // What cannot be written leaves the directory as it was.
+        let mut refuse = |_: Write<'_>| Err(io::Error::from_raw_os_error(libc::EIO));
+        fs::write(folder.path().join("new"), "").unwrap();
+        let new = File::open(folder.path().join("new")).unwrap();
+        maps.set_inode(new.as_fd(), tg_inode { sid: 41, ..tg_inode::default() }, When::Always).unwrap();
+        set(&mut maps, &object, 42, &mut refuse, Holder::Machine).unwrap_err();
+        assert_eq!(maps.inode(files[0].as_fd()).unwrap().unwrap().sid, 41);
+    }
 
     #[test]
     fn restores_the_type_alone_unless_the_whole_is_wanted() {
