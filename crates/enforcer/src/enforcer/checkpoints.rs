@@ -284,8 +284,8 @@ fn each_root(device: u32, act: &mut dyn FnMut(&Object<'_>) -> io::Result<()>) ->
     }
 }
 
-/// What was written before a checkpoint is on the disk before it: ext4 with a journal, xfs and f2fs write changes of names
-/// and attributes in their order. btrfs writes what fsync(2) asks for ahead of the rest (its log tree); others may, too.
+/// What was written before a checkpoint is on the disk before it: ext4 with a journal and xfs write changes of names and
+/// attributes in their order. btrfs writes what fsync(2) asks for ahead of the rest (its log tree); others may, too.
 fn order(mount: &Mount) -> io::Result<()> {
     if is_ordered(mount) {
         return Ok(());
@@ -301,7 +301,7 @@ pub(super) fn is_ordered_there(device: u32) -> io::Result<bool> {
 
 fn is_ordered(mount: &Mount) -> bool {
     match mount.filesystem.as_str() {
-        "xfs" | "f2fs" => true,
+        "xfs" => true,
         "ext4" => {
             let device = format!("/sys/dev/block/{}:{}", mount.device >> 20, mount.device & 0xf_ffff);
             let name = fs::canonicalize(device).ok();

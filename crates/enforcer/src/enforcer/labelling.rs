@@ -36,6 +36,10 @@ use crate::{
 };
 
 const PROC: &str = "/proc";
+/// What is recovered there after a crash nobody has tried: no kernel of the tests has it.
+const UNTRIED: &str = "f2fs";
+const UNTRIED_REASON: &str = "labels of files of f2fs may be lost in a crash: all are unlabelled, and denied to confined domains; use ext4, \
+                              xfs or btrfs";
 /// The policy capability that labels symbolic links by path, too.
 const LINKS: &str = "genfs_seclabel_symlinks";
 
@@ -277,7 +281,7 @@ impl Enforcer {
     /// File systems whose labels cannot be kept here, each with the reason. The programs are told what they need for btrfs
     /// once it is there.
     fn refused_filesystems(&self) -> BTreeMap<&'static str, String> {
-        let mut refused = BTreeMap::new();
+        let mut refused = BTreeMap::from([(UNTRIED, UNTRIED_REASON.to_owned())]);
         if !self.state.knows_subvolumes() && subvolumes::is_there() {
             match subvolumes::layout() {
                 Ok(layout) => self.state.set_subvolumes(layout),
