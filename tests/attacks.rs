@@ -11,6 +11,7 @@ mod enforcement;
 mod fuzz;
 mod labels;
 #[cfg(feature = "long")]
+mod power;
 mod recovery;
 mod shares;
 mod subvolumes;

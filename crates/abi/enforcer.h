@@ -222,6 +222,9 @@ struct tg_inode {
 #define TG_INODE_ACCEPTED 16u
 /* It got another generation, by which its label is to be kept when it leaves memory. */
 #define TG_INODE_RENUMBERED 32u
+/* A directory that `active` has had since it is in memory, or whose attribute is known to be there.
+ */
+#define TG_INODE_ACTIVE 64u
 
 /* `sockets`, socket storage (sk_security_struct of SELinux). A socket without one is the machine's.
  */

@@ -1,5 +1,5 @@
-/* subvolume create DIRECTORY NAME | subvolume snapshot SOURCE DIRECTORY NAME | subvolume clone FROM
- * TO */
+/* subvolume create DIRECTORY NAME | subvolume snapshot SOURCE DIRECTORY NAME |
+ * subvolume readonly SOURCE DIRECTORY NAME | subvolume clone FROM TO */
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/fs.h>
@@ -44,6 +44,16 @@ static int snapshot(const char *source, const char *directory, const char *name)
 				      BTRFS_IOC_SNAP_CREATE, &arguments));
 }
 
+static int readonly(const char *source, const char *directory, const char *name)
+{
+	struct btrfs_ioctl_vol_args_v2 arguments = {.fd = opened(source, O_RDONLY | O_DIRECTORY),
+						    .flags = BTRFS_SUBVOL_RDONLY};
+
+	strncpy(arguments.name, name, sizeof arguments.name - 1);
+	return told("readonly", ioctl(opened(directory, O_RDONLY | O_DIRECTORY),
+				      BTRFS_IOC_SNAP_CREATE_V2, &arguments));
+}
+
 static int clone(const char *from, const char *to)
 {
 	return told("clone", ioctl(opened(to, O_WRONLY | O_CREAT | O_TRUNC), FICLONE,
@@ -56,6 +66,8 @@ int main(int count, char **words)
 		return create(words[2], words[3]);
 	if (count == 5 && !strcmp(words[1], "snapshot"))
 		return snapshot(words[2], words[3], words[4]);
+	if (count == 5 && !strcmp(words[1], "readonly"))
+		return readonly(words[2], words[3], words[4]);
 	if (count == 4 && !strcmp(words[1], "clone"))
 		return clone(words[2], words[3]);
 	return 2;

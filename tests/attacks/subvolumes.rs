@@ -50,3 +50,45 @@ fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
         }
     }
 }
+
+#[test]
+fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_directory_is_relabelled() {
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let get = "tollgate label get /srv/snap/made /srv/snap/plain /srv/ro/made /srv/ro/plain";
+        let steps = btrfs(&scratch, kernel)
+            .step("before", "echo old > /srv/sub/plain; sync; sleep 5")
+            // The snapshots are made before the attribute is written.
+            .step(
+                "snapshots",
+                "kill -STOP $(daemon); W sh -c 'echo new > /srv/sub/made; /subvolume snapshot /srv/sub /srv snap; \
+                 /subvolume readonly /srv/sub /srv ro'; kill -CONT $(daemon); sleep 4",
+            )
+            .step("labels", get)
+            .step("read", "O cat /srv/sub/made /srv/snap/made /srv/ro/made")
+            .step("lost", "tollgate label lost")
+            .step(
+                "inside",
+                "mkdir /srv/dir; /subvolume create /srv/dir in; sleep 2; tollgate label set $(of tool) /srv/dir",
+            )
+            .step("kept", "tollgate label get /srv/dir /srv/dir/in")
+            .step(
+                "again",
+                "sync; sleep 3; umount /srv; mount -o loop /image /srv; sleep 4; tollgate label get /srv/dir/in",
+            )
+            .step("labels again", get)
+            .run();
+        for name in ["before", "snapshots", "inside"] {
+            steps[name].is(0, &[]);
+        }
+        for name in ["labels", "labels again"] {
+            steps[name].is(0, &[":open:s0 /srv/snap/plain\n", ":open:s0 /srv/ro/plain\n"]);
+            steps[name]
+                .is(0, &[":unlabeled_t:s15:c0.c1023 /srv/snap/made\n", ":unlabeled_t:s15:c0.c1023 /srv/ro/made\n"]);
+        }
+        assert_eq!(steps["read"].text.matches("Permission denied").count(), 3, "{}", steps["read"].text);
+        steps["lost"].is(1, &["/srv/snap/made\n", "/srv/ro/made\n"]);
+        steps["kept"].is(0, &[":tool:s0 /srv/dir\n", ":open:s0 /srv/dir/in\n"]);
+        steps["again"].is(0, &[":open:s0 /srv/dir/in\n"]);
+    }
+}

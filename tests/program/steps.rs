@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::program::{Ended, Scratch, guests::take, word};
+use crate::program::{Ended, Running, Scratch, guests::take, word};
 
 /// A shell's names for the contexts of tests/enforcer/policy.cil.
 const PRELUDE: &str = "\
@@ -157,6 +157,12 @@ impl<'s> Guest<'s> {
         self
     }
 
+    /// Lines of the shell that are no step.
+    pub(crate) fn lines(mut self, lines: &str) -> Self {
+        self.script.push_str(lines);
+        self
+    }
+
     /// Boots it and runs the steps.
     pub(crate) fn run(self) -> BTreeMap<String, Step> {
         steps(&self.boot().with(0).stdout)
@@ -164,11 +170,22 @@ impl<'s> Guest<'s> {
 
     /// Boots it and runs the steps, the last of which ends the machine without a word to it.
     pub(crate) fn run_until_cut(self) {
-        let ended = self.step("cut", "echo b > /proc/sysrq-trigger; sleep 60").boot();
+        // What was said is to be heard before.
+        let ended = self.step("cut", "sleep 1; echo b > /proc/sysrq-trigger; sleep 60").boot();
         assert!(ended.stdout.trim_end().ends_with("@ cut"), "{}\n{}", ended.stdout, ended.stderr);
     }
 
+    /// Boots it; it runs until it ends, or is ended. Who calls holds a place for it.
+    pub(crate) fn start(self) -> Running {
+        self.scratch.start(self.command())
+    }
+
     fn boot(self) -> Ended {
+        let _place = take(1);
+        self.scratch.finish(self.command())
+    }
+
+    fn command(&self) -> Command {
         let script = self.scratch.file("script", &self.script);
         let file = format!("--file={}:/script", word(&script));
         let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
@@ -179,8 +196,7 @@ impl<'s> Guest<'s> {
         arguments.extend(self.volumes.iter().map(String::as_str));
         arguments.extend(self.files.iter().map(String::as_str));
         arguments.extend(["--", "sh", "/script"]);
-        let _place = take(1);
-        self.scratch.run(&arguments)
+        self.scratch.tollgate(&arguments)
     }
 }
 

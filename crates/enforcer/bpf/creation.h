@@ -22,6 +22,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode made = {.task_sid = task ? task->sid : TG_SID_MACHINE};
 
+	tg_tell_active(dir, above);
 	if (tg_new_label(task, dir, tg_sid_above(dir, above),
 			 !TG_IS_NULL(qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
 			 tg_mode_class(inode->i_mode), &made.sid)) {

@@ -130,6 +130,7 @@ static __noinline int tg_keep_label_of(struct dentry *dentry, struct inode *dir,
 	struct tg_inode *label = above && inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
 
 	tg_changed(dir->i_sb);
+	tg_tell_active(dir, above);
 	if (!inode)
 		return 0;
 	if (label && label->sid == above->sid &&

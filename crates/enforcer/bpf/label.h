@@ -19,20 +19,6 @@
 #include "subvolume.h"
 #include "transition.h"
 
-/* What an inode's label is kept by. Device 0, which no file system has: it is not known, so that no
- * label is found, and none may be kept. */
-static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
-{
-	struct tg_label_key key = {inode->i_ino, 0, inode->i_sb->s_dev, inode->i_generation};
-
-	if (inode->i_sb->s_magic != BTRFS_SUPER_MAGIC)
-		return key;
-	key.subvolume = tg_subvolume(TG_KERNEL_ADDRESS(inode));
-	if (!key.subvolume)
-		key.device = 0;
-	return key;
-}
-
 /* Gives an inode a label, unless it has one. */
 static __always_inline int tg_put_label(struct inode *inode, const struct tg_inode *found)
 {

@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_NEWLABEL_H
 #define TOLLGATE_NEWLABEL_H
 
+#include "active.h"
 #include "filesystem.h"
 #include "object.h"
 #include "transition.h"
@@ -108,6 +109,7 @@ static __always_inline int tg_new_sid(struct inode *directory, struct dentry *de
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
+	tg_tell_active(directory, above);
 	return tg_new_label(task, directory, tg_sid_above(directory, above),
 			    TG_NAME_ADDRESS(dentry), class, sid);
 }

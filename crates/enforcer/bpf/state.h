@@ -82,6 +82,15 @@ struct {
 	__type(value, struct tg_unwritten);
 } unwritten SEC(".maps");
 
+/* Directories in which something has been made, or to which something has come, and their labels:
+ * the daemon takes them. One that finds no room is left out until it is read again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct tg_label_key);
+	__type(value, __u32);
+} active SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);

@@ -29,4 +29,18 @@ static __noinline __u64 tg_subvolume(__u64 inode)
 	return number;
 }
 
+/* What an inode's label is kept by. Device 0, which no file system has: it is not known, so that no
+ * label is found, and none may be kept. */
+static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
+{
+	struct tg_label_key key = {inode->i_ino, 0, inode->i_sb->s_dev, inode->i_generation};
+
+	if (inode->i_sb->s_magic != BTRFS_SUPER_MAGIC)
+		return key;
+	key.subvolume = tg_subvolume(TG_KERNEL_ADDRESS(inode));
+	if (!key.subvolume)
+		key.device = 0;
+	return key;
+}
+
 #endif

@@ -65,9 +65,9 @@ pub(crate) struct Arguments {
     /// What becomes of processes that may have slipped out of confinement while hooks did not run: confine, kill or tell
     #[arg(long, value_name = "confine|kill|tell", default_value_t)]
     after_gap: AfterGap,
-    /// What becomes of files whose labels a crash may have taken, for they were made or moved in its last second: they have
-    /// their directory's label (keep), or are unlabelled, with the directories that had changed (unlabel)
-    #[arg(long, value_name = "keep|unlabel", default_value_t)]
+    /// What becomes of files whose labels a crash may have taken, for they were made or moved in the last seconds before it:
+    /// they are unlabelled (unlabel), and listed by `tollgate label lost`, or have their directory's label (keep)
+    #[arg(long, value_name = "unlabel|keep", default_value_t)]
     after_crash: AfterCrash,
     /// Write denials that the kernel's audit does not take, and messages, below this folder
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]

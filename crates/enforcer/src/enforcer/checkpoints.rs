@@ -1,7 +1,7 @@
 //! Moves the file systems' checkpoints on: the labels that were noted before are in the files' attributes.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs, io,
     os::fd::AsFd,
     path::Path,
@@ -19,10 +19,11 @@ use super::{
 };
 use crate::{
     labels::{
-        checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment},
+        checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment, anchor},
         durable,
+        machine::OVERLAY,
         mounts::{self, Covered, Mount},
-        object::Object,
+        object::{Identity, Object},
     },
     programs,
 };
@@ -42,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const MOMENT: Duration = Duration::from_millis(10);
 /// How often it has labels written that are not yet.
 const TRIES: u32 = 20;
+/// Directories of a file system that wait for their labels to be written down, while that is frozen.
+const MOST_ACTIVE: usize = 4096;
 
 /// Which file systems have changed, a bit each, by [`bit`].
 type Bits = u64;
@@ -55,6 +58,8 @@ pub(super) struct Checkpoints {
     /// Where the clock is from that which nobody sets.
     clock: Option<Moment>,
     writing: Writing,
+    /// Directories whose labels are to be written down, by device.
+    active: HashMap<u32, Vec<(Identity, String)>>,
     /// What failed is told once.
     told: Vec<String>,
 }
@@ -86,18 +91,22 @@ fn now(clock: ClockId) -> Moment {
 }
 
 /// What is done with the checkpoint of a file system.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Order {
-    Move(Moment),
+    /// To a moment; before, these directories' labels are written down.
+    Move(Moment, Vec<(Identity, String)>),
     Remove,
 }
 
 impl Order {
     fn follow(self, device: u32) -> io::Result<()> {
-        each_root(device, &mut |root| match self {
-            Self::Move(from) => Checkpoint::new(from, Checkpoint::of(root)).write(root),
-            Self::Remove => Checkpoint::remove(root),
-        })
+        match self {
+            Self::Move(from, active) => {
+                anchor(device, &active);
+                each_root(device, &mut |root| Checkpoint::new(from, Checkpoint::of(root)).write(root))
+            }
+            Self::Remove => each_root(device, &mut Checkpoint::remove),
+        }
     }
 }
 
@@ -116,11 +125,14 @@ impl Writing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has an order followed, unless the one before still is.
+    /// Whether an order is still being followed.
+    fn has(&self, device: u32) -> bool {
+        self.running().devices.contains(&device)
+    }
+
+    /// Has an order followed; the one before was.
     fn begin(&self, device: u32, order: Order) {
-        if !self.running().devices.insert(device) {
-            return;
-        }
+        self.running().devices.insert(device);
         let writing = self.clone();
         let followed = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
             let done = order.follow(device);
@@ -197,7 +209,9 @@ impl Enforcer {
         let writing = &self.checkpoints.writing;
         writing.wait();
         for device in self.kernel_maps()?.kept().map_err(labelling)? {
-            writing.begin(device, Order::Remove);
+            if !writing.has(device) {
+                writing.begin(device, Order::Remove);
+            }
         }
         writing.wait();
         Ok(())
@@ -209,8 +223,9 @@ impl Enforcer {
         if changed == 0 {
             return Ok(());
         }
+        self.take_active()?;
         for device in self.kernel_maps()?.kept().map_err(labelling)? {
-            if changed & bit(device) == 0 {
+            if changed & bit(device) == 0 || self.checkpoints.writing.has(device) {
                 continue;
             }
             let mut written = false;
@@ -221,7 +236,22 @@ impl Enforcer {
                 }
             }
             if written {
-                self.checkpoints.writing.begin(device, Order::Move(from));
+                let active = self.checkpoints.active.remove(&device).unwrap_or_default();
+                self.checkpoints.writing.begin(device, Order::Move(from, active));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the directories in which something was made for the first time.
+    fn take_active(&mut self) -> Result<(), EnforcerError> {
+        for (directory, sid) in self.kernel_maps()?.take_active().map_err(labelling)? {
+            if !self.contexts.has(sid) {
+                self.learn();
+            }
+            let waiting = self.checkpoints.active.entry(directory.device).or_default();
+            if self.contexts.has(sid) && waiting.len() < MOST_ACTIVE {
+                waiting.push((directory, self.contexts.text(sid).to_owned()));
             }
         }
         Ok(())
@@ -233,6 +263,10 @@ fn each_root(device: u32, act: &mut dyn FnMut(&Object<'_>) -> io::Result<()>) ->
     let mut all = mounts::read(&fs::read(mountinfo())?);
     all.retain(|mount| mount.device == device);
     mounts::widest_first(&mut all);
+    // What is written to its root is that of another file system's directory.
+    if all.iter().any(|mount| mount.filesystem == OVERLAY) {
+        return Ok(());
+    }
     let mut covered = Covered::default();
     for mount in &all {
         if covered.has(mount) {
@@ -250,19 +284,24 @@ fn each_root(device: u32, act: &mut dyn FnMut(&Object<'_>) -> io::Result<()>) ->
     }
 }
 
-/// What was written before a checkpoint is on the disk before it: ext4 with a journal, xfs and f2fs write changes of names
-/// and attributes in their order. btrfs writes what fsync(2) asks for ahead of the rest (its log tree); others may, too.
+/// What was written before a checkpoint is on the disk before it: ext4 with a journal and xfs write changes of names and
+/// attributes in their order. btrfs writes what fsync(2) asks for ahead of the rest (its log tree); others may, too.
 fn order(mount: &Mount) -> io::Result<()> {
     if is_ordered(mount) {
         return Ok(());
     }
-    let root = durable::readable(&mounts::open(mount)?)?;
-    Ok(nix::unistd::syncfs(&root)?)
+    durable::sync(mounts::open(mount)?.as_fd())
+}
+
+/// Likewise of attributes, in the file system of a device.
+pub(super) fn is_ordered_there(device: u32) -> io::Result<bool> {
+    let all = mounts::read(&fs::read(mountinfo())?);
+    Ok(all.iter().any(|mount| mount.device == device && is_ordered(mount)))
 }
 
 fn is_ordered(mount: &Mount) -> bool {
     match mount.filesystem.as_str() {
-        "xfs" | "f2fs" => true,
+        "xfs" => true,
         "ext4" => {
             let device = format!("/sys/dev/block/{}:{}", mount.device >> 20, mount.device & 0xf_ffff);
             let name = fs::canonicalize(device).ok();

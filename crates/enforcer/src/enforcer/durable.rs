@@ -13,6 +13,7 @@ use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED, TG_INODE
 
 use super::{
     Enforcer, EnforcerError,
+    checkpoints::is_ordered_there,
     labelling::{labelling, mountinfo},
 };
 use crate::{
@@ -38,6 +39,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(10);
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// How long new labels are waited for: most are written before.
 const MOMENT: Duration = Duration::from_millis(50);
+const BRIEFLY: Duration = Duration::from_millis(2);
 /// When a note that could not be written is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -297,15 +299,42 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Writes a label that somebody waits for to a file; not for long.
-    pub(super) fn write_label(&mut self, file: BorrowedFd<'_>, device: u32, sid: Sid, overlay: bool) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
+    /// Waits until the labels of these files, which have just become dirty, are on disk; not for long.
+    pub(super) fn settle_labels(&mut self, device: u32, files: &[Identity]) -> io::Result<()> {
+        let end = Instant::now() + LONG_PATIENCE;
+        self.durable.look();
+        loop {
+            self.tend_labels().map_err(io::Error::other)?;
+            if files.iter().all(|file| self.durable.backlog.is_on_disk(*file)) {
+                return Ok(());
+            }
+            let since = self.durable.writers.since(device);
+            if Instant::now() >= end || since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+                return Err(hangs());
+            }
+            // What could not be written is being noted.
+            std::thread::sleep(BRIEFLY);
+        }
+    }
+
+    /// Writes a label that somebody waits for to a file; not for long. `after_others`: those that were written before are to be
+    /// on disk first.
+    pub(super) fn write_label(
+        &mut self,
+        file: BorrowedFd<'_>,
+        device: u32,
+        sid: Sid,
+        overlay: bool,
+        after_others: bool,
+    ) -> io::Result<()> {
+        let sync = after_others && !is_ordered_there(device)?;
+        let until = Instant::now() + if sync { LONG_PATIENCE } else { PATIENCE };
         let mut pass = self.pass().map_err(io::Error::other)?;
         pass.free(device, overlay, until)?;
         let durable = &mut pass.enforcer.durable;
         let (context, state) = (pass.enforcer.contexts.text(sid), &pass.enforcer.state);
         let copy = file.try_clone_to_owned()?;
-        let number = durable.writers.write_one(device, copy, context, |thread| {
+        let number = durable.writers.write_one(device, copy, context, sync, |thread| {
             if overlay {
                 state.set_new_label(sid, thread);
             }

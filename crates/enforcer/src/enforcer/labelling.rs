@@ -27,7 +27,7 @@ use crate::{
         maps::{KernelMaps, MapSink, Maps},
         mounts::{self, Mount},
         object::{Identity, Object},
-        relabel::{self, Lasts},
+        relabel::{self, Lasts, Write},
         subvolumes,
         walk::Report,
     },
@@ -36,6 +36,10 @@ use crate::{
 };
 
 const PROC: &str = "/proc";
+/// What is recovered there after a crash nobody has tried: no kernel of the tests has it.
+const UNTRIED: &str = "f2fs";
+const UNTRIED_REASON: &str = "labels of files of f2fs may be lost in a crash: all are unlabelled, and denied to confined domains; use ext4, \
+                              xfs or btrfs";
 /// The policy capability that labels symbolic links by path, too.
 const LINKS: &str = "genfs_seclabel_symlinks";
 
@@ -223,9 +227,16 @@ impl Enforcer {
         self.learn();
         let mut maps = self.kernel_maps()?;
         let overlay = is_overlay(file).map_err(labelling)?;
-        let mut write = || self.write_label(file, object.device, sid, overlay);
+        let mut kept = false;
+        let mut write = |what: Write<'_>| match what {
+            Write::Children(children) => {
+                kept = true;
+                self.settle_labels(object.device, children)
+            }
+            Write::Own => self.write_label(file, object.device, sid, overlay, kept),
+        };
         let lasts = if overlay {
-            write().map(|()| Lasts::Durably)
+            write(Write::Own).map(|()| Lasts::Durably)
         } else {
             relabel::set(&mut maps, &object, sid, &mut write, holder)
         };
@@ -270,7 +281,7 @@ impl Enforcer {
     /// File systems whose labels cannot be kept here, each with the reason. The programs are told what they need for btrfs
     /// once it is there.
     fn refused_filesystems(&self) -> BTreeMap<&'static str, String> {
-        let mut refused = BTreeMap::new();
+        let mut refused = BTreeMap::from([(UNTRIED, UNTRIED_REASON.to_owned())]);
         if !self.state.knows_subvolumes() && subvolumes::is_there() {
             match subvolumes::layout() {
                 Ok(layout) => self.state.set_subvolumes(layout),
@@ -293,6 +304,7 @@ impl Enforcer {
             inodes: again(inodes)?,
             labels: again(labels)?,
             unwritten: again(&self.maps.unwritten)?,
+            active: again(&self.maps.active)?,
             superblocks: again(superblocks)?,
             shares: self.state.shares(),
         })

@@ -33,6 +33,8 @@ pub struct Maps {
     pub labels: MapHandle,
     /// Of them, those that have become dirty.
     pub unwritten: MapHandle,
+    /// Directories in which something was made.
+    pub active: MapHandle,
     /// File systems by name.
     pub filesystems: MapHandle,
     /// Paths of `genfscon`.
@@ -55,6 +57,7 @@ impl Maps {
             superblocks: map("superblocks")?,
             labels: map("labels")?,
             unwritten: map("unwritten")?,
+            active: map("active")?,
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
             differences: map("differences")?,

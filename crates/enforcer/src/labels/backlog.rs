@@ -186,6 +186,12 @@ impl Backlog {
         })
     }
 
+    /// Whether the label of a file is on disk, in the file or elsewhere.
+    #[must_use]
+    pub fn is_on_disk(&self, file: Identity) -> bool {
+        self.entries.get(&file).is_none_or(|entry| entry.noted)
+    }
+
     /// Removes all labels of a file system that has gone.
     pub fn remove_all(&mut self, device: u32) -> Vec<(Identity, Unwritten)> {
         let files = self.entries.keys().filter(|file| file.device == device).copied();
@@ -254,6 +260,7 @@ mod tests {
         let (mut backlog, now) = (Backlog::default(), Instant::now());
         backlog.add(file(1), LABEL, false);
         assert!(!backlog.is_safe(7, &[]) && backlog.is_safe(8, &[]));
+        assert!(!backlog.is_on_disk(file(1)) && backlog.is_on_disk(file(2)));
         let taken = backlog.take(7, now);
         assert!(backlog.is_safe(7, &taken));
         let newer = Unwritten { sid: 41, ..LABEL };
@@ -264,7 +271,7 @@ mod tests {
         backlog.fail(file(1), newer.sid, now);
         assert_eq!(backlog.unnoted(7).collect::<Vec<_>>(), [(file(1), newer)]);
         backlog.noted(file(1));
-        assert!(backlog.is_safe(7, &[]) && backlog.failed() == 1);
+        assert!(backlog.is_safe(7, &[]) && backlog.is_on_disk(file(1)) && backlog.failed() == 1);
         assert_eq!(backlog.done(file(1), newer.sid), None, "it was not tried again");
         assert_eq!(backlog.remove(file(1)), Some((newer, true)));
         assert_eq!((backlog.remove(file(1)), backlog.failed(), backlog.remove_all(7)), (None, 0, vec![]));

@@ -2,15 +2,22 @@
 //!
 //! A hook notes a label, and the daemon writes it to the file's attribute within a second. A crash in between leaves the file
 //! and takes the note: nothing says any more that its label was not its directory's. So each file system keeps a checkpoint,
-//! an attribute of its root: what was noted before is in the files' attributes. Who makes, moves or links a file changes
-//! both the file and its directory; a file without attribute that has changed since, in a directory that has, may have had
-//! a label of its own: it is doubtful, and unlabelled from then on.
+//! an attribute of its root: what was noted before is in the files' attributes. A file without attribute that was made since
+//! may have had a label of its own: it is doubtful, and unlabelled from then on. Who moves or links a file changes
+//! both the file and its directory: so is one that has changed since, in a directory that has.
+//!
+//! A directory in which something was made has changed, too. So that it is not doubtful, its label is written to its
+//! attribute when that happens first, be it that of the directory that it is in ([`anchor`]).
 //!
 //! The policy does not narrow this down: any label may have been carried there by a rename.
 
-use std::{ffi::CStr, fmt, io, str::FromStr};
+use std::{ffi::CStr, fmt, io, os::fd::AsFd, str::FromStr};
 
-use crate::labels::object::Object;
+use crate::labels::{
+    durable,
+    handle::Opener,
+    object::{Identity, Object},
+};
 
 /// The attribute of a file system's root.
 const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";
@@ -19,9 +26,9 @@ const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AfterCrash {
     /// It has its directory's label, as any file without an attribute.
-    #[default]
     Keep,
-    /// It is unlabelled. So are directories in which something was made in the last seconds.
+    /// It is unlabelled, and denied to confined domains.
+    #[default]
     Unlabel,
 }
 
@@ -87,11 +94,12 @@ impl Checkpoint {
 
     /// Whether a file without attribute may have had a label that was noted and not written. `root`: the directory is the
     /// root, whose own changes are those of the checkpoint: when something in it was changed may be set by its owner, but
-    /// not when a file was made.
+    /// not when a file was made; where that is not told, all that has changed is doubtful there.
     #[must_use]
     pub fn doubts(self, file: Changed, directory: Changed, root: bool) -> bool {
-        let made = root && file.born.is_none_or(|born| !self.covers(born));
-        !self.covers(file.at) && (made || !self.covers(directory.at))
+        let made = file.born.is_some_and(|born| !self.covers(born));
+        let in_changed = !self.covers(directory.at) || (root && file.born.is_none());
+        made || (!self.covers(file.at) && in_changed)
     }
 
     /// The one that a file system's root has, if it has one.
@@ -117,6 +125,21 @@ impl Checkpoint {
     fn parse(text: &str) -> Option<Self> {
         let (from, settled) = text.split_once(' ')?;
         Some(Self { from: from.parse().ok()?, settled: settled.parse().ok()? })
+    }
+}
+
+/// Writes the labels of directories to their attributes, unless these have one. What cannot be written stays doubtful after a
+/// crash, and nothing worse.
+pub fn anchor(device: u32, directories: &[(Identity, String)]) {
+    if directories.is_empty() {
+        return;
+    }
+    let Ok(root) = durable::root(device) else { return };
+    let opener = Object::new(root.as_fd(), device).ok().and_then(|object| Opener::new(root.as_fd(), object.inode()));
+    let Some(opener) = opener else { return };
+    for (directory, context) in directories {
+        let file = opener.open(*directory);
+        let _ = file.and_then(|file| Object::new(file.as_fd(), device)?.set_first_attribute(context));
     }
 }
 
@@ -148,6 +171,9 @@ mod tests {
             (at(99), old(100), false),
             (old(200), old(99), false),
             (old(200), old(150), true),
+            // Whatever its directory says: that of a root may be set.
+            (at(200), old(99), true),
+            (Changed { at: 50, born: Some(200) }, old(99), true),
         ] {
             assert_eq!(checkpoint.doubts(file, directory, false), doubtful, "{file:?} {directory:?}");
         }

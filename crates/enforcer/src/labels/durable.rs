@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     fs, io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
 
@@ -201,6 +201,12 @@ fn elsewhere(device: u32) -> Option<OwnedFd> {
         mounts::widest_first(&mut all);
         all.iter().find_map(|mount| readable(&open_in(&namespace, mount).ok()?).ok())
     })
+}
+
+/// Has all that was written to the file system of a directory on disk.
+pub fn sync(directory: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    Ok(nix::unistd::syncfs(openat(directory, c".", flags, Mode::empty())?)?)
 }
 
 /// Handles need a root that is open for reading.

@@ -35,7 +35,7 @@ use crate::labels::{
 };
 
 /// Its files are others' files, and have their labels (`bpf/overlay.h`).
-const OVERLAY: &str = "overlay";
+pub(crate) const OVERLAY: &str = "overlay";
 
 /// What a policy says of file systems, by name.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Machine<'_> {
     pub fn label(&self, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
         let mut walker = self.walker(contexts, sink);
         let mut covered = Covered::default();
-        let mut defaults = HashMap::new();
+        let mut defaults = Defaults::default();
         self.namespace(None, &mut walker, &mut covered, &mut defaults);
         match processes::namespaces(self.proc) {
             Ok(others) => {
@@ -191,16 +191,12 @@ impl Machine<'_> {
     }
 
     /// Walks what is mounted in a namespace: our own, or that of a process.
-    fn namespace(
-        &self,
-        process: Option<u32>,
-        walker: &mut Walker<'_>,
-        covered: &mut Covered,
-        defaults: &mut HashMap<u32, Sid>,
-    ) {
+    fn namespace(&self, process: Option<u32>, walker: &mut Walker<'_>, covered: &mut Covered, defaults: &mut Defaults) {
         match self.shown(process) {
             Ok((all, namespace)) => {
-                defaults.extend(all.iter().map(|mount| (mount.device, self.rules.default(&mount.filesystem))));
+                let default = |mount: &Mount| self.rules.default(&mount.filesystem);
+                defaults.devices.extend(all.iter().map(|mount| (mount.device, default(mount))));
+                defaults.mounts.extend(all.iter().map(|mount| (u64::from(mount.id), default(mount))));
                 // Nobody is confined yet: what is looked up before the walk comes by may be labelled like its directory.
                 self.trees(&all, namespace.as_ref(), walker, covered, Some(complete));
             }
@@ -248,7 +244,7 @@ impl Machine<'_> {
     }
 
     /// Labels what processes hold and no walk has found.
-    fn held(&self, walker: &mut Walker<'_>, defaults: &HashMap<u32, Sid>) {
+    fn held(&self, walker: &mut Walker<'_>, defaults: &Defaults) {
         let all = processes::all(self.proc).unwrap_or_else(|cause| {
             walker.report.fail("processes", cause);
             Vec::new()
@@ -257,8 +253,8 @@ impl Machine<'_> {
             // What is gone by now, or was never there (a kernel thread's exe), needs no label.
             let Ok(file) = processes::held(&link) else { continue };
             let labelled = Object::anywhere(file.as_fd()).and_then(|object| {
-                let default = match defaults.get(&object.device) {
-                    Some(sid) => *sid,
+                let default = match defaults.of(&object) {
+                    Some(sid) => sid,
                     None => self.unmounted(file.as_fd())?,
                 };
                 walker.hold(&object, default)
@@ -277,6 +273,21 @@ impl Machine<'_> {
             HUGETLBFS_MAGIC => self.rules.default("hugetlbfs"),
             _ => TG_SID_MACHINE,
         })
+    }
+}
+
+/// Labels of what has none, by where it is.
+#[derive(Default)]
+struct Defaults {
+    devices: HashMap<u32, Sid>,
+    /// By the number of the mount: `stat` tells another device of files of btrfs.
+    mounts: HashMap<u64, Sid>,
+}
+
+impl Defaults {
+    fn of(&self, object: &Object<'_>) -> Option<Sid> {
+        let by_mount = || mounts::mount_of(object.file).ok().and_then(|mount| self.mounts.get(&mount));
+        self.devices.get(&object.device).or_else(by_mount).copied()
     }
 }
 

@@ -9,8 +9,8 @@ use std::{
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::fstatfs;
 use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_FS_XATTR, TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key,
-    tg_label_value, tg_superblock, tg_unwritten,
+    SECINITSID_UNLABELED, TG_FS_XATTR, TG_INODE_ACTIVE, TG_INODE_DURABLE, TG_SID_MACHINE, TG_SUPERBLOCK_WALKED,
+    tg_inode, tg_label_key, tg_label_value, tg_superblock, tg_unwritten,
 };
 
 use crate::{
@@ -77,6 +77,8 @@ pub struct KernelMaps {
     pub labels: MapHandle,
     /// `unwritten`.
     pub unwritten: MapHandle,
+    /// `active`.
+    pub active: MapHandle,
     /// `superblocks`.
     pub superblocks: MapHandle,
     /// Who holds how much of `labels`.
@@ -213,6 +215,17 @@ impl KernelMaps {
             self.shares.give(Room::Labels, value.share);
         }
         entered
+    }
+
+    /// The directories in which something was made since they were last taken, and their labels.
+    pub fn take_active(&self) -> io::Result<Vec<(Identity, Sid)>> {
+        let taken = self.active.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
+        let taken = taken.map_err(io::Error::other)?;
+        let labels = taken.filter_map(|(key, value)| {
+            let [sid] = words(&value)?;
+            Some((key_of(&key)?.into(), sid))
+        });
+        Ok(labels.collect())
     }
 
     /// The file systems whose labels are kept, and known.
@@ -356,7 +369,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         {
             inode(entry.sid, TG_INODE_DURABLE)
         } else {
-            inode(sid, 0)
+            inode(sid, if label.origin == Origin::Attribute { TG_INODE_ACTIVE } else { 0 })
         };
         self.maps.set_inode(object.file, value, When::Always).map(|_| value.sid)
     }

@@ -114,6 +114,11 @@ impl<'f> Object<'f> {
         self.set_attribute_of(ATTRIBUTE, context)
     }
 
+    /// Lets its attribute keep a context, unless it keeps one.
+    pub fn set_first_attribute(&self, context: &str) -> io::Result<()> {
+        self.put_attribute(ATTRIBUTE, context, libc::XATTR_CREATE)
+    }
+
     /// The text of another attribute.
     pub fn attribute_of(&self, name: &CStr) -> io::Result<Option<String>> {
         let mut value = [0u8; LONGEST];
@@ -136,11 +141,15 @@ impl<'f> Object<'f> {
 
     /// Sets another attribute to a text.
     pub fn set_attribute_of(&self, name: &CStr, text: &str) -> io::Result<()> {
+        self.put_attribute(name, text, 0)
+    }
+
+    fn put_attribute(&self, name: &CStr, text: &str, flags: i32) -> io::Result<()> {
         let value = CString::new(text)?;
         let value = value.as_bytes_with_nul();
         let path = self.path();
         // SAFETY: the texts end in NUL, and `value` has the length that is said.
-        let status = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+        let status = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), flags) };
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

@@ -15,7 +15,8 @@ use crate::labels::{
     Sid,
     durable::is_unsupported,
     maps::{Maps, When},
-    object::Object,
+    mounts::mount_of,
+    object::{Identity, Object},
 };
 use crate::shares::{Holder, Place};
 
@@ -28,24 +29,36 @@ pub enum Lasts {
     UntilUnmount,
 }
 
+/// What is to be written.
+#[derive(Debug, Clone, Copy)]
+pub enum Write<'c> {
+    /// The labels of these, which are in the directory: before its own, which a crash in between would make theirs.
+    Children(&'c [Identity]),
+    /// The file's own.
+    Own,
+}
+
 /// Gives a file a label, which `write` writes to its attribute. What a directory holds keeps its labels. The caches of
 /// decisions are to be cleared afterwards. Places for labels are taken in the share of `holder`.
 pub fn set(
     maps: &mut dyn Maps,
     object: &Object<'_>,
     sid: Sid,
-    write: &mut dyn FnMut() -> io::Result<()>,
+    write: &mut dyn FnMut(Write<'_>) -> io::Result<()>,
     holder: Holder,
 ) -> io::Result<Lasts> {
     let share = maps.share(holder);
     if object.is(libc::S_IFDIR) {
-        keep_children(maps, object, sid, share)?;
+        let kept = keep_children(maps, object, sid, share)?;
+        if !kept.is_empty() {
+            write(Write::Children(&kept))?;
+        }
     }
     let key = object.identity().into();
     let before = maps.entry(key)?;
     // First the entry, for the map may be full; a failure leaves things as they were.
     maps.set_entry(key, tg_label_value { sid, dirty: 0, share }, When::Always)?;
-    let lasts = match write() {
+    let lasts = match write(Write::Own) {
         Ok(()) => Lasts::Durably,
         Err(cause) if is_unsupported(&cause) || cause.raw_os_error() == Some(libc::EROFS) => Lasts::UntilUnmount,
         Err(cause) => {
@@ -61,16 +74,19 @@ pub fn set(
     let label = tg_inode { sid, flags: now.flags | TG_INODE_DURABLE, ..now };
     maps.set_inode(object.file, label, When::Always)?;
     if object.is(libc::S_IFDIR) {
-        // What was made meanwhile had the directory's old label.
+        // What was made meanwhile had the directory's old label; after a crash it is doubtful, for it is new.
         keep_children(maps, object, sid, share)?;
     }
     Ok(lasts)
 }
 
-/// Writes down the labels of what is in a directory that is to have the label `sid`, where they would become that one.
-fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: Place) -> io::Result<()> {
+/// Writes down the labels of what is in a directory that is to have the label `sid`, where they would become that one; which
+/// those are.
+fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: Place) -> io::Result<Vec<Identity>> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let listing = openat(directory.file, c".", flags, Mode::empty())?;
+    let mount = mount_of(listing.as_fd())?;
+    let mut kept = Vec::new();
     for entry in Dir::from_fd(listing.try_clone()?)?.iter() {
         let name: CString = entry?.file_name().to_owned();
         if matches!(name.to_bytes(), b"." | b"..") {
@@ -82,18 +98,21 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: P
             file => file?,
         };
         let child = Object::anywhere(file.as_fd())?;
-        // What is mounted there is not in the directory.
-        if child.stat_device() != directory.stat_device() {
+        // What is mounted there is not in the directory; a subvolume is.
+        if child.stat_device() != directory.stat_device() && mount_of(file.as_fd())? != mount {
             continue;
         }
         let child = Object::new(file.as_fd(), directory.device)?;
         if let Some(label) = maps.inode(child.file)?.filter(|label| label.sid != 0 && label.sid != sid) {
             let value = tg_label_value { sid: label.sid, dirty: 1, share };
-            maps.set_entry(child.identity().into(), value, When::Absent)?;
+            let identity = child.identity();
+            if maps.set_entry(identity.into(), value, When::Absent)? {
+                kept.push(identity);
+            }
             maps.set_inode(child.file, tg_inode { flags: label.flags | TG_INODE_DURABLE, ..label }, When::Present)?;
         }
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own. User, role and
@@ -118,7 +137,44 @@ pub fn restored(from: &str, to: &str, whole: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
+    use crate::labels::maps::tests::MemoryMaps;
+
+    #[test]
+    fn writes_the_labels_of_what_is_in_a_directory_before_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        fs::write(&one, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let files = [folder.path(), &one, &other].map(|path| File::open(path).unwrap());
+        let mut maps = MemoryMaps::default();
+        // One has the label that the directory is to have.
+        for (file, sid) in files.iter().zip([40, 40, 41]) {
+            maps.set_inode(file.as_fd(), tg_inode { sid, ..tg_inode::default() }, When::Always).unwrap();
+        }
+        let object = Object::anywhere(files[0].as_fd()).unwrap();
+        let mut written = Vec::new();
+        let mut write = |what: Write<'_>| {
+            written.push(match what {
+                Write::Children(children) => children.iter().map(|child| child.inode).collect(),
+                Write::Own => vec![],
+            });
+            Ok(())
+        };
+        set(&mut maps, &object, 41, &mut write, Holder::Machine).unwrap();
+        assert_eq!(written, [vec![Object::anywhere(files[1].as_fd()).unwrap().inode()], vec![]]);
+        let (label, kept) = (maps.inode(files[0].as_fd()).unwrap().unwrap(), maps.unwritten.len());
+        assert_eq!((label.sid, kept), (41, 1));
+        // What cannot be written leaves the directory as it was.
+        let mut refuse = |_: Write<'_>| Err(io::Error::from_raw_os_error(libc::EIO));
+        fs::write(folder.path().join("new"), "").unwrap();
+        let new = File::open(folder.path().join("new")).unwrap();
+        maps.set_inode(new.as_fd(), tg_inode { sid: 41, ..tg_inode::default() }, When::Always).unwrap();
+        set(&mut maps, &object, 42, &mut refuse, Holder::Machine).unwrap_err();
+        assert_eq!(maps.inode(files[0].as_fd()).unwrap().unwrap().sid, 41);
+    }
 
     #[test]
     fn restores_the_type_alone_unless_the_whole_is_wanted() {

@@ -362,7 +362,6 @@ impl Walk<'_, '_> {
             }
         }
         if self.is_doubtful(object, directory) {
-            self.walker.report.lost += 1;
             return Ok((SECINITSID_UNLABELED, Origin::Lost));
         }
         let Some(file_contexts) = self.walker.file_contexts.filter(|_| self.first) else {
@@ -390,6 +389,8 @@ impl Walk<'_, '_> {
         report.files += 1;
         report.directories += u64::from(object.is(libc::S_IFDIR));
         report.own += u64::from(label.is_own(object));
+        // A note may have it.
+        report.lost += u64::from(label.origin == Origin::Lost && sid == SECINITSID_UNLABELED);
         Ok(sid)
     }
 

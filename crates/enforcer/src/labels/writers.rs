@@ -51,6 +51,8 @@ enum Task {
         number: u64,
         file: RawFd,
         context: String,
+        /// Whether all that was written before is to be on disk first.
+        sync: bool,
         begin: Receiver<()>,
     },
 }
@@ -118,17 +120,20 @@ impl Writers {
         self.start(device, None, Task::Labels { labels, mountinfo, all }).map(drop)
     }
 
-    /// Writes one label, after `before` was told which thread does; the number of the order.
+    /// Writes one label, after `before` was told which thread does, and after all that was written before is on disk if
+    /// `sync`; the number of the order.
     pub fn write_one(
         &mut self,
         device: u32,
         file: OwnedFd,
         context: &str,
+        sync: bool,
         before: impl FnOnce(u32),
     ) -> io::Result<u64> {
         self.numbers += 1;
         let (go, begin) = channel();
-        let task = Task::One { number: self.numbers, file: file.as_raw_fd(), context: context.to_owned(), begin };
+        let (number, context) = (self.numbers, context.to_owned());
+        let task = Task::One { number, file: file.as_raw_fd(), context, sync, begin };
         before(self.start(device, Some(file), task)?);
         // It has not ended: it waits for this.
         let _ = go.send(());
@@ -185,11 +190,12 @@ impl Task {
     fn run(self, device: u32, alone: io::Result<()>) -> Done {
         match self {
             Self::Labels { labels, mountinfo, all } => Done::Labels(durable::write(device, labels, &mountinfo, all)),
-            Self::One { number, file, context, begin } => {
+            Self::One { number, file, context, sync, begin } => {
                 // SAFETY: who has started this thread keeps it open until this is done.
                 let file = unsafe { BorrowedFd::borrow_raw(file) };
                 let _ = begin.recv();
-                let object = alone.and_then(|()| Object::new(file, device));
+                let synced = alone.and_then(|()| if sync { durable::sync(file) } else { Ok(()) });
+                let object = synced.and_then(|()| Object::new(file, device));
                 Done::One(number, object.and_then(|object| object.set_attribute(&context)))
             }
         }
@@ -231,9 +237,12 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let copy = |file: &File| file.as_fd().try_clone_to_owned().unwrap();
         let mut thread = 0;
-        let number = writers.write_one(7, copy(&file), "u:object_r:made_t:s0", |number| thread = number).unwrap();
+        let number = writers.write_one(7, copy(&file), "u:object_r:made_t:s0", true, |number| thread = number).unwrap();
         assert!(thread != 0 && thread != gettid().as_raw().cast_unsigned());
-        assert!(writers.write_one(7, copy(&file), "u:object_r:made_t:s0", |_| ()).is_err(), "it is being written to");
+        assert!(
+            writers.write_one(7, copy(&file), "u:object_r:made_t:s0", false, |_| ()).is_err(),
+            "it is being written to"
+        );
         let Some((7, Done::One(done, _))) = writers.next(second()) else { panic!("it was not told") };
         assert_eq!((done, writers.running(), writers.since(7)), (number, 0, None));
         let object = Object::anywhere(file.as_fd()).unwrap();

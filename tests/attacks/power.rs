@@ -1,0 +1,202 @@
+//! The power fails at any instant while confined domains make, link and move files: whatever was lost, no file has a label below
+//! its own afterwards, its directory's for instance. Nor has it when the daemon is killed or stopped and all is unmounted.
+//!
+//! `TOLLGATE_CUTS` says how often a file system's power fails, `TOLLGATE_SEED` when.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::File,
+    path::{Path, PathBuf},
+    process::Command,
+    thread::sleep,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::{NAMES, program};
+use crate::program::{
+    Scratch,
+    guests::{KERNELS, take},
+    signal,
+    steps::{Guest, policy, source},
+};
+
+/// The file systems, and how large they are in mebibytes.
+const KINDS: [(&str, u64); 3] = [("ext4", 64), ("xfs", 320), ("btrfs", 256)];
+/// The longest that a load runs, in milliseconds.
+const LONGEST: u64 = 9000;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+fn random() -> Random {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let seed = number("TOLLGATE_SEED").unwrap_or_else(now);
+    println!("seed {seed}");
+    Random(seed)
+}
+
+/// What was found of the files of a file system.
+#[derive(Debug, Default)]
+struct Tally {
+    checks: u64,
+    files: u64,
+    kept: u64,
+    lost: u64,
+    unlisted: u64,
+    wrong: u64,
+}
+
+/// Adds up what a guest has told.
+fn tally(tallies: &mut BTreeMap<String, Tally>, output: &str) {
+    for line in output.lines() {
+        if line.starts_with("wrong: ") || line.starts_with("not listed: ") {
+            println!("{line}");
+        }
+        let Some(("checked", rest)) = line.split_once(' ') else { continue };
+        let (kind, numbers) = rest.split_once(' ').unwrap();
+        let numbers: Vec<u64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+        let [files, kept, lost, unlisted, wrong] = numbers[..] else { panic!("{line}") };
+        println!("{kind}: {files} files, {kept} kept, {lost} unlabelled, {unlisted} not listed, {wrong} wrong");
+        let tally = tallies.entry(kind.to_owned()).or_default();
+        tally.checks += 1;
+        tally.files += files;
+        tally.kept += kept;
+        tally.lost += lost;
+        tally.unlisted += unlisted;
+        tally.wrong += wrong;
+    }
+}
+
+fn judge(tallies: &BTreeMap<String, Tally>, what: &str) {
+    for (kind, tally) in tallies {
+        let Tally { checks, files, kept, lost, unlisted, wrong } = tally;
+        println!(
+            "{kind}: {checks} {what}, {files} files: {kept} kept, {lost} unlabelled ({unlisted} of them not listed), {wrong} wrong"
+        );
+    }
+    let each = |found: fn(&Tally) -> u64| tallies.values().map(found).collect::<Vec<_>>();
+    assert_eq!(each(|tally| tally.wrong), [0, 0, 0], "labels below their own");
+    assert_eq!(each(|tally| tally.unlisted), [0, 0, 0], "unlabelled and not listed");
+    // Else nothing was tried.
+    assert!(tallies.values().all(|tally| tally.kept > 0 && tally.files > tally.checks * 10), "{tallies:?}");
+}
+
+fn disks(scratch: &Scratch) -> Vec<PathBuf> {
+    KINDS
+        .map(|(kind, megabytes)| {
+            let image = scratch.path(kind);
+            File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
+            let mut made = Command::new(format!("/sbin/mkfs.{kind}"));
+            assert!(made.arg("-q").arg(&image).output().unwrap().status.success(), "mkfs.{kind}");
+            image
+        })
+        .into()
+}
+
+struct Parts {
+    policy: PathBuf,
+    load: PathBuf,
+    script: String,
+    disks: Vec<PathBuf>,
+}
+
+impl Parts {
+    fn new(scratch: &Scratch) -> Self {
+        let parts = ["policy.cil", "power.cil"].map(|name| source(&format!("tests/attacks/{name}")));
+        Self {
+            policy: policy(scratch, "power.policy", &parts),
+            load: program(scratch, "power"),
+            script: std::fs::read_to_string(source("tests/attacks/power.sh")).unwrap(),
+            disks: disks(scratch),
+        }
+    }
+
+    fn guest<'s>(&self, scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
+        let guest = Guest::under(scratch, kernel, &self.policy).names(NAMES).lines(&self.script);
+        let guest = guest.modules(&["xfs", "btrfs"]).with(&self.load, "/power");
+        self.disks.iter().fold(guest, |guest, image| guest.volume(image as &Path))
+    }
+}
+
+/// A guest that looks at what the one before has left, and begins anew. Half of them mount first, half enforce first.
+fn script(random: &mut Random) -> String {
+    let mount_first = "mounts; tollgate enforce /policy; echo enforced $?";
+    let enforce_first = "tollgate enforce /policy; echo enforced $?; mounts; sleep 4";
+    let begin = if random.below(2) == 0 { mount_first } else { enforce_first };
+    let after = format!("sleep {}.{}", random.below(3), random.below(10));
+    let daemon = match random.below(4) {
+        0 => format!("{after}; kill -STOP $(daemon)"),
+        1 => format!("{after}; kill -KILL $(daemon)"),
+        _ => String::new(),
+    };
+    format!("{begin}; check; load {}; echo loaded\n{daemon}\nsleep 600\n", random.below(1 << 30))
+}
+
+#[test]
+fn leaves_no_label_below_its_own_whenever_the_power_fails() {
+    let (scratch, mut random) = (Scratch::new(), random());
+    let parts = Parts::new(&scratch);
+    let cuts = number("TOLLGATE_CUTS").unwrap_or(200).div_ceil(KINDS.len() as u64);
+    let mut tallies = BTreeMap::new();
+    // The last one only looks.
+    for cut in 0..=cuts {
+        let kernel = KERNELS[usize::try_from(cut).unwrap() % KERNELS.len()];
+        let lines = script(&mut random);
+        let delay = random.below(LONGEST);
+        let _place = take(1);
+        let mut running = parts.guest(&scratch, kernel).lines(&lines).start();
+        running.wait_until("the load", |running| running.stdout().contains("loaded\n"));
+        sleep(Duration::from_millis(delay));
+        running.emulators().iter().for_each(|emulator| signal("KILL", &emulator.to_string()));
+        running.wait_for_end();
+        let output = running.stdout();
+        assert!(output.contains("enforced 0\n"), "{output}\n{}", running.stderr());
+        println!("guest {cut}, {kernel}, power off after {delay} ms");
+        tally(&mut tallies, &output);
+    }
+    judge(&tallies, "cuts");
+}
+
+#[test]
+fn leaves_no_label_below_its_own_when_the_daemon_does_not_run_and_all_is_unmounted() {
+    let mut random = random();
+    for kernel in KERNELS {
+        let scratch = Scratch::new();
+        let mut guest = Parts::new(&scratch).guest(&scratch, kernel).step("start", "mounts; tollgate enforce /policy");
+        let rounds = [
+            ("no", "no", "sleep 3"),
+            ("KILL", "no", "tollgate enforce /policy; sleep 3"),
+            ("STOP", "CONT", "sleep 4"),
+            ("STOP", "KILL", "sleep 1; tollgate enforce /policy; sleep 3"),
+        ];
+        for (number, (before, after, then)) in rounds.iter().enumerate() {
+            let send = |name: &str| if name == "no" { "true".to_owned() } else { format!("kill -{name} $(daemon)") };
+            let line = format!(
+                "load {}; sleep {}; {}; sleep 0.{}; kill -KILL $LOADS $(pidof power); unmounts; {}; mounts; {then}; check",
+                random.below(1 << 30),
+                random.below(3),
+                send(before),
+                random.below(10),
+                send(after)
+            );
+            guest = guest.step(&number.to_string(), &line);
+        }
+        let mut tallies = BTreeMap::new();
+        for (name, step) in guest.run() {
+            println!("{kernel}, round {name}");
+            tally(&mut tallies, &step.is(0, &[]).text);
+        }
+        judge(&tallies, "unmounts");
+    }
+}
