@@ -428,6 +428,13 @@ struct tg_share {
 };
 #define TG_HOLDER(holders, number) ((__u64)(holders) << 32 | (number)) /* uid or SID */
 
+/* Uids that a user may give to processes and files in user namespaces of his (subuid(5)): he has
+ * one share with all of them. The first place stands for no range; free ones are above all. */
+struct tg_subordinate {
+	__u32 first, last, user;
+};
+#define TG_SUBORDINATES 1024u
+
 #define TG_AUDIT_SOURCES 256u
 
 /* All global variables of the programs; the daemon has them mapped. */
@@ -461,7 +468,8 @@ struct tg_state {
 	/* What a thread of the daemon is writing to an attribute through overlayfs, and which;
 	 * 0: nothing. */
 	__u32 new_label, labeller;
-	__u32 asks_label; /* the daemon asks for the label of a file of overlayfs, by getxattr */
+	/* The thread of the daemon that asks for the label of a file of overlayfs, by getxattr. */
+	__u32 asks_label;
 	__u32 told_label;
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes what is
@@ -499,6 +507,9 @@ struct tg_state {
 	__u32 labels_left; /* some share has them */
 	__u32 reserved_shares;
 	struct tg_share shares[TG_SHARES];
+	struct tg_subordinate subordinate[TG_SUBORDINATES]; /* sorted; none overlaps another */
+	__u32 subordinates_from; /* the first uid of all; 0: there is none */
+	__u32 reserved_subordinates;
 	__u64 audit_source[TG_AUDIT_SOURCES]; /* events of a source in this second: second 32 |
 						 events 32 */
 	__u64 task_cache[TG_TASK_ENTRIES];

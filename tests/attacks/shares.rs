@@ -9,11 +9,12 @@ use crate::program::{
     steps::{Guest, Step},
 };
 
-/// `A COMMAND...` as the attacker, a user who is not root; `B COMMAND...` likewise, as another user; `hold` and `held` begin
-/// and end what holds credentials until then.
+/// `A COMMAND...` as the attacker, a user who is not root, `S COMMAND...` with a subordinate uid of his, as a setuid program has
+/// it; `B COMMAND...` as another user; `hold` and `held` begin and end what holds credentials until then.
 const NAMES: &str = "\
 A() { W /user 1000 \"$@\"; }
 B() { O /user 1001 \"$@\"; }
+S() { W /user 100005 \"$@\"; }
 held() { exec 9>&-; wait; }
 goes_on() { failed=0; for i in $(seq $1); do
   O cat /srv/open >/dev/null || failed=$((failed + 1)); B cat /srv/open >/dev/null || failed=$((failed + 1))
@@ -23,7 +24,7 @@ goes_on() { failed=0; for i in $(seq $1); do
 /// A guest with an ext4 at `/srv`, directories of two labels in it, and enforcement with so much room.
 fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str) -> Guest<'s> {
     let prepare = format!(
-        "echo alice:x:1000:1000::/:/bin/sh >> /etc/passwd; truncate -s {image} /image && mke2fs -q -t ext4 -i 2048 /image && \
+        "echo alice:x:1000:1000::/:/bin/sh >> /etc/passwd; echo alice:100000:65536 >> /etc/subuid; truncate -s {image} /image && mke2fs -q -t ext4 -i 2048 /image && \
          mkdir -p /srv && mount -o loop /image /srv; cd /srv; mkdir a b c d e tools more; mkfifo /hold; echo > open; echo > secret; echo > d/plain; \
          chown 1000 d d/plain; chmod 777 . a b c d e tools more; tollgate enforce /policy --audit-limit 10 {rooms} && \
          tollgate label set $(of tool) tools more"
@@ -64,12 +65,19 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
             .step("ended", "held; A cat /srv/open && sleep 1")
             .step("given back", "tollgate status --json")
             .step("messages", "A /fill messages 1000; O /fill messages 20; B /fill messages 20; /fill messages 20")
+            .step("subordinates", "S /fill messages 20")
             .step("noise", "A /fill opens 30000 /srv/secret & sleep 1; O cat /srv/secret; wait; dmesg | grep -c avc.*:other:")
             .step("told", "tollgate status; tollgate status --metrics | grep held")
             // Once more, with less room than what alice has.
-            .step("again", "tollgate stop --force; tollgate enforce /policy --room labels=1024")
+            .step("again", "chown 100005 /srv/a/f1??; tollgate stop --force; tollgate enforce /policy --room labels=1024")
             .step("order", "tollgate label get /srv/secret /srv/open /srv/d/plain; echo 3 > /proc/sys/vm/drop_caches; A cat /srv/d/plain")
             .step("left", "tollgate status")
+            // Of the new owner's files none is left without its label.
+            .step(
+                "another's",
+                "set -- $(tollgate label get /srv/tools/l* | grep :unlabeled_t: | head -n 1); chown 0 $2; \
+                 echo 3 > /proc/sys/vm/drop_caches; tollgate label get $2; O cat $2",
+            )
             .run();
         check(&steps);
     }
@@ -94,12 +102,16 @@ fn check(steps: &BTreeMap<String, Step>) {
     assert!(held < 10, "{held}");
     steps["messages"].is(0, &["20 messages: all\n20 messages: all\n20 messages: all"]);
     assert!(!steps["messages"].text.contains("1000 messages"), "{}", steps["messages"].text);
+    steps["subordinates"].is(0, &["0 messages: "]);
+    assert!(!steps["subordinates"].text.contains("20 messages"), "{}", steps["subordinates"].text);
     steps["noise"].is(0, &[]);
     steps["told"].is(0, &["labels: alice 256 of 256", "above a share of credentials", "above a share of labels 344"]);
     steps["told"].is(0, &["tollgate_held{room=\"labels\",holder=\"alice\"} 256"]);
     steps["again"].is(0, &[]);
     steps["order"].is(1, &[":secret:s0 /srv/secret", ":open:s0 /srv/open", "Permission denied"]);
     steps["left"].is(0, &["alice 128 of 128, files without label"]);
+    assert!(!steps["left"].text.contains("user 100005"), "{}", steps["left"].text);
+    steps["another's"].is(1, &[":unlabeled_t:", "Permission denied"]);
 }
 
 /// The whole size of it: what a user does who wants all of it, and what becomes of the others meanwhile.

@@ -15,17 +15,19 @@ static __always_inline __u32 tg_user_of(const struct cred *cred)
 {
 	struct user_namespace *within = cred->user_ns;
 	int level = within->level;
-	__u32 owner;
+	__u32 own = cred->uid.val, owner;
 
+	/* Read, before clang joins loads of different kinds of pointers to one. */
+	TG_OPAQUE(own);
 	if (__builtin_expect(!level, 1))
-		return cred->uid.val;
+		return tg_main_user(own);
 	/* 32 is the deepest that the kernel makes one. */
 	for (__u32 i = 0; i < 32 && level > 1; i++) {
 		within = BPF_CORE_READ(within, parent);
 		level = BPF_CORE_READ(within, level);
 	}
 	owner = BPF_CORE_READ(within, owner.val);
-	return owner ? owner : cred->uid.val;
+	return owner ? tg_main_user(owner) : own;
 }
 
 TG_FUNCTION __u32 tg_own_share(void)

@@ -119,6 +119,13 @@ static __always_inline __u32 tg_setattr_av(__u32 valid)
 		argument_;                                                                         \
 	})
 
+static __always_inline int tg_keep_left_of(struct dentry *dentry)
+{
+	struct inode *inode = dentry->d_inode;
+
+	return inode && tg_keep_left(inode) ? -ENOSPC : 0;
+}
+
 /* Apart, for the registers that it needs. */
 static __noinline int tg_check_written(struct dentry *dentry, __u32 av)
 {
@@ -146,8 +153,13 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 	__u32 av = tg_setattr_av(attributes->ia_valid);
 
 	/* Its permission is known when this is compiled: of most attributes. */
-	if (av == FILE__SETATTR)
-		return tg_check_dentry(dentry, FILE__SETATTR);
+	if (av == FILE__SETATTR) {
+		int result = tg_check_dentry(dentry, FILE__SETATTR);
+
+		if (!result && attributes->ia_valid & ATTR_UID && READ_ONCE(state.labels_left))
+			result = tg_keep_left_of(dentry);
+		return result;
+	}
 	return av ? tg_check_written(dentry, av) : 0;
 }
 

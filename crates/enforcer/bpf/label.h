@@ -131,11 +131,43 @@ static __always_inline void tg_kept_label(struct inode *inode, struct tg_inode *
 }
 
 /* Whether the labels of a user's files may be missing from `labels`. */
-static __noinline int tg_are_labels_left(__u32 user)
+static __noinline int tg_are_labels_left(__u32 uid)
 {
+	__u32 user = tg_main_user(uid);
 	__u32 share = user ? tg_share_of(TG_HOLDERS_USERS, user, 0) : TG_HOLDERS_MACHINE;
 
+	/* Who has a share by now may have had none when his files were labelled. */
+	if (user && state.shares[TG_HOLDERS_USERS].labels_left)
+		return 1;
 	return share < TG_SHARES && state.shares[share].labels_left;
+}
+
+/*
+ * Before a file gets another owner: where its label found no room it has none from now on, for none
+ * of the new owner's may be missing. The entry is no label to be written: what its attribute has
+ * holds when labels are read again. 0 or -ENOSPC.
+ */
+static __noinline int tg_keep_left(struct inode *inode)
+{
+	struct tg_label_value value = {.sid = SECINITSID_UNLABELED};
+	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	struct tg_label_key key = tg_label_key(inode);
+
+	if (!superblock || superblock->behaviour != TG_FS_XATTR || !key.device)
+		return 0;
+	if (label && label->sid &&
+	    (label->flags & TG_INODE_DURABLE || (label->sid & 0xffff) != SECINITSID_UNLABELED))
+		return 0;
+	if (!tg_are_labels_left(inode->i_uid.val) || bpf_map_lookup_elem(&labels, &key))
+		return 0;
+	value.share = tg_own_share();
+	if (tg_take(TG_ROOM_LABELS, value.share))
+		return -ENOSPC;
+	if (!bpf_map_update_elem(&labels, &key, &value, BPF_NOEXIST))
+		return 0;
+	tg_give(TG_ROOM_LABELS, value.share);
+	return -ENOSPC;
 }
 
 /* Whether the labels of what is in an inode's subvolume were read: one may come with all its files,

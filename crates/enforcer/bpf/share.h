@@ -73,6 +73,34 @@ static __always_inline int tg_is_idle(const struct tg_share *share)
 		 READ_ONCE(share->held[TG_ROOM_OWNERS]) | READ_ONCE(share->labels_left));
 }
 
+/*
+ * The user whom a uid belongs to: of a subordinate one who has it. A program that is such a uid's
+ * and setuid runs as that also outside user namespaces, and files are that uid's. Without branches,
+ * for the verifier would follow each.
+ */
+static __always_inline __u32 tg_main_user(__u32 uid)
+{
+	__u32 from = READ_ONCE(state.subordinates_from);
+	__u64 at = 0;
+
+	if (__builtin_expect(!from || uid < from, 1))
+		return uid;
+	for (__u64 bit = TG_SUBORDINATES / 2; bit; bit >>= 1) {
+		__u64 first, place = at | bit;
+
+		TG_OPAQUE(place);
+		first = READ_ONCE(state.subordinate[place & (TG_SUBORDINATES - 1)].first);
+		at |= ((first - uid - 1) >> 63) * bit;
+	}
+	TG_OPAQUE(at);
+	const struct tg_subordinate *range = &state.subordinate[at & (TG_SUBORDINATES - 1)];
+	__u32 last = READ_ONCE(range->last), user = READ_ONCE(range->user);
+
+	/* Read, before clang joins loads of different kinds of pointers to one. */
+	TG_OPAQUE(user);
+	return uid <= last ? user : uid;
+}
+
 /* Where the share of a holder is looked for at the `try`. */
 static __always_inline __u32 tg_share_at(enum tg_holders holders, __u32 number, __u32 try)
 {

@@ -37,7 +37,9 @@ use crate::{
     programs::{self, Pins},
     shares::Room,
     state::State,
+    subordinates::Subordinates,
 };
+pub(crate) use adopted::in_force;
 use checkpoints::Checkpoints;
 use durable::Durable;
 pub use error::EnforcerError;
@@ -71,6 +73,8 @@ pub struct Enforcer {
     mounted: Vec<u8>,
     /// Up to when labels are known to be written.
     checkpoints: Checkpoints,
+    /// Whose uids are whose.
+    subordinates: Subordinates,
     /// What processes hold that the policy in force denies.
     pending: Pending,
     /// The policy that is asked, too.
@@ -158,6 +162,8 @@ impl Enforcer {
     ) -> Result<Self, EnforcerError> {
         let (labelled, written) = (Report::default(), Written::default());
         let durable = Durable::open(options.notes.as_ref())?;
+        let mut subordinates = Subordinates::default();
+        subordinates.look(&state.shares()).iter().for_each(|told| eprintln!("tollgate: {told}"));
         Ok(Self {
             options,
             maps,
@@ -172,6 +178,7 @@ impl Enforcer {
             durable,
             mounted: Vec::new(),
             checkpoints: Checkpoints::default(),
+            subordinates,
             pending: Pending::default(),
             shadow: None,
             revalidation: None,

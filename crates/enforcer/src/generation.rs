@@ -17,7 +17,9 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
 use sha2::{Digest, Sha256};
 use tollgate_abi::{
     CLASSES,
-    enforcer::{TG_BEFORE, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, tg_generation, tg_secclass},
+    enforcer::{
+        TG_BEFORE, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, TG_SIDS, tg_generation, tg_secclass,
+    },
     tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_question, tg_type},
 };
 use tollgate_policy::{
@@ -199,10 +201,17 @@ impl Generation {
         sid == TG_SID_MACHINE || self.get(sid).is_some_and(|context| self.has_unconfined(context.type_ as usize))
     }
 
+    /// Likewise, by the map of a generation that nobody has adopted yet.
+    pub(crate) fn is_unconfined_in(map: &MapHandle, sid: Sid) -> Result<bool, GenerationError> {
+        let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
+        let place = (sid as usize).min(TG_SIDS as usize - 1);
+        // SAFETY: the arrays lie in the mapping; a context is written before its SID is given to anybody.
+        let type_ = unsafe { (&raw const (*memory.get()).contexts[place].type_).read_volatile() };
+        Ok(sid == TG_SID_MACHINE || type_ != 0 && has_unconfined(&memory, type_ as usize))
+    }
+
     fn has_unconfined(&self, type_: usize) -> bool {
-        // SAFETY: the array lies in the mapping, and is written before the generation is put in force only.
-        let words = unsafe { &(*self.memory.get()).unconfined };
-        words.get(type_ / 64).is_some_and(|word| word >> (type_ % 64) & 1 != 0)
+        has_unconfined(&self.memory, type_)
     }
 
     /// Whether a type has an attribute, by its name.
@@ -351,4 +360,9 @@ fn classes(policy: &Policy) -> Result<Vec<tg_secclass>, GenerationError> {
     }
     debug_assert!(classes.len() <= TG_SECCLASSES as usize);
     Ok(classes)
+}
+fn has_unconfined(memory: &Mapping<tg_generation>, type_: usize) -> bool {
+    // SAFETY: the array lies in the mapping, and is written before the generation is put in force only.
+    let words = unsafe { &(*memory.get()).unconfined };
+    words.get(type_ / 64).is_some_and(|word| word >> (type_ % 64) & 1 != 0)
 }

@@ -33,4 +33,5 @@ pub mod shadow;
 pub mod shares;
 pub mod state;
 pub mod status;
+mod subordinates;
 mod wire;

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
     TG_EIGHTHS_OF_DOMAINS, TG_EIGHTHS_OF_ONE, TG_EIGHTHS_OF_USERS, TG_FIRST_SHARE_OF_DOMAINS, TG_FIRST_SHARE_OF_USERS,
     TG_HOLDERS_DOMAINS, TG_HOLDERS_MACHINE, TG_HOLDERS_USERS, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS,
-    TG_ROOM_OWNERS, TG_SHARE_TRIES, TG_SHARES, TG_SHARES_OF_DOMAINS, TG_SHARES_OF_USERS, tg_holders, tg_room, tg_share,
-    tg_state,
+    TG_ROOM_OWNERS, TG_SHARE_TRIES, TG_SHARES, TG_SHARES_OF_DOMAINS, TG_SHARES_OF_USERS, TG_SUBORDINATES, tg_holders,
+    tg_room, tg_share, tg_state, tg_subordinate,
 };
 
 use crate::{contexts::Sid, mapping::Mapping};
@@ -229,9 +229,10 @@ impl Shares {
             && Room::ALL.iter().all(|room| self.held(place, *room).load(Ordering::SeqCst) == 0)
     }
 
-    /// The share of a holder, as `tg_share_of` finds or makes it.
+    /// The share of a holder, as `tg_share_of` finds or makes it; of a subordinate uid that of who has it.
     #[must_use]
     pub fn of(&self, holder: Holder) -> Place {
+        let holder = if let Holder::User(uid) = holder { Holder::User(self.main_user(uid)) } else { holder };
         let (word, (places, common)) = (holder.word(), holder.places());
         let known = places.iter().find(|place| self.holder(**place).load(Ordering::SeqCst) == word);
         let idle = || places.iter().find(|place| self.is_idle(**place));
@@ -241,6 +242,53 @@ impl Shares {
         }
         // There are fewer shares than a place has numbers.
         found.unwrap_or(common) as Place
+    }
+
+    fn subordinate(&self, place: usize) -> *mut tg_subordinate {
+        // SAFETY: the index is below the number of ranges, which lie in the mapping.
+        unsafe { (&raw mut (*self.0.get()).subordinate[0]).add(place.min(TG_SUBORDINATES as usize - 1)) }
+    }
+
+    fn subordinates_from(&self) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).subordinates_from) }
+    }
+
+    /// The user whom a uid belongs to, as `tg_main_user` says.
+    fn main_user(&self, uid: u32) -> u32 {
+        if self.subordinates_from().load(Ordering::SeqCst) == 0 {
+            return uid;
+        }
+        // SAFETY: the daemon alone writes them.
+        let all = (1..TG_SUBORDINATES as usize).map(|place| unsafe { self.subordinate(place).read_volatile() });
+        let range = all.take_while(|range| range.first <= uid).last();
+        range.filter(|range| uid <= range.last).map_or(uid, |range| range.user)
+    }
+
+    /// Says which uids belong to whom: ranges in their order, of which none overlaps another. Those that find no place are
+    /// users of their own; how many.
+    pub fn set_subordinates(&self, ranges: &[tg_subordinate]) -> usize {
+        let places = 1..TG_SUBORDINATES as usize;
+        let none = tg_subordinate { first: u32::MAX, last: 0, user: 0 };
+        let all = || places.clone().zip(ranges.iter().copied().chain(std::iter::repeat(none)));
+        let without = ranges.len().saturating_sub(places.len());
+        // SAFETY: as above.
+        if all().all(|(place, range)| unsafe { self.subordinate(place).read_volatile() } == range) {
+            return without;
+        }
+        let from = ranges.first().map_or(0, |range| range.first);
+        // Of files that change hands by this it is not known whether their labels found room.
+        // SAFETY: as above.
+        if unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).labels_left) }.load(Ordering::SeqCst) != 0 {
+            self.labels_left(TG_HOLDERS_USERS).store(1, Ordering::SeqCst);
+        }
+        self.subordinates_from().store(0, Ordering::SeqCst);
+        for (place, range) in all() {
+            // SAFETY: as above; programs read single members, and look for none meanwhile.
+            unsafe { self.subordinate(place).write_volatile(range) };
+        }
+        self.subordinates_from().store(from, Ordering::SeqCst);
+        without
     }
 
     /// Takes a place of a room; false: the share is used up.
@@ -309,7 +357,7 @@ impl Shares {
 }
 
 /// The names of users, as passwd(5) has them.
-fn users(passwd: &str) -> HashMap<u32, String> {
+pub(crate) fn users(passwd: &str) -> HashMap<u32, String> {
     let user = |line: &str| {
         let mut parts = line.split(':');
         Some((parts.nth(2)?.parse().ok()?, line.split(':').next()?.to_owned()))
@@ -345,6 +393,24 @@ mod tests {
         assert_eq!(taken(&shares, Holder::Machine), 80, "the map itself ends that");
         shares.give(Room::Labels, shares.of(Holder::User(1000)));
         assert_eq!(taken(&shares, Holder::User(1005)), 1, "what is given back is another's");
+    }
+
+    #[test]
+    fn gives_a_user_one_share_with_all_his_subordinate_uids() {
+        let shares = shares();
+        let ranges = [(100_000, 165_535, 1000), (165_536, 231_071, 1001)];
+        let ranges = ranges.map(|(first, last, user)| tg_subordinate { first, last, user });
+        assert_eq!(shares.set_subordinates(&ranges), 0);
+        let users: Vec<usize> = (0..6).map(|count| taken(&shares, Holder::User(100_000 + count))).collect();
+        assert_eq!(users, [10, 0, 0, 0, 0, 0]);
+        assert_eq!(taken(&shares, Holder::User(1000)), 0);
+        for (uid, user) in [(165_535, 1000), (165_536, 1001), (231_071, 1001), (231_072, 231_072), (99_999, 99_999)] {
+            assert_eq!(shares.main_user(uid), user);
+        }
+        let many = vec![tg_subordinate { first: 5, last: 5, user: 1 }; TG_SUBORDINATES as usize];
+        assert_eq!(shares.set_subordinates(&many), 1);
+        shares.set_subordinates(&[]);
+        assert_eq!(shares.main_user(100_000), 100_000);
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl Enforcer {
             Ok(written) => failures.extend(written.told),
             Err(cause) => failures.push(cause.to_string()),
         }
+        failures.extend(self.subordinates.look(&self.state.shares()));
         // Where nothing was mounted or unmounted there is nothing new.
         let told = fs::read(mountinfo()).unwrap_or_default();
         if told == self.mounted {

@@ -79,7 +79,7 @@ impl Enforcer {
         let changed = fs::metadata(&file).and_then(|file| file.modified()).ok();
         let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default().as_secs();
         let candidate = Candidate { policy: file.display().to_string(), since };
-        let map = super::adopted::generation(&self.maps, TG_CANDIDATE)?;
+        let map = super::adopted::generation(&self.maps.generations, TG_CANDIDATE)?;
         self.shadow = Some(Shadow { generation: Generation::adopted(map, Built::open(&file)?)?, candidate });
         Ok(())
     }
