@@ -12,6 +12,7 @@ mod fuzz;
 mod labels;
 #[cfg(feature = "long")]
 mod recovery;
+mod served;
 mod shares;
 mod subvolumes;
 

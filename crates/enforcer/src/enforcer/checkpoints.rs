@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     labels::{
+        alone,
         checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment},
         durable,
         mounts::{self, Covered, Mount},
@@ -122,9 +123,8 @@ impl Writing {
             return;
         }
         let writing = self.clone();
-        let followed = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
-            let done = order.follow(device);
-            writing.end(device, done);
+        let followed = alone::spawn("checkpoint", Vec::new(), move |alone| {
+            writing.end(device, alone.and_then(|()| order.follow(device)));
         });
         if let Err(cause) = followed {
             self.end(device, Err(cause));
