@@ -56,8 +56,8 @@ fn starts_after_a_start_that_was_killed_with_half_of_its_programs_attached() {
     /// Begins, and ends it by a signal when so many programs are attached; how many those are.
     const HALF: &str = r#"
 links() { ls /sys/fs/bpf/tollgate/links 2>/dev/null | wc -l; }
-half() { tollgate enforce /policy > /enforce.log 2>&1 & begun=$!; until [ "$(links)" -ge 20 ]; do usleep 1000; done
-  kill -$1 $begun; wait $begun; echo "$(links) attached"; }
+half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 20 ]; do usleep 1000; done
+  kill -$1 $(pidof tollgate); sleep 2; echo "$(links) attached"; }
 "#;
     for kernel in KERNELS {
         let scratch = Scratch::new();

@@ -137,7 +137,12 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
         for name in ["before", "attack", "after", "status"] {
             println!("{kernel}, {name}: {}", steps[name].is(0, &[]).text);
         }
-        assert_eq!(steps["attack"].text.lines().filter(|line| *line == "0 failed").count(), 2, "{}", steps["attack"].text);
+        assert_eq!(
+            steps["attack"].text.lines().filter(|line| *line == "0 failed").count(),
+            2,
+            "{}",
+            steps["attack"].text
+        );
         for refused in [" links: No space left on device", " credentials: Cannot allocate memory"] {
             assert!(steps["attack"].text.contains(refused), "{}", steps["attack"].text);
         }
