@@ -13,6 +13,7 @@ mod labels;
 #[cfg(feature = "long")]
 mod power;
 mod recovery;
+mod served;
 mod shares;
 mod subvolumes;
 

@@ -5,7 +5,7 @@ use std::{fs::File, process::Command};
 use super::guest;
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, kernels},
+    guests::{ATTACKED, KERNELS, kernels},
     word,
 };
 
@@ -30,7 +30,7 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
             .step("reloaded", "tollgate reload /policy; W cat /srv/secret")
             .step("policy", "end; echo x >> /run/tollgate/generation-2.policy; next; tollgate status")
             .step("lock", "W /hold lock /run/tollgate/lock & sleep 2; end; sleep 1; next; tollgate status")
-            .step("unconfined lock", "end; /hold lock /run/tollgate/lock & sleep 2; next; c=$?; kill $!; sleep 1; next; (exit $c)")
+            .step("unconfined lock", "end; /hold lock /run/tollgate/lock & sleep 2; next; echo exit $?; kill $!; sleep 1; next; tollgate status")
             .step("places", "W /hold connect /run/tollgate/socket 160 & sleep 3; tollgate status; c=$?; kill $!; (exit $c)")
             .step("stopped", "kill -STOP $(daemon); tollgate status; c=$?; kill -CONT $(daemon); (exit $c)")
             .step("after", "sleep 2; tollgate status")
@@ -45,11 +45,58 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
         steps["reloaded"].is(1, &["Permission denied"]);
         steps["policy"].is(0, &["enforcing", "generation-2.policy: not believed"]);
         steps["lock"].is(0, &["/run/tollgate/lock: Permission denied", "enforcing"]);
-        steps["unconfined lock"]
-            .is(0, &["/run/tollgate/lock is locked by process", "(hold)", "another lock takes its place"]);
+        steps["unconfined lock"].is(
+            0,
+            &["/run/tollgate/lock is locked by process", "(hold), which is no daemon: end it with `kill`", "exit 2"],
+        );
         steps["places"].is(0, &["enforcing"]);
         steps["stopped"].is(1, &["does not answer", "kill -CONT"]);
         steps["after"].is(0, &["hooks run: what must be denied is denied"]);
+    }
+}
+
+#[test]
+fn starts_after_a_start_that_was_killed_with_half_of_its_programs_attached() {
+    /// Begins, and ends it by a signal when so many programs are attached; how many those are.
+    const HALF: &str = r#"
+links() { ls /sys/fs/bpf/tollgate/links 2>/dev/null | wc -l; }
+half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 20 ]; do usleep 1000; done
+  kill -$1 $(pidof tollgate); sleep 2; echo "$(links) attached"; }
+"#;
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        let steps = guest(&scratch, kernel, &[])
+            .names(NAMES)
+            .names(HALF)
+            .step("killed", "echo SECRET > /srv/secret; half KILL; tollgate status; cat /srv/secret")
+            .step("confined", "W cat /srv/secret")
+            .step(
+                "next",
+                "next && links; tollgate status; tollgate label set $(of secret) /srv/secret; cat /srv/secret",
+            )
+            .step("denied", "W cat /srv/secret")
+            .step("stopped", "tollgate stop --force; links; ls /sys/fs/bpf; cat /srv/secret")
+            .step("ended", "half TERM; cat /srv/secret; next && links; tollgate status")
+            .step("denied again", "tollgate label set $(of secret) /srv/secret; W cat /srv/secret")
+            .run();
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text.chars().take(600).collect::<String>());
+        }
+        let attached = |name: &str| -> u32 {
+            let found = steps[name].text.lines().find_map(|line| line.strip_suffix(" attached")?.parse().ok());
+            found.unwrap_or_else(|| panic!("{}", steps[name].text))
+        };
+        let all: u32 = steps["next"].text.lines().next().and_then(|line| line.parse().ok()).unwrap();
+        assert!((20..all).contains(&attached("killed")), "{} of {all}", attached("killed"));
+        // The machine is not confined by what is half there, and nobody else can be.
+        steps["killed"].is(0, &["SECRET"]);
+        assert!(!steps["confined"].text.contains("SECRET"), "{}", steps["confined"].text);
+        steps["next"].is(0, &["mode         enforcing", "SECRET"]);
+        assert!(!steps["stopped"].text.contains("tollgate"), "{}", steps["stopped"].text);
+        steps["ended"].is(0, &["SECRET", "mode         enforcing"]);
+        for name in ["denied", "denied again"] {
+            steps[name].is(1, &["Permission denied"]);
+        }
     }
 }
 

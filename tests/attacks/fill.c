@@ -27,13 +27,24 @@ static int make(const char *path)
 	return file < 0 ? -1 : close(file);
 }
 
+/* A file that could not be linked is tried again. */
 static int link_one(char **to, long number)
 {
+	static long made = -1;
 	char from[256], name[256];
 
-	snprintf(from, sizeof from, "%s/f%ld", to[0], number);
 	snprintf(name, sizeof name, "%s/l%ld", to[1], number);
-	return make(from) ? -1 : link(from, name);
+	if (made < 0) {
+		snprintf(from, sizeof from, "%s/f%ld", to[0], number);
+		if (make(from))
+			return -1;
+		made = number;
+	}
+	snprintf(from, sizeof from, "%s/f%ld", to[0], made);
+	if (link(from, name))
+		return -1;
+	made = -1;
+	return 0;
 }
 
 static int name_one(char **to, long number)

@@ -18,6 +18,7 @@ S() { W /user 100005 \"$@\"; }
 held() { exec 9>&-; wait; }
 goes_on() { failed=0; for i in $(seq $1); do
   O cat /srv/open >/dev/null || failed=$((failed + 1)); B cat /srv/open >/dev/null || failed=$((failed + 1))
+  B sh -c \"n=/srv/e/\\$\\$; echo > \\$n; ln \\$n /srv/more\" || failed=$((failed + 1))
   cat /srv/open >/dev/null || failed=$((failed + 1)); done; echo \"$failed failed\"; }
 ";
 
@@ -120,13 +121,15 @@ fn check(steps: &BTreeMap<String, Step>) {
 fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_credentials() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
-        let memory = "sed -n '/MemFree\\|Slab\\|VmallocUsed\\|Percpu/p' /proc/meminfo | tr '\\n' ' '";
+        let memory = "sed -n '/MemFree\\|Slab\\|VmallocUsed\\|Percpu/p' /proc/meminfo | tr '\\n' ' '; \
+                      grep -E '^(kmalloc-64|kmalloc-96|cred_jar|filp|ext4_inode_cache) ' /proc/slabinfo | cut -c1-60";
         let steps = full(&scratch, kernel, "1G", "")
+            .patience(3600)
             .step("before", memory)
             .step(
                 "attack",
-                "ulimit -n 524288; A /creds 500000 </hold & exec 9>/hold; A /fill names 500000 /srv/a & \
-                 A /fill links 500000 /srv/d /srv/tools & names=$!; goes_on 40; wait $names; goes_on 20",
+                "ulimit -n 524288; A /creds 500000 </hold >/taken & exec 9>/hold; A /fill links 1000000 /srv/d /srv/tools >/links & links=$!; \
+                 goes_on 20; wait $links; goes_on 20; cat /taken /links",
             )
             .step("after", memory)
             .step("status", "tollgate status; held")
@@ -134,6 +137,14 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
         for name in ["before", "attack", "after", "status"] {
             println!("{kernel}, {name}: {}", steps[name].is(0, &[]).text);
         }
-        assert_eq!(steps["attack"].text.matches("0 failed").count(), 2, "{}", steps["attack"].text);
+        assert_eq!(
+            steps["attack"].text.lines().filter(|line| *line == "0 failed").count(),
+            2,
+            "{}",
+            steps["attack"].text
+        );
+        for refused in [" links: No space left on device", " credentials: Cannot allocate memory"] {
+            assert!(steps["attack"].text.contains(refused), "{}", steps["attack"].text);
+        }
     }
 }

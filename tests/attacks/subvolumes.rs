@@ -3,7 +3,7 @@
 use super::guest;
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, kernels},
+    guests::{ATTACKED, KERNELS, kernels},
     steps::Guest,
 };
 
@@ -53,7 +53,7 @@ fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
 
 #[test]
 fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_directory_is_relabelled() {
-    for kernel in KERNELS {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let get = "tollgate label get /srv/snap/made /srv/snap/plain /srv/ro/made /srv/ro/plain";
         let steps = btrfs(&scratch, kernel)

@@ -96,6 +96,8 @@ pub(crate) struct Guest<'s> {
     modules: Vec<&'static str>,
     volumes: Vec<String>,
     script: String,
+    /// Seconds that it may take. A minute by itself; several where other guests run.
+    patience: u32,
 }
 
 impl<'s> Guest<'s> {
@@ -114,6 +116,8 @@ impl<'s> Guest<'s> {
             modules: Vec::new(),
             volumes: Vec::new(),
             script: PRELUDE.to_owned(),
+            // A minute by itself; several where other guests run, and on newer kernels.
+            patience: if cfg!(feature = "long") { 1800 } else { 540 },
         };
         guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
     }
@@ -126,6 +130,12 @@ impl<'s> Guest<'s> {
 
     pub(crate) fn lsm(mut self, list: &'static str) -> Self {
         self.lsm = list;
+        self
+    }
+
+    /// Lets it take so many seconds.
+    pub(crate) fn patience(mut self, seconds: u32) -> Self {
+        self.patience = seconds;
         self
     }
 
@@ -189,9 +199,8 @@ impl<'s> Guest<'s> {
         let script = self.scratch.file("script", &self.script);
         let file = format!("--file={}:/script", word(&script));
         let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
-        // A minute by itself; several where other guests run, and on newer kernels.
-        let limit = if cfg!(feature = "long") { "1800" } else { "540" };
-        arguments.extend(["--timeout", limit, &file]);
+        let patience = self.patience.to_string();
+        arguments.extend(["--timeout", &patience, &file]);
         arguments.extend(&self.modules);
         arguments.extend(self.volumes.iter().map(String::as_str));
         arguments.extend(self.files.iter().map(String::as_str));

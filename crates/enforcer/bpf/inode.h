@@ -221,7 +221,8 @@ int BPF_PROG(inode_removexattr, void *idmap, struct dentry *dentry, const char *
 SEC("lsm/inode_getxattr")
 int BPF_PROG(inode_getxattr, struct dentry *dentry, const char *name)
 {
-	tg_tell_label(dentry);
+	if (tg_tell_label(dentry))
+		return -ENODATA;
 	if (READ_ONCE(state.no_lookups) && tg_xattr_kind(name) == TG_XATTR_USER)
 		return tg_check_dentry(dentry, FILE__GETATTR | FILE__READ);
 	return tg_check_dentry(dentry, FILE__GETATTR);

@@ -468,6 +468,7 @@ struct linux_binprm {
 #define EACCES 13
 #define EINVAL 22
 #define ENOSPC 28
+#define ENODATA 61
 #define EOPNOTSUPP 95
 #define EAFNOSUPPORT 97
 #define EALREADY 114

@@ -61,13 +61,21 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 	return 0;
 }
 
-/* selinux_inode_getxattr, while the daemon asks: it sees no label of an inode of overlayfs. */
-static __always_inline void tg_tell_label(struct dentry *dentry)
+/* selinux_inode_getxattr, while the daemon asks: it sees no label of an inode of overlayfs. The
+ * file system is not asked, which need not answer. 0 or -ENODATA: that was it. */
+static __always_inline int tg_tell_label(struct dentry *dentry)
 {
 	struct inode *inode = dentry->d_inode;
 
-	if (READ_ONCE(state.asks_label) && inode && tg_is_daemon(bpf_get_current_task_btf()))
-		WRITE_ONCE(state.told_label, tg_object_of(inode).sid);
+	__u32 asks = READ_ONCE(state.asks_label);
+
+	if (!asks || asks != (__u32)bpf_get_current_pid_tgid() || !inode ||
+	    !tg_is_daemon(bpf_get_current_task_btf()))
+		return 0;
+	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
+
+	WRITE_ONCE(state.told_label, sid ? sid : tg_object_of(inode).sid);
+	return -ENODATA;
 }
 
 #endif

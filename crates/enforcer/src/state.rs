@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE,
     TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
@@ -128,10 +129,10 @@ impl State {
         word!(self, inherit, AtomicU32).store((descriptors == Descriptors::Use).into(), Ordering::SeqCst);
     }
 
-    /// The label that a program tells while the daemon reads an attribute by `ask`; 0: none did.
+    /// The label that a program tells while this thread asks for an attribute by `ask`, which fails; 0: none did.
     pub fn told_label(&self, ask: impl FnOnce()) -> Sid {
         word!(self, told_label, AtomicU32).store(0, Ordering::SeqCst);
-        word!(self, asks_label, AtomicU32).store(1, Ordering::SeqCst);
+        word!(self, asks_label, AtomicU32).store(gettid().as_raw().cast_unsigned(), Ordering::SeqCst);
         ask();
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, told_label, AtomicU32).load(Ordering::SeqCst)

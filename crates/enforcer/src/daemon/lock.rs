@@ -19,7 +19,10 @@ use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON};
 use super::{DaemonError, pidfd_open};
 use crate::{
     audit::untrusted::for_people,
-    enforcer::task_of,
+    contexts::Sid,
+    enforcer::{in_force, task_of},
+    generation::Generation,
+    labels::{object::Object, processes},
     programs::{self, Pins},
 };
 
@@ -28,8 +31,8 @@ use crate::{
 enum Holder {
     /// A daemon, or one that begins.
     Daemon(i32),
-    /// A process that has a label: no daemon, and nobody who may keep one away.
-    Labelled(String),
+    /// A confined process: no daemon, and nobody who may keep one away.
+    Confined(String),
     /// Another one of the machine's.
     Other(String),
 }
@@ -75,14 +78,14 @@ fn refuse(path: &Path, holders: &[Holder]) -> Result<(), DaemonError> {
     }
     let names = |wanted: fn(&Holder) -> Option<&String>| holders.iter().filter_map(wanted).cloned().collect::<Vec<_>>();
     let others = names(|holder| if let Holder::Other(name) = holder { Some(name) } else { None });
-    let labelled = names(|holder| if let Holder::Labelled(name) = holder { Some(name) } else { None });
-    if !others.is_empty() || labelled.is_empty() {
+    let confined = names(|holder| if let Holder::Confined(name) = holder { Some(name) } else { None });
+    if !others.is_empty() || confined.is_empty() {
         return Err(DaemonError::Held { path: path.to_owned(), holders: others.join(", ") });
     }
     eprintln!(
-        "tollgate: {} is locked by {}: no daemon; another lock takes its place",
+        "tollgate: {} is locked by {}, no daemon: another lock takes its place",
         path.display(),
-        labelled.join(", ")
+        confined.join(", ")
     );
     Ok(())
 }
@@ -90,8 +93,11 @@ fn refuse(path: &Path, holders: &[Holder]) -> Result<(), DaemonError> {
 /// Who has a file open.
 fn holders(file: &File) -> io::Result<Vec<Holder>> {
     let wanted = file.metadata()?;
-    let same =
-        |path: &Path| fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()));
+    // Nothing is asked of file systems that a user serves, for he need not answer.
+    let same = |path: &Path| {
+        let found = processes::held(path).and_then(|file| Object::anywhere(file.as_fd()).map(|object| object.place()));
+        found.is_ok_and(|found| found == (wanted.dev(), wanted.ino()))
+    };
     let mut holders = Vec::new();
     for process in fs::read_dir("/proc")?.flatten().map(|entry| entry.path()) {
         let Some(number) = process.file_name().and_then(|name| name.to_str()?.parse::<i32>().ok()) else { continue };
@@ -115,11 +121,20 @@ fn holder(number: i32, process: &Path) -> Holder {
     });
     match task {
         Some(task) if task.flags & TG_TASK_DAEMON != 0 => Holder::Daemon(number),
-        Some(task) if task.sid != TG_SID_MACHINE => Holder::Labelled(name),
+        // The policy may leave domains unconfined beside the machine's: they are as free to lock it.
+        Some(task) if task.sid != TG_SID_MACHINE && !is_unconfined(task.sid) => {
+            Holder::Confined(format!("{name}, which is confined"))
+        }
         // One that begins has no mark yet.
         _ if program(&process.join("exe")) == program(Path::new("/proc/self/exe")) => Holder::Daemon(number),
         _ => Holder::Other(name),
     }
+}
+
+/// Whether the generation in force asks a domain nothing. Where there is none nobody is confined.
+fn is_unconfined(sid: Sid) -> bool {
+    let Ok(generations) = programs::map(&Pins::default(), "generations") else { return true };
+    in_force(&generations).is_ok_and(|map| Generation::is_unconfined_in(&map, sid).unwrap_or(false))
 }
 
 #[cfg(test)]
@@ -144,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_place_of_labelled_ones_only() {
+    fn takes_the_place_of_confined_ones_only() {
         let path = Path::new("/lock");
-        let [labelled, other] = [|name: &str| Holder::Labelled(name.into()), |name: &str| Holder::Other(name.into())];
-        assert!(refuse(path, &[labelled("a")]).is_ok());
-        assert!(matches!(refuse(path, &[labelled("a"), other("b")]), Err(DaemonError::Held { .. })));
-        assert!(matches!(refuse(path, &[labelled("a"), Holder::Daemon(7)]), Err(DaemonError::Second(_))));
+        let [confined, other] = [|name: &str| Holder::Confined(name.into()), |name: &str| Holder::Other(name.into())];
+        assert!(refuse(path, &[confined("a")]).is_ok());
+        assert!(matches!(refuse(path, &[confined("a"), other("b")]), Err(DaemonError::Held { .. })));
+        assert!(matches!(refuse(path, &[confined("a"), Holder::Daemon(7)]), Err(DaemonError::Second(_))));
         assert!(matches!(refuse(path, &[]), Err(DaemonError::Held { .. })));
     }
 }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     labels::{
+        alone,
         checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment, anchor},
         durable,
         machine::OVERLAY,
@@ -134,9 +135,8 @@ impl Writing {
     fn begin(&self, device: u32, order: Order) {
         self.running().devices.insert(device);
         let writing = self.clone();
-        let followed = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
-            let done = order.follow(device);
-            writing.end(device, done);
+        let followed = alone::spawn("checkpoint", Vec::new(), move |alone| {
+            writing.end(device, alone.and_then(|()| order.follow(device)));
         });
         if let Err(cause) = followed {
             self.end(device, Err(cause));

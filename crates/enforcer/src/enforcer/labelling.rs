@@ -9,7 +9,7 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, fstatfs};
+use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use tollgate_abi::enforcer::{
     SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL, TG_SUPERBLOCK_WALKED,
     tg_filesystem,
@@ -21,9 +21,10 @@ use crate::{
     contexts::{self, Sid},
     labels::{
         self,
+        alone::{self, LITTLE_PATIENCE},
         file_contexts::FileContexts,
         filesystems,
-        machine::{Machine, Rules},
+        machine::{Machine, Rules, is_served},
         maps::{KernelMaps, MapSink, Maps},
         mounts::{self, Mount},
         object::{Identity, Object},
@@ -182,8 +183,8 @@ impl Enforcer {
 
     /// The label of a file that is in force.
     pub fn label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
-        if is_overlay(file).map_err(labelling)? {
-            // That of the file it shows, which no descriptor leads to. A program tells it, whatever the attribute is.
+        if is_overlay(file)? {
+            // That of the file it shows, which no descriptor leads to. A program tells it, before the file system is asked.
             let object = Object::anywhere(file).map_err(labelling)?;
             return Ok(self.state.told_label(|| drop(object.attribute())));
         }
@@ -222,12 +223,13 @@ impl Enforcer {
 
     /// Gives a file another label, for somebody whose share the label is in.
     pub fn set_label_for(&mut self, holder: Holder, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
-        let object = object(file)?;
+        let (object, filesystem) = (object(file)?, filesystem_of(file)?);
+        may_write(&filesystem, holder).map_err(labelling)?;
         // What enforcement lives by stays so.
         let sid = sid | self.label(file)? & TG_SID_SURVIVAL;
         self.learn();
         let mut maps = self.kernel_maps()?;
-        let overlay = is_overlay(file).map_err(labelling)?;
+        let overlay = matches!(filesystem, Kind::Overlay { .. });
         let mut kept = false;
         let mut write = |what: Write<'_>| match what {
             Write::Children(children) => {
@@ -386,8 +388,52 @@ pub(super) fn is_kept(filesystem: tg_filesystem) -> bool {
     filesystem.behaviour == TG_FS_XATTR
 }
 
-fn is_overlay(file: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(fstatfs(file)?.filesystem_type() == OVERLAYFS_SUPER_MAGIC)
+/// What matters of a file system whose files a caller has named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A program serves it.
+    Served,
+    /// `here`: in our mount namespace.
+    Overlay {
+        here: bool,
+    },
+    Other,
+}
+
+/// What a file is in. One in another mount namespace is asked, which may be served by anybody.
+fn filesystem_of(file: BorrowedFd<'_>) -> Result<Kind, EnforcerError> {
+    if let Some(mount) = mount(file)? {
+        return Ok(match mount.filesystem.as_str() {
+            name if is_served(name) => Kind::Served,
+            "overlay" => Kind::Overlay { here: true },
+            _ => Kind::Other,
+        });
+    }
+    let found = alone::ask(file, LITTLE_PATIENCE, |file| Ok(fstatfs(file)?.filesystem_type())).map_err(labelling)?;
+    Ok(match found {
+        FUSE_SUPER_MAGIC => Kind::Served,
+        OVERLAYFS_SUPER_MAGIC => Kind::Overlay { here: false },
+        _ => Kind::Other,
+    })
+}
+
+fn is_overlay(file: BorrowedFd<'_>) -> Result<bool, EnforcerError> {
+    Ok(matches!(filesystem_of(file)?, Kind::Overlay { .. }))
+}
+
+/// Whether a label may be written there for somebody. Who serves a file system need not answer; a user may have mounted overlayfs
+/// in a namespace of his over what he serves.
+fn may_write(filesystem: &Kind, holder: Holder) -> io::Result<()> {
+    let reason = match (filesystem, holder) {
+        (Kind::Served, _) => {
+            "a program serves this file system, and need not answer: its files have the label that the policy gives it"
+        }
+        (Kind::Overlay { here: false }, Holder::User(_)) => {
+            "only root may label files of overlayfs in another mount namespace: what is below may not answer"
+        }
+        _ => return Ok(()),
+    };
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 
 /// Where the file system of a device is mounted, for people; `None`: all.

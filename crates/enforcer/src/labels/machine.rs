@@ -21,7 +21,7 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::labels::{
-    Contexts, Sid, Sink,
+    Contexts, Sid, Sink, alone,
     checkpoint::{AfterCrash, Checkpoint},
     durable,
     file_contexts::FileContexts,
@@ -36,6 +36,14 @@ use crate::labels::{
 
 /// Its files are others' files, and have their labels (`bpf/overlay.h`).
 pub(crate) const OVERLAY: &str = "overlay";
+/// File systems that programs serve, which need not answer: what a policy says of each holds for all of its files, and nothing
+/// is read from them or written there.
+const SERVED: [&str; 2] = ["fuse", "fuseblk"];
+
+/// Whether a program serves a file system, by its type.
+pub(crate) fn is_served(filesystem: &str) -> bool {
+    SERVED.contains(&filesystem)
+}
 
 /// What a policy says of file systems, by name.
 #[derive(Debug)]
@@ -67,7 +75,7 @@ impl Rules {
     /// How the files of a file system are walked; `None` where all have one label, which the kernel knows, or those of
     /// other file systems' files.
     pub fn rule(&self, filesystem: &str) -> Option<Rule> {
-        let found = self.filesystems.get(filesystem).filter(|_| filesystem != OVERLAY)?;
+        let found = self.filesystems.get(filesystem).filter(|_| filesystem != OVERLAY && !is_served(filesystem))?;
         match found.behaviour {
             TG_FS_GENFS if found.node == 0 => None,
             TG_FS_GENFS => Some(Rule::ByPath {
@@ -79,6 +87,15 @@ impl Rules {
             behaviour => Some(Rule::Stored { default: self.default(filesystem), kept: behaviour == TG_FS_XATTR }),
         }
     }
+}
+
+/// What is known of files of a file system that no walk has found.
+#[derive(Debug, Clone, Copy)]
+struct Presumed {
+    /// Their label where they have no attribute.
+    sid: Sid,
+    /// Whether they may have one.
+    attributes: bool,
 }
 
 /// What is labelled, and how.
@@ -194,7 +211,7 @@ impl Machine<'_> {
     fn namespace(&self, process: Option<u32>, walker: &mut Walker<'_>, covered: &mut Covered, defaults: &mut Defaults) {
         match self.shown(process) {
             Ok((all, namespace)) => {
-                let default = |mount: &Mount| self.rules.default(&mount.filesystem);
+                let default = |mount: &Mount| self.default(&mount.filesystem);
                 defaults.devices.extend(all.iter().map(|mount| (mount.device, default(mount))));
                 defaults.mounts.extend(all.iter().map(|mount| (u64::from(mount.id), default(mount))));
                 // Nobody is confined yet: what is looked up before the walk comes by may be labelled like its directory.
@@ -222,10 +239,12 @@ impl Machine<'_> {
                 covered.insert(mount);
                 continue;
             }
-            let root = match namespace {
-                None => mounts::open(mount),
-                Some(namespace) => open_in(namespace, mount),
-            };
+            let there = mount.clone();
+            // On the way there may be what somebody serves.
+            let root = alone::open(namespace, move |namespace| match namespace {
+                None => mounts::open(&there),
+                Some(namespace) => open_in(namespace, &there),
+            });
             match root {
                 Ok(root) => {
                     // Paths in another namespace are not those that file_contexts speaks of.
@@ -243,6 +262,11 @@ impl Machine<'_> {
         }
     }
 
+    fn default(&self, filesystem: &str) -> Presumed {
+        let attributes = matches!(self.rules.rule(filesystem), Some(Rule::Stored { kept: true, .. }));
+        Presumed { sid: self.rules.default(filesystem), attributes }
+    }
+
     /// Labels what processes hold and no walk has found.
     fn held(&self, walker: &mut Walker<'_>, defaults: &Defaults) {
         let all = processes::all(self.proc).unwrap_or_else(|cause| {
@@ -252,12 +276,13 @@ impl Machine<'_> {
         for link in all.iter().flat_map(|process| processes::links(self.proc, *process)) {
             // What is gone by now, or was never there (a kernel thread's exe), needs no label.
             let Ok(file) = processes::held(&link) else { continue };
-            let labelled = Object::anywhere(file.as_fd()).and_then(|object| {
-                let default = match defaults.of(&object) {
-                    Some(sid) => sid,
-                    None => self.unmounted(file.as_fd())?,
-                };
-                walker.hold(&object, default)
+            let labelled = Object::anywhere(file.as_fd()).and_then(|object| match defaults.of(&object) {
+                Some(Presumed { sid, attributes: true }) => {
+                    walker.hold(&object, object.attribute().ok().flatten(), sid)
+                }
+                Some(Presumed { sid, attributes: false }) => walker.hold(&object, None, sid),
+                None if processes::is_of_kernel(&link) => walker.hold(&object, None, TG_SID_MACHINE),
+                None => self.unmounted(walker, &object),
             });
             if let Err(cause) = labelled {
                 walker.report.fail(link.display(), cause);
@@ -265,27 +290,33 @@ impl Machine<'_> {
         }
     }
 
-    /// The label of what is in no file system that is mounted: memory files are in the kernel's own tmpfs, and have its
-    /// label; pipes and sockets have the machine's.
-    fn unmounted(&self, file: BorrowedFd<'_>) -> io::Result<Sid> {
-        Ok(match fstatfs(file)?.filesystem_type() {
-            TMPFS_MAGIC => self.rules.default("tmpfs"),
-            HUGETLBFS_MAGIC => self.rules.default("hugetlbfs"),
-            _ => TG_SID_MACHINE,
-        })
+    /// Labels what is in no file system that is mounted: memory files are in the kernel's own tmpfs, and have its label. Of
+    /// others nobody knows who serves them; what cannot be asked is unlabelled.
+    fn unmounted(&self, walker: &mut Walker<'_>, object: &Object<'_>) -> io::Result<()> {
+        let device = object.device;
+        let asked = alone::ask(object.file, alone::PATIENCE, move |file| {
+            let filesystem = fstatfs(file)?.filesystem_type();
+            Ok((filesystem, Object::new(file, device)?.attribute().ok().flatten()))
+        });
+        match asked {
+            Ok((TMPFS_MAGIC, attribute)) => walker.hold(object, attribute, self.rules.default("tmpfs")),
+            Ok((HUGETLBFS_MAGIC, attribute)) => walker.hold(object, attribute, self.rules.default("hugetlbfs")),
+            Ok((_, attribute)) => walker.hold(object, attribute, TG_SID_MACHINE),
+            Err(cause) => walker.hold(object, None, SECINITSID_UNLABELED).and(Err(cause)),
+        }
     }
 }
 
 /// Labels of what has none, by where it is.
 #[derive(Default)]
 struct Defaults {
-    devices: HashMap<u32, Sid>,
+    devices: HashMap<u32, Presumed>,
     /// By the number of the mount: `stat` tells another device of files of btrfs.
-    mounts: HashMap<u64, Sid>,
+    mounts: HashMap<u64, Presumed>,
 }
 
 impl Defaults {
-    fn of(&self, object: &Object<'_>) -> Option<Sid> {
+    fn of(&self, object: &Object<'_>) -> Option<Presumed> {
         let by_mount = || mounts::mount_of(object.file).ok().and_then(|mount| self.mounts.get(&mount));
         self.devices.get(&object.device).or_else(by_mount).copied()
     }
@@ -308,7 +339,7 @@ fn complete_subvolumes(walker: &mut Walker<'_>) {
 
 /// The root of a mount in another namespace. A thread goes there, for a namespace is the thread's own once it shares its
 /// working directory with no other.
-pub(super) fn open_in(namespace: &OwnedFd, mount: &Mount) -> io::Result<OwnedFd> {
+pub(super) fn open_in(namespace: impl AsFd + Send, mount: &Mount) -> io::Result<OwnedFd> {
     thread::scope(|scope| {
         let there = scope.spawn(|| {
             unshare(CloneFlags::CLONE_FS)?;

@@ -4,15 +4,20 @@
 use std::{
     fs::{self, DirBuilder, File},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::fs::{DirBuilderExt, OpenOptionsExt},
+    },
     path::Path,
     sync::mpsc::{Receiver, Sender, channel},
-    thread,
 };
 
 use tempfile::NamedTempFile;
 
-use crate::labels::note::{MOST, Notes};
+use crate::labels::{
+    alone,
+    note::{MOST, Notes},
+};
 
 /// The longest journal: each label noted and forgotten.
 const LARGEST: u64 = MOST as u64 * 512;
@@ -52,7 +57,18 @@ impl Notebook {
         File::open(folder)?.sync_all()?;
         let (orders, given) = channel();
         let (tell, done) = channel();
-        thread::Builder::new().name("notes".into()).spawn(move || write(file, &path, &given, &tell))?;
+        let (number, (begin, begun)) = (file.as_raw_fd(), channel::<()>());
+        alone::spawn("notes", vec![number], move |alone| {
+            let _ = begin.send(());
+            match alone {
+                // SAFETY: it is this thread's copy, and nobody else's.
+                Ok(()) => write(unsafe { File::from_raw_fd(number) }, &path, &given, &tell),
+                Err(cause) => drop(tell.send(Err(cause))),
+            }
+        })?;
+        // It has its copy by then.
+        let _ = begun.recv();
+        drop(file);
         Ok((Self { orders, done, given: 0, finished: 0 }, notes, refused))
     }
 
@@ -111,7 +127,10 @@ fn replace(path: &Path, journal: &str) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::{
+        thread,
+        time::{Duration, Instant},
+    };
 
     use super::*;
     use crate::labels::note::Place;

@@ -7,7 +7,7 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd},
 };
 
-use nix::sys::stat::{FileStat, fstat};
+use nix::errno::Errno;
 use tollgate_abi::enforcer::tg_label_key;
 
 use crate::labels::{
@@ -52,44 +52,50 @@ pub struct Object<'f> {
     pub file: BorrowedFd<'f>,
     /// The file system it is in, of which `stat` may tell another device (btrfs, overlayfs).
     pub device: u32,
-    stat: FileStat,
+    stat: libc::statx,
 }
 
 impl<'f> Object<'f> {
     /// The file of a descriptor, in the file system `device`.
     pub fn new(file: BorrowedFd<'f>, device: u32) -> io::Result<Self> {
-        Ok(Self { file, device, stat: fstat(file)? })
+        Ok(Self { file, device, stat: stat(file)? })
     }
 
     /// Likewise; the device is the one that `stat` tells.
     pub fn anywhere(file: BorrowedFd<'f>) -> io::Result<Self> {
-        let stat = fstat(file)?;
-        Ok(Self { file, device: kernel_device(stat.st_dev), stat })
+        let stat = stat(file)?;
+        let device = kernel_device(libc::makedev(stat.stx_dev_major, stat.stx_dev_minor));
+        Ok(Self { file, device, stat })
     }
 
     /// The inode's number.
     pub fn inode(&self) -> u64 {
-        self.stat.st_ino
+        self.stat.stx_ino
     }
 
     /// The device as `stat` tells it.
     pub fn stat_device(&self) -> u64 {
-        self.stat.st_dev
+        libc::makedev(self.stat.stx_dev_major, self.stat.stx_dev_minor)
+    }
+
+    /// What `stat` tells it by.
+    pub fn place(&self) -> (u64, u64) {
+        (self.stat_device(), self.inode())
     }
 
     /// Kind of file and permission bits.
     pub fn mode(&self) -> u32 {
-        self.stat.st_mode
+        self.stat.stx_mode.into()
     }
 
     /// Whose it is.
     pub fn owner(&self) -> u32 {
-        self.stat.st_uid
+        self.stat.stx_uid
     }
 
     /// How many names it has.
     pub fn links(&self) -> u64 {
-        self.stat.st_nlink
+        self.stat.stx_nlink.into()
     }
 
     /// Whether it is of this kind, such as `S_IFDIR`.
@@ -163,28 +169,19 @@ impl<'f> Object<'f> {
 
     /// When its inode was changed last, and when it was made.
     pub fn changed(&self) -> Changed {
-        Changed { at: moment(self.stat.st_ctime, self.stat.st_ctime_nsec), born: self.born() }
+        Changed { at: moment(&self.stat.stx_ctime), born: self.born() }
     }
 
     /// When something in this directory was changed last. `root`: of a file system, whose own changes are those of its
     /// checkpoint; when its content was changed, its owner may set.
     pub fn content_changed(&self, root: bool) -> Changed {
         let changed = self.changed();
-        let at = if root { moment(self.stat.st_mtime, self.stat.st_mtime_nsec) } else { changed.at };
+        let at = if root { moment(&self.stat.stx_mtime) } else { changed.at };
         Changed { at, ..changed }
     }
 
     fn born(&self) -> Option<Moment> {
-        let mut found = MaybeUninit::<libc::statx>::zeroed();
-        // SAFETY: the descriptor is open, the path ends in NUL, and there is room for the answer.
-        let status = unsafe {
-            let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_BTIME);
-            libc::statx(self.file.as_raw_fd(), c"".as_ptr(), flags, mask, found.as_mut_ptr())
-        };
-        // SAFETY: all of it was zero, and the kernel may have written to it.
-        let found = unsafe { found.assume_init() };
-        let told = status == 0 && found.stx_mask & libc::STATX_BTIME != 0;
-        told.then(|| moment(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into()))
+        (self.stat.stx_mask & libc::STATX_BTIME != 0).then(|| moment(&self.stat.stx_btime))
     }
 
     /// Attributes of what `O_PATH` opened can be had only so; the link leads to the very file, be it a link itself.
@@ -193,8 +190,20 @@ impl<'f> Object<'f> {
     }
 }
 
-fn moment(seconds: i64, nanoseconds: i64) -> Moment {
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+fn moment(time: &libc::statx_timestamp) -> Moment {
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into())
+}
+
+/// What is known of a file here, without asking a program or another machine that serves it: that need not answer.
+fn stat(file: BorrowedFd<'_>) -> io::Result<libc::statx> {
+    let mut found = MaybeUninit::<libc::statx>::zeroed();
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
+    // SAFETY: the descriptor is open, the path ends in NUL, and there is room for the answer.
+    let status = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, mask, found.as_mut_ptr()) };
+    Errno::result(status)?;
+    // SAFETY: all of it was zero, and the kernel has written to it.
+    Ok(unsafe { found.assume_init() })
 }
 
 /// A device as the kernel keeps it, of one as `stat` tells it.

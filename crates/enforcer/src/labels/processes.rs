@@ -34,6 +34,14 @@ pub fn held(link: &Path) -> io::Result<OwnedFd> {
     Ok(open(link, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
+/// Whether what a link leads to is the kernel's own, in no file system that is ever mounted: a pipe, a socket, or without any
+/// name. What is in a file system has a path.
+pub fn is_of_kernel(link: &Path) -> bool {
+    const NAMES: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
+    let name = fs::read_link(link).unwrap_or_default();
+    NAMES.iter().any(|own| name.as_os_str().as_bytes().starts_with(own))
+}
+
 /// One process of each mount namespace other than our own.
 pub fn namespaces(proc: &Path) -> io::Result<Vec<u32>> {
     let namespace = |name: &OsStr| fs::read_link(proc.join(name).join("ns/mnt"));

@@ -219,9 +219,9 @@ impl Walker<'_> {
         }
     }
 
-    /// Labels what a process holds, if it has no label: by its attribute, else with `default`.
-    pub fn hold(&mut self, object: &Object<'_>, default: Sid) -> io::Result<()> {
-        let sid = match object.attribute().unwrap_or(None) {
+    /// Labels what a process holds, if it has no label: by its attribute, if it has one, else with `default`.
+    pub fn hold(&mut self, object: &Object<'_>, attribute: Option<String>, default: Sid) -> io::Result<()> {
+        let sid = match attribute {
             Some(context) => self.contexts.sid(&context)?.unwrap_or(SECINITSID_UNLABELED),
             None => default,
         };

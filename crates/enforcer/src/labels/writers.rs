@@ -12,17 +12,13 @@ use std::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
-    thread,
     time::{Duration, Instant},
 };
 
-use nix::{
-    sched::{CloneFlags, unshare},
-    sys::signal::{SigSet, SigmaskHow},
-    unistd::gettid,
-};
+use nix::unistd::gettid;
 
 use crate::labels::{
+    alone,
     durable::{self, Dirty, Outcome},
     object::Object,
 };
@@ -147,20 +143,14 @@ impl Writers {
         }
         let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
         let (name, named) = channel();
-        let mut before = SigSet::empty();
-        // Signals are for the thread that can hear of them: this one closes its descriptors.
-        SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map(|mask| before = mask)?;
-        let started = thread::Builder::new().name("labels".into()).spawn(move || {
-            let kept = [Some(wake.as_fd().as_raw_fd()), task.file()];
-            let alone = stand_alone(kept.into_iter().flatten().collect());
+        let kept = [Some(wake.as_fd().as_raw_fd()), task.file()];
+        alone::spawn("labels", kept.into_iter().flatten().collect(), move |alone| {
             let _ = name.send(gettid().as_raw().cast_unsigned());
             let done = task.run(device, alone);
             let _ = tell.send((device, done));
             // Who is awake anyway may leave it full.
             let _ = (&*wake).write(&[0]);
-        });
-        before.thread_set_mask()?;
-        started?;
+        })?;
         self.running.insert(device, Running { since: Instant::now(), _file: file });
         named.recv().map_err(io::Error::other)
     }
@@ -200,21 +190,6 @@ impl Task {
             }
         }
     }
-}
-
-/// Leaves the process's table of descriptors: one that hangs would keep the daemon's lock and socket when that was killed.
-fn stand_alone(mut kept: Vec<RawFd>) -> io::Result<()> {
-    unshare(CloneFlags::CLONE_FILES)?;
-    kept.sort_unstable();
-    let mut first = 3;
-    for file in kept.into_iter().map(i32::cast_unsigned).chain([u32::MAX]) {
-        if first < file {
-            // SAFETY: nothing of this thread uses the descriptors that it closes.
-            unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };
-        }
-        first = file.saturating_add(1);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,195 @@
+//! Threads that may hang without harm. A file system that is frozen, or that a program serves, need not answer: who asks it
+//! has descriptors of its own, for a thread that hangs would keep the daemon's lock and socket when that was killed.
+
+use std::{
+    io,
+    mem::ManuallyDrop,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::net::UnixStream,
+    },
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use nix::{
+    sched::{CloneFlags, unshare},
+    sys::{
+        signal::{SigSet, SigmaskHow},
+        socket::MsgFlags,
+    },
+};
+
+use crate::wire;
+
+/// How long a labelling waits for an answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// How long somebody's request does.
+pub(crate) const LITTLE_PATIENCE: Duration = Duration::from_millis(200);
+/// So many may hang; then nobody is asked any more, until one of them has an answer.
+const MOST: usize = 16;
+
+/// Who hangs.
+static ASKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Begins a thread that keeps these descriptors only, and no signal interrupts; `act` is told whether it does.
+pub(crate) fn spawn(name: &str, kept: Vec<RawFd>, act: impl FnOnce(io::Result<()>) + Send + 'static) -> io::Result<()> {
+    let mut before = SigSet::empty();
+    // Signals are for the thread that can hear of them: this one closes its descriptors.
+    SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map(|mask| before = mask)?;
+    let started = thread::Builder::new().name(name.to_owned()).spawn(move || act(stand_alone(kept)));
+    before.thread_set_mask()?;
+    started.map(drop)
+}
+
+fn stand_alone(mut kept: Vec<RawFd>) -> io::Result<()> {
+    unshare(CloneFlags::CLONE_FILES)?;
+    kept.sort_unstable();
+    let mut first = 3;
+    for file in kept.into_iter().map(i32::cast_unsigned).chain([u32::MAX]) {
+        if first < file {
+            // SAFETY: nothing of this thread uses the descriptors that it closes.
+            unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };
+        }
+        first = file.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Counts who asks, until there is an answer.
+struct Asking;
+
+impl Asking {
+    fn begin() -> io::Result<Self> {
+        let begun =
+            ASKING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |asking| (asking < MOST).then_some(asking + 1));
+        begun.map(|_| Self).map_err(|_| hangs())
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn hangs() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "a file system does not answer")
+}
+
+/// What `act` finds of a file, if its file system answers.
+pub(crate) fn ask<T: Send + 'static>(
+    file: BorrowedFd<'_>,
+    patience: Duration,
+    act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (asking, given) = (Asking::begin()?, file.try_clone_to_owned()?);
+    let raw = given.as_raw_fd();
+    let ((answer, answered), (ready, began)) = (channel(), channel::<()>());
+    spawn("asks", vec![raw], move |alone| {
+        let _asking = asking;
+        let _ = ready.send(());
+        // SAFETY: its own copy of it is closed by nobody.
+        let file = unsafe { BorrowedFd::borrow_raw(raw) };
+        let _ = answer.send(alone.and_then(|()| act(file)));
+    })?;
+    // It has its copy by then.
+    let _ = began.recv();
+    drop(given);
+    match answered.recv_timeout(patience) {
+        Ok(answer) => answer,
+        Err(RecvTimeoutError::Timeout) => Err(hangs()),
+        Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the thread that was to ask failed")),
+    }
+}
+
+/// What `act` opens, if all file systems on the way answer; `given` is what it needs for that.
+pub(crate) fn open(
+    given: Option<&OwnedFd>,
+    act: impl FnOnce(Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> + Send + 'static,
+) -> io::Result<OwnedFd> {
+    let (here, there) = UnixStream::pair()?;
+    let given = given.map(AsFd::as_fd).map(|given| given.try_clone_to_owned()).transpose()?;
+    let number = given.as_ref().map(AsRawFd::as_raw_fd);
+    let asking = Asking::begin()?;
+    let (ready, began) = channel::<()>();
+    let far = there.as_raw_fd();
+    let kept = number.into_iter().chain([far]).collect();
+    spawn("opens", kept, move |alone| {
+        let _asking = asking;
+        let _ = ready.send(());
+        // SAFETY: its own copies of them are closed by nobody.
+        let given = number.map(|raw| unsafe { BorrowedFd::borrow_raw(raw) });
+        // SAFETY: as above; nor by this.
+        let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(far) });
+        // Who asked may wait no longer.
+        let _ = match alone.and_then(|()| act(given)) {
+            Ok(file) => wire::send(&socket, &[0; 4], &[file.as_fd()], MsgFlags::empty()),
+            Err(cause) => {
+                let number = cause.raw_os_error().unwrap_or(libc::EIO);
+                wire::send(&socket, &number.to_ne_bytes(), &[], MsgFlags::empty())
+            }
+        };
+    })?;
+    // It has its copies by then.
+    let _ = began.recv();
+    drop((there, given));
+    hear(&here)
+}
+
+fn hear(from: &UnixStream) -> io::Result<OwnedFd> {
+    let mut number = [0; 4];
+    from.set_read_timeout(Some(PATIENCE))?;
+    let Some(mut heard) = wire::receive(from, &mut number, MsgFlags::empty())? else { return Err(hangs()) };
+    match heard.descriptors.pop() {
+        Some(file) => Ok(file),
+        None if heard.length == number.len() => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(number))),
+        None => Err(io::Error::other("the thread that was to open it failed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, sync::Arc, time::Instant};
+
+    use super::*;
+
+    #[test]
+    fn waits_for_nobody_who_does_not_answer() {
+        let file = tempfile::tempfile().unwrap();
+        let length = |file: BorrowedFd<'_>| Ok(nix::sys::stat::fstat(file)?.st_size);
+        assert_eq!(ask(file.as_fd(), PATIENCE, length).unwrap(), 0);
+        let opened = open(None, |_| Ok(File::open("/proc/self/status")?.into())).unwrap();
+        assert!(nix::sys::stat::fstat(&opened).is_ok());
+        let refused = open(None, |_| Ok(File::open("/proc/nothing")?.into())).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        let (end, ended) = channel::<()>();
+        let ended = Arc::new(std::sync::Mutex::new(ended));
+        let begun = Instant::now();
+        let mut hanging = 0;
+        // Others may ask meanwhile.
+        while hanging < MOST {
+            let Ok(asking) = Asking::begin() else {
+                assert!(begun.elapsed() < Duration::from_secs(20));
+                continue;
+            };
+            let ended = Arc::clone(&ended);
+            spawn("hangs", Vec::new(), move |_| {
+                let _asking = asking;
+                let _ = ended.lock().map(|ended| ended.recv());
+            })
+            .unwrap();
+            hanging += 1;
+        }
+        assert_eq!(ask(file.as_fd(), PATIENCE, length).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(end);
+        while ask(file.as_fd(), PATIENCE, length).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20));
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
