@@ -23,7 +23,9 @@ use crate::{
         checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment, anchor},
         durable,
         machine::OVERLAY,
+        maps::Maps,
         mounts::{self, Covered, Mount},
+        note::Uuid,
         object::{Identity, Object},
     },
     programs,
@@ -100,6 +102,13 @@ enum Order {
 }
 
 impl Order {
+    fn moment(&self) -> Option<Moment> {
+        match self {
+            Self::Move(from, _) => Some(*from),
+            Self::Remove => None,
+        }
+    }
+
     fn follow(self, device: u32) -> io::Result<()> {
         match self {
             Self::Move(from, active) => {
@@ -118,6 +127,8 @@ struct Writing(Arc<Mutex<Running>>);
 #[derive(Debug, Default)]
 struct Running {
     devices: HashSet<u32>,
+    /// Up to when this daemon has moved the checkpoints of file systems.
+    moved: HashMap<Uuid, Moment>,
     failed: Vec<String>,
 }
 
@@ -132,11 +143,16 @@ impl Writing {
     }
 
     /// Has an order followed; the one before was.
-    fn begin(&self, device: u32, order: Order) {
+    fn begin(&self, device: u32, uuid: Uuid, order: Order) {
         self.running().devices.insert(device);
         let writing = self.clone();
+        let moved = order.moment();
         let followed = alone::spawn("checkpoint", Vec::new(), move |alone| {
-            writing.end(device, alone.and_then(|()| order.follow(device)));
+            let done = alone.and_then(|()| order.follow(device));
+            if let Some(from) = moved.filter(|_| done.is_ok()) {
+                writing.running().moved.insert(uuid, from);
+            }
+            writing.end(device, done);
         });
         if let Err(cause) = followed {
             self.end(device, Err(cause));
@@ -204,13 +220,26 @@ impl Enforcer {
         self.checkpoints.writing.wait();
     }
 
+    /// What becomes of files of a file system that has been mounted whose labels may be lost. None is where the checkpoint is
+    /// still the one that this daemon has written: it was unmounted, and what was not written by then is noted.
+    pub(super) fn after_unmount(&self, device: u32) -> AfterCrash {
+        let found = || {
+            let uuid = self.kernel_maps().ok()?.uuid(device).ok()?.filter(|uuid| *uuid != Uuid::default())?;
+            let moved = self.checkpoints.writing.running().moved.get(&uuid).copied()?;
+            let root = durable::root(device).ok()?;
+            let checkpoint = Checkpoint::of(&Object::new(root.as_fd(), device).ok()?)?;
+            Some(checkpoint.is_from(moved))
+        };
+        if found() == Some(true) { AfterCrash::Keep } else { self.options.after_crash }
+    }
+
     /// Says that labels are not kept any more.
     pub(super) fn forget_checkpoints(&self) -> Result<(), EnforcerError> {
         let writing = &self.checkpoints.writing;
         writing.wait();
         for device in self.kernel_maps()?.kept().map_err(labelling)? {
             if !writing.has(device) {
-                writing.begin(device, Order::Remove);
+                writing.begin(device, Uuid::default(), Order::Remove);
             }
         }
         writing.wait();
@@ -237,7 +266,8 @@ impl Enforcer {
             }
             if written {
                 let active = self.checkpoints.active.remove(&device).unwrap_or_default();
-                self.checkpoints.writing.begin(device, Order::Move(from, active));
+                let uuid = self.kernel_maps()?.uuid(device).map_err(labelling)?.unwrap_or_default();
+                self.checkpoints.writing.begin(device, uuid, Order::Move(from, active));
             }
         }
         Ok(())

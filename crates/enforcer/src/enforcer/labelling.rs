@@ -126,7 +126,10 @@ impl Enforcer {
             rules: &rules,
             file_contexts: Some(&file_contexts),
             refused: &refused,
-            after_crash: self.options.after_crash,
+            after_crash: match part {
+                Part::Mount(device) => self.after_unmount(device),
+                Part::All | Part::Subvolume(_) => self.options.after_crash,
+            },
         };
         let kernel = self.kernel_maps()?;
         let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));

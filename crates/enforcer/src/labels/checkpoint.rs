@@ -86,6 +86,12 @@ impl Checkpoint {
         Self { from, settled: before.map_or(from, |before| before.settled.max(from)) }
     }
 
+    /// Whether it is of this moment.
+    #[must_use]
+    pub fn is_from(self, moment: Moment) -> bool {
+        self.from == moment
+    }
+
     /// Whether what was noted at a moment is written down.
     #[must_use]
     pub fn covers(self, moment: Moment) -> bool {
