@@ -616,7 +616,7 @@ struct tg_event {
 	__u32 object; /* enum tg_object_kind */
 	__u32 number; /* capability, ioctl command, process, key of a System V object */
 	__u32 device;
-	__u32 result; /* errno */
+	__u32 result;	/* errno */
 	__u32 withheld; /* the policy allows what is denied, but enforcement lives by the object:
 			   `security setenforce` is what lacks (TG_SID_SURVIVAL) */
 	__u32 reserved;

@@ -12,7 +12,7 @@
 struct tg_request {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions of ours */
 	__u8 manager;			 /* enum tg_manager */
-	__u8 withheld; /* answered: the policy allows it, but enforcement lives by the target */
+	__u8 withheld;			 /* answered: only for what enforcement lives by */
 	__u16 object;			 /* enum tg_object_kind */
 	__u32 number;			 /* capability, ioctl command */
 	__u32 quiet;			 /* decide only: no event */
@@ -156,8 +156,7 @@ static __always_inline __u32 tg_answer(enum tg_which which, struct tg_request *r
 		__u32 by =
 			tg_compute(which, request->source, request->target, request->class, answer);
 
-		request->withheld =
-			request->av & ~allowable && !(request->av & ~answer->allowed);
+		request->withheld = request->av & ~allowable && !(request->av & ~answer->allowed);
 		answer->allowed &= allowable;
 		if (!(answer->extended | answer->extended_self))
 			return 0;
