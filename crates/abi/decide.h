@@ -164,13 +164,10 @@ struct tg_run {
 	__u32 granted;
 };
 
-/* One step of constraint code; a function, so that the verifier looks at it once, not TG_STEPS
- * times with every way that the steps before it may have gone. */
-TG_FUNCTION int tg_step(const struct tg_tables *tables, const struct tg_predicates *predicates,
-			struct tg_run *run)
+/* One step of constraint code. */
+TG_INLINE void tg_step(const struct tg_tables *tables, const struct tg_predicates *predicates,
+		       struct tg_run *run)
 {
-	if (!tables || !predicates || !run)
-		return 0;
 	const struct tg_step *step =
 		TG_AT(tables, struct tg_step, tg_header(tables)->code_at, run->code);
 	__u32 operand = step->operand, stack = run->stack;
@@ -200,6 +197,20 @@ TG_FUNCTION int tg_step(const struct tg_tables *tables, const struct tg_predicat
 		break;
 	}
 	run->stack = stack;
+}
+
+#define TG_STEPS_AT_ONCE 4u
+
+/* Some steps; a function, so that the verifier looks at them once, not for all of TG_STEPS with
+ * every way that the steps before may have gone. */
+TG_FUNCTION int tg_run_on(const struct tg_tables *tables, const struct tg_predicates *predicates,
+			  struct tg_run *run, __u32 end)
+{
+	if (!tables || !predicates || !run)
+		return 0;
+	TG_ROLL
+	for (__u32 step = 0; step < TG_STEPS_AT_ONCE && run->code < end; step++)
+		tg_step(tables, predicates, run);
 	return 0;
 }
 
@@ -212,11 +223,8 @@ TG_FUNCTION __u32 tg_constrain(const struct tg_tables *tables,
 		return 0;
 	struct tg_run run = {.code = code, .granted = granted};
 
-	for (__u32 step = 0; step < TG_STEPS; step++) {
-		if (run.code >= code + steps)
-			break;
-		tg_step(tables, predicates, &run);
-	}
+	for (__u32 step = 0; step < TG_STEPS && run.code < code + steps; step += TG_STEPS_AT_ONCE)
+		tg_run_on(tables, predicates, &run, code + steps);
 	return run.granted;
 }
 

@@ -29,6 +29,7 @@ pub use self::{
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[expect(clippy::large_enum_variant, reason = "nearly all entries are denials")]
 pub enum Entry {
     /// A denial, or what was granted and is to be audited.
     Avc(Denial),
