@@ -61,8 +61,9 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
             // The snapshots are made before the attribute is written.
             .step(
                 "snapshots",
-                "kill -STOP $(daemon); W sh -c 'echo new > /srv/sub/made; /subvolume snapshot /srv/sub /srv snap; \
-                 /subvolume readonly /srv/sub /srv ro'; kill -CONT $(daemon); sleep 4",
+                "W sh -c 'until [ -e /go ]; do sleep 0.1; done; echo new > /srv/sub/made; \
+                 /subvolume snapshot /srv/sub /srv snap; /subvolume readonly /srv/sub /srv ro' & writer=$!; sleep 2; \
+                 kill -STOP $(daemon); touch /go; wait $writer; kill -CONT $(daemon); sleep 4",
             )
             .step("labels", get)
             .step("read", "O cat /srv/sub/made /srv/snap/made /srv/ro/made")
