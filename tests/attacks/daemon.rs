@@ -76,7 +76,11 @@ half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 2
             )
             .step("denied", "W cat /srv/secret")
             .step("stopped", "tollgate stop --force; links; ls /sys/fs/bpf; cat /srv/secret")
-            .step("ended", "half TERM; cat /srv/secret; next && links; tollgate status")
+            // It ends in order, once it has attached them all.
+            .step(
+                "ended",
+                "half TERM; cat /srv/secret; for i in $(seq 60); do next && break; sleep 1; done; tollgate status",
+            )
             .step("denied again", "tollgate label set $(of secret) /srv/secret; W cat /srv/secret")
             .run();
         for (name, step) in &steps {
