@@ -42,12 +42,14 @@ static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u3
 /* The current task has made an inode: what was said of its label holds for no other. */
 static __always_inline void tg_made(struct tg_task *task, struct inode *inode)
 {
-	__u64 cred = tg_current_cred();
+	struct task_struct *current = bpf_get_current_task_btf();
 
 	if (!task)
 		return;
 	task->made = 0;
-	if (cred != tg_current_real_cred()) {
+	if (__builtin_expect(current->cred != current->real_cred, 0)) {
+		__u64 cred = tg_current_cred();
+
 		task->made_named = task->create_cred == cred;
 		task->made_with = cred;
 		task->made = TG_KERNEL_ADDRESS(inode);
