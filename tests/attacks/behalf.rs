@@ -3,12 +3,12 @@
 use super::labels::ext4;
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, kernels},
+    guests::{KERNELS, kernels},
 };
 
 #[test]
 fn denies_the_attribute_of_labels_to_io_uring_and_leaves_overlayfs_its_own() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let overlay = "mount -t overlay -o lowerdir=/srv/low,upperdir=/srv/up,workdir=/srv/work none /srv/over";
         let steps = ext4(&scratch, kernel, &["uring"])

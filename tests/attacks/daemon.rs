@@ -5,7 +5,7 @@ use std::{fs::File, process::Command};
 use super::guest;
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, KERNELS, kernels},
+    guests::{KERNELS, kernels},
     word,
 };
 
@@ -18,7 +18,7 @@ next() { tollgate enforce /policy; }
 
 #[test]
 fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let guest = guest(&scratch, kernel, &["hold", "slip"]).names(NAMES);
         let steps = guest
@@ -106,7 +106,7 @@ half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 2
 
 #[test]
 fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let image = scratch.path("image");
         File::create(&image).unwrap().set_len(64 << 20).unwrap();

@@ -7,7 +7,7 @@ use super::guest;
 use super::program;
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, kernels},
+    guests::{KERNELS, kernels},
     steps::Step,
 };
 #[cfg(feature = "long")]
@@ -124,7 +124,7 @@ fn attack(kernel: &'static str) -> BTreeMap<String, Step> {
 
 #[test]
 fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let steps = attack(kernel);
         steps["prepared"].is(0, &[]);
         for (name, _) in DENIED.iter().chain(&SHARED) {
@@ -161,7 +161,7 @@ fn denies_it_to_domains_that_debians_policy_gives_the_setting_or_the_mount() {
         tollgate enforce --machine system_u:system_r:init_t:s0 /policy";
     const NAMES: &str = "A() { tollgate run --context system_u:system_r:acpid_t:s0 -- /usr/sbin/acpid \"$@\"; }\n\
         M() { tollgate run --context system_u:system_r:mount_t:s0 -- /usr/bin/mount \"$@\"; }\n";
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let built = scratch.path("debian");
         scratch.run(&["policy", "debian", "default", "-o", word(&built)]).with(0);

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::{NAMES, program};
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, KERNELS, kernels},
+    guests::{KERNELS, kernels},
     steps::{Guest, policy, source},
     word,
 };
@@ -37,7 +37,7 @@ const FILLED: usize = 3;
 
 #[test]
 fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let each = |act: &str| format!("for i in $(seq {FILLED}); do {act}; done");
         let steps = ext4(&scratch, kernel, &["eafull"])
@@ -73,7 +73,7 @@ fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
 
 #[test]
 fn keeps_labels_over_an_unmount_and_the_daemons_end_within_the_second() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let steps = ext4(&scratch, kernel, &[])
             .step("unmounted", "W sh -c 'mkdir /srv/a; echo x > /srv/a/made; umount /srv'")
@@ -115,7 +115,7 @@ fn renumbered(whose: &str) -> String {
 
 #[test]
 fn denies_another_generation_to_who_may_not_take_the_label_away() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let labels = "tollgate label get /srv/secret /old/secret; W cat /srv/secret /old/secret";
         let steps = ext4(&scratch, kernel, &["renumber"])

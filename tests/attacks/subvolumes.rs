@@ -3,7 +3,7 @@
 use super::guest;
 use crate::program::{
     Scratch,
-    guests::{ATTACKED, KERNELS, kernels},
+    guests::{KERNELS, kernels},
     steps::Guest,
 };
 
@@ -20,7 +20,7 @@ fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
 
 #[test]
 fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
-    for kernel in kernels(ATTACKED) {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let steps = btrfs(&scratch, kernel)
             .step(

@@ -5,9 +5,6 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// The kernels on which enforcement is tested.
 pub(crate) const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
-/// Those on which it is attacked: what was once found to succeed did on both.
-pub(crate) const ATTACKED: &[&str] = &["6.1", "6.18"];
-
 /// The kernels of a test of attacks: those that it says, or those that TOLLGATE_KERNELS names, such as `6.12,7.2`.
 pub(crate) fn kernels(said: &[&'static str]) -> Vec<&'static str> {
     const KNOWN: [&str; 4] = ["6.1", "6.12", "6.18", "7.2"];
