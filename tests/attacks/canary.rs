@@ -12,10 +12,10 @@ use crate::program::{
 const NAMES: &str = r#"
 LOG=/var/log/tollgate/daemon.log
 ms() { read up _ < /proc/uptime; echo $((${up%.*}${up#*.} * 10)); }
-told() { n=0; until [ "$(grep -c "$1" $LOG)" -ge "$2" ]; do usleep 20000; n=$((n+1)); [ $n -lt 500 ] || return 1; done; }
+told() { n=0; until [ "$(grep -c "$1" $LOG)" -ge "$2" ]; do usleep 20000; n=$((n+1)); [ $n -lt 5000 ] || return 1; done; }
 off() { began=$(ms); echo 0 > /proc/sys/kernel/ftrace_enabled; told "HOOKS DO NOT RUN" $1; echo "told after $(($(ms) - began)) ms"; }
 on() { echo 1 > /proc/sys/kernel/ftrace_enabled; told "hooks run again" $1; settled $1; }
-settled() { n=0; until [ "$(tollgate status --json | tr , '\n' | grep -c '"to"')" -ge $1 ]; do sleep 1; n=$((n+1)); [ $n -lt 60 ] || return 1; done; }
+settled() { n=0; until [ "$(tollgate status --json | tr , '\n' | grep -c '"to"')" -ge $1 ]; do sleep 1; n=$((n+1)); [ $n -lt 300 ] || return 1; done; }
 processes() { ls /proc | grep -c '^[0-9]'; }
 in_context() { tollgate ps | grep " $2$" | grep -c "$(at $1)"; }
 "#;
@@ -40,11 +40,11 @@ fn tells_within_a_second_that_hooks_do_not_run_and_confines_all_who_slipped_out(
             .step("json", "tollgate status --json")
             .step("metrics", "tollgate status --metrics")
             .step("slip", "n=$(processes); touch /tmp/go; for i in $(seq 120); do [ $(processes) -ge $((n + 1000)) ] && break; sleep 1; done; processes")
-            .step("bystander", "setsid sleep 1234 & sleep 1234 & sleep 1; in_context unconfined_t sleep")
+            .step("bystander", "setsid sleep 1234 & sleep 1234 & sleep 1")
             .step("on", "on 1")
             .step("after", "tollgate status")
             .step("found", "grep 'while hooks did not run' $LOG | cut -c1-200")
-            .step("bystanders", "in_context unconfined_t sleep")
+            .step("bystanders", "in_context worker sleep; true")
             .step("reads", "touch /tmp/told; for i in $(seq 120); do [ $(cat /tmp/told.* | wc -c) -ge 1000 ] && break; sleep 1; done; cat /tmp/told.denied | wc -c; cat /tmp/told.read 2>/dev/null | wc -c")
             .step("once", "tollgate status; W cat /srv/secret")
             .run();
@@ -60,7 +60,8 @@ fn tells_within_a_second_that_hooks_do_not_run_and_confines_all_who_slipped_out(
         steps["metrics"].is(1, &["tollgate_hooks_run 0"]);
         let after = steps["after"].is(0, &["hooks did not run for", "confined again"]);
         assert!(after.text.contains("1000 processes of slip"), "{}", after.text);
-        assert_eq!(steps["bystander"].text.lines().last(), steps["bystanders"].text.lines().last());
+        // Whom nobody confined before is not confined now.
+        assert_eq!(steps["bystanders"].text, "0\n");
         // Each child has tried, and none has read.
         assert_eq!(steps["reads"].text, "1000\n0\n");
         steps["once"].is(1, &["hooks run: what must be denied is denied"]);
