@@ -157,11 +157,12 @@ impl Writers {
 
     /// What was done since, waiting until then; `None`: nothing.
     pub fn next(&mut self, until: Instant) -> Option<(u32, Done)> {
+        // Before looking: who tells something rings afterwards, and what has rung late is nothing to wake up for again.
+        while (&self.wakes).read(&mut [0; MOST]).is_ok_and(|rung| rung == MOST) {}
         let left = until.saturating_duration_since(Instant::now());
         match self.done.recv_timeout(left) {
             Ok((device, done)) => {
                 self.running.remove(&device);
-                let _ = (&self.wakes).read(&mut [0; MOST]);
                 Some((device, done))
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
@@ -204,6 +205,14 @@ mod tests {
 
     fn second() -> Instant {
         Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn is_quiet_once_all_is_told_however_late_it_rang() {
+        let mut writers = Writers::new().unwrap();
+        (&*writers.wake).write_all(&[0; MOST]).unwrap();
+        assert!(writers.next(Instant::now()).is_none());
+        assert!((&writers.wakes).read(&mut [0]).is_err_and(|cause| cause.kind() == io::ErrorKind::WouldBlock));
     }
 
     #[test]
