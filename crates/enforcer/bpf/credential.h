@@ -15,6 +15,7 @@
 
 #define TG_CREDENTIAL_SHARE 16u /* where an entry has it: above the SID */
 #define TG_CREDENTIAL_TAG 35u	/* and the rest of the address */
+#define TG_CREDENTIAL_SHARES ((1u << (TG_CREDENTIAL_TAG - TG_CREDENTIAL_SHARE)) - 1)
 
 struct tg_credential {
 	__u32 sid, share;
@@ -71,9 +72,7 @@ static __always_inline void tg_forget_cred(__u64 address)
 	__u64 found = READ_ONCE(*place);
 
 	if (tg_is_of(found, key) && __sync_val_compare_and_swap(place, found, 0) == found)
-		tg_give(TG_ROOM_CREDENTIALS,
-			found >> TG_CREDENTIAL_SHARE &
-				((1u << (TG_CREDENTIAL_TAG - TG_CREDENTIAL_SHARE)) - 1));
+		tg_give(TG_ROOM_CREDENTIALS, found >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES);
 	if (READ_ONCE(state.credentials_elsewhere))
 		tg_forget_elsewhere(address);
 }

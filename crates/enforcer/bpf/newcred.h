@@ -63,13 +63,32 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 	return -ENOMEM;
 }
 
+/* Remembers that of a copy whose address is nobody's, in the share of the original or the current
+ * task's own. 0 or -ENOMEM. */
+static __always_inline int tg_copy_cred(__u64 address, __u64 original)
+{
+	__u64 key = tg_address_key(address);
+	__u32 share = tg_own_share_like(original >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES);
+
+	if (tg_take_now(TG_ROOM_CREDENTIALS, share))
+		return -ENOMEM;
+	if (!tg_enter_cred(key, address, original & 0xffff, share))
+		return 0;
+	tg_give(TG_ROOM_CREDENTIALS, share);
+	return -ENOMEM;
+}
+
 /* selinux_cred_prepare: a copy stands for what the original does. So does that of one of the
  * machine's: what was at its address before may still be known (tg_forget_elsewhere). */
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
 {
-	__u32 sid = tg_cred_sid(TG_ADDRESS(old));
+	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
+	__u64 original = READ_ONCE(*tg_credential_place(key));
 
-	return tg_remember_cred(TG_ADDRESS(new), sid, 0) ? -ENOMEM : 0;
+	if (tg_is_of(original, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))) &&
+	    !READ_ONCE(state.credentials_elsewhere))
+		return tg_copy_cred(to, original) ? -ENOMEM : 0;
+	return tg_remember_cred(to, tg_cred_sid(from), 0) ? -ENOMEM : 0;
 }
 
 /* selinux_cred_transfer */

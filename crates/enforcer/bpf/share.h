@@ -27,7 +27,7 @@ static __always_inline __u32 tg_part(enum tg_holders holders, __u32 all)
 #define TG_COUNT(count, change) __sync_fetch_and_add(&(count), change)
 
 /* Takes a place of a room for a share. 0 or -ENOSPC: the share is used up. */
-TG_FUNCTION int tg_take(enum tg_room room, __u32 share)
+static __always_inline int tg_take_now(enum tg_room room, __u32 share)
 {
 	enum tg_holders holders = tg_holders_of(share);
 
@@ -45,6 +45,11 @@ TG_FUNCTION int tg_take(enum tg_room room, __u32 share)
 	TG_COUNT(state.shares[share].held[room], -1);
 	tg_failed(TG_FAILED_SHARE + room);
 	return -ENOSPC;
+}
+
+TG_FUNCTION int tg_take(enum tg_room room, __u32 share)
+{
+	return tg_take_now(room, share);
 }
 
 /* Takes one that cannot be refused. */
