@@ -36,6 +36,13 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
         .step("taken over", "tollgate enforce /policy && tollgate status --json")
         .step("same label", "tollgate label get /tmp; tollgate ps --domain visitor | grep -c while")
         .step("denied", denied)
+        // In hundredths of a second of processor time.
+        .step(
+            "idle",
+            "used() { set -- $(cut -d' ' -f14,15 /proc/$(daemon)/stat); echo $(($1 + $2)); }
+            for i in 1 2 3 4 5 6 7 8; do tollgate label set $(of one) /tmp; done
+            before=$(used); sleep 5; echo $(($(used) - before))",
+        )
         .step("terminated", &format!("kill -TERM $(daemon); {GONE}; tollgate status; tail -1 /var/log/tollgate/daemon.log"))
         .step("foreground", "NOTIFY_SOCKET=/nowhere tollgate enforce --foreground /policy & while ! tollgate mode; do sleep 0.2; done 2>/dev/null")
         .step("hung up", "kill -HUP $(daemon); sleep 3; tollgate status --json | grep '\"generation\"'")
@@ -67,6 +74,8 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
     assert_eq!((&status["mode"], &status["generation"]), (&"enforcing".into(), &1.into()), "{status}");
     steps["same label"].is(0, &["system_u:object_r:one:s0 /tmp\n"]);
     steps["denied"].is(1, &["errno 13", "process setcurrent"]);
+    let used: u32 = steps["idle"].is(0, &[]).text.trim().parse().unwrap();
+    assert!(used < 250, "an idle daemon has used {used} hundredths of a second in five seconds");
     steps["terminated"].is(0, &["enforcement goes on", "the daemon ends"]);
     steps["foreground"].is(0, &["enforcing", "cannot tell who waits for the daemon that it is ready"]);
     steps["hung up"].is(0, &["\"generation\": 2"]);

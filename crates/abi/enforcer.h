@@ -172,8 +172,9 @@ struct tg_task {
 	 * says it before it makes something in its upper layer. */
 	__u64 create_cred;
 	__u32 create_cred_sid;
-	__u32 made_named; /* the inode below has the label that was said */
-	/* The inode that it has made last with overridden credentials, and these: addresses. */
+	__u32 reserved;
+	/* The inode that it has made last with credentials that a label was said of, and these:
+	 * addresses. */
 	__u64 made, made_with;
 };
 #define TG_TASK_TABLE_SHARED 2u /* others had its descriptors when it began to exec */

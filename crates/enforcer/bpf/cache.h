@@ -35,10 +35,14 @@
  * to the verifier, and of the current task the address is known as one.
  */
 #define TG_KERNEL_ADDRESS(object)                                                                  \
+	TG_KERNEL_ADDRESS_BY(bpf_get_current_task_btf(), bpf_get_current_task(), object)
+
+/* The same, by what is known of the current task already. */
+#define TG_KERNEL_ADDRESS_BY(current, address, object)                                             \
 	({                                                                                         \
-		__u64 from_task_ = (__u64)((char *)(object) - (char *)bpf_get_current_task_btf()); \
+		__u64 from_task_ = (__u64)((char *)(object) - (char *)(current));                  \
 		TG_OPAQUE(from_task_);                                                             \
-		from_task_ + bpf_get_current_task();                                               \
+		from_task_ + (address);                                                            \
 	})
 
 /*
@@ -46,6 +50,7 @@
  * there: it would remove a plain test and let the program read at NULL, with no fault handling.
  */
 #define TG_IS_NULL(object) (!TG_KERNEL_ADDRESS(object))
+#define TG_IS_NULL_BY(current, address, object) (!TG_KERNEL_ADDRESS_BY(current, address, object))
 
 /* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
 static __always_inline __u64 tg_address_key(__u64 address)

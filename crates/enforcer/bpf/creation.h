@@ -13,18 +13,21 @@
 SEC("lsm/inode_init_security")
 int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const struct qstr *qstr)
 {
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 address = bpf_get_current_task();
+
 	if (!READ_ONCE(state.labels_new))
 		WRITE_ONCE(state.labels_new, 1);
-	if (TG_IS_NULL(dir))
+	if (TG_IS_NULL_BY(current, address, dir))
 		return -EOPNOTSUPP;
 	tg_changed(dir->i_sb);
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	struct tg_inode made = {.task_sid = task ? task->sid : TG_SID_MACHINE};
 
 	tg_tell_active(dir, above);
 	if (tg_new_label(task, dir, tg_sid_above(dir, above),
-			 !TG_IS_NULL(qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
+			 !TG_IS_NULL_BY(current, address, qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
 			 tg_mode_class(inode->i_mode), &made.sid)) {
 		if (!(tg_subject() & TG_UNCONFINED))
 			return -EACCES;

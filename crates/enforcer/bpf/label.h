@@ -319,13 +319,15 @@ static __always_inline void tg_renumber(struct inode *inode)
 /* selinux_inode_free_security: what is deleted needs no label any more. */
 SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
 {
-	if (inode->i_nlink && !READ_ONCE(state.renumbered))
+	__u32 names = inode->i_nlink;
+
+	if (names && !READ_ONCE(state.renumbered))
 		return 0;
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 
 	if (!label || !(label->flags & TG_INODE_DURABLE))
 		return 0;
-	if (!inode->i_nlink)
+	if (!names)
 		tg_drop_label(inode);
 	else if (label->flags & TG_INODE_RENUMBERED)
 		tg_keep_label(inode, label->sid);

@@ -63,16 +63,34 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 	return -ENOMEM;
 }
 
-/* Remembers that of a copy whose address is nobody's, in the share of the original or the current
- * task's own. 0 or -ENOMEM. */
-static __always_inline int tg_copy_cred(__u64 address, __u64 original)
+/* Moves a credential to another share: it was made by who was another user, or in another domain.
+ */
+TG_FUNCTION int tg_move_cred(__u64 key, __u64 entry, __u64 to)
 {
-	__u64 key = tg_address_key(address);
-	__u32 share = tg_own_share_like(original >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES);
+	const __u64 others = ~((__u64)TG_CREDENTIAL_SHARES << TG_CREDENTIAL_SHARE);
+	__u64 moved = (entry & others) | to << TG_CREDENTIAL_SHARE;
 
+	if (to >= TG_SHARES)
+		return 0;
+	if (__sync_val_compare_and_swap(tg_credential_place(key), entry, moved) != entry)
+		return 0;
+	tg_take_anyway(TG_ROOM_CREDENTIALS, to);
+	tg_give(TG_ROOM_CREDENTIALS, entry >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES);
+	return 0;
+}
+
+/* Remembers that of a copy whose address is nobody's, by the original's entry. 0 or -ENOMEM. */
+static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, __u64 key,
+					__u64 entry)
+{
+	__u32 was = entry >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES;
+	__u32 share = tg_own_share_like(was);
+
+	if (share != was && old == bpf_get_current_task_btf()->real_cred)
+		tg_move_cred(key, entry, share);
 	if (tg_take_now(TG_ROOM_CREDENTIALS, share))
 		return -ENOMEM;
-	if (!tg_enter_cred(key, address, original & 0xffff, share))
+	if (!tg_enter_cred(tg_address_key(address), address, entry & 0xffff, share))
 		return 0;
 	tg_give(TG_ROOM_CREDENTIALS, share);
 	return -ENOMEM;
@@ -83,11 +101,11 @@ static __always_inline int tg_copy_cred(__u64 address, __u64 original)
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
 {
 	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
-	__u64 original = READ_ONCE(*tg_credential_place(key));
+	__u64 entry = READ_ONCE(*tg_credential_place(key));
 
-	if (tg_is_of(original, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))) &&
+	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))) &&
 	    !READ_ONCE(state.credentials_elsewhere))
-		return tg_copy_cred(to, original) ? -ENOMEM : 0;
+		return tg_copy_cred(to, old, key, entry) ? -ENOMEM : 0;
 	return tg_remember_cred(to, tg_cred_sid(from), 0) ? -ENOMEM : 0;
 }
 

@@ -39,19 +39,17 @@ static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u3
 	task->create_cred = cred;
 }
 
-/* The current task has made an inode: what was said of its label holds for no other. */
+/* The current task has made an inode: what was said of its label holds for no other. Who acts with
+ * the credentials of which it was said has made it for that. */
 static __always_inline void tg_made(struct tg_task *task, struct inode *inode)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-
 	if (!task)
 		return;
 	task->made = 0;
-	if (__builtin_expect(current->cred != current->real_cred, 0)) {
-		__u64 cred = tg_current_cred();
-
-		task->made_named = task->create_cred == cred;
-		task->made_with = cred;
+	if (__builtin_expect(!task->create_cred, 1))
+		return;
+	if (tg_acts_with(task->create_cred)) {
+		task->made_with = task->create_cred;
 		task->made = TG_KERNEL_ADDRESS(inode);
 	}
 	task->create_cred = 0;
@@ -111,7 +109,6 @@ static __always_inline int tg_new_sid(struct inode *directory, struct dentry *de
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
-	tg_tell_active(directory, above);
 	return tg_new_label(task, directory, tg_sid_above(directory, above),
 			    TG_NAME_ADDRESS(dentry), class, sid);
 }
@@ -140,6 +137,7 @@ static __always_inline int tg_creating(struct inode *directory, struct dentry *d
 	if (READ_ONCE(state.labels_new))
 		return 0;
 	tg_changed(directory->i_sb);
+	tg_tell_active(directory, bpf_inode_storage_get(&inodes, directory, 0, 0));
 	if (directory->i_flags & S_CASEFOLD)
 		return tg_is_labelled(directory, sid) ? 0 : -EOPNOTSUPP;
 	struct tg_task *task = tg_own_task();
