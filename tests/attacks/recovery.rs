@@ -133,8 +133,9 @@ fn denies_files_of_xfs_to_change_places_until_their_labels_are_written() {
         };
         // Both files have the labels of their directories, and so no attributes.
         let files = "tollgate label set $(of tool) /srv/tool; for name in open tool; do echo $name > /srv/$name/file; done; sleep 8";
-        let cut = format!("kill -STOP $(daemon); {EXCHANGE}; sync");
-        started().step("files", files).step("exchanged", &cut).run_until_cut();
+        let cut = "W sh -c 'until [ -e /go ]; do sleep 0.1; done; /exchange /srv/open/file /srv/tool/file' &\n\
+                   sleep 2; kill -STOP $(daemon); touch /go; sleep 2; sync";
+        started().step("files", files).step("exchanged", cut).run_until_cut();
         let steps = started()
             .step("after", LOOK)
             .step("at once", EXCHANGE)
