@@ -138,7 +138,8 @@ static void move(struct object *object)
 		touch(to, 0);
 }
 
-/* Each keeps its letter: only those of one letter change places, from one directory into another. */
+/* Each keeps its letter: only those of one letter change places, from one directory into another.
+ */
 static struct object *like(const struct object *one)
 {
 	unsigned first = below(used), number;
@@ -161,7 +162,8 @@ static void exchange(struct object *one)
 	if (!other)
 		return;
 	path = path_of(one->place, one->name);
-	if (renameat2(AT_FDCWD, path, AT_FDCWD, path_of(other->place, other->name), RENAME_EXCHANGE))
+	if (renameat2(AT_FDCWD, path, AT_FDCWD, path_of(other->place, other->name),
+		      RENAME_EXCHANGE))
 		return;
 	if (one->directory)
 		fill(path, one->name[0]);

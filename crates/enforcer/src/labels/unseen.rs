@@ -77,3 +77,63 @@ impl<M: Maps> Sink for Unseen<'_, '_, M> {
         self.sink.complete_subvolume(device, subvolume)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::fd::AsFd};
+
+    use tollgate_abi::enforcer::SECINITSID_UNLABELED;
+
+    use super::*;
+    use crate::labels::{maps::tests::MemoryMaps, recall::Recall};
+
+    /// Labels a new file, which is `known` in memory, in a directory of label 5.
+    fn labelled(known: Option<tg_inode>, label: Label, gap: RangeInclusive<Moment>) -> (MemoryMaps, tg_inode) {
+        let (folder, mut maps) = (tempfile::tempdir().unwrap(), MemoryMaps::default());
+        let file = File::create(folder.path().join("file")).unwrap();
+        let object = Object::anywhere(file.as_fd()).unwrap();
+        maps.inodes.extend(known.map(|known| (object.inode(), known)));
+        let mut sink = MapSink::new(&mut maps, Recall::default());
+        let sid = Unseen::new(&mut sink, gap).label(&object, label).unwrap();
+        let found = maps.inodes[&object.inode()];
+        assert_eq!(found.sid, sid);
+        (maps, found)
+    }
+
+    fn known(sid: Sid, flags: u32) -> Option<tg_inode> {
+        Some(tg_inode { sid, flags, ..tg_inode::default() })
+    }
+
+    fn label(sid: Sid, origin: Origin) -> Label {
+        Label { sid, directory: Some(5), node: 0, origin }
+    }
+
+    const BEFORE: RangeInclusive<Moment> = 0..=1;
+    const ALWAYS: RangeInclusive<Moment> = 0..=Moment::MAX;
+
+    #[test]
+    fn labels_what_has_no_label_and_leaves_others_theirs() {
+        for none in [None, known(0, 0)] {
+            assert_eq!(labelled(none, label(5, Origin::Inherited), BEFORE).1.sid, 5);
+        }
+        let (maps, found) = labelled(known(5, 0), label(5, Origin::Inherited), BEFORE);
+        assert_eq!((maps.labels.len(), found.flags), (0, 0));
+    }
+
+    #[test]
+    fn writes_down_the_label_of_what_was_moved_unless_that_is_done() {
+        for (flags, entries) in [(0, 1), (TG_INODE_DURABLE, 0)] {
+            let (maps, found) = labelled(known(9, flags), label(5, Origin::Inherited), BEFORE);
+            assert_eq!((found.sid, found.flags, maps.labels.len()), (9, TG_INODE_DURABLE, entries));
+            assert!(maps.labels.values().all(|entry| entry.sid == 9 && entry.dirty == 1));
+        }
+    }
+
+    #[test]
+    fn takes_the_label_away_that_a_later_look_gave_what_was_made_meanwhile() {
+        let lost = label(SECINITSID_UNLABELED, Origin::Lost);
+        for (gap, sid) in [(ALWAYS, SECINITSID_UNLABELED), (BEFORE, 5)] {
+            assert_eq!(labelled(known(5, 0), lost, gap).1.sid, sid);
+        }
+    }
+}
