@@ -166,7 +166,8 @@ struct tg_task {
 	 * labels, where inode_init_security is never called. */
 	struct tg_creation {
 		__u64 dentry, name; /* address; hash and length */
-		__u32 sid, reserved;
+		__u32 sid;
+		__u32 renamed; /* a number of the two dentries that it has renamed last */
 	} creation;
 	/* The label of what the current task makes with these overridden credentials: overlayfs
 	 * says it before it makes something in its upper layer. */

@@ -1,6 +1,6 @@
 //! Enforcement that is switched off under the daemon: it is told within a second, and who slipped out meanwhile is found.
 
-use super::guest;
+use super::{guest, recovery::disk};
 use crate::program::{
     Scratch,
     guests::{KERNELS, kernels},
@@ -65,5 +65,57 @@ fn tells_within_a_second_that_hooks_do_not_run_and_confines_all_who_slipped_out(
         // Each child has tried, and none has read.
         assert_eq!(steps["reads"].text, "1000\n0\n");
         steps["once"].is(1, &["hooks run: what must be denied is denied"]);
+    }
+}
+
+#[test]
+fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_made_then() {
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        let image = disk(&scratch, "ext4", 64);
+        let get = "cd /srv/dir; tollgate label get seen secret made held new moved";
+        let steps = guest(&scratch, kernel, &[])
+            .names(NAMES)
+            .volume(&image)
+            .step("start", "mount /dev/vda /srv && mkdir /srv/dir /srv/tools && tollgate enforce /policy")
+            .step(
+                "files",
+                "tollgate label set $(of tool) /srv/tools; cd /srv/dir; echo > ../tools/held; echo > ../tools/moved; \
+                 echo > seen; echo > secret; tollgate label set $(of secret) secret; W sh -c 'echo > made'; sleep 8; sync; \
+                 sleep 1000 < ../tools/held &",
+            )
+            .step("off", "off 1")
+            // All but what is held is looked up anew, and gets no label.
+            .step(
+                "meanwhile",
+                "echo 3 > /proc/sys/vm/drop_caches; cd /srv/dir; cat seen secret made > /dev/null; echo > new; \
+                 mv ../tools/held ../tools/moved .; tollgate label get seen",
+            )
+            .step("on", "on 1")
+            .step("labels", get)
+            .step("reads", "O cat /srv/dir/seen && O cat /srv/dir/secret")
+            .step("lost", "tollgate label lost")
+            .step("told", "grep 'came into memory' $LOG")
+            .step("forgotten", &format!("cd /; kill $(pidof sleep); sleep 3; umount /srv && mount /dev/vda /srv && sleep 4 && {get}"))
+            .run();
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text);
+        }
+        for name in ["start", "files", "off", "on"] {
+            steps[name].is(0, &[]);
+        }
+        steps["meanwhile"].is(0, &[":unlabeled_t:"]);
+        for name in ["labels", "forgotten"] {
+            for (file, label) in [("seen", "open"), ("secret", "secret"), ("made", "made"), ("held", "tool")] {
+                steps[name].is(0, &[&format!(":{label}:s0 {file}\n")]);
+            }
+            for file in ["new", "moved"] {
+                steps[name].is(0, &[&format!(":unlabeled_t:s15:c0.c1023 {file}\n")]);
+            }
+        }
+        steps["reads"].is(1, &["Permission denied"]);
+        let lost = steps["lost"].is(1, &["/srv/dir/new\n", "/srv/dir/moved\n"]);
+        assert!(!lost.text.contains("/srv/dir/held"), "{}", lost.text);
+        steps["told"].is(0, &["they have labels by now; 2 were made or moved"]);
     }
 }

@@ -138,16 +138,37 @@ static void move(struct object *object)
 		touch(to, 0);
 }
 
-static void exchange(struct object *one, struct object *other)
+/* Each keeps its letter: only those of one letter change places, from one directory into another.
+ */
+static struct object *like(const struct object *one)
 {
-	char one_name[32];
+	unsigned first = below(used), number;
 
-	/* Each keeps its letter: only those of one letter change places. */
-	if (one == other || one->directory || other->directory || one->name[0] != other->name[0])
+	for (number = 0; number < used; number++) {
+		struct object *other = &objects[(first + number) % used];
+
+		if (other != one && other->directory == one->directory &&
+		    other->name[0] == one->name[0] && other->place != one->place)
+			return other;
+	}
+	return 0;
+}
+
+static void exchange(struct object *one)
+{
+	struct object *other = like(one);
+	const char *path;
+
+	if (!other)
 		return;
-	strcpy(one_name, one->name);
-	renameat2(AT_FDCWD, path_of(one->place, one_name), AT_FDCWD,
-		  path_of(other->place, other->name), RENAME_EXCHANGE);
+	path = path_of(one->place, one->name);
+	if (renameat2(AT_FDCWD, path, AT_FDCWD, path_of(other->place, other->name),
+		      RENAME_EXCHANGE))
+		return;
+	if (one->directory)
+		fill(path, one->name[0]);
+	else if (below(2))
+		touch(path, 0);
 }
 
 static void add_name(struct object *object)
@@ -183,7 +204,7 @@ static void act(void)
 	else if (kind < 14)
 		add_name(object);
 	else if (kind < 15)
-		exchange(object, &objects[below(used)]);
+		exchange(object);
 	else if (kind < 17 && !object->directory)
 		touch(path_of(object->place, object->name), 0);
 	else if (kind < 18 && !object->directory)

@@ -16,7 +16,7 @@ use std::{
 use super::{NAMES, program};
 use crate::program::{
     Scratch,
-    guests::{KERNELS, take},
+    guests::{KERNELS, kernels, take},
     signal,
     steps::{Guest, policy, source},
 };
@@ -148,10 +148,10 @@ fn leaves_no_label_below_its_own_whenever_the_power_fails() {
     let (scratch, mut random) = (Scratch::new(), random());
     let parts = Parts::new(&scratch);
     let cuts = number("TOLLGATE_CUTS").unwrap_or(200).div_ceil(KINDS.len() as u64);
-    let mut tallies = BTreeMap::new();
+    let (kernels, mut tallies) = (kernels(KERNELS), BTreeMap::new());
     // The last one only looks.
     for cut in 0..=cuts {
-        let kernel = KERNELS[usize::try_from(cut).unwrap() % KERNELS.len()];
+        let kernel = kernels[usize::try_from(cut).unwrap() % kernels.len()];
         let lines = script(&mut random);
         let delay = random.below(LONGEST);
         let _place = take(1);
@@ -171,7 +171,7 @@ fn leaves_no_label_below_its_own_whenever_the_power_fails() {
 #[test]
 fn leaves_no_label_below_its_own_when_the_daemon_does_not_run_and_all_is_unmounted() {
     let mut random = random();
-    for kernel in KERNELS {
+    for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let mut guest = Parts::new(&scratch).guest(&scratch, kernel).step("start", "mounts; tollgate enforce /policy");
         let rounds = [

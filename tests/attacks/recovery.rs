@@ -15,7 +15,7 @@ use crate::program::{
 };
 
 /// A disk with a file system.
-fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
+pub(super) fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
     let image = scratch.path(kind);
     File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
     let made = Command::new(format!("/sbin/mkfs.{kind}")).arg("-q").arg(&image).status().unwrap();
@@ -111,4 +111,46 @@ fn doubts_nothing_after_an_orderly_end() {
         .run();
     is_labelled(&steps["labels"], &[("/srv/new/made", "made"), ("/srv/open", "open")]);
     steps["lost"].is(0, &[]);
+}
+
+/// The type that `label get` tells of the file that has this text.
+fn label_of<'t>(step: &'t Step, text: &str) -> &'t str {
+    let lines: Vec<&str> = step.text.lines().collect();
+    let found = lines.chunks(2).find(|pair| pair[0] == text).expect(&step.text);
+    found[1].split(':').nth(2).unwrap()
+}
+
+#[test]
+fn denies_files_of_xfs_to_change_places_until_their_labels_are_written() {
+    const LOOK: &str = "for file in /srv/open/file /srv/tool/file; do cat $file; tollgate label get $file; done";
+    const EXCHANGE: &str = "W /exchange /srv/open/file /srv/tool/file";
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        let image = disk(&scratch, "xfs", 320);
+        let started = || {
+            let guest = guest(&scratch, kernel, &["exchange"]).modules(&["xfs"]).volume(&image);
+            guest.step("start", "mount /dev/vda /srv && mkdir -p /srv/open /srv/tool && tollgate enforce /policy")
+        };
+        // Both files have the labels of their directories, and so no attributes.
+        let files = "tollgate label set $(of tool) /srv/tool; for name in open tool; do echo $name > /srv/$name/file; done; sleep 8";
+        let cut = "W sh -c 'until [ -e /go ]; do sleep 0.1; done; /exchange /srv/open/file /srv/tool/file' &\n\
+                   sleep 2; kill -STOP $(daemon); touch /go; sleep 2; sync";
+        started().step("files", files).step("exchanged", cut).run_until_cut();
+        let steps = started()
+            .step("after", LOOK)
+            .step("at once", EXCHANGE)
+            .step("later", &format!("sleep 3; {EXCHANGE}"))
+            .step("exchanged", LOOK)
+            .run();
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text);
+        }
+        steps["start"].is(0, &[]);
+        steps["at once"].is(1, &["Device or resource busy"]);
+        steps["later"].is(0, &[]);
+        for (step, text) in ["after", "exchanged"].into_iter().flat_map(|step| [(step, "open"), (step, "tool")]) {
+            assert_eq!(label_of(&steps[step], text), text, "{kernel}, {step}");
+        }
+        assert!(steps["exchanged"].text.starts_with("tool\n"), "{}", steps["exchanged"].text);
+    }
 }

@@ -57,12 +57,12 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
         let scratch = Scratch::new();
         let get = "tollgate label get /srv/snap/made /srv/snap/plain /srv/ro/made /srv/ro/plain";
         let steps = btrfs(&scratch, kernel)
-            .step("before", "echo old > /srv/sub/plain; sync; sleep 5")
+            .step("before", "echo old > /srv/sub/plain; echo old > /srv/good/plain; sync; sleep 5")
             // The snapshots are made before the attribute is written.
             .step(
                 "snapshots",
                 "W sh -c 'until [ -e /go ]; do sleep 0.1; done; echo new > /srv/sub/made; \
-                 /subvolume snapshot /srv/sub /srv snap; /subvolume readonly /srv/sub /srv ro' & writer=$!; sleep 2; \
+                 /subvolume snapshot /srv/sub /srv snap; /subvolume readonly /srv/sub /srv ro' & writer=$!; sleep 5; \
                  kill -STOP $(daemon); touch /go; wait $writer; kill -CONT $(daemon); sleep 4",
             )
             .step("labels", get)
@@ -78,8 +78,19 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
                 "sync; sleep 3; umount /srv; mount -o loop /image /srv; sleep 4; tollgate label get /srv/dir/in",
             )
             .step("labels again", get)
+            // Nobody hears of it before the next daemon.
+            .step(
+                "unattended",
+                "W sh -c 'until [ -e /gone ]; do sleep 0.1; done; echo new > /srv/good/made; \
+                 /subvolume snapshot /srv/good /srv late; cat /srv/late/plain' & writer=$!; sleep 5; \
+                 kill -KILL $(daemon); touch /gone; wait $writer; sleep 3; tollgate enforce /policy && sleep 4",
+            )
+            .step("labels unattended", "tollgate label get /srv/late/made /srv/late/plain /srv/good/made")
             .run();
-        for name in ["before", "snapshots", "inside"] {
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text);
+        }
+        for name in ["before", "snapshots", "inside", "unattended"] {
             steps[name].is(0, &[]);
         }
         for name in ["labels", "labels again"] {
@@ -88,6 +99,12 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
                 .is(0, &[":unlabeled_t:s15:c0.c1023 /srv/snap/made\n", ":unlabeled_t:s15:c0.c1023 /srv/ro/made\n"]);
         }
         assert_eq!(steps["read"].text.matches("Permission denied").count(), 3, "{}", steps["read"].text);
+        // What is in a snapshot is denied until it was walked.
+        steps["unattended"].is(0, &["Permission denied"]);
+        steps["labels unattended"].is(
+            0,
+            &[":unlabeled_t:s15:c0.c1023 /srv/late/made\n", ":open:s0 /srv/late/plain\n", ":made:s0 /srv/good/made\n"],
+        );
         steps["lost"].is(1, &["/srv/snap/made\n", "/srv/ro/made\n"]);
         steps["kept"].is(0, &[":tool:s0 /srv/dir\n", ":open:s0 /srv/dir/in\n"]);
         steps["again"].is(0, &[":open:s0 /srv/dir/in\n"]);

@@ -6,6 +6,8 @@
 #include "creation.h"
 #include "object.h"
 
+#define XFS_SUPER_MAGIC 0x58465342
+
 /* The SID of what the current task makes; 0: it is asked nothing, but what it makes is labelled all
  * the same. Or -EACCES. */
 static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry, __u32 class)
@@ -152,6 +154,43 @@ int BPF_PROG(inode_link, struct dentry *old_dentry, struct inode *dir, struct de
 	return tg_keep_label_of(old_dentry, dir, 0);
 }
 
+static __always_inline __u32 tg_pair(const struct dentry *one, const struct dentry *other)
+{
+	return TG_ADDRESS(one) ^ TG_ADDRESS(other) * 31;
+}
+
+/* Whether the label of an inode is still to be written to its attribute. */
+static __always_inline int tg_is_unwritten(struct inode *inode)
+{
+	struct tg_label_key key = tg_label_key(inode);
+	struct tg_label_value *kept = bpf_map_lookup_elem(&labels, &key);
+
+	return kept && kept->dirty;
+}
+
+/*
+ * Of two files of xfs that change places: no time of theirs says so after a crash, which would give
+ * each the label of its new directory. So they change places once their labels are in their
+ * attributes, which the daemon sees to. Of directories xfs changes the time. The kernel does not
+ * tell an exchange from other renames, but asks a second time, the other way round.
+ */
+static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *new_dentry)
+{
+	struct inode *one = old_dentry->d_inode, *other = new_dentry->d_inode;
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!one || !other || !task || tg_subject() & TG_UNCONFINED)
+		return 0;
+	if ((one->i_mode & S_IFMT) == S_IFDIR || (other->i_mode & S_IFMT) == S_IFDIR)
+		return 0;
+	if (task->creation.renamed != tg_pair(new_dentry, old_dentry)) {
+		task->creation.renamed = tg_pair(old_dentry, new_dentry);
+		return 0;
+	}
+	task->creation.renamed = 0;
+	return tg_is_unwritten(one) || tg_is_unwritten(other) ? -EBUSY : 0;
+}
+
 /* may_rename, with what inode_permission asks before of a directory that moves. An exchange is two
  * renames: the kernel calls this for each. */
 SEC("lsm/inode_rename")
@@ -173,6 +212,8 @@ int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, str
 		result = tg_check_entry(new_dentry, FILE__UNLINK, DIR__RMDIR);
 	if (!result && moves)
 		result = tg_keep_label_of(old_dentry, new_dir, 1);
+	if (!result && moves && replaces && old_dir->i_sb->s_magic == XFS_SUPER_MAGIC)
+		result = tg_may_exchange(old_dentry, new_dentry);
 	return result;
 }
 

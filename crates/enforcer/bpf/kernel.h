@@ -466,6 +466,7 @@ struct linux_binprm {
 #define EAGAIN 11
 #define ENOMEM 12
 #define EACCES 13
+#define EBUSY 16
 #define EINVAL 22
 #define ENOSPC 28
 #define ENODATA 61

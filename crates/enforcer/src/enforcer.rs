@@ -18,6 +18,7 @@ mod shadow;
 mod sids;
 mod slipped;
 mod survival;
+mod unseen;
 
 use std::{
     cell::OnceCell,
@@ -51,6 +52,7 @@ pub use options::{NoteFolder, Options};
 pub use reload::Reloaded;
 use revocation::Pending;
 use shadow::Shadow;
+pub use unseen::Seen;
 
 /// Enforcement that is on.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //! the kernel finds labels; [`durable`] keeps them in attributes of the files, written by [`writers`] from a [`backlog`]; a
 //! [`note`] has what could not be written, and [`recall`] reads it when the file system is labelled again. [`relabel`] changes
 //! labels; what may hang while it is asked is asked by threads that stand [`alone`]. [`subvolumes`] tells the programs what they need to know files of btrfs by; a [`checkpoint`] says what a crash may
-//! have taken, and [`lost`] is what has.
+//! have taken, and [`lost`] is what has; what came into memory while hooks did not run is [`unseen`].
 
 pub(crate) mod alone;
 pub mod backlog;
@@ -30,6 +30,7 @@ pub mod recall;
 pub mod relabel;
 mod selabel;
 pub mod subvolumes;
+pub mod unseen;
 pub mod vital;
 pub mod walk;
 pub mod writers;

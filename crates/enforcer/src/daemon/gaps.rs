@@ -9,7 +9,7 @@ use std::{
 use crate::{
     audit::{Dispatcher, Reason},
     canary::{self, Canary, Change, Gap, Kind},
-    enforcer::Enforcer,
+    enforcer::{Enforcer, Seen},
     programs::{Pins, ProgramsError},
     status::{AlarmStatus, GapStatus, Slipped},
 };
@@ -51,6 +51,10 @@ impl Gaps {
 
     /// Does what is to be done about changes.
     pub(super) fn look(&mut self, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
+        // Before changes are taken: what is over by now is dealt with below.
+        enforcer.hold_checkpoints(
+            self.canary.as_ref().and_then(Canary::alarm).is_some_and(|alarm| alarm.kind == Kind::Off),
+        );
         let changes = self.canary.as_ref().map(Canary::changes).unwrap_or_default();
         for change in changes {
             match change {
@@ -72,6 +76,7 @@ impl Gaps {
         let not_entered = told("who has not entered a domain", enforcer.not_entered(gap));
         if gap.kind == Kind::Off {
             enforcer.state().set_canary_granted(0);
+            label_unseen(gap, enforcer);
         }
         for some in &slipped {
             eprintln!("tollgate: while hooks did not run: {some}");
@@ -109,6 +114,22 @@ impl Gaps {
     /// How often it was so.
     pub(super) fn seen(&self) -> u64 {
         self.seen
+    }
+}
+
+/// Gives labels to files that came into memory meanwhile.
+fn label_unseen(gap: &Gap, enforcer: &mut Enforcer) {
+    match enforcer.label_unseen(gap) {
+        Ok(Seen { labelled, lost, told }) => {
+            told.iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}"));
+            eprintln!(
+                "tollgate: while hooks did not run, {labelled} files came into memory: they have labels by now; {lost} were made \
+                 or moved, and are unlabelled: `tollgate label lost`"
+            );
+        }
+        Err(cause) => {
+            eprintln!("tollgate: files that came into memory while hooks did not run are not labelled: {cause}")
+        }
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Checkpoints {
     writing: Writing,
     /// Directories whose labels are to be written down, by device.
     active: HashMap<u32, Vec<(Identity, String)>>,
+    /// Hooks do not run: nobody notes what is made.
+    held: bool,
     /// What failed is told once.
     told: Vec<String>,
 }
@@ -180,10 +182,15 @@ impl Writing {
 }
 
 impl Enforcer {
+    /// Checkpoints stay where they are, or no more: what is made while hooks do not run has no label that anybody notes.
+    pub fn hold_checkpoints(&mut self, held: bool) {
+        self.checkpoints.held = held;
+    }
+
     /// Moves the checkpoints of file systems on in which something has changed. Tells what failed, once.
     pub fn checkpoint(&mut self) -> Vec<String> {
         let early = self.checkpoints.moved.is_some_and(|moved| moved.elapsed() < BEAT);
-        if early || self.options.after_crash == AfterCrash::Keep {
+        if early || self.checkpoints.held || self.options.after_crash == AfterCrash::Keep {
             return Vec::new();
         }
         self.checkpoints.moved = Some(Instant::now());
@@ -207,7 +214,8 @@ impl Enforcer {
 
     /// Moves checkpoints on as far as it goes, before this daemon ends: nothing is doubtful that is written.
     pub fn conclude(&mut self) {
-        if self.options.after_crash == AfterCrash::Keep || !programs::pinned(&self.options.pins) {
+        let held = self.checkpoints.held || self.options.after_crash == AfterCrash::Keep;
+        if held || !programs::pinned(&self.options.pins) {
             return;
         }
         self.checkpoints.changed[0] |= self.state.take_changed();

@@ -22,6 +22,7 @@ use crate::{
     labels::{
         self,
         alone::{self, LITTLE_PATIENCE},
+        checkpoint::{AfterCrash, Doubts, Moment},
         file_contexts::FileContexts,
         filesystems,
         machine::{Machine, Rules, is_served},
@@ -30,6 +31,7 @@ use crate::{
         object::{Identity, Object},
         relabel::{self, Lasts, Write},
         subvolumes,
+        unseen::Unseen,
         walk::Report,
     },
     network,
@@ -45,16 +47,18 @@ const UNTRIED_REASON: &str = "labels of files of f2fs may be lost in a crash: al
 const LINKS: &str = "genfs_seclabel_symlinks";
 
 /// What is to be labelled.
-enum Part {
+pub(super) enum Part {
     All,
     Mount(u32),
     Subvolume(Identity),
+    /// What has no label in memory, for hooks did not run from one moment to another.
+    Unseen(Moment, Moment),
 }
 
 impl Part {
     fn device(&self) -> Option<u32> {
         match self {
-            Self::All => None,
+            Self::All | Self::Unseen(..) => None,
             Self::Mount(device) => Some(*device),
             Self::Subvolume(root) => Some(root.device),
         }
@@ -116,7 +120,7 @@ impl Enforcer {
         self.label_files(Part::Subvolume(subvolumes::root(device, subvolume, generation)))
     }
 
-    fn label_files(&mut self, part: Part) -> Result<Report, EnforcerError> {
+    pub(super) fn label_files(&mut self, part: Part) -> Result<Report, EnforcerError> {
         let mut maps = self.kernel_maps()?;
         let rules = self.rules()?;
         let file_contexts = self.take_file_contexts()?;
@@ -126,10 +130,7 @@ impl Enforcer {
             rules: &rules,
             file_contexts: Some(&file_contexts),
             refused: &refused,
-            after_crash: match part {
-                Part::Mount(device) => self.after_unmount(device),
-                Part::All | Part::Subvolume(_) => self.options.after_crash,
-            },
+            doubts: self.doubts(&part),
         };
         let kernel = self.kernel_maps()?;
         let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));
@@ -141,6 +142,11 @@ impl Enforcer {
             Part::All => machine.label(&mut contexts, &mut sink),
             Part::Mount(device) => machine.label_mount(*device, &mut contexts, &mut sink),
             Part::Subvolume(root) => machine.label_subvolume(*root, &label_of, &mut contexts, &mut sink),
+            Part::Unseen(from, to) => {
+                let mut unseen = Unseen::new(&mut sink, *from..=*to);
+                let report = machine.label(&mut contexts, &mut unseen);
+                Report { unseen: unseen.labelled, ..report }
+            }
         };
         if let Err(cause) = sink.finish(None) {
             report.fail("files with several names", cause);
@@ -156,6 +162,16 @@ impl Enforcer {
         self.state.count_failures(TG_FAILED_LABELS_LOST, report.lost);
         self.state.forget();
         Ok(report)
+    }
+
+    /// Which files of a part may have lost their labels.
+    fn doubts(&self, part: &Part) -> Doubts {
+        match part {
+            Part::Mount(device) => self.after_unmount(*device).into(),
+            Part::All | Part::Subvolume(_) => self.options.after_crash.into(),
+            Part::Unseen(from, _) if self.options.after_crash == AfterCrash::Unlabel => Doubts::Since(*from),
+            Part::Unseen(..) => Doubts::Nothing,
+        }
     }
 
     /// Does what events asked for that no daemon has heard: writes noted labels, and labels what was mounted. Tells what

@@ -56,6 +56,26 @@ impl FromStr for AfterCrash {
 /// Nanoseconds since 1970, on the clock that files' times are of.
 pub type Moment = i64;
 
+/// Which files without an attribute may have had a label of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubts {
+    /// None.
+    Nothing,
+    /// Those of which a crash may have taken it: since the file system's checkpoint.
+    SinceCheckpoint,
+    /// Those that were made or moved since, for no hook noted it.
+    Since(Moment),
+}
+
+impl From<AfterCrash> for Doubts {
+    fn from(chosen: AfterCrash) -> Self {
+        match chosen {
+            AfterCrash::Keep => Self::Nothing,
+            AfterCrash::Unlabel => Self::SinceCheckpoint,
+        }
+    }
+}
+
 const SECOND: Moment = 1_000_000_000;
 /// A file has its time before a hook notes its label: by how much at most.
 pub const MARGIN: Moment = 2 * SECOND;

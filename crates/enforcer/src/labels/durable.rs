@@ -17,7 +17,7 @@ use nix::{
 
 use crate::labels::{
     Contexts, Label, Sid, Sink,
-    checkpoint::AfterCrash,
+    checkpoint::Doubts,
     genfs::Genfs,
     handle::Opener,
     machine::open_in,
@@ -168,7 +168,7 @@ fn find(root: &OwnedFd, device: u32, finder: &mut Finder) -> io::Result<()> {
         genfs: &genfs,
         sink: finder,
         report: Report::default(),
-        after_crash: AfterCrash::Keep,
+        doubts: Doubts::Nothing,
     };
     walker.walk(&tree);
     match walker.report.told.into_iter().next() {

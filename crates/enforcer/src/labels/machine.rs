@@ -22,7 +22,7 @@ use tollgate_abi::enforcer::{
 
 use crate::labels::{
     Contexts, Sid, Sink, alone,
-    checkpoint::{AfterCrash, Checkpoint},
+    checkpoint::{Checkpoint, Doubts},
     durable,
     file_contexts::FileContexts,
     filesystems::Filesystems,
@@ -108,8 +108,8 @@ pub struct Machine<'a> {
     pub file_contexts: Option<&'a FileContexts>,
     /// File systems whose files cannot be labelled, by name, each with the reason.
     pub refused: &'a BTreeMap<&'static str, String>,
-    /// What becomes of labels that a crash may have taken.
-    pub after_crash: AfterCrash,
+    /// What is unlabelled, for it may have lost its label.
+    pub doubts: Doubts,
 }
 
 impl Machine<'_> {
@@ -190,8 +190,7 @@ impl Machine<'_> {
 
     fn walker<'w>(&'w self, contexts: &'w mut dyn Contexts, sink: &'w mut dyn Sink) -> Walker<'w> {
         let (file_contexts, genfs) = (self.file_contexts, &self.rules.genfs);
-        let after_crash = self.after_crash;
-        Walker { contexts, file_contexts, genfs, sink, report: Report::default(), after_crash }
+        Walker { contexts, file_contexts, genfs, sink, report: Report::default(), doubts: self.doubts }
     }
 
     fn mounts(&self, process: Option<u32>) -> io::Result<Vec<Mount>> {

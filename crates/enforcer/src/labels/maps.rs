@@ -303,7 +303,7 @@ fn value_of(bytes: &[u8]) -> Option<tg_label_value> {
 /// Labels files in the maps.
 #[derive(Debug)]
 pub struct MapSink<'m, M> {
-    maps: &'m mut M,
+    pub(super) maps: &'m mut M,
     names: Names,
     /// Labels that could not be written before.
     pub recall: Recall,
@@ -325,7 +325,7 @@ impl<'m, M: Maps> MapSink<'m, M> {
     }
 
     /// Writes a label down; that which is there, else.
-    fn enter(&mut self, key: tg_label_key, sid: Sid, owner: u32, dirty: bool) -> io::Result<Sid> {
+    pub(super) fn enter(&mut self, key: tg_label_key, sid: Sid, owner: u32, dirty: bool) -> io::Result<Sid> {
         let share = self.maps.share(Holder::of_file(owner));
         let value = tg_label_value { sid, dirty: dirty.into(), share };
         match self.maps.set_entry(key, value, When::Absent) {

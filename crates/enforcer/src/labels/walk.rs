@@ -25,7 +25,7 @@ use crate::{
     audit::untrusted::for_people,
     labels::{
         Contexts, Label, Origin, Sid, Sink,
-        checkpoint::{AfterCrash, Changed, Checkpoint},
+        checkpoint::{Changed, Checkpoint, Doubts},
         file_contexts::FileContexts,
         genfs::Genfs,
         object::Object,
@@ -98,6 +98,8 @@ pub struct Report {
     pub invalid: u64,
     /// Files that are unlabelled, for a crash may have taken their labels.
     pub lost: u64,
+    /// Files that had no label in memory, where only those are labelled.
+    pub unseen: u64,
     /// What could not be labelled.
     pub failures: u64,
     /// The first of them, with their reasons.
@@ -128,8 +130,8 @@ pub struct Walker<'a> {
     pub sink: &'a mut dyn Sink,
     /// What was done so far.
     pub report: Report,
-    /// Whether what a crash may have taken is unlabelled.
-    pub after_crash: AfterCrash,
+    /// What is unlabelled, for it may have lost its label.
+    pub doubts: Doubts,
 }
 
 impl fmt::Debug for Walker<'_> {
@@ -256,9 +258,12 @@ impl Walk<'_, '_> {
     /// What says which labels are doubtful: the root's own, else that of what it is in.
     fn checkpoint_of(&self, root: &Object<'_>) -> Option<Checkpoint> {
         let kept = matches!(self.rule, Rule::Stored { kept: true, .. }) && !self.first;
-        let kept = kept && self.walker.after_crash == AfterCrash::Unlabel;
         let above = || self.above.and_then(|above| above.checkpoint);
-        kept.then(|| Checkpoint::of(root).or_else(above)).flatten()
+        match self.walker.doubts {
+            Doubts::Since(moment) => Some(Checkpoint::new(moment, None)),
+            Doubts::SinceCheckpoint if kept => Checkpoint::of(root).or_else(above),
+            Doubts::SinceCheckpoint | Doubts::Nothing => None,
+        }
     }
 
     /// Whether the root has a label of this policy.

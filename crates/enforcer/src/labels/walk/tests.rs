@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::{Report, Rule, Tree, Walker};
 use crate::labels::{
     Contexts, Label, Origin, Sid, Sink,
-    checkpoint::AfterCrash,
+    checkpoint::Doubts,
     file_contexts::FileContexts,
     genfs::{self, Genfs},
     object::Object,
@@ -82,7 +82,7 @@ fn walk(root: &Path, rule: Rule, file_contexts: Option<&str>, genfs: &Genfs, sin
         genfs,
         sink,
         report: Report::default(),
-        after_crash: AfterCrash::Unlabel,
+        doubts: Doubts::SinceCheckpoint,
     };
     walker.walk(&tree);
     walker.report
@@ -275,7 +275,7 @@ fn gives_what_is_in_a_directory_the_label_that_was_noted_for_it() {
         genfs: &genfs,
         sink: &mut sink,
         report: Report::default(),
-        after_crash: AfterCrash::Unlabel,
+        doubts: Doubts::SinceCheckpoint,
     };
     walker.walk(&Tree { root, path: None, device: 7, rule: STORED });
     assert_eq!(sink.memory.sid(&file), Some(9));
