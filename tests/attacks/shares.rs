@@ -194,19 +194,22 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
             .with(&super::program(&scratch, "busy"), "/busy")
             .names(WHOLE)
             .patience(3600)
-            .step("before", "memory; serves; sleep 5; O cat /srv/open && B cat /srv/open")
+            .step(
+                "before",
+                "memory; mkdir $(seq -f b%.0f 10) $(seq -f tools%.0f 10); chmod 777 b* tools*; tollgate label set $(of tool) tools*; \
+                 serves; sleep 5; O cat /srv/open && B cat /srv/open",
+            )
+            // Those who link have begun before: nothing is executed any more by who holds all credentials that he may.
             .step(
                 "credentials",
-                "ulimit -n 524288; exec 9<>/hold; A /creds 300000 </hold >/taken1 & S /creds 100000 </hold >/taken2 & \
-                 for n in $(seq 10); do in_domain $n $(uid $n) /creds 10000 </hold >/taken-$n & done; \
+                "ulimit -n 524288; exec 9<>/hold; A /fill links 700000 /srv/d /srv/tools >/links1 9>&- & S /fill links 100000 /srv/a /srv/tools >/links2 9>&- & \
+                 for n in $(seq 10); do in_domain $n $(uid $n) /fill links 20000 /srv/b$n /srv/tools$n >/links-$n 9>&- & done; sleep 5; \
+                 A /creds 300000 </hold >/taken1 9>&- & S /creds 100000 </hold >/taken2 9>&- & \
+                 for n in $(seq 10); do in_domain $n $(uid $n) /creds 10000 </hold >/taken-$n 9>&- & done; \
                  until [ $(cat /taken* | wc -l) -eq 12 ]; do sleep 1; done; cat /taken*; goes_on 5",
             )
             .step("credentials held", "memory; tollgate status --json")
-            .step(
-                "links",
-                "A /fill links 700000 /srv/d /srv/tools; S /fill links 100000 /srv/a /srv/tools; \
-                 for n in $(seq 10); do in_domain $n $(uid $n) /fill links 20000 /srv/b /srv/tools; done; goes_on 5",
-            )
+            .step("links", "until [ $(cat /links* | wc -l) -eq 12 ]; do sleep 1; done; cat /links*; goes_on 5")
             .step("uids", "W /fill uids 65536 100000; B /fill messages 20")
             .step("held", "memory; tollgate status; tollgate status --metrics | grep held")
             .step("served", "served")
