@@ -196,7 +196,7 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
             .patience(3600)
             .step(
                 "before",
-                "memory; mkdir $(seq -f b%.0f 10) $(seq -f tools%.0f 10); chmod 777 b* tools*; tollgate label set $(of tool) tools*; \
+                "memory; for n in $(seq 10); do mkdir b$n tools$n; done; chmod 777 b* tools*; tollgate label set $(of tool) tools*; \
                  serves; sleep 5; O cat /srv/open && B cat /srv/open",
             )
             // Those who link have begun before: nothing is executed any more by who holds all credentials that he may.
