@@ -199,6 +199,8 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
                 "memory; for n in $(seq 10); do mkdir b$n tools$n; done; chmod 777 b* tools*; tollgate label set $(of tool) tools*; \
                  serves; sleep 5; O cat /srv/open && B cat /srv/open",
             )
+            // Also a change of uid takes a credential.
+            .step("uids", "W /fill uids 65536 100000; B /fill messages 20")
             // Those who link have begun before: nothing is executed any more by who holds all credentials that he may.
             .step(
                 "credentials",
@@ -210,7 +212,6 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
             )
             .step("credentials held", "memory; tollgate status --json")
             .step("links", "until [ $(cat /links* | wc -l) -eq 12 ]; do sleep 1; done; cat /links*; goes_on 5")
-            .step("uids", "W /fill uids 65536 100000; B /fill messages 20")
             .step("held", "memory; tollgate status; tollgate status --metrics | grep held")
             .step("served", "served")
             .step("ended", "held; sleep 2; A cat /srv/open; memory")
