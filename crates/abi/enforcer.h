@@ -426,8 +426,12 @@ struct tg_share {
 	/* A walk has found no room for a label of a file of his: of his files, those whose label is
 	 * not written down have none. */
 	__u32 labels_left;
-	__u32 reserved;
+	/* Who set the owner of a file of his is not known: TG_OWNERS_LOST. */
+	__u32 owners_lost;
 };
+/* Of files that a confined domain has opened, and of the machine's. */
+#define TG_OWNERS_LOST 1u
+#define TG_OWNERS_LOST_OF_MACHINE 2u
 #define TG_HOLDER(holders, number) ((__u64)(holders) << 32 | (number)) /* uid or SID */
 
 /* Uids that a user may give to processes and files in user namespaces of his (subuid(5)): he has
@@ -496,7 +500,7 @@ struct tg_state {
 	} vital[TG_VITAL];
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials_elsewhere;
-	__u32 owners_lost;
+	__u32 owners_lost;  /* some share has them */
 	__u32 objects_left; /* `objects` has entries of what is gone: they could not be removed */
 	__u32 reserved;
 	__u32 switching; /* one generation takes the place of another: caches have answers of both
@@ -539,7 +543,7 @@ struct tg_inquiry {
 	__u32 task;			 /* SID; validate only */
 	__u32 place, descriptor; /* which of `vital`, and a file of the daemon's; keep only */
 	__u32 process;		 /* who asks the daemon, for the audit */
-	__s32 result;		 /* 0, or a negative errno */
+	__s32 result;		 /* 0, or a negative errno; of sweep how many */
 };
 
 /* What a process holds and the policy in force denies (bpf/revocation.h). */

@@ -1,7 +1,7 @@
 /* Takes credentials: each file that is open keeps the one that it was opened with, and prctl makes
  * a new one. Then it waits for the end of its input.
  *
- *   creds COUNT      tries so often; prints how many it got
+ *   creds COUNT      tries so often; prints how many it got, and whether it can fork then
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -69,7 +69,12 @@ int main(int argc, char **argv)
 		got += taken.got;
 		why = taken.why ? taken.why : why;
 	}
-	printf("%ld credentials: %s\n", got, why ? strerror(why) : "all");
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	printf("%ld credentials: %s, fork: %s\n", got, why ? strerror(why) : "all",
+	       child < 0 ? strerror(errno) : "done");
 	fflush(stdout);
 	while (read(0, &end, 1) > 0)
 		;

@@ -56,6 +56,39 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
 }
 
 #[test]
+fn answers_a_user_whatever_another_keeps_of_its_connections() {
+    /// The attacker has subordinate uids; all are of one domain, the user who is served as well.
+    const USERS: &str = r#"
+B() { W /user 1001 "$@"; }
+serves() { failed=0; for i in $(seq $1); do B tollgate mode || failed=$((failed + 1)); tollgate mode || failed=$((failed + 1)); done; echo "$failed failed"; }
+attack() { for uid in 1000 100001 100002 100003 100004 165535; do W /user $uid /hold "$@" & attackers="$attackers $!"; done; }
+"#;
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        let steps = guest(&scratch, kernel, &["hold", "user"])
+            .names(NAMES)
+            .names(USERS)
+            .step(
+                "start",
+                "echo alice:x:1000:1000::/:/bin/sh >> /etc/passwd; echo alice:100000:65536 >> /etc/subuid; next",
+            )
+            .step("kept", "attack connect /run/tollgate/socket 200; sleep 5; serves 5; kill $attackers")
+            .step("storm", "attack storm /run/tollgate/socket 20; sleep 3; serves 5; wait")
+            .step("after", "sleep 2; ls /proc/$(daemon)/fd | wc -l; tollgate status")
+            .run();
+        for (name, step) in &steps {
+            println!("@ {name}: {}", step.text.chars().take(600).collect::<String>());
+        }
+        steps["start"].is(0, &[]);
+        let answered = "enforcing\n".repeat(10) + "0 failed\n";
+        steps["kept"].is(0, &[&answered]);
+        steps["storm"].is(0, &["\n0 failed\n"]);
+        assert_eq!(steps["storm"].text.lines().filter(|line| line.ends_with(" connections")).count(), 6);
+        steps["after"].is(0, &["enforcing"]);
+    }
+}
+
+#[test]
 fn starts_after_a_start_that_was_killed_with_half_of_its_programs_attached() {
     /// Begins, and ends it by a signal when so many programs are attached; how many those are.
     const HALF: &str = r#"

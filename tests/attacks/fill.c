@@ -6,6 +6,7 @@
  *   fill made COUNT IN         directories with a file "made" in each
  *   fill messages COUNT        System V messages of no bytes
  *   fill opens COUNT PATH      a file is opened
+ *   fill uids COUNT FIRST      messages, each as another user, from the uid FIRST on
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -80,6 +81,11 @@ static int send_one(char **to, long number)
 	return queue < 0 ? -1 : msgsnd(queue, &message, 0, IPC_NOWAIT);
 }
 
+static int send_as_one(char **to, long number)
+{
+	return setresuid(atoi(to[0]) + number, 0, 0) ? -1 : send_one(to, number);
+}
+
 static int open_one(char **to, long number)
 {
 	int file = open(to[0], O_RDONLY);
@@ -93,11 +99,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*one)(char **, long);
-	} all[] = {{"links", link_one},
-		   {"names", name_one},
-		   {"made", make_one},
-		   {"messages", send_one},
-		   {"opens", open_one}};
+	} all[] = {{"links", link_one},	   {"names", name_one}, {"made", make_one},
+		   {"messages", send_one}, {"opens", open_one}, {"uids", send_as_one}};
 
 	for (unsigned i = 0; argc > 2 && i < sizeof all / sizeof *all; i++) {
 		long times = atol(argv[2]), done = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * hold lock FILE: locks a file that it has opened for reading, and keeps it.
- * hold connect SOCKET COUNT: connects so often as it can, and again what is taken away.
+ * hold connect SOCKET COUNT: connects so often, and keeps what it has.
+ * hold storm SOCKET SECONDS: connects all the time; of the thousand that it keeps every other has
+ * begun to speak.
  * hold pairs FOLDER COUNT CONTEXT: makes so many files, each with the attribute of another pair of
  * categories.
  */
@@ -13,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 static int lock(const char *path)
@@ -44,6 +47,32 @@ static int occupy(const char *path, int count)
 		pause();
 }
 
+static int storm(const char *path, int seconds)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	static int files[1000];
+	const long kept = sizeof files / sizeof *files;
+	time_t end = time(NULL) + seconds;
+	long number = 0;
+
+	strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+	for (; time(NULL) < end; number++) {
+		int *file = &files[number % kept];
+
+		if (number >= kept)
+			close(*file);
+		*file = socket(AF_UNIX, SOCK_STREAM, 0);
+		if (*file < 0 || connect(*file, (void *)&address, sizeof address)) {
+			perror(path);
+			return 1;
+		}
+		if (number & 1)
+			send(*file, "hel", 3, MSG_NOSIGNAL);
+	}
+	printf("%ld connections\n", number);
+	return 0;
+}
+
 static int pairs(const char *folder, int count, const char *context)
 {
 	char path[256], value[256];
@@ -71,6 +100,8 @@ int main(int count, char **words)
 		return lock(words[2]);
 	if (count == 4 && !strcmp(words[1], "connect"))
 		return occupy(words[2], atoi(words[3]));
+	if (count == 4 && !strcmp(words[1], "storm"))
+		return storm(words[2], atoi(words[3]));
 	if (count == 5 && !strcmp(words[1], "pairs"))
 		return pairs(words[2], atoi(words[3]), words[4]);
 	return 2;

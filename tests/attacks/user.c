@@ -1,5 +1,6 @@
 /* user UID COMMAND...: runs a command as a user, with the group of that number. */
 #include <grp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,5 +11,6 @@ int main(int argc, char **argv)
 	if (!user || setgroups(0, NULL) || setgid(user) || setuid(user))
 		return 2;
 	execvp(argv[2], argv + 2);
+	perror(argv[2]);
 	return 126;
 }

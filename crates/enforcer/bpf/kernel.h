@@ -287,6 +287,7 @@ struct cred {
 
 struct fown_struct {
 	struct file *file; /* 6.12; before, it lies in the file */
+	kuid_t uid;	   /* of who has set it */
 };
 
 struct file {

@@ -75,7 +75,8 @@ static __always_inline int tg_is_idle(const struct tg_share *share)
 {
 	return !(READ_ONCE(share->held[TG_ROOM_CREDENTIALS]) |
 		 READ_ONCE(share->held[TG_ROOM_LABELS]) | READ_ONCE(share->held[TG_ROOM_OBJECTS]) |
-		 READ_ONCE(share->held[TG_ROOM_OWNERS]) | READ_ONCE(share->labels_left));
+		 READ_ONCE(share->held[TG_ROOM_OWNERS]) | READ_ONCE(share->labels_left) |
+		 READ_ONCE(share->owners_lost));
 }
 
 /*

@@ -256,10 +256,21 @@ impl Client {
     fn send(&mut self, line: &str, with: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
         let (mut bytes, mut with) = (line.as_bytes(), with);
         while !bytes.is_empty() {
-            let sent = wire::send(self.socket.get_ref(), bytes, with, MsgFlags::empty())?;
+            let sent = match wire::send(self.socket.get_ref(), bytes, with, MsgFlags::empty()) {
+                Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => return Err(self.why_closed(cause)),
+                other => other?,
+            };
             (bytes, with) = (&bytes[sent..], &[]);
         }
         Ok(())
+    }
+
+    /// What the daemon said before it closed the connection, if it did.
+    fn why_closed(&mut self, cause: io::Error) -> ClientError {
+        match self.line().map(|line| parse_reply(&line)) {
+            Ok(Ok(Err(refusal))) => refusal.into(),
+            _ => cause.into(),
+        }
     }
 
     fn line(&mut self) -> Result<Vec<u8>, ClientError> {

@@ -11,6 +11,7 @@ pub mod notify;
 mod object;
 mod orders;
 mod peer;
+mod places;
 pub mod signals;
 #[cfg(test)]
 mod tests;
@@ -40,15 +41,10 @@ pub(crate) use self::peer::{pidfd_open, thread_open};
 use self::{
     connection::{Come, Connection},
     machine::Machine,
+    places::{MOST, Place},
 };
-use crate::wire;
+use crate::{shares::Holder, wire};
 
-/// The most connections; those of them that are kept for root, unconfined; of one user but root, and of one confined domain, the
-/// most.
-const MOST: usize = 128;
-const MOST_OF_ROOT: usize = 16;
-const MOST_OF_USER: usize = 32;
-const MOST_OF_DOMAIN: usize = 32;
 /// How often is looked after what wakes nobody.
 const BEAT: Duration = Duration::from_secs(1);
 
@@ -214,6 +210,9 @@ impl Daemon {
             let Ok(task) = machine.task(connection.peer.process()) else { continue };
             connection.peer.sid = orders::sid_of(task);
             connection.confined = !machine.is_unconfined(connection.peer.sid);
+            // The user that the daemon runs as is root, where there is something to enforce with.
+            let uid = if connection.peer.is_root() { 0 } else { machine.main_user(connection.peer.uid) };
+            connection.holder = Holder::of(uid, connection.peer.sid, !connection.confined);
             if self.make_place(&connection) {
                 self.connections.push(connection);
             } else {
@@ -222,25 +221,17 @@ impl Daemon {
         }
     }
 
-    /// Whether there is a place for a caller. An unconfined one takes that of another, if need be: of those who are confined,
-    /// and for root of other users too, the one who has said nothing for longest.
+    /// Whether there is a place for a caller, that of another perhaps, who is told.
     fn make_place(&mut self, caller: &Connection) -> bool {
-        let count = |same: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|other| same(other)).count();
-        let is_root = caller.peer.is_root();
-        if !is_root && count(&|other| other.peer.uid == caller.peer.uid) >= MOST_OF_USER
-            || caller.confined && count(&|other| other.peer.sid == caller.peer.sid) >= MOST_OF_DOMAIN
-        {
-            return false;
+        let seats: Vec<_> = self.connections.iter().map(Connection::seat).collect();
+        match places::place(caller.holder, caller.confined, &seats, Instant::now()) {
+            Place::Free => true,
+            Place::Of(number) => {
+                self.connections.swap_remove(number).turn_away();
+                true
+            }
+            Place::None => false,
         }
-        let most = if is_root && !caller.confined { MOST } else { MOST - MOST_OF_ROOT };
-        if self.connections.len() < most {
-            return true;
-        }
-        let gives_way = |other: &Connection| !caller.confined && (other.confined || is_root && !other.peer.is_root());
-        let others = self.connections.iter().enumerate().filter(|(_, other)| gives_way(other));
-        let Some((idle, _)) = others.min_by_key(|(_, other)| (!other.confined, other.heard())) else { return false };
-        self.connections.swap_remove(idle);
-        true
     }
 
     /// Whether nothing is enforced any more.

@@ -59,13 +59,14 @@ pub struct Inquiries {
     check: Inquiry,
     validate: Inquiry,
     keep: Inquiry,
+    sweep: Inquiry,
 }
 
 impl Inquiries {
     /// Opens the pinned programs.
     pub fn open(pins: &Pins) -> Result<Self, ProgramsError> {
         let open = |name| Inquiry::open(pins, name);
-        Ok(Self { check: open("check")?, validate: open("validate")?, keep: open("keep")? })
+        Ok(Self { check: open("check")?, validate: open("validate")?, keep: open("keep")?, sweep: open("sweep")? })
     }
 
     /// Whether a process of the domain `source` has the permissions `vector`; the audit names `process` as who asked.
@@ -84,6 +85,13 @@ impl Inquiries {
             0 => Ok(()),
             error => Err(InquiryError { program: self.keep.name, cause: io::Error::from_raw_os_error(-error) }),
         }
+    }
+
+    /// Removes what is known of who set the owners of files that are no more; of how many.
+    pub fn sweep(&self) -> Result<u32, InquiryError> {
+        let mut inquiry = tg_inquiry::default();
+        self.sweep.put(&mut inquiry)?;
+        Ok(inquiry.result.cast_unsigned())
     }
 
     /// Whether `task` may change the label of an object from `old` to `new` (validatetrans).

@@ -15,9 +15,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
     TG_EIGHTHS_OF_DOMAINS, TG_EIGHTHS_OF_ONE, TG_EIGHTHS_OF_USERS, TG_FIRST_SHARE_OF_DOMAINS, TG_FIRST_SHARE_OF_USERS,
-    TG_HOLDERS_DOMAINS, TG_HOLDERS_MACHINE, TG_HOLDERS_USERS, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS,
-    TG_ROOM_OWNERS, TG_SHARE_TRIES, TG_SHARES, TG_SHARES_OF_DOMAINS, TG_SHARES_OF_USERS, TG_SUBORDINATES, tg_holders,
-    tg_room, tg_share, tg_state, tg_subordinate,
+    TG_HOLDERS_DOMAINS, TG_HOLDERS_MACHINE, TG_HOLDERS_USERS, TG_OWNERS_LOST, TG_OWNERS_LOST_OF_MACHINE,
+    TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS, TG_SHARE_TRIES, TG_SHARES,
+    TG_SHARES_OF_DOMAINS, TG_SHARES_OF_USERS, TG_SUBORDINATES, tg_holders, tg_room, tg_share, tg_state, tg_subordinate,
 };
 
 use crate::{contexts::Sid, mapping::Mapping};
@@ -224,9 +224,28 @@ impl Shares {
         self.places(room).store(places, Ordering::SeqCst);
     }
 
+    /// How many places a room has.
+    #[must_use]
+    pub fn room(&self, room: Room) -> u32 {
+        self.places(room).load(Ordering::SeqCst)
+    }
+
+    fn owners_lost(&self, place: u32) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.share(place)).owners_lost) }
+    }
+
     fn is_idle(&self, place: u32) -> bool {
-        self.labels_left(place).load(Ordering::SeqCst) == 0
+        self.owners_lost(place).load(Ordering::SeqCst) == 0
+            && self.labels_left(place).load(Ordering::SeqCst) == 0
             && Room::ALL.iter().all(|room| self.held(place, *room).load(Ordering::SeqCst) == 0)
+    }
+
+    /// How many places of a room are taken.
+    #[must_use]
+    pub fn taken(&self, room: Room) -> u32 {
+        let kinds = [TG_HOLDERS_MACHINE, TG_HOLDERS_DOMAINS, TG_HOLDERS_USERS];
+        kinds.into_iter().map(|holders| self.together(holders, room).load(Ordering::SeqCst)).sum()
     }
 
     /// The share of a holder, as `tg_share_of` finds or makes it; of a subordinate uid that of who has it.
@@ -255,7 +274,7 @@ impl Shares {
     }
 
     /// The user whom a uid belongs to, as `tg_main_user` says.
-    fn main_user(&self, uid: u32) -> u32 {
+    pub(crate) fn main_user(&self, uid: u32) -> u32 {
         if self.subordinates_from().load(Ordering::SeqCst) == 0 {
             return uid;
         }
@@ -281,6 +300,12 @@ impl Shares {
         // SAFETY: as above.
         if unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).labels_left) }.load(Ordering::SeqCst) != 0 {
             self.labels_left(TG_HOLDERS_USERS).store(1, Ordering::SeqCst);
+        }
+        // Nor who set the owner of those of whom that was lost.
+        // SAFETY: as above.
+        if unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).owners_lost) }.load(Ordering::SeqCst) != 0 {
+            let lost = TG_OWNERS_LOST | TG_OWNERS_LOST_OF_MACHINE;
+            self.owners_lost(TG_HOLDERS_USERS).store(lost, Ordering::SeqCst);
         }
         self.subordinates_from().store(0, Ordering::SeqCst);
         for (place, range) in all() {

@@ -15,16 +15,18 @@ use nix::{
     sys::socket::{MsgFlags, setsockopt, sockopt::PassCred},
 };
 
-use super::peer::Peer;
+use super::{peer::Peer, places::Seat};
 use crate::{
     protocol::{LONGEST_REPLY, LONGEST_REQUEST, Refusal, Reply, Request, greeting, hello, reply_line},
+    shares::Holder,
     wire::{MOST_DESCRIPTORS, receive, send},
 };
 
-/// How long a connection may be idle.
-const IDLE: Duration = Duration::from_secs(60);
-/// How long the greeting, a request that has begun, or a reply may take.
-const BUSY: Duration = Duration::from_secs(10);
+/// How long a connection may be idle. Where others need its place it goes before: no limit need be short, and a caller is not
+/// to lose his who gets no processor for a while.
+const IDLE: Duration = Duration::from_secs(300);
+/// How long the greeting, a request that has begun, or a reply may take: as long as a caller waits for us.
+const BUSY: Duration = Duration::from_secs(120);
 
 /// A connection, with what has come and what has still to go.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(super) struct Connection {
     heard: Instant,
     /// Its caller's domain is asked by the policy.
     pub(super) confined: bool,
+    /// Whose it is.
+    pub(super) holder: Holder,
     /// It ends when what has to go has gone.
     closing: bool,
     /// It has asked for statistics to be counted.
@@ -75,6 +79,7 @@ impl Connection {
             deadline: now + BUSY,
             heard: now,
             confined: true,
+            holder: Holder::Machine,
             closing: false,
             counts: false,
         })
@@ -96,16 +101,19 @@ impl Connection {
         }
     }
 
-    /// When something came last.
-    pub(super) fn heard(&self) -> Instant {
-        self.heard
+    /// How it counts among those who have a place.
+    pub(super) fn seat(&self) -> Seat {
+        Seat { holder: self.holder, confined: self.confined, heard: self.heard }
     }
 
-    /// Says that there are too many, if it can be said at once.
+    /// Says that there are too many, if it can be said at once and nothing else is being said.
     pub(super) fn turn_away(&mut self) {
-        let refusal = Refusal::new(libc::EAGAIN, "too many connections to the daemon: try again later");
-        self.output = reply_line(&Err(refusal)).into_bytes();
-        let _ = self.write(Instant::now());
+        // Before it has said hello what has to go is the greeting.
+        if self.output.is_empty() || self.hello.is_some() {
+            let refusal = Refusal::new(libc::EAGAIN, "too many connections to the daemon: try again later");
+            self.output = reply_line(&Err(refusal)).into_bytes();
+            let _ = self.write(Instant::now());
+        }
     }
 
     fn has_line(&self) -> bool {
@@ -247,6 +255,19 @@ mod tests {
         caller.get_mut().write_all(b"\n").unwrap();
         let latest = later + 2 * IDLE;
         assert!(!matches!(connection.advance(latest), Come::End));
+    }
+
+    #[test]
+    fn waits_for_a_caller_who_gets_no_processor_for_a_while() {
+        let then = Instant::now();
+        let (mut connection, mut caller, hello) = greeted(then);
+        let later = then + Duration::from_secs(60);
+        assert!(matches!(connection.advance(later), Come::Nothing));
+        caller.get_mut().write_all(hello.as_bytes()).unwrap();
+        assert!(matches!(connection.advance(later), Come::Nothing));
+        caller.get_mut().write_all(b"mode\n").unwrap();
+        let later = later + Duration::from_secs(60);
+        assert!(matches!(connection.advance(later), Come::Request(Request::Mode, _)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use tollgate_abi::enforcer::{
@@ -28,7 +28,7 @@ use crate::{
     protocol::{Mode, Refusal},
     sanity::{self, Question},
     shadow::Report,
-    shares::Holder,
+    shares::{Holder, Room},
     status::{self, Hooks, Manager, Status},
 };
 
@@ -61,6 +61,11 @@ pub enum EnforcedError {
 /// How many holders of each room are told.
 const BIGGEST: usize = 5;
 
+/// How often is looked who has set the owners of files that are no more; where that takes one in so many places, soon.
+const SELDOM: Duration = Duration::from_secs(60);
+const OFTEN: Duration = Duration::from_secs(1);
+const MANY: u32 = 64;
+
 /// Enforcement that is on, with what tells of it.
 pub struct Enforced {
     /// `None`: it has been stopped.
@@ -75,6 +80,8 @@ pub struct Enforced {
     started_with: String,
     reread: Reread,
     gaps: Gaps,
+    /// When owners of files that are no more were forgotten last.
+    swept: Instant,
 }
 
 impl Enforced {
@@ -94,7 +101,18 @@ impl Enforced {
         let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
         let started_with = policy.clone();
         let gaps = Gaps::watch(&enforcer.options().pins)?;
-        Ok(Self { enforcer: Some(enforcer), inquiries, events, devices, audit, policy, started_with, reread, gaps })
+        Ok(Self {
+            enforcer: Some(enforcer),
+            inquiries,
+            events,
+            devices,
+            audit,
+            policy,
+            started_with,
+            reread,
+            gaps,
+            swept: Instant::now(),
+        })
     }
 
     /// The pins' directory, held.
@@ -155,6 +173,21 @@ impl Enforced {
         let kinds = [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)];
         for (failure, reason) in kinds {
             self.audit.lost(reason, enforcer.state().untold(failure));
+        }
+    }
+
+    /// Forgets who set the owners of files that are no more: soon if there are many.
+    fn sweep(&mut self) {
+        let Some(enforcer) = &self.enforcer else { return };
+        let shares = enforcer.state().shares();
+        let (taken, places) = (shares.taken(Room::Owners), shares.room(Room::Owners));
+        let pause = if taken < places / MANY { SELDOM } else { OFTEN };
+        if taken == 0 || self.swept.elapsed() < pause {
+            return;
+        }
+        self.swept = Instant::now();
+        if let Err(cause) = self.inquiries.sweep() {
+            eprintln!("tollgate: owners of files that are no more are not forgotten: {cause}");
         }
     }
 
@@ -233,6 +266,7 @@ impl Machine for Enforced {
         self.events();
         self.devices();
         self.losses();
+        self.sweep();
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
         {
@@ -254,6 +288,10 @@ impl Machine for Enforced {
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
         let failed = |cause| Refusal::new(libc::ESRCH, format!("cannot find the process's context: {cause}"));
         task_of(&self.on()?.maps().tasks, process).map_err(failed)
+    }
+
+    fn main_user(&self, uid: u32) -> u32 {
+        self.enforcer.as_ref().map_or(uid, |enforcer| enforcer.state().shares().main_user(uid))
     }
 
     fn is_unconfined(&mut self, sid: Sid) -> bool {

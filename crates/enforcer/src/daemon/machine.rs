@@ -57,6 +57,8 @@ pub trait Machine {
 
     /// A process's contexts; `None`: the machine's.
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal>;
+    /// The user whom a uid belongs to: of a subordinate one who has it.
+    fn main_user(&self, uid: u32) -> u32;
     /// Whether a domain is asked nothing.
     fn is_unconfined(&mut self, sid: Sid) -> bool;
     /// Asks the kernel's tables, with audit and in the mode that is in force, for a process of this number.

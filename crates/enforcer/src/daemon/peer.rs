@@ -79,7 +79,13 @@ impl Peer {
     fn lives(&self) -> bool {
         // A pidfd can be read from once the process has ended.
         let mut ended = [PollFd::new(self.process.as_fd(), PollFlags::POLLIN)];
-        poll(&mut ended, PollTimeout::ZERO) == Ok(0)
+        loop {
+            match poll(&mut ended, PollTimeout::ZERO) {
+                // A signal of ours says nothing about it.
+                Err(Errno::EINTR) => {}
+                other => return other == Ok(0),
+            }
+        }
     }
 }
 
