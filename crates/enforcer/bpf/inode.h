@@ -119,11 +119,15 @@ static __always_inline __u32 tg_setattr_av(__u32 valid)
 		argument_;                                                                         \
 	})
 
-static __always_inline int tg_keep_left_of(struct dentry *dentry)
+/* A file is to have another owner. */
+static __always_inline int tg_check_owner(struct dentry *dentry)
 {
 	struct inode *inode = dentry->d_inode;
+	int result = tg_check_dentry(dentry, FILE__SETATTR);
 
-	return inode && tg_keep_left(inode) ? -ENOSPC : 0;
+	if (result || !inode || !READ_ONCE(state.labels_left))
+		return result;
+	return tg_keep_left(inode) ? -ENOSPC : 0;
 }
 
 /* Apart, for the registers that it needs. */
@@ -150,16 +154,12 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 		dentry = TG_ARGUMENT(ctx, 0);
 		attributes = TG_ARGUMENT(ctx, 1);
 	}
-	__u32 av = tg_setattr_av(attributes->ia_valid);
+	__u32 valid = attributes->ia_valid, av = tg_setattr_av(valid);
 
 	/* Its permission is known when this is compiled: of most attributes. */
-	if (av == FILE__SETATTR) {
-		int result = tg_check_dentry(dentry, FILE__SETATTR);
-
-		if (!result && attributes->ia_valid & ATTR_UID && READ_ONCE(state.labels_left))
-			result = tg_keep_left_of(dentry);
-		return result;
-	}
+	if (av == FILE__SETATTR)
+		return valid & ATTR_UID ? tg_check_owner(dentry)
+					: tg_check_dentry(dentry, FILE__SETATTR);
 	return av ? tg_check_written(dentry, av) : 0;
 }
 

@@ -316,21 +316,25 @@ static __always_inline void tg_renumber(struct inode *inode)
 	tg_drop_label(inode);
 }
 
-/* selinux_inode_free_security: what is deleted needs no label any more. */
-SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
+/* An inode whose label is kept leaves memory, or is deleted. */
+static __noinline int tg_leave_kept(struct inode *inode, struct tg_inode *label)
 {
-	__u32 names = inode->i_nlink;
-
-	if (names && !READ_ONCE(state.renumbered))
-		return 0;
-	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
-
-	if (!label || !(label->flags & TG_INODE_DURABLE))
-		return 0;
-	if (!names)
+	if (!inode->i_nlink)
 		tg_drop_label(inode);
 	else if (label->flags & TG_INODE_RENUMBERED)
 		tg_keep_label(inode, label->sid);
+	return 0;
+}
+
+/* selinux_inode_free_security: what is deleted needs no label any more. */
+SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
+{
+	if (inode->i_nlink && !READ_ONCE(state.renumbered))
+		return 0;
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+
+	if (label && label->flags & TG_INODE_DURABLE)
+		tg_leave_kept(inode, label);
 	return 0;
 }
 
