@@ -174,10 +174,9 @@ struct tg_task {
 	__u64 create_cred;
 	__u32 create_cred_sid;
 	__u32 reserved;
-	/* The inode that it has made last with credentials that a label was said of, and these:
-	 * addresses. */
-	__u64 made, made_with;
+	__u64 made; /* the inode that it has made last: its address, with TG_MADE_NAMED */
 };
+#define TG_MADE_NAMED 1ull	/* it has the label that was said for these credentials */
 #define TG_TASK_TABLE_SHARED 2u /* others had its descriptors when it began to exec */
 #define TG_TASK_PERMISSIVE 1u	/* `run --permissive`: what is denied is granted, and audited */
 /* Threads of this process have had contexts of their own: who speaks for it is not known. Of the

@@ -39,19 +39,16 @@ static __always_inline void tg_name_label(struct tg_task *task, __u64 cred, __u3
 	task->create_cred = cred;
 }
 
-/* The current task has made an inode: what was said of its label holds for no other. Who acts with
- * the credentials of which it was said has made it for that. */
+/* The current task has made an inode: what was said of its label holds for no other. */
 static __always_inline void tg_made(struct tg_task *task, struct inode *inode)
 {
 	if (!task)
 		return;
-	task->made = 0;
+	task->made = TG_ADDRESS(inode);
 	if (__builtin_expect(!task->create_cred, 1))
 		return;
-	if (tg_acts_with(task->create_cred)) {
-		task->made_with = task->create_cred;
-		task->made = TG_KERNEL_ADDRESS(inode);
-	}
+	if (tg_acts_with(task->create_cred))
+		task->made |= TG_MADE_NAMED;
 	task->create_cred = 0;
 }
 

@@ -33,19 +33,24 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 }
 
 /*
- * Overlayfs writes all attributes of a file to its copy, which it has named and just made with
- * credentials of its own (ovl_copy_xattr), and no program may be where SELinux leaves its own out
+ * Overlayfs writes all attributes of a file to its copy, which it has just made with credentials of
+ * its own (ovl_copy_xattr), and no program may be where SELinux leaves its own out
  * (inode_copy_up_xattr). It may, for the daemon writes the label that the copy has right
- * afterwards: the inode is locked meanwhile. io_uring, which acts with anybody's credentials, names
- * none. 0 or an error.
+ * afterwards: the inode is locked meanwhile. io_uring writes attributes in its workers, with
+ * anybody's credentials: there it must be a copy that overlayfs has named. 0 or an error.
  */
 static __noinline int tg_copies_label(struct dentry *dentry)
 {
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
 	struct inode *inode = dentry->d_inode;
+	__u64 made = task ? task->made : 0;
 
-	if (!task || !inode || task->made != TG_KERNEL_ADDRESS(inode) ||
-	    !tg_acts_with(task->made_with))
+	if (!inode || (made & ~TG_MADE_NAMED) != TG_ADDRESS(inode) ||
+	    !tg_acts_with(tg_current_cred()))
+		return -EPERM;
+	if (current->flags & PF_IO_WORKER && !(made & TG_MADE_NAMED) &&
+	    !(tg_task_subject() & TG_UNCONFINED))
 		return -EPERM;
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 
