@@ -167,13 +167,13 @@ struct tg_task {
 	struct tg_creation {
 		__u64 dentry, name; /* address; hash and length */
 		__u32 sid;
-		__u32 renamed; /* a number of the two dentries that it has renamed last */
+		__u32 reserved;
 	} creation;
 	/* The label of what the current task makes with these overridden credentials: overlayfs
 	 * says it before it makes something in its upper layer. */
 	__u64 create_cred;
 	__u32 create_cred_sid;
-	__u32 reserved;
+	__u32 renamed; /* a number of the two dentries that it has renamed last (tg_may_exchange) */
 	__u64 made; /* the inode that it has made last: its address, with TG_MADE_NAMED */
 };
 #define TG_MADE_NAMED 1ull	/* it has the label that was said for these credentials */

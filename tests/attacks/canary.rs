@@ -48,9 +48,6 @@ fn tells_within_a_second_that_hooks_do_not_run_and_confines_all_who_slipped_out(
             .step("reads", "touch /tmp/told; for i in $(seq 120); do [ $(cat /tmp/told.* 2>/dev/null | wc -c) -ge 1000 ] && break; sleep 1; done; cat /tmp/told.denied | wc -c; cat /tmp/told.read 2>/dev/null | wc -c")
             .step("once", "tollgate status; W cat /srv/secret")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text.chars().take(1500).collect::<String>());
-        }
         steps["start"].is(0, &["hooks run: what must be denied is denied"]);
         let told = told_after(&steps["off"].text);
         // By the clock, and so never the verdict: other guests run, too.
@@ -98,9 +95,6 @@ fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_mad
             .step("told", "grep 'came into memory' $LOG")
             .step("forgotten", &format!("cd /; kill $(pidof sleep); sleep 3; umount /srv && mount /dev/vda /srv && sleep 4 && {get}"))
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text);
-        }
         for name in ["start", "files", "off", "on"] {
             steps[name].is(0, &[]);
         }

@@ -35,9 +35,6 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
             .step("stopped", "kill -STOP $(daemon); tollgate status; c=$?; kill -CONT $(daemon); (exit $c)")
             .step("after", "sleep 2; tollgate status")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text.chars().take(1200).collect::<String>());
-        }
         steps["start"].is(0, &[]);
         steps["denied"].is(1, &["Permission denied"]);
         steps["label"].is(0, &[":secret:"]);
@@ -76,9 +73,6 @@ attack() { for uid in 1000 100001 100002 100003 100004 165535; do W /user $uid /
             .step("storm", "attack storm /run/tollgate/socket 20; sleep 3; serves 5; wait")
             .step("after", "sleep 2; ls /proc/$(daemon)/fd | wc -l; tollgate status")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text.chars().take(600).collect::<String>());
-        }
         steps["start"].is(0, &[]);
         let answered = "enforcing\n".repeat(10) + "0 failed\n";
         steps["kept"].is(0, &[&answered]);
@@ -116,9 +110,6 @@ half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 2
             )
             .step("denied again", "tollgate label set $(of secret) /srv/secret; W cat /srv/secret")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text.chars().take(600).collect::<String>());
-        }
         let attached = |name: &str| -> u32 {
             let found = steps[name].text.lines().find_map(|line| line.strip_suffix(" attached")?.parse().ok());
             found.unwrap_or_else(|| panic!("{}", steps[name].text))
@@ -155,9 +146,6 @@ fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
             .step("told", "grep 'half of all contexts or levels' $LOG")
             .step("new", "tollgate run --context system_u:system_r:worker:s0-s0:c1000,c1001 -- echo runs")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text.chars().take(600).collect::<String>());
-        }
         steps["image"].is(0, &[]);
         steps["start"].is(0, &[]);
         steps["told"].is(0, &["/mnt: ", "these files are unlabelled"]);

@@ -142,9 +142,6 @@ fn denies_files_of_xfs_to_change_places_until_their_labels_are_written() {
             .step("later", &format!("sleep 3; {EXCHANGE}"))
             .step("exchanged", LOOK)
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text);
-        }
         steps["start"].is(0, &[]);
         steps["at once"].is(1, &["Device or resource busy"]);
         steps["later"].is(0, &[]);

@@ -36,9 +36,6 @@ fn answers_while_a_file_system_that_the_attacker_serves_does_not() {
             .step("started again", again)
             .step("denied", "W cat /srv/secret")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text.chars().take(800).collect::<String>());
-        }
         steps["serve"].is(0, &[" /m/file", " /o/file"]);
         for name in ASKED.into_iter().chain(["killed", "started again"]) {
             steps[name].is(0, &["mode         enforcing"]);

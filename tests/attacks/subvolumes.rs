@@ -87,9 +87,6 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
             )
             .step("labels unattended", "tollgate label get /srv/late/made /srv/late/plain /srv/good/made")
             .run();
-        for (name, step) in &steps {
-            println!("@ {name}: {}", step.text);
-        }
         for name in ["before", "snapshots", "inside", "unattended"] {
             steps[name].is(0, &[]);
         }

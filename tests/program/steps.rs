@@ -214,6 +214,8 @@ fn steps(output: &str) -> BTreeMap<String, Step> {
     for line in output.lines() {
         if let Some(code) = line.strip_prefix("@= ") {
             let step = Step { code: code.parse().unwrap(), text: std::mem::take(&mut text) };
+            // Seen where the test fails.
+            println!("@ {name}: {}", step.text.chars().take(1500).collect::<String>());
             steps.insert(std::mem::take(&mut name), step);
         } else if let Some(next) = line.strip_prefix("@ ") {
             name = next.to_owned();

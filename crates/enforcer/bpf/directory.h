@@ -183,11 +183,11 @@ static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *
 		return 0;
 	if ((one->i_mode & S_IFMT) == S_IFDIR || (other->i_mode & S_IFMT) == S_IFDIR)
 		return 0;
-	if (task->creation.renamed != tg_pair(new_dentry, old_dentry)) {
-		task->creation.renamed = tg_pair(old_dentry, new_dentry);
+	if (task->renamed != tg_pair(new_dentry, old_dentry)) {
+		task->renamed = tg_pair(old_dentry, new_dentry);
 		return 0;
 	}
-	task->creation.renamed = 0;
+	task->renamed = 0;
 	return tg_is_unwritten(one) || tg_is_unwritten(other) ? -EBUSY : 0;
 }
 

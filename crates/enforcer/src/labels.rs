@@ -1,12 +1,14 @@
 //! Labels of what exists: where they come from, and where they are kept.
 //!
-//! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`] of
-//! paths in those that keep no labels, and [`vital`] which of those enforcement lives by. [`machine`] labels everything that
-//! is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`] hold. [`maps`] is where
-//! the kernel finds labels; [`durable`] keeps them in attributes of the files, written by [`writers`] from a [`backlog`]; a
-//! [`note`] has what could not be written, and [`recall`] reads it when the file system is labelled again. [`relabel`] changes
-//! labels; what may hang while it is asked is asked by threads that stand [`alone`]. [`subvolumes`] tells the programs what they need to know files of btrfs by; a [`checkpoint`] says what a crash may
-//! have taken, and [`lost`] is what has; what came into memory while hooks did not run is [`unseen`].
+//! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`]
+//! of paths in those that keep no labels, and [`vital`] which of those enforcement lives by. [`machine`] labels
+//! everything that is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`]
+//! hold. [`maps`] is where the kernel finds labels, and a [`map_sink`] where a walk puts them; [`durable`] keeps them
+//! in attributes of the files, written by [`writers`] from a [`backlog`]; a [`note`] has what could not be written, and
+//! [`recall`] reads it when the file system is labelled again. [`relabel`] changes labels; what may hang while it is
+//! asked is asked by threads that stand [`alone`]. [`subvolumes`] tells the programs what they need to know files of
+//! btrfs by; a [`checkpoint`] says what a crash may have taken, and [`lost`] is what has; what came into memory while
+//! hooks did not run is [`unseen`].
 
 pub(crate) mod alone;
 pub mod backlog;
@@ -19,6 +21,7 @@ pub mod genfs;
 pub mod handle;
 pub mod lost;
 pub mod machine;
+pub mod map_sink;
 pub mod maps;
 pub mod mounts;
 mod names;

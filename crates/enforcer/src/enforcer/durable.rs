@@ -1,6 +1,8 @@
 //! Labels that are to be written to files: from the kernel's map to threads that write, and, where that fails, to a note on
 //! disk.
 
+mod pass;
+
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     fs, io, mem,
@@ -9,26 +11,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED, TG_INODE_DURABLE, tg_label_value};
+use pass::hangs;
+use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED};
 
-use super::{
-    Enforcer, EnforcerError,
-    checkpoints::is_ordered_there,
-    labelling::{labelling, mountinfo},
-};
+use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, labelling::labelling};
 use crate::{
     contexts::Sid,
     labels::{
         backlog::{Backlog, Unwritten},
-        durable::{Dirty, Outcome, Written},
-        maps::{KernelMaps, Maps, When},
-        note::{Notes, Place, Uuid},
+        durable::Written,
+        maps::Maps,
+        note::{Notes, Place},
         notebook::Notebook,
-        object::{Identity, Object},
+        object::Identity,
         recall::Recall,
         writers::{Done, Writers},
     },
-    shares::Holder,
 };
 
 /// A file system that writes nothing for so long hangs: nobody waits for it, and its labels are noted.
@@ -180,14 +178,6 @@ impl Durable {
             }
         }
     }
-}
-
-/// One look after labels.
-struct Pass<'e> {
-    enforcer: &'e mut Enforcer,
-    maps: KernelMaps,
-    written: Written,
-    now: Instant,
 }
 
 impl Enforcer {
@@ -355,265 +345,5 @@ impl Enforcer {
                 }
             }
         }
-    }
-
-    fn pass(&mut self) -> Result<Pass<'_>, EnforcerError> {
-        let maps = self.kernel_maps()?;
-        Ok(Pass { maps, enforcer: self, written: Written::default(), now: Instant::now() })
-    }
-}
-
-/// What is told of a file system that does not answer.
-fn hangs() -> io::Error {
-    let text = "the file system does not answer: it is frozen (`fsfreeze -u`), or hangs; try again when it does";
-    io::Error::new(io::ErrorKind::TimedOut, text)
-}
-
-impl Pass<'_> {
-    /// Takes the labels that have become dirty.
-    fn take(&mut self) -> Result<(), EnforcerError> {
-        let enforcer = &mut *self.enforcer;
-        if !mem::take(&mut enforcer.durable.look) && !enforcer.state.label_rings() {
-            return Ok(());
-        }
-        enforcer.state.answer_label_rings();
-        if enforcer.state.take_labels_missed() {
-            enforcer.take_over_labels()?;
-        }
-        let mut uuids: HashMap<u32, Uuid> = HashMap::new();
-        for (key, mut label) in self.maps.take_unwritten().map_err(labelling)? {
-            // Its file is gone where it is not kept any more.
-            let Some(kept) = self.maps.entry(key).map_err(labelling)? else { continue };
-            if label.uuid == Uuid::default() {
-                let known = uuids.entry(key.device);
-                label.uuid = *known.or_insert(self.maps.uuid(key.device).ok().flatten().unwrap_or_default());
-            }
-            let noted = enforcer.durable.notes.has(Place::of(label.uuid, key.into()));
-            enforcer.durable.backlog.add(key.into(), Unwritten { sid: kept.sid, ..label }, noted);
-        }
-        Ok(())
-    }
-
-    /// Begins to write what is due; whether there was anything.
-    fn dispatch(&mut self) -> Result<bool, EnforcerError> {
-        let mut begun = false;
-        for device in self.enforcer.durable.backlog.ready(self.now) {
-            if self.enforcer.durable.writers.since(device).is_some() {
-                continue;
-            }
-            if self.maps.uuid(device).map_err(labelling)?.is_none() {
-                self.leave(device);
-                continue;
-            }
-            begun |= self.begin(device)?;
-        }
-        Ok(begun)
-    }
-
-    fn begin(&mut self, device: u32) -> Result<bool, EnforcerError> {
-        let taken = self.enforcer.durable.backlog.take(device, self.now);
-        let all = self.enforcer.durable.backlog.is_safe(device, &taken);
-        let mut labels = Vec::with_capacity(taken.len());
-        for (file, label) in taken {
-            if self.maps.entry(file.into()).map_err(labelling)?.is_none_or(|kept| kept.sid != label.sid) {
-                self.enforcer.durable.settled(file, label.sid);
-                continue;
-            }
-            match self.text(label.sid) {
-                Some(context) => labels.push(Dirty { file, sid: label.sid, context }),
-                None => self.fail(file, label.sid, &io::Error::other(format!("SID {} has no context", label.sid))),
-            }
-        }
-        if labels.is_empty() {
-            return Ok(false);
-        }
-        let path = mountinfo();
-        let told = fs::read(&path).map_err(|cause| EnforcerError::Io { what: "read", path, cause })?;
-        let again: Vec<(Identity, Sid)> = labels.iter().map(|label| (label.file, label.sid)).collect();
-        if let Err(cause) = self.enforcer.durable.writers.write(device, labels, told, all) {
-            again.into_iter().for_each(|(file, sid)| self.fail(file, sid, &cause));
-        }
-        Ok(true)
-    }
-
-    fn text(&mut self, sid: Sid) -> Option<String> {
-        if !self.enforcer.contexts.has(sid) {
-            self.enforcer.learn();
-        }
-        let contexts = &self.enforcer.contexts;
-        contexts.has(sid).then(|| contexts.text(sid).to_owned())
-    }
-
-    /// Hears what has been written, and waits for what is being, but not for what hangs.
-    fn hear_until(&mut self, until: Instant) {
-        while self.hear_one(self.now) {}
-        while self.enforcer.durable.writers.is_awaited(self.now, PATIENCE) && self.hear_one(until) {}
-    }
-
-    fn hear_one(&mut self, until: Instant) -> bool {
-        let heard = self.enforcer.durable.writers.next(until);
-        let some = heard.is_some();
-        heard.into_iter().for_each(|(_, done)| self.settle(done));
-        some
-    }
-
-    /// Waits until a file system can be written to.
-    fn free(&mut self, device: u32, overlay: bool, until: Instant) -> io::Result<()> {
-        let abandoned = |durable: &Durable| durable.abandoned.values().any(|(_, _, other)| overlay && *other);
-        while self.hear_one(self.now) {}
-        loop {
-            let since = self.enforcer.durable.writers.since(device);
-            if since.is_none() && !abandoned(&self.enforcer.durable) {
-                return Ok(());
-            }
-            if since.is_none_or(|since| since.elapsed() >= PATIENCE) || !self.hear_one(until) {
-                return Err(hangs());
-            }
-        }
-    }
-
-    fn settle(&mut self, done: Done) {
-        match done {
-            Done::Labels(labels) => labels.into_iter().for_each(|(label, outcome)| self.one(&label, outcome)),
-            Done::One(number, result) => self.late(number, result.is_ok()),
-        }
-    }
-
-    fn one(&mut self, label: &Dirty, outcome: Outcome) {
-        let cleaned = match outcome {
-            Outcome::Written => self.clean(label).map(|()| self.written.written += 1),
-            Outcome::Unsupported => self.clean(label).map(|()| self.written.unsupported += 1),
-            Outcome::Stale => self.stale(label),
-            Outcome::Later => {
-                let now = self.now;
-                return self.enforcer.durable.backlog.postpone(label.file, label.sid, now);
-            }
-            Outcome::Failed(cause) => Err(cause),
-        };
-        if let Err(cause) = cleaned {
-            self.fail(label.file, label.sid, &cause);
-        }
-    }
-
-    /// What is in force has been written; what has come since will be.
-    fn clean(&mut self, label: &Dirty) -> io::Result<()> {
-        let key = label.file.into();
-        if self.maps.entry(key)?.is_some_and(|kept| kept.sid == label.sid) {
-            self.maps.set_entry(key, tg_label_value { sid: label.sid, ..Default::default() }, When::Present)?;
-        }
-        self.enforcer.durable.settled(label.file, label.sid);
-        Ok(())
-    }
-
-    /// No such file is found. The programs forget the label of one that is deleted: as long as they have it, it is there.
-    fn stale(&mut self, label: &Dirty) -> io::Result<()> {
-        let recalled = self.enforcer.durable.recalled.contains(&label.file);
-        if !recalled && self.maps.entry(label.file.into())?.is_some() {
-            return Err(io::Error::from_raw_os_error(libc::ESTALE));
-        }
-        self.maps.remove_entry(label.file.into())?;
-        self.enforcer.durable.settled(label.file, label.sid);
-        self.written.gone += 1;
-        Ok(())
-    }
-
-    fn fail(&mut self, file: Identity, sid: Sid, cause: &io::Error) {
-        let durable = &mut self.enforcer.durable;
-        durable.backlog.fail(file, sid, self.now);
-        self.written.failures += 1;
-        // Once for a file system: `status` counts them.
-        if durable.told.insert(file.device) {
-            let (major, minor) = (file.device >> 20, file.device & 0xf_ffff);
-            let told = format!(
-                "inode {} of {major}:{minor}: {cause}; this label and others that cannot be written there are noted, and tried again",
-                file.inode
-            );
-            self.written.told.push(told);
-        }
-    }
-
-    /// A label was written that nobody waits for any more: what is in force is another, and is to be written again.
-    fn late(&mut self, number: u64, written: bool) {
-        let Some((file, device, overlay)) = self.enforcer.durable.abandoned.remove(&number) else { return };
-        if overlay {
-            return self.enforcer.state.set_new_label(0, 0);
-        }
-        if written && let Err(cause) = self.write_again(file.as_fd(), device) {
-            eprintln!("tollgate: a label that was written too late stays in the attribute: {cause}");
-        }
-    }
-
-    fn write_again(&mut self, file: BorrowedFd<'_>, device: u32) -> io::Result<()> {
-        let object = Object::new(file, device)?;
-        let Some(mut label) = self.maps.inode(file)?.filter(|label| label.sid != 0) else { return Ok(()) };
-        let share = self.maps.share(Holder::Machine);
-        let value = tg_label_value { sid: label.sid, dirty: 1, share };
-        self.maps.set_entry(object.identity().into(), value, When::Always)?;
-        label.flags |= TG_INODE_DURABLE;
-        self.maps.set_inode(file, label, When::Present)?;
-        self.enforcer.durable.look();
-        Ok(())
-    }
-
-    /// Notes the labels of a file system that is gone, and forgets them.
-    fn leave(&mut self, device: u32) {
-        let labels = self.enforcer.durable.backlog.remove_all(device);
-        let lost = self.note_down(labels.iter().copied());
-        for (file, _) in &labels {
-            self.enforcer.durable.recalled.remove(file);
-            if let Err(cause) = self.maps.remove_entry((*file).into()) {
-                eprintln!("tollgate: a label of a file system that is gone stays in the map: {cause}");
-            }
-        }
-        if lost > 0 {
-            self.enforcer.durable.lost += lost as u64;
-            let told = format!("{lost} labels are lost: their file system is gone, and has no UUID to note them by");
-            self.written.told.push(told);
-        }
-    }
-
-    /// Notes what could not be written, and what waits for file systems that hang.
-    fn note(&mut self) {
-        let durable = &mut self.enforcer.durable;
-        durable.hear(self.now);
-        durable.tidy(self.now);
-        let mut labels = durable.backlog.take_failed();
-        for device in durable.writers.hanging(self.now, PATIENCE) {
-            labels.extend(durable.backlog.unnoted(device));
-        }
-        self.note_down(labels.into_iter());
-    }
-
-    fn note_all(&mut self) {
-        let labels = self.enforcer.durable.backlog.all_unnoted();
-        self.note_down(labels.into_iter());
-    }
-
-    /// Has labels noted; how many cannot be.
-    fn note_down(&mut self, labels: impl Iterator<Item = (Identity, Unwritten)>) -> usize {
-        let (mut lines, mut files, mut lost) = (String::new(), Vec::new(), 0);
-        for (file, label) in labels {
-            let place = Place::of(label.uuid, file);
-            if self.enforcer.durable.notes.has(place) {
-                continue;
-            }
-            let context = self.text(label.sid).filter(|_| label.uuid != Uuid::default());
-            let line = context.and_then(|context| self.enforcer.durable.notes.add(place, &context));
-            match line {
-                Some(line) => (lines.push_str(&line), files.push(file)),
-                None => {
-                    lost += 1;
-                    continue;
-                }
-            };
-        }
-        let durable = &mut self.enforcer.durable;
-        if !durable.unnoted.is_empty() {
-            // The journal ends in a part of a line perhaps.
-            durable.unnoted.extend(files);
-        } else if let Some(notebook) = durable.notebook.as_mut().filter(|_| !files.is_empty()) {
-            durable.ordered.push_back((notebook.append(lines), files));
-        }
-        lost
     }
 }

@@ -10,7 +10,8 @@ use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_labe
 use crate::labels::{
     Label, Origin, Sid, Sink,
     checkpoint::Moment,
-    maps::{MapSink, Maps, When},
+    map_sink::MapSink,
+    maps::{Maps, When},
     object::Object,
 };
 
