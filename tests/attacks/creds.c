@@ -1,7 +1,8 @@
 /* Takes credentials: each file that is open keeps the one that it was opened with, and prctl makes
  * a new one. Then it waits for the end of its input.
  *
- *   creds COUNT      tries so often; prints how many it got, and whether it can fork then
+ *   creds COUNT [BEGIN]   tries so often, once the file BEGIN is there; prints how many it got, and
+ *                         whether it can fork then
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,6 +47,8 @@ int main(int argc, char **argv)
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) || pipe(told) || pipe(stay))
 		return 2;
+	while (argc > 2 && access(argv[2], F_OK))
+		usleep(10000);
 	while (left > 0) {
 		struct taken taken;
 		pid_t child = fork();
