@@ -174,7 +174,7 @@ struct tg_task {
 	__u64 create_cred;
 	__u32 create_cred_sid;
 	__u32 renamed; /* a number of the two dentries that it has renamed last (tg_may_exchange) */
-	__u64 made; /* the inode that it has made last: its address, with TG_MADE_NAMED */
+	__u64 made;    /* the inode that it has made last: its address, with TG_MADE_NAMED */
 };
 #define TG_MADE_NAMED 1ull	/* it has the label that was said for these credentials */
 #define TG_TASK_TABLE_SHARED 2u /* others had its descriptors when it began to exec */
