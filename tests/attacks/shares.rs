@@ -182,7 +182,7 @@ fn check_owners(steps: &BTreeMap<String, Step>) {
 #[cfg(feature = "long")]
 const WHOLE: &str = r#"
 in_domain() { range=$1; shift; tollgate run --context system_u:system_r:worker:s0-s15:c0.c$range -- /user "$@"; }
-running() { until [ $(grep -lx $1 /proc/[0-9]*/comm | wc -l) -ge $2 ]; do sleep 1; done; }
+running() { until [ $(grep -slx $1 /proc/[0-9]*/comm | wc -l) -ge $2 ]; do sleep 1; done; }
 told() { for one in "$@"; do until [ -s $one ]; do sleep 1; done; done; cat "$@"; }
 uid() { echo $((1000 + $1 % 2 * (99000 + $1))); }
 memory() { grep -E '^(MemFree|Slab|SUnreclaim|VmallocUsed|Percpu):' /proc/meminfo | tr -s ' \n' ' '; echo
@@ -214,10 +214,10 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
             // Those who link have begun before: nothing is executed any more by who holds all credentials that he may.
             .step(
                 "credentials",
-                "ulimit -n 524288; exec 9<>/hold; A /fill links 700000 /srv/d /srv/tools >/links1 2>&1 9>&- & S /fill links 100000 /srv/a /srv/tools >/links2 2>&1 9>&- & \
-                 for n in $(seq 10); do in_domain $n $(uid $n) /fill links 20000 /srv/b$n /srv/tools$n >/links-$n 2>&1 9>&- & done; running fill 12; \
-                 A /creds 300000 /go </hold >/taken1 2>&1 9>&- & S /creds 100000 /go </hold >/taken2 2>&1 9>&- & \
-                 for n in $(seq 10); do in_domain $n $(uid $n) /creds 10000 /go </hold >/taken-$n 2>&1 9>&- & done; running creds 12; \
+                "ulimit -n 524288; A /fill links 700000 /srv/d /srv/tools >/links1 2>&1 & S /fill links 100000 /srv/a /srv/tools >/links2 2>&1 & \
+                 for n in $(seq 10); do in_domain $n $(uid $n) /fill links 20000 /srv/b$n /srv/tools$n >/links-$n 2>&1 & done; running fill 12; \
+                 A /creds 300000 /go </hold >/taken1 2>&1 & S /creds 100000 /go </hold >/taken2 2>&1 & \
+                 for n in $(seq 10); do in_domain $n $(uid $n) /creds 10000 /go </hold >/taken-$n 2>&1 & done; exec 9>/hold; running creds 12; \
                  touch /go; told /taken*; goes_on 5",
             )
             .step("credentials held", "memory; tollgate status --json")
