@@ -80,8 +80,8 @@ pub struct Enforced {
     started_with: String,
     reread: Reread,
     gaps: Gaps,
-    /// When owners of files that are no more were forgotten last, and of how many files.
-    swept: (Instant, u32),
+    /// When owners of files that are no more were forgotten last.
+    swept: Instant,
 }
 
 impl Enforced {
@@ -111,7 +111,7 @@ impl Enforced {
             started_with,
             reread,
             gaps,
-            swept: (Instant::now(), 0),
+            swept: Instant::now(),
         })
     }
 
@@ -176,21 +176,19 @@ impl Enforced {
         }
     }
 
-    /// Forgets who set the owners of files that are no more: soon if there are many, or were some of late.
+    /// Forgets who set the owners of files that are no more: soon if there are many.
     fn sweep(&mut self) {
         let Some(enforcer) = &self.enforcer else { return };
         let shares = enforcer.state().shares();
         let (taken, places) = (shares.taken(Room::Owners), shares.room(Room::Owners));
-        let (swept, removed) = self.swept;
-        let pause = if taken < places / MANY && removed == 0 { SELDOM } else { OFTEN };
-        if taken == 0 || swept.elapsed() < pause {
+        let pause = if taken < places / MANY { SELDOM } else { OFTEN };
+        if taken == 0 || self.swept.elapsed() < pause {
             return;
         }
-        let removed = self.inquiries.sweep().unwrap_or_else(|cause| {
+        self.swept = Instant::now();
+        if let Err(cause) = self.inquiries.sweep() {
             eprintln!("tollgate: owners of files that are no more are not forgotten: {cause}");
-            0
-        });
-        self.swept = (Instant::now(), removed);
+        }
     }
 
     /// Puts a policy in force, also if this kernel cannot enforce all of it when that is accepted, and takes it back when it
