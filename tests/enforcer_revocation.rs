@@ -374,8 +374,8 @@ fn denies_what_was_opened_while_a_policy_was_in_force_that_is_taken_back() {
             shared.note(now(), file.read_at(&mut buffer, 0));
         }
     });
-    let before = File::open("/before").unwrap();
     wait_for("a file that was opened meanwhile", || {
+        let before = File::open("/before").unwrap();
         let refusal = Client::connect().unwrap().reload(before.as_fd(), false, Some(insane().as_fd())).unwrap_err();
         assert!(refusal.to_string().contains("file read is allowed"), "{refusal}");
         shared.ready.load(SeqCst) == 1
