@@ -497,8 +497,6 @@ struct tg_state {
 					mount may be another */
 		__u32 reserved;
 	} vital[TG_VITAL];
-	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
-	__u64 credentials_elsewhere;
 	__u32 owners_lost;  /* some share has them */
 	__u32 objects_left; /* `objects` has entries of what is gone: they could not be removed */
 	__u32 reserved;
@@ -506,6 +504,7 @@ struct tg_state {
 			  */
 	struct tg_btrfs btrfs;
 	__u32 changed[TG_CHANGED]; /* by device: something was made, moved or linked there */
+	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials[TG_CREDENTIALS];
 	__u32 room[TG_ROOMS]; /* how much there is */
 	__u32 held[TG_HOLDERS][TG_ROOMS];

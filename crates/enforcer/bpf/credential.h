@@ -4,8 +4,8 @@
  * this knows of credentials what tasks cannot tell: who opened a file (f_cred), on whose behalf a
  * task acts whose credentials are overridden. A credential that is not known is the machine's.
  *
- * state.credentials is a direct-mapped array of address 29 | share 19 | SID 16. It is no cache:
- * what finds its place taken goes to a map.
+ * state.credentials is a direct-mapped array of address 29 | elsewhere 7 | share 12 | SID 16. It is
+ * no cache: what finds its place taken goes to a map, and the place counts it.
  */
 #ifndef TOLLGATE_CREDENTIAL_H
 #define TOLLGATE_CREDENTIAL_H
@@ -14,8 +14,12 @@
 #include "share.h"
 
 #define TG_CREDENTIAL_SHARE 16u /* where an entry has it: above the SID */
-#define TG_CREDENTIAL_TAG 35u	/* and the rest of the address */
-#define TG_CREDENTIAL_SHARES ((1u << (TG_CREDENTIAL_TAG - TG_CREDENTIAL_SHARE)) - 1)
+#define TG_CREDENTIAL_ELSEWHERE 28u
+#define TG_CREDENTIAL_TAG 35u /* and the rest of the address */
+#define TG_CREDENTIAL_SHARE_OF(entry) ((entry) >> TG_CREDENTIAL_SHARE & 0xfff)
+#define TG_CREDENTIAL_ONE (1ull << TG_CREDENTIAL_ELSEWHERE)
+#define TG_CREDENTIALS_ELSEWHERE (0x7full << TG_CREDENTIAL_ELSEWHERE)
+_Static_assert(TG_SHARES <= 0x1000, "a share has 12 bits");
 
 struct tg_credential {
 	__u32 sid, share;
@@ -35,9 +39,10 @@ static __always_inline __u64 *tg_credential_place(__u64 key)
 	return &state.credentials[key >> 50];
 }
 
+/* Nobody's entry has no SID. */
 static __always_inline int tg_is_of(__u64 entry, __u64 key)
 {
-	return entry && !((entry ^ key << 14) >> TG_CREDENTIAL_TAG);
+	return (entry & 0xffff) && !((entry ^ key << 14) >> TG_CREDENTIAL_TAG);
 }
 
 /* The SID of a credential, by its address (TG_ADDRESS). */
@@ -48,7 +53,7 @@ static __always_inline __u32 tg_cred_sid(__u64 address)
 
 	if (tg_is_of(found, key))
 		return found & 0xffff;
-	if (!READ_ONCE(state.credentials_elsewhere))
+	if (__builtin_expect(!(found & TG_CREDENTIALS_ELSEWHERE), 1))
 		return TG_SID_MACHINE;
 	elsewhere = bpf_map_lookup_elem(&credentials, &address);
 	return elsewhere ? elsewhere->sid : TG_SID_MACHINE;
@@ -61,7 +66,7 @@ TG_FUNCTION int tg_forget_elsewhere(__u64 address)
 
 	if (!known || bpf_map_delete_elem(&credentials, &address))
 		return 0;
-	__sync_fetch_and_add(&state.credentials_elsewhere, -1);
+	__sync_fetch_and_add(tg_credential_place(tg_address_key(address)), -TG_CREDENTIAL_ONE);
 	tg_give(TG_ROOM_CREDENTIALS, share);
 	return 0;
 }
@@ -71,10 +76,13 @@ static __always_inline void tg_forget_cred(__u64 address)
 	__u64 key = tg_address_key(address), *place = tg_credential_place(key);
 	__u64 found = READ_ONCE(*place);
 
-	if (tg_is_of(found, key) && __sync_val_compare_and_swap(place, found, 0) == found)
-		tg_give(TG_ROOM_CREDENTIALS, found >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES);
-	if (READ_ONCE(state.credentials_elsewhere))
+	/* Its entry is changed by nobody else; the count may be. */
+	if (tg_is_of(found, key)) {
+		__sync_fetch_and_and(place, TG_CREDENTIALS_ELSEWHERE);
+		tg_give(TG_ROOM_CREDENTIALS, TG_CREDENTIAL_SHARE_OF(found));
+	} else if (__builtin_expect(!!(found & TG_CREDENTIALS_ELSEWHERE), 0)) {
 		tg_forget_elsewhere(address);
+	}
 }
 
 /* The hook is called only where a module keeps something in credentials (not with lsm=bpf alone):

@@ -5,16 +5,20 @@
 
 #include "holder.h"
 
+/* More in a map than any place has: 262,144 in 16,384 places are 16 each. */
+#define TG_MANY_ELSEWHERE (120ull << TG_CREDENTIAL_ELSEWHERE)
+
 /* Gives a credential that has a place another SID. */
 static __always_inline int tg_change_cred(__u64 key, __u64 address, __u32 sid)
 {
 	__u64 *place = tg_credential_place(key), found = READ_ONCE(*place);
 	struct tg_credential *elsewhere;
 
-	if (tg_is_of(found, key))
-		return __sync_val_compare_and_swap(place, found, (found & ~0xffffull) | sid) ==
-		       found;
-	if (!READ_ONCE(state.credentials_elsewhere))
+	if (tg_is_of(found, key)) {
+		__sync_fetch_and_xor(place, (found ^ sid) & 0xffff);
+		return 1;
+	}
+	if (!(found & TG_CREDENTIALS_ELSEWHERE))
 		return 0;
 	elsewhere = bpf_map_lookup_elem(&credentials, &address);
 	if (!elsewhere)
@@ -27,17 +31,22 @@ static __always_inline int tg_change_cred(__u64 key, __u64 address, __u32 sid)
 static __always_inline int tg_enter_cred(__u64 key, __u64 address, __u32 sid, __u32 share)
 {
 	__u64 entry = key << 14 | (__u64)share << TG_CREDENTIAL_SHARE | sid;
-	__u64 *place = tg_credential_place(key);
+	__u64 *place = tg_credential_place(key), found = READ_ONCE(*place);
 	struct tg_credential elsewhere = {sid, share};
 
-	if (!READ_ONCE(*place) && !__sync_val_compare_and_swap(place, 0, entry))
+	if (!(found & ~TG_CREDENTIALS_ELSEWHERE) &&
+	    __sync_val_compare_and_swap(place, found, found | entry) == found)
 		return 0;
-	if (bpf_map_update_elem(&credentials, &address, &elsewhere, BPF_NOEXIST)) {
-		tg_failed(TG_FAILED_CREDENTIALS);
-		return -ENOMEM;
-	}
-	__sync_fetch_and_add(&state.credentials_elsewhere, 1);
-	return 0;
+	/* A count that is full would look like another address. */
+	if ((found & TG_CREDENTIALS_ELSEWHERE) >= TG_MANY_ELSEWHERE)
+		goto failed;
+	__sync_fetch_and_add(place, TG_CREDENTIAL_ONE);
+	if (!bpf_map_update_elem(&credentials, &address, &elsewhere, BPF_NOEXIST))
+		return 0;
+	__sync_fetch_and_add(place, -TG_CREDENTIAL_ONE);
+failed:
+	tg_failed(TG_FAILED_CREDENTIALS);
+	return -ENOMEM;
 }
 
 /* Remembers the SID of a credential, one that cannot be refused anyway. 0 or -ENOMEM. */
@@ -67,15 +76,15 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
  */
 TG_FUNCTION int tg_move_cred(__u64 key, __u64 entry, __u64 to)
 {
-	const __u64 others = ~((__u64)TG_CREDENTIAL_SHARES << TG_CREDENTIAL_SHARE);
-	__u64 moved = (entry & others) | to << TG_CREDENTIAL_SHARE;
+	__u64 was = TG_CREDENTIAL_SHARE_OF(entry);
+	__u64 moved = entry ^ (was ^ to) << TG_CREDENTIAL_SHARE;
 
 	if (to >= TG_SHARES)
 		return 0;
 	if (__sync_val_compare_and_swap(tg_credential_place(key), entry, moved) != entry)
 		return 0;
 	tg_take_anyway(TG_ROOM_CREDENTIALS, to);
-	tg_give(TG_ROOM_CREDENTIALS, entry >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES);
+	tg_give(TG_ROOM_CREDENTIALS, was);
 	return 0;
 }
 
@@ -83,7 +92,7 @@ TG_FUNCTION int tg_move_cred(__u64 key, __u64 entry, __u64 to)
 static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, __u64 key,
 					__u64 entry)
 {
-	__u32 was = entry >> TG_CREDENTIAL_SHARE & TG_CREDENTIAL_SHARES;
+	__u32 was = TG_CREDENTIAL_SHARE_OF(entry);
 	__u32 share = tg_own_share_like(was);
 
 	if (share != was && old == bpf_get_current_task_btf()->real_cred)
@@ -103,8 +112,7 @@ SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struc
 	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
 	__u64 entry = READ_ONCE(*tg_credential_place(key));
 
-	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))) &&
-	    !READ_ONCE(state.credentials_elsewhere))
+	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))))
 		return tg_copy_cred(to, old, key, entry) ? -ENOMEM : 0;
 	return tg_remember_cred(to, tg_cred_sid(from), 0) ? -ENOMEM : 0;
 }
