@@ -102,7 +102,7 @@ fn attack(kernel: &'static str) -> BTreeMap<String, Step> {
         .step("programs", "W /maps load")
         .step("links", "W /maps links; /maps links")
         .step("signal", "W /sigio $(daemon)")
-        .step("alive", "sleep 1; tollgate mode && sleep 100 & O /sigio $! && wait $!")
+        .step("alive", "sleep 1; tollgate mode && { sleep 100 & O /sigio $! && wait $!; }")
         .step("shared", "mount --make-rshared /");
     for (name, line) in SHARED {
         guest = guest.step(name, line);

@@ -28,6 +28,8 @@ struct Entry {
     label: Unwritten,
     place: When,
     delay: Duration,
+    /// It was tried, and its file was not found.
+    missed: bool,
     /// It was tried, and could not be written.
     failed: bool,
     noted: bool,
@@ -70,7 +72,7 @@ impl Backlog {
         if !noted {
             queue.unnoted.insert(file);
         }
-        let entry = Entry { label, place: When::New(self.added), delay: FIRST, failed: false, noted };
+        let entry = Entry { label, place: When::New(self.added), delay: FIRST, missed: false, failed: false, noted };
         self.entries.insert(file, entry);
     }
 
@@ -133,10 +135,24 @@ impl Backlog {
     /// A label that was tried waits for others to be written.
     pub fn postpone(&mut self, file: Identity, sid: Sid, now: Instant) {
         let others = self.queues.get(&file.device).is_some_and(|queue| !queue.new.is_empty());
-        let due = if others { now } else { now + FIRST };
+        self.wait(file, sid, if others { now } else { now + FIRST });
+    }
+
+    fn wait(&mut self, file: Identity, sid: Sid, due: Instant) {
         let Some(entry) = self.tried(file, sid) else { return };
         entry.place = When::Waiting(due);
         self.queues.entry(file.device).or_default().waiting.insert((due, file));
+    }
+
+    /// The file of a label that was tried was not found: whether that is to be believed, for it was not found before either.
+    /// One that is being deleted is not found a moment before the programs hear of it.
+    pub fn miss(&mut self, file: Identity, sid: Sid, now: Instant) -> bool {
+        let Some(entry) = self.tried(file, sid) else { return false };
+        let believed = std::mem::replace(&mut entry.missed, true);
+        if !believed {
+            self.wait(file, sid, now + FIRST);
+        }
+        believed
     }
 
     /// A label that was tried could not be written: it is tried again after twice as long as before.
@@ -144,11 +160,10 @@ impl Backlog {
         let Some(entry) = self.tried(file, sid) else { return };
         let due = now + entry.delay;
         entry.delay = (entry.delay * 2).min(LAST);
-        entry.place = When::Waiting(due);
         let first = !std::mem::replace(&mut entry.failed, true);
         self.failed += usize::from(first);
         self.failures.push(file);
-        self.queues.entry(file.device).or_default().waiting.insert((due, file));
+        self.wait(file, sid, due);
     }
 
     /// A label is on disk elsewhere.
@@ -253,6 +268,20 @@ mod tests {
             now = due;
         }
         assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+    }
+
+    #[test]
+    fn believes_that_a_file_is_not_found_when_it_is_not_found_twice() {
+        let (mut backlog, now) = (Backlog::default(), Instant::now());
+        backlog.add(file(1), LABEL, false);
+        assert!(!backlog.miss(file(1), LABEL.sid, now), "it was not tried");
+        backlog.take(7, now);
+        backlog.add(file(2), LABEL, false);
+        assert!(!backlog.miss(file(1), LABEL.sid, now));
+        assert_eq!(backlog.take(7, now), [(file(2), LABEL)], "it is tried again later");
+        assert_eq!(backlog.failed(), 0);
+        assert_eq!(backlog.take(7, now + FIRST), [(file(1), LABEL)]);
+        assert!(backlog.miss(file(1), LABEL.sid, now));
     }
 
     #[test]

@@ -190,7 +190,8 @@ impl Pass<'_> {
     fn stale(&mut self, label: &Dirty) -> io::Result<()> {
         let recalled = self.enforcer.durable.recalled.contains(&label.file);
         if !recalled && self.maps.entry(label.file.into())?.is_some() {
-            return Err(io::Error::from_raw_os_error(libc::ESTALE));
+            let believed = self.enforcer.durable.backlog.miss(label.file, label.sid, self.now);
+            return if believed { Err(io::Error::from_raw_os_error(libc::ESTALE)) } else { Ok(()) };
         }
         self.maps.remove_entry(label.file.into())?;
         self.enforcer.durable.settled(label.file, label.sid);
