@@ -28,10 +28,14 @@ static struct taken take(long times)
 
 	for (; taken.tried < times && taken.got < FILES; taken.tried++) {
 		if (prctl(PR_SET_KEEPCAPS, (taken.tried & 1) ^ 1, 0, 0, 0) ||
-		    open("/dev/null", O_RDONLY) < 0)
+		    open("/dev/null", O_RDONLY) < 0) {
+			/* What was freed comes back after a while. */
+			if (!taken.why)
+				usleep(200000);
 			taken.why = errno;
-		else
+		} else {
 			taken.got++;
+		}
 	}
 	return taken;
 }

@@ -34,12 +34,17 @@ fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str
     guest.with("/sbin/mke2fs".as_ref(), "/bin/mke2fs").step("start", &prepare)
 }
 
+/// How much a holder has of a room, of how much.
+fn holds(status: &Step, room: &str, holder: &str) -> Option<(u64, u64)> {
+    let status = status.json();
+    let mut of_room = status["shares"].as_array().unwrap().iter().filter(|held| held["room"] == room);
+    let own = of_room.find(|held| held["holder"].as_str().unwrap().contains(holder))?;
+    Some((own["held"].as_u64().unwrap(), own["share"].as_u64().unwrap()))
+}
+
 /// How much alice, the attacker, holds of a room, of how much.
 fn alice(status: &Step, room: &str) -> Option<(u64, u64)> {
-    let status = status.json();
-    let shares = status["shares"].as_array().unwrap();
-    let own = shares.iter().find(|held| held["room"] == room && held["holder"] == "alice")?;
-    Some((own["held"].as_u64().unwrap(), own["share"].as_u64().unwrap()))
+    holds(status, room, "alice")
 }
 
 #[test]
@@ -65,6 +70,8 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
             .step("go on", "goes_on 5")
             .step("ended", "held; A cat /srv/open && sleep 1")
             .step("given back", "tollgate status --json")
+            // Root's domain is that which it has entered, not that which it came from.
+            .step("root's", "W /creds 1000 </hold >/taken & exec 9>/hold; sleep 4; tollgate status --json; held; sleep 1")
             .step("messages", "A /fill messages 1000; O /fill messages 20; B /fill messages 20; /fill messages 20")
             .step("subordinates", "S /fill messages 20")
             .step("uids", "W /fill uids 3000 100010; B /fill messages 20")
@@ -109,6 +116,11 @@ fn check(steps: &BTreeMap<String, Step>) {
     steps["ended"].is(0, &[]);
     let (held, _) = alice(&steps["given back"], "credentials").unwrap_or_default();
     assert!(held < 10, "{held}");
+    assert!(
+        matches!(holds(&steps["root's"], "credentials", ":worker:"), Some((126..=128, 128))),
+        "{:?}",
+        steps["root's"]
+    );
     steps["messages"].is(0, &["20 messages: all\n20 messages: all\n20 messages: all"]);
     assert!(!steps["messages"].text.contains("1000 messages"), "{}", steps["messages"].text);
     steps["subordinates"].is(0, &["0 messages: "]);

@@ -87,10 +87,9 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
  * changed. Enforcement lives by the daemon: oom_score_adj and its like are not for everybody. */
 SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, struct inode *inode)
 {
-	struct tg_task *owner = bpf_task_storage_get(&tasks, task, 0, 0);
 	struct tg_inode *label =
 		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	__u32 sid = owner ? owner->sid : TG_SID_MACHINE, before;
+	__u32 sid = tg_sid_of(task), before;
 
 	if (!label) {
 		tg_failed(TG_FAILED_INODE_STORAGE);

@@ -30,11 +30,9 @@ static __always_inline __u32 tg_user_of(const struct cred *cred)
 	return owner ? tg_main_user(owner) : own;
 }
 
-TG_FUNCTION __u32 tg_own_share(void)
+/* The share of a subject of a user; `subject` with TG_UNCONFINED. */
+static __always_inline __u32 tg_share_for(__u32 user, __u64 subject)
 {
-	__u64 subject = tg_task_subject();
-	__u32 user = tg_user_of(bpf_get_current_task_btf()->real_cred);
-
 	if (user)
 		return tg_share_of(TG_HOLDERS_USERS, user, 1);
 	if (subject & TG_UNCONFINED)
@@ -42,23 +40,9 @@ TG_FUNCTION __u32 tg_own_share(void)
 	return tg_share_of(TG_HOLDERS_DOMAINS, subject & 0xffff, 1);
 }
 
-/* The same, where it probably is `share`, as that of what the current task copies: in few steps,
- * for each fork takes them. */
-static __always_inline __u32 tg_own_share_like(__u32 share)
+TG_FUNCTION __u32 tg_own_share(void)
 {
-	const struct cred *cred = bpf_get_current_task_btf()->real_cred;
-	__u32 user = cred->uid.val, from = READ_ONCE(state.subordinates_from);
-	__u64 subject = tg_task_subject(), holder = TG_HOLDER(TG_HOLDERS_USERS, user);
-
-	if (share >= TG_SHARES || cred->user_ns->level || (from && user >= from))
-		return tg_own_share();
-	if (!user)
-		holder = subject & TG_UNCONFINED ? 0
-						 : TG_HOLDER(TG_HOLDERS_DOMAINS, subject & 0xffff);
-	/* The machine's has no holder, and what users or domains have in common has none. */
-	if (holder ? READ_ONCE(state.shares[share].holder) == holder : share == TG_HOLDERS_MACHINE)
-		return share;
-	return tg_own_share();
+	return tg_share_for(tg_user_of(bpf_get_current_task_btf()->real_cred), tg_task_subject());
 }
 
 #endif

@@ -72,31 +72,50 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 	return -ENOMEM;
 }
 
-/* Moves a credential to another share: it was made by who was another user, or in another domain.
- */
-TG_FUNCTION int tg_move_cred(__u64 key, __u64 entry, __u64 to)
+/* Moves a place to another share; both know it from here on. */
+static __always_inline __u32 tg_move(enum tg_room room, __u32 was, __u32 to)
 {
-	__u64 was = TG_CREDENTIAL_SHARE_OF(entry);
-	__u64 moved = entry ^ (was ^ to) << TG_CREDENTIAL_SHARE;
+	tg_take_anyway(room, to);
+	tg_give(room, was);
+	return to;
+}
 
-	if (to >= TG_SHARES)
+/*
+ * A credential is another user's, or stands for another subject: it changes to his share. Its
+ * copies are in the same, so this is done wherever either changes, and not at each fork.
+ */
+TG_FUNCTION int tg_move_cred(__u64 address, __u32 user)
+{
+	__u64 key = tg_address_key(address), *place = tg_credential_place(key);
+	__u64 found = READ_ONCE(*place), subject = tg_cred_sid(address);
+	struct tg_credential *elsewhere;
+	__u32 was, to;
+
+	if (subject == TG_SID_MACHINE)
 		return 0;
-	if (__sync_val_compare_and_swap(tg_credential_place(key), entry, moved) != entry)
+	if (tg_is_unconfined(subject))
+		subject |= TG_UNCONFINED;
+	to = tg_share_for(user, subject);
+	if (tg_is_of(found, key)) {
+		was = TG_CREDENTIAL_SHARE_OF(found);
+		__sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
+		tg_move(TG_ROOM_CREDENTIALS, was, to);
 		return 0;
-	tg_take_anyway(TG_ROOM_CREDENTIALS, to);
-	tg_give(TG_ROOM_CREDENTIALS, was);
+	}
+	elsewhere = bpf_map_lookup_elem(&credentials, &address);
+	if (elsewhere)
+		elsewhere->share = tg_move(TG_ROOM_CREDENTIALS, elsewhere->share, to);
 	return 0;
 }
 
 /* Remembers that of a copy whose address is nobody's, by the original's entry. 0 or -ENOMEM. */
-static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, __u64 key,
-					__u64 entry)
+static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, __u64 entry)
 {
-	__u32 was = TG_CREDENTIAL_SHARE_OF(entry);
-	__u32 share = tg_own_share_like(was);
+	__u32 share = TG_CREDENTIAL_SHARE_OF(entry);
 
-	if (share != was && old == bpf_get_current_task_btf()->real_cred)
-		tg_move_cred(key, entry, share);
+	/* Who acts for another holds what he makes himself. */
+	if (old != bpf_get_current_task_btf()->real_cred)
+		share = tg_own_share();
 	if (tg_take_now(TG_ROOM_CREDENTIALS, share))
 		return -ENOMEM;
 	if (!tg_enter_cred(tg_address_key(address), address, entry & 0xffff, share))
@@ -113,7 +132,7 @@ SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struc
 	__u64 entry = READ_ONCE(*tg_credential_place(key));
 
 	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))))
-		return tg_copy_cred(to, old, key, entry) ? -ENOMEM : 0;
+		return tg_copy_cred(to, old, entry) ? -ENOMEM : 0;
 	return tg_remember_cred(to, tg_cred_sid(from), 0) ? -ENOMEM : 0;
 }
 
@@ -121,6 +140,15 @@ SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struc
 SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const struct cred *old)
 {
 	tg_remember_cred(TG_ADDRESS(new), tg_cred_sid(TG_ADDRESS(old)), 1);
+	return 0;
+}
+
+/* SELinux asks nothing here. Who has another uid is another user. */
+SEC("lsm/task_fix_setuid")
+int BPF_PROG(task_fix_setuid, struct cred *new, const struct cred *old, int flags)
+{
+	if (new->uid.val != old->uid.val)
+		tg_move_cred(TG_ADDRESS(new), tg_user_of(new));
 	return 0;
 }
 

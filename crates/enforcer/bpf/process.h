@@ -20,15 +20,6 @@ static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __
 	return tg_ask(&request) ? -EACCES : 0;
 }
 
-/* task_sid_obj: the SID of another task. */
-static __always_inline __u32 tg_sid_of(struct task_struct *task)
-{
-	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
-	__u32 sid = label ? label->sid : 0;
-
-	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
-}
-
 /* What the current task does to `task`, itself or another. */
 static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
 {
@@ -52,9 +43,7 @@ static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32
 /* selinux_task_alloc: process fork; the child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
 {
-	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject(),
-	      current = bpf_get_current_task();
-	__u64 address = current + ((__u64)((char *)child - (char *)bpf_get_current_task_btf()));
+	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
 	__u32 sid = subject & 0xffff;
 
 	if (sid != TG_SID_MACHINE) {
@@ -77,7 +66,7 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 		if (child->flags & PF_IO_WORKER)
 			new->create_sid = 0;
 	}
-	tg_remember_task(address, subject, epoch);
+	tg_remember_task(tg_task_address(child), subject, epoch);
 	if (subject & TG_UNCONFINED)
 		return 0;
 	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);

@@ -90,6 +90,30 @@ static __always_inline __u64 tg_task_subject(void)
 	return found;
 }
 
+/* The address of a task, as bpf_get_current_task tells that of the current one. */
+static __always_inline __u64 tg_task_address(struct task_struct *task)
+{
+	__u64 difference = (char *)task - (char *)bpf_get_current_task_btf();
+
+	/* No arithmetic of a pointer and a number that has no bounds. */
+	TG_OPAQUE(difference);
+	return bpf_get_current_task() + difference;
+}
+
+/* task_sid_obj: the SID of another task. */
+static __always_inline __u32 tg_sid_of(struct task_struct *task)
+{
+	__u64 address = tg_task_address(task);
+	__u64 found = READ_ONCE(*tg_task_entry(address)) ^ address << 18;
+
+	if (__builtin_expect(!(found >> 24), 1))
+		return found & 0xffff;
+	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
+	__u32 sid = label ? label->sid : 0;
+
+	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
+}
+
 /* On whose behalf a confined task acts, whose own SID is `subject`: overlayfs lets it act as who
  * mounted it, io_uring as who gave a personality; for all others that is itself. */
 TG_FUNCTION __u64 tg_acting_subject(__u64 subject)
