@@ -381,6 +381,7 @@ struct tg_statistics {
 #define TG_AVC_ENTRIES 8192u
 #define TG_TRANSITION_ENTRIES 8192u
 #define TG_LIVE 16u
+#define TG_LIVE_COMING 0x10000u /* with a SID in tg_state.live: `any` is not changed yet */
 #define TG_CREDENTIALS 16384u
 #define TG_VITAL 3u /* the pins' directory, the daemon's folder, its configuration */
 #define TG_CHANGED 64u

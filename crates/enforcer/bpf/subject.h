@@ -138,9 +138,22 @@ static __always_inline __u64 tg_subject(void)
 	return subject & TG_UNCONFINED ? subject : tg_acting_subject(subject);
 }
 
+/* What way 3 of the access cache holds holds no more. */
+static __always_inline void tg_change_any(void)
+{
+	__u64 any = READ_ONCE(state.any);
+
+	/* After 2^15 changes an old entry could be taken for a new one: no more. */
+	if (!any || any >= 0xffffull << TG_ACCESS_SID)
+		WRITE_ONCE(state.any, 0);
+	else /* Where it fails another processor has just changed it. */
+		__sync_val_compare_and_swap(&state.any, any, any + (1 << TG_ACCESS_SID));
+}
+
 /*
  * Makes `sid` known as a subject that may run from now on, before it does: what way 3 of the access
- * cache holds was computed without it.
+ * cache holds was computed without it. Where another task is about to, this one does not go on
+ * before it is done.
  */
 TG_FUNCTION int tg_make_live(__u32 sid)
 {
@@ -150,18 +163,12 @@ TG_FUNCTION int tg_make_live(__u32 sid)
 		__u32 *place = &state.live[i], there = READ_ONCE(*place);
 
 		if (!there)
-			there = __sync_val_compare_and_swap(place, 0, sid);
+			there = __sync_val_compare_and_swap(place, 0, sid | TG_LIVE_COMING);
 		if (there == sid)
 			return 0;
-		if (!there) {
-			__u64 any = READ_ONCE(state.any);
-
-			/* After 2^15 changes an old entry could be taken for a new one: no more.
-			 * Neither where another processor has changed it meanwhile. */
-			if (!any || any >= 0xffffull << TG_ACCESS_SID ||
-			    __sync_val_compare_and_swap(&state.any, any,
-							any + (1 << TG_ACCESS_SID)) != any)
-				WRITE_ONCE(state.any, 0);
+		if (!there || there == (sid | TG_LIVE_COMING)) {
+			tg_change_any();
+			WRITE_ONCE(*place, sid);
 			return 1;
 		}
 	}

@@ -12,7 +12,7 @@ use std::{
 use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE,
-    TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
+    TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
 };
 
 use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping, shares::Shares};
@@ -235,15 +235,16 @@ impl State {
         for index in 0..TG_LIVE as usize {
             // SAFETY: the word lies in the mapping and is aligned; programs and daemon use it by single accesses only.
             let place = unsafe { AtomicU32::from_ptr(&raw mut (*pointer).live[index]) };
-            match place.compare_exchange(0, sid, Ordering::SeqCst, Ordering::SeqCst) {
+            let coming = sid | TG_LIVE_COMING;
+            match place.compare_exchange(0, coming, Ordering::SeqCst, Ordering::SeqCst) {
                 Err(there) if there == sid => return,
-                Err(_) => {}
-                Ok(_) => {
+                Err(there) if there != coming => {}
+                _ => {
                     let now = any.load(Ordering::SeqCst);
                     let next = if (FIRST_ANY..LAST_ANY).contains(&now) { now + NEXT_ANY } else { 0 };
-                    if any.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-                        break;
-                    }
+                    // Where it fails a program has just changed it.
+                    let _changed = any.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst);
+                    place.store(sid, Ordering::SeqCst);
                     return;
                 }
             }
@@ -331,7 +332,8 @@ impl State {
     #[must_use]
     pub fn live(&self) -> [Sid; TG_LIVE as usize] {
         // SAFETY: as above.
-        unsafe { (&raw const (*self.0.get()).live).read_volatile() }
+        let live = unsafe { (&raw const (*self.0.get()).live).read_volatile() };
+        live.map(|subject| subject & !TG_LIVE_COMING)
     }
 }
 
@@ -352,7 +354,15 @@ mod tests {
         assert_eq!((any(), state.live()[0]), (FIRST_ANY + NEXT_ANY, 40));
         state.make_live(40);
         assert_eq!((any(), state.live()[1]), (FIRST_ANY + NEXT_ANY, 0));
-        (41..40 + TG_LIVE).for_each(|sid| state.make_live(sid));
+        // A task that is about to make one live has not changed it yet: who comes meanwhile does not go on as if it had.
+        // SAFETY: as above.
+        unsafe { (&raw mut (*state.0.get()).live[1]).write_volatile(41 | TG_LIVE_COMING) };
+        assert_eq!(state.live()[1], 41);
+        state.make_live(41);
+        assert_eq!((any(), state.live()[1]), (FIRST_ANY + 2 * NEXT_ANY, 41));
+        state.make_live(41);
+        assert_eq!(any(), FIRST_ANY + 2 * NEXT_ANY);
+        (42..40 + TG_LIVE).for_each(|sid| state.make_live(sid));
         assert_eq!(any(), FIRST_ANY + NEXT_ANY * u64::from(TG_LIVE));
         // There is no room for another: nothing holds for all.
         state.make_live(100);
