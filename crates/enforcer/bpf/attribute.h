@@ -132,7 +132,7 @@ static __always_inline int tg_become(struct tg_task *task, __u32 sid)
 
 	if (tg_mix() || tg_remember_cred(TG_ADDRESS(cred), sid, 0))
 		return -ENOMEM;
-	tg_move_cred(TG_ADDRESS(cred), tg_user_of(cred));
+	tg_move_cred(TG_ADDRESS(cred), tg_user_of(cred), 1);
 	tg_make_live(sid);
 	WRITE_ONCE(task->sid, sid);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);

@@ -147,7 +147,7 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 		WRITE_ONCE(label->sid, *found);
 	}
 	tg_remember_cred(TG_ADDRESS(task->real_cred), label ? label->sid : TG_SID_MACHINE, 1);
-	tg_move_cred(TG_ADDRESS(task->real_cred), tg_user_of(task->real_cred));
+	tg_move_cred(TG_ADDRESS(task->real_cred), tg_user_of(task->real_cred), 1);
 	return 0;
 }
 

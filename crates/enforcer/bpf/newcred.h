@@ -72,39 +72,40 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 	return -ENOMEM;
 }
 
-/* Moves a place to another share; both know it from here on. */
-static __always_inline __u32 tg_move(enum tg_room room, __u32 was, __u32 to)
-{
-	tg_take_anyway(room, to);
-	tg_give(room, was);
-	return to;
-}
-
 /*
  * A credential is another user's, or stands for another subject: it changes to his share. Its
- * copies are in the same, so this is done wherever either changes, and not at each fork.
+ * copies are in the same, so this is done wherever either changes, and not at each fork. 0, or
+ * -ENOMEM: that share is used up, which only `anyway` disregards.
  */
-TG_FUNCTION int tg_move_cred(__u64 address, __u32 user)
+TG_FUNCTION int tg_move_cred(__u64 address, __u32 user, int anyway)
 {
 	__u64 key = tg_address_key(address), *place = tg_credential_place(key);
 	__u64 found = READ_ONCE(*place), subject = tg_cred_sid(address);
-	struct tg_credential *elsewhere;
-	__u32 was, to;
+	struct tg_credential *elsewhere = 0;
+	__u32 was = TG_CREDENTIAL_SHARE_OF(found), to;
 
 	if (subject == TG_SID_MACHINE)
 		return 0;
 	if (tg_is_unconfined(subject))
 		subject |= TG_UNCONFINED;
 	to = tg_share_for(user, subject);
-	if (tg_is_of(found, key)) {
-		was = TG_CREDENTIAL_SHARE_OF(found);
-		__sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
-		tg_move(TG_ROOM_CREDENTIALS, was, to);
-		return 0;
+	if (!tg_is_of(found, key)) {
+		elsewhere = bpf_map_lookup_elem(&credentials, &address);
+		if (!elsewhere)
+			return 0;
+		was = elsewhere->share;
 	}
-	elsewhere = bpf_map_lookup_elem(&credentials, &address);
+	if (was == to)
+		return 0;
+	if (anyway)
+		tg_take_anyway(TG_ROOM_CREDENTIALS, to);
+	else if (tg_take(TG_ROOM_CREDENTIALS, to))
+		return -ENOMEM;
 	if (elsewhere)
-		elsewhere->share = tg_move(TG_ROOM_CREDENTIALS, elsewhere->share, to);
+		elsewhere->share = to;
+	else
+		__sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
+	tg_give(TG_ROOM_CREDENTIALS, was);
 	return 0;
 }
 
@@ -147,9 +148,9 @@ SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const str
 SEC("lsm/task_fix_setuid")
 int BPF_PROG(task_fix_setuid, struct cred *new, const struct cred *old, int flags)
 {
-	if (new->uid.val != old->uid.val)
-		tg_move_cred(TG_ADDRESS(new), tg_user_of(new));
-	return 0;
+	if (new->uid.val == old->uid.val)
+		return 0;
+	return tg_move_cred(TG_ADDRESS(new), tg_user_of(new), 0) ? -ENOMEM : 0;
 }
 
 #endif
