@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::guest;
+use super::{
+    acts::{compile, sources},
+    guest,
+};
 use crate::program::{
     Scratch,
     guests::{KERNELS, kernels},
-    steps::{Guest, Step},
+    steps::{Guest, Step, source},
 };
 
 /// `A COMMAND...` as the attacker, a user who is not root, `S COMMAND...` with a subordinate uid of his, as a setuid program has
@@ -139,6 +142,47 @@ fn check(steps: &BTreeMap<String, Step>) {
     steps["left"].is(0, &["alice 128 of 128, files without label"]);
     assert!(!steps["left"].text.contains("user 100005"), "{}", steps["left"].text);
     steps["another's"].is(1, &[":unlabeled_t:", "Permission denied"]);
+}
+
+#[test]
+fn refuses_what_would_leave_its_share_for_a_full_one_and_kills_what_would_stay_root() {
+    // While they stay: what became of those that moved, and who holds half of his share or more.
+    const MOVES: &str = r#"
+moves() { : >/moved; W /moves 200 "$@" </hold >/moved 2>&1 & exec 9>/hold; until [ -s /moved ]; do sleep 1; done
+  cat /moved; tollgate status --metrics | grep '^tollgate_held.room="credentials"'; exec 9>&-; wait; sleep 1; }
+"#;
+    // In whose share of 128, how many are to come, and whether others are killed.
+    const CASES: [(&str, &str, u32, bool); 5] = [
+        ("uid 1000", "alice", 128, true),
+        ("exec $(at other)", ":other:", 64, false),
+        ("setcon $(at other)", ":other:", 128, false),
+        ("gid", ":worker:", 128, true),
+        ("gid32", ":worker:", 128, true),
+    ];
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        let sources: Vec<_> = sources(&["lib"]).into_iter().chain([source("tests/attacks/moves.c")]).collect();
+        let moves = compile(&scratch, "moves", &sources);
+        let guest = full(&scratch, kernel, "64M", "--room credentials=1024").with(&moves, "/moves").names(MOVES);
+        let name = |how: &'static str| how.split(' ').next().unwrap();
+        let steps = CASES.iter().fold(guest, |guest, (how, ..)| guest.step(name(how), &format!("moves {how}"))).run();
+        for (how, holder, most, kills) in CASES {
+            check_moves(steps[name(how)].is(0, &[]), holder, most, kills);
+        }
+    }
+}
+
+/// The first line is `N came, N killed, N refused: WHY`.
+fn check_moves(step: &Step, holder: &str, most: u32, kills: bool) {
+    let of = |what: &str| -> u32 {
+        let (before, _) = step.text.split_once(&format!(" {what}")).unwrap_or_else(|| panic!("{}", step.text));
+        before.rsplit([' ', '\n']).next().unwrap().parse().unwrap()
+    };
+    assert!((most - 12..=most).contains(&of("came")), "{holder}: {}", step.text);
+    assert_eq!((of("came") + of("killed") + of("refused"), of("killed") > 0), (200, kills), "{holder}: {}", step.text);
+    let held = step.text.lines().find(|line| line.contains(holder)).unwrap_or_else(|| panic!("{}", step.text));
+    let held: u32 = held.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((112..=128).contains(&held), "{}", step.text);
 }
 
 #[test]

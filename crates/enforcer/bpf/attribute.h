@@ -130,9 +130,8 @@ static __always_inline int tg_become(struct tg_task *task, __u32 sid)
 	__u64 subject = sid | (tg_is_unconfined(sid) ? TG_UNCONFINED : 0);
 	const struct cred *cred = bpf_get_current_task_btf()->cred;
 
-	if (tg_mix() || tg_remember_cred(TG_ADDRESS(cred), sid, 0))
+	if (tg_mix() || tg_turn_cred(TG_ADDRESS(cred), sid))
 		return -ENOMEM;
-	tg_move_cred(TG_ADDRESS(cred), tg_user_of(cred), 1);
 	tg_make_live(sid);
 	WRITE_ONCE(task->sid, sid);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);

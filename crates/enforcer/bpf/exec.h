@@ -197,9 +197,7 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 	}
 	if (!task)
 		task = tg_make_task(current);
-	if (!task || tg_remember_cred(TG_ADDRESS(bprm->cred), exec.new, 0))
-		return -ENOMEM;
-	if (tg_move_cred(TG_ADDRESS(bprm->cred), tg_user_of(current->real_cred), 0))
+	if (!task || tg_turn_cred(TG_ADDRESS(bprm->cred), exec.new))
 		return -ENOMEM;
 	if (tg_may_inherit(task, exec.new))
 		return -EACCES;

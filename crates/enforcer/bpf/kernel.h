@@ -332,12 +332,19 @@ struct vm_area_struct {
 };
 
 struct pt_regs {
-	unsigned long sp;
+	unsigned long sp, orig_ax;
+};
+
+#define TS_COMPAT 0x0002u /* of thread_info.status: a system call of i386 */
+
+struct thread_info {
+	__u32 status;
 };
 
 #define PF_IO_WORKER 0x10u /* of task_struct.flags */
 
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags, ptrace;
 	int pid, tgid;
 	unsigned long atomic_flags;

@@ -109,6 +109,22 @@ TG_FUNCTION int tg_move_cred(__u64 address, __u32 user, int anyway)
 	return 0;
 }
 
+/*
+ * A credential that is the current task's, or will be, stands for another subject, in his share. 0,
+ * or -ENOMEM: it stands for whom it did.
+ */
+TG_FUNCTION int tg_turn_cred(__u64 address, __u32 sid)
+{
+	__u32 was = tg_cred_sid(address);
+
+	if (tg_remember_cred(address, sid, 0))
+		return -ENOMEM;
+	if (!tg_move_cred(address, tg_user_of(bpf_get_current_task_btf()->real_cred), 0))
+		return 0;
+	tg_remember_cred(address, was, 1);
+	return -ENOMEM;
+}
+
 /* Remembers that of a copy whose address is nobody's, by the original's entry. 0 or -ENOMEM. */
 static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, __u64 entry)
 {
@@ -125,6 +141,51 @@ static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, _
 	return -ENOMEM;
 }
 
+#define TG_X32 0x40000000u /* __X32_SYSCALL_BIT */
+#define TG_I386 0x10000u
+
+/* Whether the current task would give up what it is: its system call, of x86-64 or of i386. */
+static __always_inline int tg_gives_up(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 call = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax & ~TG_X32;
+
+	switch (task->thread_info.status & TS_COMPAT ? call | TG_I386 : call) {
+	case 105 ... 106: /* setuid, setgid */
+	case 113 ... 114: /* setreuid, setregid */
+	case 116 ... 117: /* setgroups, setresuid */
+	case 119:	  /* setresgid */
+	case 122 ... 123: /* setfsuid, setfsgid */
+	case 126:	  /* capset */
+	case TG_I386 + 23:
+	case TG_I386 + 46:
+	case TG_I386 + 70 ... TG_I386 + 71:
+	case TG_I386 + 81:
+	case TG_I386 + 138 ... TG_I386 + 139:
+	case TG_I386 + 164:
+	case TG_I386 + 170:
+	case TG_I386 + 185:
+	case TG_I386 + 203 ... TG_I386 + 204:
+	case TG_I386 + 206:
+	case TG_I386 + 208:
+	case TG_I386 + 210:
+	case TG_I386 + 213 ... TG_I386 + 216: /* the same of 32 and of 16 bits */
+		return 1;
+	}
+	return 0;
+}
+
+/*
+ * No credential is made. Programs that become another user and do not look whether they have would
+ * go on as root: they are killed (set_user() of Linux 3.1 fails no more, for the same reason).
+ */
+TG_FUNCTION int tg_refuse_cred(void)
+{
+	if (tg_gives_up() && bpf_send_signal(9))
+		tg_failed(TG_FAILED_CREDENTIALS);
+	return -ENOMEM;
+}
+
 /* selinux_cred_prepare: a copy stands for what the original does. So does that of one of the
  * machine's: what was at its address before may still be known (tg_forget_elsewhere). */
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
@@ -132,9 +193,13 @@ SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struc
 	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
 	__u64 entry = READ_ONCE(*tg_credential_place(key));
 
-	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to))))
-		return tg_copy_cred(to, old, entry) ? -ENOMEM : 0;
-	return tg_remember_cred(to, tg_cred_sid(from), 0) ? -ENOMEM : 0;
+	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to)))) {
+		if (!tg_copy_cred(to, old, entry))
+			return 0;
+	} else if (!tg_remember_cred(to, tg_cred_sid(from), 0)) {
+		return 0;
+	}
+	return tg_refuse_cred();
 }
 
 /* selinux_cred_transfer */
@@ -148,9 +213,11 @@ SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const str
 SEC("lsm/task_fix_setuid")
 int BPF_PROG(task_fix_setuid, struct cred *new, const struct cred *old, int flags)
 {
-	if (new->uid.val == old->uid.val)
+	int anyway = tg_task_subject() & TG_UNCONFINED ? 1 : 0;
+
+	if (new->uid.val == old->uid.val || !tg_move_cred(TG_ADDRESS(new), tg_user_of(new), anyway))
 		return 0;
-	return tg_move_cred(TG_ADDRESS(new), tg_user_of(new), 0) ? -ENOMEM : 0;
+	return tg_refuse_cred();
 }
 
 #endif

@@ -79,7 +79,8 @@ static __always_inline __u32 tg_any_allowed(struct tg_request *request, __u32 ow
 {
 	request->quiet = 1;
 	for (__u32 i = 0; i < TG_LIVE; i++) {
-		request->source = READ_ONCE(state.live[i]) & ~TG_LIVE_COMING;
+		/* The lower half: without TG_LIVE_COMING. */
+		request->source = READ_ONCE(*(__u16 *)&state.live[i]);
 		if (!request->source)
 			break;
 		if (request->source == own)
