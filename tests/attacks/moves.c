@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 		execl("/proc/self/exe", "moves", NULL);
 		return errno;
 	}
-	if ( pipe(told) || pipe(ends) || fcntl(ends[1], F_SETFD, FD_CLOEXEC))
+	if (pipe(told) || pipe(ends) || fcntl(ends[1], F_SETFD, FD_CLOEXEC))
 		return 2;
 	for (int left = atoi(argv[1]); left; left--) {
 		int status = 0;

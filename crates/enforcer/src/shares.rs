@@ -39,8 +39,11 @@ pub enum Room {
 impl Room {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Credentials, Self::Labels, Self::Objects, Self::Owners];
-    /// Fewer places leave no shares; more are more memory than a machine has.
-    const SIZES: std::ops::RangeInclusive<u32> = 64..=1 << 26;
+    /// Fewer places leave no shares; more are more memory than a machine has, or more credentials than the 120 that may be
+    /// in the map for one place of the array before it (bpf/newcred.h), were they 64 on an average.
+    fn sizes(self) -> std::ops::RangeInclusive<u32> {
+        64..=if self == Self::Credentials { 1 << 20 } else { 1 << 26 }
+    }
 
     /// The name of its map.
     #[must_use]
@@ -88,8 +91,9 @@ impl FromStr for Size {
         let room = Room::ALL.into_iter().find(|room| room.name() == name);
         let room = room.ok_or(format!("there is no room {name}: name one of {names}"))?;
         let places: u32 = places.parse().map_err(|_| format!("{places} is no number of places"))?;
-        if !Room::SIZES.contains(&places) {
-            return Err(format!("expected {} to {} places", Room::SIZES.start(), Room::SIZES.end()));
+        let sizes = room.sizes();
+        if !sizes.contains(&places) {
+            return Err(format!("{room} has {} to {} places", sizes.start(), sizes.end()));
         }
         Ok(Self { room, places })
     }
@@ -485,6 +489,9 @@ mod tests {
     #[test]
     fn reads_how_much_room_there_is_to_be() {
         assert_eq!("labels=4194304".parse(), Ok(Size { room: Room::Labels, places: 1 << 22 }));
+        assert_eq!("credentials=1048576".parse(), Ok(Size { room: Room::Credentials, places: 1 << 20 }));
+        let more = "credentials=1048577".parse::<Size>();
+        assert_eq!(more, Err("credentials has 64 to 1048576 places".to_owned()));
         for wrong in ["labels", "labels=", "labels=-1", "levels=100", "owners=1", "labels=4294967295"] {
             assert!(wrong.parse::<Size>().is_err(), "{wrong}");
         }
