@@ -1,12 +1,10 @@
-/* Moves credentials from one share to another: forks children, each of which becomes something else
- * and stays, until the input ends. Prints what became of them.
+/* Moves credentials from one share to another: children become something else and stay, until the
+ * input ends. Prints what became of them.
  *
- *   moves COUNT uid UID         becomes another user
- *   moves COUNT exec CONTEXT    executes a program in another domain, and one there: the first is
+ *   moves COUNT uid UID         become another user
+ *   moves COUNT exec CONTEXT    execute a program in another domain, and one there: the first is
  *                               kept open by whom it was executed by
- *   moves COUNT setcon CONTEXT  enters another domain
- *   moves COUNT gid             changes its group
- *   moves COUNT gid32           the same by a system call of i386
+ *   moves COUNT setcon CONTEXT  enter another domain
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,15 +32,6 @@ static int stay(void)
 	return 0;
 }
 
-static int set_gid_32(void)
-{
-	long result;
-
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(214l), "b"(1l) : "memory");
-	errno = -result;
-	return result ? -1 : 0;
-}
-
 /* Ends with the number of the error. */
 static int move(char **how)
 {
@@ -50,10 +39,6 @@ static int move(char **how)
 
 	if (!strcmp(how[0], "uid"))
 		result = setresuid(atoi(how[1]), -1, -1);
-	else if (!strcmp(how[0], "gid"))
-		result = setresgid(1, 1, 1);
-	else if (!strcmp(how[0], "gid32"))
-		result = set_gid_32();
 	else if (!strcmp(how[0], "setcon"))
 		result = tg_setcon(how[1]);
 	else if (!tg_setexeccon(how[1]))
@@ -75,6 +60,13 @@ static int wait_for(pid_t child, int told, int *status)
 	}
 }
 
+static void become(char **how, int told, int ends)
+{
+	if (dup2(told, 10) < 0 || dup2(ends, 11) < 0 || dup2(10, TELL) < 0 || dup2(11, STAY) < 0)
+		_exit(2);
+	_exit(move(how));
+}
+
 int main(int argc, char **argv)
 {
 	int told[2], ends[2], come = 0, killed = 0, refused = 0, why = 0;
@@ -94,10 +86,7 @@ int main(int argc, char **argv)
 
 		if (!child) {
 			close(ends[1]);
-			if (dup2(told[1], 10) < 0 || dup2(ends[0], 11) < 0 || dup2(10, TELL) < 0 ||
-			    dup2(11, STAY) < 0)
-				_exit(2);
-			_exit(move(argv + 2));
+			become(argv + 2, told[1], ends[0]);
 		}
 		if (child < 0) {
 			refused++;

@@ -23,7 +23,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	tg_changed(dir->i_sb);
 	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
-	struct tg_inode made = {.task_sid = task ? task->sid : TG_SID_MACHINE};
+	struct tg_inode made = {.task_sid = tg_task_subject() & 0xffff};
 
 	tg_tell_active(dir, above);
 	if (tg_new_label(task, dir, tg_sid_above(dir, above),

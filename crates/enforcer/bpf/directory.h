@@ -177,12 +177,15 @@ static __always_inline int tg_is_unwritten(struct inode *inode)
 static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *new_dentry)
 {
 	struct inode *one = old_dentry->d_inode, *other = new_dentry->d_inode;
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 
-	if (!one || !other || !task || tg_subject() & TG_UNCONFINED)
+	if (!one || !other || tg_subject() & TG_UNCONFINED)
 		return 0;
 	if ((one->i_mode & S_IFMT) == S_IFDIR || (other->i_mode & S_IFMT) == S_IFDIR)
 		return 0;
+	struct tg_task *task = tg_make_task(bpf_get_current_task_btf());
+
+	if (!task)
+		return -ENOMEM;
 	if (task->renamed != tg_pair(new_dentry, old_dentry)) {
 		task->renamed = tg_pair(old_dentry, new_dentry);
 		return 0;

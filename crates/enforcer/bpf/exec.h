@@ -92,7 +92,7 @@ static __always_inline __u32 tg_tracer(void)
 	struct tg_task *label = bpf_task_storage_get(&tasks, current->parent, 0, 0);
 	__u32 sid = label ? label->sid : 0;
 
-	return sid ? sid : TG_SID_MACHINE;
+	return sid ? sid : tg_cred_sid(TG_ADDRESS(current->parent->real_cred));
 }
 
 /* Whether a process may change its domain by executing this file. 0, -EPERM or -EACCES; 1: it may,

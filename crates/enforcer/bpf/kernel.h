@@ -280,7 +280,7 @@ typedef struct {
 
 struct cred {
 	atomic_t usage; /* of 64 bits since 6.7; the lower half is enough */
-	kuid_t uid;
+	kuid_t uid, euid;
 	kernel_cap_t cap_effective;
 	struct user_namespace *user_ns;
 };

@@ -146,8 +146,22 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 		tg_make_live(*found);
 		WRITE_ONCE(label->sid, *found);
 	}
-	tg_remember_cred(TG_ADDRESS(task->real_cred), label ? label->sid : TG_SID_MACHINE, 1);
-	tg_move_cred(TG_ADDRESS(task->real_cred), tg_user_of(task->real_cred), 1);
+	const struct cred *cred = task->real_cred;
+
+	tg_remember_cred(TG_ADDRESS(cred), label ? label->sid : TG_SID_MACHINE, 1);
+	tg_move_cred(TG_ADDRESS(cred), tg_user_of(cred), 1);
+	return 0;
+}
+
+/* Gives storage again to those that have lost it (tg_make_task), before the daemon looks at one. */
+SEC("iter/task") int restore_lost(struct bpf_iter__task *iterator)
+{
+	struct task_struct *task = iterator->task;
+
+	if (!task || task->flags & PF_KTHREAD || bpf_task_storage_get(&tasks, task, 0, 0))
+		return 0;
+	if (tg_cred_sid(TG_ADDRESS(task->real_cred)) != TG_SID_MACHINE)
+		tg_make_task(task);
 	return 0;
 }
 

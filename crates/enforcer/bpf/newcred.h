@@ -5,7 +5,8 @@
 
 #include "holder.h"
 
-/* More in a map than any place has: 262,144 in 16,384 places are 16 each. */
+/* More in a map than any place has: of 1,048,576, the most that there is room for, in 16,384 places
+ * 64 each. */
 #define TG_MANY_ELSEWHERE (120ull << TG_CREDENTIAL_ELSEWHERE)
 
 /* Gives a credential that has a place another SID. */
@@ -72,6 +73,18 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 	return -ENOMEM;
 }
 
+/* Writes down the share of a credential that is in the array; the one that it was in. */
+static __always_inline __u32 tg_write_share(__u64 *place, __u32 was, __u32 to)
+{
+	__u64 found = __sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
+	__u32 now = TG_CREDENTIAL_SHARE_OF(found);
+
+	/* relabel_slipped has changed it meanwhile, or setcon. */
+	if (__builtin_expect(now != was, 0))
+		__sync_fetch_and_xor(place, (__u64)(now ^ was) << TG_CREDENTIAL_SHARE);
+	return now;
+}
+
 /*
  * A credential is another user's, or stands for another subject: it changes to his share. Its
  * copies are in the same, so this is done wherever either changes, and not at each fork. 0, or
@@ -102,42 +115,27 @@ TG_FUNCTION int tg_move_cred(__u64 address, __u32 user, int anyway)
 	else if (tg_take(TG_ROOM_CREDENTIALS, to))
 		return -ENOMEM;
 	if (elsewhere)
-		elsewhere->share = to;
+		was = __sync_lock_test_and_set(&elsewhere->share, to);
 	else
-		__sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
+		was = tg_write_share(place, was, to);
 	tg_give(TG_ROOM_CREDENTIALS, was);
 	return 0;
 }
 
 /*
  * A credential that is the current task's, or will be, stands for another subject, in his share. 0,
- * or -ENOMEM: it stands for whom it did.
+ * or -ENOMEM: it stands for whom it did. Whom the machine starts, or lets in, finds a place anyway.
  */
 TG_FUNCTION int tg_turn_cred(__u64 address, __u32 sid)
 {
-	__u32 was = tg_cred_sid(address);
+	__u32 was = tg_cred_sid(address), user = tg_user_of(bpf_get_current_task_btf()->real_cred);
+	int anyway = tg_task_subject() & TG_UNCONFINED ? 1 : 0;
 
-	if (tg_remember_cred(address, sid, 0))
+	if (tg_remember_cred(address, sid, anyway))
 		return -ENOMEM;
-	if (!tg_move_cred(address, tg_user_of(bpf_get_current_task_btf()->real_cred), 0))
+	if (!tg_move_cred(address, user, anyway))
 		return 0;
 	tg_remember_cred(address, was, 1);
-	return -ENOMEM;
-}
-
-/* Remembers that of a copy whose address is nobody's, by the original's entry. 0 or -ENOMEM. */
-static __always_inline int tg_copy_cred(__u64 address, const struct cred *old, __u64 entry)
-{
-	__u32 share = TG_CREDENTIAL_SHARE_OF(entry);
-
-	/* Who acts for another holds what he makes himself. */
-	if (old != bpf_get_current_task_btf()->real_cred)
-		share = tg_own_share();
-	if (tg_take_now(TG_ROOM_CREDENTIALS, share))
-		return -ENOMEM;
-	if (!tg_enter_cred(tg_address_key(address), address, entry & 0xffff, share))
-		return 0;
-	tg_give(TG_ROOM_CREDENTIALS, share);
 	return -ENOMEM;
 }
 
@@ -176,30 +174,80 @@ static __always_inline int tg_gives_up(void)
 }
 
 /*
- * No credential is made. Programs that become another user and do not look whether they have would
- * go on as root: they are killed (set_user() of Linux 3.1 fails no more, for the same reason).
+ * There is no place for a credential. Programs that become another user and do not look whether
+ * they have would go on as root: they are killed, but for unconfined root, who finds one anyway.
  */
-TG_FUNCTION int tg_refuse_cred(void)
+TG_FUNCTION int tg_lack_place(__u64 address, __u32 sid, __u32 uid)
 {
-	if (tg_gives_up() && bpf_send_signal(9))
+	if (!tg_gives_up())
+		return -ENOMEM;
+	if (!uid && tg_task_subject() & TG_UNCONFINED)
+		return tg_remember_cred(address, sid, 1);
+	if (bpf_send_signal(9))
 		tg_failed(TG_FAILED_CREDENTIALS);
 	return -ENOMEM;
 }
 
-/* selinux_cred_prepare: a copy stands for what the original does. So does that of one of the
- * machine's: what was at its address before may still be known (tg_forget_elsewhere). */
+/*
+ * The share of a copy: that of the original. Who acts for another holds what he makes himself; and
+ * so does a user whose share was used up as a process became his (task_fix_setuid), as soon as he
+ * does more than change his ids. set_user() of Linux 3.1 fails no more either, but what follows.
+ */
+static __always_inline __u32 tg_share_of_copy(const struct cred *old, __u32 share)
+{
+	if (old != bpf_get_current_task_btf()->real_cred)
+		return tg_own_share();
+	if (__builtin_expect(old->uid.val && share < TG_FIRST_SHARE_OF_USERS, 0) && !tg_gives_up())
+		return tg_own_share();
+	return share;
+}
+
+/* Enters a copy where nothing is, by the original's entry. 0 or -ENOMEM. */
+static __always_inline int tg_copy_cred(__u64 *place, __u64 address, const struct cred *old,
+					__u64 entry)
+{
+	__u64 key = tg_address_key(address);
+	__u32 sid = entry & 0xffff, share = tg_share_of_copy(old, TG_CREDENTIAL_SHARE_OF(entry));
+
+	if (tg_take_now(TG_ROOM_CREDENTIALS, share))
+		return -ENOMEM;
+	entry = key << 14 | (__u64)share << TG_CREDENTIAL_SHARE | sid;
+	if (!__sync_val_compare_and_swap(place, 0, entry) ||
+	    !tg_enter_cred(key, address, sid, share))
+		return 0;
+	tg_give(TG_ROOM_CREDENTIALS, share);
+	return -ENOMEM;
+}
+
+/* selinux_cred_prepare: a copy stands for what the original does. What was at its address before is
+ * forgotten: the kernel runs no program within itself, and so not at every end of one. */
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
 {
 	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
 	__u64 entry = READ_ONCE(*tg_credential_place(key));
+	__u64 *place = tg_credential_place(tg_address_key(to));
+	__u32 sid = entry & 0xffff;
 
-	if (tg_is_of(entry, key) && !READ_ONCE(*tg_credential_place(tg_address_key(to)))) {
-		if (!tg_copy_cred(to, old, entry))
+	if (tg_is_of(entry, key) && !READ_ONCE(*place)) {
+		if (!tg_copy_cred(place, to, old, entry))
 			return 0;
-	} else if (!tg_remember_cred(to, tg_cred_sid(from), 0)) {
-		return 0;
+	} else {
+		sid = tg_cred_sid(from);
+		tg_forget_cred(to);
+		if (sid == TG_SID_MACHINE || !tg_remember_cred(to, sid, 0))
+			return 0;
 	}
-	return tg_refuse_cred();
+	return tg_lack_place(to, sid, old->euid.val) ? -ENOMEM : 0;
+}
+
+/* A credential for another process, its parent's (KEYCTL_SESSION_TO_PARENT): whoever asks for it
+ * takes the place, which he can be refused. */
+SEC("lsm/cred_alloc_blank") int BPF_PROG(cred_alloc_blank, struct cred *cred, unsigned int flags)
+{
+	__u64 address = TG_ADDRESS(cred);
+
+	tg_forget_cred(address);
+	return tg_remember_cred(address, tg_task_subject() & 0xffff, 0) ? -ENOMEM : 0;
 }
 
 /* selinux_cred_transfer */
@@ -209,15 +257,14 @@ SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const str
 	return 0;
 }
 
-/* SELinux asks nothing here. Who has another uid is another user. */
+/* SELinux asks nothing here. Who has another uid is another user, be his share used up or not: a
+ * daemon that serves many is not to fail for one of them. */
 SEC("lsm/task_fix_setuid")
 int BPF_PROG(task_fix_setuid, struct cred *new, const struct cred *old, int flags)
 {
-	int anyway = tg_task_subject() & TG_UNCONFINED ? 1 : 0;
-
-	if (new->uid.val == old->uid.val || !tg_move_cred(TG_ADDRESS(new), tg_user_of(new), anyway))
-		return 0;
-	return tg_refuse_cred();
+	if (new->uid.val != old->uid.val)
+		tg_move_cred(TG_ADDRESS(new), tg_user_of(new), 0);
+	return 0;
 }
 
 #endif

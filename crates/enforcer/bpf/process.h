@@ -47,8 +47,7 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 	__u32 sid = subject & 0xffff;
 
 	if (sid != TG_SID_MACHINE) {
-		struct tg_task *own =
-			bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+		struct tg_task *own = tg_make_task(bpf_get_current_task_btf());
 		struct tg_task *new =
 			bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 

@@ -26,9 +26,20 @@ static __always_inline __u32 tg_part(enum tg_holders holders, __u32 all)
 
 #define TG_COUNT(count, change) __sync_fetch_and_add(&(count), change)
 
+/* The machine's credentials are not counted: that is dearer than all else at its forks, and it is
+ * refused none. */
+static __always_inline int tg_is_counted(enum tg_room room, __u32 share)
+{
+	return room != TG_ROOM_CREDENTIALS || share != TG_HOLDERS_MACHINE;
+}
+
 /* Takes a place of a room for a share. 0 or -ENOSPC: the share is used up. */
 static __always_inline int tg_take_now(enum tg_room room, __u32 share)
 {
+	if (!tg_is_counted(room, share))
+		return 0;
+	/* The verifier wants the comparison with 0 and that with the end apart. */
+	TG_OPAQUE(share);
 	enum tg_holders holders = tg_holders_of(share);
 
 	if (room >= TG_ROOMS || share >= TG_SHARES)
@@ -55,6 +66,9 @@ TG_FUNCTION int tg_take(enum tg_room room, __u32 share)
 /* Takes one that cannot be refused. */
 static __always_inline void tg_take_anyway(enum tg_room room, __u32 share)
 {
+	if (!tg_is_counted(room, share))
+		return;
+	TG_OPAQUE(share);
 	if (share >= TG_SHARES)
 		return;
 	TG_COUNT(state.shares[share].held[room], 1);
@@ -64,6 +78,9 @@ static __always_inline void tg_take_anyway(enum tg_room room, __u32 share)
 /* Gives a place back to the share that it was of. */
 static __always_inline void tg_give(enum tg_room room, __u32 share)
 {
+	if (!tg_is_counted(room, share))
+		return;
+	TG_OPAQUE(share);
 	if (share >= TG_SHARES)
 		return;
 	TG_COUNT(state.shares[share].held[room], -1);

@@ -7,16 +7,19 @@
 #include "contexts.h"
 #include "credential.h"
 
-const struct tg_task tg_machine_task = {.sid = TG_SID_MACHINE};
-
-/* The storage of a task, made where it has none: the machine's until somebody says otherwise. */
+/*
+ * The storage of a task, made where it has none: the machine's, or one that has lost it. Since 6.18
+ * at least, a fork that fails early, be it by RLIMIT_NPROC, frees its parent's: free_task() of the
+ * child, which points to it still. Its credentials tell what the task stands for.
+ */
 static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 {
-	struct tg_task *task = bpf_task_storage_get(&tasks, of, (void *)&tg_machine_task,
-						    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct tg_task *task = bpf_task_storage_get(&tasks, of, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!task)
 		tg_failed(TG_FAILED_TASK_STORAGE);
+	else if (!task->sid)
+		WRITE_ONCE(task->sid, tg_cred_sid(TG_ADDRESS(of->real_cred)));
 	return task;
 }
 
@@ -69,7 +72,7 @@ TG_FUNCTION __u64 tg_subject_slow(__u64 current)
 	__u64 subject;
 
 	/* Its credentials tell it, too: a storage that is busy may not be had (preemption). */
-	if (task)
+	if (task && task->sid)
 		subject = task->sid & 0xffff;
 	else
 		subject = tg_cred_sid(TG_ADDRESS(bpf_get_current_task_btf()->real_cred));

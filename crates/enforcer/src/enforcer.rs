@@ -272,7 +272,7 @@ fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     let state = State::new(programs::map(pins, "bss")?.as_fd());
     let state = state.map_err(|cause| EnforcerError::Io { what: "map", path: pins.map("bss"), cause })?;
     let maps = Maps::open(pins)?;
-    maps.mark_daemon().map_err(map_error("mark the daemon's process"))?;
+    maps.mark_daemon(pins).map_err(map_error("mark the daemon's process"))?;
     // Labels are written to attributes by this process only.
     state.set_daemon(std::process::id());
     Ok((maps, state))

@@ -19,6 +19,8 @@ use crate::{
 const ITERATOR: &str = "lineage";
 /// The one that labels.
 const LABELS: &str = "relabel_slipped";
+/// The iterator that restores storage.
+const LOST: &str = "restore_lost";
 
 /// Where a task without a label comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +66,11 @@ impl Tasks {
     fn find(&self, number: u32) -> Option<&tg_lineage> {
         self.places.get(&number).map(|place| &self.all[*place])
     }
+}
+
+/// Gives those their storage again that have lost it by a fork that failed.
+pub(crate) fn restore(pins: &Pins) -> Result<(), ProgramsError> {
+    read(pins, LOST).map(drop)
 }
 
 /// Labels those that the map `slipped` names, and tells credentials anew.

@@ -26,6 +26,7 @@ pub enum KernelError {
 /// The map of processes, and what the last daemon wrote down of SIDs.
 #[derive(Debug)]
 pub struct Kernel {
+    pins: Pins,
     tasks: MapHandle,
     contexts: Contexts,
 }
@@ -35,13 +36,13 @@ impl Kernel {
     pub fn open(pins: &Pins, folder: &Folder) -> Result<Self, KernelError> {
         let tasks = programs::map(pins, "tasks")?;
         let text = fs::read_to_string(folder.contexts()).map_err(KernelError::Contexts)?;
-        Ok(Self { tasks, contexts: Contexts::from_lines(&text) })
+        Ok(Self { pins: pins.clone(), tasks, contexts: Contexts::from_lines(&text) })
     }
 
     /// The context of the process of a pidfd; `None`: it has ended, or entered a domain that no daemon has heard of.
     #[must_use]
     pub fn context(&self, process: BorrowedFd<'_>) -> Option<String> {
-        let task = task_of(&self.tasks, process).ok()?;
+        let task = task_of(&self.pins, &self.tasks, process).ok()?;
         let sid = task.map_or(TG_SID_MACHINE, |task| task.sid);
         self.contexts.has(sid).then(|| self.contexts.text(sid).to_owned())
     }

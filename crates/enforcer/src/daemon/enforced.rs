@@ -287,7 +287,8 @@ impl Machine for Enforced {
 
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
         let failed = |cause| Refusal::new(libc::ESRCH, format!("cannot find the process's context: {cause}"));
-        task_of(&self.on()?.maps().tasks, process).map_err(failed)
+        let enforcer = self.on()?;
+        task_of(&enforcer.options().pins, &enforcer.maps().tasks, process).map_err(failed)
     }
 
     fn main_user(&self, uid: u32) -> u32 {

@@ -115,9 +115,10 @@ fn holder(number: i32, process: &Path) -> Holder {
     let program = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
     let name = for_people(format!("process {number} ({})", name.trim_end()));
-    let task = programs::map(&Pins::default(), "tasks").ok().and_then(|tasks| {
+    let pins = Pins::default();
+    let task = programs::map(&pins, "tasks").ok().and_then(|tasks| {
         let process = pidfd_open(number).ok()?;
-        task_of(&tasks, process.as_fd()).ok()?
+        task_of(&pins, &tasks, process.as_fd()).ok()?
     });
     match task {
         Some(task) if task.flags & TG_TASK_DAEMON != 0 => Holder::Daemon(number),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
@@ -11,6 +12,7 @@ use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON, tg_task};
 
 use crate::{
     daemon::pidfd_open,
+    lineage,
     programs::{self, Pins, ProgramsError},
 };
 
@@ -66,11 +68,11 @@ impl Maps {
     }
 
     /// Marks this process as the daemon: by its number alone it would be told from none that has it later.
-    pub(super) fn mark_daemon(&self) -> libbpf_rs::Result<()> {
+    pub(super) fn mark_daemon(&self, pins: &Pins) -> libbpf_rs::Result<()> {
         let own = pidfd_open(getpid().as_raw()).map_err(libbpf_rs::Error::from)?;
         let key = own.as_raw_fd().to_ne_bytes();
         let mut task =
-            task_of(&self.tasks, own.as_fd())?.unwrap_or(tg_task { sid: TG_SID_MACHINE, ..tg_task::default() });
+            task_of(pins, &self.tasks, own.as_fd())?.unwrap_or(tg_task { sid: TG_SID_MACHINE, ..tg_task::default() });
         task.flags |= TG_TASK_DAEMON;
         self.tasks.update(&key, bytes_of(&task), MapFlags::ANY)
     }
@@ -85,14 +87,26 @@ pub(super) fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
     }
 }
 
-/// The contexts of the process of a pidfd; `None`: the machine's.
-pub(crate) fn task_of(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
+/// The contexts of the process of a pidfd; `None`: the machine's. One that has lost its storage gets it again first.
+pub(crate) fn task_of(
+    pins: &Pins,
+    tasks: &MapHandle,
+    process: BorrowedFd<'_>,
+) -> Result<Option<tg_task>, libbpf_rs::Error> {
+    if let Some(task) = stored(tasks, process)? {
+        return Ok(Some(task));
+    }
+    lineage::restore(pins).map_err(|cause| libbpf_rs::Error::from(io::Error::other(cause)))?;
+    stored(tasks, process)
+}
+
+fn stored(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
     let value = tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
     let Some(bytes) = value.filter(|bytes| bytes.len() == size_of::<tg_task>()) else { return Ok(None) };
     // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
     let task = unsafe { bytes.as_ptr().cast::<tg_task>().read_unaligned() };
-    // Storage may be there for something else that it says.
-    Ok(Some(tg_task { sid: if task.sid == 0 { TG_SID_MACHINE } else { task.sid }, ..task }))
+    // One that has been made this moment says nothing yet.
+    Ok(Some(task).filter(|task| task.sid != 0))
 }
 
 /// A value of a map as bytes.

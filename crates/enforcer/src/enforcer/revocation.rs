@@ -108,7 +108,7 @@ impl Enforcer {
     /// Kills a process, unless another has its number by now.
     fn kill_process(&self, held: &tg_held) -> io::Result<()> {
         let process = pidfd_open(held.process.cast_signed())?;
-        let task = task_of(&self.maps.tasks, process.as_fd()).map_err(io::Error::other)?;
+        let task = task_of(&self.options.pins, &self.maps.tasks, process.as_fd()).map_err(io::Error::other)?;
         if task.is_none_or(|task| task.sid != held.source) {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
