@@ -78,7 +78,7 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
             .step("root's, refused", "cat /taken; held; sleep 1")
             .step("messages", "A /fill messages 1000; O /fill messages 20; B /fill messages 20; /fill messages 20")
             .step("subordinates", "S /fill messages 20")
-            .step("uids", "W /fill uids 3000 100010; B /fill messages 20")
+            .step("uids", "W /fill uids 100 100010; B /fill messages 20")
             .step("noise", "A /fill opens 30000 /srv/secret & sleep 1; O cat /srv/secret; wait; dmesg | grep -c avc.*:other:")
             .step("told", "tollgate status; tollgate status --metrics | grep held")
             // Once more, with less room than what alice has.

@@ -210,10 +210,20 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 {
 	__u64 epoch = READ_ONCE(state.epoch);
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	__u32 new;
 
-	if (!task)
-		return 0;
-	__u32 new = task->next_sid;
+	if (!task) {
+		new = tg_cred_sid(TG_ADDRESS(bprm->cred));
+		if (new == (tg_task_subject() & 0xffff))
+			return 0;
+		/* It has lost what bprm_creds_for_exec has said (tg_make_task). */
+		task = tg_make_task(bpf_get_current_task_btf());
+		if (!task)
+			return 0;
+		task->flags |= TG_TASK_TABLE_SHARED;
+		task->next_sid = new;
+	}
+	new = task->next_sid;
 
 	task->old_sid = task->sid;
 	task->exec_sid = task->create_sid = task->key_create_sid = task->socket_create_sid = 0;

@@ -153,15 +153,22 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 	return 0;
 }
 
-/* Gives storage again to those that have lost it (tg_make_task), before the daemon looks at one. */
-SEC("iter/task") int restore_lost(struct bpf_iter__task *iterator)
+/* Which tasks are not the machine's: before the daemon believes it of one whose storage it does
+ * not find (tg_make_task). */
+SEC("iter/task") int subjects(struct bpf_iter__task *iterator)
 {
 	struct task_struct *task = iterator->task;
+	struct tg_task *label;
 
-	if (!task || task->flags & PF_KTHREAD || bpf_task_storage_get(&tasks, task, 0, 0))
+	if (!task || task->flags & PF_KTHREAD)
 		return 0;
-	if (tg_cred_sid(TG_ADDRESS(task->real_cred)) != TG_SID_MACHINE)
-		tg_make_task(task);
+	label = bpf_task_storage_get(&tasks, task, 0, 0);
+	__u32 sid = label ? label->sid : 0, subject[] = {task->pid, sid};
+
+	if (!sid)
+		subject[1] = tg_cred_sid(TG_ADDRESS(task->real_cred));
+	if (subject[1] != TG_SID_MACHINE)
+		bpf_seq_write(iterator->meta->seq, subject, sizeof subject);
 	return 0;
 }
 

@@ -181,8 +181,8 @@ TG_FUNCTION int tg_lack_place(__u64 address, __u32 sid, __u32 uid)
 {
 	if (!tg_gives_up())
 		return -ENOMEM;
-	if (!uid && tg_task_subject() & TG_UNCONFINED)
-		return tg_remember_cred(address, sid, 1);
+	if (!uid && tg_task_subject() & TG_UNCONFINED && !tg_remember_cred(address, sid, 1))
+		return 0;
 	if (bpf_send_signal(9))
 		tg_failed(TG_FAILED_CREDENTIALS);
 	return -ENOMEM;
@@ -219,6 +219,14 @@ static __always_inline int tg_copy_cred(__u64 *place, __u64 address, const struc
 	return -ENOMEM;
 }
 
+/* The entry of a credential whose place is another's, as if it were there; 0: the machine's. */
+static __noinline __u64 tg_entry_elsewhere(__u64 address)
+{
+	struct tg_credential *known = bpf_map_lookup_elem(&credentials, &address);
+
+	return known ? (__u64)known->share << TG_CREDENTIAL_SHARE | known->sid : 0;
+}
+
 /* selinux_cred_prepare: a copy stands for what the original does. What was at its address before is
  * forgotten: the kernel runs no program within itself, and so not at every end of one. */
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
@@ -226,18 +234,14 @@ SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struc
 	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
 	__u64 entry = READ_ONCE(*tg_credential_place(key));
 	__u64 *place = tg_credential_place(tg_address_key(to));
-	__u32 sid = entry & 0xffff;
 
-	if (tg_is_of(entry, key) && !READ_ONCE(*place)) {
-		if (!tg_copy_cred(place, to, old, entry))
-			return 0;
-	} else {
-		sid = tg_cred_sid(from);
+	if (READ_ONCE(*place))
 		tg_forget_cred(to);
-		if (sid == TG_SID_MACHINE || !tg_remember_cred(to, sid, 0))
-			return 0;
-	}
-	return tg_lack_place(to, sid, old->euid.val) ? -ENOMEM : 0;
+	if (!tg_is_of(entry, key))
+		entry = entry & TG_CREDENTIALS_ELSEWHERE ? tg_entry_elsewhere(from) : 0;
+	if (!entry || !tg_copy_cred(place, to, old, entry))
+		return 0;
+	return tg_lack_place(to, entry & 0xffff, old->euid.val) ? -ENOMEM : 0;
 }
 
 /* A credential for another process, its parent's (KEYCTL_SESSION_TO_PARENT): whoever asks for it
@@ -254,6 +258,8 @@ SEC("lsm/cred_alloc_blank") int BPF_PROG(cred_alloc_blank, struct cred *cred, un
 SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const struct cred *old)
 {
 	tg_remember_cred(TG_ADDRESS(new), tg_cred_sid(TG_ADDRESS(old)), 1);
+	/* Where there is no place in his, it stays in that of who made it. */
+	tg_move_cred(TG_ADDRESS(new), tg_user_of(old), 0);
 	return 0;
 }
 

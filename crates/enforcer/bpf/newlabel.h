@@ -82,7 +82,7 @@ static __always_inline int tg_determine_label(const struct tg_task *task, struct
 	}
 	if (!above)
 		return -EACCES;
-	return tg_transition(task ? task->sid : TG_SID_MACHINE, above, class, name, sid);
+	return tg_transition(tg_task_subject() & 0xffff, above, class, name, sid);
 }
 
 /*

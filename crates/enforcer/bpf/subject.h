@@ -19,7 +19,7 @@ static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 	if (!task)
 		tg_failed(TG_FAILED_TASK_STORAGE);
 	else if (!task->sid)
-		WRITE_ONCE(task->sid, tg_cred_sid(TG_ADDRESS(of->real_cred)));
+		__sync_val_compare_and_swap(&task->sid, 0, tg_cred_sid(TG_ADDRESS(of->real_cred)));
 	return task;
 }
 

@@ -179,6 +179,11 @@ impl Keeper {
         let Some(bird) = &self.bird else { return Err("there is none".to_owned()) };
         let (able, asked) = (bird.able, bird.page.ask(bird.able & before));
         match asked.and_then(|number| bird.page.answer(number, PATIENCE)) {
+            // Its fork has failed, and taken its storage along (tg_make_task): it is the machine's.
+            Some(Answer { granted, .. }) if granted != 0 && !self.is_confined(bird.process) => {
+                self.bird = None;
+                Err("it has lost its label; another one takes its place".to_owned())
+            }
             // A hook may have been detached meanwhile, for a policy needs it no more.
             Some(Answer { granted, .. }) if granted & self.attached() & able != 0 => Ok(true),
             Some(Answer { denied, .. }) if denied != 0 => Ok(false),
@@ -215,6 +220,12 @@ impl Keeper {
         // What it was until now is remembered.
         self.state.forget();
         Ok(())
+    }
+
+    fn is_confined(&self, process: Pid) -> bool {
+        let own = pidfd_open(process.as_raw());
+        let task = own.ok().and_then(|own| self.tasks.lookup(&own.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok());
+        task.flatten().is_some_and(|task| task.starts_with(&TG_SID_CANARY.to_ne_bytes()))
     }
 
     /// Tells what has changed.

@@ -19,8 +19,8 @@ use crate::{
 const ITERATOR: &str = "lineage";
 /// The one that labels.
 const LABELS: &str = "relabel_slipped";
-/// The iterator that restores storage.
-const LOST: &str = "restore_lost";
+/// The iterator that tells which tasks are not the machine's.
+const SUBJECTS: &str = "subjects";
 
 /// Where a task without a label comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +68,11 @@ impl Tasks {
     }
 }
 
-/// Gives those their storage again that have lost it by a fork that failed.
-pub(crate) fn restore(pins: &Pins) -> Result<(), ProgramsError> {
-    read(pins, LOST).map(drop)
+/// What a task stands for that has no storage, be it that it has lost it by a fork that failed; `None`: the machine.
+pub(crate) fn subject(pins: &Pins, task: u32) -> Result<Option<Sid>, ProgramsError> {
+    let bytes = read(pins, SUBJECTS)?;
+    let word = |record: &[u8], at: usize| record[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default();
+    Ok(bytes.chunks_exact(8).find(|record| word(record, 0) == task).map(|record| word(record, 4)))
 }
 
 /// Labels those that the map `slipped` names, and tells credentials anew.

@@ -2,13 +2,13 @@
 
 use std::{
     collections::HashSet,
-    io,
+    fs, io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::unistd::getpid;
-use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON, tg_task};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON, TG_TASK_MIXED, tg_task};
 
 use crate::{
     daemon::pidfd_open,
@@ -87,7 +87,8 @@ pub(super) fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
     }
 }
 
-/// The contexts of the process of a pidfd; `None`: the machine's. One that has lost its storage gets it again first.
+/// The contexts of the process of a pidfd; `None`: the machine's. A process without storage may have lost it, and with it
+/// whether its threads have contexts of their own.
 pub(crate) fn task_of(
     pins: &Pins,
     tasks: &MapHandle,
@@ -96,8 +97,21 @@ pub(crate) fn task_of(
     if let Some(task) = stored(tasks, process)? {
         return Ok(Some(task));
     }
-    lineage::restore(pins).map_err(|cause| libbpf_rs::Error::from(io::Error::other(cause)))?;
-    stored(tasks, process)
+    let number = number_of(process)?;
+    let sid = lineage::subject(pins, number).map_err(|cause| libbpf_rs::Error::from(io::Error::other(cause)))?;
+    let flags = if is_alone(number) { 0 } else { TG_TASK_MIXED };
+    Ok(sid.map(|sid| tg_task { sid, old_sid: sid, flags, ..tg_task::default() }))
+}
+
+/// The number of a process that is there still.
+fn number_of(process: BorrowedFd<'_>) -> io::Result<u32> {
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd()))?;
+    let number = told.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+    number.filter(|number| *number != 0).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
+}
+
+fn is_alone(process: u32) -> bool {
+    fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|threads| threads.count() == 1)
 }
 
 fn stored(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
