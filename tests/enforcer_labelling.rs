@@ -27,6 +27,7 @@ use tollgate_policy::built::Built;
 
 use crate::program::{
     Scratch,
+    guests::KERNELS,
     inside::{Confined, Guests, by_path, enter, errno, forget_inodes, is_guest, opened, policy, sh},
 };
 
@@ -37,9 +38,13 @@ const RACES: u32 = 20;
 
 /// Runs the guest's part of a test in guests of two processors, where `/built` is the policy.
 fn in_guests(test: impl Fn()) {
+    in_guests_of(KERNELS, test);
+}
+
+fn in_guests_of(kernels: &[&'static str], test: impl Fn()) {
     let policies = [(&[policy("labelling.cil")][..], "/built")];
     let guests = Guests { policies: &policies, files: &[], processors: "2", timeout: 300 };
-    guests.play(&Scratch::new(), test);
+    guests.play_on(kernels, &Scratch::new(), test);
 }
 
 fn mount_ext4() {
@@ -189,6 +194,46 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     types(enforcer, &[("/srv/place/old", "place_t")]);
     forget_inodes();
     types(enforcer, &[("/srv/place/kept", "made_t"), ("/srv/place/named", "made_t"), ("/srv/place/old", "place_t")]);
+}
+
+/// On kernels since 6.18 a fork that fails takes the storage of who forks along, some time later.
+#[test]
+fn labels_new_files_while_their_makers_forks_fail() {
+    if !is_guest() {
+        return in_guests_of(&["6.18"], labels_new_files_while_their_makers_forks_fail);
+    }
+    let enforcer = &mut start(&["inode_init_security"]);
+    sh("chmod 777 /srv/place");
+    // It makes what it may not read; what has the directory's label it may.
+    let maker = Confined::start(domain(enforcer, "spy_t"), |_| make_while_forks_fail("/srv/place/new", 40));
+    let [failed, made, leaked] = maker.numbers();
+    println!("{failed} forks failed, {made} files made, {leaked} leaked");
+    assert_eq!((failed, leaked), (40, 0));
+    assert!(made > 0);
+}
+
+fn make_while_forks_fail(path: &str, rounds: u32) -> [u32; 3] {
+    /// Longer than a grace period.
+    const ROUND: Duration = Duration::from_millis(100);
+    let none = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+    // SAFETY: the limits outlive the call.
+    assert_eq!(unsafe { libc::setuid(1000) | libc::setrlimit(libc::RLIMIT_NPROC, &raw const none) }, 0);
+    let [mut failed, mut made, mut leaked] = [0; 3];
+    for _ in 0..rounds {
+        let until = Instant::now() + ROUND;
+        // SAFETY: a child, of one thread, leaves by _exit.
+        match unsafe { libc::fork() } {
+            // SAFETY: nothing is to be done at the end.
+            0 => unsafe { libc::_exit(0) },
+            child => failed += u32::from(child < 0),
+        }
+        while Instant::now() < until {
+            let new = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+            leaked += u32::from(new.is_ok());
+            made += u32::from(fs::remove_file(path).is_ok());
+        }
+    }
+    [failed, made, leaked]
 }
 
 /// Makes a file without a name, and gives it one.

@@ -182,8 +182,6 @@ struct tg_task {
 /* Threads of this process have had contexts of their own: who speaks for it is not known. Of the
  * thread group's leader. */
 #define TG_TASK_MIXED 4u
-/* The daemon's process. Of its leader; what it starts is not. */
-#define TG_TASK_DAEMON 8u
 
 /*
  * prctl(TG_PRCTL, attribute, SID, 0, 0) sets an attribute of the calling thread, as writing
@@ -464,8 +462,9 @@ struct tg_state {
 	__u32 last_sid;
 	/* The daemon's process: who signals or traces it, and is confined, needs security
 	 * setenforce; it alone writes the attribute of labels. 0: none. Of a daemon that was killed
-	 * the number stays: a process that has it is the daemon with TG_TASK_DAEMON only. */
+	 * the number stays: a process that has it is the daemon only if it began then. */
 	__u32 daemon;
+	__u64 daemon_began; /* nanoseconds since boot */
 	/* A confined subject has mounted something, or has acted with another's credentials: tasks
 	 * may act for subjects that may less than they. */
 	__u32 overriding;
@@ -565,10 +564,18 @@ struct tg_lineage {
 		of_parent; /* what it, and who made it, have executed since the machine's first */
 	__u32 task, process, parent, session; /* by number */
 	__u32 sid;			      /* 0: it has no label */
-	__u32 domain; /* what the machine's becomes by executing the program */
+	__u32 cred_sid; /* what its credentials say, if it has none: of one that hooks have seen */
+	__u32 domain;	/* what the machine's becomes by executing the program */
 	__u32 user;
 	__u32 adopts; /* children of others become its own */
+	__u32 reserved;
 	char name[16];
+};
+
+/* A thread of a process. */
+struct tg_thread {
+	__u64 began; /* nanoseconds since boot */
+	__u32 sid, leader;
 };
 
 /* `slipped`: tasks to label, and with what SID. */

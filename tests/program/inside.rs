@@ -18,7 +18,7 @@ use tollgate_enforcer::contexts::Sid;
 
 use crate::program::{
     Scratch,
-    guests::{KERNELS, take},
+    guests::{KERNELS, kernels, take},
     word,
 };
 
@@ -53,6 +53,11 @@ pub(crate) fn is_guest() -> bool {
 impl Guests<'_> {
     /// Runs the guest's part of a test in each guest, and prints what that printed.
     pub(crate) fn play(&self, scratch: &Scratch, test: impl Fn()) {
+        self.play_on(KERNELS, scratch, test);
+    }
+
+    /// The same on kernels that the test says.
+    pub(crate) fn play_on(&self, said: &[&'static str], scratch: &Scratch, test: impl Fn()) {
         let image = scratch.path("image");
         File::create(&image).unwrap().set_len(32 << 20).unwrap();
         let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", word(&image)]).status().unwrap();
@@ -73,7 +78,7 @@ impl Guests<'_> {
             name(test)
         );
         let timeout = self.timeout.to_string();
-        for kernel in KERNELS {
+        for kernel in kernels(said) {
             let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", self.processors];
             arguments.extend(["--timeout", &timeout, "--append", "rcupdate.rcu_expedited=1"]);
             arguments.extend(["--module", "loop", "--module", "overlay"]);

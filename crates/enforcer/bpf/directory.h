@@ -26,30 +26,6 @@ static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry,
 	return sid & 0xffff;
 }
 
-/* Whether an object of this label may be made, and be in this file system. */
-static __noinline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
-				     __u32 sid)
-{
-	__u32 filesystem = 0;
-	struct tg_request request = {
-		.source = tg_subject(),
-		.target = sid,
-		.class = class,
-		.av = FILE__CREATE,
-		.manager = TG_MANAGER_DIRECTORY,
-		.object = TG_OBJECT_INODE,
-		.dentry = TG_ADDRESS(dentry),
-	};
-
-	if (tg_ask(&request) || tg_superblock_sid(dir->i_sb, &filesystem))
-		return -EACCES;
-	request.source = sid;
-	request.target = filesystem;
-	request.class = SECCLASS_FILESYSTEM;
-	request.av = FILESYSTEM__ASSOCIATE;
-	return tg_ask(&request) ? -EACCES : 0;
-}
-
 /* What a change of a directory needs of it. `write` is what inode_permission asks before, too: that
  * hook need not be attached. */
 #define TG_CHANGE (DIR__WRITE | DIR__SEARCH)

@@ -348,6 +348,7 @@ struct task_struct {
 	unsigned int flags, ptrace;
 	int pid, tgid;
 	unsigned long atomic_flags;
+	__u64 start_boottime;
 	struct task_struct *real_parent, *parent, *group_leader;
 	const struct cred *real_cred, *cred;
 	struct files_struct *files;

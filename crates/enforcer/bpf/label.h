@@ -228,7 +228,61 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 	return sid;
 }
 
-/* inode_doinit_with_dentry, for an inode without a label. */
+/* Whether an inode is new (tg_created) and nothing is known of what was decided for it: its task
+ * has lost its storage meanwhile (tg_make_task), or has made another beneath (ecryptfs). */
+static __always_inline int tg_is_forgotten(struct dentry *dentry, struct inode *inode, __u32 class,
+					   __u32 behaviour)
+{
+	/* One that is linked once more has no label that is known. */
+	return (behaviour == TG_FS_XATTR || behaviour == TG_FS_TRANS) &&
+	       !READ_ONCE(state.labels_new) && dentry->d_hash.pprev &&
+	       (class == SECCLASS_DIR || inode->i_nlink == 1) && !tg_is_overlay(inode->i_sb);
+}
+
+/* What such an inode is labelled: nothing that is known if overlayfs may have named it. The machine
+ * goes on with the directory's label where the policy permits none (inode_init_security). */
+static __noinline __u32 tg_determine_again(struct inode *directory, struct dentry *dentry,
+					   __u32 class)
+{
+	struct tg_inode *above;
+	__u32 sid = 0;
+
+	if (tg_acts_with(tg_current_cred()))
+		return SECINITSID_UNLABELED;
+	if (!tg_new_sid(directory, dentry, class, &sid))
+		return sid;
+	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	return tg_subject() & TG_UNCONFINED && above ? above->sid : 0;
+}
+
+static __noinline int tg_put_determined(struct inode *inode, struct inode *directory, __u32 sid)
+{
+	struct tg_inode made = {.sid = sid, .task_sid = tg_task_subject() & 0xffff};
+
+	if (!tg_is_labelled(directory, sid) && tg_keep_new(inode, &made))
+		return 0;
+	return tg_put_label(inode, &made);
+}
+
+/* Decides again what such an inode is labelled. It is asked again, for it may be another label; if
+ * that is denied the inode has none. */
+static __always_inline void tg_create_again(struct dentry *dentry, struct inode *inode)
+{
+	struct inode *directory = tg_directory(dentry);
+	__u32 class = tg_mode_class(inode->i_mode), sid;
+
+	if (!directory)
+		return;
+	sid = tg_determine_again(directory, dentry, class);
+	if (!sid)
+		return;
+	if (!(tg_subject() & TG_UNCONFINED) &&
+	    tg_ask_to_make(directory, dentry, class, sid & 0xffff))
+		sid = SECINITSID_UNLABELED;
+	tg_put_determined(inode, directory, sid);
+}
+
+/* inode_doinit_with_dentry, for an inode without a label. 1: it is new (tg_create_again). */
 static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
@@ -249,6 +303,8 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 			return 0;
 		return tg_put_label(inode, &found);
 	}
+	if (tg_is_forgotten(dentry, inode, class, superblock->behaviour))
+		return 1;
 	switch (superblock->behaviour) {
 	case TG_FS_XATTR:
 		if (tg_is_overlay(inode->i_sb))
@@ -286,10 +342,12 @@ SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, stru
 		return 0;
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 
-	if (!label || !label->sid)
-		tg_first_sight(dentry, inode);
-	else if (label->flags & TG_INODE_NO_NODE)
+	if (!label || !label->sid) {
+		if (tg_first_sight(dentry, inode) == 1)
+			tg_create_again(dentry, inode);
+	} else if (label->flags & TG_INODE_NO_NODE) {
 		tg_genfs_task(dentry, tg_directory(dentry), label);
+	}
 	return 0;
 }
 

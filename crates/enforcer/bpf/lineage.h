@@ -49,7 +49,7 @@ struct cred___lineage {
 };
 
 struct task_struct___lineage {
-	__u64 start_boottime, parent_exec_id, self_exec_id;
+	__u64 parent_exec_id, self_exec_id;
 	struct signal_struct___lineage *signal;
 	struct css_set___lineage *cgroups;
 	struct mm_struct___lineage *mm;
@@ -84,13 +84,20 @@ static __noinline __u32 tg_domain_of(__u64 file)
 	return tg_is_unconfined(sid) ? 0 : sid;
 }
 
+/* What a task stands for that has lost its storage (tg_make_task), by its credentials. */
+static __always_inline __u32 tg_sid_in(struct task_struct *task, const struct tg_task *label)
+{
+	__u32 sid = label ? label->sid : 0;
+
+	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
+}
+
 static __always_inline void tg_read_lineage(struct tg_lineage *to,
 					    struct task_struct___lineage *task)
 {
 	struct signal_struct___lineage *signal = BPF_CORE_READ(task, signal);
 	struct cgroup___lineage *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
 
-	to->began = BPF_CORE_READ(task, start_boottime);
 	to->execs = BPF_CORE_READ(task, self_exec_id);
 	to->of_parent = BPF_CORE_READ(task, parent_exec_id);
 	to->session = BPF_CORE_READ(signal, pids[PIDTYPE_SID], numbers[0].nr);
@@ -112,10 +119,12 @@ SEC("iter/task") int lineage(struct bpf_iter__task *iterator)
 		return 0;
 	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
 
+	lineage.began = task->start_boottime;
 	lineage.task = task->pid;
 	lineage.process = task->tgid;
 	lineage.parent = BPF_CORE_READ(task, real_parent, tgid);
 	lineage.sid = label ? label->sid : 0;
+	lineage.cred_sid = tg_sid_in(task, label);
 	BPF_CORE_READ_STR_INTO(&lineage.name, task, comm);
 	tg_read_lineage(&lineage, (void *)task);
 	if (!lineage.sid && lineage.program)
@@ -135,7 +144,7 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 	if (!task || task->flags & PF_KTHREAD)
 		return 0;
 	struct tg_slipped key = {
-		.began = BPF_CORE_READ((struct task_struct___lineage *)task, start_boottime),
+		.began = task->start_boottime,
 		.task = task->pid,
 	};
 	__u32 *found = bpf_map_lookup_elem(&slipped, &key);
@@ -153,22 +162,21 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 	return 0;
 }
 
-/* Which tasks are not the machine's: before the daemon believes it of one whose storage it does
- * not find (tg_make_task). */
-SEC("iter/task") int subjects(struct bpf_iter__task *iterator)
+/* The threads of one process, whose pidfd the link has: what the daemon believes of a process whose
+ * storage it does not find. */
+SEC("iter/task") int threads(struct bpf_iter__task *iterator)
 {
 	struct task_struct *task = iterator->task;
-	struct tg_task *label;
 
-	if (!task || task->flags & PF_KTHREAD)
+	if (!task)
 		return 0;
-	label = bpf_task_storage_get(&tasks, task, 0, 0);
-	__u32 sid = label ? label->sid : 0, subject[] = {task->pid, sid};
+	struct tg_thread thread = {
+		.began = task->start_boottime,
+		.sid = tg_sid_in(task, bpf_task_storage_get(&tasks, task, 0, 0)),
+		.leader = task->pid == task->tgid,
+	};
 
-	if (!sid)
-		subject[1] = tg_cred_sid(TG_ADDRESS(task->real_cred));
-	if (subject[1] != TG_SID_MACHINE)
-		bpf_seq_write(iterator->meta->seq, subject, sizeof subject);
+	bpf_seq_write(iterator->meta->seq, &thread, sizeof thread);
 	return 0;
 }
 

@@ -72,6 +72,11 @@ static __always_inline int tg_determine_label(const struct tg_task *task, struct
 		*sid = task->create_cred_sid;
 		return 0;
 	}
+	/* Who is confined has a storage: with a lost one (tg_make_task) went what was said. */
+	if (!task && tg_acts_with(tg_current_cred()) && !(tg_task_subject() & TG_UNCONFINED)) {
+		*sid = SECINITSID_UNLABELED;
+		return 0;
+	}
 	if (task && task->create_sid) {
 		struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
 
@@ -108,6 +113,30 @@ static __always_inline int tg_new_sid(struct inode *directory, struct dentry *de
 
 	return tg_new_label(task, directory, tg_sid_above(directory, above),
 			    TG_NAME_ADDRESS(dentry), class, sid);
+}
+
+/* Whether an object of this label may be made, and be in this file system. */
+static __noinline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
+				     __u32 sid)
+{
+	__u32 filesystem = 0;
+	struct tg_request request = {
+		.source = tg_subject(),
+		.target = sid,
+		.class = class,
+		.av = FILE__CREATE,
+		.manager = TG_MANAGER_DIRECTORY,
+		.object = TG_OBJECT_INODE,
+		.dentry = TG_ADDRESS(dentry),
+	};
+
+	if (tg_ask(&request) || tg_superblock_sid(dir->i_sb, &filesystem))
+		return -EACCES;
+	request.source = sid;
+	request.target = filesystem;
+	request.class = SECCLASS_FILESYSTEM;
+	request.av = FILESYSTEM__ASSOCIATE;
+	return tg_ask(&request) ? -EACCES : 0;
 }
 
 /* Whether a directory has this label. */

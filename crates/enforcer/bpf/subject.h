@@ -30,9 +30,7 @@ static __always_inline int tg_is_daemon(struct task_struct *task)
 
 	if (!daemon || (__u32)task->tgid != daemon)
 		return 0;
-	struct tg_task *leader = bpf_task_storage_get(&tasks, task->group_leader, 0, 0);
-
-	return leader && leader->flags & TG_TASK_DAEMON ? 1 : 0;
+	return task->group_leader->start_boottime == READ_ONCE(state.daemon_began);
 }
 
 /* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */

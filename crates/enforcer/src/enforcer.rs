@@ -27,11 +27,13 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, Object};
+use nix::unistd::getpid;
 use tollgate_abi::enforcer::TG_FIRST_SID;
 use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
 use crate::{
     contexts::Contexts,
+    daemon::pidfd_open,
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, walk::Report},
     missing,
@@ -47,7 +49,7 @@ pub use error::EnforcerError;
 use error::map_error;
 pub use folder::Folder;
 pub use maps::Maps;
-pub(crate) use maps::{bytes_of, task_of};
+pub(crate) use maps::{Plain, began, bytes_of, task_of};
 pub use options::{NoteFolder, Options};
 pub use reload::Reloaded;
 use revocation::Pending;
@@ -272,9 +274,10 @@ fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     let state = State::new(programs::map(pins, "bss")?.as_fd());
     let state = state.map_err(|cause| EnforcerError::Io { what: "map", path: pins.map("bss"), cause })?;
     let maps = Maps::open(pins)?;
-    maps.mark_daemon(pins).map_err(map_error("mark the daemon's process"))?;
+    let own = pidfd_open(getpid().as_raw()).map_err(libbpf_rs::Error::from);
+    let began = own.and_then(|own| began(pins, own.as_fd())).map_err(map_error("mark the daemon's process"))?;
     // Labels are written to attributes by this process only.
-    state.set_daemon(std::process::id());
+    state.set_daemon(std::process::id(), began);
     Ok((maps, state))
 }
 
@@ -282,6 +285,6 @@ impl Drop for Enforcer {
     /// Enforcement goes on; this process is no longer its daemon.
     fn drop(&mut self) {
         self.conclude();
-        self.state.set_daemon(0);
+        self.state.set_daemon(0, 0);
     }
 }

@@ -6,12 +6,16 @@ use std::{
     fs::File,
     io::{self, Read},
     ops::RangeInclusive,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    path::Path,
 };
 
-use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_lineage};
+use libbpf_rs::{Program, libbpf_sys};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_lineage, tg_thread};
 
 use crate::{
     contexts::Sid,
+    enforcer::Plain,
     programs::{Pins, ProgramsError},
 };
 
@@ -19,8 +23,8 @@ use crate::{
 const ITERATOR: &str = "lineage";
 /// The one that labels.
 const LABELS: &str = "relabel_slipped";
-/// The iterator that tells which tasks are not the machine's.
-const SUBJECTS: &str = "subjects";
+/// The one that tells of the threads of one process.
+pub(crate) const THREADS: &str = "threads";
 
 /// Where a task without a label comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +48,7 @@ pub struct Tasks {
 impl Tasks {
     /// Asks the kernel.
     pub fn look(pins: &Pins) -> Result<Self, ProgramsError> {
-        let bytes = read(pins, ITERATOR)?;
-        let records = bytes.chunks_exact(size_of::<tg_lineage>());
-        // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
-        let all = records.map(|record| unsafe { record.as_ptr().cast::<tg_lineage>().read_unaligned() });
-        Ok(Self::of(all.collect()))
+        Ok(Self::of(records(&read(pins, ITERATOR)?)))
     }
 
     fn of(all: Vec<tg_lineage>) -> Self {
@@ -68,11 +68,49 @@ impl Tasks {
     }
 }
 
-/// What a task stands for that has no storage, be it that it has lost it by a fork that failed; `None`: the machine.
-pub(crate) fn subject(pins: &Pins, task: u32) -> Result<Option<Sid>, ProgramsError> {
-    let bytes = read(pins, SUBJECTS)?;
-    let word = |record: &[u8], at: usize| record[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default();
-    Ok(bytes.chunks_exact(8).find(|record| word(record, 0) == task).map(|record| word(record, 4)))
+/// The threads of the process of a pidfd, with what each stands for also where it has lost its storage by a fork that failed.
+/// Those of a process that has ended are none, or another's that has its number: it is looked afterwards whether it is there.
+pub(crate) fn threads(pins: &Pins, process: BorrowedFd<'_>) -> Result<Vec<tg_thread>, ProgramsError> {
+    let path = pins.inquiry(THREADS);
+    let threads = iterate(&path, process).map_err(|cause| ProgramsError::Pins { path, cause })?;
+    Ok(records(&threads))
+}
+
+/// Runs a pinned iterator of tasks over one process.
+fn iterate(program: &Path, process: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let program = Program::fd_from_pinned_path(program).map_err(io::Error::other)?;
+    let mut which = libbpf_sys::bpf_iter_link_info::default();
+    which.task.pid_fd = process.as_raw_fd().cast_unsigned();
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        iter_info: &raw mut which,
+        iter_info_len: size_of::<libbpf_sys::bpf_iter_link_info>() as _,
+        ..Default::default()
+    };
+    // SAFETY: the program is open, and both structures outlive the call.
+    let link = opened(unsafe {
+        libbpf_sys::bpf_link_create(program.as_raw_fd(), 0, libbpf_sys::BPF_TRACE_ITER, &raw const options)
+    })?;
+    // SAFETY: the link is open.
+    let mut iterator = File::from(opened(unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) })?);
+    let mut bytes = Vec::new();
+    iterator.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What libbpf has returned: a new descriptor or a negative errno.
+fn opened(result: i32) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    // SAFETY: it is open, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result) })
+}
+
+/// What an iterator has written: structures of integers.
+fn records<T: Plain>(bytes: &[u8]) -> Vec<T> {
+    // SAFETY: all bytes are values of a plain structure, and there are as many.
+    bytes.chunks_exact(size_of::<T>()).map(|record| unsafe { record.as_ptr().cast::<T>().read_unaligned() }).collect()
 }
 
 /// Labels those that the map `slipped` names, and tells credentials anew.
@@ -89,7 +127,11 @@ fn read(pins: &Pins, iterator: &str) -> Result<Vec<u8>, ProgramsError> {
 }
 
 fn label(task: &tg_lineage) -> Option<Sid> {
-    Some(task.sid).filter(|sid| *sid != 0 && *sid != TG_SID_MACHINE)
+    Some(task.sid).filter(is_label)
+}
+
+fn is_label(sid: &Sid) -> bool {
+    *sid != 0 && *sid != TG_SID_MACHINE
 }
 
 /// A look at who comes from whom.
@@ -100,14 +142,19 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    /// Whether a task may have lost a label. One that ends executes nothing any more.
+    /// Whether a task may have lost a label: it was made in the window, or was confined before, and a fork of its has failed. One
+    /// that ends executes nothing any more.
     fn is_suspect(&self, task: &tg_lineage) -> bool {
-        label(task).is_none() && self.window.contains(&task.began) && task.program != 0
+        let known = task.began < *self.window.start() && is_label(&task.cred_sid);
+        label(task).is_none() && (self.window.contains(&task.began) || known) && task.program != 0
     }
 
     fn origin(&mut self, task: &tg_lineage) -> Origin {
         if !self.is_suspect(task) {
             return label(task).map_or(Origin::Machine, Origin::Of);
+        }
+        if task.began < *self.window.start() {
+            return Origin::Of(task.cred_sid);
         }
         if let Some(known) = self.known.get(&task.task) {
             return *known;
@@ -192,6 +239,15 @@ mod tests {
         assert_eq!(origins(&[task(30, 10, 99), task(31, 10, 201)]), []);
         // Nor one that ends.
         assert_eq!(origins(&[tg_lineage { program: 0, ..task(32, 10, 150) }]), []);
+    }
+
+    #[test]
+    fn knows_by_its_credentials_who_had_lost_its_storage_before() {
+        let lost = |began| tg_lineage { cred_sid: WORKER, session: 20, ..task(30, 20, began) };
+        let children = [lost(99), task(31, 30, 110)];
+        assert_eq!(origins(&children), [(30, Origin::Of(WORKER)), (31, Origin::Of(WORKER))]);
+        // Credentials that no hook has seen say nothing.
+        assert_eq!(origins(&[lost(150)]), [(30, Origin::Machine)]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use libbpf_rs::{
 
 use tollgate_abi::enforcer::tg_kernel;
 
-use crate::{enforcer::bytes_of, guard, shares::Size};
+use crate::{enforcer::bytes_of, guard, lineage, shares::Size};
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
@@ -271,6 +271,8 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
         let pin = pins.inquiry(&program.name().to_string_lossy());
         let pinned = match program.prog_type() {
             ProgramType::Syscall => program.pin(&pin),
+            // Who runs it says of which process.
+            _ if program.name() == lineage::THREADS => program.pin(&pin),
             // An iterator: who reads its pin runs it.
             _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
         };

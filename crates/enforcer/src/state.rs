@@ -109,10 +109,19 @@ impl State {
         self.forget();
     }
 
-    /// The number of the daemon's process, which `TG_TASK_DAEMON` marks; 0: none. Whatever is confined needs a permission
-    /// to signal or trace it.
-    pub fn set_daemon(&self, process: u32) {
+    /// The number of the daemon's process, 0: none, and when it began: another may have its number later. Whatever is confined
+    /// needs a permission to signal or trace it.
+    pub fn set_daemon(&self, process: u32, began: u64) {
+        // The last one's number is nobody's with this beginning.
+        word!(self, daemon_began, AtomicU64).store(began, Ordering::SeqCst);
         word!(self, daemon, AtomicU32).store(process, Ordering::SeqCst);
+    }
+
+    /// Whether a process that began then is the daemon.
+    #[must_use]
+    pub fn is_daemon(&self, process: u32, began: u64) -> bool {
+        word!(self, daemon, AtomicU32).load(Ordering::SeqCst) == process
+            && word!(self, daemon_began, AtomicU64).load(Ordering::SeqCst) == began
     }
 
     /// When descriptors are asked about.

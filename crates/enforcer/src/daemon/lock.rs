@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Seek, Write},
     os::{
-        fd::AsFd,
+        fd::{AsFd, BorrowedFd},
         unix::fs::{MetadataExt, OpenOptionsExt},
     },
     path::Path,
@@ -14,16 +14,17 @@ use nix::{
     errno::Errno,
     fcntl::{Flock, FlockArg},
 };
-use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON};
+use tollgate_abi::enforcer::TG_SID_MACHINE;
 
 use super::{DaemonError, pidfd_open};
 use crate::{
     audit::untrusted::for_people,
     contexts::Sid,
-    enforcer::{in_force, task_of},
+    enforcer::{began, in_force, task_of},
     generation::Generation,
     labels::{object::Object, processes},
     programs::{self, Pins},
+    state::State,
 };
 
 /// Who has the lock.
@@ -116,12 +117,11 @@ fn holder(number: i32, process: &Path) -> Holder {
     let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
     let name = for_people(format!("process {number} ({})", name.trim_end()));
     let pins = Pins::default();
-    let task = programs::map(&pins, "tasks").ok().and_then(|tasks| {
-        let process = pidfd_open(number).ok()?;
-        task_of(&pins, &tasks, process.as_fd()).ok()?
-    });
+    let found = pidfd_open(number).ok();
+    let tasks = programs::map(&pins, "tasks").ok();
+    let task = tasks.zip(found.as_ref()).and_then(|(tasks, found)| task_of(&pins, &tasks, found.as_fd()).ok()?);
     match task {
-        Some(task) if task.flags & TG_TASK_DAEMON != 0 => Holder::Daemon(number),
+        _ if found.is_some_and(|found| is_daemon(&pins, number, found.as_fd())) => Holder::Daemon(number),
         // The policy may leave domains unconfined beside the machine's: they are as free to lock it.
         Some(task) if task.sid != TG_SID_MACHINE && !is_unconfined(task.sid) => {
             Holder::Confined(format!("{name}, which is confined"))
@@ -130,6 +130,11 @@ fn holder(number: i32, process: &Path) -> Holder {
         _ if program(&process.join("exe")) == program(Path::new("/proc/self/exe")) => Holder::Daemon(number),
         _ => Holder::Other(name),
     }
+}
+
+fn is_daemon(pins: &Pins, number: i32, process: BorrowedFd<'_>) -> bool {
+    let state = programs::map(pins, "bss").ok().and_then(|map| State::new(map.as_fd()).ok());
+    state.zip(began(pins, process).ok()).is_some_and(|(state, began)| state.is_daemon(number.cast_unsigned(), began))
 }
 
 /// Whether the generation in force asks a domain nothing. Where there is none nobody is confined.

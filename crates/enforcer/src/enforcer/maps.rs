@@ -3,15 +3,13 @@
 use std::{
     collections::HashSet,
     fs, io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd},
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use nix::unistd::getpid;
-use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_DAEMON, TG_TASK_MIXED, tg_task};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task, tg_thread};
 
 use crate::{
-    daemon::pidfd_open,
     lineage,
     programs::{self, Pins, ProgramsError},
 };
@@ -66,16 +64,6 @@ impl Maps {
             events: map("events")?,
         })
     }
-
-    /// Marks this process as the daemon: by its number alone it would be told from none that has it later.
-    pub(super) fn mark_daemon(&self, pins: &Pins) -> libbpf_rs::Result<()> {
-        let own = pidfd_open(getpid().as_raw()).map_err(libbpf_rs::Error::from)?;
-        let key = own.as_raw_fd().to_ne_bytes();
-        let mut task =
-            task_of(pins, &self.tasks, own.as_fd())?.unwrap_or(tg_task { sid: TG_SID_MACHINE, ..tg_task::default() });
-        task.flags |= TG_TASK_DAEMON;
-        self.tasks.update(&key, bytes_of(&task), MapFlags::ANY)
-    }
 }
 
 /// Removes what an earlier policy said.
@@ -97,21 +85,29 @@ pub(crate) fn task_of(
     if let Some(task) = stored(tasks, process)? {
         return Ok(Some(task));
     }
-    let number = number_of(process)?;
-    let sid = lineage::subject(pins, number).map_err(|cause| libbpf_rs::Error::from(io::Error::other(cause)))?;
-    let flags = if is_alone(number) { 0 } else { TG_TASK_MIXED };
-    Ok(sid.map(|sid| tg_task { sid, old_sid: sid, flags, ..tg_task::default() }))
+    let (leader, flags) = leader_of(pins, process)?;
+    let sid = leader.sid;
+    Ok(Some(tg_task { sid, old_sid: sid, flags, ..tg_task::default() }).filter(|_| sid != TG_SID_MACHINE || flags != 0))
 }
 
-/// The number of a process that is there still.
-fn number_of(process: BorrowedFd<'_>) -> io::Result<u32> {
-    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd()))?;
-    let number = told.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
-    number.filter(|number| *number != 0).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
+/// When the process of a pidfd began, in nanoseconds since boot.
+pub(crate) fn began(pins: &Pins, process: BorrowedFd<'_>) -> Result<u64, libbpf_rs::Error> {
+    leader_of(pins, process).map(|(leader, _)| leader.began)
 }
 
-fn is_alone(process: u32) -> bool {
-    fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|threads| threads.count() == 1)
+/// The leader of a process, with what is known of its threads: `TG_TASK_MIXED`.
+fn leader_of(pins: &Pins, process: BorrowedFd<'_>) -> Result<(tg_thread, u32), libbpf_rs::Error> {
+    let threads = lineage::threads(pins, process).map_err(io::Error::other)?;
+    let leader = threads.iter().find(|thread| thread.leader != 0).filter(|_| is_there(process));
+    let leader = leader.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let mixed = threads.iter().any(|thread| thread.sid != leader.sid);
+    Ok((*leader, if mixed { TG_TASK_MIXED } else { 0 }))
+}
+
+/// Whether a process has not been waited for: until then no other has its number.
+fn is_there(process: BorrowedFd<'_>) -> bool {
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).unwrap_or_default();
+    told.lines().filter_map(|line| line.strip_prefix("Pid:")).any(|number| number.trim() != "-1")
 }
 
 fn stored(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
@@ -144,4 +140,4 @@ macro_rules! plain {
     )* };
 }
 plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_unwritten
-    tg_superblock tg_kernel tg_slipped);
+    tg_superblock tg_kernel tg_slipped tg_lineage tg_thread);

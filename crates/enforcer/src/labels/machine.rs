@@ -340,11 +340,11 @@ fn complete_subvolumes(walker: &mut Walker<'_>) {
 /// working directory with no other.
 pub(super) fn open_in(namespace: impl AsFd + Send, mount: &Mount) -> io::Result<OwnedFd> {
     thread::scope(|scope| {
-        let there = scope.spawn(|| {
+        let there = thread::Builder::new().spawn_scoped(scope, || {
             unshare(CloneFlags::CLONE_FS)?;
             setns(namespace, CloneFlags::CLONE_NEWNS)?;
             mounts::open(mount)
-        });
+        })?;
         there.join().unwrap_or_else(|_| Err(io::Error::other("the thread that was to open it failed")))
     })
 }
