@@ -99,8 +99,9 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 	int directory = request->class == SECCLASS_DIR;
 	__u32 own = request->source, allowed = request->allowed;
 
-	/* Counted is what comes to tg_ask: then all is to. */
-	if (READ_ONCE(state.statistics))
+	/* Counted is what comes to tg_ask: then all is to. The canary may nothing, which says
+	 * nothing of others. */
+	if (READ_ONCE(state.statistics) || own == TG_SID_CANARY)
 		return;
 	if (own)
 		tg_remember(key, tg_way(own), (__u64)own << TG_ACCESS_SID,
