@@ -153,8 +153,8 @@ struct tg_sid_key {
 	__u32 generation;
 };
 
-/* `tasks`, task storage. A task without one has TG_SID_MACHINE (cred_security_struct of SELinux).
- */
+/* `tasks`, task storage (cred_security_struct of SELinux). A task without one is the machine's, or
+ * has lost it (tg_make_task). */
 struct tg_task {
 	__u32 sid;
 	__u32 old_sid; /* before the last exec */
@@ -182,6 +182,9 @@ struct tg_task {
 /* Threads of this process have had contexts of their own: who speaks for it is not known. Of the
  * thread group's leader. */
 #define TG_TASK_MIXED 4u
+/* Its storage was lost (tg_make_task), and with it what it said of its threads, and what it or
+ * overlayfs had said of what it makes. */
+#define TG_TASK_REMADE 8u
 
 /*
  * prctl(TG_PRCTL, attribute, SID, 0, 0) sets an attribute of the calling thread, as writing
@@ -564,11 +567,9 @@ struct tg_lineage {
 		of_parent; /* what it, and who made it, have executed since the machine's first */
 	__u32 task, process, parent, session; /* by number */
 	__u32 sid;			      /* 0: it has no label */
-	__u32 cred_sid; /* what its credentials say, if it has none: of one that hooks have seen */
-	__u32 domain;	/* what the machine's becomes by executing the program */
+	__u32 domain; /* what the machine's becomes by executing the program */
 	__u32 user;
 	__u32 adopts; /* children of others become its own */
-	__u32 reserved;
 	char name[16];
 };
 

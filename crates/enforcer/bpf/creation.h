@@ -36,7 +36,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	tg_made(task, inode);
 	if (!made.sid)
 		return -EOPNOTSUPP;
-	if (above && above->sid != made.sid && tg_keep_new(inode, &made))
+	if (above && above->sid != made.sid && tg_keep_new(inode, &made, 0))
 		return -ENOSPC;
 	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
 }

@@ -30,6 +30,12 @@ static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry,
  * hook need not be attached. */
 #define TG_CHANGE (DIR__WRITE | DIR__SEARCH)
 
+/* Apart, for the stack. */
+static __noinline int tg_may_make(struct inode *dir, struct dentry *dentry, __u32 class, __u32 sid)
+{
+	return tg_ask_to_make(dir, dentry, class, sid);
+}
+
 /* may_create */
 static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentry, __u32 class)
 {
@@ -40,8 +46,10 @@ static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentr
 	sid = tg_label_to_make(dir, dentry, class);
 	if (sid <= 0)
 		return sid ? -EACCES : 0;
-	result = tg_ask_to_make(dir, dentry, class, sid);
-	return result ? result : tg_creating(dir, dentry, sid) ? -EACCES : 0;
+	if (tg_may_make(dir, dentry, class, sid))
+		return -EACCES;
+	result = tg_creating(dir, dentry, sid);
+	return !result ? 0 : result == -ENOSPC ? -ENOSPC : -EACCES;
 }
 
 SEC("lsm/inode_create") int BPF_PROG(inode_create, struct inode *dir, struct dentry *dentry)

@@ -227,7 +227,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 
 	task->old_sid = task->sid;
 	task->exec_sid = task->create_sid = task->key_create_sid = task->socket_create_sid = 0;
-	task->flags &= ~TG_TASK_MIXED;
+	task->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
 	if (!new)
 		return 0;
 	__u64 subject = new | (tg_is_unconfined(new) ? TG_UNCONFINED : 0);

@@ -37,8 +37,9 @@ static __always_inline int tg_put_label(struct inode *inode, const struct tg_ino
 	return 0;
 }
 
-/* Writes a label down, in the current task's share if there is none. 0 or -ENOSPC. */
-static __noinline int tg_enter_label(const struct tg_label_key *key, __u32 sid)
+/* Writes a label down, in the current task's share if there is none; `anyway`: also above it. 0 or
+ * -ENOSPC. */
+static __noinline int tg_enter_label(const struct tg_label_key *key, __u32 sid, int anyway)
 {
 	struct tg_label_value value = {.sid = sid, .dirty = 1}, *known;
 
@@ -52,8 +53,11 @@ static __noinline int tg_enter_label(const struct tg_label_key *key, __u32 sid)
 		return bpf_map_update_elem(&labels, key, &value, BPF_ANY) ? -ENOSPC : 0;
 	}
 	value.share = tg_own_share();
-	if (tg_take(TG_ROOM_LABELS, value.share))
-		return -ENOSPC;
+	if (tg_take(TG_ROOM_LABELS, value.share)) {
+		if (!anyway)
+			return -ENOSPC;
+		tg_take_anyway(TG_ROOM_LABELS, value.share);
+	}
 	if (!bpf_map_update_elem(&labels, key, &value, BPF_ANY))
 		return 0;
 	tg_give(TG_ROOM_LABELS, value.share);
@@ -62,12 +66,12 @@ static __noinline int tg_enter_label(const struct tg_label_key *key, __u32 sid)
 }
 
 /* Makes the label of an inode outlast its stay in memory. 0 or -ENOSPC. */
-static __always_inline int tg_keep_label(struct inode *inode, __u32 sid)
+static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, int anyway)
 {
 	struct tg_label_key key = tg_label_key(inode);
 	struct tg_unwritten dirty = {.sid = sid};
 
-	if (tg_enter_label(&key, sid))
+	if (tg_enter_label(&key, sid, anyway))
 		return -ENOSPC;
 	bpf_core_read(dirty.uuid, sizeof dirty.uuid, &inode->i_sb->s_uuid);
 	if (bpf_map_update_elem(&unwritten, &key, &dirty, BPF_ANY))
@@ -91,20 +95,20 @@ static __always_inline int tg_pin_label(struct inode *inode)
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR)
 		return 0;
-	if (tg_keep_label(inode, label->sid))
+	if (tg_keep_label(inode, label->sid, 0))
 		return -ENOSPC;
 	label->flags |= TG_INODE_DURABLE;
 	return 0;
 }
 
 /* The label of a new inode is not its directory's: it is kept for as long as the inode exists. */
-static __noinline int tg_keep_new(struct inode *inode, struct tg_inode *made)
+static __noinline int tg_keep_new(struct inode *inode, struct tg_inode *made, int anyway)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR)
 		return 0;
-	if (tg_keep_label(inode, made->sid))
+	if (tg_keep_label(inode, made->sid, anyway))
 		return -ENOSPC;
 	made->flags = TG_INODE_DURABLE;
 	return 0;
@@ -233,56 +237,56 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 static __always_inline int tg_is_forgotten(struct dentry *dentry, struct inode *inode, __u32 class,
 					   __u32 behaviour)
 {
-	/* One that is linked once more has no label that is known. */
+	/* One that is linked once more has no label that is known. What a subvolume of btrfs has is
+	 * in its root's attribute. */
+	if (inode->i_sb->s_magic == BTRFS_SUPER_MAGIC && inode->i_ino == BTRFS_FIRST_FREE_OBJECTID)
+		return 0;
 	return (behaviour == TG_FS_XATTR || behaviour == TG_FS_TRANS) &&
 	       !READ_ONCE(state.labels_new) && dentry->d_hash.pprev &&
 	       (class == SECCLASS_DIR || inode->i_nlink == 1) && !tg_is_overlay(inode->i_sb);
 }
 
-/* What such an inode is labelled: nothing that is known if overlayfs may have named it. The machine
- * goes on with the directory's label where the policy permits none (inode_init_security). */
-static __noinline __u32 tg_determine_again(struct inode *directory, struct dentry *dentry,
-					   __u32 class)
+/* What such an inode is labelled: nothing that is known if overlayfs may have named it, or the
+ * policy permits none; but the machine goes on with the directory's (inode_init_security). 0: it is
+ * in no directory. */
+static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *inode)
 {
+	struct inode *directory = tg_directory(dentry);
 	struct tg_inode *above;
 	__u32 sid = 0;
 
+	if (!directory)
+		return 0;
 	if (tg_acts_with(tg_current_cred()))
 		return SECINITSID_UNLABELED;
-	if (!tg_new_sid(directory, dentry, class, &sid))
+	if (!tg_new_sid(directory, dentry, tg_mode_class(inode->i_mode), &sid))
 		return sid;
 	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
-	return tg_subject() & TG_UNCONFINED && above ? above->sid : 0;
+	return tg_subject() & TG_UNCONFINED && above ? above->sid : SECINITSID_UNLABELED;
 }
 
-static __noinline int tg_put_determined(struct inode *inode, struct inode *directory, __u32 sid)
+/* It is asked again, for it may be another label; if that is denied the inode has none. */
+static __noinline __u32 tg_ask_again(struct dentry *dentry, struct inode *inode, __u32 sid)
+{
+	struct inode *directory = tg_directory(dentry);
+
+	if (!directory || tg_subject() & TG_UNCONFINED)
+		return sid;
+	return tg_ask_to_make(directory, dentry, tg_mode_class(inode->i_mode), sid & 0xffff)
+		       ? SECINITSID_UNLABELED
+		       : sid;
+}
+
+static __noinline int tg_put_determined(struct dentry *dentry, struct inode *inode, __u32 sid)
 {
 	struct tg_inode made = {.sid = sid, .task_sid = tg_task_subject() & 0xffff};
 
-	if (!tg_is_labelled(directory, sid) && tg_keep_new(inode, &made))
+	if (!sid || (!tg_is_labelled(tg_directory(dentry), sid) && tg_keep_new(inode, &made, 1)))
 		return 0;
 	return tg_put_label(inode, &made);
 }
 
-/* Decides again what such an inode is labelled. It is asked again, for it may be another label; if
- * that is denied the inode has none. */
-static __always_inline void tg_create_again(struct dentry *dentry, struct inode *inode)
-{
-	struct inode *directory = tg_directory(dentry);
-	__u32 class = tg_mode_class(inode->i_mode), sid;
-
-	if (!directory)
-		return;
-	sid = tg_determine_again(directory, dentry, class);
-	if (!sid)
-		return;
-	if (!(tg_subject() & TG_UNCONFINED) &&
-	    tg_ask_to_make(directory, dentry, class, sid & 0xffff))
-		sid = SECINITSID_UNLABELED;
-	tg_put_determined(inode, directory, sid);
-}
-
-/* inode_doinit_with_dentry, for an inode without a label. 1: it is new (tg_create_again). */
+/* inode_doinit_with_dentry, for an inode without a label. 1: it is new (tg_is_forgotten). */
 static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
@@ -299,7 +303,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 	}
 	found.sid = tg_unannounced(dentry, inode, directory, class);
 	if (found.sid) {
-		if (!tg_is_labelled(directory, found.sid) && tg_keep_new(inode, &found))
+		if (!tg_is_labelled(directory, found.sid) && tg_keep_new(inode, &found, 1))
 			return 0;
 		return tg_put_label(inode, &found);
 	}
@@ -343,8 +347,12 @@ SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, stru
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 
 	if (!label || !label->sid) {
-		if (tg_first_sight(dentry, inode) == 1)
-			tg_create_again(dentry, inode);
+		if (tg_first_sight(dentry, inode) == 1) {
+			__u32 sid = tg_determine_again(dentry, inode);
+
+			sid = tg_ask_again(dentry, inode, sid);
+			tg_put_determined(dentry, inode, sid);
+		}
 	} else if (label->flags & TG_INODE_NO_NODE) {
 		tg_genfs_task(dentry, tg_directory(dentry), label);
 	}
@@ -380,7 +388,7 @@ static __noinline int tg_leave_kept(struct inode *inode, struct tg_inode *label)
 	if (!inode->i_nlink)
 		tg_drop_label(inode);
 	else if (label->flags & TG_INODE_RENUMBERED)
-		tg_keep_label(inode, label->sid);
+		tg_keep_label(inode, label->sid, 1);
 	return 0;
 }
 

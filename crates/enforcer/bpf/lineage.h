@@ -124,7 +124,6 @@ SEC("iter/task") int lineage(struct bpf_iter__task *iterator)
 	lineage.process = task->tgid;
 	lineage.parent = BPF_CORE_READ(task, real_parent, tgid);
 	lineage.sid = label ? label->sid : 0;
-	lineage.cred_sid = tg_sid_in(task, label);
 	BPF_CORE_READ_STR_INTO(&lineage.name, task, comm);
 	tg_read_lineage(&lineage, (void *)task);
 	if (!lineage.sid && lineage.program)

@@ -68,12 +68,15 @@ static __always_inline __u32 tg_sid_above(struct inode *directory, const struct 
 static __always_inline int tg_determine_label(const struct tg_task *task, struct inode *directory,
 					      __u32 above, __u64 name, __u32 class, __u32 *sid)
 {
+	__u64 subject = tg_task_subject();
+
 	if (task && task->create_cred && tg_acts_with(task->create_cred)) {
 		*sid = task->create_cred_sid;
 		return 0;
 	}
-	/* Who is confined has a storage: with a lost one (tg_make_task) went what was said. */
-	if (!task && tg_acts_with(tg_current_cred()) && !(tg_task_subject() & TG_UNCONFINED)) {
+	/* Who is confined has a storage, unless it was lost, and with it what was said. */
+	if (!(subject & TG_UNCONFINED) && (!task || task->flags & TG_TASK_REMADE) &&
+	    tg_acts_with(tg_current_cred())) {
 		*sid = SECINITSID_UNLABELED;
 		return 0;
 	}
@@ -87,7 +90,7 @@ static __always_inline int tg_determine_label(const struct tg_task *task, struct
 	}
 	if (!above)
 		return -EACCES;
-	return tg_transition(tg_task_subject() & 0xffff, above, class, name, sid);
+	return tg_transition(subject & 0xffff, above, class, name, sid);
 }
 
 /*
@@ -116,8 +119,8 @@ static __always_inline int tg_new_sid(struct inode *directory, struct dentry *de
 }
 
 /* Whether an object of this label may be made, and be in this file system. */
-static __noinline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
-				     __u32 sid)
+static __always_inline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
+					  __u32 sid)
 {
 	__u32 filesystem = 0;
 	struct tg_request request = {
@@ -153,10 +156,21 @@ static __always_inline __u64 tg_name_word(struct dentry *dentry)
 	return (__u64)dentry->d_name.hash << 32 | dentry->d_name.len;
 }
 
+/* Whether what is made in a directory with another label would find no place for it. */
+static __noinline int tg_lacks_label(struct inode *directory, __u32 sid)
+{
+	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
+
+	if (!superblock || superblock->behaviour != TG_FS_XATTR || tg_is_labelled(directory, sid))
+		return 0;
+	return tg_is_full(TG_ROOM_LABELS, tg_own_share());
+}
+
 /*
  * inode_create and its like have decided what the inode that `dentry` gets will be labelled. Where
  * inode_init_security is never called (kernels since 6.6 on which no other module reserves an
- * attribute), d_instantiate takes it from here. 0, -ENOMEM, or -EOPNOTSUPP: see tg_created.
+ * attribute), d_instantiate takes it from here, and can refuse nothing any more. 0, -ENOMEM,
+ * -ENOSPC, or -EOPNOTSUPP: see tg_created.
  */
 static __always_inline int tg_creating(struct inode *directory, struct dentry *dentry, __u32 sid)
 {
@@ -166,6 +180,10 @@ static __always_inline int tg_creating(struct inode *directory, struct dentry *d
 	tg_tell_active(directory, bpf_inode_storage_get(&inodes, directory, 0, 0));
 	if (directory->i_flags & S_CASEFOLD)
 		return tg_is_labelled(directory, sid) ? 0 : -EOPNOTSUPP;
+	if (tg_lacks_label(directory, sid)) {
+		tg_failed(TG_FAILED_SHARE + TG_ROOM_LABELS);
+		return -ENOSPC;
+	}
 	struct tg_task *task = tg_own_task();
 
 	if (!task)

@@ -57,7 +57,7 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 		}
 		*new = *own;
 		new->next_sid = 0;
-		new->flags &= ~TG_TASK_MIXED;
+		new->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
 		new->creation.dentry = 0;
 		new->create_cred = 0;
 		new->made = 0;

@@ -26,7 +26,7 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 		tg_failed(TG_FAILED_INODE_STORAGE);
 		return 0;
 	}
-	if (!tg_keep_label(inode, sid))
+	if (!tg_keep_label(inode, sid, 0))
 		label->flags |= TG_INODE_DURABLE;
 	WRITE_ONCE(label->sid, sid);
 	return 0;
@@ -56,7 +56,7 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 
 	if (!label || !label->sid)
 		return -EPERM;
-	if (tg_keep_label(inode, label->sid))
+	if (tg_keep_label(inode, label->sid, 0))
 		return -ENOSPC;
 	label->flags |= TG_INODE_DURABLE;
 	return 0;

@@ -63,6 +63,21 @@ TG_FUNCTION int tg_take(enum tg_room room, __u32 share)
 	return tg_take_now(room, share);
 }
 
+/* Whether a share has no place left. */
+static __always_inline int tg_is_full(enum tg_room room, __u32 share)
+{
+	enum tg_holders holders = tg_holders_of(share);
+	__u32 all = READ_ONCE(state.room[room]), own = all;
+
+	TG_OPAQUE(share);
+	if (share >= TG_SHARES)
+		return 1;
+	if (holders != TG_HOLDERS_MACHINE)
+		own = all / 8 * TG_EIGHTHS_OF_ONE;
+	return READ_ONCE(state.shares[share].held[room]) >= own ||
+	       READ_ONCE(state.held[holders][room]) >= tg_part(holders, all);
+}
+
 /* Takes one that cannot be refused. */
 static __always_inline void tg_take_anyway(enum tg_room room, __u32 share)
 {

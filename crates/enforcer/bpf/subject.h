@@ -16,10 +16,15 @@ static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, of, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!task)
+	if (!task) {
 		tg_failed(TG_FAILED_TASK_STORAGE);
-	else if (!task->sid)
-		__sync_val_compare_and_swap(&task->sid, 0, tg_cred_sid(TG_ADDRESS(of->real_cred)));
+	} else if (!task->sid) {
+		__u32 sid = tg_cred_sid(TG_ADDRESS(of->real_cred));
+
+		if (sid != TG_SID_MACHINE)
+			__sync_fetch_and_or(&task->flags, TG_TASK_REMADE);
+		__sync_val_compare_and_swap(&task->sid, 0, sid);
+	}
 	return task;
 }
 

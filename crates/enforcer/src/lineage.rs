@@ -6,7 +6,8 @@ use std::{
     fs::File,
     io::{self, Read},
     ops::RangeInclusive,
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    num::NonZeroU32,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
     path::Path,
 };
 
@@ -68,19 +69,30 @@ impl Tasks {
     }
 }
 
-/// The threads of the process of a pidfd, with what each stands for also where it has lost its storage by a fork that failed.
-/// Those of a process that has ended are none, or another's that has its number: it is looked afterwards whether it is there.
-pub(crate) fn threads(pins: &Pins, process: BorrowedFd<'_>) -> Result<Vec<tg_thread>, ProgramsError> {
+/// Threads whose storages may be lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Threads {
+    /// All of the process that has this number.
+    Of(NonZeroU32),
+    /// The one of this number.
+    One(NonZeroU32),
+}
+
+/// These threads, with what each stands for also where it has lost its storage by a fork that failed.
+pub(crate) fn threads(pins: &Pins, which: Threads) -> Result<Vec<tg_thread>, ProgramsError> {
     let path = pins.inquiry(THREADS);
-    let threads = iterate(&path, process).map_err(|cause| ProgramsError::Pins { path, cause })?;
+    let threads = iterate(&path, which).map_err(|cause| ProgramsError::Pins { path, cause })?;
     Ok(records(&threads))
 }
 
-/// Runs a pinned iterator of tasks over one process.
-fn iterate(program: &Path, process: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+/// Runs a pinned iterator of tasks over some.
+fn iterate(program: &Path, threads: Threads) -> io::Result<Vec<u8>> {
     let program = Program::fd_from_pinned_path(program).map_err(io::Error::other)?;
     let mut which = libbpf_sys::bpf_iter_link_info::default();
-    which.task.pid_fd = process.as_raw_fd().cast_unsigned();
+    match threads {
+        Threads::Of(process) => which.task.pid = process.get(),
+        Threads::One(thread) => which.task.tid = thread.get(),
+    }
     let options = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
         iter_info: &raw mut which,
@@ -127,11 +139,7 @@ fn read(pins: &Pins, iterator: &str) -> Result<Vec<u8>, ProgramsError> {
 }
 
 fn label(task: &tg_lineage) -> Option<Sid> {
-    Some(task.sid).filter(is_label)
-}
-
-fn is_label(sid: &Sid) -> bool {
-    *sid != 0 && *sid != TG_SID_MACHINE
+    Some(task.sid).filter(|sid| *sid != 0 && *sid != TG_SID_MACHINE)
 }
 
 /// A look at who comes from whom.
@@ -142,19 +150,14 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    /// Whether a task may have lost a label: it was made in the window, or was confined before, and a fork of its has failed. One
-    /// that ends executes nothing any more.
+    /// Whether a task may have lost a label. One that ends executes nothing any more.
     fn is_suspect(&self, task: &tg_lineage) -> bool {
-        let known = task.began < *self.window.start() && is_label(&task.cred_sid);
-        label(task).is_none() && (self.window.contains(&task.began) || known) && task.program != 0
+        label(task).is_none() && self.window.contains(&task.began) && task.program != 0
     }
 
     fn origin(&mut self, task: &tg_lineage) -> Origin {
         if !self.is_suspect(task) {
             return label(task).map_or(Origin::Machine, Origin::Of);
-        }
-        if task.began < *self.window.start() {
-            return Origin::Of(task.cred_sid);
         }
         if let Some(known) = self.known.get(&task.task) {
             return *known;
@@ -239,15 +242,6 @@ mod tests {
         assert_eq!(origins(&[task(30, 10, 99), task(31, 10, 201)]), []);
         // Nor one that ends.
         assert_eq!(origins(&[tg_lineage { program: 0, ..task(32, 10, 150) }]), []);
-    }
-
-    #[test]
-    fn knows_by_its_credentials_who_had_lost_its_storage_before() {
-        let lost = |began| tg_lineage { cred_sid: WORKER, session: 20, ..task(30, 20, began) };
-        let children = [lost(99), task(31, 30, 110)];
-        assert_eq!(origins(&children), [(30, Origin::Of(WORKER)), (31, Origin::Of(WORKER))]);
-        // Credentials that no hook has seen say nothing.
-        assert_eq!(origins(&[lost(150)]), [(30, Origin::Machine)]);
     }
 
     #[test]

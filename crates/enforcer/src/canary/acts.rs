@@ -25,7 +25,8 @@ const ACTS: [(&[&str], Act); 4] = [
     (&["socket_create"], socket),
 ];
 
-/// Which file it opens: one of its own, without a name, which nobody else opens. So no cache answers for all subjects.
+/// Which file it opens: one of its own, without a name, and each time a new one. Where another process has looked at it the
+/// access cache would answer for all subjects.
 const OWN: &std::ffi::CStr = c"/proc/self/fd/0";
 /// How long it sleeps before it looks whether its keeper is there.
 const NAP: Duration = Duration::from_secs(5);
@@ -56,9 +57,7 @@ fn live(page: &Page) -> ! {
         for signal in 1..32 {
             libc::signal(signal, libc::SIG_DFL);
         }
-        let own = libc::memfd_create(c"canary".as_ptr(), 0);
-        libc::dup2(own, 0);
-        libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
+        libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
         libc::setpriority(libc::PRIO_PROCESS, 0, -20);
         libc::getppid()
     };
@@ -122,10 +121,18 @@ fn fork_one() -> libc::c_long {
 }
 
 fn open() -> libc::c_long {
-    // SAFETY: the path ends in NUL; the descriptor is closed again.
+    // SAFETY: name and path end in NUL; the descriptors are closed again.
     unsafe {
-        let file = libc::open(OWN.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        closed(file)
+        // The lowest number that is free: it has no other file.
+        let own = libc::memfd_create(c"canary".as_ptr(), libc::MFD_CLOEXEC);
+        if own < 0 {
+            return own.into();
+        }
+        let opened = closed(libc::open(OWN.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC));
+        let cause = *libc::__errno_location();
+        libc::close(own);
+        *libc::__errno_location() = cause;
+        opened
     }
 }
 

@@ -3,14 +3,15 @@
 use std::{
     collections::HashSet,
     fs, io,
+    num::NonZeroU32,
     os::fd::{AsRawFd, BorrowedFd},
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task, tg_thread};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, TG_TASK_REMADE, tg_task, tg_thread};
 
 use crate::{
-    lineage,
+    lineage::{self, Threads},
     programs::{self, Pins, ProgramsError},
 };
 
@@ -75,39 +76,47 @@ pub(super) fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
     }
 }
 
-/// The contexts of the process of a pidfd; `None`: the machine's. A process without storage may have lost it, and with it
-/// whether its threads have contexts of their own.
+/// The contexts of the process, or of the thread, of a pidfd; `None`: the machine's. One without storage may have lost it; one
+/// that has got another has lost whether the process's threads have contexts of their own.
 pub(crate) fn task_of(
     pins: &Pins,
     tasks: &MapHandle,
     process: BorrowedFd<'_>,
 ) -> Result<Option<tg_task>, libbpf_rs::Error> {
-    if let Some(task) = stored(tasks, process)? {
+    let found = stored(tasks, process)?;
+    if let Some(task) = found.filter(|task| task.flags & TG_TASK_REMADE == 0) {
         return Ok(Some(task));
     }
-    let (leader, flags) = leader_of(pins, process)?;
-    let sid = leader.sid;
-    Ok(Some(tg_task { sid, old_sid: sid, flags, ..tg_task::default() }).filter(|_| sid != TG_SID_MACHINE || flags != 0))
+    let threads = threads_of(pins, process)?;
+    let (sid, began) = (threads[0].sid, found.unwrap_or_default());
+    let mixed = if threads.iter().any(|thread| thread.sid != sid) { TG_TASK_MIXED } else { 0 };
+    let task = tg_task { sid, flags: began.flags | mixed, ..began };
+    Ok(Some(task).filter(|_| sid != TG_SID_MACHINE || mixed != 0))
 }
 
 /// When the process of a pidfd began, in nanoseconds since boot.
 pub(crate) fn began(pins: &Pins, process: BorrowedFd<'_>) -> Result<u64, libbpf_rs::Error> {
-    leader_of(pins, process).map(|(leader, _)| leader.began)
+    threads_of(pins, process).map(|threads| threads[0].began)
 }
 
-/// The leader of a process, with what is known of its threads: `TG_TASK_MIXED`.
-fn leader_of(pins: &Pins, process: BorrowedFd<'_>) -> Result<(tg_thread, u32), libbpf_rs::Error> {
-    let threads = lineage::threads(pins, process).map_err(io::Error::other)?;
-    let leader = threads.iter().find(|thread| thread.leader != 0).filter(|_| is_there(process));
-    let leader = leader.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
-    let mixed = threads.iter().any(|thread| thread.sid != leader.sid);
-    Ok((*leader, if mixed { TG_TASK_MIXED } else { 0 }))
+/// The threads of the process of a pidfd, its leader first; of that of a thread the thread alone. At least one.
+fn threads_of(pins: &Pins, process: BorrowedFd<'_>) -> Result<Vec<tg_thread>, libbpf_rs::Error> {
+    let ended = || libbpf_rs::Error::from(io::Error::from_raw_os_error(libc::ESRCH));
+    let number = number_of(process).ok_or_else(ended)?;
+    let look = |which| lineage::threads(pins, which).map_err(|cause| libbpf_rs::Error::from(io::Error::other(cause)));
+    let mut threads = look(Threads::Of(number))?;
+    if threads.is_empty() {
+        threads = look(Threads::One(number))?;
+    }
+    threads.sort_by_key(|thread| thread.leader == 0);
+    // Until it was waited for no other has its number.
+    Some(threads).filter(|threads| !threads.is_empty() && number_of(process).is_some()).ok_or_else(ended)
 }
 
-/// Whether a process has not been waited for: until then no other has its number.
-fn is_there(process: BorrowedFd<'_>) -> bool {
-    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).unwrap_or_default();
-    told.lines().filter_map(|line| line.strip_prefix("Pid:")).any(|number| number.trim() != "-1")
+/// The number of the process, or thread, of a pidfd that has not been waited for.
+fn number_of(process: BorrowedFd<'_>) -> Option<NonZeroU32> {
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
+    told.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
 }
 
 fn stored(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
