@@ -5,8 +5,8 @@ use std::{
     collections::{BTreeSet, HashMap},
     fs::File,
     io::{self, Read},
-    ops::RangeInclusive,
     num::NonZeroU32,
+    ops::RangeInclusive,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     path::Path,
 };
