@@ -23,13 +23,14 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	tg_changed(dir->i_sb);
 	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
-	struct tg_inode made = {.task_sid = tg_task_subject() & 0xffff};
+	__u64 own = tg_task_subject_at(address);
+	struct tg_inode made = {.task_sid = own & 0xffff};
 
 	tg_tell_active(dir, above);
-	if (tg_new_label(task, dir, tg_sid_above(dir, above),
+	if (tg_new_label(task, own, dir, tg_sid_above(dir, above),
 			 !TG_IS_NULL_BY(current, address, qstr) && qstr->len ? TG_ADDRESS(qstr) : 0,
 			 tg_mode_class(inode->i_mode), &made.sid)) {
-		if (!(tg_subject() & TG_UNCONFINED))
+		if (!(tg_subject_of(own) & TG_UNCONFINED))
 			return -EACCES;
 		made.sid = above ? above->sid : 0;
 	}
@@ -48,8 +49,8 @@ static __noinline int tg_name_made(struct tg_task *task, struct inode *directory
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 	__u32 sid = 0;
 
-	if (!tg_new_label(task, directory, tg_sid_above(directory, above), TG_ADDRESS(name), class,
-			  &sid))
+	if (!tg_new_label(task, tg_task_subject(), directory, tg_sid_above(directory, above),
+			  TG_ADDRESS(name), class, &sid))
 		tg_name_label(task, TG_KERNEL_ADDRESS(cred), sid);
 	return 0;
 }

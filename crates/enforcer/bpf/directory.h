@@ -8,22 +8,27 @@
 
 #define XFS_SUPER_MAGIC 0x58465342
 
-/* The SID of what the current task makes; 0: it is asked nothing, but what it makes is labelled all
- * the same. Or -EACCES. */
-static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry, __u32 class)
+/* The SID of what the current task makes, with TG_SID_SURVIVAL, or -EACCES. `own`: its own subject.
+ */
+static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
+				       __u64 own)
 {
-	int unconfined = tg_subject() & TG_UNCONFINED ? 1 : 0;
 	__u32 sid = 0;
 
-	if (unconfined && READ_ONCE(state.labels_new))
+	return tg_new_sid(own, dir, dentry, class, &sid) ? -EACCES : sid;
+}
+
+/* Who is asked nothing makes something, which is labelled all the same. */
+static __always_inline int tg_create_unasked(struct inode *dir, struct dentry *dentry, __u32 class,
+					     __u64 own)
+{
+	if (READ_ONCE(state.labels_new))
 		return 0;
-	if (tg_new_sid(dir, dentry, class, &sid))
-		return unconfined ? 0 : -EACCES;
-	if (unconfined) {
+	int sid = tg_label_to_make(dir, dentry, class, own);
+
+	if (sid > 0)
 		tg_creating(dir, dentry, sid);
-		return 0;
-	}
-	return sid & 0xffff;
+	return 0;
 }
 
 /* What a change of a directory needs of it. `write` is what inode_permission asks before, too: that
@@ -31,9 +36,10 @@ static __noinline int tg_label_to_make(struct inode *dir, struct dentry *dentry,
 #define TG_CHANGE (DIR__WRITE | DIR__SEARCH)
 
 /* Apart, for the stack. */
-static __noinline int tg_may_make(struct inode *dir, struct dentry *dentry, __u32 class, __u32 sid)
+static __noinline int tg_may_make(__u64 subject, struct inode *dir, struct dentry *dentry,
+				  __u32 class, __u32 sid)
 {
-	return tg_ask_to_make(dir, dentry, class, sid);
+	return tg_ask_to_make(subject, dir, dentry, class, sid);
 }
 
 /* may_create */
@@ -43,10 +49,12 @@ static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentr
 
 	if (result)
 		return result;
-	sid = tg_label_to_make(dir, dentry, class);
-	if (sid <= 0)
-		return sid ? -EACCES : 0;
-	if (tg_may_make(dir, dentry, class, sid))
+	__u64 own = tg_task_subject(), subject = tg_subject_of(own);
+
+	if (subject & TG_UNCONFINED)
+		return tg_create_unasked(dir, dentry, class, own);
+	sid = tg_label_to_make(dir, dentry, class, own);
+	if (sid <= 0 || tg_may_make(subject, dir, dentry, class, sid))
 		return -EACCES;
 	result = tg_creating(dir, dentry, sid);
 	return !result ? 0 : result == -ENOSPC ? -ENOSPC : -EACCES;

@@ -227,7 +227,8 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 		return sid;
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
-	tg_new_label(task, directory, tg_sid_above(directory, above), 0, class, &sid);
+	tg_new_label(task, tg_task_subject(), directory, tg_sid_above(directory, above), 0, class,
+		     &sid);
 	tg_made(task, inode);
 	return sid;
 }
@@ -259,7 +260,7 @@ static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *
 		return 0;
 	if (tg_acts_with(tg_current_cred()))
 		return SECINITSID_UNLABELED;
-	if (!tg_new_sid(directory, dentry, tg_mode_class(inode->i_mode), &sid))
+	if (!tg_new_sid(tg_task_subject(), directory, dentry, tg_mode_class(inode->i_mode), &sid))
 		return sid;
 	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 	return tg_subject() & TG_UNCONFINED && above ? above->sid : SECINITSID_UNLABELED;
@@ -269,10 +270,12 @@ static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *
 static __noinline __u32 tg_ask_again(struct dentry *dentry, struct inode *inode, __u32 sid)
 {
 	struct inode *directory = tg_directory(dentry);
+	__u64 subject = tg_subject();
 
-	if (!directory || tg_subject() & TG_UNCONFINED)
+	if (!directory || subject & TG_UNCONFINED)
 		return sid;
-	return tg_ask_to_make(directory, dentry, tg_mode_class(inode->i_mode), sid & 0xffff)
+	return tg_ask_to_make(subject, directory, dentry, tg_mode_class(inode->i_mode),
+			      sid & 0xffff)
 		       ? SECINITSID_UNLABELED
 		       : sid;
 }

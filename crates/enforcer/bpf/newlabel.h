@@ -64,18 +64,17 @@ static __always_inline __u32 tg_sid_above(struct inode *directory, const struct 
 	return sid == SECINITSID_UNLABELED ? 0 : sid;
 }
 
-/* selinux_determine_inode_label. */
-static __always_inline int tg_determine_label(const struct tg_task *task, struct inode *directory,
-					      __u32 above, __u64 name, __u32 class, __u32 *sid)
+/* selinux_determine_inode_label. `own`: the current task's own subject. */
+static __always_inline int tg_determine_label(const struct tg_task *task, __u64 own,
+					      struct inode *directory, __u32 above, __u64 name,
+					      __u32 class, __u32 *sid)
 {
-	__u64 subject = tg_task_subject();
-
 	if (task && task->create_cred && tg_acts_with(task->create_cred)) {
 		*sid = task->create_cred_sid;
 		return 0;
 	}
 	/* Who is confined has a storage, unless it was lost, and with it what was said. */
-	if (!(subject & TG_UNCONFINED) && (!task || task->flags & TG_TASK_REMADE) &&
+	if (!(own & TG_UNCONFINED) && (!task || task->flags & TG_TASK_REMADE) &&
 	    tg_acts_with(tg_current_cred())) {
 		*sid = SECINITSID_UNLABELED;
 		return 0;
@@ -90,7 +89,7 @@ static __always_inline int tg_determine_label(const struct tg_task *task, struct
 	}
 	if (!above)
 		return -EACCES;
-	return tg_transition(subject & 0xffff, above, class, name, sid);
+	return tg_transition(own & 0xffff, above, class, name, sid);
 }
 
 /*
@@ -98,33 +97,34 @@ static __always_inline int tg_determine_label(const struct tg_task *task, struct
  * tg_transition. What is made in a directory that enforcement lives by is such itself. -EACCES: the
  * directory has no label, or the policy permits none.
  */
-static __always_inline int tg_new_label(const struct tg_task *task, struct inode *directory,
-					__u32 above, __u64 name, __u32 class, __u32 *sid)
+static __always_inline int tg_new_label(const struct tg_task *task, __u64 own,
+					struct inode *directory, __u32 above, __u64 name,
+					__u32 class, __u32 *sid)
 {
-	int result = tg_determine_label(task, directory, above, name, class, sid);
+	int result = tg_determine_label(task, own, directory, above, name, class, sid);
 
 	*sid |= above & TG_SID_SURVIVAL;
 	return result;
 }
 
 /* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */
-static __always_inline int tg_new_sid(struct inode *directory, struct dentry *dentry, __u32 class,
-				      __u32 *sid)
+static __always_inline int tg_new_sid(__u64 own, struct inode *directory, struct dentry *dentry,
+				      __u32 class, __u32 *sid)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 
-	return tg_new_label(task, directory, tg_sid_above(directory, above),
+	return tg_new_label(task, own, directory, tg_sid_above(directory, above),
 			    TG_NAME_ADDRESS(dentry), class, sid);
 }
 
-/* Whether an object of this label may be made, and be in this file system. */
-static __always_inline int tg_ask_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
-					  __u32 sid)
+/* Whether `subject` may make an object of this label, and it may be in this file system. */
+static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, struct dentry *dentry,
+					  __u32 class, __u32 sid)
 {
 	__u32 filesystem = 0;
 	struct tg_request request = {
-		.source = tg_subject(),
+		.source = subject,
 		.target = sid,
 		.class = class,
 		.av = FILE__CREATE,

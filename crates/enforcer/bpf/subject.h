@@ -85,15 +85,19 @@ TG_FUNCTION __u64 tg_subject_slow(__u64 current)
 	return subject;
 }
 
-/* The current task's own SID, with TG_UNCONFINED. */
-static __always_inline __u64 tg_task_subject(void)
+/* The current task's own SID, with TG_UNCONFINED; `current` is what bpf_get_current_task tells. */
+static __always_inline __u64 tg_task_subject_at(__u64 current)
 {
-	__u64 current = bpf_get_current_task();
 	__u64 found = READ_ONCE(*tg_task_entry(current)) ^ current << 18;
 
 	if (__builtin_expect(found >> 24, 0))
 		return tg_subject_slow(current);
 	return found;
+}
+
+static __always_inline __u64 tg_task_subject(void)
+{
+	return tg_task_subject_at(bpf_get_current_task());
 }
 
 /* The address of a task, as bpf_get_current_task tells that of the current one. */
@@ -136,12 +140,16 @@ TG_FUNCTION __u64 tg_acting_subject(__u64 subject)
 	return tg_is_unconfined(acting) ? acting | TG_UNCONFINED : acting;
 }
 
-/* current_sid(), with TG_UNCONFINED. An unconfined task is asked nothing, whoever it acts for. */
+/* current_sid(), with TG_UNCONFINED, of a task with that own SID. An unconfined task is asked
+ * nothing, whoever it acts for. */
+static __always_inline __u64 tg_subject_of(__u64 own)
+{
+	return own & TG_UNCONFINED ? own : tg_acting_subject(own);
+}
+
 static __always_inline __u64 tg_subject(void)
 {
-	__u64 subject = tg_task_subject();
-
-	return subject & TG_UNCONFINED ? subject : tg_acting_subject(subject);
+	return tg_subject_of(tg_task_subject());
 }
 
 /* What way 3 of the access cache holds holds no more. */
