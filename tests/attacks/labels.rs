@@ -43,7 +43,12 @@ fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
         let steps = ext4(&scratch, kernel, &["eafull"])
             .step("make", &each("mkdir -p /srv/$i; W /eafull /srv/$i/made 1024 TEXT"))
             .step("small", "mkdir /srv/s; W sh -c 'echo x > /srv/s/made'")
-            .step("told", "sleep 3; tollgate status | grep '^failures'; cat /var/log/tollgate/daemon.log")
+            // Written by another thread, and told when the daemon turns to it.
+            .step(
+                "told",
+                "sleep 3; for i in $(seq 60); do grep -q 'No space' /var/log/tollgate/daemon.log && break; sleep 1; done; \
+                 tollgate status | grep '^failures'; cat /var/log/tollgate/daemon.log",
+            )
             .step("noted", "grep -c '^+' /var/lib/tollgate/unwritten; stat -c %a /var/lib/tollgate")
             // Another number, so that nothing is known by the device.
             .step(
