@@ -89,7 +89,11 @@ pub fn set(built: &Built, assignments: &[(String, bool)]) -> Result<Built, Boole
     let states = assigned(&built.policy, assignments)?;
     let (image, model) = sepol::set_booleans(&built.image, &states)?;
     let (lines, file_contexts) = (built.lines.clone(), built.file_contexts.clone());
-    Ok(Built::from_compiled(Compiled { image, model, lines, file_contexts })?)
+    let mut origin = built.origin.clone();
+    if let Some(origin) = &mut origin {
+        origin.booleans.extend(assignments.iter().cloned());
+    }
+    Ok(Built { origin, ..Built::from_compiled(Compiled { image, model, lines, file_contexts })? })
 }
 
 #[cfg(test)]
@@ -99,6 +103,7 @@ mod tests {
         built::Built,
         context::ContextError,
         model::Policy,
+        origin::Origin,
         sepol::{self, CilFile, Options},
     };
 
@@ -137,9 +142,20 @@ mod tests {
         assert_eq!(allowed(&after), ["write"]);
         let again = Built::from_compiled(sepol::read(&after.image).unwrap()).unwrap();
         assert_eq!(allowed(&again), ["write"], "the binary policy has the value, too");
+        assert!(after.origin.is_none(), "nobody has said what it was built from");
         let back = set(&after, &[("writes".to_owned(), false)]).unwrap();
         assert_eq!(back.policy, before.policy);
         assert_eq!(back.tables, before.tables);
+    }
+
+    #[test]
+    fn notes_beside_the_sources_what_was_set_since() {
+        let mut before = built();
+        before.origin = Some(Origin::now(Vec::new()));
+        let after = set(&before, &[("writes".to_owned(), true), ("reads".to_owned(), true)]).unwrap();
+        let after = set(&after, &[("reads".to_owned(), false)]).unwrap();
+        let noted: Vec<_> = after.origin.unwrap().booleans.into_iter().collect();
+        assert_eq!(noted, [("reads".to_owned(), false), ("writes".to_owned(), true)]);
     }
 
     #[test]

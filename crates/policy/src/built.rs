@@ -2,6 +2,9 @@
 //!
 //! `TGPOLICY`, the format's version, the number of sections, a table of (section, offset, length), the sections. All
 //! numbers are little endian, of 4 bytes those at the beginning, of 8 those of the table. Sections: see [`Section`].
+//!
+//! Format 1, which did not say what a policy was built from, is still read: a daemon of a new version finds the policy of
+//! the one before.
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +23,7 @@ use crate::{
     dump::{self, DumpError},
     lines::{Lines, LinesError},
     model::{Bits, Level, Policy},
+    origin::Origin,
     sepol::Compiled,
     server::{SecurityServer, ServerError},
     tables::{self, TableLimit},
@@ -27,7 +31,9 @@ use crate::{
 
 /// What a built policy begins with.
 pub const MAGIC: &[u8; 8] = b"TGPOLICY";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+/// The format before, without [`Section::Origin`].
+const WITHOUT_ORIGIN: u32 = 1;
 
 /// The parts of a built policy, in the order in which they lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +51,19 @@ pub enum Section {
     Lines = 5,
     /// The text of its `file_contexts`.
     FileContexts = 6,
+    /// What it was built from ([`crate::origin`]), as JSON.
+    Origin = 7,
 }
 
-const SECTIONS: [Section; 6] =
-    [Section::Image, Section::Model, Section::Tables, Section::Levels, Section::Lines, Section::FileContexts];
+const SECTIONS: [Section; 7] = [
+    Section::Image,
+    Section::Model,
+    Section::Tables,
+    Section::Levels,
+    Section::Lines,
+    Section::FileContexts,
+    Section::Origin,
+];
 const ENTRY: usize = 4 + 8 + 8;
 const HEAD: usize = 8 + 4 + 4;
 const TABLE_END: usize = HEAD + SECTIONS.len() * ENTRY;
@@ -123,6 +138,8 @@ pub struct Built {
     pub lines: Lines,
     /// The text of its `file_contexts`.
     pub file_contexts: String,
+    /// What it was built from; `None`: nobody has said.
+    pub origin: Option<Origin>,
 }
 
 impl Built {
@@ -131,7 +148,7 @@ impl Built {
         let Compiled { image, model, lines, file_contexts, .. } = compiled;
         let policy = dump::read(&model)?;
         let laid = tables::build(&policy)?;
-        Ok(Self { policy, image, model, tables: laid.tables, levels: laid.levels, lines, file_contexts })
+        Ok(Self { policy, image, model, tables: laid.tables, levels: laid.levels, lines, file_contexts, origin: None })
     }
 
     /// Reads a built policy.
@@ -145,7 +162,9 @@ impl Built {
         Self::from_contents(places.map(|place| bytes.get(place).unwrap_or_default().to_vec()))
     }
 
-    fn from_contents([image, model, tables, levels, lines, file_contexts]: Contents) -> Result<Self, BuiltError> {
+    fn from_contents(
+        [image, model, tables, levels, lines, file_contexts, origin]: Contents,
+    ) -> Result<Self, BuiltError> {
         let file_contexts = String::from_utf8(file_contexts);
         let built = Self {
             policy: dump::read(&model)?,
@@ -155,6 +174,7 @@ impl Built {
             levels: read_levels(&levels)?,
             lines: Lines::from_bytes(&lines)?,
             file_contexts: file_contexts.map_err(|cause| BuiltError::Damaged(format!("file contexts: {cause}")))?,
+            origin: read_origin(&origin)?,
         };
         built.server()?;
         Ok(built)
@@ -163,8 +183,9 @@ impl Built {
     /// The file's content.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (levels, lines) = (write_levels(&self.levels), self.lines.to_bytes());
-        let contents: [&[u8]; 6] =
-            [&self.image, &self.model, &self.tables, &levels, &lines, self.file_contexts.as_bytes()];
+        let origin = Origin::to_bytes(self.origin.as_ref());
+        let contents: [&[u8]; SECTIONS.len()] =
+            [&self.image, &self.model, &self.tables, &levels, &lines, self.file_contexts.as_bytes(), &origin];
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((SECTIONS.len() as u32).to_le_bytes());
@@ -229,6 +250,29 @@ impl From<Built> for Answering {
     }
 }
 
+/// What a policy decides and labels, and what it was built from: enough to tell two apart.
+#[derive(Debug)]
+pub struct Identity {
+    image: Vec<u8>,
+    file_contexts: Vec<u8>,
+    /// What it was built from; `None`: nobody has said.
+    pub origin: Option<Origin>,
+}
+
+impl Identity {
+    /// Reads them from a built policy.
+    pub fn open(path: &Path) -> Result<Self, BuiltError> {
+        let wanted = [Section::Image, Section::FileContexts, Section::Origin];
+        let [image, _, _, _, _, file_contexts, origin] = contents(path, &wanted)?;
+        Ok(Self { image, file_contexts, origin: read_origin(&origin)? })
+    }
+
+    /// Whether both decide and label alike, whatever they were built from.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.image, &self.file_contexts) == (&other.image, &other.file_contexts)
+    }
+}
+
 /// The sections' contents, in their order.
 type Contents = [Vec<u8>; SECTIONS.len()];
 
@@ -262,16 +306,17 @@ fn places(head: &[u8], length: usize) -> Result<[Range<usize>; SECTIONS.len()], 
     if !head.starts_with(MAGIC) {
         return Err(BuiltError::Damaged("it begins otherwise".to_owned()));
     }
-    let found = number(8).ok_or_else(short)?;
-    if found != VERSION {
-        return Err(BuiltError::Version { found });
-    }
-    if number(12).ok_or_else(short)? as usize != SECTIONS.len() {
+    let sections = match number(8).ok_or_else(short)? {
+        VERSION => &SECTIONS[..],
+        WITHOUT_ORIGIN => &SECTIONS[..SECTIONS.len() - 1],
+        found => return Err(BuiltError::Version { found }),
+    };
+    if number(12).ok_or_else(short)? as usize != sections.len() {
         return Err(table());
     }
-    let mut next = TABLE_END;
+    let mut next = HEAD + sections.len() * ENTRY;
     let mut places = [const { 0..0 }; SECTIONS.len()];
-    for ((index, section), place) in SECTIONS.iter().enumerate().zip(&mut places) {
+    for ((index, section), place) in sections.iter().enumerate().zip(&mut places) {
         let at = HEAD + index * ENTRY;
         let (offset, size) = (long(at + 4).ok_or_else(short)?, long(at + 12).ok_or_else(short)?);
         if number(at) != Some(*section as u32) || offset != next || size > LARGEST {
@@ -281,6 +326,10 @@ fn places(head: &[u8], length: usize) -> Result<[Range<usize>; SECTIONS.len()], 
         *place = offset..next;
     }
     if next == length { Ok(places) } else { Err(BuiltError::Damaged("something follows its end".to_owned())) }
+}
+
+fn read_origin(bytes: &[u8]) -> Result<Option<Origin>, BuiltError> {
+    Origin::from_bytes(bytes).map_err(|cause| BuiltError::Damaged(format!("what it was built from: {cause}")))
 }
 
 /// A level: its sensitivity, the number of words of its categories, the words.

@@ -23,7 +23,7 @@ pub const SUITE: &str = "bookworm";
 // A built policy of another format lies in another folder of the cache, or this program would find one that it cannot
 // read. Whoever raises a version changes the folders' number, here and in tollgate-study's records.
 const _: () = assert!(
-    built::VERSION == 1 && dump::VERSION == 1 && lines::VERSION == 1 && TG_VERSION == 1,
+    built::VERSION == 2 && dump::VERSION == 1 && lines::VERSION == 1 && TG_VERSION == 1,
     "a format has a new version: give the folders a new number"
 );
 
@@ -133,10 +133,10 @@ impl Flavour {
     /// Where the cache keeps it, below its root.
     pub fn folder(self, modules: Modules) -> &'static str {
         match (self, modules) {
-            (Self::Default, Modules::Enabled) => "policies/2/default-bookworm",
-            (Self::Default, Modules::Shipped) => "policies/2/default-bookworm-shipped",
-            (Self::Mls, Modules::Enabled) => "policies/2/mls-bookworm",
-            (Self::Mls, Modules::Shipped) => "policies/2/mls-bookworm-shipped",
+            (Self::Default, Modules::Enabled) => "policies/3/default-bookworm",
+            (Self::Default, Modules::Shipped) => "policies/3/default-bookworm-shipped",
+            (Self::Mls, Modules::Enabled) => "policies/3/mls-bookworm",
+            (Self::Mls, Modules::Shipped) => "policies/3/mls-bookworm-shipped",
         }
     }
 }

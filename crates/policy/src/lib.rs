@@ -3,6 +3,7 @@
 //!
 //! [`sources`] reads what the user names; [`sepol`] lets libsepol compile or read it in a confined child and tells the
 //! binary policy and its [`model`]; [`tables`] lays the model out; [`built`] is the file that holds all of it;
+//! [`origin`] is what it was built from, [`store`] what a machine's own is built from, and where that is kept.
 //! [`server`] answers questions from it, by [`decide`], the code that the kernel runs too. [`explain`], [`diff`],
 //! [`reach`], [`check`] and [`stats`] read the model; [`oracle`] asks libsepol the same questions.
 
@@ -23,11 +24,13 @@ pub mod kernel;
 pub mod lines;
 pub mod model;
 pub mod oracle;
+pub mod origin;
 pub mod reach;
 pub mod sepol;
 pub mod server;
 pub mod sources;
 pub mod stats;
+pub mod store;
 pub mod tables;
 pub mod vectors;
 pub mod verify;

@@ -19,6 +19,7 @@ use tollgate_vm::process;
 
 use crate::{
     built::{self, Built, BuiltError},
+    origin::{self, Origin},
     sepol::{self, CilFile, Compiled, Options, SepolError},
 };
 
@@ -42,7 +43,12 @@ pub enum Sources {
         modules: bool,
     },
     /// A binary policy, such as `/sys/fs/selinux/policy`.
-    Image(Vec<u8>),
+    Image {
+        /// The file.
+        name: String,
+        /// What is in it.
+        image: Vec<u8>,
+    },
     /// A built policy, which needs no compiling.
     Built(Vec<u8>),
 }
@@ -121,7 +127,9 @@ pub fn read(paths: &[PathBuf]) -> Result<Sources, SourceError> {
                 modules = true;
                 cil.push(file);
             }
-            Source::Image(image) => whole = Some((path, Sources::Image(image))),
+            Source::Image(image) => {
+                whole = Some((path, Sources::Image { name: path.display().to_string(), image }));
+            }
             Source::Built(bytes) => whole = Some((path, Sources::Built(bytes))),
         }
     }
@@ -141,7 +149,7 @@ impl Sources {
                 let options = Options { multiple_decls: options.multiple_decls || *modules, ..*options };
                 Ok(Some(sepol::compile(files, &options)?))
             }
-            Self::Image(image) => Ok(Some(sepol::read(image)?)),
+            Self::Image { image, .. } => Ok(Some(sepol::read(image)?)),
             Self::Built(_) => Ok(None),
         }
     }
@@ -150,8 +158,19 @@ impl Sources {
     pub fn build(&self, options: &Options) -> Result<Built, SourceError> {
         match (self, self.compile(options)?) {
             (Self::Built(bytes), _) => Ok(Built::from_bytes(bytes)?),
-            (_, compiled) => Ok(Built::from_compiled(compiled.unwrap_or_default())?),
+            (_, compiled) => self.lay_out(compiled.unwrap_or_default()),
         }
+    }
+
+    /// Lays out what they were compiled to.
+    pub fn lay_out(&self, compiled: Compiled) -> Result<Built, SourceError> {
+        let sources = match self {
+            Self::Cil { files, .. } => files.iter().map(|file| origin::Source::new(&file.name, &file.text)).collect(),
+            Self::Image { name, image } => vec![origin::Source::new(name, image)],
+            Self::Built(_) => Vec::new(),
+        };
+        let origin = (!sources.is_empty()).then(|| Origin::now(sources));
+        Ok(Built { origin, ..Built::from_compiled(compiled)? })
     }
 }
 

@@ -27,7 +27,7 @@ const OWN: [(&str, &str); 10] = [
 ];
 
 /// Where the cache records the packages that each of these was built from.
-pub const RECORDS: [&str; 2] = ["policies/2/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
+pub const RECORDS: [&str; 2] = ["policies/3/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
 
 /// Why a policy could not be built.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use tollgate_policy::{built::Built, file_contexts, sepol::Options, sources};
+use tollgate_policy::{file_contexts, origin::Source, sepol::Options, sources};
 
 use crate::output;
 
@@ -19,9 +19,10 @@ pub(crate) struct Build {
     /// CIL files and module packages (.pp, .pp.bz2), or one binary policy; a folder stands for its CIL files
     #[arg(required = true)]
     sources: Vec<PathBuf>,
-    /// Label files also by this file, in the form of SELinux's `file_contexts`
+    /// Label files also by this file, in the form of SELinux's `file_contexts`; may be given several times: of lines for the
+    /// same expression and kind of file the last counts
     #[arg(long, value_name = "FILE")]
-    file_contexts: Option<PathBuf>,
+    file_contexts: Vec<PathBuf>,
     /// The built policy; it is replaced whole or not at all
     #[arg(short, long, value_name = "POLICY")]
     out: PathBuf,
@@ -58,11 +59,13 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
     };
     let compile_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let mut built = Built::from_compiled(compiled).with_context(|| list(&arguments.sources))?;
+    let mut built = sources.lay_out(compiled).with_context(|| list(&arguments.sources))?;
     let tables_seconds = start.elapsed().as_secs_f64();
-    if let Some(path) = &arguments.file_contexts {
+    for path in &arguments.file_contexts {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         file_contexts::append(&mut built, &text).with_context(|| path.display().to_string())?;
+        let source = Source::new(path.display().to_string(), text.as_bytes());
+        built.origin.iter_mut().for_each(|origin| origin.sources.push(source.clone()));
     }
     built.write(&arguments.out)?;
     let policy = &built.policy;

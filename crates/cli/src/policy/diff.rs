@@ -6,6 +6,7 @@ use clap::Args;
 use tollgate_policy::{
     built::Built,
     diff::{self, Change, Diff, Domains, Side},
+    file_contexts,
     vectors::Vectors,
 };
 
@@ -48,16 +49,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What differs between two built policies.
-pub(super) fn between(before: &Built, after: &Built) -> anyhow::Result<Diff> {
+pub(crate) fn between(before: &Built, after: &Built) -> anyhow::Result<Diff> {
     let vectors = [Vectors::of(before.server()?.tables()), Vectors::of(after.server()?.tables())];
-    Ok(diff::diff(
+    let mut found = diff::diff(
         Side { policy: &before.policy, vectors: &vectors[0] },
         Side { policy: &after.policy, vectors: &vectors[1] },
-    ))
+    );
+    found.statements.extend(file_contexts::difference(&before.file_contexts, &after.file_contexts));
+    Ok(found)
 }
 
 /// The report: domains, then everything else.
-pub(super) fn text(diff: &Diff, all: bool) -> String {
+pub(crate) fn text(diff: &Diff, all: bool) -> String {
     if diff.is_empty() {
         return "The policies say the same.\n".to_owned();
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     decide::{self, Levels, Tables},
     fuzz,
+    origin::Source,
     sepol::{self, CilFile, Options},
 };
 
@@ -15,13 +16,57 @@ fn built() -> Built {
 #[test]
 fn gives_back_what_was_built() {
     let folder = tempfile::tempdir().unwrap();
-    let (built, path) = (built(), folder.path().join("policy"));
+    let (mut built, path) = (built(), folder.path().join("policy"));
+    built.origin = Some(Origin::now(vec![Source::new("test.cil", b"(type a)")]));
     built.write(&path).unwrap();
     let read = Built::open(&path).unwrap();
     assert_eq!(read.policy, built.policy);
     assert_eq!((&read.image, &read.model, &read.tables), (&built.image, &built.model, &built.tables));
     assert_eq!((&read.levels, &read.lines, &read.file_contexts), (&built.levels, &built.lines, &built.file_contexts));
     assert!(!read.lines.statements.is_empty() && !read.levels.is_empty());
+    assert_eq!(read.origin, built.origin);
+}
+
+/// The same as the format before wrote it.
+fn without_origin(built: &Built) -> Vec<u8> {
+    let bytes = built.to_bytes();
+    let (head, table, sections) = (&bytes[..8], &bytes[HEAD..TABLE_END - ENTRY], &bytes[TABLE_END..]);
+    let mut old = head.to_vec();
+    old.extend(WITHOUT_ORIGIN.to_le_bytes());
+    old.extend((SECTIONS.len() as u32 - 1).to_le_bytes());
+    for entry in table.chunks(ENTRY) {
+        let offset = u64::from_le_bytes(entry[4..12].try_into().unwrap()) - ENTRY as u64;
+        old.extend(&entry[..4]);
+        old.extend(offset.to_le_bytes());
+        old.extend(&entry[12..]);
+    }
+    old.extend(sections);
+    old
+}
+
+#[test]
+fn reads_the_format_before_which_said_nothing_of_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let (built, path) = (built(), folder.path().join("policy"));
+    fs::write(&path, without_origin(&built)).unwrap();
+    let read = Built::open(&path).unwrap();
+    assert_eq!((&read.policy, &read.file_contexts, read.origin), (&built.policy, &built.file_contexts, None));
+}
+
+#[test]
+fn is_told_apart_by_what_it_decides_and_labels_and_not_by_what_it_was_built_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, change: &dyn Fn(&mut Built)| {
+        let (mut built, path) = (built(), folder.path().join(name));
+        change(&mut built);
+        built.write(&path).unwrap();
+        Identity::open(&path).unwrap()
+    };
+    let one = write("one", &|_| {});
+    let other = write("other", &|built| built.origin = Some(Origin::now(Vec::new())));
+    let labels = write("labels", &|built| built.file_contexts.push_str("/x <<none>>\n"));
+    assert!(one.is_like(&other) && other.origin.is_some());
+    assert!(!one.is_like(&labels));
 }
 
 #[test]
@@ -71,7 +116,7 @@ fn rejects_another_format_and_what_is_no_built_policy() {
     let path = folder.path().join("policy");
     let mut bytes = built().to_bytes();
     bytes[8] += 1;
-    assert!(matches!(Built::from_bytes(&bytes), Err(BuiltError::Version { found: 2 })));
+    assert!(matches!(Built::from_bytes(&bytes), Err(BuiltError::Version { found: 3 })));
     fs::write(&path, "(type a)").unwrap();
     assert!(matches!(Built::open(&path), Err(BuiltError::NotBuilt(_))));
     assert!(matches!(Built::open(folder.path()), Err(BuiltError::Io { what: "read", .. })));

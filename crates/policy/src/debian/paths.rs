@@ -1,6 +1,6 @@
 //! What Debian's `file_contexts` lack until they lie in a system: homes, and paths that are others' aliases.
 
-use std::collections::HashSet;
+use crate::file_contexts::{once, with_aliases};
 
 /// The homes that a template is for, and whose they are.
 pub(super) type Homes = [(&'static str, &'static str); 2];
@@ -21,33 +21,6 @@ fn with_homes(text: &str, homes: Homes) -> String {
         whole.extend(text.lines().filter(about_homes).map(of_user));
     }
     once(whole.into_iter())
-}
-
-/// For each pair `ALIAS PATH` the lines about the path and what is below it, for the alias, too. libselinux reads the pairs
-/// from a file beside its own (`file_contexts.subs_dist`), and looks one path up in place of the other.
-fn with_aliases(text: &str, pairs: &str) -> String {
-    let mut whole: Vec<String> = text.lines().map(str::to_owned).collect();
-    for pair in pairs.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
-        let [alias, path] = pair[..] else { continue };
-        if alias.starts_with('#') {
-            continue;
-        }
-        let [alias, path] = [alias, path].map(|text| text.replace('.', "\\."));
-        let below = |line: &str| {
-            let rest = line.strip_prefix(&path).filter(|rest| rest.starts_with(['/', '(', '\t', ' ']))?;
-            Some(format!("{alias}{rest}"))
-        };
-        whole.extend(text.lines().filter_map(below));
-    }
-    once(whole.into_iter())
-}
-
-/// The lines, of several for the same paths the first: libselinux refuses others.
-fn once(lines: impl Iterator<Item = String>) -> String {
-    let mut known = HashSet::new();
-    let mut key =
-        |line: &str| known.insert(line.rsplit_once(char::is_whitespace).map(|(key, _)| key.trim().to_owned()));
-    lines.filter(|line| key(line)).map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]
@@ -77,19 +50,5 @@ mod tests {
         let text = "/usr/lib u:r:a:s0\n/usr/lib(/.*)? u:r:b:s0\n/usr/library u:r:c:s0\n/usr/lib/x\\.y -- u:r:d:s0\n";
         let expected = format!("{text}/lib u:r:a:s0\n/lib(/.*)? u:r:b:s0\n/lib/x\\.y -- u:r:d:s0\n");
         assert_eq!(complete(text, HOMES, "# /usr/lib\n/lib /usr/lib\nnonsense\n"), expected);
-    }
-
-    #[test]
-    fn means_the_dots_of_an_alias_and_of_its_path() {
-        let text = "/etc/init\\.d u:r:a:s0\n/etc/init-d u:r:b:s0\n";
-        let expected = format!("{text}/etc/rc\\.d u:r:a:s0\n");
-        assert_eq!(complete(text, HOMES, "/etc/rc.d /etc/init.d"), expected);
-    }
-
-    #[test]
-    fn keeps_of_two_lines_for_the_same_paths_the_first() {
-        let text = "/lib -- u:r:own:s0\n/usr/lib -- u:r:a:s0\n/usr/lib u:r:b:s0\n";
-        let expected = format!("{text}/lib u:r:b:s0\n");
-        assert_eq!(complete(text, HOMES, "/lib /usr/lib"), expected);
     }
 }

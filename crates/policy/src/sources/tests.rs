@@ -43,6 +43,8 @@ fn gives_the_same_policy_from_cil_from_its_image_and_from_what_was_built() {
     assert_eq!(from_image.tables, from_cil.tables);
     assert!(from_image.lines.missing.is_some());
     assert_eq!(again.to_bytes(), from_cil.to_bytes());
+    let named = |built: &Built| built.origin.as_ref().unwrap().sources[0].name.rsplit('/').next().unwrap().to_owned();
+    assert_eq!([named(&from_cil), named(&from_image), named(&again)], ["small.cil", "policy.33", "small.cil"]);
 }
 
 #[test]
@@ -51,7 +53,8 @@ fn unpacks_what_bzip2_packed() {
     let path = write(dir.path(), "policy", &image());
     assert!(Command::new("bzip2").arg(&path).status().unwrap().success());
     let packed = dir.path().join("policy.bz2");
-    assert_eq!(read(std::slice::from_ref(&packed)).unwrap(), Sources::Image(image()));
+    let name = packed.display().to_string();
+    assert_eq!(read(std::slice::from_ref(&packed)).unwrap(), Sources::Image { name, image: image() });
     let bytes = fs::read(&packed).unwrap();
     fs::write(&packed, &bytes[..bytes.len() / 2]).unwrap();
     let error = refusal(&[packed]);
