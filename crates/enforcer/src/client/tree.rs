@@ -28,6 +28,16 @@ pub fn walk<E: From<io::Error>>(
     visit: &mut Visit<'_, E>,
     skip: &mut dyn FnMut(&Path, io::Error),
 ) -> Result<(), E> {
+    walk_where(path, &|_| true, visit, skip)
+}
+
+/// Likewise, without what is below the object, and everything below that, where it is not `wanted`.
+pub fn walk_where<E: From<io::Error>>(
+    path: &Path,
+    wanted: &dyn Fn(&Path) -> bool,
+    visit: &mut Visit<'_, E>,
+    skip: &mut dyn FnMut(&Path, io::Error),
+) -> Result<(), E> {
     let root = open(path)?;
     let device = fstat(&root).map_err(io::Error::from)?.st_dev;
     // Open directories are those on the way down only; names wait, not descriptors.
@@ -40,6 +50,9 @@ pub fn walk<E: From<io::Error>>(
             continue;
         };
         let path = level.path.join(&name);
+        if !wanted(&path) {
+            continue;
+        }
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match openat(&level.directory, name.as_path(), flags, Mode::empty()) {
             Ok(object) => {
@@ -103,12 +116,16 @@ mod tests {
     use super::*;
 
     fn visited(root: &Path) -> Vec<String> {
+        visited_where(root, &|_| true)
+    }
+
+    fn visited_where(root: &Path, wanted: &dyn Fn(&Path) -> bool) -> Vec<String> {
         let mut seen = Vec::new();
         let mut visit = |path: &Path, _: BorrowedFd<'_>| {
             seen.push(path.strip_prefix(root).unwrap().display().to_string());
             Ok::<(), io::Error>(())
         };
-        walk(root, &mut visit, &mut |path, cause| panic!("{}: {cause}", path.display())).unwrap();
+        walk_where(root, wanted, &mut visit, &mut |path, cause| panic!("{}: {cause}", path.display())).unwrap();
         seen
     }
 
@@ -121,6 +138,16 @@ mod tests {
         fs::write(root.join("c"), "").unwrap();
         symlink("/", root.join("a/link")).unwrap();
         assert_eq!(visited(root), ["", "a", "a/b", "a/b/file", "a/link", "c"]);
+    }
+
+    #[test]
+    fn leaves_out_what_is_not_wanted_with_all_below_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in ["a/b", "a/c", "d/b"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        assert_eq!(visited_where(root, &|path| !path.ends_with("a")), ["", "d", "d/b"]);
     }
 
     #[test]

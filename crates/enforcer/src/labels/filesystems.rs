@@ -193,5 +193,10 @@ fn is_by_path(policy: &Policy, name: &str) -> bool {
         && (name != FUNCTIONFS || policy.capabilities.iter().any(|capability| capability == "functionfs_seclabel"))
 }
 
+/// Whether a policy may label the files of such a file system by their paths in it.
+pub(crate) fn may_be_by_path(filesystem: &str) -> bool {
+    BY_PATH.contains(&filesystem)
+}
+
 #[cfg(test)]
 mod tests;
