@@ -41,6 +41,7 @@ mod policy_decisions;
 #[cfg(feature = "long")]
 mod policy_figures;
 mod policy_guests;
+mod policy_store;
 mod program;
 mod scenarios;
 mod transparency;

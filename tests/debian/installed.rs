@@ -35,6 +35,7 @@ fn enforces_from_the_package_and_leaves_a_machine_that_works() {
     let upgraded = run(boot(), &format!("{WORKS}{UPGRADE}"));
     said(&upgraded, &works);
     said(&upgraded, &["unit: active", "mode: permissive", "same programs: taken over"]);
+    said(&upgraded, &["policy: improved, in force and kept", "somebody's own: as it was"]);
     said(&upgraded, &["other programs: the old daemon goes on", "by hand: the new one", "unit after all: active"]);
     let enforced = run(boot(), &format!("{WORKS}{ENFORCED}"));
     said(&enforced, &works);
@@ -63,13 +64,23 @@ const UPGRADE: &str = r#"
 daemon() { cat /run/tollgate/lock; }
 pins=/sys/fs/bpf/tollgate
 echo "unit: $(systemctl is-active tollgate)"; echo "mode: $(tollgate mode)"
+# As if the new version had more to build of.
+echo '(type more_t)' >/etc/tollgate/policy.d/more.cil
 before=$(daemon); dpkg -i /root/2.deb
 [ $(daemon) != $before ] && [ -d /proc/$(daemon) ] && echo "same programs: taken over"
-# As if those that are attached were others.
+tollgate policy list | grep -q '^more  built in$' && tollgate status | tee /dev/stderr | grep -q '^next start *the same policy$' &&
+    echo "policy: improved, in force and kept"
+# A policy of other sources; and as if the programs that are attached were others.
+cp /etc/tollgate/policy /root/kept; echo '(type own_t)' >/root/own.cil; cd /usr/share/tollgate/policy
+tollgate policy build . /root/own.cil --file-contexts file_contexts -o /etc/tollgate/policy; cp /etc/tollgate/policy /root/own
 before=$(daemon); mv $pins/build/* $pins/build/then
-dpkg -i /root/1.deb 2>&1 | tee /dev/stderr | grep -q 'the old version goes on enforcing' &&
+dpkg -i /root/1.deb >/root/said 2>&1; cat /root/said
+grep -q 'the old version goes on enforcing' /root/said &&
     [ $(daemon) = $before ] && [ -d /proc/$before ] && [ $(tollgate mode) = permissive ] &&
     echo "other programs: the old daemon goes on"
+grep -q '/etc/tollgate/policy stays as it was' /root/said && cmp /root/own /etc/tollgate/policy &&
+    echo "somebody's own: as it was"
+cp /root/kept /etc/tollgate/policy
 tollgate stop --force && systemctl restart tollgate.service && [ $(daemon) != $before ] && echo "by hand: the new one"
 echo "unit after all: $(systemctl is-active tollgate)"
 # From the next start on it denies (docs/debian.md).

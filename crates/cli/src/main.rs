@@ -2,9 +2,11 @@
 
 mod audit;
 mod bench;
+mod boolean;
 mod denials;
 mod enforcer;
 mod explain;
+mod fcontext;
 mod hooks;
 mod interrupt;
 mod latency;
@@ -12,6 +14,8 @@ mod learn;
 mod model;
 mod output;
 mod policy;
+mod port;
+mod store;
 mod study;
 mod vm;
 
@@ -56,6 +60,15 @@ enum Command {
     /// Labels of files: printed, set, restored
     #[command(subcommand)]
     Label(enforcer::label::Command),
+    /// Which paths get which label: listed, added, removed
+    #[command(subcommand)]
+    Fcontext(fcontext::Command),
+    /// Labels of ports: listed, added, removed
+    #[command(subcommand)]
+    Port(port::Command),
+    /// Booleans of the policy in force: listed, set
+    #[command(subcommand)]
+    Bool(boolean::Command),
     /// What was denied, or granted and audited
     Audit(audit::Arguments),
     /// Tell why something was denied, what would allow it, and whom that would let in
@@ -112,6 +125,9 @@ fn main() -> ExitCode {
         Command::Run(arguments) => enforcer::run::run(&arguments),
         Command::Ps(arguments) => enforcer::ps::run(&arguments),
         Command::Label(command) => enforcer::label::run(command),
+        Command::Fcontext(command) => fcontext::run(&command),
+        Command::Port(command) => port::run(&command),
+        Command::Bool(command) => boolean::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Learn(arguments) => learn::run(&arguments),

@@ -1,6 +1,7 @@
 //! Commands about what is enforced on this machine. All but `enforce` ask its daemon.
 
 pub(crate) mod enforce;
+mod kept;
 pub(crate) mod label;
 pub(crate) mod mode;
 pub(crate) mod ps;
@@ -32,13 +33,19 @@ const LONGEST_NAME: usize = 249;
 /// A policy as the user names it, built first where it is not yet, with what is doubtful about it told.
 fn policy(path: &Path) -> anyhow::Result<Built> {
     let built = crate::policy::open(path)?;
+    doubts(&built, path)?;
+    Ok(built)
+}
+
+/// Tells what is doubtful about a policy, here.
+pub(crate) fn doubts(built: &Built, path: &Path) -> anyhow::Result<()> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = Kernel::find(release.trim()).ok();
     let findings = check::check(&built.policy, built.server()?.tables(), built.levels.len(), kernel.as_ref());
     for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
         eprintln!("tollgate: {}: {}: {}", path.display(), finding.text, finding.names.join(" "));
     }
-    Ok(built)
+    Ok(())
 }
 
 /// The policy in force, and how it is named.
@@ -75,7 +82,7 @@ fn revoked(revoked: &Revoked) -> Option<String> {
 }
 
 /// The same as a file in memory, for the daemon to read, which calls it as that file is called.
-fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
+pub(crate) fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut name = path.into_os_string().into_vec();
     name.truncate(LONGEST_NAME);
@@ -88,7 +95,7 @@ fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
 }
 
 /// Asks a policy that is not in force yet.
-fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
+pub(crate) fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
     let mut server = built.server()?;
     sanity::hold(questions, |question| {
         let Question { source, target, class, .. } = question;

@@ -18,6 +18,7 @@ use tollgate_enforcer::{
     status::{Manager, Status},
 };
 
+use super::kept::Kept;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -69,12 +70,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The whole of it.
+#[derive(Debug, Serialize)]
+struct Shown<'s> {
+    #[serde(flatten)]
+    status: &'s Status,
+    built: Kept,
+}
+
 fn show(status: &Status, json: bool) -> anyhow::Result<ExitCode> {
+    let built = Kept::of(status.generation);
     if json {
-        output::json(status)?;
+        output::json(&Shown { status, built })?;
         return Ok(verdict(status));
     }
-    let text = rows(status).into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect::<String>();
+    let mut rows = rows(status);
+    let place = rows.iter().position(|(name, _)| *name == "policy").map_or(0, |place| place + 1);
+    rows.splice(place..place, built.rows());
+    let text = rows.into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect::<String>();
     output::write(&text)?;
     Ok(verdict(status))
 }

@@ -4,13 +4,17 @@ mod boolean;
 mod build;
 mod check;
 mod debian;
-mod diff;
+pub(crate) mod diff;
 mod explain;
 mod export;
+mod install;
 mod label;
+mod list;
 mod query;
 mod question;
 mod reach;
+mod rebuild;
+mod remove;
 mod stats;
 mod verify;
 
@@ -36,6 +40,14 @@ use crate::output;
 pub(crate) enum Command {
     /// Compile CIL, module packages or a binary policy into decision tables
     Build(build::Build),
+    /// Put modules into the policy of this machine, in force and for the next start
+    Install(install::Arguments),
+    /// Take modules out of it again
+    Remove(remove::Arguments),
+    /// List its modules
+    List(list::Arguments),
+    /// Build it anew: the shipped policy, with the modules and what else is in /etc/tollgate
+    Rebuild(rebuild::Arguments),
     /// Build Debian's own policy from its packages
     Debian(debian::Debian),
     /// Take the binary policy or the file contexts out of a built policy
@@ -67,6 +79,10 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Build(arguments) => build::run(&arguments),
+        Command::Install(arguments) => install::run(&arguments),
+        Command::Remove(arguments) => remove::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Rebuild(arguments) => rebuild::run(&arguments),
         Command::Debian(arguments) => debian::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),

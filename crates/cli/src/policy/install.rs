@@ -1,0 +1,100 @@
+//! `tollgate policy install`: modules into the policy of this machine.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::store;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Modules: NAME.cil, whose file contexts are taken from NAME.fc beside it; one takes the place of the module of that name
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    options: store::Options,
+}
+
+/// A module as its files have it.
+#[derive(Debug, PartialEq, Eq)]
+struct Module {
+    policy: Vec<u8>,
+    contexts: Option<Vec<u8>>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let modules = read(&arguments.files)?;
+    store::change(&arguments.options, |contents, _| {
+        let mut done = Vec::new();
+        for (name, Module { policy, contexts }) in modules {
+            let labels = if contexts.is_some() { ", with file contexts" } else { "" };
+            let replaced = contents.install(&name, policy, contexts)?;
+            done.push(format!("module {name}: {}{labels}", if replaced { "replaced" } else { "installed" }));
+        }
+        Ok(done)
+    })
+}
+
+/// The modules that files are of, by name.
+fn read(files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Module>> {
+    let mut modules = BTreeMap::new();
+    for path in files {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("cil") => {}
+            // It comes with its module.
+            Some("fc") if files.contains(&path.with_extension("cil")) => continue,
+            Some("fc") => bail!(
+                "{} is of a module that is not named: name {} too, or, for labels alone, `tollgate fcontext add`",
+                path.display(),
+                path.with_extension("cil").display()
+            ),
+            _ => bail!(
+                "{} is no module: a module is NAME.cil, with its file contexts in NAME.fc beside it; module packages (.pp) are \
+                 of another policy: `tollgate policy build`",
+                path.display()
+            ),
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+        let contexts = path.with_extension("fc");
+        let contexts = contexts.exists().then(|| read(&contexts)).transpose()?;
+        let module = Module { policy: read(path)?, contexts };
+        if modules.insert(name.clone(), module).is_some() {
+            bail!("two files are of a module {name}: name one of them");
+        }
+    }
+    Ok(modules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_file_contexts_with_their_module() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, name).unwrap();
+            path
+        };
+        let (cil, fc, other) = (file("web.cil"), file("web.fc"), file("other.cil"));
+        let web = Module { policy: b"web.cil".to_vec(), contexts: Some(b"web.fc".to_vec()) };
+        let expected = BTreeMap::from([
+            ("other".to_owned(), Module { policy: b"other.cil".to_vec(), contexts: None }),
+            ("web".to_owned(), web),
+        ]);
+        assert_eq!(read(&[cil.clone(), other.clone()]).unwrap(), expected);
+        assert_eq!(read(&[fc.clone(), other, cil.clone()]).unwrap(), expected, "named, too");
+        let refusal = |files: &[PathBuf]| read(files).unwrap_err().to_string();
+        assert!(refusal(&[fc]).contains("is of a module that is not named"));
+        assert!(refusal(&[file("web.pp")]).contains("web.pp is no module"));
+        assert!(refusal(&[cil.clone(), cil]).contains("two files are of a module web"));
+    }
+}

@@ -1,0 +1,140 @@
+//! Labels of the files that other file contexts are for.
+//!
+//! They are found before the policy changes, while the labels that they have still stand for what they were, and set when it
+//! has. Both times the way leads from directory to directory by descriptors: no name is looked up twice.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt, fs, io,
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use tollgate_enforcer::{
+    audit::untrusted::for_people,
+    client::{Client, ClientError, tree},
+    labels::{changed::Changed, object::Object, relabel::restored},
+};
+
+use crate::interrupt;
+
+/// A file that gets another label.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Labelled {
+    path: PathBuf,
+    before: String,
+    label: String,
+}
+
+impl fmt::Display for Labelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, before, label } = self;
+        write!(f, "{before} -> {label} {}", for_people(path.as_os_str().as_encoded_bytes()))
+    }
+}
+
+/// What `stat` tells a file by.
+type Place = (u64, u64);
+
+/// Which files get which labels.
+#[derive(Debug)]
+pub(super) struct Plan {
+    changed: Changed,
+    files: HashMap<Place, Labelled>,
+}
+
+/// The files whose labels differ from what other file contexts give them.
+pub(super) fn plan(client: &mut Client, changed: Changed) -> anyhow::Result<Plan> {
+    let mut files = HashMap::new();
+    walk(&changed, &mut |path, object, file| {
+        let Some(default) = changed.label(path, object.mode())? else { return Ok(()) };
+        let before = match client.label(file) {
+            // It has none.
+            Err(ClientError::Refused(_)) => String::new(),
+            label => label?,
+        };
+        if let Some(label) = restored(&before, &default, false) {
+            files.insert(object.place(), Labelled { path: path.to_owned(), before, label });
+        }
+        Ok(())
+    })?;
+    Ok(Plan { changed, files })
+}
+
+impl Plan {
+    /// Labels stay as they are.
+    pub(super) fn nothing(changed: Changed) -> Self {
+        Self { changed, files: HashMap::new() }
+    }
+
+    /// The files, by path.
+    pub(super) fn files(&self) -> Vec<Labelled> {
+        let mut files: Vec<Labelled> = self.files.values().cloned().collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files
+    }
+
+    /// Where files may have other labels, as far as there is something.
+    pub(super) fn places(&self) -> Vec<String> {
+        let there = |prefix: String| {
+            let mut ancestors = Path::new(&prefix).ancestors();
+            ancestors.find(|path| path.exists()).map(|path| path.display().to_string())
+        };
+        self.changed.prefixes().filter_map(there).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Sets the labels; `done` is which have been, also where it fails.
+    pub(super) fn restore(&self, client: &mut Client, done: &mut Vec<Place>) -> anyhow::Result<()> {
+        self.each(|place, planned, file| {
+            if interrupt::came() {
+                bail!("interrupted");
+            }
+            let set = client.set_label(file, &planned.label);
+            set.with_context(|| format!("cannot label {} {}", planned.path.display(), planned.label))?;
+            done.push(place);
+            Ok(())
+        })
+    }
+
+    /// Sets those back that have been set.
+    pub(super) fn undo(&self, client: &mut Client, done: &[Place]) -> anyhow::Result<()> {
+        self.each(|place, planned, file| {
+            if done.contains(&place) && !planned.before.is_empty() {
+                let set = client.set_label(file, &planned.before);
+                set.with_context(|| format!("cannot label {} {}", planned.path.display(), planned.before))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn each(&self, mut act: impl FnMut(Place, &Labelled, BorrowedFd<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        walk(&self.changed, &mut |_, object, file| {
+            let place = object.place();
+            self.files.get(&place).map_or(Ok(()), |planned| act(place, planned, file))
+        })
+    }
+}
+
+type Visit<'v> = dyn FnMut(&Path, Object<'_>, BorrowedFd<'_>) -> anyhow::Result<()> + 'v;
+
+/// Visits all that may be labelled otherwise; what cannot be looked into is said.
+fn walk(changed: &Changed, visit: &mut Visit<'_>) -> anyhow::Result<()> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let mountinfo = fs::read("/proc/self/mountinfo").context("cannot read what is mounted")?;
+    for mount in changed.places(&mountinfo) {
+        let mut visit = |path: &Path, file: BorrowedFd<'_>| visit(path, Object::anywhere(file)?, file);
+        let mut skip = |path: &Path, cause: io::Error| {
+            eprintln!("tollgate: {}: {cause}", for_people(path.as_os_str().as_encoded_bytes()))
+        };
+        tree::walk_where(&mount.point, &|path| changed.concerns(path), &mut visit, &mut skip)
+            .with_context(|| format!("below {}", mount.point.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* immutable FILE: nobody changes the file any more, nor its attributes. */
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+
+int main(int argc, char **argv)
+{
+	int flags = FS_IMMUTABLE_FL;
+	int file = argc == 2 ? open(argv[1], O_RDONLY) : -1;
+
+	if (file < 0 || ioctl(file, FS_IOC_SETFLAGS, &flags)) {
+		perror("immutable");
+		return 1;
+	}
+	return 0;
+}
