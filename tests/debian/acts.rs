@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     guest::{Guest, copy},
     packages,
-    system::{image, policy, repository},
+    system::{image, policy},
 };
 use crate::program::{Scratch, report};
 
@@ -139,7 +139,6 @@ fn by_tollgate(scratch: &Scratch, image: &Path, kernel: &str, acts: &Acts) -> Pl
         .with(&package, "/root/tollgate.deb")
         .with(&policy(scratch), "/etc/tollgate/policy")
         .with(&options, "/etc/default/tollgate")
-        .with(&repository("policies/debian/dpkg.cfg"), "/etc/dpkg/dpkg.cfg.d/tollgate")
         .with(&dropin, "/etc/systemd/system/tollgate.service.d/restart.conf")
         .option(&["--keep-disk"])
         .run(&disk, &["/bin/bash", "-ec", "dpkg -i /root/tollgate.deb; systemctl enable tollgate"]);
