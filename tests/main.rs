@@ -44,4 +44,5 @@ mod policy_guests;
 mod policy_store;
 mod program;
 mod scenarios;
+mod services;
 mod transparency;

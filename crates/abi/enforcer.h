@@ -121,6 +121,8 @@ struct tg_generation {
 	__u64 unconfined[TG_TYPES / 64]; /* bit = type: of domains that are asked nothing */
 	__u64 named[TG_TYPES / 64]; /* bit = type: of directories in which a file's name may decide
 				       its label */
+	__u64 executors[TG_TYPES / 64]; /* bit = type: of the program that systemd starts units' own
+					   programs by, which stays the machine's */
 	__u64 capabilities;
 	__u32 number;
 	__u32 allow_unknown; /* handle_unknown is allow */
@@ -302,6 +304,23 @@ struct tg_genfs_value {
 };
 
 /*
+ * `units`, a trie: contexts of systemd's units, by the names of their cgroups. The name of an
+ * instance begins with its template's, up to the `@`; a whole name ends with its NUL, and is
+ * longer.
+ */
+#define TG_UNIT_NAME 124u
+struct tg_unit_key {
+	__u32 bits; /* of the name */
+	char name[TG_UNIT_NAME];
+};
+struct tg_unit {
+	__u32 sid; /* 0: that of the program's transition */
+	__u32 flags;
+};
+#define TG_UNIT_TEMPLATE 1u /* the name is the beginning of a service's */
+#define TG_UNIT_UNKNOWN 2u  /* its context is none of the policy in force: nothing starts */
+
+/*
  * `objects`: what has neither an inode nor storage, by its address: System V objects and their
  * messages, keys, performance events, BPF maps and programs. What is not there was made by the
  * machine, or before the programs were: it has TG_SID_MACHINE.
@@ -345,6 +364,7 @@ enum tg_failure {
 	/* Who asked for a place holds his share, one for each of enum tg_room. */
 	TG_FAILED_SHARE,
 	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
+	TG_FAILED_UNIT, /* of a unit's process, whose context the policy does not know */
 	TG_FAILURES = 32,
 };
 
@@ -502,7 +522,7 @@ struct tg_state {
 	} vital[TG_VITAL];
 	__u32 owners_lost;  /* some share has them */
 	__u32 objects_left; /* `objects` has entries of what is gone: they could not be removed */
-	__u32 reserved;
+	__u32 units;	    /* how many entries the map `units` has */
 	__u32 switching; /* one generation takes the place of another: caches have answers of both
 			  */
 	struct tg_btrfs btrfs;

@@ -17,6 +17,7 @@ mod policy;
 mod port;
 mod store;
 mod study;
+mod unit;
 mod vm;
 
 use std::{fs, path::PathBuf, process::ExitCode};
@@ -69,6 +70,9 @@ enum Command {
     /// Booleans of the policy in force: listed, set
     #[command(subcommand)]
     Bool(boolean::Command),
+    /// Contexts of systemd's units: which a unit's processes get, whatever program they are
+    #[command(subcommand)]
+    Unit(unit::Command),
     /// What was denied, or granted and audited
     Audit(audit::Arguments),
     /// Tell why something was denied, what would allow it, and whom that would let in
@@ -128,6 +132,7 @@ fn main() -> ExitCode {
         Command::Fcontext(command) => fcontext::run(&command),
         Command::Port(command) => port::run(&command),
         Command::Bool(command) => boolean::run(&command),
+        Command::Unit(command) => unit::run(command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Learn(arguments) => learn::run(&arguments),

@@ -17,6 +17,7 @@
 #include "newcred.h"
 #include "object.h"
 #include "transition.h"
+#include "unit.h"
 
 struct tg_exec {
 	__u32 old, new, file; /* SIDs */
@@ -140,16 +141,24 @@ static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inod
 }
 
 /*
- * The SID after exec, in `exec->new`: what the process asked for, or what the policy says. A
- * transition that may not be is an error when it was asked for, and is not made otherwise; one from
+ * The SID after exec, in `exec->new`: what the process asked for, what the unit says that it is of,
+ * if it is the machine's, or what the policy says. A transition that may not be is an error when it was asked for, and is not made otherwise; one from
  * an unconfined domain is always made, for it can only take away.
  */
 static __noinline int tg_new_domain(struct tg_exec *exec, __u32 wanted, int unconfined)
 {
 	exec->new = exec->old;
-	if (wanted)
+	if (wanted) {
 		exec->new = wanted;
-	else if (tg_transition(exec->old, exec->file, SECCLASS_PROCESS, 0, &exec->new)) {
+		return 0;
+	}
+	if (unconfined && READ_ONCE(state.units)) {
+		int known = tg_unit_domain(tg_current_cgroup(), exec->file, &exec->new);
+
+		if (known)
+			return known < 0 ? -EACCES : 0;
+	}
+	if (tg_transition(exec->old, exec->file, SECCLASS_PROCESS, 0, &exec->new)) {
 		exec->new = exec->old;
 		if (!unconfined)
 			return -EACCES;

@@ -9,6 +9,7 @@
 #include "newcred.h"
 #include "process.h"
 #include "transition.h"
+#include "unit.h"
 #include "untyped.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -70,8 +71,9 @@ struct {
 	__type(value, __u32);
 } slipped SEC(".maps");
 
-/* What the machine's process becomes that executes the program in a file; 0: nothing else. */
-static __noinline __u32 tg_domain_of(__u64 file)
+/* What the machine's process in a cgroup becomes that executes the program in a file; 0: nothing
+ * else. */
+static __noinline __u32 tg_domain_of(__u64 file, __u64 cgroup)
 {
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
 	struct tg_inode label = {};
@@ -79,6 +81,8 @@ static __noinline __u32 tg_domain_of(__u64 file)
 
 	if (!tg_label_at(inode, &label) || !label.sid)
 		return 0;
+	if (READ_ONCE(state.units) && tg_unit_domain(cgroup, label.sid, &sid) > 0)
+		return tg_is_unconfined(sid) ? 0 : sid;
 	if (tg_transition(TG_SID_MACHINE, label.sid, SECCLASS_PROCESS, 0, &sid))
 		return 0;
 	return tg_is_unconfined(sid) ? 0 : sid;
@@ -127,7 +131,7 @@ SEC("iter/task") int lineage(struct bpf_iter__task *iterator)
 	BPF_CORE_READ_STR_INTO(&lineage.name, task, comm);
 	tg_read_lineage(&lineage, (void *)task);
 	if (!lineage.sid && lineage.program)
-		lineage.domain = tg_domain_of(lineage.program);
+		lineage.domain = tg_domain_of(lineage.program, tg_cgroup_of((void *)task));
 	bpf_seq_write(iterator->meta->seq, &lineage, sizeof lineage);
 	return 0;
 }

@@ -31,6 +31,7 @@ use crate::{
     protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     shadow::Report,
     status::{Manager, Status},
+    units::Unit,
     wire,
 };
 
@@ -178,6 +179,17 @@ impl Client {
             return Ok(None);
         }
         serde_json::from_str(&json).map(Some).map_err(|_| unexpected("differences", json))
+    }
+
+    /// The units that have a context, as unit files are now.
+    pub fn units(&mut self) -> Result<Vec<Unit>, ClientError> {
+        let json = self.word(&Request::Units, &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("units", json))
+    }
+
+    /// Whether a context is one of the policy in force, and why not.
+    pub fn is_context(&mut self, context: &str) -> Result<(), ClientError> {
+        self.request(&Request::Sid { attribute: Attribute::Exec, context: context.to_owned() }, &[]).map(drop)
     }
 
     /// Ends enforcement.

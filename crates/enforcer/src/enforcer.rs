@@ -18,6 +18,7 @@ mod shadow;
 mod sids;
 mod slipped;
 mod survival;
+mod units;
 mod unseen;
 
 use std::{
@@ -41,6 +42,7 @@ use crate::{
     shares::Room,
     state::State,
     subordinates::Subordinates,
+    units::{Unit, Units},
 };
 pub(crate) use adopted::in_force;
 use checkpoints::Checkpoints;
@@ -87,6 +89,10 @@ pub struct Enforcer {
     revalidation: Option<Object>,
     /// What enforcement lives by, held.
     held: Vec<File>,
+    /// Contexts of units as they are written down, as they are in force, and what was told of them.
+    units: Units,
+    known_units: Vec<Unit>,
+    units_told: Vec<String>,
 }
 
 impl Enforcer {
@@ -137,6 +143,7 @@ impl Enforcer {
         enforcer.label_network()?;
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
+        enforcer.look_at_units();
         programs::attach(&enforcer.options.pins, &object)?;
         enforcer.detach_all_but(&needed)?;
         enforcer.complete()?;
@@ -168,6 +175,7 @@ impl Enforcer {
         let durable = Durable::open(options.notes.as_ref())?;
         let mut subordinates = Subordinates::default();
         subordinates.look(&state.shares()).iter().for_each(|told| eprintln!("tollgate: {told}"));
+        let units = Units::new(options.units.clone());
         Ok(Self {
             options,
             maps,
@@ -187,6 +195,9 @@ impl Enforcer {
             shadow: None,
             revalidation: None,
             held: Vec::new(),
+            units,
+            known_units: Vec::new(),
+            units_told: Vec::new(),
         })
     }
 

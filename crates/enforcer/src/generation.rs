@@ -49,6 +49,9 @@ pub(crate) const CAPABILITIES: [&str; 14] = [
     "memfd_class",
 ];
 
+/// The attribute of programs by which systemd starts those of units: who executes one stays the machine's.
+const EXECUTORS: &str = "unit_executor";
+
 /// Why a policy cannot be put in force.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -253,6 +256,10 @@ impl Generation {
         to.capabilities = (0..).zip(CAPABILITIES).fold(0, |bits, (bit, name)| {
             bits | u64::from(self.policy.capabilities.iter().any(|capability| capability == name)) << bit
         });
+        let executors = self.policy.types.iter().filter(|type_| type_.attribute && type_.name == EXECUTORS);
+        for type_ in executors.flat_map(|attribute| attribute.set.iter()) {
+            to.executors[type_ as usize / 64] |= 1 << (type_ % 64);
+        }
         for name in unconfined {
             let type_ = self.type_of(name).ok_or_else(|| GenerationError::NoType(name.clone()))?;
             to.unconfined[type_ / 64] |= 1 << (type_ % 64);

@@ -34,4 +34,5 @@ pub mod shares;
 pub mod state;
 pub mod status;
 mod subordinates;
+pub mod units;
 mod wire;

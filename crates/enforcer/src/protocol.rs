@@ -166,6 +166,8 @@ pub enum Request {
     StopShadow,
     /// What it would have decided otherwise: a [`crate::shadow::Report`] as JSON; an empty word without such a policy.
     Shadow,
+    /// The units that have a context, as unit files are now: [`crate::units::Unit`]s as JSON.
+    Units,
     /// How often object managers were asked: [`crate::status::Manager`] as JSON.
     Statistics,
     /// Whether they count.
@@ -206,6 +208,7 @@ impl Request {
             Self::StartShadow => vec!["shadow", "start"],
             Self::StopShadow => vec!["shadow", "stop"],
             Self::Shadow => vec!["shadow"],
+            Self::Units => vec!["units"],
             Self::Statistics => vec!["statistics"],
             Self::Count(true) => vec!["statistics", "on"],
             Self::Count(false) => vec!["statistics", "off"],
@@ -246,6 +249,7 @@ impl Request {
             ["shadow", "start"] => Self::StartShadow,
             ["shadow", "stop"] => Self::StopShadow,
             ["shadow"] => Self::Shadow,
+            ["units"] => Self::Units,
             ["statistics"] => Self::Statistics,
             ["statistics", "on"] => Self::Count(true),
             ["statistics", "off"] => Self::Count(false),

@@ -91,6 +91,11 @@ impl State {
         self.forget();
     }
 
+    /// Says how many units have a context: where none has, programs do not look.
+    pub fn set_units(&self, units: u32) {
+        word!(self, units, AtomicU32).store(units, Ordering::SeqCst);
+    }
+
     /// Whether a candidate is asked beside the policy in force.
     #[must_use]
     pub fn shadow(&self) -> bool {

@@ -8,7 +8,7 @@ use tollgate_abi::enforcer::{
     TG_FAILED_LABELS_FULL, TG_FAILED_LABELS_LOST, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT,
     TG_FAILED_NO_GENERATION, TG_FAILED_NO_LABEL, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH,
     TG_FAILED_SHADOW, TG_FAILED_SHARE, TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE, TG_FAILED_SUPERBLOCK,
-    TG_FAILED_TASK_STORAGE, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS,
+    TG_FAILED_TASK_STORAGE, TG_FAILED_UNIT, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS,
 };
 
 use crate::{
@@ -38,6 +38,7 @@ pub(crate) const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_SOCKET_STORAGE, "no storage of a socket"),
     (TG_FAILED_LABELS_LOST, "a label lost in a crash (tollgate label lost)"),
     (TG_FAILED_SHADOW, "shadow policy not asked"),
+    (TG_FAILED_UNIT, "a unit's context that is none (tollgate unit list)"),
     (TG_FAILED_SHARE + TG_ROOM_CREDENTIALS, "above a share of credentials"),
     (TG_FAILED_SHARE + TG_ROOM_LABELS, "above a share of labels"),
     (TG_FAILED_SHARE + TG_ROOM_OBJECTS, "above a share of objects"),

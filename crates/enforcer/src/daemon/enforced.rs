@@ -30,6 +30,7 @@ use crate::{
     shadow::Report,
     shares::{Holder, Room},
     status::{self, Hooks, Manager, Status},
+    units::Unit,
 };
 
 /// The most bytes of a built policy.
@@ -256,7 +257,8 @@ impl Machine for Enforced {
         let events = self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd());
         let labels = self.enforcer.iter().map(|enforcer| enforcer.labels_written().as_raw_fd());
         let devices = self.devices.iter().map(|devices| devices.as_fd().as_raw_fd());
-        events.chain(labels).chain(devices).chain(self.gaps.wakes()).collect()
+        let units = self.enforcer.iter().filter_map(|enforcer| enforcer.units_changed().map(|units| units.as_raw_fd()));
+        events.chain(labels).chain(devices).chain(units).chain(self.gaps.wakes()).collect()
     }
 
     fn wake(&mut self) {
@@ -267,6 +269,7 @@ impl Machine for Enforced {
         self.devices();
         self.losses();
         self.sweep();
+        self.enforcer.iter_mut().for_each(Enforcer::follow_units);
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
         {
@@ -427,6 +430,10 @@ impl Machine for Enforced {
         stopped.map_err(|cause| refused(&cause))?;
         self.enforcer = None;
         Ok(())
+    }
+
+    fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
+        Ok(self.on_mut()?.look_at_units().to_vec())
     }
 
     fn statistics(&mut self) -> Vec<Manager> {

@@ -14,6 +14,7 @@ use crate::{
     shadow::Report,
     shares::Holder,
     status::{Manager, Status},
+    units::Unit,
 };
 
 /// A permission of a class, in the object managers' numbers (classes.txt).
@@ -95,6 +96,8 @@ pub trait Machine {
     fn shadow(&mut self) -> Result<Option<Report>, Refusal>;
     /// Ends enforcement.
     fn stop(&mut self) -> Result<(), Refusal>;
+    /// The units that have a context, as unit files are now.
+    fn units(&mut self) -> Result<Vec<Unit>, Refusal>;
     /// Counts.
     fn statistics(&mut self) -> Vec<Manager>;
     /// Whether to count; said at each turn.

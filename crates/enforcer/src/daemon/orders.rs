@@ -132,6 +132,10 @@ impl<'a> Order<'a> {
                 let report = self.machine.shadow()?;
                 Ok(vec![report.map_or_else(|| Ok(String::new()), |report| json(&report))?])
             }
+            Request::Units => {
+                self.administrator(&["read_policy"])?;
+                Ok(vec![json(&self.machine.units()?)?])
+            }
             Request::Statistics => Ok(vec![json(&self.machine.statistics())?]),
             Request::Count(on) => {
                 self.administrator(&["setsecparam"])?;

@@ -22,6 +22,7 @@ use crate::{
     shadow::Report,
     shares::Holder,
     status::{Manager, Status},
+    units::Unit,
 };
 
 /// The SID of the caller when it is confined.
@@ -134,6 +135,9 @@ impl Machine for Pretended {
     }
     fn shadow(&mut self) -> Result<Option<Report>, Refusal> {
         Ok(None)
+    }
+    fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
+        Ok(Vec::new())
     }
     fn statistics(&mut self) -> Vec<Manager> {
         Vec::new()

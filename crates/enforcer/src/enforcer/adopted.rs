@@ -63,6 +63,7 @@ impl Enforcer {
             self.take_over_contexts(&previous)?;
         }
         self.put_sids()?;
+        self.look_at_units();
         self.adopt_shadow()?;
         let needed = self.needed()?;
         self.attach(&needed)?;

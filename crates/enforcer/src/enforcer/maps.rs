@@ -40,6 +40,8 @@ pub struct Maps {
     pub filesystems: MapHandle,
     /// Paths of `genfscon`.
     pub genfs: MapHandle,
+    /// Contexts of units.
+    pub units: MapHandle,
     /// What a candidate would have decided otherwise.
     pub differences: MapHandle,
     /// Events.
@@ -61,6 +63,7 @@ impl Maps {
             active: map("active")?,
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
+            units: map("units")?,
             differences: map("differences")?,
             events: map("events")?,
         })
@@ -149,4 +152,4 @@ macro_rules! plain {
     )* };
 }
 plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_unwritten
-    tg_superblock tg_kernel tg_slipped tg_lineage tg_thread);
+    tg_superblock tg_kernel tg_slipped tg_lineage tg_thread tg_unit_key tg_unit);

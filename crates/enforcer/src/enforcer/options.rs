@@ -16,6 +16,7 @@ use crate::{
     labels::checkpoint::AfterCrash,
     programs::Pins,
     shares::Size,
+    units::Places,
 };
 
 /// Audited denials a second, where nobody says how many.
@@ -48,6 +49,8 @@ pub struct Options {
     pub descriptors: Option<Descriptors>,
     /// How much room there is for what all need, where it is not as much as by default; enforcement that is on keeps its own.
     pub sizes: Vec<Size>,
+    /// Where contexts of units are written down.
+    pub units: Places,
     /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
     pub hooks: Vec<String>,
 }

@@ -87,6 +87,8 @@ impl Enforcer {
         match taken_over.and_then(|()| verify(self)) {
             Ok(()) => {
                 self.told_otherwise = false;
+                // What it calls a context it may have called none before.
+                self.look_at_units();
                 self.settle(needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }
@@ -129,6 +131,7 @@ impl Enforcer {
         let _ = previous.generation.translate(&self.generation);
         let refused = self.put_in_force(previous)?;
         self.take_over_contexts(&refused.generation)?;
+        self.look_at_units();
         self.forget_other_sids();
         self.options.folder.keep_only(self.generation.number);
         self.save_contexts()

@@ -17,6 +17,7 @@ fn requests() -> Vec<Request> {
         Request::StartShadow,
         Request::StopShadow,
         Request::Shadow,
+        Request::Units,
         Request::Statistics,
         Request::Count(true),
         Request::Count(false),

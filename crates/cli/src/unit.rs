@@ -1,0 +1,156 @@
+//! `tollgate unit`: contexts of systemd's units.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use tollgate_enforcer::{
+    client::{Client, ClientError},
+    units::{
+        Places, Table, Unit,
+        local::{self, FILE},
+        names::Name,
+        systemd,
+    },
+};
+
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give a unit's processes a context, from its next start on; it counts more than the unit's SELinuxContext=
+    Set {
+        /// The unit: `web` or `web.service`; `web@.service` stands for all its instances
+        unit: String,
+        /// The context; with `-` before it the unit runs also where the policy does not know it
+        #[arg(allow_hyphen_values = true)]
+        context: String,
+    },
+    /// Take the context away that `set` has given; the unit's SELinuxContext= holds again
+    Unset {
+        /// The unit
+        unit: String,
+    },
+    /// List the units that have a context, and where it is written; exit status 1 if one of them cannot start
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Set { unit, context } => set(&name(&unit)?, &context),
+        Command::Unset { unit } => unset(&name(&unit)?),
+        Command::List { json } => list(json),
+    }
+}
+
+/// A unit's name; of a service, as systemctl has it, the kind may be left out.
+pub(super) fn name(unit: &str) -> anyhow::Result<Name> {
+    Ok(if unit.contains('.') { unit.parse()? } else { format!("{unit}.service").parse()? })
+}
+
+fn set(unit: &Name, context: &str) -> anyhow::Result<ExitCode> {
+    let daemon = daemon()?;
+    if let Some(mut client) = daemon {
+        let plain = context.strip_prefix('-').unwrap_or(context);
+        client.is_context(plain).with_context(|| format!("{unit} stays as it is"))?;
+    } else {
+        eprintln!("tollgate: no daemon runs: whether the policy knows the context is seen when it starts");
+    }
+    if !systemd::is_known(&Places::default().load, unit) {
+        eprintln!("tollgate: systemd has no unit {unit} so far");
+    }
+    if local::set(Path::new(FILE), unit, Some(context))? {
+        put_in_force()?;
+        eprintln!("tollgate: what {unit} runs now stays as it is: `systemctl restart {unit}`");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unset(unit: &Name) -> anyhow::Result<ExitCode> {
+    if !local::set(Path::new(FILE), unit, None)? {
+        bail!("{FILE} gives {unit} no context; `tollgate unit list` says where contexts are written");
+    }
+    put_in_force()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The daemon sees it itself, a moment later.
+fn put_in_force() -> anyhow::Result<()> {
+    match daemon()? {
+        Some(mut client) => Ok(client.units().map(drop)?),
+        None => Ok(()),
+    }
+}
+
+/// `None`: no daemon runs.
+fn daemon() -> Result<Option<Client>, ClientError> {
+    match Client::connect() {
+        Err(ClientError::NoDaemon { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn list(json: bool) -> anyhow::Result<ExitCode> {
+    let units = if let Some(mut client) = daemon()? {
+        client.units()?
+    } else {
+        eprintln!("tollgate: no daemon runs: this is what is written, programs know what was written when it ran");
+        written()
+    };
+    if json {
+        output::json(&units)?;
+    } else {
+        output::write(&text(&units))?;
+    }
+    let fails = units.iter().any(|unit| unit.problem.is_some() && !unit.ignorable);
+    Ok(ExitCode::from(u8::from(fails)))
+}
+
+fn written() -> Vec<Unit> {
+    let Table { units, told } = Table::read(&Places::default());
+    told.iter().for_each(|failure| eprintln!("tollgate: {failure}"));
+    units.into_iter().map(|(name, setting)| Unit::of(&name, setting, None)).collect()
+}
+
+fn text(units: &[Unit]) -> String {
+    let lines = units.iter().map(|unit| {
+        let Unit { name, context, source, problem, ignorable } = unit;
+        let context = if context.is_empty() { "(by its program)" } else { context };
+        let problem = problem.as_ref().map_or_else(String::new, |cause| {
+            let what = if *ignorable { "runs without it" } else { "cannot start" };
+            format!("\n    {what}: {cause}")
+        });
+        format!("{name:<32} {context} {}{problem}\n", source.display())
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_a_name_as_systemctl_does() {
+        assert_eq!(name("web").unwrap().to_string(), "web.service");
+        assert_eq!(name("web@").unwrap().to_string(), "web@.service");
+        assert_eq!(name("data.mount").unwrap().to_string(), "data.mount");
+        assert!(name("web.timer").unwrap_err().to_string().contains(".service, .socket"));
+    }
+
+    #[test]
+    fn says_what_becomes_of_a_unit_whose_context_cannot_be() {
+        let unit = |ignorable| Unit {
+            name: "web.service".into(),
+            context: "a:b:c".into(),
+            source: "/x".into(),
+            problem: Some("no type c".into()),
+            ignorable,
+        };
+        assert!(text(&[unit(false)]).ends_with("a:b:c /x\n    cannot start: no type c\n"));
+        assert!(text(&[unit(true)]).ends_with("runs without it: no type c\n"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Services: contexts by unit.
+//!
+//! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
+
+use crate::program::{
+    Scratch,
+    guests::{KERNELS, kernels},
+    steps::{Guest, source},
+};
+
+/// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
+const GONE: &str = "while tollgate mode; do sleep 0.2; done >/dev/null 2>&1";
+
+/// What runs in a cgroup, which is made: `inside CGROUP COMMAND...`.
+const INSIDE: &str = "\
+inside() {
+    mkdir -p /sys/fs/cgroup/$1 && group=$1 && shift
+    sh -c 'echo $$ >/sys/fs/cgroup/'$group'/cgroup.procs; \"$@\"' sh \"$@\"
+}
+unit() { mkdir -p /etc/systemd/system && printf '[Service]\\nSELinuxContext=%s\\n' \"$2\" >/etc/systemd/system/$1; }
+";
+
+#[test]
+fn confines_what_starts_in_the_cgroup_of_a_unit() {
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        // Reads what only the machine may, and goes on as systemd-executor does.
+        let executor = scratch.file("executor", "#!/bin/sh\nread -r line </secret && echo $line\nexec calls getcon\n");
+        let slice = "system.slice/system-web.slice";
+        let steps = Guest::new(&scratch, kernel)
+            .names(INSIDE)
+            .with_library()
+            .with(&executor, "/executor")
+            .with(&source("tests/enforcer/policy.cil"), "/etc/tollgate/nothing")
+            .step("enforce", "unit web.service $(at visitor); unit web@.service $(at keeper); tollgate enforce /policy")
+            .step("listed", "tollgate unit list")
+            .step("unit", "inside system.slice/web.service calls getcon")
+            .step("below", "inside system.slice/web.service/x.slice/other.service calls getcon")
+            .step("another", "inside system.slice/other.service calls getcon")
+            .step("slice", "inside system.slice calls getcon")
+            .step("instance", &format!("inside {slice}/web@1.service calls getcon"))
+            .step("its socket", &format!("inside {slice}/web@1.socket calls getcon"))
+            .step("user's", "inside user.slice/user-1.slice/user@1.service/app.slice/web.service calls getcon")
+            .step("deep", &format!("inside {}web.service calls getcon", "a.slice/".repeat(20)))
+            .step("set", "tollgate unit set other $(at changer) && inside system.slice/other.service calls getcon")
+            .step("unknown", "tollgate unit set other $(at nobody); cat /etc/tollgate/units")
+            .step("no unit", "tollgate unit set web.timer $(at changer)")
+            .step(
+                "drop-in",
+                "mkdir /etc/systemd/system/web.service.d
+                 printf '[Service]\\nSELinuxContext=%s\\n' $(at keeper) >/etc/systemd/system/web.service.d/x.conf
+                 sleep 2; inside system.slice/web.service calls getcon",
+            )
+            .step(
+                "gone",
+                "rm -r /etc/systemd/system/web.service.d; sleep 2; inside system.slice/web.service calls getcon",
+            )
+            .step("none", "unit bad.service a_u:a_r:a_t:s0; sleep 2; inside system.slice/bad.service calls getcon")
+            .step("told", "tollgate unit list")
+            .step("counted", "tollgate status; grep bad.service /var/log/tollgate/daemon.log")
+            .step("ignored", "unit bad.service -a_u:a_r:a_t:s0; sleep 2; inside system.slice/bad.service calls getcon")
+            .step("fine", "tollgate unit list")
+            .step(
+                "executor",
+                "chmod 755 /executor; echo secret >/secret; tollgate label set $(of three) /secret
+                 tollgate label set $(of executor) /executor; inside system.slice/web.service /executor",
+            )
+            .step("no executor", "tollgate label set $(of one) /executor; inside system.slice/web.service /executor")
+            .step("unset", "tollgate unit unset other && inside system.slice/other.service calls getcon")
+            .step("not set", "tollgate unit unset other")
+            .step("killed", &format!("kill -9 $(daemon); {GONE}; tollgate unit list"))
+            .step("without", "inside system.slice/web.service cat /secret")
+            .step("without, new", &format!("inside {slice}/web@2.service cat /secret"))
+            .step("while off", "unit late.service $(at visitor); tollgate unit set later $(at visitor)")
+            .step("again", "tollgate enforce /policy && inside system.slice/late.service calls getcon")
+            .step("later", "inside system.slice/later.service calls getcon")
+            .step("still", "inside system.slice/web.service calls getcon")
+            .step("stopped", "tollgate stop && inside system.slice/web.service cat /secret")
+            .run();
+        let domain = |name: &str| format!("getcon: system_u:system_r:{name}:s0-s15:c0.c1023\n");
+        let machine = domain("unconfined_t");
+        steps["enforce"].is(0, &[]);
+        steps["listed"].is(0, &["web.service ", "web@.service ", "/etc/systemd/system/web.service\n"]);
+        for (step, is) in [
+            ("unit", domain("visitor")),
+            ("below", domain("visitor")),
+            ("another", machine.clone()),
+            ("slice", machine.clone()),
+            ("instance", domain("keeper")),
+            ("its socket", machine.clone()),
+            ("user's", machine.clone()),
+            ("set", domain("changer")),
+            ("drop-in", domain("keeper")),
+            ("gone", domain("visitor")),
+            ("ignored", machine.clone()),
+            ("unset", machine.clone()),
+            ("again", domain("visitor")),
+            ("later", domain("visitor")),
+            ("still", domain("visitor")),
+        ] {
+            assert!(steps[step].is(0, &[]).text.ends_with(&is), "{kernel}, {step}: {:?}", steps[step]);
+        }
+        steps["deep"].is(126, &["Permission denied"]);
+        assert!(!steps["unknown"].is(0, &["stays as it is", "nobody", "other.service "]).text.contains("nobody:s0\n"));
+        steps["no unit"].is(2, &["no unit with processes of its own"]);
+        steps["none"].is(126, &["Permission denied"]);
+        steps["told"].is(1, &["bad.service ", "cannot start: "]);
+        steps["counted"].is(0, &["a unit's context that is none", "bad.service cannot start"]);
+        steps["fine"].is(0, &["runs without it"]);
+        steps["executor"].is(0, &["secret\n", &domain("visitor")]);
+        steps["no executor"].is(0, &["/secret: Permission denied", &domain("visitor")]);
+        steps["not set"].is(2, &["gives other.service no context"]);
+        steps["killed"].is(0, &["no daemon runs", "web@.service "]);
+        steps["without"].is(1, &["Permission denied"]);
+        steps["without, new"].is(1, &["Permission denied"]);
+        steps["while off"].is(0, &["no daemon runs"]);
+        steps["stopped"].is(0, &["secret"]);
+    }
+}
