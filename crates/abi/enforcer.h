@@ -319,6 +319,7 @@ struct tg_unit {
 };
 #define TG_UNIT_TEMPLATE 1u /* the name is the beginning of a service's */
 #define TG_UNIT_UNKNOWN 2u  /* its context is none of the policy in force: nothing starts */
+#define TG_UNIT_SEEN 4u	    /* it was confined before: the daemon is told what begins */
 
 /*
  * `objects`: what has neither an inode nor storage, by its address: System V objects and their
@@ -613,6 +614,7 @@ enum tg_event_kind {
 	/* a file system to walk; of one that was walked, inode: a subvolume, source: the generation
 	 * of its root */
 	TG_EVENT_MOUNT,
+	TG_EVENT_SERVICE, /* the machine executes a program in a unit that was confined before */
 };
 enum tg_object_kind { /* what `object` of an event tells */
 		      TG_OBJECT_NONE,

@@ -16,6 +16,7 @@ mod output;
 mod policy;
 mod port;
 mod store;
+mod service;
 mod study;
 mod unit;
 mod vm;
@@ -70,6 +71,9 @@ enum Command {
     /// Booleans of the policy in force: listed, set
     #[command(subcommand)]
     Bool(boolean::Command),
+    /// Services: what should be confined, and what is
+    #[command(subcommand)]
+    Service(service::Command),
     /// Contexts of systemd's units: which a unit's processes get, whatever program they are
     #[command(subcommand)]
     Unit(unit::Command),
@@ -132,6 +136,7 @@ fn main() -> ExitCode {
         Command::Fcontext(command) => fcontext::run(&command),
         Command::Port(command) => port::run(&command),
         Command::Bool(command) => boolean::run(&command),
+        Command::Service(command) => service::run(command),
         Command::Unit(command) => unit::run(command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

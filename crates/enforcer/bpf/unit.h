@@ -145,6 +145,8 @@ TG_FUNCTION int tg_unit_domain(__u64 cgroup, __u32 file, __u32 *sid)
 		tg_failed(TG_FAILED_UNIT);
 		return READ_ONCE(state.enforcing) ? -EACCES : 0;
 	}
+	if (unit.flags & TG_UNIT_SEEN)
+		tg_doorbell(TG_EVENT_SERVICE, 0, 0, 0);
 	if (!unit.sid)
 		return 0;
 	*sid = unit.sid;

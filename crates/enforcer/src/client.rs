@@ -29,6 +29,7 @@ use tollgate_abi::enforcer::{
 use crate::{
     daemon::{pidfd_open, thread_open},
     protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
+    services::Service,
     shadow::Report,
     status::{Manager, Status},
     units::Unit,
@@ -185,6 +186,17 @@ impl Client {
     pub fn units(&mut self) -> Result<Vec<Unit>, ClientError> {
         let json = self.word(&Request::Units, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("units", json))
+    }
+
+    /// Services as they should be and as they are.
+    pub fn services(&mut self) -> Result<Vec<Service>, ClientError> {
+        let json = self.word(&Request::Services, &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("services", json))
+    }
+
+    /// Takes what runs for what should.
+    pub fn accept_services(&mut self) -> Result<(), ClientError> {
+        self.request(&Request::AcceptServices, &[]).map(drop)
     }
 
     /// Whether a context is one of the policy in force, and why not.

@@ -14,6 +14,7 @@ mod options;
 mod permissive;
 mod reload;
 mod revocation;
+mod services;
 mod shadow;
 mod sids;
 mod slipped;
@@ -55,6 +56,7 @@ pub(crate) use maps::{Plain, began, bytes_of, task_of};
 pub use options::{NoteFolder, Options};
 pub use reload::Reloaded;
 use revocation::Pending;
+use services::Memory;
 use shadow::Shadow;
 pub use unseen::Seen;
 
@@ -93,6 +95,8 @@ pub struct Enforcer {
     units: Units,
     known_units: Vec<Unit>,
     units_told: Vec<String>,
+    /// What was seen confined.
+    memory: Memory,
 }
 
 impl Enforcer {
@@ -161,6 +165,7 @@ impl Enforcer {
         self.state.set_labelling_complete();
         self.written = self.write_labels()?;
         self.guard_notes();
+        self.compare_policy();
         Ok(())
     }
 
@@ -176,6 +181,7 @@ impl Enforcer {
         let mut subordinates = Subordinates::default();
         subordinates.look(&state.shares()).iter().for_each(|told| eprintln!("tollgate: {told}"));
         let units = Units::new(options.units.clone());
+        let memory = Memory::new(options.notes.as_ref());
         Ok(Self {
             options,
             maps,
@@ -198,6 +204,7 @@ impl Enforcer {
             units,
             known_units: Vec::new(),
             units_told: Vec::new(),
+            memory,
         })
     }
 

@@ -139,6 +139,14 @@ impl Generation {
         Ok(unsafe { (&raw const (*memory.get()).number).read_volatile() })
     }
 
+    /// The SHA-256 of the built policy, in hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        // SAFETY: the member lies in the mapping, and is written before the generation is put in force only.
+        let digest = unsafe { (&raw const (*self.memory.get()).policy).read_volatile() };
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Whether the generation in `map` was made of a policy.
     pub fn is_of(map: &MapHandle, built: &Built) -> Result<bool, GenerationError> {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
@@ -213,7 +221,8 @@ impl Generation {
         Ok(sid == TG_SID_MACHINE || type_ != 0 && has_unconfined(&memory, type_ as usize))
     }
 
-    fn has_unconfined(&self, type_: usize) -> bool {
+    /// Whether domains of a type are asked nothing.
+    pub(crate) fn has_unconfined(&self, type_: usize) -> bool {
         has_unconfined(&self.memory, type_)
     }
 

@@ -29,6 +29,7 @@ pub mod protocol;
 pub mod requirements;
 pub mod revocation;
 pub mod sanity;
+pub mod services;
 pub mod shadow;
 pub mod shares;
 pub mod state;

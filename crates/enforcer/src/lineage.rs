@@ -64,6 +64,11 @@ impl Tasks {
         suspects.into_iter().map(|task| (task, search.origin(task))).collect()
     }
 
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &tg_lineage> {
+        self.all.iter()
+    }
+
     fn find(&self, number: u32) -> Option<&tg_lineage> {
         self.places.get(&number).map(|place| &self.all[*place])
     }

@@ -66,6 +66,7 @@ pub fn text(status: &Status, managers: &[Manager]) -> String {
     let mut page = Page::default();
     running(&mut page, true, status.hooks.attached.len());
     canary(&mut page, status);
+    services(&mut page, status);
     policy(&mut page, status);
     domains(&mut page, status);
     revoked(&mut page, status);
@@ -88,6 +89,13 @@ fn running(page: &mut Page, daemon: bool, hooks: usize) {
     page.gauge("daemon_up", "Whether the daemon answers (1); enforcement goes on without it.", u8::from(daemon));
     page.gauge("enforced", "Whether a policy is in force (1): programs are attached.", u8::from(hooks > 0));
     page.gauge("hooks_attached", "Kernel hooks with a program.", hooks);
+}
+
+/// What should be confined.
+fn services(page: &mut Page, status: &Status) {
+    page.gauge("services_confined", "Services that are confined as they should be.", status.confined);
+    let help = "What should be confined and is not, or is not as it was before: `tollgate service list`.";
+    page.gauge("services_not_confined", help, status.findings.len());
 }
 
 /// What the canary tells.

@@ -168,6 +168,10 @@ pub enum Request {
     Shadow,
     /// The units that have a context, as unit files are now: [`crate::units::Unit`]s as JSON.
     Units,
+    /// Services as they should be and as they are: [`crate::services::Service`]s as JSON.
+    Services,
+    /// What runs is what should.
+    AcceptServices,
     /// How often object managers were asked: [`crate::status::Manager`] as JSON.
     Statistics,
     /// Whether they count.
@@ -209,6 +213,8 @@ impl Request {
             Self::StopShadow => vec!["shadow", "stop"],
             Self::Shadow => vec!["shadow"],
             Self::Units => vec!["units"],
+            Self::Services => vec!["services"],
+            Self::AcceptServices => vec!["services", "accept"],
             Self::Statistics => vec!["statistics"],
             Self::Count(true) => vec!["statistics", "on"],
             Self::Count(false) => vec!["statistics", "off"],
@@ -250,6 +256,8 @@ impl Request {
             ["shadow", "stop"] => Self::StopShadow,
             ["shadow"] => Self::Shadow,
             ["units"] => Self::Units,
+            ["services"] => Self::Services,
+            ["services", "accept"] => Self::AcceptServices,
             ["statistics"] => Self::Statistics,
             ["statistics", "on"] => Self::Count(true),
             ["statistics", "off"] => Self::Count(false),

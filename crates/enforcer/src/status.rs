@@ -129,6 +129,12 @@ pub struct Status {
     /// How often that was so since this daemon began.
     #[serde(default)]
     pub gaps_seen: u64,
+    /// What should be confined and is not, and why.
+    #[serde(default)]
+    pub findings: Vec<String>,
+    /// Services that are confined as they should be.
+    #[serde(default)]
+    pub confined: u64,
 }
 
 /// What the canary has found. Times are seconds since 1970.

@@ -92,9 +92,9 @@ fn show(status: &Status, json: bool) -> anyhow::Result<ExitCode> {
     Ok(verdict(status))
 }
 
-/// 1: hooks do not run, or are not known to.
+/// 1: hooks do not run, or are not known to; what should be confined is not.
 fn verdict(status: &Status) -> ExitCode {
-    if status.alarm.is_some() { ExitCode::from(1) } else { ExitCode::SUCCESS }
+    if status.alarm.is_some() || !status.findings.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
 /// Whether hooks run, as the canary tells, and when they did not.
@@ -128,7 +128,10 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
     let to = if status.audit { "the kernel's audit" } else { "a file" };
     let errors = if status.audit_errors > 0 { format!(", {} not written", status.audit_errors) } else { String::new() };
     let failures = status.failures.iter().filter(|(name, _)| !name.starts_with("event"));
-    let failures: Vec<String> = failures.map(|(name, count)| format!("{name} {count}")).collect();
+    let mut failures: Vec<String> = failures.map(|(name, count)| format!("{name} {count}")).collect();
+    let lacking = status.findings.len();
+    failures.extend((lacking > 0).then(|| format!("not confined {lacking}")));
+    let lacking = if lacking > 0 { format!(", {lacking} not: `tollgate service list`") } else { String::new() };
     let mut rows = vec![
         ("mode", status.mode.to_string()),
         (
@@ -162,11 +165,13 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ),
         ("subjects", list(&status.subjects, "")),
         ("contexts", status.contexts.to_string()),
-        ("labels", if status.labelling_complete { "complete" } else { "not complete yet" }.to_owned()),
+        ("labels", labels(status).to_owned()),
         ("held", much(&status.shares)),
         ("denials", format!("{} told to {to}, {lost} lost{errors}", status.events)),
         ("failures", if failures.is_empty() { "none".to_owned() } else { failures.join(", ") }),
+        ("services", format!("{} confined as they should be{lacking}", status.confined)),
     ];
+    rows.extend(status.findings.iter().map(|finding| ("  lacking", finding.clone())));
     rows.splice(1..1, canary(status));
     rows
 }
@@ -180,6 +185,16 @@ fn much(shares: &[Held]) -> String {
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() { "by nobody half of his share of anything".to_owned() } else { told.join("; ") }
+}
+
+fn labels(status: &Status) -> &'static str {
+    if !status.labelling_complete {
+        "not complete yet"
+    } else if status.findings.iter().any(|finding| finding.contains("file_contexts say")) {
+        "not those that file_contexts give programs: `tollgate service list`"
+    } else {
+        "complete"
+    }
 }
 
 /// What processes hold that the policy denies, and what became of some of them.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
+    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 
@@ -27,6 +27,7 @@ use crate::{
     programs::{self, ProgramsError},
     protocol::{Mode, Refusal},
     sanity::{self, Question},
+    services::Service,
     shadow::Report,
     shares::{Holder, Room},
     status::{self, Hooks, Manager, Status},
@@ -143,6 +144,7 @@ impl Enforced {
             match event.kind {
                 TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
+                TG_EVENT_SERVICE => enforcer.began(),
                 _ => {}
             }
         }
@@ -269,7 +271,10 @@ impl Machine for Enforced {
         self.devices();
         self.losses();
         self.sweep();
-        self.enforcer.iter_mut().for_each(Enforcer::follow_units);
+        self.enforcer.iter_mut().for_each(|enforcer| {
+            enforcer.follow_units();
+            enforcer.watch_services();
+        });
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
         {
@@ -354,6 +359,7 @@ impl Machine for Enforced {
     fn status(&mut self) -> Result<Status, Refusal> {
         let health = self.audit.health();
         let alarm = self.gaps.alarm(self.enforcer.as_mut().ok_or_else(stopped)?);
+        let (findings, confined) = self.on_mut()?.findings().map_err(|cause| refused(&cause))?;
         let enforcer = self.on()?;
         let (generation, state, options) = (enforcer.generation(), enforcer.state(), enforcer.options());
         let live = state.live().into_iter().filter(|sid| *sid != 0);
@@ -386,6 +392,8 @@ impl Machine for Enforced {
             alarm,
             gaps: self.gaps.over(),
             gaps_seen: self.gaps.seen(),
+            findings,
+            confined: confined as u64,
         })
     }
 
@@ -434,6 +442,14 @@ impl Machine for Enforced {
 
     fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
         Ok(self.on_mut()?.look_at_units().to_vec())
+    }
+
+    fn services(&mut self) -> Result<Vec<Service>, Refusal> {
+        self.on_mut()?.services(true).map_err(|cause| refused(&cause))
+    }
+
+    fn accept_services(&mut self) -> Result<(), Refusal> {
+        self.on_mut()?.accept_services().map_err(|cause| refused(&cause))
     }
 
     fn statistics(&mut self) -> Vec<Manager> {

@@ -11,6 +11,7 @@ use crate::{
     contexts::Sid,
     protocol::{Mode, Refusal},
     sanity::Question,
+    services::Service,
     shadow::Report,
     shares::Holder,
     status::{Manager, Status},
@@ -98,6 +99,10 @@ pub trait Machine {
     fn stop(&mut self) -> Result<(), Refusal>;
     /// The units that have a context, as unit files are now.
     fn units(&mut self) -> Result<Vec<Unit>, Refusal>;
+    /// Services as they should be and as they are.
+    fn services(&mut self) -> Result<Vec<Service>, Refusal>;
+    /// Takes what runs for what should.
+    fn accept_services(&mut self) -> Result<(), Refusal>;
     /// Counts.
     fn statistics(&mut self) -> Vec<Manager>;
     /// Whether to count; said at each turn.

@@ -136,6 +136,15 @@ impl<'a> Order<'a> {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![json(&self.machine.units()?)?])
             }
+            Request::Services => {
+                self.administrator(&["read_policy"])?;
+                Ok(vec![json(&self.machine.services()?)?])
+            }
+            Request::AcceptServices => {
+                self.administrator(&["setenforce"])?;
+                self.machine.accept_services()?;
+                Ok(vec![])
+            }
             Request::Statistics => Ok(vec![json(&self.machine.statistics())?]),
             Request::Count(on) => {
                 self.administrator(&["setsecparam"])?;

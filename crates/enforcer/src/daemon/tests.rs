@@ -19,6 +19,7 @@ use crate::{
     contexts::Sid,
     protocol::{Attribute, Mode, Refusal, Request},
     sanity::Question,
+    services::Service,
     shadow::Report,
     shares::Holder,
     status::{Manager, Status},
@@ -138,6 +139,12 @@ impl Machine for Pretended {
     }
     fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
         Ok(Vec::new())
+    }
+    fn services(&mut self) -> Result<Vec<Service>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn accept_services(&mut self) -> Result<(), Refusal> {
+        Ok(())
     }
     fn statistics(&mut self) -> Vec<Manager> {
         Vec::new()

@@ -70,7 +70,11 @@ impl Enforcer {
         self.settle(needed)?;
         self.protect()?;
         self.take_over_labels()?;
-        if self.state.labelling_complete() { self.write_labels().map(drop) } else { self.complete() }
+        if !self.state.labelling_complete() {
+            return self.complete();
+        }
+        self.compare_policy();
+        self.write_labels().map(drop)
     }
 
     /// The generation before, if it was in force when its daemon was killed.

@@ -89,6 +89,7 @@ impl Enforcer {
                 self.told_otherwise = false;
                 // What it calls a context it may have called none before.
                 self.look_at_units();
+                self.policy_is_meant();
                 self.settle(needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }

@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use libbpf_rs::{MapCore, MapFlags};
-use tollgate_abi::enforcer::{TG_UNIT_UNKNOWN, tg_unit};
+use tollgate_abi::enforcer::{TG_UNIT_SEEN, TG_UNIT_UNKNOWN, tg_unit};
 
 use super::{Enforcer, bytes_of, maps::retain};
-use crate::units::{Setting, Table, Unit};
+use crate::units::{Setting, Table, Unit, names::Name};
 
 impl Enforcer {
     /// What can be read from when a unit file has changed.
@@ -47,8 +47,16 @@ impl Enforcer {
             keys.push(key);
             known.push(Unit::of(&name, setting, problem));
         }
+        for name in self.units_seen_only(&known) {
+            let (key, flags) = name.key();
+            let entry = tg_unit { sid: 0, flags: flags | TG_UNIT_SEEN };
+            // Without room what begins there is seen later.
+            if self.maps.units.update(bytes_of(&key), bytes_of(&entry), MapFlags::ANY).is_ok() {
+                keys.push(key);
+            }
+        }
         // First there are entries, and then programs look.
-        let count = known.len() as u32;
+        let count = keys.len() as u32;
         if count > 0 {
             self.state.set_units(count);
         }
@@ -58,6 +66,13 @@ impl Enforcer {
             tell(unit);
         }
         self.known_units = known;
+    }
+
+    /// Units that were confined before, and have no context of their own or their template's.
+    fn units_seen_only(&self, known: &[Unit]) -> Vec<Name> {
+        let has = |name: &Name| known.iter().any(|unit| unit.name == name.to_string());
+        let seen = self.units_seen().into_iter().filter_map(|name| name.parse::<Name>().ok());
+        seen.filter(|name| !has(name) && !name.template().is_some_and(|template| has(&template))).collect()
     }
 
     /// What the map says of a unit, and why it has no context.

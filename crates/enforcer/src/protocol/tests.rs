@@ -18,6 +18,8 @@ fn requests() -> Vec<Request> {
         Request::StopShadow,
         Request::Shadow,
         Request::Units,
+        Request::Services,
+        Request::AcceptServices,
         Request::Statistics,
         Request::Count(true),
         Request::Count(false),

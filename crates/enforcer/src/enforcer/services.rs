@@ -1,0 +1,309 @@
+//! Services as they should be and as they are: what the kernel, the policy and proc say together.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io,
+    os::{
+        fd::AsFd,
+        unix::fs::{MetadataExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_lineage};
+
+use super::{Enforcer, EnforcerError};
+use crate::{
+    contexts::bare,
+    labels::alone,
+    lineage::Tasks,
+    services::{
+        Lack, Process, Service, Verdict, domain, entry, judge, listening,
+        processes::{self, PROC},
+        seen::{InForce, Seen},
+    },
+};
+
+/// How often all processes are looked at, where nothing tells that one began.
+const SELDOM: Duration = Duration::from_secs(30);
+/// Who asks again within it is told the same.
+const MOMENT: Duration = Duration::from_secs(1);
+/// One that has just executed a program may not be what it becomes yet.
+const SOON: Duration = Duration::from_millis(300);
+
+/// What is remembered of services, and was told.
+#[derive(Debug)]
+pub(super) struct Memory {
+    seen: Seen,
+    /// When processes are looked at next, and were last.
+    due: Instant,
+    looked: Option<Instant>,
+    /// What is not as it should be, and how many services are.
+    findings: BTreeSet<String>,
+    confined: usize,
+    /// The policy in force is another than that of the last start of the machine.
+    another_policy: bool,
+    /// Domains by programs' types, of a generation.
+    entries: Option<(u32, BTreeMap<String, String>)>,
+}
+
+impl Memory {
+    pub(super) fn new(folder: &Path) -> Self {
+        let seen = Seen::read(folder).unwrap_or_else(|cause| {
+            eprintln!("tollgate: what was confined before is not known: {}: {cause}", folder.display());
+            Seen::default()
+        });
+        let findings = BTreeSet::new();
+        Self { seen, due: Instant::now(), looked: None, findings, confined: 0, another_policy: false, entries: None }
+    }
+}
+
+impl Enforcer {
+    /// Says that a program began in a unit that was confined before.
+    pub fn began(&mut self) {
+        self.memory.due = self.memory.due.min(Instant::now() + SOON);
+    }
+
+    /// Looks at all processes, when that is due, and tells what is new.
+    pub fn watch_services(&mut self) {
+        if Instant::now() < self.memory.due {
+            return;
+        }
+        self.memory.due = Instant::now() + SELDOM;
+        if let Err(cause) = self.services(false) {
+            eprintln!("tollgate: what should be confined is not compared with what runs: {cause}");
+        }
+    }
+
+    /// Services as they are now; with what listens, where it listens.
+    pub fn services(&mut self, listens: bool) -> Result<Vec<Service>, EnforcerError> {
+        let processes = self.processes()?;
+        self.remember(&processes);
+        let listening = if listens { listening::all(Path::new(PROC)) } else { BTreeMap::new() };
+        let mut services = judge(&processes, &listening);
+        self.add_units(&mut services);
+        self.tell(&services);
+        Ok(services)
+    }
+
+    /// What is not as it should be, and how many services are; a moment ago at most.
+    pub fn findings(&mut self) -> Result<(Vec<String>, usize), EnforcerError> {
+        if self.memory.looked.is_none_or(|looked| looked.elapsed() > MOMENT) {
+            self.services(false)?;
+        }
+        Ok((self.memory.findings.iter().cloned().collect(), self.memory.confined))
+    }
+
+    /// Takes what runs for what should: what was seen of it before is forgotten.
+    pub fn accept_services(&mut self) -> Result<(), EnforcerError> {
+        let units: BTreeSet<String> = self.memory.seen.units().map(str::to_owned).collect();
+        for process in self.processes()?.iter().filter(|process| process.lack.is_some()) {
+            if let (Some(unit), Some(program)) = (&process.unit, process.programs.last())
+                && units.contains(unit)
+            {
+                self.memory.seen.forget(unit, program);
+            }
+        }
+        self.policy_is_meant();
+        self.write_seen();
+        self.services(false).map(drop)
+    }
+
+    /// Compares the policy that enforcement starts with with that of the machine's last run.
+    pub(super) fn compare_policy(&mut self) {
+        let policy = self.policy_in_force();
+        if self.memory.seen.was_another(&policy) {
+            self.memory.another_policy = true;
+        } else {
+            self.policy_is_meant();
+        }
+    }
+
+    /// The policy in force is the one that the administrator wants.
+    pub(super) fn policy_is_meant(&mut self) {
+        self.memory.another_policy = false;
+        let policy = self.policy_in_force();
+        if self.memory.seen.set_policy(policy) {
+            self.write_seen();
+        }
+    }
+
+    fn policy_in_force(&self) -> InForce {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        InForce { digest: self.generation.digest(), boot: boot.trim().to_owned() }
+    }
+
+    /// The units of which something was seen confined.
+    pub(super) fn units_seen(&self) -> BTreeSet<String> {
+        self.memory.seen.units().map(str::to_owned).collect()
+    }
+
+    /// All processes but the kernel's, without those that others of their unit have made, which are what these are.
+    fn processes(&mut self) -> Result<Vec<Process>, EnforcerError> {
+        self.learn();
+        let tasks = Tasks::look(&self.options.pins)?;
+        let leaders: Vec<tg_lineage> =
+            tasks.all().filter(|task| task.task == task.process && task.program != 0).copied().collect();
+        let place = |number: u32| Path::new(PROC).join(number.to_string());
+        let units: BTreeMap<u32, String> =
+            leaders.iter().filter_map(|task| Some((task.task, processes::unit(&place(task.task))?))).collect();
+        let first = leaders.iter().filter(|task| {
+            units.get(&task.task).is_none_or(|unit| units.get(&task.parent) != Some(unit)) || task.sid == 0
+        });
+        let found: Vec<Process> =
+            first.map(|task| self.process(task, units.get(&task.task).cloned())).collect::<Result<_, _>>()?;
+        Ok(found)
+    }
+
+    fn process(&mut self, task: &tg_lineage, unit: Option<String>) -> Result<Process, EnforcerError> {
+        let sid = if task.sid == 0 { TG_SID_MACHINE } else { task.sid };
+        let confined = !self.generation.is_unconfined(sid);
+        let programs = processes::programs(&Path::new(PROC).join(task.task.to_string()));
+        let name: Vec<u8> = task.name.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
+        let lack = if confined { None } else { self.lack(task, unit.as_deref(), &programs)? };
+        Ok(Process {
+            number: task.task,
+            name: String::from_utf8_lossy(&name).into_owned(),
+            context: self.contexts.text(sid).to_owned(),
+            unit,
+            programs,
+            confined,
+            lack,
+        })
+    }
+
+    /// What an unconfined process should be, if anything says so.
+    fn lack(
+        &mut self,
+        task: &tg_lineage,
+        unit: Option<&str>,
+        programs: &[PathBuf],
+    ) -> Result<Option<Lack>, EnforcerError> {
+        let restart = unit.map_or("start it again".to_owned(), |unit| format!("`systemctl restart {unit}`"));
+        if task.domain != 0 && task.domain != SECINITSID_UNLABELED {
+            let domain = domain(self.contexts.text(task.domain)).to_owned();
+            return Ok(Some(Lack { domain, why: format!("it began before this policy or label: {restart}") }));
+        }
+        for program in programs {
+            if let Some((domain, why)) = self.by_file_contexts(program)? {
+                return Ok(Some(Lack { domain, why: format!("{why}{restart}") }));
+            }
+        }
+        let seen = unit.zip(programs.last()).and_then(|(unit, program)| {
+            let domain = self.memory.seen.domain(unit, program)?.to_owned();
+            let program = program.display();
+            let why =
+                format!("{program} ran so before, and nothing says so now: `tollgate service accept` if that is meant");
+            Some(Lack { domain, why })
+        });
+        Ok(seen)
+    }
+
+    /// The domain of a program by what `file_contexts` say of its path, and why it is not entered.
+    fn by_file_contexts(&mut self, program: &Path) -> Result<Option<(String, String)>, EnforcerError> {
+        let opened = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(program);
+        let Some((file, mode)) = opened.and_then(|file| file.metadata().map(|known| (file, known.mode()))).ok() else {
+            return Ok(None);
+        };
+        let Some(default) = self.default_label(program, mode)? else { return Ok(None) };
+        let Some(domain_) = self.entries().get(domain(&default)).cloned() else { return Ok(None) };
+        let sid = bare(self.label(file.as_fd())?);
+        let label = self.contexts.text(sid).to_owned();
+        let program = program.display();
+        let why = if domain(&label) == domain(&default) {
+            format!(
+                "it began before, or by an interpreter that it was given to ({program} as an argument; `tollgate unit set` confines that): "
+            )
+        } else {
+            format!("{program} is {label}, and file_contexts say {default}: `tollgate label restore {program}`, then ")
+        };
+        Ok(Some((domain_, why)))
+    }
+
+    /// Domains by programs' types.
+    fn entries(&mut self) -> &BTreeMap<String, String> {
+        let number = self.generation.number;
+        if self.memory.entries.as_ref().is_none_or(|(of, _)| *of != number) {
+            let machine = self.generation.get(TG_SID_MACHINE).map_or(0, |context| context.type_);
+            let asked = |type_: u32| !self.generation.has_unconfined(type_ as usize);
+            self.memory.entries = Some((number, entry::domains(&self.generation.policy, machine, asked)));
+        }
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.memory.entries.as_ref().map_or(&NONE, |(_, entries)| entries)
+    }
+
+    fn remember(&mut self, processes: &[Process]) {
+        let mut is_new = false;
+        for process in processes.iter().filter(|process| process.confined) {
+            if let (Some(unit), Some(program)) = (&process.unit, process.programs.last()) {
+                is_new |= self.memory.seen.see(unit, program, domain(&process.context));
+            }
+        }
+        if is_new {
+            self.write_seen();
+            self.look_at_units();
+        }
+    }
+
+    /// By a thread: the file system may be frozen.
+    fn write_seen(&self) {
+        let (text, folder) = (self.memory.seen.text(), self.options.notes.as_ref().to_owned());
+        let begun = alone::spawn("seen", Vec::new(), move |alone: io::Result<()>| {
+            let made = fs::create_dir_all(&folder);
+            if let Err(cause) = alone.and(made).and_then(|()| Seen::write(&text, &folder)) {
+                eprintln!("tollgate: what is confined is not noted: {}: {cause}", folder.display());
+            }
+        });
+        if let Err(cause) = begun {
+            eprintln!("tollgate: what is confined is not noted: {cause}");
+        }
+    }
+
+    /// Units that have a context: those that do not run, and those that cannot.
+    fn add_units(&self, services: &mut Vec<Service>) {
+        for unit in self.known_units.iter().filter(|unit| !unit.context.is_empty() || unit.problem.is_some()) {
+            let expected = domain(&unit.context).to_owned();
+            let why: Vec<String> =
+                unit.problem.iter().map(|cause| format!("{}: {cause}", unit.source.display())).collect();
+            let verdict = if why.is_empty() { Verdict::Confined } else { Verdict::NotConfined };
+            match services.iter_mut().find(|service| service.name == unit.name) {
+                Some(service) => {
+                    service.verdict = service.verdict.min(verdict);
+                    service.expected = Some(expected);
+                    service.why.extend(why);
+                }
+                None => services.push(Service {
+                    name: unit.name.clone(),
+                    expected: Some(expected),
+                    domains: BTreeMap::new(),
+                    listening: BTreeSet::new(),
+                    verdict,
+                    why,
+                }),
+            }
+        }
+        services.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+
+    /// Tells what is not as it should be, once as long as it lasts.
+    fn tell(&mut self, services: &[Service]) {
+        let lacking = services.iter().filter(|service| service.verdict == Verdict::NotConfined);
+        let mut findings: BTreeSet<String> =
+            lacking.map(|service| format!("{} is not confined: {}", service.name, service.why.join("; "))).collect();
+        if self.memory.another_policy {
+            findings.insert(
+                "the policy in force is not the one that was in force when the machine ran last: `tollgate service accept` if \
+                 that is meant"
+                    .to_owned(),
+            );
+        }
+        self.memory.looked = Some(Instant::now());
+        self.memory.confined = services.iter().filter(|service| service.verdict == Verdict::Confined).count();
+        for finding in findings.difference(&self.memory.findings) {
+            eprintln!("tollgate: {finding}");
+        }
+        self.memory.findings = findings;
+    }
+}

@@ -1,0 +1,178 @@
+//! What should be confined, and what runs: services by unit, and what else runs a program that has a domain of its own.
+
+pub mod entry;
+pub mod listening;
+pub mod processes;
+pub mod seen;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// A process, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub number: u32,
+    /// Its name, as it says itself.
+    pub name: String,
+    /// The system manager's unit that it is of.
+    pub unit: Option<String>,
+    /// The file that it executes, and a script that this one runs.
+    pub programs: Vec<PathBuf>,
+    /// Its context.
+    pub context: String,
+    /// Whether it is asked anything.
+    pub confined: bool,
+    /// What it should be, and why it is not, of one that is asked nothing.
+    pub lack: Option<Lack>,
+}
+
+/// What an unconfined process should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// The domain's type.
+    pub domain: String,
+    /// Why it is not in it, and what helps.
+    pub why: String,
+}
+
+/// Whether a service is as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// A process of it should be confined, and is not; or it cannot start.
+    NotConfined,
+    /// Nothing says that it should be confined, and others can reach it.
+    Unconfined,
+    /// All its processes that should be are.
+    Confined,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NotConfined => "NOT CONFINED",
+            Self::Unconfined => "unconfined",
+            Self::Confined => "confined",
+        })
+    }
+}
+
+/// A unit, or a program that runs outside of units, as it should be and as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// The unit, or the program.
+    pub name: String,
+    /// The domain that it should run in; `None`: nothing says so.
+    pub expected: Option<String>,
+    /// The domains that its processes are in, and how many are in each.
+    pub domains: BTreeMap<String, usize>,
+    /// Where it listens: `tcp 443`.
+    pub listening: BTreeSet<String>,
+    /// Whether that is as it should be.
+    pub verdict: Verdict,
+    /// Why not, and what helps.
+    pub why: Vec<String>,
+}
+
+/// What a process executes nothing in: what systemd keeps for PAM.
+const FOR_PAM: &str = "(sd-pam)";
+
+/// Services of these processes, by name. `listening` says where a process listens; of what neither should be confined nor
+/// listens nothing is told.
+#[must_use]
+pub fn judge(processes: &[Process], listening: &BTreeMap<u32, BTreeSet<String>>) -> Vec<Service> {
+    let mut services: BTreeMap<String, Service> = BTreeMap::new();
+    for process in processes.iter().filter(|process| process.name != FOR_PAM) {
+        let Some(name) = name_of(process) else { continue };
+        let service = services.entry(name).or_insert_with_key(|name| Service {
+            name: name.clone(),
+            expected: None,
+            domains: BTreeMap::new(),
+            listening: BTreeSet::new(),
+            verdict: Verdict::Unconfined,
+            why: Vec::new(),
+        });
+        service.add(process);
+        service.listening.extend(listening.get(&process.number).into_iter().flatten().cloned());
+    }
+    services.retain(|_, service| service.verdict != Verdict::Unconfined || !service.listening.is_empty());
+    services.into_values().collect()
+}
+
+/// What a process is told under.
+fn name_of(process: &Process) -> Option<String> {
+    let program = || process.programs.first().map(|program| program.display().to_string());
+    process.unit.clone().or_else(program)
+}
+
+impl Service {
+    fn add(&mut self, process: &Process) {
+        let domain = domain(&process.context).to_owned();
+        *self.domains.entry(domain.clone()).or_default() += 1;
+        if process.confined {
+            self.expected.get_or_insert(domain);
+            self.verdict = if self.why.is_empty() { Verdict::Confined } else { Verdict::NotConfined };
+        }
+        if let Some(lack) = &process.lack {
+            self.expected = Some(lack.domain.clone());
+            self.verdict = Verdict::NotConfined;
+            let why = format!("process {} ({}) should be {}: {}", process.number, process.name, lack.domain, lack.why);
+            self.why.push(why);
+        }
+    }
+}
+
+/// A context's type.
+#[must_use]
+pub fn domain(context: &str) -> &str {
+    context.split(':').nth(2).unwrap_or(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(number: u32, unit: Option<&str>, domain: &str, lacks: Option<&str>) -> Process {
+        Process {
+            number,
+            name: "web".to_owned(),
+            unit: unit.map(str::to_owned),
+            programs: vec!["/usr/bin/web".into()],
+            context: format!("system_u:system_r:{domain}:s0"),
+            confined: domain != "unconfined_t",
+            lack: lacks.map(|domain| Lack { domain: domain.to_owned(), why: "restart it".to_owned() }),
+        }
+    }
+
+    fn judged(processes: &[Process]) -> Vec<(String, Verdict, usize)> {
+        let listening = BTreeMap::from([(7, BTreeSet::from(["tcp 80".to_owned()]))]);
+        judge(processes, &listening).into_iter().map(|one| (one.name, one.verdict, one.why.len())).collect()
+    }
+
+    #[test]
+    fn is_not_content_before_all_processes_of_a_unit_are_as_they_should() {
+        let web = Some("web.service");
+        let good = process(1, web, "web_t", None);
+        let bad = process(2, web, "unconfined_t", Some("web_t"));
+        let is = |verdict, why| vec![("web.service".to_owned(), verdict, why)];
+        assert_eq!(judged(&[good.clone(), process(3, web, "unconfined_t", None)]), is(Verdict::Confined, 0));
+        assert_eq!(judged(&[good.clone(), bad.clone()]), is(Verdict::NotConfined, 1));
+        assert_eq!(judged(&[bad, good]), is(Verdict::NotConfined, 1));
+    }
+
+    #[test]
+    fn tells_of_what_nothing_is_expected_only_where_it_listens() {
+        assert_eq!(judged(&[process(1, None, "unconfined_t", None)]), []);
+        let told = vec![("/usr/bin/web".to_owned(), Verdict::Unconfined, 0)];
+        assert_eq!(judged(&[process(7, None, "unconfined_t", None)]), told);
+        let mut kept = process(7, Some("web.service"), "unconfined_t", Some("web_t"));
+        kept.name = FOR_PAM.to_owned();
+        assert_eq!(judged(&[kept]), []);
+    }
+}
