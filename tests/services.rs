@@ -1,4 +1,4 @@
-//! Services: contexts by unit.
+//! Services: contexts by unit, and what is told when one is confined no more.
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
@@ -6,6 +6,7 @@ use crate::program::{
     Scratch,
     guests::{KERNELS, kernels},
     steps::{Guest, source},
+    word,
 };
 
 /// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
@@ -116,4 +117,89 @@ fn confines_what_starts_in_the_cgroup_of_a_unit() {
         steps["while off"].is(0, &["no daemon runs"]);
         steps["stopped"].is(0, &["secret"]);
     }
+}
+
+/// The machine executes a program in /srv/app, which has a domain of its own.
+const ENTERS: &str = "(typetransition unconfined_domain subject_exec process visitor)\n(allow visitor subject_exec (file (entrypoint)))\n\
+    (allow subject three (dir (search getattr)))\n";
+/// Where no confined domain may make files.
+const PLACES: &str = "/.* system_u:object_r:file_t:s0\n/srv/app -d system_u:object_r:three:s0\n/srv/app/server -- system_u:object_r:subject_exec:s0\n";
+/// What runs it as a service, and what ends it.
+const SERVICE: &str = "\
+label() { tollgate label get /srv/app/server; }
+start() {
+    mkdir -p /sys/fs/cgroup/system.slice/app.service
+    sh -c 'echo $$ >/sys/fs/cgroup/system.slice/app.service/cgroup.procs; exec /srv/app/server' & sleep 1
+}
+end() { kill $(cat /sys/fs/cgroup/system.slice/app.service/cgroup.procs); sleep 0.5; }
+";
+
+#[test]
+fn tells_within_a_second_what_is_confined_no_more() {
+    let scratch = Scratch::new();
+    let places = scratch.file("places", PLACES);
+    let build = |name: &str, rules: &str| {
+        let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
+        let own = own.map(|name| source(&format!("policies/tollgate/{name}.cil")));
+        let parts = [source("tests/enforcer/policy.cil"), scratch.file(&format!("{name}.cil"), rules)];
+        let out = scratch.path(name);
+        let words: Vec<&str> = own.iter().chain(&parts).map(|path| word(path)).collect();
+        scratch
+            .run(&[&["policy", "build"], &words[..], &["--file-contexts", word(&places), "-o", word(&out)]].concat())
+            .with(0);
+        out
+    };
+    let (with, without) = (build("with", ENTERS), build("without", "(type more)\n"));
+    let server = scratch.file("server", "#!/bin/sh\nsleep 100 &\nwait\n");
+    let steps = Guest::under(&scratch, "6.1", &with)
+        .names(INSIDE)
+        .names(SERVICE)
+        .with(&without, "/without")
+        .with(&server, "/srv/app/server")
+        .with(&server, "/other")
+        .step("enforce", "chmod 755 /srv/app/server /other; tollgate enforce /policy && tollgate label restore -R /srv/app && label && tollgate status")
+        .step("confined", "start; tollgate service list")
+        .step("known", "sleep 1; cat /var/lib/tollgate/confined; end")
+        .step("edited", "sed -i s/100/101/ /srv/app/server; sleep 1; label")
+        .step("moved", "mv /other /srv/app/server; sleep 1; label; start; tollgate service list; end")
+        .step(
+            "refused",
+            "tollgate label set $(of file_t) /srv/app; cp /srv/app/server /new; mv /new /srv/app/server; sleep 1; label
+             tollgate label restore /srv/app; grep 'was replaced and is' /var/log/tollgate/daemon.log",
+        )
+        .step("unlabelled", "tollgate label set $(of one) /srv/app/server; sleep 1; label; start; sleep 0.5")
+        .step("told", "grep 'is not confined' /var/log/tollgate/daemon.log")
+        .step("status", "tollgate status")
+        .step("metrics", "tollgate status --metrics | grep not_confined")
+        .step("listed", "tollgate service list")
+        .step("restored", "end; tollgate label restore /srv/app/server; start; sleep 1; tollgate status")
+        .step("forgotten", "end; tollgate reload /without; start; sleep 1; tollgate service list")
+        .step("accepted", "tollgate service accept; tollgate service list && tollgate status")
+        .step("again", "end; tollgate stop; tollgate enforce /policy && tollgate status")
+        .step(
+            "another boot",
+            "tollgate stop; echo another >/boot_id; mount --bind /boot_id /proc/sys/kernel/random/boot_id
+             tollgate enforce /without; tollgate status",
+        )
+        .step("meant", "tollgate service accept && tollgate status")
+        .run();
+    let labelled = "system_u:object_r:subject_exec:s0 /srv/app/server\n";
+    steps["enforce"].is(0, &[labelled, "labels       complete\n", "failures     none\n"]);
+    steps["confined"].is(0, &["app.service ", " confined ", " visitor "]);
+    steps["known"].is(0, &["program app.service visitor /srv/app/server\n"]);
+    steps["edited"].is(0, &[labelled]);
+    steps["moved"].is(0, &[labelled, " confined ", " visitor "]);
+    steps["refused"].is(0, &["system_u:object_r:file_t:s0 /srv/app/server", "confined domains may make files"]);
+    steps["unlabelled"].is(0, &["system_u:object_r:one:s0 /srv/app/server"]);
+    steps["told"].is(0, &["app.service is not confined", "tollgate label restore /srv/app/server"]);
+    let status = steps["status"].is(1, &["app.service is not confined"]);
+    assert!(!status.text.contains("failures     none"), "{}", status.text);
+    steps["metrics"].is(0, &["tollgate_services_not_confined 1"]);
+    steps["listed"].is(1, &["NOT CONFINED", "unconfined_t", "file_contexts say"]);
+    steps["restored"].is(0, &["failures     none\n"]);
+    steps["forgotten"].is(1, &["NOT CONFINED", "ran so before"]);
+    steps["accepted"].is(0, &["failures     none\n"]);
+    steps["again"].is(0, &["failures     none\n"]);
+    steps["another boot"].is(1, &["not the one that was in force when the machine ran last"]);
+    steps["meant"].is(0, &["failures     none\n"]);
 }

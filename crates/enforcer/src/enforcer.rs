@@ -13,6 +13,7 @@ mod maps;
 mod options;
 mod permissive;
 mod reload;
+mod replaced;
 mod revocation;
 mod services;
 mod shadow;
@@ -37,7 +38,7 @@ use crate::{
     contexts::Contexts,
     daemon::pidfd_open,
     generation::{Generation, GenerationError},
-    labels::{durable::Written, file_contexts::FileContexts, walk::Report},
+    labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
     programs::{self, Pins},
     shares::Room,
@@ -97,6 +98,8 @@ pub struct Enforcer {
     units_told: Vec<String>,
     /// What was seen confined.
     memory: Memory,
+    /// Sees programs that are replaced; `None`: that cannot be seen.
+    replaced: Option<Replaced>,
 }
 
 impl Enforcer {
@@ -166,6 +169,7 @@ impl Enforcer {
         self.written = self.write_labels()?;
         self.guard_notes();
         self.compare_policy();
+        self.watch_programs();
         Ok(())
     }
 
@@ -182,6 +186,9 @@ impl Enforcer {
         subordinates.look(&state.shares()).iter().for_each(|told| eprintln!("tollgate: {told}"));
         let units = Units::new(options.units.clone());
         let memory = Memory::new(options.notes.as_ref());
+        let replaced = Replaced::new().inspect_err(|cause| {
+            eprintln!("tollgate: programs that are replaced lose their labels until `tollgate label restore`: {cause}");
+        });
         Ok(Self {
             options,
             maps,
@@ -205,6 +212,7 @@ impl Enforcer {
             known_units: Vec::new(),
             units_told: Vec::new(),
             memory,
+            replaced: replaced.ok(),
         })
     }
 

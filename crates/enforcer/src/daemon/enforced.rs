@@ -260,7 +260,9 @@ impl Machine for Enforced {
         let labels = self.enforcer.iter().map(|enforcer| enforcer.labels_written().as_raw_fd());
         let devices = self.devices.iter().map(|devices| devices.as_fd().as_raw_fd());
         let units = self.enforcer.iter().filter_map(|enforcer| enforcer.units_changed().map(|units| units.as_raw_fd()));
-        events.chain(labels).chain(devices).chain(units).chain(self.gaps.wakes()).collect()
+        let replaced =
+            self.enforcer.iter().filter_map(|enforcer| enforcer.replaced_wakes().map(|names| names.as_raw_fd()));
+        events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 
     fn wake(&mut self) {
@@ -273,6 +275,7 @@ impl Machine for Enforced {
         self.sweep();
         self.enforcer.iter_mut().for_each(|enforcer| {
             enforcer.follow_units();
+            enforcer.follow_replaced();
             enforcer.watch_services();
         });
         if let Some(enforcer) = &mut self.enforcer

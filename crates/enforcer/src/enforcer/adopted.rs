@@ -74,6 +74,7 @@ impl Enforcer {
             return self.complete();
         }
         self.compare_policy();
+        self.watch_programs();
         self.write_labels().map(drop)
     }
 

@@ -90,6 +90,7 @@ impl Enforcer {
                 // What it calls a context it may have called none before.
                 self.look_at_units();
                 self.policy_is_meant();
+                self.watch_programs();
                 self.settle(needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }

@@ -223,7 +223,7 @@ impl Enforcer {
     }
 
     /// Domains by programs' types.
-    fn entries(&mut self) -> &BTreeMap<String, String> {
+    pub(super) fn entries(&mut self) -> &BTreeMap<String, String> {
         let number = self.generation.number;
         if self.memory.entries.as_ref().is_none_or(|(of, _)| *of != number) {
             let machine = self.generation.get(TG_SID_MACHINE).map_or(0, |context| context.type_);
