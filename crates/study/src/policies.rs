@@ -13,13 +13,14 @@ use tollgate_policy::{
 use tollgate_vm::{Cache, Package, Packages};
 
 /// The sources of Tollgate's own policy, and domains to measure in.
-const OWN: [(&str, &str); 10] = [
+const OWN: [(&str, &str); 11] = [
     ("10-classes.cil", include_str!("../../../policies/tollgate/10-classes.cil")),
     ("20-levels.cil", include_str!("../../../policies/tollgate/20-levels.cil")),
     ("30-base.cil", include_str!("../../../policies/tollgate/30-base.cil")),
     ("40-unconfined.cil", include_str!("../../../policies/tollgate/40-unconfined.cil")),
     ("50-mls.cil", include_str!("../../../policies/tollgate/50-mls.cil")),
     ("60-network.cil", include_str!("../../../policies/tollgate/60-network.cil")),
+    ("65-abstractions.cil", include_str!("../../../policies/tollgate/65-abstractions.cil")),
     ("70-services.cil", include_str!("../../../policies/tollgate/70-services.cil")),
     ("80-guards.cil", include_str!("../../../policies/tollgate/80-guards.cil")),
     ("90-goals.cil", include_str!("../../../policies/tollgate/90-goals.cil")),
