@@ -19,6 +19,8 @@ mod subvolumes;
 
 use std::path::PathBuf;
 
+pub(crate) use recovery::disk;
+
 use crate::program::{
     Scratch,
     steps::{Guest, policy, source},

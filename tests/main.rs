@@ -12,6 +12,7 @@ mod cli;
 mod debian;
 mod enforcer;
 mod enforcer_cache;
+mod enforcer_contexts;
 #[cfg(feature = "long")]
 mod enforcer_cost;
 mod enforcer_daemon;

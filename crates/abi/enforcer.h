@@ -465,6 +465,13 @@ struct tg_subordinate {
 
 #define TG_AUDIT_SOURCES 256u
 
+/* An object without a label that a confined process has met, and the process. */
+struct tg_unlabelled {
+	__u64 inode;
+	__u32 device, process;
+	char command[16];
+};
+
 /* All global variables of the programs; the daemon has them mapped. */
 struct tg_state {
 	/* settings */
@@ -547,6 +554,7 @@ struct tg_state {
 	 * last, in nanoseconds since boot; when it was granted something since, 0: never. */
 	__u64 canary_denied;
 	__u64 canary_granted;
+	struct tg_unlabelled unlabelled; /* the last of those that failures count */
 };
 
 /* How the running kernel differs from others where nothing can be relocated: whether arguments of

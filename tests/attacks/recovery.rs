@@ -15,7 +15,7 @@ use crate::program::{
 };
 
 /// A disk with a file system.
-pub(super) fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
+pub(crate) fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
     let image = scratch.path(kind);
     File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
     let made = Command::new(format!("/sbin/mkfs.{kind}")).arg("-q").arg(&image).status().unwrap();

@@ -81,9 +81,11 @@ impl Step {
         self
     }
 
+    /// What was printed as JSON, without what the program says of itself beside.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("no JSON, {error}: {}", self.text))
+        let lines: String = self.text.split_inclusive('\n').filter(|line| !line.starts_with("tollgate: ")).collect();
+        serde_json::from_str(&lines).unwrap_or_else(|error| panic!("no JSON, {error}: {}", self.text))
     }
 }
 

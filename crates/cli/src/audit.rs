@@ -7,12 +7,13 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use tollgate_enforcer::audit::{
     Entry,
+    clock::{self, Zone},
     follow::{self, Colour},
-    log::{Filter, Log},
+    log::{Filter, InOrder, Log},
     sink,
 };
 
@@ -32,7 +33,10 @@ pub(crate) struct Arguments {
     /// Only of processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
-    /// Only from this time on: `2026-11-21T08:00:00Z`, `2026-11-21 08:00:00` (UTC), or so long ago: `10min`, `2h`
+    /// Print times in UTC; by default in local time
+    #[arg(long)]
+    utc: bool,
+    /// Only from this time on: `2026-11-21 09:00:00` (local time), `2026-11-21T08:00:00Z`, or so long ago: `10min`, `2h`
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<u64>,
     /// The folder that the daemon writes to
@@ -50,14 +54,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.follow {
         interrupt::flag()?;
     }
+    let zone = if arguments.utc { Zone::Utc } else { Zone::Local };
     loop {
         let mut printed = Ok(());
-        let garbled = log.read(|entry| {
+        let mut print = |entry: Entry| {
             if filter.takes(&entry) {
-                printed = print(&entry, arguments.json, colour);
+                printed = print(&entry, arguments.json, colour, zone);
             }
             printed.is_ok() && !interrupt::came()
-        });
+        };
+        // Who follows is told at once, as it was written.
+        let garbled = if arguments.follow { log.read(print) } else { in_order(&mut log, &mut print) };
         printed?;
         let garbled = garbled.with_context(|| cannot_read(&arguments.log))?;
         if garbled > 0 {
@@ -70,8 +77,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn print(entry: &Entry, json: bool, colour: Colour) -> anyhow::Result<()> {
-    let line = if json { serde_json::to_string(entry)? } else { follow::line(entry, colour) };
+/// All entries by their times; how many lines were none.
+fn in_order(log: &mut Log, print: &mut impl FnMut(Entry) -> bool) -> std::io::Result<u64> {
+    let mut order = InOrder::default();
+    let garbled = log.read(|entry| order.push(entry, &mut *print))?;
+    order.finish(print);
+    Ok(garbled)
+}
+
+fn print(entry: &Entry, json: bool, colour: Colour, zone: Zone) -> anyhow::Result<()> {
+    let line = if json { serde_json::to_string(entry)? } else { follow::line(entry, colour, zone) };
     output::line(&line)
 }
 
@@ -84,15 +99,11 @@ pub(crate) fn cannot_read(folder: &Path) -> String {
 
 /// Milliseconds since 1970.
 pub(crate) fn since(text: &str) -> anyhow::Result<u64> {
-    let now = SystemTime::now();
-    let time = match humantime::parse_duration(text) {
-        Ok(ago) => now.checked_sub(ago).map_or(UNIX_EPOCH, |time| time.max(UNIX_EPOCH)),
-        Err(_) => humantime::parse_rfc3339_weak(text)
-            .map_err(|_| anyhow!("expected a time as 2026-11-21T08:00:00Z, or how long ago as 10min"))?,
+    let Ok(ago) = humantime::parse_duration(text) else {
+        return clock::parse(text, Zone::Local)
+            .ok_or_else(|| anyhow!("expected a time since 1970 as 2026-11-21T08:00:00Z, or how long ago as 10min"));
     };
-    if time < UNIX_EPOCH {
-        bail!("nothing was logged before 1970");
-    }
+    let time = SystemTime::now().checked_sub(ago).map_or(UNIX_EPOCH, |time| time.max(UNIX_EPOCH));
     Ok(u64::try_from(time.duration_since(UNIX_EPOCH)?.as_millis())?)
 }
 
@@ -103,7 +114,8 @@ mod tests {
     #[test]
     fn takes_times_and_durations() {
         assert_eq!(since("1970-01-01T00:00:02Z").unwrap(), 2000);
-        assert_eq!(since("1970-01-02 00:00:00").unwrap(), 86_400_000);
+        assert_eq!(since("1970-01-02T01:00:00+01:00").unwrap(), 86_400_000);
+        assert!(since("1970-01-03 00:00:00").unwrap().abs_diff(172_800_000) <= 86_400_000, "in local time");
         let hour = 3_600_000;
         let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
         assert!(now.abs_diff(since("2h").unwrap() + 2 * hour) < 60_000);

@@ -10,10 +10,14 @@ use anyhow::Context;
 use clap::Args;
 use tollgate_enforcer::audit::{
     Entry,
-    log::{Filter, Log},
+    log::{Filter, InOrder, Log},
     sink, text,
+    untrusted::for_people,
 };
-use tollgate_policy::built::Built;
+use tollgate_policy::{
+    built::Built,
+    context::{Kind, Names},
+};
 
 use crate::{audit, enforcer, policy};
 
@@ -26,7 +30,7 @@ pub(crate) struct Denials {
     /// the kernel's log have them, and entries of `tollgate audit --json`; without, from the log that the daemon keeps
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Only from this time on: `2026-11-21T08:00:00Z`, or so long ago: `10min`
+    /// Only from this time on: `2026-11-21 09:00:00` (local time), `2026-11-21T08:00:00Z`, or so long ago: `10min`
     #[arg(long, value_name = "TIME", value_parser = audit::since)]
     since: Option<u64>,
     /// Only of processes in this domain
@@ -57,6 +61,29 @@ impl Denials {
         Ok(entries)
     }
 
+    /// Refuses a domain that neither the policy nor an entry knows: a rule for it would be learnt of nobody.
+    pub(crate) fn check_domain(&self, policy: &Built, name: &str, entries: &[Entry]) -> anyhow::Result<()> {
+        let Some(domain) = &self.domain else { return Ok(()) };
+        let is_of = |entry: &Entry| matches!(entry, Entry::Avc(denial) if denial.domain() == Some(domain));
+        if entries.iter().any(is_of) {
+            return Ok(());
+        }
+        let known = Names::of(&policy.policy).find(Kind::Type, domain).map_err(anyhow::Error::new);
+        known.map(drop).with_context(|| {
+            format!(
+                "{}: nothing of {} was denied, nor is it a domain: build a policy that has it, put it in force (`tollgate reload`), \
+                 and start the process anew; `tollgate ps` tells what runs in which domain",
+                for_people(name),
+                for_people(domain)
+            )
+        })
+    }
+
+    /// The domain that was named.
+    pub(crate) fn domain(&self) -> Option<&str> {
+        self.domain.as_deref()
+    }
+
     /// Whether they come from the log that the daemon keeps.
     pub(crate) fn is_log(&self) -> bool {
         self.from.is_none()
@@ -75,13 +102,15 @@ impl Denials {
 pub(crate) fn read_log(folder: &Path, since: Option<u64>, mut each: impl FnMut(Entry)) -> anyhow::Result<()> {
     let mut log = Log::open(folder).with_context(|| audit::cannot_read(folder))?;
     let full = log.is_full();
-    let mut first = None;
-    let garbled = log.read(|entry| {
+    let (mut first, mut order) = (None, InOrder::default());
+    let mut each = |entry: Entry| {
         first.get_or_insert(entry.time());
         each(entry);
         true
-    });
+    };
+    let garbled = log.read(|entry| order.push(entry, &mut each));
     let garbled = garbled.with_context(|| audit::cannot_read(folder))?;
+    order.finish(each);
     if garbled > 0 {
         eprintln!("tollgate: {garbled} lines of the log are no entries of this program's, and were left out");
     }

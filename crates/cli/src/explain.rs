@@ -25,9 +25,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let denials = last(arguments.denials.read()?, arguments.last);
+    let entries = arguments.denials.read()?;
+    if arguments.denials.domain().is_some() {
+        let (built, name) = arguments.denials.policy()?;
+        arguments.denials.check_domain(&built, &name, &entries)?;
+    }
+    let denials = last(entries, arguments.last);
     if denials.is_empty() {
-        eprintln!("tollgate: nothing was denied that the log tells of");
+        eprintln!("tollgate: the log has no such denial");
         return Ok(ExitCode::SUCCESS);
     }
     let (built, _) = arguments.denials.policy()?;

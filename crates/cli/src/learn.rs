@@ -11,7 +11,11 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tollgate_enforcer::{audit::untrusted::for_people, client::Client, learn};
+use tollgate_enforcer::{
+    audit::untrusted::for_people,
+    client::Client,
+    learn::{self, abstraction},
+};
 use tollgate_policy::explain::Explainer;
 
 use crate::{denials::Denials, output};
@@ -23,6 +27,9 @@ const SECOND: Duration = Duration::from_millis(1200);
 pub(crate) struct Arguments {
     #[command(flatten)]
     denials: Denials,
+    /// Write each rule out, where a macro of the policy stands for most of what was denied, too
+    #[arg(long)]
+    without_macros: bool,
     /// Write the CIL to a new file, to be built together with the policy's sources
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -32,8 +39,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (built, name) = arguments.denials.policy()?;
     let unwritten = if arguments.denials.is_log() { settle() } else { 0 };
     let entries = arguments.denials.read()?;
+    arguments.denials.check_domain(&built, &name, &entries)?;
     let explainer = Explainer::new(&built.policy, &built.lines);
-    let learnt = learn::learn(&explainer, entries);
+    let mut learnt = learn::learn(&explainer, entries);
+    if !arguments.without_macros {
+        learnt.group(&abstraction::of(&built.lines), &built.policy);
+    }
     let (doubts, apart) = (learnt.doubts(), &learnt.apart);
     if let Some(why) = built.lines.missing.as_ref().filter(|_| built.lines.statements.is_empty()) {
         eprintln!("tollgate: the policy's promises (neverallow) are not known: {why}");
@@ -41,15 +52,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if unwritten > 0 {
         eprintln!("tollgate: {unwritten} records could not be written, so what was denied is not all in the log");
     }
+    if let Some(domain) = arguments.denials.domain().filter(|_| learnt.evidence.count == 0) {
+        eprintln!(
+            "tollgate: nothing was denied to {domain}: `tollgate ps --domain {domain}` tells whether anything runs in it"
+        );
+    }
     doubts.iter().for_each(|doubt| eprintln!("tollgate: {doubt}"));
     apart.iter().for_each(|apart| eprint!("tollgate: no allow rule helps: {apart}"));
+    learnt.wide().iter().for_each(|wide| eprintln!("tollgate: {wide}"));
     let text = format!("; For the policy {}.\n{learnt}", for_people(name));
     match &arguments.out {
         Some(path) => {
             write_new(path, &text)?;
             let (rules, permissions) = (learnt.rules.len(), learnt.granted());
+            let macros =
+                if learnt.calls.is_empty() { String::new() } else { format!("macros: {}, ", learnt.calls.len()) };
             output::line(&format!(
-                "{}: rules: {rules}, permissions: {permissions}, each of which was denied",
+                "{}: {macros}rules: {rules}, permissions: {permissions}, each of which was denied",
                 path.display()
             ))?;
         }

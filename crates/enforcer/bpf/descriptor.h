@@ -104,7 +104,7 @@ static __always_inline __u32 tg_unseen_at(__u64 inode)
 
 	if (superblock && superblock->behaviour == TG_FS_GENFS && !superblock->node)
 		return superblock->sid;
-	tg_failed(TG_FAILED_NO_LABEL);
+	tg_met_unlabelled(BPF_CORE_READ((struct inode *)inode, i_ino), device);
 	return SECINITSID_UNLABELED;
 }
 

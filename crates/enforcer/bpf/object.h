@@ -42,7 +42,7 @@ static __noinline __u32 tg_unseen(struct inode *inode)
 		return superblock->sid;
 	/* It fails nobody who is asked nothing. */
 	if (READ_ONCE(state.labelling_complete) && !(tg_task_subject() & TG_UNCONFINED))
-		tg_failed(TG_FAILED_NO_LABEL);
+		tg_met_unlabelled(inode->i_ino, inode->i_sb->s_dev);
 	return SECINITSID_UNLABELED;
 }
 

@@ -141,6 +141,16 @@ static __always_inline void tg_failed(enum tg_failure what)
 	__sync_fetch_and_add(&state.failures[what & (TG_FAILURES - 1)], 1);
 }
 
+/* An object without a label: the daemon tells which, and who met it. */
+static __always_inline void tg_met_unlabelled(__u64 inode, __u32 device)
+{
+	tg_failed(TG_FAILED_NO_LABEL);
+	state.unlabelled.inode = inode;
+	state.unlabelled.device = device;
+	state.unlabelled.process = bpf_get_current_pid_tgid() >> 32;
+	bpf_get_current_comm(state.unlabelled.command, sizeof state.unlabelled.command);
+}
+
 static __always_inline struct tg_generation *tg_generation(__u32 which)
 {
 	__u32 zero = 0;

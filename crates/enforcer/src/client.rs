@@ -22,7 +22,7 @@ use nix::{
     unistd::{getpid, gettid},
 };
 use tollgate_abi::enforcer::{
-    TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE, TG_ATTRIBUTE_PERMISSIVE,
+    SECINITSID_UNLABELED, TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE, TG_ATTRIBUTE_PERMISSIVE,
     TG_ATTRIBUTE_SOCKCREATE, TG_PRCTL,
 };
 
@@ -233,6 +233,11 @@ impl Client {
     /// What a SID stands for.
     pub fn text(&mut self, sid: u32) -> Result<String, ClientError> {
         self.word(&Request::Text(sid), &[])
+    }
+
+    /// What has no label of its own is labelled.
+    pub fn unlabelled(&mut self) -> Result<String, ClientError> {
+        self.text(SECINITSID_UNLABELED)
     }
 
     /// What a context may do to another.

@@ -26,6 +26,18 @@ pub fn next(last: Sid) -> Sid {
     next + u32::from(next % 4 == 3)
 }
 
+/// Longer texts are no contexts that anybody has written: the kernel prints none of more than some hundred categories so.
+const LONGEST_DEFERRED: usize = 1024;
+
+/// Whether a text that is no context of the policy in force may be one of another: attributes are anybody's who makes an
+/// image, and a text with a line's end would be two of the folder's lines.
+#[must_use]
+pub fn may_be_one(text: &str) -> bool {
+    text.len() <= LONGEST_DEFERRED
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && matches!(text.splitn(4, ':').filter(|part| !part.is_empty()).count(), 3 | 4)
+}
+
 /// No SID is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {TG_SIDS} different security contexts were in use since the machine started: restart it")]
@@ -173,6 +185,17 @@ mod tests {
         assert_eq!(contexts.unknown(37), [32, 36, 37]);
         assert_eq!(contexts.take_new_lines(), "33 a:b:c\n34 d:e:f\n");
         assert_eq!(contexts.take_new_lines(), "");
+    }
+
+    #[test]
+    fn remembers_nothing_that_is_no_context_of_any_policy() {
+        for text in ["u:object_r:gone_t:s0", "u:object_r:gone_t", "u:r:t:s0-s15:c0.c1023"] {
+            assert!(may_be_one(text), "{text}");
+        }
+        let long = format!("u:r:t:s0:{}", "c1,".repeat(LONGEST_DEFERRED / 3));
+        for text in ["", "gone_t", "::", "u:r:", "u:r:t:s0\n3 u:r:mine_t:s0", "u:r:t s0", "u:r:t\u{e9}:s0", &long] {
+            assert!(!may_be_one(text), "{text}");
+        }
     }
 
     #[test]

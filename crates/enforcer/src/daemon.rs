@@ -13,6 +13,7 @@ mod orders;
 mod peer;
 mod places;
 pub mod signals;
+mod told;
 #[cfg(test)]
 mod tests;
 

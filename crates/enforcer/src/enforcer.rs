@@ -52,6 +52,7 @@ use durable::Durable;
 pub use error::EnforcerError;
 use error::map_error;
 pub use folder::Folder;
+pub(crate) use labelling::of_device;
 pub use maps::Maps;
 pub(crate) use maps::{Plain, began, bytes_of, task_of};
 pub use options::{NoteFolder, Options};
@@ -130,7 +131,9 @@ impl Enforcer {
         }
         let descriptors = options.descriptors.unwrap_or_default();
         let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
+        options.progress.begin("loading programs, which the kernel verifies one by one");
         let object = programs::load(&options.pins, &needed, &options.sizes)?;
+        options.progress.begin("putting the policy in force");
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
         state.set_descriptors(descriptors);
@@ -151,6 +154,7 @@ impl Enforcer {
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
         enforcer.look_at_units();
+        enforcer.options.progress.begin("attaching programs");
         programs::attach(&enforcer.options.pins, &object)?;
         enforcer.detach_all_but(&needed)?;
         enforcer.complete()?;
@@ -162,10 +166,12 @@ impl Enforcer {
     fn complete(&mut self) -> Result<(), EnforcerError> {
         self.protect()?;
         self.state.set_enforcing(!self.options.permissive);
+        self.options.progress.begin("labelling files");
         self.labelled = self.label_machine()?;
         // Again, for their file system was labelled like others.
         self.protect()?;
         self.state.set_labelling_complete();
+        self.options.progress.begin("writing labels to files");
         self.written = self.write_labels()?;
         self.guard_notes();
         self.compare_policy();

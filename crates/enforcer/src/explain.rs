@@ -5,18 +5,20 @@ use std::{fmt, path::Path};
 
 use serde::Serialize;
 use tollgate_policy::{
-    context::Names,
+    context::{self, Names},
     explain::{Admitted, Explainer, Explanation, Lack, Question, Verdict},
+    model::{Context, Policy},
 };
 
 use crate::{
     audit::{
         Denial, Entry,
         avc::{ENDS_ENFORCEMENT, Object},
+        clock::Zone,
         follow::{self, Colour},
         untrusted::for_people,
     },
-    labels::file_contexts::FileContexts,
+    labels::{file_contexts::FileContexts, relabel::restored},
     learn,
 };
 
@@ -38,6 +40,8 @@ pub struct Explained {
     pub admitted: Option<Admitted>,
     /// The label that the object would have by its path, where that is another.
     pub label: Option<Label>,
+    /// Whether the object has no label of its own that the policy knows.
+    pub unlabelled: bool,
 }
 
 /// What `file_contexts` say of an object.
@@ -47,6 +51,8 @@ pub struct Label {
     pub path: String,
     /// The context that they give it.
     pub context: String,
+    /// Whether user, role and range have to be given, too: `tollgate label restore -F`.
+    pub whole: bool,
     /// Whether that may be accessed so.
     pub allowed: bool,
 }
@@ -64,8 +70,10 @@ pub fn explain(explainer: &Explainer<'_>, file_contexts: Option<&FileContexts>, 
         }
     }
     unknown.dedup();
-    let cil = learnt.cil();
+    let (cil, unlabelled) = (learnt.cil(), unlabelled(policy));
     Explained {
+        unlabelled: unlabelled
+            .is_some_and(|unlabelled| questions.first().is_some_and(|own| own.target.type_ == unlabelled.type_)),
         admitted: questions.first().filter(|_| !cil.is_empty()).map(|question| explainer.admitted(question)),
         label: file_contexts.and_then(|contexts| label(explainer, &names, contexts, &denial, &questions)),
         permissions: questions.iter().map(|question| explainer.explain(question)).collect(),
@@ -87,14 +95,36 @@ fn label(
     let path =
         std::str::from_utf8(path.bytes()).ok().filter(|path| path.starts_with('/') && !path.ends_with(" (deleted)"))?;
     let context = file_contexts.lookup(Path::new(path), mode(&denial.tclass)?).ok()??;
-    let target = names.context(explainer.policy(), &context).ok()?;
-    let own = questions.first()?;
-    if target.type_ == own.target.type_ {
+    let (policy, own) = (explainer.policy(), questions.first()?);
+    if questions.iter().all(|question| explainer.lack(question) == Lack::Nothing) {
         return None;
     }
-    let instead = |question: &Question| Question { target: target.clone(), ..question.clone() };
-    let allowed = questions.iter().all(|question| explainer.lack(&instead(question)) == Lack::Nothing);
-    Some(Label { path: for_people(path), context, allowed })
+    let unlabelled = unlabelled(policy).map(|context| context::text(policy, context)).unwrap_or_default();
+    let present = context::text(policy, &own.target);
+    let allows = |context: &str| {
+        let target = names.context(policy, context).ok()?;
+        let instead = |question: &Question| Question { target: target.clone(), ..question.clone() };
+        Some(questions.iter().all(|question| explainer.lack(&instead(question)) == Lack::Nothing))
+    };
+    // The type alone is restored, unless the file is unlabelled. A level that the file was given is not to be doubted where it is
+    // not in the way.
+    let mut told = None;
+    for whole in [false, true] {
+        let Some(restored) = restored(&present, &context, &unlabelled, whole) else { continue };
+        let allowed = allows(&restored)?;
+        if allowed || (told.is_none() && !whole) {
+            told = Some(Label { path: for_people(path), context: restored, whole, allowed });
+        }
+        if allowed {
+            break;
+        }
+    }
+    told
+}
+
+/// The context of what has no label of its own.
+fn unlabelled(policy: &Policy) -> Option<&Context> {
+    policy.initial_sids.iter().find(|sid| sid.name == learn::UNLABELLED).map(|sid| &sid.context)
 }
 
 /// The mode of the objects of a class.
@@ -113,12 +143,19 @@ fn mode(class: &str) -> Option<u32> {
 
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", follow::line(&Entry::Avc(self.denial.clone()), Colour::Off))?;
+        writeln!(f, "{}", follow::line(&Entry::Avc(self.denial.clone()), Colour::Off, Zone::Local))?;
         let context = |text: &Option<String>, sid| text.clone().unwrap_or_else(|| format!("SID {sid}"));
         writeln!(f, "  process  {}", for_people(context(&self.denial.scontext, self.denial.ssid)))?;
         writeln!(f, "  object   {}", for_people(context(&self.denial.tcontext, self.denial.tsid)))?;
         self.ends_enforcement(f)?;
         self.unknown.iter().try_for_each(|unknown| writeln!(f, "{unknown}"))?;
+        if let Some(label) = self.label.as_ref().filter(|label| label.allowed) {
+            // Whatever else would allow it would be for all objects that are labelled as this one should not be.
+            return label.remedy(f, "denied by this label alone");
+        }
+        if self.unlabelled {
+            return self.give_label(f);
+        }
         for told in &self.permissions {
             match simple(told) {
                 Some(text) => writeln!(f, "{}: {text}", told.permission)?,
@@ -134,13 +171,43 @@ impl fmt::Display for Explained {
             self.cil.iter().try_for_each(|cil| writeln!(f, "  {cil}"))?;
         }
         self.admitted.iter().try_for_each(|admitted| admit(f, admitted))?;
-        let Some(Label { path, context, allowed }) = &self.label else { return Ok(()) };
+        let Some(label) = &self.label else { return Ok(()) };
+        label.remedy(f, "not labelled as its path says")
+    }
+}
+
+impl Label {
+    /// How the object gets it, and what then.
+    fn remedy(&self, f: &mut fmt::Formatter<'_>, why: &str) -> fmt::Result {
+        let Self { path, context, whole, allowed } = self;
         let then = if *allowed { "with that label it is allowed" } else { "with that label it is denied, too" };
-        writeln!(f, "file_contexts give {path} another label, {context}; {then}:\n  tollgate label restore {path}")
+        let force = if *whole { "-F " } else { "" };
+        writeln!(
+            f,
+            "{why}: file_contexts give {path} another, {context}; {then}:\n  tollgate label restore {force}{path}"
+        )
     }
 }
 
 impl Explained {
+    /// An object that has no label, or one that the policy does not have.
+    fn give_label(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "the object is unlabelled: it has no label, or one that this policy does not have (tollgate label lost)"
+        )?;
+        let named = match &self.denial.object {
+            Object::Path { path, .. } | Object::Ioctl { path, .. } => Some(path.for_people()),
+            Object::Inode { place: Some(place), .. } => {
+                writeln!(f, "  find MOUNT -xdev -inum {}", place.ino)?;
+                None
+            }
+            _ => None,
+        };
+        writeln!(f, "  tollgate label restore {}", named.as_deref().unwrap_or("PATH"))?;
+        writeln!(f, "a rule for it would be one for all that is unlabelled")
+    }
+
     /// Why nobody should be given what was denied, where that ends enforcement.
     fn ends_enforcement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (class, permission) = ENDS_ENFORCEMENT;
@@ -215,10 +282,15 @@ mod tests {
     };
 
     use super::*;
-    use crate::audit::text;
+    use crate::audit::{clock, text};
 
+    /// With a context for what is unlabelled, which only l1 s2 may read.
     fn built() -> Built {
-        let text = include_bytes!("../../policy/tests/explain.cil").to_vec();
+        let sids = "(sid kernel) (sidorder (kernel))";
+        let more = "(sid kernel) (sid security) (sid unlabeled) (sidorder (kernel security unlabeled)) \
+                    (sidcontext security (system_u object_r log_t (low low))) \
+                    (sidcontext unlabeled (system_u object_r web_part_t (high high)))";
+        let text = include_str!("../../policy/tests/explain.cil").replace(sids, more).into_bytes();
         let files = [CilFile { name: "explain.cil".to_owned(), text }];
         Built::from_compiled(sepol::compile(&files, &Options::default()).unwrap()).unwrap()
     }
@@ -244,7 +316,7 @@ mod tests {
             "path=\"/etc/shadow\" dev=\"sda\" ino=5",
             "",
         );
-        let expected = "2023-11-14T22:13:21.000Z denied shell_t secret_t:file { append ioctl } /etc/shadow, by sh[9]\n\
+        let expected = " denied shell_t secret_t:file { append ioctl } /etc/shadow, by sh[9]\n\
             \x20 process  staff_u:staff_r:shell_t:s0\n\
             \x20 object   system_u:object_r:secret_t:s0\n\
             append: no rule allows it\n\
@@ -253,7 +325,8 @@ mod tests {
             \x20 (allow shell_t secret_t (file (append ioctl)))\n\
             that would let in shell_t alone, which can be entered from admin_t, blk.t, web_child_t, web_t\n\
             a rule for an attribute of it would let in more: ";
-        assert!(told.starts_with(expected), "{told}");
+        let expected = format!("{}{expected}", clock::text(1_700_000_001_000, Zone::Local));
+        assert!(told.starts_with(&expected), "{told}");
         assert!(told.contains("plain (4 types)") && told.contains("domain (5 types)"), "{told}");
     }
 
@@ -293,7 +366,7 @@ mod tests {
         let data = "/srv(/.*)? system_u:object_r:web_data_t:s0\n";
         let told = ask(page, data);
         assert!(told.ends_with("with that label it is allowed:\n  tollgate label restore /srv/page\n"), "{told}");
-        let told = ask(page, "/srv(/.*)? system_u:object_r:log_t:s2\n");
+        let told = ask(page, "/srv(/.*)? system_u:object_r:blk.data_t:s0\n");
         assert!(told.contains("with that label it is denied, too"), "{told}");
         for (object, contexts) in [
             (page, "/srv(/.*)? system_u:object_r:secret_t:s0\n"),
@@ -304,5 +377,43 @@ mod tests {
             let told = ask(object, contexts);
             assert!(!told.contains("restore"), "{object}: {told}");
         }
+    }
+
+    #[test]
+    fn advises_no_trust_where_a_level_is_not_what_the_path_says() {
+        let ask = |level: &str, contexts: &str| {
+            let object = "path=\"/srv/page\" dev=\"sda\" ino=5";
+            explained(
+                "system_u:system_r:web_t:s0",
+                &format!("system_u:object_r:web_data_t:{level}"),
+                "file read",
+                object,
+                contexts,
+            )
+        };
+        let told = ask("s2", "/srv(/.*)? system_u:object_r:web_data_t:s0\n");
+        assert!(told.ends_with("with that label it is allowed:\n  tollgate label restore -F /srv/page\n"), "{told}");
+        assert!(!told.contains("mlstrusted") && !told.contains("CIL"), "{told}");
+        for (level, contexts) in [
+            ("s2", "/srv(/.*)? system_u:object_r:web_data_t:s2\n"),
+            ("s0", "/srv(/.*)? system_u:object_r:web_data_t:s2\n"),
+        ] {
+            let told = ask(level, contexts);
+            assert!(!told.contains("restore"), "{level}: {told}");
+        }
+    }
+
+    #[test]
+    fn offers_no_rule_for_what_is_unlabelled() {
+        let told = explained(
+            "system_u:system_r:web_t:s0",
+            "system_u:object_r:web_part_t:s2:c0.c2",
+            "file read",
+            "name=\"page\" dev=\"sda\" ino=5",
+            "",
+        );
+        let expected = "the object is unlabelled: it has no label, or one that this policy does not have (tollgate label lost)\n\
+                        \x20 find MOUNT -xdev -inum 5\n  tollgate label restore PATH\n";
+        assert!(told.contains(expected) && !told.contains("mlstrusted"), "{told}");
     }
 }

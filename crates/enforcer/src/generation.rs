@@ -4,6 +4,7 @@ mod contexts;
 mod translation;
 
 use std::{
+    collections::HashSet,
     io,
     mem::offset_of,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
@@ -18,7 +19,8 @@ use sha2::{Digest, Sha256};
 use tollgate_abi::{
     CLASSES,
     enforcer::{
-        TG_BEFORE, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE, TG_SIDS, tg_generation, tg_secclass,
+        SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE,
+        TG_SIDS, tg_generation, tg_secclass,
     },
     tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_question, tg_type},
 };
@@ -68,6 +70,9 @@ pub enum GenerationError {
     /// A domain that it does not have was called unconfined.
     #[error("the policy has no type {0} to leave unconfined; `tollgate policy stats --types` lists its types")]
     NoType(String),
+    /// It has no such domain.
+    #[error("{0}; a domain is known once a policy that has it is in force: `tollgate reload POLICY`")]
+    NoDomain(ContextError),
     /// It wants what it does not know to be refused, and does not know something.
     #[error(
         "the policy is to be refused where it does not know all classes and permissions (handleunknown reject), and it does not know {0}"
@@ -174,7 +179,7 @@ impl Generation {
 
     /// Sets whether a domain is permissive, in the tables that programs read.
     pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), GenerationError> {
-        let type_ = self.type_of(domain).ok_or_else(|| GenerationError::NoType(domain.to_owned()))?;
+        let type_ = self.names.find(Kind::Type, domain).map_err(GenerationError::NoDomain)? as usize;
         let at = self.tables.header().type_at as usize + type_ * size_of::<tg_type>() + offset_of!(tg_type, flags);
         let memory = self.memory.get();
         assert!(at.is_multiple_of(4) && at < TG_CAPACITY as usize, "the server has checked the tables");
@@ -223,6 +228,16 @@ impl Generation {
 
     /// Whether domains of a type are asked nothing.
     pub(crate) fn has_unconfined(&self, type_: usize) -> bool {
+    /// The SIDs that stand for what the one of unlabelled objects does, by the map of a generation.
+    pub(crate) fn unlabelled_in(map: &MapHandle) -> Result<HashSet<Sid>, GenerationError> {
+        let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
+        // SAFETY: as above.
+        let context = |sid: Sid| unsafe { (&raw const (*memory.get()).contexts[sid as usize]).read_volatile() };
+        let unlabelled = context(SECINITSID_UNLABELED);
+        Ok((TG_FIRST_SID..TG_SIDS).filter(|sid| context(*sid) == unlabelled).collect())
+    }
+
+    fn has_unconfined(&self, type_: usize) -> bool {
         has_unconfined(&self.memory, type_)
     }
 

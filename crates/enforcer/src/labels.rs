@@ -45,6 +45,7 @@ pub mod writers;
 use std::io;
 
 use object::Object;
+use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
 pub use crate::contexts::Sid;
 
@@ -52,6 +53,10 @@ pub use crate::contexts::Sid;
 pub trait Contexts {
     /// The SID of a context; `None` when the policy has no such context.
     fn sid(&mut self, context: &str) -> io::Result<Option<Sid>>;
+    /// The SID of a context that the policy does not have: unlabelled, until a policy has it. By default nobody remembers it.
+    fn deferred(&mut self, _context: &str) -> io::Result<Sid> {
+        Ok(SECINITSID_UNLABELED)
+    }
 }
 
 /// Where a label comes from.

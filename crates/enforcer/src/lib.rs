@@ -25,6 +25,7 @@ pub mod missing;
 pub mod needs;
 pub mod network;
 pub mod programs;
+pub mod progress;
 pub mod protocol;
 pub mod requirements;
 pub mod revocation;

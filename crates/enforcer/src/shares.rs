@@ -386,7 +386,8 @@ impl Shares {
 }
 
 /// The names of users, as passwd(5) has them.
-pub(crate) fn users(passwd: &str) -> HashMap<u32, String> {
+#[must_use]
+pub fn users(passwd: &str) -> HashMap<u32, String> {
     let user = |line: &str| {
         let mut parts = line.split(':');
         Some((parts.nth(2)?.parse().ok()?, line.split(':').next()?.to_owned()))

@@ -13,6 +13,7 @@ use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE,
     TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
+    tg_unlabelled,
 };
 
 use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping, shares::Shares};
@@ -327,6 +328,12 @@ impl State {
         };
         let count = count.load(Ordering::SeqCst);
         count.saturating_sub(told.swap(count, Ordering::SeqCst))
+    }
+
+    /// The last object without a label that a confined process has met, and the process.
+    pub fn unlabelled(&self) -> tg_unlabelled {
+        // SAFETY: the member lies in the mapping; what programs write meanwhile may be mixed with it, and all of it is a value.
+        unsafe { (&raw const (*self.0.get()).unlabelled).read_volatile() }
     }
 
     /// How many events there were.

@@ -266,7 +266,9 @@ impl Levels {
     }
 }
 
-pub(crate) fn from_raw(raw: &tg_level) -> Level {
+/// A level as programs have written it.
+#[must_use]
+pub fn from_raw(raw: &tg_level) -> Level {
     Level { sensitivity: raw.sensitivity, categories: trimmed(&Bits(raw.categories.to_vec())) }
 }
 

@@ -22,6 +22,7 @@ use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
     labels::checkpoint::AfterCrash,
     programs::{self, Pins},
+    progress::Progress,
     requirements::{self, Places},
     shares::Size,
 };
@@ -104,6 +105,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if !arguments.foreground && !arguments.once && env::var_os(BACKGROUND).is_none() {
         return in_background();
     }
+    let progress = Progress::default();
+    let telling = progress.tell(|text| eprintln!("tollgate: {text}"));
+    progress.begin("reading the policy");
     let options = Options {
         permissive: arguments.permissive,
         machine: arguments.machine.clone(),
@@ -116,6 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
         notes: path::absolute(&arguments.notes).context("cannot find the folder of notes")?.into(),
+        progress: progress.clone(),
         ..Options::default()
     };
     if arguments.once {
@@ -134,7 +139,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let [policy, log] = [&arguments.policy, &arguments.log].map(path::absolute);
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
     let enforced = begin(policy, &log, arguments.accept_missing, options)?;
-    drop(extension);
+    drop((extension, telling));
+    enforced.failures().iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}"));
+    eprintln!("tollgate: {}", enforced.summary());
     serve(&log, &mut daemon, enforced, &signals)
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct Set {
 
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// User, role and range too; without, only the type
+    /// User, role and range too; without, only the type, unless the file is unlabelled
     #[arg(short = 'F', long)]
     force: bool,
     /// Only say what would be done
@@ -100,15 +100,22 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             let before = if dry_run { client.label(object)? } else { client.set_label(object, &context)? };
             Ok((before != context).then(|| (Some(before), context.clone())))
         }),
-        Command::Restore(Restore { force, dry_run, which }) => each(&which, |client, object| {
-            let Some(default) = client.default_label(object)? else { return Ok(None) };
-            let before = client.label(object)?;
-            let Some(label) = restored(&before, &default, force) else { return Ok(None) };
-            if !dry_run {
-                client.set_label(object, &label)?;
-            }
-            Ok(Some((Some(before), label)))
-        }),
+        Command::Restore(Restore { force, dry_run, which }) => {
+            let mut unlabelled = None;
+            each(&which, |client, object| {
+                let Some(default) = client.default_label(object)? else { return Ok(None) };
+                let before = client.label(object)?;
+                let unlabelled = match &mut unlabelled {
+                    Some(known) => known,
+                    unknown => unknown.insert(client.unlabelled()?),
+                };
+                let Some(label) = restored(&before, &default, unlabelled, force) else { return Ok(None) };
+                if !dry_run {
+                    client.set_label(object, &label)?;
+                }
+                Ok(Some((Some(before), label)))
+            })
+        }
         Command::Lost(Lost { json }) => lost(json),
     }
 }

@@ -1,12 +1,13 @@
 //! `tollgate ps`: processes and their contexts.
 
 use std::{
+    collections::HashMap,
     fs,
     os::fd::{AsFd, BorrowedFd},
     process::ExitCode,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use tollgate_enforcer::{
@@ -15,6 +16,7 @@ use tollgate_enforcer::{
     enforcer::Folder,
     programs::Pins,
     protocol::{Attribute, Mode},
+    shares::users,
     status::Status,
 };
 
@@ -25,6 +27,9 @@ pub(crate) struct Arguments {
     /// Only processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
+    /// Only confined processes: those that the policy is asked about
+    #[arg(long)]
+    confined: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,11 +39,16 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Process {
     pid: i32,
+    /// The user that it runs as.
+    uid: u32,
     context: String,
     /// What becomes of what the policy denies it; none: no daemon answers that knows.
     mode: Option<&'static str>,
     command: String,
 }
+
+/// The mode of processes that are asked nothing.
+const UNCONFINED: &str = "unconfined";
 
 /// What happens to processes by their domain.
 struct Modes {
@@ -58,7 +68,7 @@ impl Modes {
         let domain = context.split(':').nth(2).unwrap_or_default();
         let is_in = |names: &[String]| names.iter().any(|name| name == domain);
         if is_in(&self.unconfined) {
-            "unconfined"
+            UNCONFINED
         } else if self.permissive || is_in(&self.permissive_domains) {
             "permissive"
         } else {
@@ -70,29 +80,41 @@ impl Modes {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut source = Source::open()?;
     let modes = source.modes()?;
+    if arguments.confined && modes.is_none() {
+        bail!("no daemon answers, and the kernel does not tell which domains are unconfined: leave --confined out");
+    }
     let mut processes = Vec::new();
     for pid in pids()? {
         // What has ended meanwhile is left out, as are those that this process may not ask about.
         let Ok(process) = process(pid) else { continue };
         let Some(context) = source.context(process.as_fd())? else { continue };
-        let Some(command) = command(pid) else { continue };
-        if arguments.domain.as_deref().is_none_or(|domain| context.split(':').nth(2) == Some(domain)) {
-            let mode = modes.as_ref().map(|modes| modes.mode(&context));
-            processes.push(Process { pid, context, mode, command });
+        let (Some(command), Some(uid)) = (command(pid), uid(pid)) else { continue };
+        let mode = modes.as_ref().map(|modes| modes.mode(&context));
+        let wanted = arguments.domain.as_deref().is_none_or(|domain| context.split(':').nth(2) == Some(domain));
+        if wanted && !(arguments.confined && mode == Some(UNCONFINED)) {
+            processes.push(Process { pid, uid, context, mode, command });
         }
     }
     if arguments.json {
         output::json(&processes)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let width = processes.iter().map(|process| process.context.len()).max().unwrap_or(0).max("CONTEXT".len());
-    let mut text = format!("{:<width$} {:<10} {:>7} COMMAND\n", "CONTEXT", "MODE", "PID");
-    for Process { pid, context, mode, command } in &processes {
-        let mode = mode.unwrap_or("?");
-        text.push_str(&format!("{context:<width$} {mode:<10} {pid:>7} {}\n", for_people(command)));
-    }
-    output::write(&text)?;
+    output::write(&table(&processes, &users(&fs::read_to_string("/etc/passwd").unwrap_or_default())))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// As `ps -eZ` has it, and what becomes of what is denied.
+fn table(processes: &[Process], users: &HashMap<u32, String>) -> String {
+    let user = |uid: u32| users.get(&uid).map_or_else(|| uid.to_string(), for_people);
+    let widest = |all: &mut dyn Iterator<Item = usize>, name: &str| all.max().unwrap_or(0).max(name.len());
+    let width = widest(&mut processes.iter().map(|process| process.context.len()), "CONTEXT");
+    let names = widest(&mut processes.iter().map(|process| user(process.uid).len()), "USER");
+    let mut text = format!("{:<width$} {:<10} {:<names$} {:>7} COMMAND\n", "CONTEXT", "MODE", "USER", "PID");
+    for Process { pid, uid, context, mode, command } in processes {
+        let (mode, user, command) = (mode.unwrap_or("?"), user(*uid), for_people(command));
+        text.push_str(&format!("{context:<width$} {mode:<10} {user:<names$} {pid:>7} {command}\n"));
+    }
+    text
 }
 
 /// Who tells contexts.
@@ -156,9 +178,33 @@ fn command(pid: i32) -> Option<String> {
     Some(format!("[{}]", String::from_utf8_lossy(&name).trim_end()))
 }
 
+/// The effective user of a process.
+fn uid(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_processes_in_columns() {
+        let process = |pid, uid, context: &str, command: &str| Process {
+            pid,
+            uid,
+            context: context.to_owned(),
+            mode: Some("enforcing"),
+            command: command.to_owned(),
+        };
+        let processes = [process(1, 0, "u:r:init_t:s0", "init"), process(70, 33, "u:r:web_server_t:s0", "web -d")];
+        let text = table(&processes, &HashMap::from([(0, "root".to_owned())]));
+        let expected = "CONTEXT             MODE       USER     PID COMMAND\n\
+                        u:r:init_t:s0       enforcing  root       1 init\n\
+                        u:r:web_server_t:s0 enforcing  33        70 web -d\n";
+        assert_eq!(text, expected);
+        assert_eq!(uid(i32::try_from(std::process::id()).unwrap()), Some(nix::unistd::geteuid().as_raw()));
+    }
 
     #[test]
     fn tells_what_becomes_of_what_is_denied_to_each_process() {

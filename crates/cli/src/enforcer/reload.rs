@@ -40,8 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Asked again by the daemon once it is in force, which takes it back when one is answered otherwise.
     let policy = super::file_of(&built, &arguments.policy)?;
     let generation = client.reload(policy.as_fd(), arguments.accept_missing, questions.as_ref().map(AsFd::as_fd))?;
-    output::line(&format!("generation {generation} is in force"))?;
-    if let Some(revoked) = super::revoked(&client.status()?.revoked) {
+    let status = client.status()?;
+    output::line(&format!("generation {generation} is in force: {}, {}", status.policy, status.mode))?;
+    if let Some(revoked) = super::revoked(&status.revoked) {
         output::line(&format!("taken away: {revoked}"))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -19,7 +19,7 @@ pub(crate) enum Command {
         /// A built policy; or CIL, a module package or a binary policy, which is built first
         policy: PathBuf,
     },
-    /// Print what it would have decided otherwise; exit status 1 if there is something
+    /// Print what it would have decided otherwise; exit status 1 if there is something, or if it was not asked all
     Report {
         /// As JSON
         #[arg(long)]
@@ -48,7 +48,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
             } else {
                 output::write(&table(&report))?
             }
-            Ok(ExitCode::from(u8::from(!report.differences.is_empty())))
+            Ok(ExitCode::from(u8::from(!report.differences.is_empty() || report.not_asked > 0)))
         }
         Command::Stop => client.stop_shadow().map(|()| ExitCode::SUCCESS).map_err(Into::into),
     }
@@ -65,19 +65,24 @@ fn table(report: &Report) -> String {
         }
     }
     let count = report.differences.len();
-    text.push_str(&match count {
-        0 => "it would have decided everything alike\n".to_owned(),
-        1 => "it would have decided otherwise about one pair of contexts\n".to_owned(),
+    text.push_str(&match (count, report.not_asked) {
+        (0, 0) => "it would have decided everything alike\n".to_owned(),
+        (0, _) => "it would have decided alike whatever it was asked\n".to_owned(),
+        (1, _) => "it would have decided otherwise about one pair of contexts\n".to_owned(),
         _ => format!("it would have decided otherwise about {count} pairs of contexts\n"),
     });
     if report.omitted > 0 {
         text.push_str(&format!("{} others came up less often\n", report.omitted));
     }
     if report.not_asked > 0 {
-        text.push_str(&format!("{} questions it was not asked\n", report.not_asked));
+        text.push_str(&format!("{} questions it was not asked: {NOT_ASKED}\n", report.not_asked));
     }
     text
 }
+
+/// What it means that a question was not asked, and what helps.
+const NOT_ASKED: &str = "a context that came into use was told to it a moment later, or there was no room for another difference. \
+    What it would have decided there is not known; begin again with `tollgate shadow start POLICY`, now that the contexts are known";
 
 fn line(verb: &str, permissions: &[String], difference: &Difference) -> String {
     let Difference { source, target, class, count, since, process, command, .. } = difference;
@@ -109,6 +114,8 @@ mod tests {
         let candidate = Candidate { policy: "/p".into(), since: 0 };
         let report = Report { candidate, differences: vec![difference], omitted: 0, not_asked: 2 };
         let text = table(&report);
+        let unasked = table(&Report { differences: Vec::new(), ..report.clone() });
+        assert!(!unasked.contains("everything") && unasked.contains("2 questions it was not asked: "), "{unasked}");
         assert!(text.contains("would deny a:b:c_t a:b:d_t file { read open }  3 times, first "), "{text}");
         assert!(text.contains("would grant a:b:c_t a:b:d_t file { write }  "), "{text}");
         assert!(text.contains("cat[7]") && text.contains("2 questions it was not asked"), "{text}");

@@ -1,6 +1,7 @@
 //! `tollgate status`: what is enforced.
 
 use std::{
+    path::Path,
     process::ExitCode,
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -33,6 +34,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Where the unit may be installed.
+const UNITS: [&str; 4] = [
+    "/etc/systemd/system/tollgate.service",
+    "/usr/local/lib/systemd/system/tollgate.service",
+    "/lib/systemd/system/tollgate.service",
+    "/usr/lib/systemd/system/tollgate.service",
+];
 
 /// What is known where no daemon runs.
 #[derive(Debug, Serialize)]
@@ -268,15 +277,34 @@ fn without_daemon(cause: ClientError, json: bool) -> anyhow::Result<ExitCode> {
             "mode         as it was: {count} programs are attached, enforcement goes on\ndaemon       {daemon}"
         ))?;
     } else {
-        eprintln!("tollgate: {cause}");
-        output::line("mode         nothing is enforced, as far as this user can see")?;
+        let (seen, root) = (", as far as this user can see", nix::unistd::geteuid().is_root());
+        eprintln!("tollgate: no daemon answers: {}", begin(&UNITS.map(Path::new)));
+        output::line(&format!("mode         nothing is enforced{}", if root { "" } else { seen }))?;
     }
     Ok(if enforced { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// How enforcement begins, where the unit is installed and where it is not.
+fn begin(units: &[&Path]) -> &'static str {
+    if units.iter().any(|unit| unit.exists()) {
+        "begin with `systemctl enable --now tollgate`"
+    } else {
+        "start it with `tollgate enforce POLICY`"
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_the_unit_where_it_is_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let unit = folder.path().join("tollgate.service");
+        assert!(begin(&[&unit]).contains("tollgate enforce"));
+        std::fs::write(&unit, "").unwrap();
+        assert!(begin(&[Path::new("/nowhere"), &unit]).contains("systemctl enable --now tollgate"));
+    }
 
     #[test]
     fn shows_what_lacks_and_what_failed() {

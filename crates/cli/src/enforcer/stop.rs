@@ -6,6 +6,7 @@ use clap::Args;
 use tollgate_enforcer::{
     client::{Client, ClientError},
     programs::{self, Pins},
+    progress::Progress,
     requirements,
 };
 
@@ -17,6 +18,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let progress = Progress::default();
+    let _telling = progress.tell(|text| eprintln!("tollgate: {text}"));
+    progress.begin("ending enforcement: each program waits until nobody runs it");
     match Client::connect().and_then(|mut client| client.stop()) {
         Err(ClientError::NoDaemon { .. }) if arguments.force => {
             requirements::root()?;

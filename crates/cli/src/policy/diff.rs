@@ -91,8 +91,8 @@ pub(crate) fn text(diff: &Diff, all: bool) -> String {
     if !diff.booleans.is_empty() {
         let names: Vec<&str> = diff.booleans.iter().map(String::as_str).collect();
         text.push_str(&format!("booleans whose rules differ\n  {}\n", listed(&names, all)));
+        text.push_str("Conditional rules were compared with the booleans as they are in each policy.\n");
     }
-    text.push_str("Conditional rules were compared with the booleans as they are in each policy.\n");
     text
 }
 

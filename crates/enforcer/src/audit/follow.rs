@@ -1,6 +1,11 @@
 //! An entry as one line for people.
 
-use super::{Denial, Entry, Untrusted, avc, avc::Object, avc::Verdict, untrusted::for_people};
+use super::{
+    Denial, Entry, Untrusted, avc,
+    avc::{Object, Verdict},
+    clock::{self, Zone},
+    untrusted::for_people,
+};
 
 /// Whether a terminal reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +23,8 @@ const YELLOW: u8 = 33;
 
 /// The line, without its end: time, verdict, the rule that would be needed, the object, the process.
 #[must_use]
-pub fn line(entry: &Entry, colour: Colour) -> String {
-    let time = avc::time::text(entry.time());
+pub fn line(entry: &Entry, colour: Colour, zone: Zone) -> String {
+    let time = clock::text(entry.time(), zone);
     match entry {
         Entry::Avc(denial) => format!("{time} {}", avc_line(denial, colour)),
         Entry::Lost(lost) => {
@@ -119,7 +124,7 @@ mod tests {
         let rest = "user_t shadow_t:s0:c1,c2:file { ioctl read } /etc/shadow, by c\\u{1b}[2Jat[12]";
         let mut text = |change: &dyn Fn(&mut Denial)| {
             change(&mut denial);
-            line(&Entry::Avc(denial.clone()), Colour::Off)
+            line(&Entry::Avc(denial.clone()), Colour::Off, Zone::Utc)
         };
         assert_eq!(text(&|_| ()), format!("1970-01-01T00:00:00.000Z denied {rest}"));
         assert_eq!(text(&|denial| denial.permissive = true), format!("1970-01-01T00:00:00.000Z permitted {rest}"));
@@ -130,22 +135,25 @@ mod tests {
     #[test]
     fn colours_for_terminals_only() {
         let entry = Entry::Avc(denial(TG_OBJECT_INODE, b"x\x1b[1m"));
-        assert!(!line(&entry, Colour::Off).contains('\x1b'));
-        assert!(line(&entry, Colour::On).contains(" \x1b[31mdenied\x1b[0m user_t "));
-        assert_eq!(line(&entry, Colour::On).matches('\x1b').count(), 2);
+        assert!(!line(&entry, Colour::Off, Zone::Utc).contains('\x1b'));
+        assert!(line(&entry, Colour::On, Zone::Utc).contains(" \x1b[31mdenied\x1b[0m user_t "));
+        assert_eq!(line(&entry, Colour::On, Zone::Utc).matches('\x1b').count(), 2);
     }
 
     #[test]
     fn names_what_has_no_path_by_inode_and_what_has_no_context_by_sid() {
         let mut denial = denial(TG_OBJECT_INODE, b"");
         denial.scontext = None;
-        let text = line(&Entry::Avc(denial), Colour::Off);
+        let text = line(&Entry::Avc(denial), Colour::Off, Zone::Utc);
         assert!(text.contains(" denied sid 40 ") && text.contains("} inode 13 of sda1, by "), "{text}");
     }
 
     #[test]
     fn tells_what_was_lost() {
         let lost = Entry::Lost(Lost { time: 1000, count: 9, reason: Reason::RingBuffer });
-        assert_eq!(line(&lost, Colour::Off), "1970-01-01T00:00:01.000Z lost 9 events: the ring buffer was full");
+        assert_eq!(
+            line(&lost, Colour::Off, Zone::Utc),
+            "1970-01-01T00:00:01.000Z lost 9 events: the ring buffer was full"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Reading the JSON log, while the daemon writes and renames it.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
@@ -15,6 +16,39 @@ use super::{
 
 /// No line of ours is longer.
 const LONGEST: u64 = 1 << 16;
+
+/// So much later than its time, in milliseconds, an entry is written at most: one that stands for others of a second, when that
+/// is over.
+const LATE: u64 = 5000;
+
+/// Entries in the order of their times, which those that stand for others are not written in.
+#[derive(Debug, Default)]
+pub struct InOrder {
+    /// By time, and by when they came.
+    waiting: BTreeMap<(u64, u64), Entry>,
+    came: u64,
+    newest: u64,
+}
+
+impl InOrder {
+    /// Takes an entry; gives `each` those that none can come before any more. Whether `each` wants more.
+    pub fn push(&mut self, entry: Entry, mut each: impl FnMut(Entry) -> bool) -> bool {
+        self.newest = self.newest.max(entry.time());
+        self.came += 1;
+        self.waiting.insert((entry.time(), self.came), entry);
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 + LATE < self.newest) {
+            if !each(first.remove()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives `each` the rest.
+    pub fn finish(self, mut each: impl FnMut(Entry) -> bool) {
+        let _ = self.waiting.into_values().all(&mut each);
+    }
+}
 
 /// What is wanted of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -128,6 +162,32 @@ mod tests {
 
     use super::*;
     use crate::audit::{Lost, Reason, rotated::Rotated};
+
+    #[test]
+    fn gives_entries_in_the_order_of_their_times() {
+        let (mut order, mut given) = (InOrder::default(), Vec::new());
+        for time in [1000, 1500, 2900, 1100, 9000, 8000, 8500] {
+            order.push(entry(time), |entry| {
+                given.push(entry.time());
+                true
+            });
+        }
+        assert_eq!(given, [1000, 1100, 1500, 2900]);
+        order.finish(|entry| {
+            given.push(entry.time());
+            true
+        });
+        assert_eq!(given, [1000, 1100, 1500, 2900, 8000, 8500, 9000]);
+        let mut wanted = 0;
+        let mut order = InOrder::default();
+        let mut one = |_| {
+            wanted += 1;
+            false
+        };
+        assert!(order.push(entry(1), &mut one) && order.push(entry(2), &mut one) && !order.push(entry(9000), &mut one));
+        order.finish(one);
+        assert_eq!(wanted, 2);
+    }
 
     fn entry(count: u64) -> Entry {
         Entry::Lost(Lost { time: count, count, reason: Reason::Malformed })

@@ -6,6 +6,7 @@
 
 mod auditor;
 pub mod avc;
+pub mod clock;
 mod dispatcher;
 pub mod endpoints;
 pub mod follow;

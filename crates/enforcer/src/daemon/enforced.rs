@@ -10,6 +10,7 @@ use std::{
 
 use tollgate_abi::enforcer::{
     TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
+    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL, tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 
@@ -18,12 +19,14 @@ use super::{
     gaps::Gaps,
     machine::{Labels, Machine, Permission},
     object::Object,
+    told,
 };
 use crate::{
     audit::{Dispatcher, Reason, reader::Reader},
     contexts::Sid,
-    enforcer::{Enforcer, EnforcerError, task_of},
+    enforcer::{Enforcer, EnforcerError, of_device, task_of},
     inquiries::Inquiries,
+    labels,
     programs::{self, ProgramsError},
     protocol::{Mode, Refusal},
     sanity::{self, Question},
@@ -117,6 +120,13 @@ impl Enforced {
         })
     }
 
+    /// What is in force, in a line: policy, mode, and what was labelled.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Some(enforcer) = &self.enforcer else { return "nothing is enforced any more".to_owned() };
+        told::in_force(&self.policy, enforcer.generation().number, self.mode(), enforcer.labelled().0)
+    }
+
     /// The pins' directory, held.
     #[must_use]
     pub fn pins(&self) -> Option<BorrowedFd<'_>> {
@@ -176,6 +186,26 @@ impl Enforced {
         let kinds = [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)];
         for (failure, reason) in kinds {
             self.audit.lost(reason, enforcer.state().untold(failure));
+        }
+    }
+
+    /// What could not be labelled or written when it was started.
+    #[must_use]
+    pub fn failures(&self) -> Vec<String> {
+        let told = |enforcer: &Enforcer| {
+            let (labelled, written) = enforcer.labelled();
+            [&labelled.told[..], &written.told].concat()
+        };
+        self.enforcer.as_ref().map(told).unwrap_or_default()
+    }
+
+    /// Tells which objects without label confined processes have met: what they were denied is not always in the log.
+    fn unlabelled(&self) {
+        let Some(enforcer) = &self.enforcer else { return };
+        let count = enforcer.state().untold(TG_FAILED_NO_LABEL);
+        if count > 0 {
+            let last = enforcer.state().unlabelled();
+            eprintln!("tollgate: {}", told::unlabelled(count, &last, &of_device(Some(last.device))));
         }
     }
 
@@ -272,6 +302,7 @@ impl Machine for Enforced {
         self.events();
         self.devices();
         self.losses();
+        self.unlabelled();
         self.sweep();
         self.enforcer.iter_mut().for_each(|enforcer| {
             enforcer.follow_units();
@@ -293,6 +324,7 @@ impl Machine for Enforced {
         let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
         let number = self.put_in_force(built, self.on()?.options().accept_missing, &[])?;
         self.policy.clone_from(&self.started_with);
+        eprintln!("tollgate: {}", told::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default()));
         Ok(number)
     }
 
@@ -382,7 +414,7 @@ impl Machine for Enforced {
             shadow: enforcer.candidate().cloned(),
             revoked: enforcer.revoked(),
             killed: enforcer.killed(),
-            subjects: live.map(|sid| enforcer.contexts().text(sid).to_owned()).collect(),
+            subjects: live.map(|sid| known(enforcer, sid).unwrap_or_else(|| format!("SID {sid}"))).collect(),
             contexts: enforcer.contexts().iter().count() as u64,
             labelling_complete: state.labelling_complete(),
             events: state.events(),
@@ -414,6 +446,7 @@ impl Machine for Enforced {
         let (built, name) = read(policy)?;
         let number = self.put_in_force(built, accept_missing, questions)?;
         self.policy = name;
+        eprintln!("tollgate: {}", told::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default()));
         Ok(number)
     }
 
@@ -478,8 +511,7 @@ impl Machine for Enforced {
 
 /// What a SID stands for, if this daemon knows it.
 fn known(enforcer: &Enforcer, sid: Sid) -> Option<String> {
-    let contexts = enforcer.contexts();
-    contexts.has(sid).then(|| contexts.text(sid).to_owned())
+    enforcer.meaning(sid).map(str::to_owned)
 }
 
 fn stopped() -> Refusal {

@@ -30,9 +30,9 @@ impl Enforcer {
         }
         let map = in_force(&maps.generations)?;
         let built = policy_in_force(&options, &map, offered)?;
-        let generation = Generation::adopted(map, built)?;
+        let mut generation = Generation::adopted(map, built)?;
         let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
-        let (saved, lies) = believed(saved, &generation);
+        let (saved, lies) = believed(saved, &mut generation);
         for lie in &lies {
             eprintln!("tollgate: {}: not believed: {lie}", options.folder.contexts().display());
         }
@@ -108,14 +108,14 @@ fn policy_in_force(options: &Options, map: &MapHandle, offered: Option<&Built>) 
 
 /// What of the folder's contexts the kernel agrees with, and what not: that is what the kernel says then. What this policy does
 /// not permit the kernel knows as unlabelled only, so the folder tells what it is.
-fn believed(saved: Contexts, generation: &Generation) -> (Contexts, Vec<String>) {
+fn believed(saved: Contexts, generation: &mut Generation) -> (Contexts, Vec<String>) {
     let unlabelled = generation.get(SECINITSID_UNLABELED).map(|context| generation.text(&context));
     let (mut contexts, mut lies) = (Contexts::default(), Vec::new());
     for (sid, text) in saved.iter().filter(|(sid, _)| *sid >= TG_FIRST_SID) {
         // What is in neither generation was given under the one before; the kernel tells it later.
         let Some(context) = generation.get(sid) else { continue };
         let known = generation.text(&context);
-        let is_kept = Some(&known) == unlabelled.as_ref() && generation.read(text).is_err();
+        let is_kept = Some(&known) == unlabelled.as_ref() && generation.context(text).is_err();
         if known != text && !is_kept {
             lies.push(format!("SID {sid} is {known}, not {text}"));
             contexts.insert(sid, known);

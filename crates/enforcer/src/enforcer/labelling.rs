@@ -135,10 +135,11 @@ impl Enforcer {
         };
         let kernel = self.kernel_maps()?;
         let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));
-        let mut contexts = Remembered { enforcer: self, known: HashMap::new(), without_place: 0 };
+        let mut contexts =
+            Remembered { enforcer: self, known: HashMap::new(), deferred: HashMap::new(), without_place: 0 };
         let noted = contexts.noted().map_err(labelling)?;
-        let recall = contexts.enforcer.durable.recall(|context| noted.get(context).copied().flatten());
-        let mut sink = MapSink::new(&mut maps, recall);
+        let recall = contexts.enforcer.durable.recall(|context| noted.get(context).copied());
+        let mut sink = MapSink::new(&mut maps, recall).with(contexts.enforcer.options.progress.clone());
         let mut report = match &part {
             Part::All => machine.label(&mut contexts, &mut sink),
             Part::Mount(device) => machine.label_mount(*device, &mut contexts, &mut sink),
@@ -339,6 +340,8 @@ impl Enforcer {
 struct Remembered<'e> {
     enforcer: &'e mut Enforcer,
     known: HashMap<String, Option<Sid>>,
+    /// Those that the policy does not have.
+    deferred: HashMap<String, Sid>,
     without_place: u64,
 }
 
@@ -366,9 +369,16 @@ impl Remembered<'_> {
 
 impl Remembered<'_> {
     /// The SIDs of the contexts that labels are noted with.
-    fn noted(&mut self) -> io::Result<HashMap<String, Option<Sid>>> {
+    fn noted(&mut self) -> io::Result<HashMap<String, Sid>> {
         let texts = self.enforcer.durable.contexts();
-        texts.into_iter().map(|text| labels::Contexts::sid(self, &text).map(|sid| (text, sid))).collect()
+        let sid = |text: String| {
+            let sid = match labels::Contexts::sid(self, &text)? {
+                Some(sid) => sid,
+                None => labels::Contexts::deferred(self, &text)?,
+            };
+            Ok((text, sid))
+        };
+        texts.into_iter().map(sid).collect()
     }
 }
 
@@ -383,6 +393,23 @@ impl labels::Contexts for Remembered<'_> {
             Err(cause) => return Err(io::Error::other(cause)),
         };
         self.known.insert(context.to_owned(), sid);
+        Ok(sid)
+    }
+
+    fn deferred(&mut self, context: &str) -> io::Result<Sid> {
+        if let Some(known) = self.deferred.get(context) {
+            return Ok(*known);
+        }
+        let known = self.enforcer.contexts.sid(context).is_some();
+        let sid = if !contexts::may_be_one(context) {
+            SECINITSID_UNLABELED
+        } else if !known && self.enforcer.is_half_full() {
+            self.without_place += 1;
+            SECINITSID_UNLABELED
+        } else {
+            self.enforcer.defer(context).map_err(io::Error::other)?
+        };
+        self.deferred.insert(context.to_owned(), sid);
         Ok(sid)
     }
 }
@@ -457,7 +484,7 @@ fn may_write(filesystem: &Kind, holder: Holder) -> io::Result<()> {
 }
 
 /// Where the file system of a device is mounted, for people; `None`: all.
-fn of_device(device: Option<u32>) -> String {
+pub(crate) fn of_device(device: Option<u32>) -> String {
     let Some(device) = device else { return "all file systems".to_owned() };
     let mounts = mounts::read(&fs::read(mountinfo()).unwrap_or_default());
     let mount = mounts.into_iter().find(|mount| mount.device == device);

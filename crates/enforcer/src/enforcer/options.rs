@@ -15,6 +15,7 @@ use crate::{
     descriptors::Descriptors,
     labels::checkpoint::AfterCrash,
     programs::Pins,
+    progress::Progress,
     shares::Size,
     units::Places,
 };
@@ -53,6 +54,8 @@ pub struct Options {
     pub units: Places,
     /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
     pub hooks: Vec<String>,
+    /// Whom to tell how far a start is.
+    pub progress: Progress,
 }
 
 /// The folder of labels that could not be written to files.

@@ -10,7 +10,7 @@ use libbpf_rs::{MapCore, MapFlags};
 use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::{
     CLASSES,
-    enforcer::{TG_CANDIDATE, tg_difference, tg_difference_key},
+    enforcer::{SECINITSID_UNLABELED, TG_CANDIDATE, tg_difference, tg_difference_key},
 };
 use tollgate_policy::built::Built;
 
@@ -91,13 +91,11 @@ impl Enforcer {
         attached::needed(&self.options, self.state.descriptors(), &generation.policy, generation.tables(), &unconfined)
     }
 
-    /// Tells the candidate what a SID stands for.
+    /// Tells the candidate what a SID stands for: to it, what it does not have is unlabelled.
     pub(super) fn tell_shadow(&mut self, sid: Sid, text: &str) {
-        if let Some(Shadow { generation, .. }) = &mut self.shadow
-            && let Ok(context) = generation.context(text)
-        {
-            generation.set(sid, context);
-        }
+        let Some(Shadow { generation, .. }) = &mut self.shadow else { return };
+        let context = generation.context(text).ok().or_else(|| generation.get(SECINITSID_UNLABELED));
+        generation.set(sid, context.unwrap_or_default());
     }
 
     /// The candidate, if there is one.

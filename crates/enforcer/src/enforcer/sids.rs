@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use tollgate_abi::{
-    enforcer::{TG_SIDS, tg_sid_key},
+    enforcer::{SECINITSID_UNLABELED, TG_SIDS, tg_sid_key},
     tables::{TG_LEVELS, tg_context},
 };
 
@@ -38,22 +38,46 @@ impl Enforcer {
     /// The SID of a context, which the policy in force must permit; a new one is given a SID.
     pub fn intern(&mut self, text: &str) -> Result<Sid, EnforcerError> {
         self.learn();
-        if let Some(sid) = self.contexts.sid(text) {
-            return Ok(sid);
-        }
+        // Also one that has a SID: that may be of another policy.
         let context = self.generation.context(text)?;
         let canonical = self.generation.text(&context);
-        if let Some(sid) = self.contexts.sid(&canonical) {
+        if let Some(sid) = self.contexts.sid(text).or_else(|| self.contexts.sid(&canonical)) {
             return Ok(sid);
         }
         let sid = self.take_sid()?;
         self.generation.set(sid, context);
         // The kernel may have given the context a SID meanwhile; both stand for it then.
         self.put_sid(sid, context)?;
-        self.tell_shadow(sid, &canonical);
-        self.contexts.insert(sid, canonical);
-        self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())?;
+        self.note_sid(sid, canonical)?;
         Ok(sid)
+    }
+
+    /// security_context_to_sid_force: the SID of a context that the policy in force does not have. What has it is unlabelled,
+    /// until a policy has it (`Generation::adopt`).
+    pub(super) fn defer(&mut self, text: &str) -> Result<Sid, EnforcerError> {
+        if let Some(sid) = self.contexts.sid(text) {
+            return Ok(sid);
+        }
+        let sid = self.take_sid()?;
+        self.generation.set(sid, self.generation.get(SECINITSID_UNLABELED).unwrap_or_default());
+        self.note_sid(sid, text.to_owned())?;
+        Ok(sid)
+    }
+
+    /// What a SID stands for in the policy in force, if this daemon knows it: what that does not have is unlabelled.
+    #[must_use]
+    pub fn meaning(&self, sid: Sid) -> Option<&str> {
+        let sid = contexts::bare(sid);
+        let (own, unlabelled) = (self.generation.get(sid), self.generation.get(SECINITSID_UNLABELED));
+        let sid = if own.is_some() && own == unlabelled { SECINITSID_UNLABELED } else { sid };
+        self.contexts.has(sid).then(|| self.contexts.text(sid))
+    }
+
+    /// Has the folder and a candidate know what a SID stands for.
+    fn note_sid(&mut self, sid: Sid, text: String) -> Result<(), EnforcerError> {
+        self.tell_shadow(sid, &text);
+        self.contexts.insert(sid, text);
+        self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())
     }
 
     /// Whether half of the SIDs or of the policy's levels are given.

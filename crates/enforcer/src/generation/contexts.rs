@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tollgate_abi::{
     enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, TG_SIDS},
-    tables::tg_context,
+    tables::{TG_LEVELS, tg_context},
 };
 use tollgate_policy::{
     context::{self, ContextError},
-    decide::TooManyLevels,
+    decide::{TooManyLevels, from_raw},
     model::{Context, Level, Range},
 };
 
@@ -47,6 +47,14 @@ impl Generation {
     pub(crate) fn last_level(&self) -> u32 {
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.memory.get()).last_level) }.load(Ordering::SeqCst)
+    }
+
+    /// The level of an identifier, be it one that a program has given a moment ago: it writes the level before a context that
+    /// has it.
+    pub(super) fn level_of(&self, identifier: u32) -> Level {
+        let place = identifier.min(TG_LEVELS - 1) as usize;
+        // SAFETY: the place lies in the mapping.
+        from_raw(&unsafe { (&raw const (*self.memory.get()).levels.level[place]).read_volatile() })
     }
 
     /// A context in this policy's numbers; the policy must find it valid.
@@ -98,7 +106,7 @@ impl Generation {
     /// A context of this generation as text.
     #[must_use]
     pub fn text(&self, context: &tg_context) -> String {
-        let range = Range { low: self.levels.get(context.low), high: self.levels.get(context.high) };
+        let range = Range { low: self.level_of(context.low), high: self.level_of(context.high) };
         let context = Context { user: context.user.into(), role: context.role.into(), type_: context.type_, range };
         context::text(&self.policy, &context)
     }

@@ -15,7 +15,8 @@ impl Generation {
         let types = numbers(old.types.iter().map(|t| &t.name), new.types.iter().map(|t| &t.name));
         let roles = numbers(old.roles.iter().map(|r| &r.name), new.roles.iter().map(|r| &r.name));
         let users = numbers(old.users.iter().map(|u| &u.name), new.users.iter().map(|u| &u.name));
-        let texts = (0..=previous.levels.last()).map(|number| context::level_text(old, &previous.levels.get(number)));
+        let all = 0..=previous.last_level().min(TG_LEVELS - 1);
+        let texts = all.map(|number| context::level_text(old, &previous.level_of(number)));
         let ranges: Vec<_> = texts.map(|text| self.names.range(&text)).collect();
         let mut levels = [TG_LEVELS as u16; TG_LEVELS as usize];
         for (place, range) in levels.iter_mut().zip(ranges) {

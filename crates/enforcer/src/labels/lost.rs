@@ -1,6 +1,7 @@
 //! Files that are unlabelled because their labels are not known any more.
 
 use std::{
+    collections::HashSet,
     ffi::OsStr,
     fs, io,
     os::{
@@ -14,14 +15,17 @@ use serde::Serialize;
 use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
 use crate::{
+    enforcer::{self, EnforcerError},
+    generation::Generation,
     labels::{
+        Sid,
         durable::readable,
         handle::Opener,
         maps,
         mounts::{self, Mount},
         object::{Identity, Object},
     },
-    programs::Pins,
+    programs::{self, Pins},
 };
 
 /// A file without label.
@@ -39,7 +43,7 @@ pub struct Lost {
 
 /// All of them. Those in a directory that is one are not told: they are unlabelled as that is.
 pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
-    let mut identities = maps::of_label(pins, SECINITSID_UNLABELED)?;
+    let mut identities = maps::of_labels(pins, &unlabelled(pins).map_err(io::Error::other)?)?;
     identities.sort_unstable();
     let mut all = mounts::read(&fs::read("/proc/self/mountinfo")?);
     mounts::widest_first(&mut all);
@@ -53,6 +57,14 @@ pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
         lost.extend(of_device.iter().filter_map(|identity| told(*identity, opener.as_ref())));
     }
     Ok(lost)
+}
+
+/// The SIDs that the policy in force takes for unlabelled, those of contexts among them that it does not have.
+fn unlabelled(pins: &Pins) -> Result<HashSet<Sid>, EnforcerError> {
+    let map = enforcer::in_force(&programs::map(pins, "generations")?)?;
+    let mut sids = Generation::unlabelled_in(&map)?;
+    sids.insert(SECINITSID_UNLABELED);
+    Ok(sids)
 }
 
 fn root(all: &[Mount], device: u32) -> Option<(OwnedFd, &Mount)> {

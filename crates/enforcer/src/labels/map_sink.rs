@@ -15,6 +15,7 @@ use crate::{
         object::Object,
         recall::Recall,
     },
+    progress::Progress,
     shares::Holder,
 };
 
@@ -25,12 +26,19 @@ pub struct MapSink<'m, M> {
     names: Names,
     /// Labels that could not be written before.
     pub recall: Recall,
+    progress: Progress,
 }
 
 impl<'m, M: Maps> MapSink<'m, M> {
     /// Labels in these, after what is noted.
     pub fn new(maps: &'m mut M, recall: Recall) -> Self {
-        Self { maps, names: Names::default(), recall }
+        Self { maps, names: Names::default(), recall, progress: Progress::default() }
+    }
+
+    /// Tells how many files it has labelled.
+    #[must_use]
+    pub fn with(self, progress: Progress) -> Self {
+        Self { progress, ..self }
     }
 
     /// Writes down the labels of files of which walks have not seen all names, of one device or all.
@@ -60,6 +68,7 @@ impl<'m, M: Maps> MapSink<'m, M> {
 
 impl<M: Maps> Sink for MapSink<'_, M> {
     fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
+        self.progress.step();
         let inode = |sid, flags| tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
         if label.directory.is_none() {
             // The programs know the file system from then on, be it one that no confined process has seen.

@@ -2,6 +2,7 @@
 //! memory.
 
 use std::{
+    collections::HashSet,
     io,
     os::fd::{AsRawFd, BorrowedFd},
 };
@@ -12,6 +13,7 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::{
+    contexts::bare,
     enforcer::bytes_of,
     labels::{Sid, backlog::Unwritten, note::Uuid, object::Identity},
     programs::{self, Pins},
@@ -251,11 +253,11 @@ impl KernelMaps {
     }
 }
 
-/// The files that have a label of their own, and this one.
-pub fn of_label(pins: &Pins, sid: Sid) -> io::Result<Vec<Identity>> {
+/// The files that have a label of their own, and one of these.
+pub fn of_labels(pins: &Pins, wanted: &HashSet<Sid>) -> io::Result<Vec<Identity>> {
     let labels = programs::map(pins, "labels").map_err(io::Error::other)?;
     let all = labels.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(io::Error::other)?;
-    let found = all.filter(|(_, value)| value_of(value).is_some_and(|value| value.sid == sid));
+    let found = all.filter(|(_, value)| value_of(value).is_some_and(|value| wanted.contains(&bare(value.sid))));
     Ok(found.filter_map(|(key, _)| key_of(&key)).map(Identity::from).collect())
 }
 

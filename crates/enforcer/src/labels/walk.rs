@@ -224,7 +224,10 @@ impl Walker<'_> {
     /// Labels what a process holds, if it has no label: by its attribute, if it has one, else with `default`.
     pub fn hold(&mut self, object: &Object<'_>, attribute: Option<String>, default: Sid) -> io::Result<()> {
         let sid = match attribute {
-            Some(context) => self.contexts.sid(&context)?.unwrap_or(SECINITSID_UNLABELED),
+            Some(context) => match self.contexts.sid(&context)? {
+                Some(sid) => sid,
+                None => self.contexts.deferred(&context)?,
+            },
             None => default,
         };
         self.sink.hold(object, sid)
@@ -361,9 +364,10 @@ impl Walk<'_, '_> {
                 return Ok((sid, Origin::Attribute));
             }
             self.walker.report.invalid += 1;
-            // As SELinux: what was labelled by another policy is not what its directory is.
+            // As SELinux: what was labelled by another policy is not what its directory is, and is what it says once a policy
+            // has that again.
             if !self.first {
-                return Ok((SECINITSID_UNLABELED, Origin::Attribute));
+                return Ok((self.walker.contexts.deferred(&context)?, Origin::Attribute));
             }
         }
         if self.is_doubtful(object, directory) {

@@ -2,11 +2,13 @@
 //!
 //! Pure. A rule is for the types of its denials and no others; what a rule cannot mend is told apart.
 
+pub mod abstraction;
 mod apart;
 mod evidence;
 #[cfg(test)]
 mod tests;
 mod text;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +19,14 @@ use tollgate_policy::{
     model::Policy,
 };
 
-pub use self::{apart::Apart, evidence::Evidence};
+pub use self::{abstraction::Call, apart::Apart, evidence::Evidence};
 use crate::audit::{
     Denial, Entry, Reason,
     avc::{ENDS_ENFORCEMENT, Object, Verdict},
 };
 
 /// The initial SID of what has no label of its own.
-const UNLABELLED: &str = "unlabeled";
+pub(crate) const UNLABELLED: &str = "unlabeled";
 
 /// What was denied, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +48,8 @@ pub struct Rule {
     pub commands: BTreeMap<u16, Evidence>,
     /// What should be thought of before it is added.
     pub notes: BTreeSet<String>,
+    /// What it allows that is more than one may think.
+    pub wide: Vec<String>,
 }
 
 /// Whose rule it is: source type, target type, class.
@@ -58,6 +62,8 @@ pub struct Learnt {
     pub evidence: Evidence,
     /// How many of them were enforced: what the process would have done next is in no log.
     pub enforced: u64,
+    /// Macros of the policy that are called in place of rules.
+    pub calls: Vec<Call>,
     /// The rules.
     pub rules: BTreeMap<Subject, Rule>,
     /// What no allow rule can mend.
@@ -93,6 +99,9 @@ pub fn learn(explainer: &Explainer<'_>, entries: impl IntoIterator<Item = Entry>
         pupil.take(asked, evidence);
     }
     apart::join(&mut pupil.learnt.apart);
+    for (subject, rule) in &mut pupil.learnt.rules {
+        rule.wide = wide::told(explainer.policy(), subject, rule);
+    }
     pupil.learnt
 }
 
@@ -139,7 +148,15 @@ impl Learnt {
     /// How many permissions the rules grant, commands of `ioctl` among them.
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.rules.values().map(|rule| rule.permissions.len() + rule.commands.len()).sum()
+        let by_rules: usize = self.rules.values().map(|rule| rule.permissions.len() + rule.commands.len()).sum();
+        by_rules + self.calls.iter().map(|call| call.permissions).sum::<usize>()
+    }
+
+    /// What the rules allow that is more than one may think, a line each.
+    #[must_use]
+    pub fn wide(&self) -> Vec<String> {
+        let all = self.rules.iter().flat_map(|((source, ..), rule)| rule.wide.iter().map(move |text| (source, text)));
+        all.map(|(source, text)| format!("{source} is allowed {text}")).collect()
     }
 
     /// Whether the rules let all happen that the log tells of, and that log is whole.

@@ -2,15 +2,21 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Apart, Evidence, Learnt, Rule, Subject};
+use super::{Apart, Call, Evidence, Learnt, Rule, Subject};
 use crate::audit::Reason;
 
 /// CIL: to be built together with the sources of the policy that it was learnt for.
 impl fmt::Display for Learnt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (denials, rules, permissions) = (self.evidence.count, self.rules.len(), self.granted());
-        writeln!(f, "; Learnt by tollgate learn. Denials: {denials}, rules: {rules}, permissions: {permissions}.")?;
+        let calls = if self.calls.is_empty() { String::new() } else { format!(" macros: {},", self.calls.len()) };
+        writeln!(
+            f,
+            "; Learnt by tollgate learn. Denials: {denials},{calls} rules: {rules}, permissions: {permissions}."
+        )?;
         self.doubts().iter().try_for_each(|doubt| writeln!(f, "; {doubt}"))?;
+        self.wide().iter().try_for_each(|wide| writeln!(f, "; Wide: {wide}."))?;
+        self.calls.iter().try_for_each(|call| write!(f, "\n{call}"))?;
         self.rules.iter().try_for_each(|(subject, rule)| write_rule(f, subject, rule))?;
         self.apart
             .iter()
@@ -19,10 +25,11 @@ impl fmt::Display for Learnt {
 }
 
 impl Learnt {
-    /// The rules alone.
+    /// The calls and the rules alone.
     #[must_use]
     pub fn cil(&self) -> Vec<String> {
-        self.rules.iter().flat_map(|(subject, rule)| statements(subject, rule)).collect()
+        let calls = self.calls.iter().map(Call::cil);
+        calls.chain(self.rules.iter().flat_map(|(subject, rule)| statements(subject, rule))).collect()
     }
 
     /// What may lack, a line each.
@@ -61,6 +68,31 @@ impl Learnt {
     }
 }
 
+impl Call {
+    fn cil(&self) -> String {
+        format!("(call {} ({}))", self.name, self.domain)
+    }
+}
+
+/// The call, with what it stands for, and what it allows beside.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, about, permissions, beside, evidence, .. } = self;
+        writeln!(f, "; {name}: {about}")?;
+        writeln!(f, "; {permissions} permissions, denied {evidence}")?;
+        let mut rest: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for (target, class, permission) in beside {
+            rest.entry((target, class)).or_default().push(permission);
+        }
+        if !rest.is_empty() {
+            let rest =
+                rest.iter().map(|((target, class), names)| format!("{target}:{class} {{ {} }}", names.join(" ")));
+            writeln!(f, "; Not denied, and allowed by it: {}", rest.collect::<Vec<_>>().join(", "))?;
+        }
+        writeln!(f, "{}", self.cil())
+    }
+}
+
 fn write_rule(f: &mut fmt::Formatter<'_>, subject: &Subject, rule: &Rule) -> fmt::Result {
     writeln!(f)?;
     for (names, evidence) in alike(&rule.permissions) {
@@ -71,6 +103,7 @@ fn write_rule(f: &mut fmt::Formatter<'_>, subject: &Subject, rule: &Rule) -> fmt
         writeln!(f, "; ioctl {command:#06x}: {evidence}")?;
     }
     rule.notes.iter().try_for_each(|note| writeln!(f, "; {note}"))?;
+    rule.wide.iter().try_for_each(|wide| writeln!(f, "; This allows {wide}."))?;
     statements(subject, rule).iter().try_for_each(|statement| writeln!(f, "{statement}"))
 }
 
