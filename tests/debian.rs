@@ -12,4 +12,6 @@ mod installed;
 mod packages;
 mod runtime;
 #[cfg(feature = "long")]
+mod services;
+#[cfg(feature = "long")]
 mod system;

@@ -9,7 +9,7 @@ use crate::program::Scratch;
 
 /// What is said on the machine, line by line.
 #[track_caller]
-fn said(output: &str, expected: &[&str]) {
+pub(crate) fn said(output: &str, expected: &[&str]) {
     for line in expected {
         assert!(output.lines().any(|own| own == *line), "{line:?} is not in:\n{output}");
     }

@@ -49,11 +49,24 @@ const SIZE: &str = "1500M";
 /// The files of SELinux in a system.
 const SELINUX: &str = "etc/selinux";
 
+/// What services of several kinds are tried with, beside [`PACKAGES`].
+const SERVICES: [&str; 3] = ["postgresql", "prometheus-node-exporter", "python3"];
+const SERVICES_FOLDER: &str = "systems/services-1/bookworm";
+
 /// The image, out of the cache or made.
 pub(crate) fn image() -> PathBuf {
+    image_of(FOLDER, &PACKAGES)
+}
+
+/// That of a system with more services.
+pub(crate) fn services_image() -> PathBuf {
+    image_of(SERVICES_FOLDER, &[&PACKAGES[..], &SERVICES].concat())
+}
+
+fn image_of(folder: &str, packages: &[&str]) -> PathBuf {
     let cache = Cache::of_user().unwrap();
     let policy = debian::build(&cache, Flavour::Default, Modules::Enabled).unwrap();
-    let made = cache.folder(FOLDER, |fresh| make(&cache, &policy, fresh));
+    let made = cache.folder(folder, |fresh| make(&cache, &policy, packages, fresh));
     made.unwrap().join("image")
 }
 
@@ -71,10 +84,10 @@ pub(crate) fn policy(scratch: &Scratch) -> PathBuf {
     policy
 }
 
-fn make(cache: &Cache, policy: &Path, fresh: &Path) -> Result<(), tollgate_vm::Error> {
+fn make(cache: &Cache, policy: &Path, names: &[&str], fresh: &Path) -> Result<(), tollgate_vm::Error> {
     let (root, package) = (fresh.join("root"), fresh.join("package"));
     let packages = Packages::new(cache);
-    packages.install(RELEASE, &PACKAGES, SCRIPT, &root)?;
+    packages.install(RELEASE, names, SCRIPT, &root)?;
     packages.unpack(&[&format!("selinux-policy-default/{RELEASE}")], &package)?;
     let home = root.join(SELINUX).join("default");
     run(Command::new("cp").args(["-a"]).arg(package.join(SELINUX)).arg(root.join("etc")));

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Lets the daemon write down what it has heard, if there is one; how many records it could not write.
-fn settle() -> u64 {
+pub(crate) fn settle() -> u64 {
     // Who asks wakes it, and it tells of a storm when the second is over.
     let status = Client::connect().and_then(|mut client| client.status());
     let Ok(status) = status else { return 0 };

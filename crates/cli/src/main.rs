@@ -77,6 +77,9 @@ enum Command {
     /// Contexts of systemd's units: which a unit's processes get, whatever program they are
     #[command(subcommand)]
     Unit(unit::Command),
+    /// Services: confined, by one command
+    #[command(subcommand)]
+    Service(service::Command),
     /// What was denied, or granted and audited
     Audit(audit::Arguments),
     /// Tell why something was denied, what would allow it, and whom that would let in
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Bool(command) => boolean::run(&command),
         Command::Service(command) => service::run(command),
         Command::Unit(command) => unit::run(command),
+        Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Learn(arguments) => learn::run(&arguments),

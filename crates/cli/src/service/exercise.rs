@@ -1,0 +1,110 @@
+//! The time in which a service is used, so that it does all that it does.
+
+use std::{
+    io::{self, BufRead, IsTerminal},
+    path::Path,
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, bail};
+use tollgate_enforcer::audit::{
+    Entry,
+    avc::Verdict,
+    log::{Filter, Log},
+};
+
+use crate::{audit, denials, interrupt};
+
+/// How long nothing new is denied before a script goes on that says nothing else.
+const QUIET: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_secs(1);
+
+/// When it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// When Enter is pressed.
+    Enter,
+    /// After so long.
+    Passed(Duration),
+    /// When nothing was denied for so long.
+    Quiet(Duration),
+}
+
+impl Until {
+    /// What was asked for; `None`: nobody is there who could say when.
+    pub(super) fn of(passed: Option<Duration>, quiet: Option<Duration>, yes: bool) -> Option<Self> {
+        match (passed, quiet) {
+            (Some(time), _) => Some(Self::Passed(time)),
+            (None, Some(time)) => Some(Self::Quiet(time)),
+            (None, None) if yes => Some(Self::Quiet(QUIET)),
+            (None, None) => (io::stdin().is_terminal() && io::stdout().is_terminal()).then_some(Self::Enter),
+        }
+    }
+
+    /// Waits. Who interrupts it goes on later.
+    pub(super) fn wait(self, log: &Path, domain: &str) -> anyhow::Result<()> {
+        interrupt::flag()?;
+        let start = Instant::now();
+        match self {
+            Self::Enter => drop(io::stdin().lock().read_line(&mut String::new())?),
+            Self::Passed(time) => {
+                while start.elapsed() < time && !interrupt::came() {
+                    thread::sleep(LOOK.min(time.saturating_sub(start.elapsed())));
+                }
+            }
+            Self::Quiet(time) => wait_quiet(log, domain, time)?,
+        }
+        if interrupt::came() {
+            bail!("interrupted; the service stays permissive, and the same command goes on");
+        }
+        Ok(())
+    }
+}
+
+/// Waits until a domain was denied nothing for so long.
+fn wait_quiet(folder: &Path, domain: &str, time: Duration) -> anyhow::Result<()> {
+    let mut log = Log::open(folder).with_context(|| audit::cannot_read(folder))?;
+    log.skip()?;
+    let filter = Filter { domain: Some(domain.to_owned()), since: None };
+    let mut last = Instant::now();
+    while last.elapsed() < time && !interrupt::came() {
+        thread::sleep(LOOK.min(time));
+        let seen = |entry: Entry| {
+            if is_denial(&entry) && filter.takes(&entry) {
+                last = Instant::now();
+            }
+            true
+        };
+        log.read(seen).with_context(|| audit::cannot_read(folder))?;
+    }
+    Ok(())
+}
+
+fn is_denial(entry: &Entry) -> bool {
+    matches!(entry, Entry::Avc(denial) if denial.verdict == Verdict::Denied)
+}
+
+/// How often a domain was denied something since then, in milliseconds since 1970.
+pub(super) fn denied(log: &Path, domain: &str, since: u64) -> anyhow::Result<u64> {
+    let filter = Filter { domain: Some(domain.to_owned()), since: Some(since) };
+    let mut denied = 0;
+    denials::read_log(log, Some(since), |entry| match &entry {
+        Entry::Avc(denial) if filter.takes(&entry) && denial.verdict == Verdict::Denied => {
+            denied += denial.repeated + 1
+        }
+        _ => {}
+    })?;
+    Ok(denied)
+}
+
+/// A time in milliseconds since 1970, as people and `--since` have it.
+pub(super) fn text(time: u64) -> String {
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time)).to_string()
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,18 @@
+//! What a service is, and the policy that confines it.
+//!
+//! [`machine`] looks: at systemd's unit, dpkg's packages, what processes listen on. The rest is functions of values: a
+//! [`service::Service`] is what was found, [`block`] writes it as CIL, [`module`] is the file that this lies in,
+//! [`narrow`] gives ports types of their own, [`words`] says what a domain may do.
+
+pub mod block;
+pub mod grants;
+pub mod identifier;
+pub mod listening;
+pub mod machine;
+pub mod module;
+pub mod narrow;
+pub mod package;
+pub mod program;
+pub mod service;
+pub mod unit;
+pub mod words;
