@@ -77,11 +77,11 @@ enum Command {
     /// Contexts of systemd's units: which a unit's processes get, whatever program they are
     #[command(subcommand)]
     Unit(unit::Command),
+    /// What was denied, or granted and audited
+    Audit(audit::Arguments),
     /// Services: confined, by one command
     #[command(subcommand)]
     Service(service::Command),
-    /// What was denied, or granted and audited
-    Audit(audit::Arguments),
     /// Tell why something was denied, what would allow it, and whom that would let in
     Explain(explain::Arguments),
     /// Write the rules, as CIL, that would have allowed what was denied and nothing else
@@ -143,6 +143,7 @@ fn main() -> ExitCode {
         Command::Unit(command) => unit::run(command),
         Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),
+        Command::Service(command) => service::run(&command),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Learn(arguments) => learn::run(&arguments),
         Command::Study(command) => study::run(command),
