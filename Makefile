@@ -21,6 +21,8 @@ BASH     := $(SHARE)/bash-completion/completions
 ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
+# What an administrator reads on the machine.
+GUIDES   := $(addprefix docs/,quickstart.md enforcer.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
 
 .PHONY: run build kernels lib deb install uninstall test test-unit test-long verify lint needs clean
 
@@ -57,8 +59,12 @@ install: $(LIBRARY)/$(SONAME)
 .PHONY: install-program
 install-program:
 	install -D -m 755 $(TOLLGATE) $(DESTDIR)$(PREFIX)/bin/tollgate
-	install -d $(SHARE)/man/man1 $(BASH) $(ZSH) $(FISH) $(SHARE)/tollgate/policy $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -d $(SHARE)/man/man1 $(SHARE)/man/man5 $(SHARE)/man/man7 $(SHARE)/doc/tollgate $(BASH) $(ZSH) $(FISH) \
+	    $(SHARE)/tollgate/policy $(DESTDIR)$(PREFIX)/lib/systemd/system
 	$(TOLLGATE) manuals $(SHARE)/man/man1
+	install -m 644 docs/man/*.5 $(SHARE)/man/man5
+	install -m 644 docs/man/*.7 $(SHARE)/man/man7
+	install -m 644 $(wildcard $(GUIDES)) $(SHARE)/doc/tollgate
 	$(TOLLGATE) completions bash >$(BASH)/tollgate
 	$(TOLLGATE) completions zsh >$(ZSH)/_tollgate
 	$(TOLLGATE) completions fish >$(FISH)/tollgate.fish
@@ -79,6 +85,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/tollgate lib/systemd/system/tollgate.service include/tollgate.h) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libtollgate.so pkgconfig/tollgate.pc) $(SHARE)/man/man1/tollgate.1 \
 	    $(SHARE)/man/man1/tollgate-*.1 $(BASH)/tollgate $(ZSH)/_tollgate $(FISH)/tollgate.fish
+	rm -f $(SHARE)/man/man5/tollgate-policy.5 $(SHARE)/man/man7/tollgate.7 $(addprefix $(SHARE)/doc/tollgate/,$(notdir $(GUIDES)))
 	rm -rf $(SHARE)/tollgate
 
 needs:

@@ -11,6 +11,7 @@ mod hooks;
 mod interrupt;
 mod latency;
 mod learn;
+mod manual;
 mod model;
 mod output;
 mod policy;
@@ -21,7 +22,7 @@ mod study;
 mod unit;
 mod vm;
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -158,8 +159,7 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut script);
             output::write(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)
         }
-        Command::Manuals { folder } => fs::create_dir_all(&folder)
-            .and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder))
+        Command::Manuals { folder } => manual::write(Arguments::command(), &folder)
             .with_context(|| format!("cannot write manual pages into {}", folder.display()))
             .map(|()| ExitCode::SUCCESS),
     };
