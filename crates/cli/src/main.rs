@@ -16,8 +16,8 @@ mod model;
 mod output;
 mod policy;
 mod port;
-mod store;
 mod service;
+mod store;
 mod study;
 mod unit;
 mod vm;
@@ -72,15 +72,12 @@ enum Command {
     /// Booleans of the policy in force: listed, set
     #[command(subcommand)]
     Bool(boolean::Command),
-    /// Services: what should be confined, and what is
-    #[command(subcommand)]
-    Service(service::Command),
     /// Contexts of systemd's units: which a unit's processes get, whatever program they are
     #[command(subcommand)]
     Unit(unit::Command),
     /// What was denied, or granted and audited
     Audit(audit::Arguments),
-    /// Services: confined, by one command
+    /// Services: confined, by one command; what should be confined, and what is
     #[command(subcommand)]
     Service(service::Command),
     /// Tell why something was denied, what would allow it, and whom that would let in
@@ -140,11 +137,9 @@ fn main() -> ExitCode {
         Command::Fcontext(command) => fcontext::run(&command),
         Command::Port(command) => port::run(&command),
         Command::Bool(command) => boolean::run(&command),
-        Command::Service(command) => service::run(command),
         Command::Unit(command) => unit::run(command),
         Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),
-        Command::Service(command) => service::run(&command),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Learn(arguments) => learn::run(&arguments),
         Command::Study(command) => study::run(command),

@@ -13,9 +13,9 @@ mod orders;
 mod peer;
 mod places;
 pub mod signals;
-mod told;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},

@@ -226,8 +226,6 @@ impl Generation {
         Ok(sid == TG_SID_MACHINE || type_ != 0 && has_unconfined(&memory, type_ as usize))
     }
 
-    /// Whether domains of a type are asked nothing.
-    pub(crate) fn has_unconfined(&self, type_: usize) -> bool {
     /// The SIDs that stand for what the one of unlabelled objects does, by the map of a generation.
     pub(crate) fn unlabelled_in(map: &MapHandle) -> Result<HashSet<Sid>, GenerationError> {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
@@ -237,7 +235,8 @@ impl Generation {
         Ok((TG_FIRST_SID..TG_SIDS).filter(|sid| context(*sid) == unlabelled).collect())
     }
 
-    fn has_unconfined(&self, type_: usize) -> bool {
+    /// Whether domains of a type are asked nothing.
+    pub(crate) fn has_unconfined(&self, type_: usize) -> bool {
         has_unconfined(&self.memory, type_)
     }
 

@@ -6,8 +6,7 @@
 //! hold. [`maps`] is where the kernel finds labels, and a [`map_sink`] where a walk puts them; [`durable`] keeps them
 //! in attributes of the files, written by [`writers`] from a [`backlog`]; a [`note`] has what could not be written, and
 //! [`recall`] reads it when the file system is labelled again. [`relabel`] changes labels, and [`changed`] says which files
-//! another `file_contexts` may give others; what may hang while it is
-//! [`recall`] reads it when the file system is labelled again. [`relabel`] changes labels; programs that are [`replaced`] keep theirs; what may hang while it is
+//! another `file_contexts` may give others; programs that are [`replaced`] keep theirs; what may hang while it is
 //! asked is asked by threads that stand [`alone`]. [`subvolumes`] tells the programs what they need to know files of
 //! btrfs by; a [`checkpoint`] says what a crash may have taken, and [`lost`] is what has; what came into memory while
 //! hooks did not run is [`unseen`].

@@ -4,12 +4,14 @@ mod act;
 mod confine;
 mod exercise;
 mod known;
+mod list;
 mod proposal;
 mod unconfine;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use tollgate_enforcer::client::Client;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -17,11 +19,21 @@ pub(crate) enum Command {
     Confine(confine::Arguments),
     /// Take a service's domain away again
     Unconfine(unconfine::Arguments),
+    /// List services that should be confined, and what others can reach, with the domains that they run in and where they
+    /// listen; exit status 1 if one that should be confined is not
+    List(list::Arguments),
+    /// Take what runs for what should: what was confined before and is not now is told no more
+    Accept,
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Confine(arguments) => confine::run(arguments),
         Command::Unconfine(arguments) => unconfine::run(arguments),
+        Command::List(arguments) => list::run(arguments),
+        Command::Accept => {
+            Client::connect()?.accept_services()?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

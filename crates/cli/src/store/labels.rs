@@ -48,6 +48,7 @@ pub(super) struct Plan {
 /// The files whose labels differ from what other file contexts give them.
 pub(super) fn plan(client: &mut Client, changed: Changed) -> anyhow::Result<Plan> {
     let mut files = HashMap::new();
+    let unlabelled = client.unlabelled()?;
     walk(&changed, &mut |path, object, file| {
         let Some(default) = changed.label(path, object.mode())? else { return Ok(()) };
         let before = match client.label(file) {
@@ -55,7 +56,7 @@ pub(super) fn plan(client: &mut Client, changed: Changed) -> anyhow::Result<Plan
             Err(ClientError::Refused(_)) => String::new(),
             label => label?,
         };
-        if let Some(label) = restored(&before, &default, false) {
+        if let Some(label) = restored(&before, &default, &unlabelled, false) {
             files.insert(object.place(), Labelled { path: path.to_owned(), before, label });
         }
         Ok(())

@@ -9,8 +9,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, tg_event, tg_task,
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL, tg_event, tg_task,
+    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL,
+    tg_event, tg_task,
 };
 use tollgate_policy::built::Built;
 

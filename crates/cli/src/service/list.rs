@@ -1,8 +1,8 @@
-//! `tollgate service`: what should be confined, and what is.
+//! `tollgate service list`: what should be confined, and what is.
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
+use clap::Args;
 use tollgate_enforcer::{
     client::Client,
     services::{Service, Verdict},
@@ -10,36 +10,20 @@ use tollgate_enforcer::{
 
 use crate::output;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// List services that should be confined, and what others can reach, with the domains that they run in and where they
-    /// listen; exit status 1 if one that should be confined is not
-    List {
-        /// Only what is not confined
-        #[arg(long)]
-        lacking: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Take what runs for what should: what was confined before and is not now is told no more
-    Accept,
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only what is not confined
+    #[arg(long)]
+    lacking: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::List { lacking, json } => list(lacking, json),
-        Command::Accept => {
-            Client::connect()?.accept_services()?;
-            Ok(ExitCode::SUCCESS)
-        }
-    }
-}
-
-fn list(lacking: bool, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut services = Client::connect()?.services()?;
-    services.retain(|service| !lacking || service.verdict != Verdict::Confined);
-    if json {
+    services.retain(|service| !arguments.lacking || service.verdict != Verdict::Confined);
+    if arguments.json {
         output::json(&services)?;
     } else {
         output::write(&text(&services))?;
