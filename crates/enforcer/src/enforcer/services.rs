@@ -4,10 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io,
-    os::{
-        fd::AsFd,
-        unix::fs::{MetadataExt, OpenOptionsExt},
-    },
+    os::{fd::AsFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -43,6 +40,8 @@ pub(super) struct Memory {
     /// What is not as it should be, and how many services are.
     findings: BTreeSet<String>,
     confined: usize,
+    /// Processes whose arguments could not be read: they do not answer. By number, and when they began.
+    silent: BTreeSet<(u32, u64)>,
     /// The policy in force is another than that of the last start of the machine.
     another_policy: bool,
     /// Domains by programs' types, of a generation.
@@ -56,7 +55,16 @@ impl Memory {
             Seen::default()
         });
         let findings = BTreeSet::new();
-        Self { seen, due: Instant::now(), looked: None, findings, confined: 0, another_policy: false, entries: None }
+        Self {
+            seen,
+            due: Instant::now(),
+            looked: None,
+            findings,
+            confined: 0,
+            silent: BTreeSet::new(),
+            another_policy: false,
+            entries: None,
+        }
     }
 }
 
@@ -149,18 +157,33 @@ impl Enforcer {
         let place = |number: u32| Path::new(PROC).join(number.to_string());
         let units: BTreeMap<u32, String> =
             leaders.iter().filter_map(|task| Some((task.task, processes::unit(&place(task.task))?))).collect();
-        let first = leaders.iter().filter(|task| {
-            units.get(&task.task).is_none_or(|unit| units.get(&task.parent) != Some(unit)) || task.sid == 0
-        });
-        let found: Vec<Process> =
-            first.map(|task| self.process(task, units.get(&task.task).cloned())).collect::<Result<_, _>>()?;
-        Ok(found)
+        let is_main = |task: &tg_lineage| {
+            units.get(&task.task).is_some_and(|unit| is_service(unit) && units.get(&task.parent) != Some(unit))
+        };
+        // What others of a confined unit have made is what these are.
+        let told = leaders.iter().filter(|task| task.sid == 0 || is_main(task) || !units.contains_key(&task.task));
+        let found: Result<Vec<Process>, _> =
+            told.map(|task| self.process(task, units.get(&task.task).cloned(), is_main(task))).collect();
+        // Those that are gone tell nothing any more.
+        self.memory.silent.retain(|silent| leaders.iter().any(|task| (task.task, task.began) == *silent));
+        found
     }
 
-    fn process(&mut self, task: &tg_lineage, unit: Option<String>) -> Result<Process, EnforcerError> {
+    fn process(&mut self, task: &tg_lineage, unit: Option<String>, is_main: bool) -> Result<Process, EnforcerError> {
         let sid = if task.sid == 0 { TG_SID_MACHINE } else { task.sid };
         let confined = !self.generation.is_unconfined(sid);
-        let programs = processes::programs(&Path::new(PROC).join(task.task.to_string()));
+        let place = Path::new(PROC).join(task.task.to_string());
+        let mut programs: Vec<PathBuf> = processes::program(&place).into_iter().collect();
+        if is_main && !self.memory.silent.contains(&(task.task, task.began)) {
+            match processes::script_of(&place) {
+                Ok(script) => programs.extend(script.filter(|script| !programs.contains(script))),
+                // Whoever lets others wait is asked once.
+                Err(cause) if cause.kind() == io::ErrorKind::TimedOut => {
+                    self.memory.silent.insert((task.task, task.began));
+                }
+                Err(_) => {}
+            }
+        }
         let name: Vec<u8> = task.name.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
         let lack = if confined { None } else { self.lack(task, unit.as_deref(), &programs)? };
         Ok(Process {
@@ -203,12 +226,12 @@ impl Enforcer {
 
     /// The domain of a program by what `file_contexts` say of its path, and why it is not entered.
     fn by_file_contexts(&mut self, program: &Path) -> Result<Option<(String, String)>, EnforcerError> {
-        let opened = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(program);
-        let Some((file, mode)) = opened.and_then(|file| file.metadata().map(|known| (file, known.mode()))).ok() else {
+        // By its name first: only where an administrator has named a program is a file opened.
+        let Some(default) = self.default_label(program, libc::S_IFREG)? else { return Ok(None) };
+        let Some(domain_) = self.entries().get(domain(&default)).cloned() else { return Ok(None) };
+        let Ok(file) = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(program) else {
             return Ok(None);
         };
-        let Some(default) = self.default_label(program, mode)? else { return Ok(None) };
-        let Some(domain_) = self.entries().get(domain(&default)).cloned() else { return Ok(None) };
         let sid = bare(self.label(file.as_fd())?);
         let label = self.contexts.text(sid).to_owned();
         let program = program.display();
@@ -306,4 +329,9 @@ impl Enforcer {
         }
         self.memory.findings = findings;
     }
+}
+
+/// Whether a unit is a service of the machine's, and not a person's session or manager.
+fn is_service(unit: &str) -> bool {
+    !unit.starts_with("user@") && !unit.ends_with(".scope")
 }

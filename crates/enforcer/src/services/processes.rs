@@ -1,20 +1,34 @@
 //! Processes, as proc tells of them.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::{self, Read},
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
+
+use crate::labels::alone::{self, LITTLE_PATIENCE};
 
 /// Where proc is.
 pub(crate) const PROC: &str = "/proc";
 
-/// The files that a process executes: its program, and a script that this one runs, whose path is its first argument that is
-/// one. Empty: it is the kernel's, or gone.
-pub(crate) fn programs(process: &Path) -> Vec<PathBuf> {
-    let Ok(program) = fs::read_link(process.join("exe")) else { return Vec::new() };
-    let arguments = fs::read(process.join("cmdline")).unwrap_or_default();
-    let script = script(&arguments).filter(|script| *script != program);
-    [without_mark(program)].into_iter().chain(script).collect()
+/// The most bytes of arguments that are looked through.
+const ARGUMENTS: u64 = 4096;
+
+/// The file that a process executes; `None`: it is the kernel's, or gone.
+pub(crate) fn program(process: &Path) -> Option<PathBuf> {
+    fs::read_link(process.join("exe")).ok().map(without_mark)
+}
+
+/// The script that a process runs: its first argument that is a path. The memory that has them is the process's, which need
+/// not answer.
+pub(crate) fn script_of(process: &Path) -> io::Result<Option<PathBuf>> {
+    let arguments = File::open(process.join("cmdline"))?;
+    alone::ask(arguments.as_fd(), LITTLE_PATIENCE, |file| {
+        let mut arguments = Vec::new();
+        File::from(file.try_clone_to_owned()?).take(ARGUMENTS).read_to_end(&mut arguments)?;
+        Ok(script(&arguments))
+    })
 }
 
 /// The first argument, were it a script: interpreters take options before it.
