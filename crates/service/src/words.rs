@@ -36,7 +36,9 @@ pub struct Domain {
     pub ports: BTreeMap<String, Vec<String>>,
 }
 
-const FILES: [&str; 7] = ["file", "dir", "lnk_file", "sock_file", "fifo_file", "blk_file", "filesystem"];
+const FILES: [&str; 6] = ["file", "dir", "lnk_file", "sock_file", "fifo_file", "blk_file"];
+/// Those in which something stays: who writes to a pipe or a socket talks.
+const KEEPING: [&str; 4] = ["file", "dir", "lnk_file", "blk_file"];
 const WRITES: [&str; 9] =
     ["write", "append", "create", "unlink", "rename", "link", "add_name", "remove_name", "setattr"];
 const INET: [&str; 4] = ["tcp_socket", "udp_socket", "sctp_socket", "dccp_socket"];
@@ -149,7 +151,7 @@ impl Domain {
     fn writing(&self) -> Vec<Sentence> {
         let types = self
             .grants
-            .types(&FILES, &WRITES)
+            .types(&KEEPING, &WRITES)
             .into_iter()
             .filter(|kind| !HARMLESS.contains(kind) && *kind != self.name);
         let (own, others): (Vec<&str>, Vec<&str>) = types.partition(|kind| self.is_own(kind));
@@ -165,7 +167,7 @@ impl Domain {
         sentences.extend(what.map(grave));
         for kind in others {
             let name = self.named(&self.paths, kind);
-            let names_only = !self.grants.types(&FILES[..1], &WRITES).contains(kind);
+            let names_only = !self.grants.types(&["file", "blk_file"], &WRITES).contains(kind);
             sentences.push(match names_only && self.grants.permissions(kind, "dir").next().is_some() {
                 true => plain(format!("makes and removes files in {name}")),
                 false => grave(format!("writes to what is not its own: {name}")),
@@ -330,6 +332,8 @@ mod tests {
         says(&[("var_t", "dir", "add_name write")], "  makes and removes files in /var (var_t)");
         let itself = told(&[("web.t", "file", "write"), ("null_device_t", "file", "write")]);
         assert!(itself.contains(&"  writes to no files of its own".to_owned()), "{itself:?}");
+        let talks = told(&[("unconfined_t", "fifo_file", "write"), ("syslog.socket_t", "sock_file", "write")]);
+        assert!(!talks.iter().any(|line| line.starts_with('!')), "{talks:?}");
         says(&[("webshop.data_t", "file", "write")], "! writes to what is not its own: webshop.data_t");
     }
 

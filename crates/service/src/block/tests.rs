@@ -1,5 +1,10 @@
+use tollgate_policy::{
+    sepol::{CilFile, Options},
+    sources::Sources,
+};
+
 use super::*;
-use crate::{package::Package, unit::Unit};
+use crate::{grants::Grants, module::Module, package::Package, unit::Unit};
 
 const PYTHON: &str = include_str!("../../fixtures/python.show");
 const NGINX: &str = include_str!("../../fixtures/nginx.show");
@@ -89,4 +94,58 @@ fn gives_ports_that_it_was_seen_to_connect_to_a_type() {
     block.remote_ports = [tcp(9200)].into();
     has(&block, &["(type remote_port_t)", "(portcon tcp 9200 (system_u object_r remote_port_t lowest))"]);
     has(&block, &["(allow t remote_port_t (tcp_socket (name_connect)))", "(typeattributeset port_type remote_port_t)"]);
+}
+
+/// Builds the shipped policy with a module.
+fn build(module: &str) -> Result<tollgate_policy::built::Built, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/tollgate");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "cil")).collect();
+    paths.sort();
+    let file =
+        |path: &std::path::PathBuf| CilFile { name: path.display().to_string(), text: std::fs::read(path).unwrap() };
+    let mut files: Vec<CilFile> = paths.iter().map(file).collect();
+    files.push(CilFile { name: "module.cil".to_owned(), text: module.as_bytes().to_vec() });
+    Sources::Cil { files, modules: false }.build(&Options::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn writes_blocks_that_the_shipped_policy_is_built_with() {
+    let mut root = service(NGINX);
+    let folders = ["/etc/notes", "/var/log/notes", "/usr/share/notes"].map(std::path::PathBuf::from).into();
+    root.package = Some(Package { name: "notes".to_owned(), folders, ..Package::default() });
+    for way in [Way::Learn, Way::Macro] {
+        for (name, service) in [("notes", service(PYTHON)), ("web", root.clone())] {
+            let mut block =
+                Block::new(name, way, &service, &found(&[(tcp(8085), None), (tcp(80), Some("http_port_t"))]));
+            block.remote_ports.insert(tcp(9200));
+            let module = Module::of_block("x.service", &block, "2026-11-23T19:00:00.000Z", None);
+            let built = build(&module.to_string()).unwrap_or_else(|error| panic!("{error}\n{module}"));
+            let domain = crate::words::Domain {
+                name: block.domain(),
+                grants: Grants::of(&built.policy, built.server().unwrap().tables(), &block.domain()),
+                ..Default::default()
+            };
+            let grave: Vec<String> = domain.sentences().iter().filter(|it| it.grave).map(ToString::to_string).collect();
+            let of_root = ["! passes over the owners and modes of files".to_owned()];
+            let expected = if way == Way::Macro && name == "web" { &of_root[..] } else { &[] };
+            assert_eq!(grave, expected, "{way:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn keeps_the_promises_of_confined_services_whatever_is_learnt() {
+    let block = Block::new("notes", Way::Learn, &service(PYTHON), &Found::default()).cil();
+    for rule in [
+        "(allow notes.t shadow_t (file (read open)))",
+        "(allow notes.t notes.data_t (file (execute)))",
+        "(allow notes.t notes.exec_t (file (write)))",
+        "(allow notes.t unconfined_t (process (ptrace)))",
+        "(allow notes.t unconfined_t (process (transition)))",
+    ] {
+        let error = build(&format!("{block}{rule}\n")).err();
+        assert!(error.as_ref().is_some_and(|error| error.contains("neverallow")), "{rule}: {error:?}");
+    }
+    build(&format!("{block}(allow notes.t etc_t (file (read open)))\n")).unwrap();
 }
