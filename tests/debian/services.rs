@@ -16,9 +16,9 @@ const ACTS: [&str; 14] = [
 
 /// What each test begins with: the package's policy in force, enforcing; and the service, used by `use_notes`.
 const BEGIN: &str = r#"
-get() { exec 3<>/dev/tcp/127.0.0.1/8085 && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && sed '1,/^\r$/d' <&3; exec 3>&-; }
-post() { exec 3<>/dev/tcp/127.0.0.1/8085 && printf 'POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello' >&3 && sed '1,/^\r$/d' <&3
-    exec 3>&-; }
+ask() { exec 3<>/dev/tcp/127.0.0.1/8085 || return; printf "$1" >&3; sed '1,/^\r$/d' <&3; exec 3>&-; }
+get() { ask "GET $1 HTTP/1.0\r\n\r\n"; }
+post() { ask 'POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello'; }
 ready() { for i in $(seq 60); do (get /) >/dev/null 2>&1 && return; sleep 1; done; echo "no answer"; }
 systemctl is-system-running --wait >/dev/null
 dpkg -i /root/tollgate.deb >/dev/null 2>&1; : >/etc/default/tollgate
