@@ -258,7 +258,14 @@ impl Course<'_> {
         proposal::tell_doubts(&learnt);
         let known = Known::of(built, "the policy in force")?;
         let narrowed = narrow(&mut learnt.rules, &module.domain);
-        output::line(&format!("learnt: denials: {}, rules: {}", learnt.evidence.count, learnt.rules.len()))?;
+        proposal::group(&mut learnt, built);
+        let macros: Vec<&str> = learnt.calls.iter().map(|call| call.name.as_str()).collect();
+        output::line(&format!(
+            "learnt: denials: {}, rules: {}, macros: {}",
+            learnt.evidence.count,
+            learnt.rules.len(),
+            if macros.is_empty() { "none".to_owned() } else { macros.join(" ") }
+        ))?;
         let mut contexts = String::new();
         if !module.block.is_empty() {
             let mut service = self.service.clone();

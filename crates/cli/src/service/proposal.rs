@@ -4,7 +4,7 @@ use std::{io::Write, path::Path};
 
 use tollgate_enforcer::{
     audit::{Entry, log::Filter},
-    learn::{self, Learnt},
+    learn::{self, Learnt, abstraction},
 };
 use tollgate_policy::{built::Built, explain::Explainer};
 use tollgate_service::words::{Domain, Sentence};
@@ -25,6 +25,11 @@ pub(super) fn learnt(built: &Built, log: &Path, domain: &str, since: u64) -> any
         }
     })?;
     Ok(learn::learn(&Explainer::new(&built.policy, &built.lines), entries))
+}
+
+/// Puts calls of the policy's macros in the place of rules that they stand for.
+pub(super) fn group(learnt: &mut Learnt, built: &Built) {
+    learnt.group(&abstraction::of(&built.lines), &built.policy);
 }
 
 /// Says what is in the way of what was learnt: what no rule can allow, and what is in no log.
