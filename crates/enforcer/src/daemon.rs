@@ -190,7 +190,8 @@ impl Daemon {
             PollFd::new(descriptor, flags)
         }));
         let now = Instant::now();
-        let soonest = self.connections.iter().map(|connection| connection.due(now)).min();
+        let due = machine.due().map(|due| due.saturating_duration_since(now));
+        let soonest = self.connections.iter().map(|connection| connection.due(now)).chain(due).min();
         let timeout =
             PollTimeout::try_from(soonest.map_or(BEAT, |soonest| soonest.min(BEAT))).unwrap_or(PollTimeout::MAX);
         match poll(&mut waited, timeout) {

@@ -295,6 +295,10 @@ impl Machine for Enforced {
         events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 
+    fn due(&self) -> Option<Instant> {
+        self.enforcer.as_ref().map(Enforcer::services_due)
+    }
+
     fn wake(&mut self) {
         if let Some(enforcer) = &mut self.enforcer {
             self.gaps.look(enforcer, &mut self.audit);

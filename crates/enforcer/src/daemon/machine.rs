@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     os::fd::{BorrowedFd, RawFd},
+    time::Instant,
 };
 
 use tollgate_abi::enforcer::tg_task;
@@ -52,6 +53,10 @@ pub trait Machine {
     fn wakes(&self) -> Vec<RawFd>;
     /// What is to be done when one of them can be read, and once a second.
     fn wake(&mut self);
+    /// When it wants to be woken, if that is sooner than once a second.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
     /// Does what is to be done before the daemon ends.
     fn end(&mut self);
     /// Puts the policy that the daemon was started with in force again, as it is now (SIGHUP).

@@ -74,6 +74,12 @@ impl Enforcer {
         self.memory.due = self.memory.due.min(Instant::now() + SOON);
     }
 
+    /// When processes are to be looked at next.
+    #[must_use]
+    pub fn services_due(&self) -> Instant {
+        self.memory.due
+    }
+
     /// Looks at all processes, when that is due, and tells what is new.
     pub fn watch_services(&mut self) {
         if Instant::now() < self.memory.due {

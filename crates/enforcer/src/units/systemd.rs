@@ -43,7 +43,9 @@ struct Files {
 pub(super) fn read(load: &[PathBuf]) -> (BTreeMap<Name, Setting>, Vec<String>) {
     let mut told = Vec::new();
     let files = Files::find(load, &mut told);
+    // What a dash ends is the beginning of units' names.
     let dropped = files.drop_ins.keys().filter_map(|name| name.parse::<Name>().ok());
+    let dropped = dropped.filter(|name| !name.stem().ends_with('-'));
     let names: BTreeSet<Name> = files.units.keys().cloned().chain(dropped).collect();
     let names = names.into_iter().filter(|name| !files.aliases.contains_key(name));
     let settings = names.map(|name| {
