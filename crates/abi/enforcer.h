@@ -366,6 +366,7 @@ enum tg_failure {
 	TG_FAILED_SHARE,
 	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
 	TG_FAILED_UNIT, /* of a unit's process, whose context the policy does not know */
+	TG_FAILED_NOT_LABELLED, /* of files that the daemon could not read or label */
 	TG_FAILURES = 32,
 };
 

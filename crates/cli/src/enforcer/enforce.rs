@@ -106,7 +106,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return in_background();
     }
     let progress = Progress::default();
-    let telling = progress.tell(|text| eprintln!("tollgate: {text}"));
     progress.begin("reading the policy");
     let options = Options {
         permissive: arguments.permissive,
@@ -120,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
         notes: path::absolute(&arguments.notes).context("cannot find the folder of notes")?.into(),
-        progress: progress.clone(),
+        progress,
         ..Options::default()
     };
     if arguments.once {
@@ -133,6 +132,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => options,
     };
     let signals = Signals::take().context("cannot wait for signals")?;
+    // Threads begin when signals wait, or they would be ended by them.
+    let telling = options.progress.tell(told);
     let mut daemon = Daemon::listen(options.folder.path())?;
     let extension = Extension::begin();
     // The daemon leaves the directory that they may begin at.
@@ -143,6 +144,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     enforced.failures().iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}"));
     eprintln!("tollgate: {}", enforced.summary());
     serve(&log, &mut daemon, enforced, &signals)
+}
+
+fn told(progress: &str) {
+    eprintln!("tollgate: {progress}");
 }
 
 /// Says what `enforce` would do; what forbids it is an error, as it would be then.
@@ -158,7 +163,9 @@ fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
     // Refuses what is none of ours; enforcement that is on is refused by the start.
     requirements::pins(&options.pins)?;
     let built = super::policy(&arguments.policy)?;
+    let telling = options.progress.tell(told);
     let mut enforcer = Enforcer::start(options, built)?;
+    drop(telling);
     for context in &arguments.intern {
         enforcer.intern(context)?;
     }

@@ -30,7 +30,8 @@ pub(super) fn ready(pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
         notify(socket, &format!("FDSTOREREMOVE=1\nFDNAME={PINS}"), None)?;
     }
     match pins {
-        Some(pins) => notify(socket, &format!("READY=1\nFDSTORE=1\nFDNAME={PINS}"), Some(pins)),
+        // It is a descriptor of a path, which nobody can poll: systemd would not keep it (service_add_fd_store()).
+        Some(pins) => notify(socket, &format!("READY=1\nFDSTORE=1\nFDPOLL=0\nFDNAME={PINS}"), Some(pins)),
         None => notify(socket, "READY=1", None),
     }
 }

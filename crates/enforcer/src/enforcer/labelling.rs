@@ -11,8 +11,8 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL, TG_SUPERBLOCK_WALKED,
-    tg_filesystem,
+    SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FAILED_NOT_LABELLED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL,
+    TG_SUPERBLOCK_WALKED, tg_filesystem,
 };
 use tollgate_policy::{context, model::Context};
 
@@ -162,6 +162,7 @@ impl Enforcer {
         self.durable.look();
         self.checkpoints.changed(part.device());
         self.state.count_failures(TG_FAILED_LABELS_LOST, report.lost);
+        self.state.count_failures(TG_FAILED_NOT_LABELLED, report.failures);
         self.state.forget();
         Ok(report)
     }

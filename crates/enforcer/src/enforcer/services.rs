@@ -156,8 +156,9 @@ impl Enforcer {
 
     /// All processes but the kernel's, without those that others of their unit have made, which are what these are.
     fn processes(&mut self) -> Result<Vec<Process>, EnforcerError> {
-        self.learn();
         let tasks = Tasks::look(&self.options.pins)?;
+        // The look has the kernel number contexts of domains that nobody has entered yet.
+        self.learn();
         let leaders: Vec<tg_lineage> =
             tasks.all().filter(|task| task.task == task.process && task.program != 0).copied().collect();
         let place = |number: u32| Path::new(PROC).join(number.to_string());

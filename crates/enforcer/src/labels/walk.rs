@@ -413,7 +413,7 @@ impl Walk<'_, '_> {
             None => Err(io::ErrorKind::NotFound.into()),
         };
         if let Err(cause) = entered {
-            if cause.kind() != io::ErrorKind::NotFound {
+            if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::CrossesDevices) {
                 self.walker.report.fail(self.path.path().display(), cause);
             }
             let above = self.levels.last().map_or(0, |level| level.path);
@@ -448,8 +448,13 @@ fn inode(object: &Object<'_>) -> (u64, u64) {
 
 /// A directory, unless another one has taken its place meanwhile.
 fn same(directory: OwnedFd, expected: (u64, u64)) -> io::Result<OwnedFd> {
-    if inode(&Object::new(directory.as_fd(), 0)?) == expected {
+    let found = inode(&Object::new(directory.as_fd(), 0)?);
+    if found == expected {
         return Ok(directory);
+    }
+    // Mounted on it by the very opening, as the kernel does for tracefs in debugfs: whoever watches mounts has it walked.
+    if found.1 != expected.1 {
+        return Err(io::ErrorKind::CrossesDevices.into());
     }
     Err(io::Error::other("it was moved during the walk"))
 }
