@@ -114,7 +114,7 @@ half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 2
             let found = steps[name].text.lines().find_map(|line| line.strip_suffix(" attached")?.parse().ok());
             found.unwrap_or_else(|| panic!("{}", steps[name].text))
         };
-        let all: u32 = steps["next"].text.lines().next().and_then(|line| line.parse().ok()).unwrap();
+        let all: u32 = steps["next"].text.lines().find_map(|line| line.parse().ok()).unwrap();
         assert!((20..all).contains(&attached("killed")), "{} of {all}", attached("killed"));
         // The machine is not confined by what is half there, and nobody else can be.
         steps["killed"].is(0, &["SECRET"]);

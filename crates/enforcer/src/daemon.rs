@@ -2,6 +2,7 @@
 
 mod connection;
 pub mod devices;
+pub mod doing;
 pub mod enforced;
 pub mod extension;
 mod gaps;

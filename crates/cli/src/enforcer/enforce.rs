@@ -17,7 +17,9 @@ use clap::Args;
 use tollgate_enforcer::{
     after_gap::AfterGap,
     audit::sink,
-    daemon::{Daemon, End, devices::Devices, enforced::Enforced, extension::Extension, notify, signals::Signals},
+    daemon::{
+        Daemon, End, devices::Devices, doing::Doing, enforced::Enforced, extension::Extension, notify, signals::Signals,
+    },
     descriptors::Descriptors,
     enforcer::{Enforcer, Options},
     labels::checkpoint::AfterCrash,
@@ -132,9 +134,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => options,
     };
     let signals = Signals::take().context("cannot wait for signals")?;
-    // Threads begin when signals wait, or they would be ended by them.
-    let telling = options.progress.tell(told);
     let mut daemon = Daemon::listen(options.folder.path())?;
+    // Threads begin when signals wait, or they would be ended by them.
+    let doing = Doing::of(options.folder.path());
+    doing.say("starting");
+    let telling = options.progress.tell(move |text| {
+        told(text);
+        doing.say(text);
+    });
     let extension = Extension::begin();
     // The daemon leaves the directory that they may begin at.
     let [policy, log] = [&arguments.policy, &arguments.log].map(path::absolute);

@@ -10,6 +10,7 @@ pub(crate) mod run;
 pub(crate) mod shadow;
 pub(crate) mod status;
 pub(crate) mod stop;
+mod wait;
 
 use std::{ffi::CString, fs::File, io::Seek, os::unix::ffi::OsStringExt, path::Path};
 

@@ -19,7 +19,7 @@ use tollgate_enforcer::{
     status::{Manager, Status},
 };
 
-use super::kept::Kept;
+use super::{kept::Kept, wait};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// Count for so many seconds how often object managers are asked, and by what they are answered
     #[arg(long, value_name = "SECONDS")]
     count: Option<u64>,
+    /// Wait until the daemon answers, as long as one is starting, and say what it does
+    #[arg(long)]
+    wait: bool,
     /// Print metrics in Prometheus' text form (docs/metrics.md)
     #[arg(long, conflicts_with_all = ["count", "json"])]
     metrics: bool,
@@ -55,6 +58,9 @@ struct Orphaned {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.wait {
+        wait::for_daemon();
+    }
     match Client::connect() {
         Ok(mut client) if arguments.metrics => {
             let (status, managers) = (client.status()?, client.statistics()?);

@@ -1,0 +1,34 @@
+//! `tollgate status --wait`: until the daemon answers, with what it does meanwhile.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use tollgate_enforcer::{
+    client::{Client, ClientError},
+    daemon::doing::Doing,
+    enforcer::Folder,
+};
+
+const LOOK: Duration = Duration::from_millis(500);
+/// How long nobody does anything that is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until the daemon answers, as long as one is starting; who calls asks it then, and is told if there is none.
+pub(super) fn for_daemon() {
+    let folder = Folder::default();
+    let (mut told, mut active) = (String::new(), Instant::now());
+    while active.elapsed() < PATIENCE {
+        if let Some(doing) = Doing::read(folder.path()) {
+            active = Instant::now();
+            if doing != told {
+                eprintln!("tollgate: {doing}");
+                told = doing;
+            }
+        } else if !matches!(Client::connect(), Err(ClientError::NoDaemon { .. })) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}

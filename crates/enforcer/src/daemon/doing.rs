@@ -1,0 +1,66 @@
+//! What a daemon does that does not answer yet: a line in its folder, for who waits.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The file, in the daemon's folder.
+const NAME: &str = "doing";
+/// What is older was left by a daemon that was killed.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// The line; it goes when this is dropped.
+#[derive(Debug)]
+pub struct Doing(PathBuf);
+
+impl Doing {
+    /// That of the daemon of a folder.
+    #[must_use]
+    pub fn of(folder: &Path) -> Self {
+        Self(folder.join(NAME))
+    }
+
+    /// Says what is done. Nothing depends on it: where it cannot be written, who waits sees nothing.
+    pub fn say(&self, text: &str) {
+        let beside = self.0.with_extension("new");
+        let _ = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.0));
+    }
+
+    /// What the daemon of a folder does; `None`: it answers, or there is none.
+    #[must_use]
+    pub fn read(folder: &Path) -> Option<String> {
+        let path = folder.join(NAME);
+        let age = fs::metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+        (age < FRESH).then(|| fs::read_to_string(path).ok()).flatten()
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, time::SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn is_read_as_long_as_it_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Doing::read(folder.path()), None);
+        let doing = Doing::of(folder.path());
+        doing.say("labelling files");
+        assert_eq!(Doing::read(folder.path()).as_deref(), Some("labelling files"));
+        let killed = File::options().write(true).open(folder.path().join(NAME)).unwrap();
+        killed.set_modified(SystemTime::now() - FRESH * 2).unwrap();
+        assert_eq!(Doing::read(folder.path()), None);
+        doing.say("attaching programs");
+        drop(doing);
+        assert_eq!(Doing::read(folder.path()), None);
+    }
+}
