@@ -15,3 +15,5 @@ mod runtime;
 mod services;
 #[cfg(feature = "long")]
 mod system;
+#[cfg(feature = "long")]
+mod walk;

@@ -9,7 +9,7 @@ use super::{
 use crate::program::Scratch;
 
 /// What an attacker who has taken the service over tries, and it never does by itself.
-const ACTS: [&str; 14] = [
+pub(super) const ACTS: [&str; 14] = [
     "shell", "program", "connect", "bind", "shadow", "home", "database", "cron", "code", "programs", "kill", "raw",
     "name", "policy",
 ];
@@ -43,6 +43,10 @@ tollgate audit --domain notes.t | tail -n 40
 tollgate service unconfine notes; echo "unconfined: $?"; ready; get /act/shell
 "#;
 
+/// The service, and its unit.
+pub(super) const NOTES: &str = include_str!("services/notes.py");
+pub(super) const UNIT: &str = include_str!("services/notes.service");
+
 fn guest<'g>(scratch: &'g Scratch, notes: &std::path::Path, unit: &std::path::Path) -> Guest<'g> {
     let package = packages::make(scratch, "0.1.0", "package").join("tollgate_0.1.0_amd64.deb");
     Guest::new(scratch, "6.1", "bpf")
@@ -54,8 +58,8 @@ fn guest<'g>(scratch: &'g Scratch, notes: &std::path::Path, unit: &std::path::Pa
 fn run(script: &str) -> String {
     let scratch = Scratch::new();
     let disk = copy(&scratch, &services_image());
-    let notes = scratch.file("notes.py", include_str!("services/notes.py"));
-    let unit = scratch.file("notes.service", include_str!("services/notes.service"));
+    let notes = scratch.file("notes.py", NOTES);
+    let unit = scratch.file("notes.service", UNIT);
     let script = format!("ACTS='{}'\n{BEGIN}{script}", ACTS.join(" "));
     let output = guest(&scratch, &notes, &unit).run(&disk, &["/bin/bash", "-c", &script]);
     println!("{output}");

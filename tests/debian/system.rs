@@ -50,7 +50,7 @@ const SIZE: &str = "1500M";
 const SELINUX: &str = "etc/selinux";
 
 /// What services of several kinds are tried with, beside [`PACKAGES`].
-const SERVICES: [&str; 3] = ["postgresql", "prometheus-node-exporter", "python3"];
+const SERVICES: [&str; 4] = ["apt", "postgresql", "prometheus-node-exporter", "python3"];
 const SERVICES_FOLDER: &str = "systems/services-1/bookworm";
 
 /// The image, out of the cache or made.

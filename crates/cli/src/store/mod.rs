@@ -16,6 +16,7 @@ use clap::Args;
 use tollgate_enforcer::{
     client::{Client, ClientError},
     labels::file_contexts::FileContexts,
+    progress::{Progress, Telling},
 };
 use tollgate_policy::{
     booleans,
@@ -150,12 +151,21 @@ pub(crate) fn rebuild(
     let before = store.read()?;
     let mut after = before.clone();
     let done = edit(&mut after, &Current { kept: kept.as_ref(), sources: &before })?;
+    let telling = building();
     let Next { built, notes } = after.build()?;
+    drop(telling);
     notes.iter().for_each(|note| eprintln!("tollgate: {note}"));
     expressions(&after, &built)?;
     let forced = running.as_ref().map(|running| in_force(&built, &running.built, kept.as_ref())).transpose()?;
     let sources = (before, after);
     Change { store: &store, done, kept, next: Some(built), sources, running, forced }.apply(options)
+}
+
+/// Says every few seconds that a policy is being built.
+fn building() -> Telling {
+    let progress = Progress::default();
+    progress.begin("building the policy");
+    progress.tell(|text| eprintln!("tollgate: {text}"))
 }
 
 /// Refuses a policy of others' sources, which would be lost.
