@@ -10,7 +10,9 @@ use std::{
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tollgate_abi::enforcer::{TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SID, tg_event};
+use tollgate_abi::enforcer::{
+    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_EVENT_SID, tg_event,
+};
 
 /// So many events are taken at a time: in a storm there are always more.
 const BATCH: usize = 1024;
@@ -94,7 +96,7 @@ fn parse(sample: &[u8]) -> Option<tg_event> {
     let whole = sample.len() == size_of::<tg_event>();
     match event.kind {
         TG_EVENT_AVC if whole => Some(event),
-        TG_EVENT_LABEL | TG_EVENT_SID | TG_EVENT_MOUNT => Some(event),
+        TG_EVENT_LABEL | TG_EVENT_SID | TG_EVENT_MOUNT | TG_EVENT_SERVICE => Some(event),
         _ => None,
     }
 }
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn takes_doorbells_that_end_early() {
-        for kind in [TG_EVENT_LABEL, TG_EVENT_SID, TG_EVENT_MOUNT] {
+        for kind in [TG_EVENT_LABEL, TG_EVENT_SID, TG_EVENT_MOUNT, TG_EVENT_SERVICE] {
             let event = parse(&bytes(kind, 16)).unwrap();
             assert_eq!((event.kind, event.generation, event.source), (kind, 0x4141_4141, 0));
         }
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn refuses_unknown_kinds_and_scraps() {
-        for kind in [0, 5, u32::MAX] {
+        for kind in [0, 6, u32::MAX] {
             assert_eq!(parse(&bytes(kind, size_of::<tg_event>())), None, "{kind}");
         }
         for length in 0..LEAST {
