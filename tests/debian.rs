@@ -5,6 +5,7 @@
 
 #[cfg(feature = "long")]
 mod acts;
+mod documents;
 #[cfg(feature = "long")]
 mod guest;
 #[cfg(feature = "long")]
@@ -13,7 +14,6 @@ mod packages;
 mod runtime;
 #[cfg(feature = "long")]
 mod services;
-#[cfg(feature = "long")]
 mod system;
 #[cfg(feature = "long")]
 mod walk;

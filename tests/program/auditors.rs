@@ -31,7 +31,7 @@ const TOOLS: [&str; 16] = [
 ];
 
 /// The programs, unpacked.
-fn tools() -> PathBuf {
+pub(crate) fn tools() -> PathBuf {
     let cache = Cache::of_user().unwrap();
     let unpacked = cache.folder("audit-tools/bookworm", |fresh| Packages::new(&cache).unpack(&TOOLS, fresh).map(drop));
     unpacked.unwrap()
