@@ -69,7 +69,7 @@ fn failures(output: &str, lines: &[(Line, Known)]) -> Vec<String> {
     let mut failed = Vec::new();
     for (Line { number, text }, known) in lines.iter().filter(|(_, known)| !known.never) {
         let begin = format!("@ {number}\n");
-        let told = output.split_once(&begin).and_then(|(_, rest)| rest.split_once("\n@= ").or(rest.split_once("@= ")));
+        let told = output.split_once(&begin).and_then(|(_, rest)| rest.split_once("\n@= "));
         let Some((printed, rest)) = told else {
             failed.push(format!("{number}: {text}: did not end"));
             continue;

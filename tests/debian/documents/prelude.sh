@@ -50,5 +50,5 @@ line() { # NUMBER HOW COMMAND
         endless) timeout -s INT 10 bash -c "$3" </dev/null ;;
         terminal) script -qefc "$3" /dev/null ;;
     esac >/root/said 2>&1
-    said=$?; cat /root/said; echo "@= $said"
+    said=$?; cat /root/said; printf '\n@= %s\n' $said
 }

@@ -10,9 +10,7 @@ use std::{
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_EVENT_SID, tg_event,
-};
+use tollgate_abi::enforcer::{TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_EVENT_SID, tg_event};
 
 /// So many events are taken at a time: in a storm there are always more.
 const BATCH: usize = 1024;
