@@ -48,7 +48,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// A unit's name; of a service, as systemctl has it, the kind may be left out.
-pub(super) fn name(unit: &str) -> anyhow::Result<Name> {
+pub(crate) fn name(unit: &str) -> anyhow::Result<Name> {
     Ok(if unit.contains('.') { unit.parse()? } else { format!("{unit}.service").parse()? })
 }
 
@@ -63,19 +63,26 @@ fn set(unit: &Name, context: &str) -> anyhow::Result<ExitCode> {
     if !systemd::is_known(&Places::default().load, unit) {
         eprintln!("tollgate: systemd has no unit {unit} so far");
     }
-    if local::set(Path::new(FILE), unit, Some(context))? {
-        put_in_force()?;
+    if assign(unit, Some(context))? {
         eprintln!("tollgate: what {unit} runs now stays as it is: `systemctl restart {unit}`");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn unset(unit: &Name) -> anyhow::Result<ExitCode> {
-    if !local::set(Path::new(FILE), unit, None)? {
+    if !assign(unit, None)? {
         bail!("{FILE} gives {unit} no context; `tollgate unit list` says where contexts are written");
     }
-    put_in_force()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Gives a unit another context, or none, and has the daemon know; whether that has changed anything.
+pub(crate) fn assign(unit: &Name, context: Option<&str>) -> anyhow::Result<bool> {
+    let changed = local::set(Path::new(FILE), unit, context)?;
+    if changed {
+        put_in_force()?;
+    }
+    Ok(changed)
 }
 
 /// The daemon sees it itself, a moment later.

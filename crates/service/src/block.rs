@@ -56,6 +56,15 @@ pub struct Block {
 const CAPABILITIES: [&str; 9] =
     ["chown", "dac_override", "fowner", "fsetid", "kill", "net_bind_service", "setgid", "setuid", "sys_chroot"];
 
+/// What a service's processes do among themselves is taken from nobody, and many do it seldom: a runtime's garbage collector
+/// signals its threads, and wakes them by a pipe, when there is much to do. Whoever learns for a minute may not see it.
+const ITSELF: [&str; 4] = [
+    "; Its processes signal one another and talk through pipes, if seldom.",
+    "(allow t self (process (fork sigchld sigkill sigstop signull signal getsched setsched getsession getpgid setpgid getattr)))",
+    "(allow t self (fifo_file (ioctl read write append getattr lock open)))",
+    "(allow t self (fd (use)))",
+];
+
 impl Block {
     /// That of a service.
     #[must_use]
@@ -148,16 +157,17 @@ impl Block {
         kinds.map(Kind::type_name).chain(["tmp_t"])
     }
 
-    /// Nothing but what it is: who it is, whose files are whose.
+    /// Nothing but what it is, who it is and whose files are whose, and what it does to nobody but itself.
     fn learnt_way(&self) -> Vec<String> {
         let mut lines = vec![
-            "; Nothing is allowed but what is learnt; what is promised of confined services holds for it too."
+            "; Nothing else is allowed but what is learnt; what is promised of confined services holds for it too."
                 .to_owned(),
             "(typeattributeset domain t) (typeattributeset promised t)".to_owned(),
             "(typeattributeset file_type exec_t) (typeattributeset exec_type exec_t)".to_owned(),
             "(typetransition unconfined_domain exec_t process t)".to_owned(),
             "(rangetransition unconfined_domain exec_t process lowest)".to_owned(),
         ];
+        lines.extend(ITSELF.map(str::to_owned));
         lines.extend(self.content_lines());
         let written: Vec<&str> = self.written().collect();
         let written = written.join(" ");

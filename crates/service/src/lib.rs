@@ -2,8 +2,9 @@
 //!
 //! [`machine`] looks: at systemd's unit, dpkg's packages, what processes listen on. The rest is functions of values: a
 //! [`service::Service`] is what was found, [`block`] writes it as CIL, [`module`] is the file that this lies in,
-//! [`narrow`] gives ports types of their own, [`words`] says what a domain may do.
+//! [`narrow`] gives ports types of their own, [`words`] says what a domain may do, [`answers`] whom it may not answer.
 
+pub mod answers;
 pub mod block;
 pub mod grants;
 pub mod identifier;

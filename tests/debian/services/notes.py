@@ -2,6 +2,7 @@
 import http.server
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 
@@ -19,7 +20,7 @@ def bind():
 
 ACTS = {
     "shell": lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True),
-    "program": lambda: subprocess.run(["/usr/bin/id"], check=True, stdout=subprocess.DEVNULL),
+    "program": lambda: subprocess.run(["/usr/bin/id"], check=True),
     "connect": connect,
     "bind": bind,
     "shadow": lambda: open("/etc/shadow").read(),
@@ -28,7 +29,8 @@ ACTS = {
     "cron": lambda: open("/etc/cron.d/notes", "w"),
     "code": lambda: open(EXAMPLE, "a"),
     "programs": lambda: open("/usr/bin/notes", "w"),
-    "kill": lambda: os.kill(int(pathlib.Path("/run/crond.pid").read_text()), 9),
+    # The kernel lets nobody end its first process, and those who may try are told that they have.
+    "kill": lambda: os.kill(1, signal.SIGKILL),
     "raw": lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
     "name": lambda: socket.sethostname("notes"),
     "policy": lambda: open("/etc/tollgate/policy", "a"),

@@ -120,6 +120,12 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Gives files, and what is below directories, the labels that file_contexts say; whether all have them.
+pub(crate) fn restore(paths: Vec<PathBuf>) -> anyhow::Result<bool> {
+    let which = Which { paths, recursive: true, json: false };
+    Ok(run(Command::Restore(Restore { force: false, dry_run: false, which }))? == ExitCode::SUCCESS)
+}
+
 /// Lists what is unlabelled; the exit status is 1 where there is something.
 fn lost(json: bool) -> anyhow::Result<ExitCode> {
     let files = lost::list(&Pins::default())?;

@@ -16,6 +16,12 @@ use tollgate_enforcer::{
 };
 use tollgate_service::{machine, module::Module, unit::Unit};
 
+use crate::{
+    enforcer::label,
+    store::{self, Options},
+    unit,
+};
+
 /// How long a unit may take until it has a process.
 const START: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(200);
@@ -48,50 +54,34 @@ pub(super) fn module_of(subject: &str) -> anyhow::Result<Option<(String, Module)
 
 /// Builds the policy with a module, puts it in force and keeps it.
 pub(super) fn install(name: &str, module: &Module, file_contexts: &str) -> anyhow::Result<()> {
-    let folder = tempfile::tempdir().context("cannot make a folder for the module")?;
-    let [policy, contexts] = ["cil", "fc"].map(|kind| folder.path().join(format!("{name}.{kind}")));
-    fs::write(&policy, module.to_string()).context("cannot write the module")?;
-    let mut files = vec![policy];
-    if !file_contexts.is_empty() {
-        fs::write(&contexts, file_contexts).context("cannot write the module's file contexts")?;
-        files.push(contexts);
-    }
-    let files = files.into_iter().map(PathBuf::into_os_string);
-    tollgate(["policy", "install"].map(Into::into).into_iter().chain(files))
+    let contexts = (!file_contexts.is_empty()).then(|| file_contexts.as_bytes().to_vec());
+    store::change(&Options::brief(), |contents, _| {
+        let replaced = contents.install(name, module.to_string().into_bytes(), contexts)?;
+        Ok(vec![format!("module {name}: {}", if replaced { "replaced" } else { "installed" })])
+    })?;
+    Ok(())
 }
 
 /// Builds the policy without a module and puts it in force.
 pub(super) fn remove(name: &str) -> anyhow::Result<()> {
-    tollgate(["policy", "remove", name].map(Into::into))
+    store::change(&Options::brief(), |contents, _| {
+        contents.remove(name)?;
+        Ok(vec![format!("module {name}: removed")])
+    })?;
+    Ok(())
 }
 
 /// The context of a unit's processes; none: what the policy says.
 pub(super) fn set_unit(unit: &Unit, context: Option<&str>) -> anyhow::Result<()> {
-    match context {
-        Some(context) => tollgate(["unit", "set", &unit.name, context].map(Into::into)),
-        None => tollgate(["unit", "unset", &unit.name].map(Into::into)),
-    }
+    unit::assign(&unit::name(&unit.name)?, context).map(drop)
 }
 
 /// Gives files the labels that file_contexts say.
-pub(super) fn restore(paths: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
-    if paths.is_empty() {
+pub(super) fn restore(paths: BTreeSet<PathBuf>) -> anyhow::Result<()> {
+    if paths.is_empty() || label::restore(paths.into_iter().collect())? {
         return Ok(());
     }
-    let paths = paths.iter().map(|path| path.clone().into_os_string());
-    tollgate(["label", "restore", "-R", "--"].map(Into::into).into_iter().chain(paths))
-}
-
-/// Another command of this program.
-fn tollgate(words: impl IntoIterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let words: Vec<_> = words.into_iter().collect();
-    let status = Command::new(program).args(&words).status().context("cannot start this program")?;
-    if !status.success() {
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        bail!("`tollgate {}` failed", words.join(" "));
-    }
-    Ok(())
+    bail!("not all files could be given their labels")
 }
 
 /// Starts a unit again.

@@ -9,6 +9,7 @@ use clap::Args;
 use tollgate_enforcer::{audit::sink, client::Client, learn::Learnt, protocol::Mode};
 use tollgate_policy::built::Built;
 use tollgate_service::{
+    answers::unanswered,
     block::{Block, Way},
     identifier::identifier,
     listening::Listening,
@@ -25,7 +26,7 @@ use super::{
     known::Known,
     proposal,
 };
-use crate::{audit, enforcer, output};
+use crate::{audit, enforcer, output, store};
 
 /// How long a service that has just begun to be enforced is watched.
 const WATCH: Duration = Duration::from_secs(3);
@@ -68,7 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let name = match &before {
         Some((name, _)) => name.clone(),
-        None => identifier(&service.name(), |name| known.has(name)),
+        None => {
+            let macros = store::here().read()?.macros();
+            identifier(&service.name(), |name| known.has(name) || macros.contains(name))
+        }
     };
     if before.is_none() {
         act::check_free(&name)?;
@@ -104,7 +108,7 @@ impl Course<'_> {
     /// Takes a domain into use that the policy has.
     fn take(&self, known: &Known<'_>, domain: &str) -> anyhow::Result<ExitCode> {
         output::line(&format!("{}: the policy has a domain for it, {domain}", self.subject))?;
-        act::restore(&known.files_of(domain))?;
+        act::restore(known.files_of(domain))?;
         let since = exercise::now();
         self.start(domain)?;
         proposal::tell(&known.words_of(domain))?;
@@ -246,6 +250,7 @@ impl Course<'_> {
         let known = Known::of(&built, &policy)?;
         let domain = known.words_of(&module.domain);
         proposal::tell(&domain)?;
+        proposal::tell_unanswered(&self.subject, &unanswered(&domain.grants, &machine::listening(&self.again()?)));
         if !yes && !proposal::consent(proposal::grave(&domain))? {
             output::line(&self.later())?;
             return Ok(ExitCode::from(1));
@@ -336,7 +341,11 @@ impl Course<'_> {
             (true, Mode::Enforcing) => "is permissive",
         };
         output::line(&format!("{}: {domain} {how}", self.subject))?;
-        output::line(&format!("undo: tollgate service unconfine {}", self.arguments.name))?;
+        let undo = match act::module_of(&self.subject)? {
+            Some(_) => format!("tollgate service unconfine {}", self.arguments.name),
+            None => format!("tollgate mode permissive --domain {domain}"),
+        };
+        output::line(&format!("undo: {undo}"))?;
         if denied == 0 {
             return Ok(ExitCode::SUCCESS);
         }

@@ -52,11 +52,10 @@ impl<'b> Known<'b> {
         Ok(Self { built, server, files })
     }
 
-    /// Whether a block of that name would be a second one: types or macros have it.
+    /// Whether a block of that name would be a second one: types have it.
     pub(super) fn has(&self, name: &str) -> bool {
         let prefix = format!("{name}.");
         self.built.policy.types.iter().any(|kind| kind.name == name || kind.name.starts_with(&prefix))
-            || MACROS.contains(&name)
     }
 
     /// The domain that the policy has for a service, by its program or by what that becomes.
@@ -159,32 +158,6 @@ impl<'b> Known<'b> {
     }
 }
 
-/// The macros of Tollgate's own policy: they share their names with blocks.
-const MACROS: [&str; 22] = [
-    "audits",
-    "becomes_root",
-    "certificates",
-    "connects",
-    "connects_anywhere",
-    "guard",
-    "interpreted",
-    "journal",
-    "keeps",
-    "listens",
-    "listens_anywhere",
-    "logs",
-    "name_service",
-    "networked",
-    "owns",
-    "program",
-    "python",
-    "relabelled_by_trusted",
-    "runs_programs",
-    "runs_shell",
-    "serves",
-    "service",
-];
-
 fn protocol(protocol: Protocol) -> u8 {
     match protocol {
         Protocol::Tcp => 6,
@@ -206,19 +179,6 @@ fn paths(text: &str) -> BTreeMap<String, Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn knows_the_macros_of_the_shipped_policy() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/tollgate");
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let text: String = files
-            .filter(|path| path.extension().is_some_and(|kind| kind == "cil"))
-            .map(|path| std::fs::read_to_string(path).unwrap())
-            .collect();
-        for name in text.lines().filter_map(|line| line.strip_prefix("(macro ")?.split(' ').next()) {
-            assert!(MACROS.contains(&name), "{name}");
-        }
-    }
 
     #[test]
     fn names_paths_as_people_do() {

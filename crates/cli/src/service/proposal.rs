@@ -49,6 +49,17 @@ pub(super) fn tell(domain: &Domain) -> anyhow::Result<()> {
     output::write(&text)
 }
 
+/// Says what a service listens on and has not been asked by while it learnt.
+pub(super) fn tell_unanswered(subject: &str, unanswered: &[String]) {
+    if !unanswered.is_empty() {
+        eprintln!(
+            "tollgate: nobody connected to {subject} while it learnt ({}): enforced, it may not answer there, and those who ask \
+             wait in vain; `tollgate service confine {subject} --learn` learns more, while somebody uses it",
+            unanswered.join(", ")
+        );
+    }
+}
+
 /// Asks for consent on the terminal.
 pub(super) fn consent(grave: usize) -> anyhow::Result<bool> {
     let mark = if grave > 0 { format!(" ({grave} marked !)") } else { String::new() };

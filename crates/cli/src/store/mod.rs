@@ -78,9 +78,26 @@ pub(crate) struct Options {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Say no word of what rules there are: the command that changes them has its own
+    #[arg(skip)]
+    pub(crate) brief: bool,
 }
 
 impl Options {
+    /// Those of a command that changes the policy of this machine beside other things.
+    pub(crate) fn brief() -> Self {
+        Self {
+            dry_run: false,
+            no_reload: false,
+            no_restore: false,
+            accept_missing: false,
+            root: Root { root: "/".into() },
+            all: false,
+            json: false,
+            brief: true,
+        }
+    }
+
     /// The store, which nobody else changes meanwhile.
     pub(crate) fn open(&self) -> anyhow::Result<(Store, Option<Lock>)> {
         let store = self.root.store();

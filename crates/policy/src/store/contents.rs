@@ -1,7 +1,7 @@
 //! The sources of a machine's policy as data: changed here, and built.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -64,6 +64,16 @@ impl Contents {
             let files = files.iter().filter_map(|file| self.local_source(file));
             Module { name, files: files.collect() }
         })
+    }
+
+    /// The names of the macros of all its files: a block shares its names with them.
+    #[must_use]
+    pub fn macros(&self) -> BTreeSet<String> {
+        let files = self.shipped.iter().chain(&self.local).filter(|(name, _)| name.ends_with(".cil"));
+        let texts: Vec<_> = files.map(|(_, text)| String::from_utf8_lossy(text)).collect();
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let name = |line: &str| line.trim_start().strip_prefix("(macro ")?.split_whitespace().next().map(str::to_owned);
+        lines.filter_map(name).collect()
     }
 
     fn module_names(&self) -> impl Iterator<Item = &str> {

@@ -203,3 +203,14 @@ fn lets_one_change_it_at_a_time() {
     });
     assert!(waited);
 }
+
+#[test]
+fn knows_the_macros_of_shipped_files_and_of_modules() {
+    let machine = Machine::new();
+    machine.write("policy.d/web.cil", "(macro webby ((type D)))\n");
+    let macros = machine.store.read().unwrap().macros();
+    for name in ["service", "python", "connects", "guard", "webby"] {
+        assert!(macros.contains(name), "{name} is not in {macros:?}");
+    }
+    assert!(!macros.contains("httpd"), "{macros:?}");
+}
