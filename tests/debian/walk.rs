@@ -52,7 +52,10 @@ fn loses_no_service_without_a_word() {
         assert!(told.len() == 1 && denied(told[0]), "{act}: {told:?}");
     }
     said(tried, &["status after the reboot: 0", "rebuild: 2"]);
-    said(thirty, &["thirty: 0", "services confined: 30", "services confined after the upgrade: 30", "status of thirty: 0"]);
+    said(
+        thirty,
+        &["thirty: 0", "services confined: 30", "services confined after the upgrade: 30", "status of thirty: 0"],
+    );
     said(ended, &["status with another policy: 1", "removed: 0", "notes after all: kept"]);
     let ways: Vec<&str> = boots.iter().flat_map(|boot| boot.lines()).filter(|line| line.starts_with("way ")).collect();
     let lost: Vec<&&str> = ways.iter().filter(|way| way.contains(": LOST")).collect();

@@ -11,14 +11,13 @@ in_domain() {
     own=$(tollgate ps --domain $2 --json | grep -o '"pid": *[0-9]*' | grep -o '[0-9]*$' | sort)
     [ "$all" ] && [ -z "$(comm -23 <(echo "$all") <(echo "$own"))" ]
 }
-# A way to lose it. Starts a service again, and says what became of it: it is confined, or that it is not was told, in the journal
-# and by `status`, so many seconds after systemd had started it, or nothing was told.
+# A way to lose it, which was just done. Starts a service again, and says what became of it: it is confined, or that it is not was
+# told, in the journal and by `status`, so long after systemd had started it, or nothing was told.
 way() { # NAME [UNIT DOMAIN]
     local name=$1 unit=${2:-notes} domain=${3:-notes.t} began line at
-    told >/dev/null
     systemctl restart $unit 2>/dev/null
     [ $unit != notes ] || ready || true
-    if in_domain $unit $domain; then echo "way $name: confined"; return; fi
+    if in_domain $unit $domain; then echo "way $name: confined"; told >/dev/null; return; fi
     began=$(systemctl show -p ExecMainStartTimestampMonotonic --value $unit)
     for i in $(seq 40); do
         told >>/root/told
@@ -30,5 +29,7 @@ way() { # NAME [UNIT DOMAIN]
     rm -f /root/told
     if [ -z "$line" ]; then echo "way $name: LOST"; tollgate service list; return; fi
     if tollgate status >/dev/null; then echo "way $name: LOST, for status says all is well"; return; fi
+    # What cannot start was told when it could no longer.
+    [ $at -gt $began ] || began=$at
     echo "way $name: told after $(((at - began) / 1000)) ms: $line"
 }
