@@ -29,7 +29,6 @@ mv /etc/tollgate/units /root/units; sleep 2; way "the file of units gone"; mv /r
 cp /lib/systemd/system/notes.service /etc/systemd/system/others.service; systemctl daemon-reload; systemctl stop notes
 way "another unit with the script" others; systemctl disable --now others 2>/dev/null; rm /etc/systemd/system/others.service; systemctl daemon-reload
 way "back again"
-sed -n '/^(block/,$p' /etc/tollgate/policy.d/notes.cil >/dev/null; cp /etc/tollgate/policy.d/notes.* /root
 cd /usr/share/tollgate/policy; tollgate policy build . --file-contexts file_contexts -o /root/without
 tollgate reload /root/without >/dev/null; way "another policy"; tollgate reload /etc/tollgate/policy >/dev/null; way "that policy back"
 # Programs that the policy knows by their labels.
@@ -45,6 +44,7 @@ tollgate label restore /usr/sbin/nginx >/dev/null; way "its label restored" ngin
 repack() { # PACKAGE: its files as they are, as a newer version
     local root=/root/repack-$1; mkdir -p $root/DEBIAN
     dpkg-query -L $1 | while read -r path; do [ -d "$path" ] && [ ! -L "$path" ] || echo "${path#/}"; done | tar -C / -cf - -T - | tar -C $root -xf -
+    sleep 3; sync
     dpkg-query -s $1 | grep -v '^Status\|^Conffiles\|^ /\|^Config-Version' | sed 's/^Version: .*/&+way/' >$root/DEBIAN/control
     dpkg-deb --root-owner-group -Znone -b $root /root/$1-next.deb
 }
