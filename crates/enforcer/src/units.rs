@@ -94,7 +94,7 @@ impl Table {
     pub fn read(places: &Places) -> Self {
         let (mut units, mut told) = systemd::read(&places.load);
         match local::read(&places.local) {
-            Ok(lines) => units.extend(lines.into_iter().map(|(name, setting)| (name, setting))),
+            Ok(lines) => units.extend(lines),
             Err(cause) => told.push(cause.to_string()),
         }
         // An instance that says nothing is told only where its template would speak for it.

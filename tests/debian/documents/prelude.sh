@@ -6,7 +6,11 @@ cd /root
 # A page of the service, and the service until it answers.
 get() { exec 3<>/dev/tcp/127.0.0.1/8085 && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && sed '1,/^\r$/d' <&3; exec 3>&-; }
 ready() { for _ in $(seq 90); do (get /) 2>/dev/null | grep -q . && return; sleep 1; done; echo "the service does not answer"; }
-use() { sleep 8; ready; systemctl reload-or-restart web; ready; (get /); (get /); sleep 3; } >/dev/null 2>&1
+# Uses the service, once it is confined and nothing is denied to it, as it is learnt from.
+use() {
+    for _ in $(seq 120); do tollgate ps --confined | grep -q web.py && break; sleep 1; done
+    sleep 15; ready; systemctl reload-or-restart web; ready; (get /); (get /); sleep 3
+} >/dev/null 2>&1
 
 # The service `web`, which runs: by the program that it is, or by Python.
 web() { # PROGRAM

@@ -76,7 +76,7 @@ mod tests {
     fn finds_a_script_by_the_first_argument_that_is_no_option() {
         let of = |arguments: &[u8]| script(arguments);
         assert_eq!(of(b"/usr/bin/python3\0-u\0/srv/web.py\0x\0"), Some("/srv/web.py".into()));
-        assert_eq!(of(b"sleep\0009\0"), None);
+        assert_eq!(of(b"sleep\x00009\0"), None);
         assert_eq!(of(b"nginx: master process /usr/sbin/nginx -g daemon on;\0"), None);
         assert_eq!(of(b""), None);
     }
