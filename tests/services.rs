@@ -21,6 +21,25 @@ inside() {
 unit() { mkdir -p /etc/systemd/system && printf '[Service]\\nSELinuxContext=%s\\n' \"$2\" >/etc/systemd/system/$1; }
 ";
 
+/// The domain that a process is in after each step.
+const DOMAINS: [(&str, &str); 15] = [
+    ("unit", "visitor"),
+    ("below", "visitor"),
+    ("another", "unconfined_t"),
+    ("slice", "unconfined_t"),
+    ("instance", "keeper"),
+    ("its socket", "unconfined_t"),
+    ("user's", "unconfined_t"),
+    ("set", "changer"),
+    ("drop-in", "keeper"),
+    ("gone", "visitor"),
+    ("ignored", "unconfined_t"),
+    ("unset", "unconfined_t"),
+    ("again", "visitor"),
+    ("later", "visitor"),
+    ("still", "visitor"),
+];
+
 #[test]
 fn confines_what_starts_in_the_cgroup_of_a_unit() {
     for kernel in kernels(KERNELS) {
@@ -79,26 +98,10 @@ fn confines_what_starts_in_the_cgroup_of_a_unit() {
             .step("stopped", "tollgate stop && inside system.slice/web.service cat /secret")
             .run();
         let domain = |name: &str| format!("getcon: system_u:system_r:{name}:s0-s15:c0.c1023\n");
-        let machine = domain("unconfined_t");
         steps["enforce"].is(0, &[]);
         steps["listed"].is(0, &["web.service ", "web@.service ", "/etc/systemd/system/web.service\n"]);
-        for (step, is) in [
-            ("unit", domain("visitor")),
-            ("below", domain("visitor")),
-            ("another", machine.clone()),
-            ("slice", machine.clone()),
-            ("instance", domain("keeper")),
-            ("its socket", machine.clone()),
-            ("user's", machine.clone()),
-            ("set", domain("changer")),
-            ("drop-in", domain("keeper")),
-            ("gone", domain("visitor")),
-            ("ignored", machine.clone()),
-            ("unset", machine.clone()),
-            ("again", domain("visitor")),
-            ("later", domain("visitor")),
-            ("still", domain("visitor")),
-        ] {
+        for (step, is) in DOMAINS {
+            let is = domain(is);
             assert!(steps[step].is(0, &[]).text.ends_with(&is), "{kernel}, {step}: {:?}", steps[step]);
         }
         steps["deep"].is(126, &["Permission denied"]);
