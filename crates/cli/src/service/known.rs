@@ -170,10 +170,25 @@ fn paths(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut paths: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for found in specifications(text) {
         let Some(kind) = found.context.and_then(|context| context.split(':').nth(2)) else { continue };
-        let path = found.expression.strip_suffix("(/.*)?").unwrap_or(found.expression).replace("\\.", ".");
-        paths.entry(kind.to_owned()).or_default().push(path);
+        let expression = found.expression.strip_suffix("(/.*)?").unwrap_or(found.expression);
+        let each = alternatives(expression).into_iter().map(|path| path.replace("\\.", "."));
+        paths.entry(kind.to_owned()).or_default().extend(each);
     }
     paths
+}
+
+/// `/run/a` and `/run/b` for `/run/(a|b)`: file_contexts name directories of several programs in one line. Groups that may be
+/// left out, and those in one another, stay as they are written.
+fn alternatives(expression: &str) -> Vec<String> {
+    let group = expression.split_once('(').and_then(|(before, rest)| {
+        let (group, after) = rest.split_once(')')?;
+        let is_plain = !group.contains('(') && !after.starts_with(['?', '*', '+']);
+        is_plain.then_some((before, group, after))
+    });
+    let Some((before, group, after)) = group else { return vec![expression.to_owned()] };
+    let tails = alternatives(after);
+    let joined = group.split('|').flat_map(|word| tails.iter().map(move |tail| format!("{before}{word}{tail}")));
+    joined.collect()
 }
 
 #[cfg(test)]
@@ -187,5 +202,12 @@ mod tests {
         assert_eq!(paths["web.data_t"], ["/var/lib/web"]);
         assert_eq!(paths["web.run_t"], ["/run/web.pid"]);
         assert_eq!(paths.len(), 2);
+    }
+
+    #[test]
+    fn names_each_path_that_one_line_is_for() {
+        let paths = paths("/var/(lib|log)/(db|sql)(/.*)? u:r:db.data_t:s0\n/(usr/)?s?bin/x -- u:r:db.exec_t:s0\n");
+        assert_eq!(paths["db.data_t"], ["/var/lib/db", "/var/lib/sql", "/var/log/db", "/var/log/sql"]);
+        assert_eq!(paths["db.exec_t"], ["/(usr/)?s?bin/x"]);
     }
 }
