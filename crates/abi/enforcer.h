@@ -365,7 +365,7 @@ enum tg_failure {
 	/* Who asked for a place holds his share, one for each of enum tg_room. */
 	TG_FAILED_SHARE,
 	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
-	TG_FAILED_UNIT, /* of a unit's process, whose context the policy does not know */
+	TG_FAILED_UNIT,		/* of a unit's process, whose context the policy does not know */
 	TG_FAILED_NOT_LABELLED, /* of files that the daemon could not read or label */
 	TG_FAILURES = 32,
 };

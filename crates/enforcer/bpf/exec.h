@@ -142,8 +142,9 @@ static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inod
 
 /*
  * The SID after exec, in `exec->new`: what the process asked for, what the unit says that it is of,
- * if it is the machine's, or what the policy says. A transition that may not be is an error when it was asked for, and is not made otherwise; one from
- * an unconfined domain is always made, for it can only take away.
+ * if it is the machine's, or what the policy says. A transition that may not be is an error when it
+ * was asked for, and is not made otherwise; one from an unconfined domain is always made, for it
+ * can only take away.
  */
 static __noinline int tg_new_domain(struct tg_exec *exec, __u32 wanted, int unconfined)
 {

@@ -42,7 +42,7 @@ struct {
 
 #define TG_SLICES 16 /* in one another, no more are looked through */
 /* The last eight bytes of a name, with its NUL. */
-#define TG_TAIL_SLICE 0x006563696c732eull   /* .slice, and one byte before */
+#define TG_TAIL_SLICE 0x006563696c732eull     /* .slice, and one byte before */
 #define TG_TAIL_SERVICE 0x0065636976726573ull /* service */
 
 /* The name of a cgroup. */
