@@ -31,7 +31,7 @@ tollgate status | grep '^labels\|^failures'
 
 python3 -m http.server 4444 --bind 127.0.0.1 >/dev/null 2>&1 & listener=$!; sleep 3
 before=$(for act in $ACTS; do get /act/$act; done | grep -c ': done$'); echo "before: $before acts done"
-rm -f /etc/cron.d/notes /usr/bin/notes; hostname tollgate; systemctl restart cron dbus nginx ssh notes; ready
+rm -f /etc/cron.d/notes /usr/bin/notes; hostname tollgate; systemctl restart cron dbus nginx ssh postgresql@15-main notes; ready
 (for i in 1 2 3; do sleep 8; post; get /; done; systemctl restart notes; ready; post; get /) >/dev/null 2>&1 &
 tollgate service confine notes --yes --for 45s; echo "confine: $?"
  sed -i s/--permissive// /etc/default/tollgate; tollgate mode enforcing
