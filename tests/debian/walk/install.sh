@@ -5,7 +5,7 @@ talks() { # COMMAND...: runs it, and says how long it took, and was silent at mo
     while IFS= read -r line; do
         silent=$(((${EPOCHREALTIME/./} - ${last/./}) / 1000)); last=$EPOCHREALTIME
         [ $silent -gt $most ] && most=$silent; echo "$line"
-    done < <("$@" 2>&1; echo "exit status: $?")
+    done < <({ "$@" 2>&1; echo "exit status: $?"; } | stdbuf -o0 tr '\r' '\n')
     echo "took: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms, silent at most: $most ms: $*"
 }
 systemctl is-system-running --wait
