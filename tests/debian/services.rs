@@ -132,7 +132,7 @@ fn confines_services_of_five_kinds_each_by_one_command() {
         assert!(confined, "{name}");
         said(&output, &[&format!("{name} denied: 0")]);
     }
-    said(&output, &["row: 42", "page: HTTP/1.1 200 OK\r", "line: written"]);
+    said(&output, &["row: 42", "page: HTTP/1.1 200 OK", "line: written"]);
     for nobody in ["notes in notes.t: 0", "nginx in httpd.t: 0", "postgresql in db.t: 0", "kept: 0", "metrics: 0"] {
         assert!(!output.lines().any(|line| line == nobody), "{nobody}");
     }

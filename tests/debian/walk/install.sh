@@ -1,12 +1,12 @@
 # From the package to a service that is confined. Seconds between a command and what it says next are counted.
 talks() { # COMMAND...: runs it, and says how long it took, and was silent at most
-    local begun last=$EPOCHREALTIME most=0 silent
+    local begun last=$EPOCHREALTIME most=0 silent before=begin after
     begun=$last
     while IFS= read -r line; do
         silent=$(((${EPOCHREALTIME/./} - ${last/./}) / 1000)); last=$EPOCHREALTIME
-        [ $silent -gt $most ] && most=$silent; echo "$line"
+        [ $silent -gt $most ] && most=$silent && after=$before; before=$line; echo "$line"
     done < <({ "$@" 2>&1; echo "exit status: $?"; } | stdbuf -o0 tr '\r' '\n')
-    echo "took: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms, silent at most: $most ms: $*"
+    echo "took: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms, silent at most: $most ms: $*, after: $after"
 }
 systemctl is-system-running --wait
 # The service, from a package of its own.

@@ -27,8 +27,11 @@ use crate::{
 const SELDOM: Duration = Duration::from_secs(30);
 /// Who asks again within it is told the same.
 const MOMENT: Duration = Duration::from_secs(1);
-/// One that has just executed a program may not be what it becomes yet.
+/// One that has just executed a program may not be what it becomes yet: it is looked at so long afterwards, and again as often
+/// as it takes until `SETTLED`. A service executes one program after the other.
 const SOON: Duration = Duration::from_millis(300);
+/// So long after it executed a program, a process is what it becomes.
+const SETTLED: Duration = Duration::from_millis(900);
 
 /// What is remembered of services, and was told.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub(super) struct Memory {
     /// When processes are looked at next, and were last.
     due: Instant,
     looked: Option<Instant>,
+    /// When what began last is what it becomes.
+    settled: Instant,
     /// What is not as it should be, and how many services are.
     findings: BTreeSet<String>,
     confined: usize,
@@ -59,6 +64,7 @@ impl Memory {
             seen,
             due: Instant::now(),
             looked: None,
+            settled: Instant::now(),
             findings,
             confined: 0,
             silent: BTreeSet::new(),
@@ -71,7 +77,9 @@ impl Memory {
 impl Enforcer {
     /// Says that a program began in a unit that was confined before.
     pub fn began(&mut self) {
-        self.memory.due = self.memory.due.min(Instant::now() + SOON);
+        let now = Instant::now();
+        self.memory.due = self.memory.due.min(now + SOON);
+        self.memory.settled = now + SETTLED;
     }
 
     /// When processes are to be looked at next.
@@ -82,10 +90,11 @@ impl Enforcer {
 
     /// Looks at all processes, when that is due, and tells what is new.
     pub fn watch_services(&mut self) {
-        if Instant::now() < self.memory.due {
+        let now = Instant::now();
+        if now < self.memory.due {
             return;
         }
-        self.memory.due = Instant::now() + SELDOM;
+        self.memory.due = now + if now < self.memory.settled { SOON } else { SELDOM };
         if let Err(cause) = self.services(false) {
             eprintln!("tollgate: what should be confined is not compared with what runs: {cause}");
         }
