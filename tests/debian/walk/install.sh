@@ -4,7 +4,7 @@ talks() { # COMMAND...: runs it, and says how long it took, and was silent at mo
     begun=$last
     while IFS= read -r line; do
         silent=$(((${EPOCHREALTIME/./} - ${last/./}) / 1000)); last=$EPOCHREALTIME
-        [ $silent -gt $most ] && most=$silent && after=$before; before=$line; echo "$line"
+        [ $silent -gt $most ] && most=$silent && after=$before; [ -z "$line" ] || before=$line; echo "$line"
     done < <({ "$@" 2>&1; echo "exit status: $?"; } | stdbuf -o0 tr '\r' '\n')
     echo "took: $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms, silent at most: $most ms: $*, after: $after"
 }
