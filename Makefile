@@ -22,7 +22,7 @@ ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 # What an administrator reads on the machine.
-GUIDES   := $(addprefix docs/,quickstart.md enforcer.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
+GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
 
 .PHONY: run build kernels lib deb install uninstall test test-unit test-long verify lint needs clean
 
