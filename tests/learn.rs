@@ -269,7 +269,7 @@ fn learns_from_what_the_kernels_audit_says() {
     );
     let since = ["--since", "2023-11-14T22:13:22Z"];
     scratch.run(&[&learn[..], &since].concat()).with(1);
-    let until_then = [&learn[..], &["--domain", "other_t", "-o", word(&out)]].concat();
+    let until_then = [&learn[..], &["--domain", "unconfined_t", "-o", word(&out)]].concat();
     scratch.run(&until_then).with(0);
     let error = scratch.run(&until_then).with(2).stderr;
     assert!(error.contains("is there already"), "{error}");
