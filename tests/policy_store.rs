@@ -223,6 +223,16 @@ fn keeps_booleans_over_rebuilds() {
     set(&["httpd_connects_network=on"]).refused(&["nothing is enforced", "-P"]);
     let ended = set(&["-P", "httpd_connects_network=on"]).with(0);
     assert!(ended.stdout.contains("+ allow tcp_socket { name_connect }"), "{}", ended.stdout);
+    // What was set twice is the same policy: `status` compares bytes.
+    let image = || {
+        let out = system.scratch.path("policy.33");
+        system.scratch.run(&["policy", "export", word(&system.path("policy")), "-o", word(&out)]).with(0);
+        fs::read(out).unwrap()
+    };
+    let once = image();
+    fs::remove_file(system.scratch.path("policy.33")).unwrap();
+    set(&["-P", "httpd_connects_network=on"]).with(0);
+    assert!(image() == once, "another image");
     let now = || system.run(&["bool", "list", boolean]).with(0).stdout;
     assert_eq!(now(), "httpd_connects_network  none (next start: on)\n");
     assert_eq!(fs::read_to_string(system.path("booleans.local")).unwrap(), "httpd_connects_network=1\n");

@@ -94,6 +94,7 @@ fn holds_at_once_and_at_the_next_start_and_leaves_no_trace_where_it_fails() {
             "bool kept",
             "tollgate bool set -P httpd_connects_network=on && tollgate bool list httpd_connects_network && tollgate status",
         )
+        .step("port removed", "tollgate port remove -p tcp 8085")
         .step("state at last", "state")
         .step("immutable", &format!("/immutable /srv/web/page on && {}", fails("tollgate policy remove web")))
         .step("remove", "/immutable /srv/web/page off && tollgate policy remove web && labels && web cat /etc/shadow")
@@ -127,6 +128,7 @@ fn holds_at_once_and_at_the_next_start_and_leaves_no_trace_where_it_fails() {
     steps["bool in force"].is(0, &another);
     let lasting = "httpd_connects_network  on   (next start: on)";
     steps["bool kept"].is(0, &[lasting, "next start   the same policy\n"]);
+    steps["port removed"].is(0, &["- (portcon tcp (8085 8085) system_u:object_r:web.port_t:s0)"]);
     let words = ["cannot label /srv/web", "everything is as it was before"];
     changed_nothing(&steps["immutable"], &steps["state at last"], &words);
     let back = "file_t:s0 /opt/web/cat\nfile_t:s0 /srv/web\nfile_t:s0 /srv/web/page\n";

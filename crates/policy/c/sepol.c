@@ -126,6 +126,25 @@ exit:
 	return result;
 }
 
+/* Reads an image and writes it again. */
+static int rewrite(void **image, size_t *length)
+{
+	sepol_policydb_t *policydb = NULL;
+	void *again = NULL;
+	int result = -1;
+
+	if (sepol_policydb_create(&policydb))
+		return -1;
+	if (!sepol_policydb_from_image(NULL, *image, *length, policydb) &&
+	    !sepol_policydb_to_image(NULL, policydb, &again, length)) {
+		free(*image);
+		*image = again;
+		result = 0;
+	}
+	sepol_policydb_free(policydb);
+	return result;
+}
+
 /* Booleans of a binary policy as `states` says, by their numbers; the image anew, and its model. */
 static int set_booleans(const char *image, size_t length, const unsigned char *states, size_t count,
 			int out)
@@ -147,7 +166,9 @@ static int set_booleans(const char *image, size_t length, const unsigned char *s
 		inside(policydb)->bool_val_to_struct[number]->state = !!states[number];
 	if (evaluate_conds(inside(policydb)))
 		goto exit;
-	if (sepol_policydb_to_image(NULL, policydb, &changed, &length))
+	/* libsepol writes lists in the other order than it has read them: after the second time they are
+	 * as they were, and values that were set twice make the same image. */
+	if (sepol_policydb_to_image(NULL, policydb, &changed, &length) || rewrite(&changed, &length))
 		goto exit;
 	if (tollgate_section(out, TOLLGATE_IMAGE, changed, length) ||
 	    read_image(changed, length, out))

@@ -205,7 +205,10 @@ fn in_force(next: &Built, running: &Built, kept: Option<&Built>) -> anyhow::Resu
     };
     let lasting = set(kept);
     let names = Names::of(&next.policy);
-    let until_next_start = set(Some(running)).into_iter().filter(|(name, value)| lasting.get(name) != Some(value));
+    let from_now_on = set(Some(next));
+    let until_next_start = set(Some(running))
+        .into_iter()
+        .filter(|(name, value)| lasting.get(name) != Some(value) && from_now_on.get(name) != Some(value));
     let known: Vec<_> = until_next_start.filter(|(name, _)| names.find(Kind::Boolean, name).is_ok()).collect();
     if known.is_empty() {
         return Ok(Built::from_bytes(&next.to_bytes())?);
