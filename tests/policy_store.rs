@@ -226,7 +226,7 @@ fn keeps_booleans_over_rebuilds() {
     // What was set twice is the same policy: `status` compares bytes.
     let image = || {
         let out = system.scratch.path("policy.33");
-        system.scratch.run(&["policy", "export", word(&system.path("policy")), "-o", word(&out)]).with(0);
+        system.scratch.run(&["policy", "export", "--image", word(&out), word(&system.path("policy"))]).with(0);
         fs::read(out).unwrap()
     };
     let once = image();
