@@ -166,15 +166,14 @@ fn notices_one_operator_of_a_constraint() {
 
 #[test]
 fn notices_one_entry_of_self_rules() {
-    let report = with_change(|tables| {
-        // Of a class that is asked often: few types have rules for themselves about others.
-        let process = own().policy.classes.iter().position(|class| class.name == "process").unwrap() as u64;
-        let mut entries = (0..).map(|index| number::<8>(tables, element::<tg_entry>(header().key_at, index)));
-        let entry = entries.position(|key| key >> 48 == u64::from(TG_SELF) && key & 0xffff == process).unwrap();
-        let at = element::<tg_entry>(header().key_at, entry);
-        tables[at + 8] ^= 1;
-    });
-    assert!(report.of(Kind::Access).mismatches > 0, "{report:#?}");
+    // Of a class that is asked often. Few domains have rules for themselves about others, and the questions do not come to each.
+    let process = own().policy.classes.iter().position(|class| class.name == "process").unwrap() as u64;
+    let is_of_self = |key: u64| key >> 48 == u64::from(TG_SELF) && key & 0xffff == process;
+    let at = |index: usize| element::<tg_entry>(header().key_at, index);
+    let entries =
+        (0..1usize << (64 - header().key_shift)).filter(|index| is_of_self(number::<8>(&own().tables, at(*index))));
+    let noticed = |entry: usize| with_change(|tables| tables[at(entry) + 8] ^= 1).of(Kind::Access).mismatches > 0;
+    assert!(entries.take(8).any(noticed));
 }
 
 #[test]
