@@ -166,9 +166,10 @@ static int set_booleans(const char *image, size_t length, const unsigned char *s
 		inside(policydb)->bool_val_to_struct[number]->state = !!states[number];
 	if (evaluate_conds(inside(policydb)))
 		goto exit;
-	/* libsepol writes lists in the other order than it has read them: after the second time they are
-	 * as they were, and values that were set twice make the same image. */
-	if (sepol_policydb_to_image(NULL, policydb, &changed, &length) || rewrite(&changed, &length))
+	/* libsepol writes lists in the other order than it has read them: after the second time
+	 * they are as they were, and values that were set twice make the same image. */
+	if (sepol_policydb_to_image(NULL, policydb, &changed, &length) ||
+	    rewrite(&changed, &length))
 		goto exit;
 	if (tollgate_section(out, TOLLGATE_IMAGE, changed, length) ||
 	    read_image(changed, length, out))
