@@ -32,7 +32,8 @@ impl Doing {
     #[must_use]
     pub fn read(folder: &Path) -> Option<String> {
         let path = folder.join(NAME);
-        let age = fs::metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+        // Of a clock that was set back it is not known how old it is.
+        let age = fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()?;
         (age < FRESH).then(|| fs::read_to_string(path).ok()).flatten()
     }
 }
@@ -58,6 +59,8 @@ mod tests {
         assert_eq!(Doing::read(folder.path()).as_deref(), Some("labelling files"));
         let killed = File::options().write(true).open(folder.path().join(NAME)).unwrap();
         killed.set_modified(SystemTime::now() - FRESH * 2).unwrap();
+        assert_eq!(Doing::read(folder.path()), None);
+        killed.set_modified(SystemTime::now() + FRESH * 2).unwrap();
         assert_eq!(Doing::read(folder.path()), None);
         doing.say("attaching programs");
         drop(doing);
