@@ -12,6 +12,8 @@ use tollgate_enforcer::audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
 use tollgate_enforcer::learn::{self, Apart};
 #[cfg(feature = "long")]
+use tollgate_host::{Cache, Packages};
+#[cfg(feature = "long")]
 use tollgate_policy::{
     built::Built,
     explain::Explainer,
@@ -20,8 +22,6 @@ use tollgate_policy::{
     sepol::Options,
     sources,
 };
-#[cfg(feature = "long")]
-use tollgate_vm::{Cache, Packages};
 
 use crate::program::{
     Scratch,

@@ -31,7 +31,7 @@ use crate::{
 
 /// What a built policy begins with.
 pub const MAGIC: &[u8; 8] = b"TGPOLICY";
-pub(crate) const VERSION: u32 = 2;
+pub const VERSION: u32 = 2;
 /// The format before, without [`Section::Origin`].
 const WITHOUT_ORIGIN: u32 = 1;
 

@@ -5,11 +5,11 @@ use std::io;
 use super::{Act, bits, number};
 use crate::{
     actor::Actor,
+    context::whole,
     kernel::{
         Argument::{Bytes, Number, Room, Text},
         call, errno, text,
     },
-    scenario::whole,
 };
 
 /// `AT_FDCWD` as a word.
