@@ -274,7 +274,7 @@ struct {
  * The SIDs of tasks that came while hooks did not run.
  * Writer: the daemon, which works them out from the iterator `lineage`.
  * Reader: the iterator `relabel_slipped`, which gives them to the tasks.
- * Size: that many at once; the daemon comes again with the rest.
+ * Size: what the daemon does at once. Full: it comes again with the rest.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

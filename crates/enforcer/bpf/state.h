@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps, which are pinned, and the global variables, which the daemon has mapped. */
+/* The global variables, which the daemon has mapped. */
 #ifndef TOLLGATE_STATE_H
 #define TOLLGATE_STATE_H
 
