@@ -192,6 +192,21 @@ fn names_every_header_in_the_map() {
 }
 
 #[test]
+fn gives_no_function_the_name_of_a_type() {
+    let all: String = headers().iter().map(|header| text(header)).collect();
+    let lines = all.lines().filter(|line| !line.starts_with([' ', '\t']));
+    let types = lines.clone().filter_map(|line| {
+        let rest = ["struct ", "union ", "enum "].iter().find_map(|kind| line.strip_prefix(kind))?;
+        Some(rest.strip_suffix(" {")?.trim())
+    });
+    let functions = lines.filter(|line| line.starts_with("static ") || line.starts_with("TG_FUNCTION "));
+    let functions = functions.filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next());
+    let (types, functions): (BTreeSet<_>, BTreeSet<_>) = (types.collect(), functions.collect());
+    assert!(types.len() > 30 && functions.len() > 250, "{} {}", types.len(), functions.len());
+    assert_eq!(types.intersection(&functions).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+#[test]
 fn describes_every_map() {
     let text = text("maps.h");
     let mut maps: Vec<&str> = text.split("SEC(\".maps\")").collect();
