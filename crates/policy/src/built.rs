@@ -31,6 +31,7 @@ use crate::{
 
 /// What a built policy begins with.
 pub const MAGIC: &[u8; 8] = b"TGPOLICY";
+/// The version of the format that this program writes and reads.
 pub const VERSION: u32 = 2;
 /// The format before, without [`Section::Origin`].
 const WITHOUT_ORIGIN: u32 = 1;

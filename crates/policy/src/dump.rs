@@ -18,6 +18,7 @@ use crate::model::{
 };
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TGMD");
+/// The version of the format that this program writes and reads.
 pub const VERSION: u32 = 1;
 
 /// Why a stream does not tell a policy.

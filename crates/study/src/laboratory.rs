@@ -45,6 +45,9 @@ pub enum LaboratoryError {
     /// A kernel, a package or the emulator is missing, or the disk is full.
     #[error(transparent)]
     Vm(#[from] VmError),
+    /// A program of this machine failed.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// A policy could not be built.
     #[error(transparent)]
     Policy(#[from] PolicyError),

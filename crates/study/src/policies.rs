@@ -37,6 +37,9 @@ pub enum PolicyError {
     /// A package could not be had, or the cache could not be written.
     #[error(transparent)]
     Packages(#[from] tollgate_host::Error),
+    /// A file could not be put into the guest.
+    #[error(transparent)]
+    Image(#[from] tollgate_vm::Error),
     /// Debian's SELinux policy could not be built.
     #[error(transparent)]
     Debian(#[from] DebianError),
