@@ -1,5 +1,6 @@
 //! Commands about what is enforced on this machine. All but `enforce` ask its daemon.
 
+mod ago;
 pub(crate) mod enforce;
 mod kept;
 pub(crate) mod label;

@@ -9,7 +9,7 @@ use tollgate_enforcer::{
     shadow::{Difference, Report},
 };
 
-use super::status::ago;
+use super::ago::ago;
 use crate::{output, policies};
 
 #[derive(Debug, Subcommand)]
