@@ -62,7 +62,7 @@ pub(crate) fn set_attribute(path: &str, name: &str, value: &[u8]) -> io::Result<
         libc::SYS_lsetxattr,
         &mut [
             Argument::Text(&path),
-            Text(&name),
+            Argument::Text(&name),
             Argument::Bytes(value),
             Argument::Number(length),
             Argument::Number(0),
