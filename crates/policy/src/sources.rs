@@ -28,8 +28,8 @@ const POLICY: u32 = 0xf97c_ff8c;
 const PACKAGE: u32 = 0xf97c_ff8f;
 const MODULE: u32 = 0xf97c_ff8d;
 const BZIP2: &[u8] = b"BZh";
-/// No source is larger: a tenth of it holds Debian's whole policy as CIL.
-const LARGEST: u64 = 256 << 20;
+/// The most bytes of a source: a tenth of this holds Debian's whole policy as CIL.
+const MAX_SOURCE_SIZE: u64 = 256 << 20;
 
 /// Sources of one policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum SourceError {
     #[error("{} holds no *.cil files: name the files themselves if they are called otherwise", .0.display())]
     Empty(PathBuf),
     /// A file that cannot be a source for its size.
-    #[error("{} holds more than {} MiB, more than any policy: name the policy itself", .0.display(), LARGEST >> 20)]
+    #[error("{} holds more than {} MiB, more than any policy: name the policy itself", .0.display(), MAX_SOURCE_SIZE >> 20)]
     TooLarge(PathBuf),
     /// Neither text nor a format that is known.
     #[error(
@@ -238,8 +238,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {
     let error = |cause| SourceError::Io { path: path.to_owned(), cause };
     let mut bytes = Vec::new();
     // Files of /sys/fs/selinux tell no size before they are read.
-    File::open(path).map_err(error)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(error)?;
-    if bytes.len() as u64 > LARGEST { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
+    File::open(path).map_err(error)?.take(MAX_SOURCE_SIZE + 1).read_to_end(&mut bytes).map_err(error)?;
+    if bytes.len() as u64 > MAX_SOURCE_SIZE { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
 }
 
 /// What bzip2 unpacks.
@@ -251,11 +251,11 @@ fn unpack(path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut program =
         process::dies_with_us(&mut command).spawn().map_err(|cause| failed(format!("{cause}; is bzip2 installed?")))?;
     let mut bytes = Vec::new();
-    let read = program.stdout.take().map(|out| out.take(LARGEST + 1).read_to_end(&mut bytes)).transpose();
+    let read = program.stdout.take().map(|out| out.take(MAX_SOURCE_SIZE + 1).read_to_end(&mut bytes)).transpose();
     // Its end of the pipe is closed now: should it have more to say it dies of that.
     let output = program.wait_with_output().map_err(|cause| failed(cause.to_string()))?;
     read.map_err(|cause| failed(cause.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_SOURCE_SIZE {
         return Err(SourceError::TooLarge(path.to_owned()));
     }
     if !output.status.success() {

@@ -103,8 +103,8 @@ pub enum Difference {
     GoneSocket,
 }
 
-/// Socket classes that the kernel had when it was given SELinux's class map, and has no more: DCCP went in Linux 6.16.
-const GONE: &[&str] = &["dccp_socket"];
+/// Socket classes of the policy that newer kernels no longer have: DCCP was removed in Linux 6.16.
+const REMOVED_CLASSES: &[&str] = &["dccp_socket"];
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -362,7 +362,7 @@ impl Peer for KernelPeer {
     fn difference(&self, policy: &Policy, kind: Kind, _: &[Context], question: &Question) -> Option<Difference> {
         let labels = matches!(kind, Kind::Transition | Kind::Member | Kind::Change);
         let class = policy.classes.get(question.class as usize)?;
-        (labels && GONE.contains(&class.name.as_str())).then_some(Difference::GoneSocket)
+        (labels && REMOVED_CLASSES.contains(&class.name.as_str())).then_some(Difference::GoneSocket)
     }
 
     fn makes_invalid_contexts(&self) -> bool {
