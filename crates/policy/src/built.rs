@@ -76,10 +76,10 @@ const MAX_SECTION_SIZE: usize = 256 << 20;
 pub enum BuiltError {
     /// A file could not be read or written.
     #[error("cannot {what} {}: {cause}", .path.display())]
+    #[expect(missing_docs, reason = "the names say it")]
     Io {
         /// What was tried.
         what: &'static str,
-        /// The file.
         path: PathBuf,
         /// Why it failed.
         cause: io::Error,
@@ -92,7 +92,7 @@ pub enum BuiltError {
         "a built policy of format {found}, this program knows {VERSION}: build it again with `tollgate policy build`"
     )]
     Version {
-        /// Its version.
+        /// The version of the format that the file has.
         found: u32,
     },
     /// It is not whole, or its parts do not fit each other.
@@ -124,7 +124,7 @@ impl From<ServerError> for BuiltError {
 /// A built policy.
 #[derive(Debug)]
 pub struct Built {
-    /// The policy.
+    /// The policy as libsepol understood it.
     pub policy: Policy,
     /// The binary policy that SELinux would load.
     pub image: Vec<u8>,

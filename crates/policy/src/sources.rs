@@ -44,7 +44,7 @@ pub enum Sources {
     },
     /// A binary policy, such as `/sys/fs/selinux/policy`.
     Image {
-        /// The file.
+        /// The file that it was read from.
         name: String,
         /// What is in it.
         image: Vec<u8>,
@@ -65,7 +65,7 @@ pub enum SourceError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// What the system reported.
         cause: io::Error,
     },
     /// A folder without sources.
@@ -87,17 +87,17 @@ pub enum SourceError {
     /// It could not be unpacked.
     #[error("cannot unpack {} by bzip2 -dc: {detail}", .path.display())]
     Bzip2 {
-        /// The file.
+        /// The packed file.
         path: PathBuf,
-        /// Why.
+        /// What bzip2 reported.
         detail: String,
     },
     /// libsepol did not take one of them.
     #[error("{}: {cause}", .path.display())]
     File {
-        /// It.
+        /// The file that was not accepted.
         path: PathBuf,
-        /// Why.
+        /// What libsepol reported.
         cause: SepolError,
     },
     /// libsepol did not take them together.
@@ -108,7 +108,6 @@ pub enum SourceError {
     Built(#[from] BuiltError),
 }
 
-/// One file.
 enum Source {
     Cil(CilFile),
     Module(CilFile),

@@ -60,7 +60,7 @@ pub struct Mismatch {
     pub kind: Kind,
     /// The question, in words.
     pub question: String,
-    /// Our answer.
+    /// The answer of Tollgate's evaluator.
     pub ours: String,
     /// The peer's answer.
     pub peers: String,

@@ -24,7 +24,7 @@ pub enum Severity {
     Note,
 }
 
-/// Something found.
+/// One thing that `policy check` reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.

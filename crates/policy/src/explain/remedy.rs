@@ -39,9 +39,9 @@ pub struct Remedy {
 /// What a type gets by being put in an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Gain {
-    /// The type.
+    /// The type that is put in the attribute.
     pub type_: String,
-    /// The attribute.
+    /// The attribute that the type gets.
     pub attribute: String,
     /// How many allow rules name the attribute: as source, as target.
     pub rules: (usize, usize),

@@ -22,7 +22,7 @@ use crate::{
     model::{Context, Policy, Range},
 };
 
-/// `bpf/decide.bpf.c`.
+/// The compiled `bpf/decide.bpf.c`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decide.bpf.o"));
 /// `JOBS` of `bpf/jobs.h`.
 const JOBS: usize = 1024;

@@ -39,7 +39,7 @@ impl<'a> Contexts<'a> {
         random.pick(&members).copied()
     }
 
-    /// Any type.
+    /// A type, each as likely as any other.
     pub(super) fn any_type(&self, random: &mut Random) -> Option<u32> {
         random.pick(&self.types).copied()
     }
@@ -94,7 +94,7 @@ impl<'a> Contexts<'a> {
     }
 }
 
-/// `mls_level_dom`.
+/// Whether `a` dominates `b`, as the kernel's `mls_level_dom` decides.
 pub(super) fn dominates(a: &Level, b: &Level) -> bool {
     a.sensitivity >= b.sensitivity && b.categories.iter().all(|category| a.categories.has(category))
 }
