@@ -5,11 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_enforcer::{
-    client::{Client, ClientError},
-    daemon::doing::Doing,
-    enforcer::Folder,
-};
+use tollgate_client::{Client, ClientError};
+use tollgate_enforcer::{daemon::doing::Doing, enforcer::Folder};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The wait ends after this long without any activity.
