@@ -135,7 +135,7 @@ pub struct Explanation {
     pub class: String,
     /// The permission, by name.
     pub permission: String,
-    /// Whether it is granted, and if not, what denies it.
+    /// What was decided about the permission.
     pub verdict: Verdict,
     /// Whether the source's domain is permissive: what is denied is granted all the same, and audited.
     pub permissive: bool,
