@@ -32,7 +32,6 @@ use crate::program::{
     guests::kernels,
     inside::{INSIDE, is_guest, name, policy},
     machine::{Machine, build},
-    steps::TIMEOUT,
 };
 
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
@@ -189,7 +188,7 @@ fn played() -> &'static [(&'static str, String)] {
             name(costs_the_verifier_no_more_than_the_table_says)
         );
         let play = |kernel| {
-            let machine = Machine::new(&scratch, kernel, "bpf", TIMEOUT).file(&this, "/tests");
+            let machine = Machine::new(&scratch, kernel, "bpf", 900).file(&this, "/tests");
             let machine = machine.file(&object, "/second.bpf.o").file(&built, "/built");
             (kernel, machine.run(&["sh", "-c", &line]).with(0).stdout)
         };
