@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use tollgate_enforcer::descriptors::Descriptors;
+use tollgate_client::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
     compare::{All, Comparison, compare},
