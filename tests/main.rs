@@ -44,6 +44,7 @@ mod policy_figures;
 mod policy_guests;
 mod policy_store;
 mod program;
+mod readme;
 mod scenarios;
 mod services;
 mod transparency;
