@@ -24,6 +24,7 @@ mod enforcer_processes;
 mod enforcer_revocation;
 mod enforcer_shadow;
 mod enforcer_survival;
+mod enforcer_verified;
 mod flask;
 mod guests;
 mod hooks_count;
