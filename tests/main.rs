@@ -25,7 +25,6 @@ mod enforcer_programs;
 mod enforcer_revocation;
 mod enforcer_shadow;
 mod enforcer_survival;
-mod examples;
 mod flask;
 mod guests;
 mod hooks_count;
