@@ -191,7 +191,7 @@ fn played() -> &'static [(&'static str, String)] {
             name(costs_the_verifier_no_more_than_the_table_says)
         );
         let play = |kernel| {
-            let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf"];
+            let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--timeout", "900"];
             arguments.extend(files.iter().map(String::as_str));
             arguments.extend(["--", "sh", "-c", &line]);
             let _place = take(1);
