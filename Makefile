@@ -6,8 +6,6 @@ STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long --test tests --
-# The crates with worked examples in their documentation.
-DOCTESTS := tollgate-policy tollgate-callgraph
 # Tests wait for places for guests (tests/program/guests.rs) and for guests that they share: more threads than processors.
 THREADS  ?= 8
 export CARGO_BUILD_TARGET := $(TARGET)
@@ -97,7 +95,6 @@ needs:
 test: build
 	@scripts/install-needs --test
 	RUST_TEST_THREADS=$(THREADS) $(CARGO) test --release --locked --workspace --tests
-	$(CARGO) test --release --locked --doc --quiet $(addprefix --package ,$(DOCTESTS))
 
 # What needs neither root nor QEMU nor a network.
 test-unit: needs

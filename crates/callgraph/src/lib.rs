@@ -2,26 +2,6 @@
 //!
 //! Data flows one way: a file becomes an [`Image`], its symbols and types are read, each function's code is followed, and
 //! all are joined in a [`Graph`]. Everything is a function of bytes; nobody runs the kernel.
-//!
-//! # Example
-//!
-//! The hooks that mkdir(2) can reach, and how deep they lie:
-//!
-//! ```no_run
-//! use tollgate_callgraph::{Graph, Image, Search, StopList, Symbols};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let image = Image::parse(std::fs::read("/boot/vmlinuz")?)?;
-//! let symbols = Symbols::of(&image, None)?;
-//! let graph = Graph::of(&image, &symbols)?;
-//! let search = Search::new(&graph, &StopList::own(), false);
-//!
-//! for reached in search.of("mkdir")?.hooks {
-//!     println!("{} at depth {}", reached.hook, reached.depth);
-//! }
-//! # Ok(())
-//! # }
-//! ```
 
 mod btf;
 mod code;

@@ -6,27 +6,6 @@
 //! [`origin`] is what it was built from, [`store`] what a machine's own is built from, and where that is kept.
 //! [`server`] answers questions from it, by [`decide`], the code that the kernel runs too. [`explain`], [`diff`],
 //! [`reach`], [`check`] and [`stats`] read the model; [`oracle`] asks libsepol the same questions.
-//!
-//! # Example
-//!
-//! Tollgate's own policy, compiled from its CIL files and queried:
-//!
-//! ```
-//! use tollgate_policy::{sepol::Options, sources};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let built = sources::read(&["../../policies/tollgate".into()])?.build(&Options::default())?;
-//! let mut server = built.server()?;
-//!
-//! let source = server.context("system_u:system_r:httpd.t:s0")?;
-//! let target = server.context("system_u:object_r:httpd.content_t:s0")?;
-//! let class = server.class("file")?;
-//! let allowed = server.permissions(class, server.access(source, target, class).allowed);
-//!
-//! assert!(allowed.contains(&"read") && !allowed.contains(&"write"));
-//! # Ok(())
-//! # }
-//! ```
 
 pub mod booleans;
 pub mod built;
