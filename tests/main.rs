@@ -25,6 +25,7 @@ mod enforcer_programs;
 mod enforcer_revocation;
 mod enforcer_shadow;
 mod enforcer_survival;
+mod examples;
 mod flask;
 mod guests;
 mod hooks_count;
