@@ -13,7 +13,7 @@ use tollgate_abi::{
     CLASSES,
     enforcer::{TG_OBJECT_CAPABILITY, TG_OBJECT_PATH, tg_event},
 };
-use tollgate_enforcer::audit::{Dispatcher, Reason, sink};
+use tollgate_audit::{Dispatcher, Reason, sink};
 
 use crate::program::{
     Scratch,

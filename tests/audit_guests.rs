@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tollgate_enforcer::audit::{Denial, Entry, Lost, Reason};
+use tollgate_audit::{Denial, Entry, Lost, Reason};
 
 use crate::program::{
     Ended, Scratch,

@@ -20,11 +20,10 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_FSCREATE, TG_PRCTL};
-use tollgate_enforcer::{
-    client::{self, Client},
+use tollgate_client::{
+    self, Client,
     protocol::Attribute,
-    revocation::Revoked,
-    status::Status,
+    status::{Revoked, Status},
 };
 
 use crate::program::{
@@ -315,7 +314,7 @@ fn kills_no_process_that_is_permissive_and_counts_none_as_holding_what_was_taken
     let mut daemon = enforce();
     let shared = Shared::new();
     let permissive = fork(|| {
-        client::be_permissive().unwrap();
+        tollgate_client::be_permissive().unwrap();
         enter(KILLED);
         wait_with("/srv/lost/1", true, shared);
     });

@@ -13,11 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_enforcer::{
-    client::{Client, ClientError},
-    protocol::Mode,
-    status::Status,
-};
+use tollgate_client::{Client, ClientError, protocol::Mode, status::Status};
 
 use self::load::{SWITCHING, Shared, WORKER};
 #[cfg(feature = "long")]

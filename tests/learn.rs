@@ -8,9 +8,9 @@ use std::{
     path::PathBuf,
 };
 
-use tollgate_enforcer::audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
-use tollgate_enforcer::learn::{self, Apart};
+use tollgate_audit::learn::{self, Apart};
+use tollgate_audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
 use tollgate_policy::{
     built::Built,

@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-use tollgate_enforcer::descriptors::Descriptors;
+use tollgate_client::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
     compare::{All, Comparison, compare},

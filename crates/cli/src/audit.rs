@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use tollgate_enforcer::audit::{
+use tollgate_audit::{
     Entry,
     clock::{self, Zone},
     follow::{self, Colour},

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use tollgate_enforcer::audit::{
+use tollgate_audit::{
     Entry,
     log::{Filter, InOrder, Log},
     sink, text,

@@ -274,5 +274,27 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
     near.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
+/// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own. User, role and
+/// range are its own, too, unless the whole is wanted (restorecon's `-F`), or it is of the type of `unlabelled`, for such a file
+/// has none to keep.
+#[must_use]
+pub fn restored(from: &str, to: &str, unlabelled: &str, whole: bool) -> Option<String> {
+    let type_of = |context: &str| context.split(':').nth(2).map(str::to_owned);
+    if whole || type_of(from) == type_of(unlabelled) {
+        return (from != to).then(|| to.to_owned());
+    }
+    let mut parts: Vec<&str> = from.splitn(4, ':').collect();
+    let type_ = to.split(':').nth(2)?;
+    match parts.get_mut(2) {
+        Some(part) if *part == type_ => None,
+        Some(part) => {
+            *part = type_;
+            Some(parts.join(":"))
+        }
+        // What has no context has nothing to keep.
+        None => Some(to.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_enforcer::descriptors::Descriptors;
+use tollgate_client::descriptors::Descriptors;
 
 use crate::{
     outcome::{Outcome, Played},

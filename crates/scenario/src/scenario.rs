@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use tollgate_enforcer::descriptors::Descriptors;
+use tollgate_client::descriptors::Descriptors;
 
 use crate::acts;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tollgate_enforcer::learn::{Evidence, Rule, Subject};
+use tollgate_audit::learn::{Evidence, Rule, Subject};
 
 use crate::listening::{Port, Protocol};
 

@@ -14,13 +14,12 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tollgate_audit::sink;
+use tollgate_client::{after_gap::AfterGap, descriptors::Descriptors};
 use tollgate_enforcer::{
-    after_gap::AfterGap,
-    audit::sink,
     daemon::{
         Daemon, End, devices::Devices, doing::Doing, enforced::Enforced, extension::Extension, notify, signals::Signals,
     },
-    descriptors::Descriptors,
     enforcer::{Enforcer, Options},
     labels::checkpoint::AfterCrash,
     programs::{self, Pins},

@@ -16,13 +16,13 @@ use std::{ffi::CString, fs::File, io::Seek, os::unix::ffi::OsStringExt, path::Pa
 
 use anyhow::Context;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use tollgate_enforcer::{
-    client::{Client, ClientError},
-    enforcer::Folder,
+use tollgate_client::{
+    Client, ClientError,
     protocol::Refusal,
-    revocation::Revoked,
     sanity::{self, Question},
+    status::Revoked,
 };
+use tollgate_enforcer::enforcer::Folder;
 use tollgate_policy::{
     built::Built,
     check::{self, Kernel, Severity},

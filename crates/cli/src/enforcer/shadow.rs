@@ -3,9 +3,9 @@
 use std::{os::fd::AsFd, path::PathBuf, process::ExitCode};
 
 use clap::Subcommand;
-use tollgate_enforcer::{
-    audit::untrusted::for_people,
-    client::Client,
+use tollgate_audit::untrusted::for_people;
+use tollgate_client::{
+    Client,
     shadow::{Difference, Report},
 };
 
@@ -94,7 +94,7 @@ fn line(verb: &str, permissions: &[String], difference: &Difference) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_enforcer::shadow::Candidate;
+    use tollgate_client::shadow::Candidate;
 
     use super::*;
 

@@ -9,14 +9,15 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tollgate_enforcer::{
-    canary::Kind,
-    client::{Client, ClientError},
+use tollgate_client::{
+    Client, ClientError,
     descriptors::Descriptors,
+    shares::Held,
+    status::{Kind, Manager, Status},
+};
+use tollgate_enforcer::{
     metrics,
     programs::{self, Pins},
-    shares::Held,
-    status::{Manager, Status},
 };
 
 use super::{kept::Kept, wait};

@@ -5,11 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_enforcer::{
-    client::{Client, ClientError},
-    daemon::doing::Doing,
-    enforcer::Folder,
-};
+use tollgate_client::{Client, ClientError};
+use tollgate_enforcer::{daemon::doing::Doing, enforcer::Folder};
 
 const LOOK: Duration = Duration::from_millis(500);
 /// How long nobody does anything that is waited for.

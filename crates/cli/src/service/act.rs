@@ -10,10 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use tollgate_enforcer::{
-    client::{Client, process},
-    protocol::Attribute,
-};
+use tollgate_client::{Client, process, protocol::Attribute};
 use tollgate_service::{machine, module::Module, unit::Unit};
 
 use crate::{

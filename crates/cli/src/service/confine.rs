@@ -6,7 +6,8 @@ use std::{path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tollgate_enforcer::{audit::sink, client::Client, learn::Learnt, protocol::Mode};
+use tollgate_audit::{learn::Learnt, sink};
+use tollgate_client::{Client, protocol::Mode};
 use tollgate_policy::built::Built;
 use tollgate_service::{
     answers::unanswered,

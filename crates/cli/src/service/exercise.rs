@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use tollgate_enforcer::audit::{
+use tollgate_audit::{
     Entry,
     avc::Verdict,
     log::{Filter, Log},

@@ -11,7 +11,7 @@ mod unconfine;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use tollgate_enforcer::client::Client;
+use tollgate_client::Client;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -11,8 +11,8 @@ use std::{
 };
 
 use nix::{sys::signal::kill, unistd::Pid};
-use tollgate_enforcer::{
-    client::{Client, ClientError},
+use tollgate_client::{
+    Client, ClientError,
     descriptors::Descriptors,
     protocol::{Attribute, Mode},
 };

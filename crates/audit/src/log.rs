@@ -161,7 +161,7 @@ mod tests {
     use std::{fs, io::Write};
 
     use super::*;
-    use crate::audit::{Lost, Reason, rotated::Rotated};
+    use crate::{Lost, Reason, rotated::Rotated};
 
     #[test]
     fn gives_entries_in_the_order_of_their_times() {
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn filters_by_domain_and_time() {
-        let mut denial = crate::audit::Denial::new(&Default::default(), 5_000_000, |_| Some("u:r:user_t:s0".into()));
+        let mut denial = crate::Denial::new(&Default::default(), 5_000_000, |_| Some("u:r:user_t:s0".into()));
         let filter = |domain: Option<&str>, since| Filter { domain: domain.map(Into::into), since };
-        let takes = |filter: Filter, denial: &crate::audit::Denial| filter.takes(&Entry::Avc(denial.clone()));
+        let takes = |filter: Filter, denial: &crate::Denial| filter.takes(&Entry::Avc(denial.clone()));
         assert!(takes(filter(None, None), &denial));
         assert!(takes(filter(Some("user_t"), Some(5)), &denial));
         assert!(!takes(filter(Some("user"), None), &denial));

@@ -13,13 +13,17 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program, libbpf_sys};
 use nix::sys::stat::{major, minor};
-use tollgate_abi::enforcer::{
-    SECINITSID_SECURITY, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded, tg_inode,
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{
+        SECINITSID_SECURITY, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded,
+        tg_inode,
+    },
 };
 
 use crate::{
-    enforcer::bytes_of,
     programs::{self, Pins, ProgramsError},
+    shares::Size,
 };
 
 fn pins_error(path: &Path) -> impl FnOnce(io::Error) -> ProgramsError {
@@ -33,8 +37,15 @@ fn map(pins: &Pins, map: &impl MapCore) -> Result<(), ProgramsError> {
     put(pins, MAP, id)
 }
 
+/// Loads programs ([`programs::load`]), and tells them which maps and programs are ours.
+pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
+    let object = programs::load(pins, hooks, sizes)?;
+    protect(pins, &object)?;
+    Ok(object)
+}
+
 /// Tells the programs which maps and programs are ours, of those that were just loaded.
-pub(crate) fn object(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
+fn protect(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
     for own in object.maps() {
         map(pins, &own)?;
     }

@@ -1,18 +1,20 @@
-//! Audit: what was denied, told to the kernel's audit, to files and to people.
+//! Audit: denials logged to the kernel's audit, to files and for people; explained, and made rules of. No BPF.
 //!
-//! The object managers put a `tg_event` into a ring buffer. [`reader`] takes it out, [`avc`] makes it a [`Denial`] and
-//! writes that as the kernel's audit does, a [`Dispatcher`] has a thread in which [`storm`] merges equal ones and [`sink`]
-//! hands them to the kernel's audit or to a file, and to the JSON log, which [`log`] reads and [`follow`] prints; [`text`] reads the kernel's form. docs/audit.md describes the forms.
+//! The object managers put a `tg_event` into a ring buffer, which the enforcer reads. [`avc`] makes it a [`Denial`] and writes
+//! that as the kernel's audit does. A [`Dispatcher`] has a thread in which [`storm`] merges equal ones and [`sink`] hands them to
+//! the kernel's audit or to a file, and to the JSON log. [`log`] reads that log, [`follow`] prints it, and [`text`] reads the kernel's
+//! form. [`explain`] says why something was denied, and [`learn`] which rules would allow it. docs/audit.md describes the forms.
 
 mod auditor;
 pub mod avc;
 pub mod clock;
 mod dispatcher;
 pub mod endpoints;
+pub mod explain;
 pub mod follow;
+pub mod learn;
 pub mod log;
 mod netlink;
-pub mod reader;
 mod rotated;
 pub mod sink;
 pub mod storm;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use crate::audit::{Denial, avc, follow};
+use crate::{Denial, avc, follow};
 
 /// So many different names are kept of what may be any number.
 const KEPT: usize = 64;

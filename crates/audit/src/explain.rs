@@ -5,21 +5,18 @@ use std::{fmt, path::Path};
 
 use serde::Serialize;
 use tollgate_policy::{
-    context::{self, Names},
+    context::{self, Names, restored},
     explain::{Admitted, Explainer, Explanation, Lack, Question, Verdict},
     model::{Context, Policy},
 };
 
 use crate::{
-    audit::{
-        Denial, Entry,
-        avc::{ENDS_ENFORCEMENT, Object},
-        clock::Zone,
-        follow::{self, Colour},
-        untrusted::for_people,
-    },
-    labels::{file_contexts::FileContexts, relabel::restored},
+    Denial, Entry,
+    avc::{ENDS_ENFORCEMENT, Object},
+    clock::Zone,
+    follow::{self, Colour},
     learn,
+    untrusted::for_people,
 };
 
 /// So many names of a list are told.
@@ -57,9 +54,12 @@ pub struct Label {
     pub allowed: bool,
 }
 
-/// Explains a denial by a policy and, where there are some, its `file_contexts`.
+/// The label that `file_contexts` give to a path of a file of this mode (`st_mode`); `None`: none.
+pub type ByPath<'p> = dyn Fn(&Path, u32) -> Option<String> + 'p;
+
+/// Explains a denial by a policy and, where there are some, what its `file_contexts` say.
 #[must_use]
-pub fn explain(explainer: &Explainer<'_>, file_contexts: Option<&FileContexts>, denial: Denial) -> Explained {
+pub fn explain(explainer: &Explainer<'_>, by_path: Option<&ByPath<'_>>, denial: Denial) -> Explained {
     let (policy, names) = (explainer.policy(), Names::of(explainer.policy()));
     let learnt = learn::learn(explainer, [Entry::Avc(denial.clone())]);
     let (mut questions, mut unknown) = (Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ pub fn explain(explainer: &Explainer<'_>, file_contexts: Option<&FileContexts>, 
         unlabelled: unlabelled
             .is_some_and(|unlabelled| questions.first().is_some_and(|own| own.target.type_ == unlabelled.type_)),
         admitted: questions.first().filter(|_| !cil.is_empty()).map(|question| explainer.admitted(question)),
-        label: file_contexts.and_then(|contexts| label(explainer, &names, contexts, &denial, &questions)),
+        label: by_path.and_then(|by_path| label(explainer, &names, by_path, &denial, &questions)),
         permissions: questions.iter().map(|question| explainer.explain(question)).collect(),
         denial,
         unknown,
@@ -87,14 +87,14 @@ pub fn explain(explainer: &Explainer<'_>, file_contexts: Option<&FileContexts>, 
 fn label(
     explainer: &Explainer<'_>,
     names: &Names,
-    file_contexts: &FileContexts,
+    by_path: &ByPath<'_>,
     denial: &Denial,
     questions: &[Question],
 ) -> Option<Label> {
     let (Object::Path { path, .. } | Object::Ioctl { path, .. }) = &denial.object else { return None };
     let path =
         std::str::from_utf8(path.bytes()).ok().filter(|path| path.starts_with('/') && !path.ends_with(" (deleted)"))?;
-    let context = file_contexts.lookup(Path::new(path), mode(&denial.tclass)?).ok()??;
+    let context = by_path(Path::new(path), mode(&denial.tclass)?)?;
     let (policy, own) = (explainer.policy(), questions.first()?);
     if questions.iter().all(|question| explainer.lack(question) == Lack::Nothing) {
         return None;
@@ -282,7 +282,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::audit::{clock, text};
+    use crate::{clock, text};
 
     /// With a context for what is unlabelled, which only l1 s2 may read.
     fn built() -> Built {
@@ -303,8 +303,12 @@ mod tests {
         );
         let Some(Entry::Avc(denial)) = text::parse(&record) else { panic!("{record}") };
         let built = built();
-        let contexts = FileContexts::new(contexts).unwrap();
-        explain(&Explainer::new(&built.policy, &built.lines), Some(&contexts), denial).to_string()
+        // One line each, of a directory and all that it holds.
+        let by_path = |path: &Path, _: u32| {
+            let mut lines = contexts.lines().filter_map(|line| line.split_once("(/.*)? "));
+            lines.find(|(directory, _)| path.starts_with(directory)).map(|(_, context)| context.to_owned())
+        };
+        explain(&Explainer::new(&built.policy, &built.lines), Some(&by_path), denial).to_string()
     }
 
     #[test]

@@ -193,7 +193,7 @@ mod tests {
     use tollgate_abi::enforcer::tg_event;
 
     use super::*;
-    use crate::audit::{Denial, Lost, Reason, Untrusted};
+    use crate::{Denial, Lost, Reason, Untrusted};
 
     fn entries() -> [Entry; 2] {
         let mut denial = Denial::new(&tg_event::default(), 0, |_| Some("u:r:t:s0".into()));

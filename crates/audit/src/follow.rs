@@ -103,7 +103,7 @@ mod tests {
     use tollgate_abi::enforcer::{TG_OBJECT_INODE, TG_OBJECT_PATH, tg_event};
 
     use super::*;
-    use crate::audit::{Lost, Reason};
+    use crate::{Lost, Reason};
 
     fn denial(object: u32, name: &[u8]) -> Denial {
         let mut event =

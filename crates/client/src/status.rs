@@ -12,13 +12,10 @@ use tollgate_abi::enforcer::{
     TG_ROOM_OWNERS,
 };
 
-use crate::{
-    after_gap::AfterGap, canary::Kind, descriptors::Descriptors, protocol::Mode, revocation::Revoked,
-    shadow::Candidate, shares::Held,
-};
+use crate::{after_gap::AfterGap, descriptors::Descriptors, protocol::Mode, shadow::Candidate, shares::Held};
 
 /// What can fail (`enum tg_failure`), for people.
-pub(crate) const FAILURES: &[(u32, &str)] = &[
+pub const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_NO_GENERATION, "no policy in force"),
     (TG_FAILED_NO_CONTEXT, "a SID without context"),
     (TG_FAILED_NO_LABEL, "an object without label"),
@@ -57,13 +54,13 @@ fn name(names: &[(u32, &str)], number: usize) -> String {
 const UNWRITTEN: &str = "a label not written to its file";
 
 /// What failed at all, by name; `unwritten` labels are not in their files.
-pub(crate) fn failures(counts: &[u64], unwritten: u64) -> BTreeMap<String, u64> {
+pub fn failures(counts: &[u64], unwritten: u64) -> BTreeMap<String, u64> {
     let counts = counts.iter().enumerate().map(|(number, count)| (name(FAILURES, number), *count));
     counts.chain([(UNWRITTEN.to_owned(), unwritten)]).filter(|(_, count)| *count > 0).collect()
 }
 
 /// An object manager's name.
-pub(crate) fn manager(number: usize) -> String {
+pub fn manager(number: usize) -> String {
     name(tollgate_abi::MANAGERS, number)
 }
 
@@ -137,6 +134,29 @@ pub struct Status {
     /// Services that are confined as they should be.
     #[serde(default)]
     pub confined: u64,
+}
+
+/// How much is held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revoked {
+    /// Descriptors: what is done by them is denied.
+    pub descriptors: u64,
+    /// Mappings of files: memory, which is used without asking.
+    pub mappings: u64,
+    /// Processes that have either.
+    pub processes: u64,
+}
+
+/// What is not as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The canary was granted what must be denied: no hook runs.
+    Off,
+    /// It did not answer, so nobody knows.
+    Silent,
+    /// No daemon was there to ask, or it was frozen itself.
+    Unwatched,
 }
 
 /// What the canary has found. Times are seconds since 1970.

@@ -79,7 +79,7 @@ mod tests {
     use tollgate_abi::enforcer::tg_event;
 
     use super::*;
-    use crate::audit::sink::JSON;
+    use crate::sink::JSON;
 
     /// The entries that a stay of an auditor leaves.
     fn left(stay: impl FnOnce(&mut Auditor)) -> Vec<Entry> {

@@ -1,8 +1,6 @@
 //! The daemon's callers.
 
 mod halted;
-pub mod kernel;
-pub mod tree;
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -27,7 +25,7 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::{
-    daemon::{pidfd_open, thread_open},
+    pidfd,
     protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     services::Service,
     shadow::Report,
@@ -395,12 +393,12 @@ fn order(attribute: u32, value: u32) -> Result<(), Errno> {
 /// The calling thread, unless it is the process's first; kernels before 6.9 have no pidfd for it.
 fn other_thread() -> io::Result<Option<OwnedFd>> {
     let thread = gettid();
-    if thread == getpid() { Ok(None) } else { thread_open(thread.as_raw()).map(Some) }
+    if thread == getpid() { Ok(None) } else { pidfd::open_thread(thread.as_raw()).map(Some) }
 }
 
 /// A process by its number, to ask for the context of.
 pub fn process(pid: i32) -> io::Result<OwnedFd> {
-    pidfd_open(pid)
+    pidfd::open(pid)
 }
 
 /// Grants what is denied to the calling thread, and to what it starts, and audits it. Only unconfined root may.

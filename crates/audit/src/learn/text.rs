@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{Apart, Call, Evidence, Learnt, Rule, Subject};
-use crate::audit::Reason;
+use crate::Reason;
 
 /// CIL: to be built together with the sources of the policy that it was learnt for.
 impl fmt::Display for Learnt {

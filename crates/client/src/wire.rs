@@ -14,21 +14,21 @@ use nix::{
 };
 
 /// The most descriptors that come with a request: a policy and its sanity questions.
-pub(crate) const MOST_DESCRIPTORS: usize = 2;
+pub const MOST_DESCRIPTORS: usize = 2;
 
 /// What has come at once.
 #[derive(Debug, Default)]
-pub(crate) struct Received {
+pub struct Received {
     /// How many bytes; 0: the other side has closed.
-    pub(crate) length: usize,
+    pub length: usize,
     /// Descriptors that came with them.
-    pub(crate) descriptors: Vec<OwnedFd>,
+    pub descriptors: Vec<OwnedFd>,
     /// The number of the process that sent them, when the socket passes credentials.
-    pub(crate) sender: Option<i32>,
+    pub sender: Option<i32>,
 }
 
 /// Takes what there is; `None` when nothing has come yet.
-pub(crate) fn receive(socket: &UnixStream, buffer: &mut [u8], flags: MsgFlags) -> io::Result<Option<Received>> {
+pub fn receive(socket: &UnixStream, buffer: &mut [u8], flags: MsgFlags) -> io::Result<Option<Received>> {
     // Words, for control messages are aligned to them.
     let mut control = [0u64; 16];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -84,12 +84,7 @@ fn take_control(message: &libc::msghdr, received: &mut Received) {
 }
 
 /// Sends bytes, and descriptors beside the first of them; how many bytes went.
-pub(crate) fn send(
-    socket: &UnixStream,
-    bytes: &[u8],
-    descriptors: &[BorrowedFd<'_>],
-    flags: MsgFlags,
-) -> io::Result<usize> {
+pub fn send(socket: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: MsgFlags) -> io::Result<usize> {
     let raw: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = [ControlMessage::ScmRights(&raw)];
     let control = if raw.is_empty() { &[][..] } else { &rights };

@@ -20,7 +20,7 @@ use tollgate_policy::{
 };
 
 pub use self::{abstraction::Call, apart::Apart, evidence::Evidence};
-use crate::audit::{
+use crate::{
     Denial, Entry, Reason,
     avc::{ENDS_ENFORCEMENT, Object, Verdict},
 };

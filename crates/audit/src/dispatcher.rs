@@ -148,7 +148,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::audit::{Entry, sink::JSON};
+    use crate::{Entry, sink::JSON};
 
     fn entries(folder: &Path) -> Vec<Entry> {
         let text = fs::read_to_string(folder.join(JSON)).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn tells_its_health() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join(crate::audit::sink::TEXT)).unwrap();
+        fs::create_dir(folder.path().join(crate::sink::TEXT)).unwrap();
         let mut dispatcher = Dispatcher::files(folder.path()).unwrap();
         dispatcher.event(&tg_event::default(), |_| None);
         let started = std::time::Instant::now();

@@ -125,7 +125,7 @@ mod tests {
     use tollgate_abi::enforcer::tg_event;
 
     use super::*;
-    use crate::audit::Untrusted;
+    use crate::Untrusted;
 
     const LIMITS: Limits = Limits { rate: 10, burst: 20, window: Duration::from_secs(1) };
 

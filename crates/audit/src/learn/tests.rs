@@ -7,7 +7,7 @@ use tollgate_policy::{
 };
 
 use super::*;
-use crate::audit::{Lost, text};
+use crate::{Lost, text};
 
 /// A policy in which permissions are denied for every reason there is.
 const SOURCE: &str = include_str!("../../../policy/tests/explain.cil");
@@ -222,7 +222,7 @@ fn lets_no_name_of_a_process_out_of_its_comment() {
         Some(Entry::Avc(denial)) => denial,
         other => panic!("{other:?}"),
     };
-    denial.comm = crate::audit::Untrusted::new(format!("\n{rule}"));
+    denial.comm = crate::Untrusted::new(format!("\n{rule}"));
     let mut unknown = denial.clone();
     unknown.tcontext = Some(format!("system_u:object_r:x\n{rule}:s0"));
     unknown.tclass = format!("\n{rule}");

@@ -3,7 +3,7 @@ use std::ffi::c_char;
 use tollgate_abi::{CLASSES, enforcer::TG_OBJECT_NONE};
 
 use super::*;
-use crate::audit::{Entry, text};
+use crate::{Entry, text};
 
 const BOOTED: u64 = 1_700_000_000_000_000_000;
 

@@ -6,7 +6,7 @@ use tollgate_policy::{
 };
 
 use super::{Asked, Evidence};
-use crate::audit::untrusted::for_people;
+use crate::untrusted::for_people;
 
 /// So many are explained: looking for what would help is the dear part, and nobody reads more.
 const EXPLAINED: usize = 64;
