@@ -2,11 +2,7 @@
 
 use std::fs;
 
-use crate::program::{
-    Scratch, extract,
-    steps::{Guest, source},
-    word,
-};
+use crate::program::{Scratch, extract, machine::source, steps::Guest, word};
 
 #[test]
 fn c_example_prints_in_a_guest_what_its_page_shows() {

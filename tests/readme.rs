@@ -11,7 +11,8 @@ use crate::{
     program::{
         Scratch,
         extract::{Line, groups},
-        steps::{Guest, source},
+        machine::source,
+        steps::Guest,
         word,
     },
 };

@@ -268,6 +268,7 @@ fn raise_loopback() -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::endurance::{become_nobody, become_root, in_a_process_of_its_own};
 
     #[test]
     fn gives_both_sides_of_loopback_the_same_address() {
@@ -285,19 +286,24 @@ mod tests {
     }
 
     #[test]
-    fn separates_the_sides_of_a_veth_and_comes_back_or_asks_for_root() {
-        let name = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-        let home = name();
-        match Link::open(Network::Veth) {
-            Ok(link) => {
-                let near = link.within(Side::Near, name).unwrap();
-                let far = link.within(Side::Far, name).unwrap();
-                assert_ne!(near, far);
-                assert_ne!(near, home);
-                assert_ne!(far, home);
-            }
-            Err(error) => assert!(error.to_string().contains(":loopback"), "{error}"),
-        }
-        assert_eq!(name(), home);
+    fn separates_the_sides_of_a_veth_and_comes_back() {
+        in_a_process_of_its_own(|| {
+            become_root()?;
+            let name = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+            let home = name();
+            let link = Link::open(Network::Veth).map_err(|error| error.to_string())?;
+            let [near, far] = [Side::Near, Side::Far].map(|side| link.within(side, name).unwrap());
+            let apart = near != far && near != home && far != home && name() == home;
+            if apart { Ok(()) } else { Err(format!("{home:?} {near:?} {far:?}, then {:?}", name())) }
+        });
+    }
+
+    #[test]
+    fn asks_for_root_or_loopback_where_a_veth_is_not_permitted() {
+        in_a_process_of_its_own(|| {
+            become_nobody()?;
+            let error = Link::open(Network::Veth).err().map(|error| error.to_string()).unwrap_or_default();
+            if error.contains("root") && error.contains(":loopback") { Ok(()) } else { Err(format!("said: {error}")) }
+        });
     }
 }
