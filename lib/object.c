@@ -9,12 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A request without a descriptor would be answered, but with another errno than libselinux's. */
+static int expect_open(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 ? fail(errno, "descriptor %d is not open: %m", fd) : 0;
+}
+
 int tg_fgetfilecon(int fd, char **context)
 {
 	struct line line = {0};
 
 	if (!context)
 		return fail(EINVAL, "no place for a context");
+	if (expect_open(fd))
+		return -1;
 	line = request("label get", NULL);
 	return ask(&line, fd, context);
 }
@@ -25,6 +33,8 @@ int tg_fsetfilecon(int fd, const char *context)
 
 	if (!context)
 		return fail(EINVAL, "no context");
+	if (expect_open(fd))
+		return -1;
 	line = request("label set", context);
 	return ask(&line, fd, NULL);
 }

@@ -119,8 +119,10 @@ int tg_getpidcon(pid_t pid, char **context)
 	int process = syscall(SYS_pidfd_open, pid, 0), result;
 	uint32_t sid;
 
+	/* libselinux finds no /proc/PID of a process that does not exist. */
 	if (process < 0)
-		return fail(errno, "cannot open process %d: %m", (int)pid);
+		return fail(errno == ESRCH ? ENOENT : errno, "cannot open process %d: %m",
+			    (int)pid);
 	result = get_of("get current", process, context);
 	if (result && (errno == ENOENT || errno == ECONNREFUSED)) {
 		result = sid_of(process, &sid);

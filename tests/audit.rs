@@ -13,7 +13,7 @@ use tollgate_abi::{
     CLASSES,
     enforcer::{TG_OBJECT_CAPABILITY, TG_OBJECT_PATH, tg_event},
 };
-use tollgate_enforcer::audit::{Dispatcher, Reason, sink};
+use tollgate_audit::{Dispatcher, Reason, sink};
 
 use crate::program::{
     Scratch,
@@ -149,11 +149,11 @@ fn follows_the_log_over_a_restart_of_the_daemon() {
     let mut follower = scratch.start(scratch.tollgate(&["audit", "--follow", "--log", word(&folder)]));
     // It has begun when it sees something: what was there before is not shown.
     let mut lost = 0;
-    while follower.stdout().is_empty() {
+    follower.wait_until("an entry that came after its start", |running| {
         lost += 1;
         dispatcher.lost(Reason::RingBuffer, lost);
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        !running.stdout().is_empty()
+    });
     drop(dispatcher);
     log(&folder, &[capability()]);
     follower.wait_until("the entry of the second daemon", |running| running.stdout().contains("net_admin"));

@@ -7,16 +7,17 @@
 use std::{
     ffi::{CString, OsStr},
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use tollgate_enforcer::audit::{Denial, Entry, Lost, Reason};
+use tollgate_audit::{Denial, Entry, Lost, Reason};
 
 use crate::program::{
     Ended, Scratch,
     auditors::{audit2allow, ausearch},
-    guests::take,
     inside::name,
+    machine::{self, Machine, own_part, source},
+    steps::TIMEOUT,
     word,
 };
 
@@ -50,24 +51,14 @@ enforce() { tollgate enforce /policy "$@" || exit 3; }
 "#;
 
 fn policy(scratch: &Scratch) -> PathBuf {
-    let source = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-    let built = scratch.path("policy");
-    let names = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls", "60-network"];
-    let mut sources: Vec<PathBuf> = names.map(|name| source(&format!("policies/tollgate/{name}.cil"))).to_vec();
-    sources.push(source("tests/policies/audited.cil"));
-    let sources: Vec<&str> = sources.iter().map(|path| word(path)).collect();
-    scratch.run(&[&["policy", "build"], &sources[..], &["-o", word(&built)]].concat()).with(0);
-    built
+    machine::policy(scratch, "policy", &[own_part("60-network"), source("tests/policies/audited.cil")])
 }
 
 /// Runs a shell script in a guest that has the policy.
 fn in_guest(scratch: &Scratch, kernel: &str, more: &str, script: &str) -> Ended {
-    let file = format!("{}:/policy", word(&policy(scratch)));
     let script = format!("{PLACES}{START}{script}");
-    let arguments =
-        ["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--append", more, "--file", &file, "--", "sh", "-c"];
-    let _place = take(1);
-    scratch.run(&[&arguments[..], &[&script]].concat()).with(0)
+    let machine = Machine::new(scratch, kernel, "bpf", TIMEOUT).option(&["--append", more]);
+    machine.file(&policy(scratch), "/policy").run(&["sh", "-c", &script]).with(0)
 }
 
 /// What `tollgate audit --json` printed.
@@ -236,12 +227,8 @@ fn tells_what_selinux_tells() {
         std::env::current_exe().unwrap(),
         format!("TEST={}\n{PLACES}{START_SELINUX}{ACTS}dmesg", name(tells_what_selinux_tells)),
     );
-    let files = [(&image, "/image"), (&this, "/tests")].map(|(host, guest)| format!("{}:{guest}", word(host)));
-    let mut arguments = vec!["vm", "run", "--kernel", "6.1", "--lsm", "selinux", "--append", "audit=1 enforcing=0"];
-    files.iter().for_each(|file| arguments.extend(["--file", file]));
-    arguments.extend(["--", "sh", "-c", &script]);
-    let _place = take(1);
-    let ended = scratch.run(&arguments).with(0);
+    let machine = Machine::new(&scratch, "6.1", "selinux", TIMEOUT).option(&["--append", "audit=1 enforcing=0"]);
+    let ended = machine.file(&image, "/image").file(&this, "/tests").run(&["sh", "-c", &script]).with(0);
     let audited = |line: &&str| line.contains("avc:  ") && line.contains("scontext=system_u:system_r:audited_t:");
     let text = |line: &str| blank(line.split_once("): ").unwrap().1);
     let told: Vec<String> = ended.stdout.lines().filter(audited).map(text).collect();

@@ -5,14 +5,12 @@
 //! or a network.
 
 use std::{
-    env,
     ffi::CStr,
     fs::{self, File},
     io,
     os::fd::AsFd,
-    path::Path,
     ptr,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::OnceLock,
 };
 
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_LIVE, TG_PRCTL, tg_attribute};
@@ -20,75 +18,55 @@ use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
 };
-use tollgate_policy::built::Built;
 
 use crate::program::{
     Scratch,
-    guests::{KERNELS, take},
-    inside::name,
-    word,
+    guests::KERNELS,
+    inside::{Guests, Played, enforcer, is_enforced, is_guest, name, policy, sh},
 };
 
-const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
 const OPEN: &CStr = c"/t/open/file";
 const CLOSED: &CStr = c"/t/closed/file";
 /// How often something is made where something else was.
 const AGAIN: usize = 60;
 
-/// All tests of this file in one guest a kernel, on two processors; what they said.
-fn played() -> &'static [(&'static str, String)] {
-    static PLAYED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
-    PLAYED.get_or_init(|| {
-        let scratch = Scratch::new();
-        let (built, this) = (scratch.path("built"), env::current_exe().unwrap());
-        let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies/cache.cil");
-        scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
-        let files = [(&built, "/built"), (&this, "/tests")];
-        let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).to_vec();
-        let line = format!(
-            "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /t; \
-             mount -t tmpfs none /run; mount -t tmpfs none /t; {IN_GUEST}=1 exec /tests enforcer_cache:: --test-threads 1"
-        );
-        let play = |kernel: &'static str| {
-            let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", "2"];
-            arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
-            arguments.extend(files.iter().map(String::as_str));
-            arguments.extend(["--", "sh", "-c", &line]);
-            let _place = take(1);
-            let ended = scratch.run(&arguments);
-            (kernel, format!("{}{}", ended.stdout, ended.stderr))
+/// Fails unless a test has passed in guests of two processors, which all tests of this file share.
+fn played(test: impl Fn()) {
+    static PLAYED: OnceLock<Played> = OnceLock::new();
+    let play = || {
+        let guests = Guests {
+            kernels: KERNELS,
+            policies: &[(&[policy("cache.cil")], "/built")],
+            files: &[],
+            processors: 2,
+            timeout: 120,
+            share_srv: false,
+            tests: &[
+                name(denies_what_has_the_address_of_an_inode_that_was_allowed),
+                name(denies_a_task_that_has_the_address_of_an_unconfined_one),
+                name(denies_subjects_that_come_to_life_after_everybody_was_granted),
+                name(tells_once_each_what_a_permissive_machine_grants),
+            ],
         };
-        KERNELS.iter().map(|kernel| play(kernel)).collect()
-    })
+        guests.play(&Scratch::new())
+    };
+    PLAYED.get_or_init(play).assert_passed(test);
 }
 
-/// Whether this is the guest; if not, the test must have passed there.
-fn is_guest(test: impl Fn()) -> bool {
-    let test = name(test);
-    let guest = env::var_os(IN_GUEST).is_some();
-    for (kernel, said) in if guest { &[] } else { played() } {
-        assert!(said.contains(&format!("test {test} ... ok")), "on {kernel}: {said}");
-    }
-    guest
-}
-
-/// Enforcement in the guest, over two directories, the types of whose files are called as they are. It is started once, for
-/// all tests.
+/// Enforcement in the guest, over two directories, the types of whose files are called as they are.
 struct Enforced(Enforcer);
 
 impl Enforced {
-    fn take() -> MutexGuard<'static, Self> {
-        static ENFORCED: OnceLock<Mutex<Enforced>> = OnceLock::new();
-        let start = || {
-            let built = Built::open(Path::new("/built")).unwrap();
-            let mut enforced = Self(Enforcer::start(Options::default(), built).unwrap());
-            for name in ["open", "closed"] {
-                fs::create_dir(format!("/t/{name}")).unwrap();
-                enforced.label(&format!("/t/{name}"), &format!("{name}_t"));
-            }
-            enforced.into()
-        };
-        ENFORCED.get_or_init(start).lock().unwrap_or_else(PoisonError::into_inner)
+    fn new() -> Self {
+        let is_new = !is_enforced();
+        if is_new {
+            sh("mkdir /t; mount -t tmpfs none /t; mkdir /t/open /t/closed");
+        }
+        let mut enforced = Self(enforcer(Options::default(), "/built"));
+        for name in if is_new { &["open", "closed"][..] } else { &[] } {
+            enforced.label(&format!("/t/{name}"), &format!("{name}_t"));
+        }
+        enforced
     }
 
     fn label(&mut self, path: &str, type_: &str) {
@@ -155,10 +133,10 @@ fn within(sid: Sid, act: impl FnOnce() -> i32) -> i32 {
 
 #[test]
 fn denies_what_has_the_address_of_an_inode_that_was_allowed() {
-    if !is_guest(denies_what_has_the_address_of_an_inode_that_was_allowed) {
-        return;
+    if !is_guest() {
+        return played(denies_what_has_the_address_of_an_inode_that_was_allowed);
     }
-    let mut enforced = Enforced::take();
+    let mut enforced = Enforced::new();
     let reader = enforced.subject("reader_t", 0);
     for _ in 0..AGAIN {
         fs::write("/t/open/file", "").unwrap();
@@ -172,10 +150,10 @@ fn denies_what_has_the_address_of_an_inode_that_was_allowed() {
 
 #[test]
 fn denies_a_task_that_has_the_address_of_an_unconfined_one() {
-    if !is_guest(denies_a_task_that_has_the_address_of_an_unconfined_one) {
-        return;
+    if !is_guest() {
+        return played(denies_a_task_that_has_the_address_of_an_unconfined_one);
     }
-    let mut enforced = Enforced::take();
+    let mut enforced = Enforced::new();
     let reader = enforced.subject("reader_t", 0);
     fs::write("/t/closed/file", "").unwrap();
     let mut denied = 0;
@@ -188,10 +166,10 @@ fn denies_a_task_that_has_the_address_of_an_unconfined_one() {
 
 #[test]
 fn denies_subjects_that_come_to_life_after_everybody_was_granted() {
-    if !is_guest(denies_subjects_that_come_to_life_after_everybody_was_granted) {
-        return;
+    if !is_guest() {
+        return played(denies_subjects_that_come_to_life_after_everybody_was_granted);
     }
-    let mut enforced = Enforced::take();
+    let mut enforced = Enforced::new();
     let reader = enforced.subject("reader_t", 0);
     fs::write("/t/open/file", "").unwrap();
     for category in 0..TG_LIVE as usize + 4 {
@@ -216,10 +194,10 @@ fn executed(sid: Sid) -> i32 {
 
 #[test]
 fn tells_once_each_what_a_permissive_machine_grants() {
-    if !is_guest(tells_once_each_what_a_permissive_machine_grants) {
-        return;
+    if !is_guest() {
+        return played(tells_once_each_what_a_permissive_machine_grants);
     }
-    let mut enforced = Enforced::take();
+    let mut enforced = Enforced::new();
     let reader = enforced.subject("reader_t", 0);
     fs::write("/t/closed/file", "").unwrap();
     let state = enforced.0.state();

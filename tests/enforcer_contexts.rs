@@ -9,24 +9,19 @@ use crate::{
     attacks::disk,
     program::{
         Scratch,
-        steps::{Guest, source},
+        machine::{build, own_parts, source},
+        steps::Guest,
         word,
     },
 };
 
 /// A policy of tests/enforcer/policy.cil and more, which labels `/srv` as type one.
 fn policy(scratch: &Scratch, name: &str, more: &[&Path]) -> PathBuf {
-    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
-    let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).into();
-    sources.push(source("tests/enforcer/policy.cil"));
-    sources.extend(more.iter().map(|path| path.to_path_buf()));
+    let mut files = [own_parts(), vec![source("tests/enforcer/policy.cil")]].concat();
+    files.extend(more.iter().map(|path| path.to_path_buf()));
     let contexts =
         scratch.file("file_contexts", "/.* system_u:object_r:file_t:s0\n/srv(/.*)? system_u:object_r:one:s0\n");
-    let out = scratch.path(name);
-    let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
-    let rest = ["--file-contexts", word(&contexts), "-o", word(&out)];
-    scratch.run(&[&["policy", "build"], &words[..], &rest].concat()).with(0);
-    out
+    build(scratch, name, &files, &["--file-contexts", word(&contexts)])
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::{
         unix::{fs::OpenOptionsExt, net::UnixStream},
     },
     path::Path,
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
@@ -23,12 +24,13 @@ use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
     programs,
 };
-use tollgate_policy::built::Built;
 
 use crate::program::{
     Scratch,
     guests::KERNELS,
-    inside::{Confined, Guests, by_path, enter, errno, forget_inodes, is_guest, opened, policy, sh},
+    inside::{
+        Confined, Guests, Played, by_path, enforcer, enter, errno, forget_inodes, is_guest, name, opened, policy, sh,
+    },
 };
 
 /// How long makers and readers race, in each place.
@@ -36,15 +38,36 @@ const RACE: Duration = Duration::from_secs(3);
 /// How often at most.
 const RACES: u32 = 20;
 
-/// Runs the guest's part of a test in guests of two processors, where `/built` is the policy.
-fn in_guests(test: impl Fn()) {
-    in_guests_of(KERNELS, test);
+/// Runs tests in guests of two processors, where `/built` is the policy.
+fn play(kernels: &[&'static str], tests: &[&'static str]) -> Played {
+    let guests = Guests {
+        kernels,
+        policies: &[(&[policy("labelling.cil")], "/built")],
+        files: &[],
+        processors: 2,
+        timeout: 200,
+        share_srv: false,
+        tests,
+    };
+    guests.play(&Scratch::new())
 }
 
-fn in_guests_of(kernels: &[&'static str], test: impl Fn()) {
-    let policies = [(&[policy("labelling.cil")][..], "/built")];
-    let guests = Guests { policies: &policies, files: &[], processors: "2", timeout: 300 };
-    guests.play_on(kernels, &Scratch::new(), test);
+/// Fails unless a test has passed in guests that it shares with others.
+fn played(test: impl Fn()) {
+    static PLAYED: OnceLock<Played> = OnceLock::new();
+    let tests = [
+        name(labels_new_files_before_anybody_else_can_open_them),
+        name(labels_a_processs_files_in_proc_as_the_process_is),
+        name(keeps_labels_of_what_overlayfs_copies_and_replaces),
+        // It leaves no place for others.
+        name(refuses_files_whose_labels_find_no_place),
+    ];
+    PLAYED.get_or_init(|| play(KERNELS, &tests)).assert_passed(test);
+}
+
+/// Fails unless a test has passed in guests that start enforcement for it alone.
+fn played_alone(kernels: &[&'static str], test: impl Fn()) {
+    play(kernels, &[name(&test)]).assert_passed(test);
 }
 
 fn mount_ext4() {
@@ -64,7 +87,7 @@ fn enforce(without: &[&str]) -> Enforcer {
         hooks.retain(|hook| !without.contains(&hook.as_str()));
     }
     let options = Options { hooks, ..Options::default() };
-    let mut enforcer = Enforcer::start(options, Built::open(Path::new("/built")).unwrap()).unwrap();
+    let mut enforcer = enforcer(options, "/built");
     for place in ["/srv/place", "/srv/low/place", "/srv/up", "/srv/work"] {
         set(&mut enforcer, place, "place_t");
     }
@@ -168,7 +191,7 @@ fn race_everywhere(enforcer: &mut Enforcer) {
 #[test]
 fn labels_new_files_before_anybody_else_can_open_them() {
     if !is_guest() {
-        return in_guests(labels_new_files_before_anybody_else_can_open_them);
+        return played(labels_new_files_before_anybody_else_can_open_them);
     }
     race_everywhere(&mut start(&[]));
 }
@@ -178,7 +201,7 @@ fn labels_new_files_before_anybody_else_can_open_them() {
 #[cfg(feature = "long")]
 fn labels_new_files_in_time_where_the_kernel_announces_none() {
     if !is_guest() {
-        return in_guests(labels_new_files_in_time_where_the_kernel_announces_none);
+        return played_alone(KERNELS, labels_new_files_in_time_where_the_kernel_announces_none);
     }
     let enforcer = &mut start(&["inode_init_security"]);
     race_everywhere(enforcer);
@@ -200,7 +223,7 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
 #[test]
 fn labels_new_files_while_their_makers_forks_fail() {
     if !is_guest() {
-        return in_guests_of(&["6.18"], labels_new_files_while_their_makers_forks_fail);
+        return played_alone(&["6.18"], labels_new_files_while_their_makers_forks_fail);
     }
     let enforcer = &mut start(&["inode_init_security"]);
     sh("chmod 777 /srv/place");
@@ -258,7 +281,7 @@ fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
 #[test]
 fn refuses_files_whose_labels_find_no_place() {
     if !is_guest() {
-        return in_guests(refuses_files_whose_labels_find_no_place);
+        return played(refuses_files_whose_labels_find_no_place);
     }
     let enforcer = &mut start(&[]);
     let maker = domain(enforcer, "maker_t");
@@ -303,7 +326,7 @@ fn fill(labels: &MapHandle) {
 #[test]
 fn labels_a_processs_files_in_proc_as_the_process_is() {
     if !is_guest() {
-        return in_guests(labels_a_processs_files_in_proc_as_the_process_is);
+        return played(labels_a_processs_files_in_proc_as_the_process_is);
     }
     let enforcer = &mut start(&[]);
     let [maker, reader, spy] = ["maker_t", "reader_t", "spy_t"].map(|type_| domain(enforcer, type_));
@@ -338,7 +361,7 @@ fn labels_a_processs_files_in_proc_as_the_process_is() {
 #[cfg(feature = "long")]
 fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
     if !is_guest() {
-        return in_guests(keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before);
+        return played_alone(KERNELS, keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before);
     }
     let mut before = start(&[]);
     sh("echo > /srv/low/place/old");
@@ -358,7 +381,7 @@ fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
 #[test]
 fn keeps_labels_of_what_overlayfs_copies_and_replaces() {
     if !is_guest() {
-        return in_guests(keeps_labels_of_what_overlayfs_copies_and_replaces);
+        return played(keeps_labels_of_what_overlayfs_copies_and_replaces);
     }
     let enforcer = &mut start(&[]);
     let maker = domain(enforcer, "maker_t");

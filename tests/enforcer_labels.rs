@@ -17,6 +17,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
 use tollgate_enforcer::{
@@ -28,22 +29,46 @@ use tollgate_policy::{built::Built, model::GenFs};
 
 use crate::program::{
     Scratch,
-    inside::{Guests, by_path, forget_inodes, is_guest, policy, sh},
+    guests::KERNELS,
+    inside::{Guests, Played, by_path, enforcer, forget_inodes, is_enforced, is_guest, name, policy, sh},
     word,
 };
 
-/// Runs the guest's part of a test in guests, where `/built` is the policy.
-fn in_guests(test: impl Fn()) {
-    let policies = [(&[policy("labels.cil")][..], "/built")];
-    let guests = Guests { policies: &policies, files: &[], processors: "1", timeout: 300 };
-    guests.play(&Scratch::new(), test);
+/// Fails unless a test has passed in guests, which all tests of this file share, and where `/built` is the policy.
+fn played(test: impl Fn()) {
+    static PLAYED: OnceLock<Played> = OnceLock::new();
+    let play = || {
+        let guests = Guests {
+            kernels: KERNELS,
+            policies: &[(&[policy("labels.cil")], "/built")],
+            files: &[],
+            processors: 1,
+            timeout: 300,
+            share_srv: false,
+            tests: &[
+                name(labels_what_exists_by_path_by_directory_and_by_file_system),
+                name(gives_no_file_the_label_of_one_that_had_its_number),
+                name(labels_the_nodes_of_devices_that_appear),
+                name(keeps_labels_through_links_renames_eviction_restart_and_reboot),
+                name(keeps_what_a_directory_holds_when_the_directory_gets_another_label),
+                name(labels_deep_directories_and_what_only_another_namespace_sees),
+                name(labels_overlays_and_what_is_mounted_later),
+            ],
+        };
+        guests.play(&Scratch::new())
+    };
+    PLAYED.get_or_init(play).assert_passed(test);
 }
 
 fn mount_ext4() {
     sh("mount -o loop /image /srv");
 }
 
+/// Enforcement that begins now: what there is already gets its first labels.
 fn start() -> Enforcer {
+    if is_enforced() {
+        Enforcer::adopt(Options::default()).unwrap().stop().unwrap();
+    }
     let enforcer = Enforcer::start(Options::default(), Built::open(Path::new("/built")).unwrap()).unwrap();
     let (report, written) = enforcer.labelled();
     assert_eq!((report.failures, written.failures), (0, 0), "{report:?} {written:?}");
@@ -91,7 +116,7 @@ fn reboot(enforcer: Enforcer) -> Enforcer {
 #[test]
 fn labels_what_exists_by_path_by_directory_and_by_file_system() {
     if !is_guest() {
-        return in_guests(labels_what_exists_by_path_by_directory_and_by_file_system);
+        return played(labels_what_exists_by_path_by_directory_and_by_file_system);
     }
     mount_ext4();
     sh("mkdir -p /srv/a/b /srv/public /srv/spool; echo > /srv/a/b/x; echo > /srv/a/b/secret; echo > /srv/public/y; \
@@ -134,7 +159,7 @@ fn labels_what_exists_by_path_by_directory_and_by_file_system() {
 #[test]
 fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
     if !is_guest() {
-        return in_guests(keeps_labels_through_links_renames_eviction_restart_and_reboot);
+        return played(keeps_labels_through_links_renames_eviction_restart_and_reboot);
     }
     mount_ext4();
     sh(
@@ -175,7 +200,7 @@ fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
 #[test]
 fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
     if !is_guest() {
-        return in_guests(keeps_what_a_directory_holds_when_the_directory_gets_another_label);
+        return played(keeps_what_a_directory_holds_when_the_directory_gets_another_label);
     }
     mount_ext4();
     sh("mkdir -p /srv/a/b; echo > /srv/a/x; echo > /srv/a/b/y");
@@ -206,11 +231,11 @@ fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
 #[test]
 fn gives_no_file_the_label_of_one_that_had_its_number() {
     if !is_guest() {
-        return in_guests(gives_no_file_the_label_of_one_that_had_its_number);
+        return played(gives_no_file_the_label_of_one_that_had_its_number);
     }
     mount_ext4();
     sh("mkdir /srv/spool /srv/a");
-    let mut enforcer = start();
+    let mut enforcer = enforcer(Options::default(), "/built");
     let mut reused = 0;
     for _ in 0..20 {
         fs::write("/srv/spool/x", "").unwrap();
@@ -247,7 +272,7 @@ fn open_at(directory: &OwnedFd, name: &CStr) -> OwnedFd {
 #[test]
 fn labels_deep_directories_and_what_only_another_namespace_sees() {
     if !is_guest() {
-        return in_guests(labels_deep_directories_and_what_only_another_namespace_sees);
+        return played(labels_deep_directories_and_what_only_another_namespace_sees);
     }
     mount_ext4();
     sh("mkdir /srv/spool");
@@ -291,7 +316,7 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
 #[test]
 fn labels_overlays_and_what_is_mounted_later() {
     if !is_guest() {
-        return in_guests(labels_overlays_and_what_is_mounted_later);
+        return played(labels_overlays_and_what_is_mounted_later);
     }
     mount_ext4();
     sh("mkdir -p /srv/low/public /srv/up /srv/work /over; echo > /srv/low/public/x; echo > /srv/low/y; \
@@ -321,10 +346,10 @@ fn labels_overlays_and_what_is_mounted_later() {
 #[test]
 fn labels_the_nodes_of_devices_that_appear() {
     if !is_guest() {
-        return in_guests(labels_the_nodes_of_devices_that_appear);
+        return played(labels_the_nodes_of_devices_that_appear);
     }
     let devices = Devices::listen().unwrap();
-    let enforcer = start();
+    let enforcer = enforcer(Options::default(), "/built");
     let reread = Box::new(|| Err("it is not read again".to_owned()));
     let mut enforced = Enforced::new(enforcer, devices.into(), "built".into(), reread, Path::new("/run")).unwrap();
     let control = File::open("/dev/loop-control").unwrap();

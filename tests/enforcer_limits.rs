@@ -8,6 +8,7 @@ use std::{
     io, iter,
     os::{fd::AsFd, fd::AsRawFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
@@ -23,7 +24,8 @@ use tollgate_policy::built::Built;
 
 use crate::program::{
     Scratch,
-    inside::{Confined, Guests, by_path, errno, is_guest, opened, policy, sh},
+    guests::KERNELS,
+    inside::{Confined, Guests, Played, by_path, enforcer, errno, is_enforced, is_guest, name, opened, policy, sh},
     report,
 };
 
@@ -35,18 +37,35 @@ const RACE: Duration = Duration::from_secs(5);
 /// The longest path that the kernel takes, without the NUL at its end.
 const LONGEST_PATH: usize = 4095;
 
-fn in_guests(test: impl Fn()) {
-    let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
-    let (one, two) = ([all.clone(), one], [all, two]);
-    let policies = [(&one[..], "/one"), (&two[..], "/two")];
-    let guests = Guests { policies: &policies, files: &[], processors: "2", timeout: 540 };
-    guests.play(&Scratch::new(), test);
+/// Fails unless a test has passed in guests, which all tests of this file share.
+fn played(test: impl Fn()) {
+    static PLAYED: OnceLock<Played> = OnceLock::new();
+    let play = || {
+        let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
+        let guests = Guests {
+            kernels: KERNELS,
+            policies: &[(&[all.clone(), one], "/one"), (&[all, two], "/two")],
+            files: &[],
+            processors: 2,
+            timeout: 400,
+            share_srv: false,
+            tests: &[
+                name(denies_what_has_lost_its_label_and_what_was_not_labelled_yet),
+                name(decides_at_the_end_of_the_longest_paths),
+                name(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again),
+                // It leaves no number for others.
+                name(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number),
+            ],
+        };
+        guests.play(&Scratch::new())
+    };
+    PLAYED.get_or_init(play).assert_passed(test);
 }
 
-/// Starts enforcement, with an ext4 at `/srv` as `line` has prepared it.
+/// Enforcement, with an ext4 at `/srv` as `line` has prepared it.
 fn start(line: &str) -> Enforcer {
     sh(&format!("mount -o loop /image /srv; {line}"));
-    Enforcer::start(Options::default(), Built::open(Path::new("/one")).unwrap()).unwrap()
+    enforcer(Options::default(), "/one")
 }
 
 fn worker(enforcer: &mut Enforcer) -> Sid {
@@ -94,7 +113,7 @@ fn readable(worker: Sid, sids: &[Sid]) -> [u32; 2] {
 #[test]
 fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
     if !is_guest() {
-        return in_guests(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number);
+        return played(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number);
     }
     let mut enforcer = start("mkdir /many /srv/make; mount -t tmpfs none /many");
     let worker = worker(&mut enforcer);
@@ -128,8 +147,10 @@ fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
 #[test]
 fn denies_what_has_lost_its_label_and_what_was_not_labelled_yet() {
     if !is_guest() {
-        return in_guests(denies_what_has_lost_its_label_and_what_was_not_labelled_yet);
+        return played(denies_what_has_lost_its_label_and_what_was_not_labelled_yet);
     }
+    // What is made under enforcement has a label.
+    assert!(!is_enforced());
     sh("mkdir /later; cp /image /second; mount -o loop /second /later; echo > /later/file; umount /later");
     let mut enforcer = start("echo > /srv/open");
     let worker = worker(&mut enforcer);
@@ -184,7 +205,7 @@ fn descend(below: &str, deep: usize) {
 #[test]
 fn decides_at_the_end_of_the_longest_paths() {
     if !is_guest() {
-        return in_guests(decides_at_the_end_of_the_longest_paths);
+        return played(decides_at_the_end_of_the_longest_paths);
     }
     let mut enforcer = start("mkdir /srv/a /srv/closed");
     let worker = worker(&mut enforcer);
@@ -193,11 +214,12 @@ fn decides_at_the_end_of_the_longest_paths() {
         File::create(path).unwrap();
     }
     assert_eq!(open.as_os_str().len(), LONGEST_PATH);
+    let events = enforcer.state().events();
     assert_eq!(opens(worker, [&open, &closed]), [0, DENIED]);
     let long = PathBuf::from(format!("{}x", open.display()));
     assert_eq!(opens(worker, [&long]), [libc::ENAMETOOLONG.cast_unsigned()]);
     // What is denied is told, with the part of the path that there is room for.
-    assert!(enforcer.state().events() > 0);
+    assert!(enforcer.state().events() > events);
     for (below, expected) in [("/srv/a", 0), ("/srv/closed", DENIED)] {
         descend(below, 2000);
         assert_eq!(opens(worker, [Path::new("file")]), [expected], "{below}");
@@ -225,7 +247,7 @@ fn watch(worker: Sid, paths: &'static [&'static str], until: Instant) -> Confine
 #[test]
 fn judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again() {
     if !is_guest() {
-        return in_guests(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again);
+        return played(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again);
     }
     let mut enforcer =
         start("mkdir /srv/a /srv/b /srv/closed; echo > /srv/a/open; echo > /srv/closed/secret; mkdir /srv/closed/made");

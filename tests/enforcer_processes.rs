@@ -3,53 +3,29 @@
 //!
 //! QEMU and a kernel, from the cache or a network, and a C compiler are needed: without them these tests fail, and say so.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::OnceLock,
-};
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use crate::program::{
     Scratch,
-    guests::{KERNELS, take},
+    guests::KERNELS,
+    machine::{Machine, policy, source},
+    steps::TIMEOUT,
     word,
 };
-
-fn source(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
 
 /// What came of each part of tests/processes/script.sh.
 type Parts = BTreeMap<String, Vec<String>>;
 
 fn play(kernel: &str) -> Parts {
     let scratch = Scratch::new();
-    let (policy, act) = (scratch.path("policy"), scratch.path("act"));
-    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
-    let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).into();
-    sources.push(source("tests/policies/processes.cil"));
-    let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
-    scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&policy)]].concat()).with(0);
-    let program = source("tests/processes/act.c");
+    let policy = policy(&scratch, "policy", &[source("tests/policies/processes.cil")]);
+    let (act, program) = (scratch.path("act"), source("tests/processes/act.c"));
     let compile = ["-static", "-pthread", "-Wall", "-Werror", "-o", word(&act), word(&program)];
     scratch.finish(scratch.command("cc", &compile)).with(0);
-    let script = source("tests/processes/script.sh");
-    let tollgate = scratch.program();
-    let files = [
-        (tollgate.as_path(), "/bin/tollgate"),
-        (act.as_path(), "/act"),
-        (policy.as_path(), "/policy"),
-        (script.as_path(), "/script.sh"),
-    ];
-    let files: Vec<String> = files.iter().map(|(host, guest)| format!("--file={}:{guest}", word(host))).collect();
-    let mut arguments =
-        vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--module", "overlay", "--timeout", "540"];
-    // Attaching a hundred programs waits for as many grace periods.
-    arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
-    arguments.extend(files.iter().map(String::as_str));
-    arguments.extend(["--", "sh", "/script.sh"]);
-    let _place = take(1);
-    let ended = scratch.run(&arguments).with(0);
+    let machine = Machine::new(&scratch, kernel, "bpf", TIMEOUT).modules(&["overlay"]);
+    let machine = machine.file(&scratch.program(), "/bin/tollgate").file(&act, "/act").file(&policy, "/policy");
+    let machine = machine.file(&source("tests/processes/script.sh"), "/script.sh");
+    let ended = machine.run(&["sh", "/script.sh"]).with(0);
     let mut parts = Parts::new();
     for part in ended.stdout.split("== ").skip(1) {
         let mut lines = part.lines().map(str::to_owned);

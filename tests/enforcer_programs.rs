@@ -29,9 +29,9 @@ use tollgate_policy::built::Built;
 
 use crate::program::{
     Scratch,
-    guests::{kernels, take},
-    inside::{is_guest, name, policy},
-    word,
+    guests::kernels,
+    inside::{INSIDE, is_guest, name, policy},
+    machine::{Machine, build},
 };
 
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
@@ -181,21 +181,16 @@ fn played() -> &'static [(&'static str, String)] {
     static PLAYED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
     PLAYED.get_or_init(|| {
         let (scratch, this) = (Scratch::new(), env::current_exe().unwrap());
-        let (object, built) = (compile(&scratch), scratch.path("built"));
-        scratch.run(&["policy", "build", word(&policy("cache.cil")), "-o", word(&built)]).with(0);
-        let files = [(&this, "/tests"), (&object, "/second.bpf.o"), (&built, "/built")];
-        let files = files.map(|(host, guest)| format!("--file={}:{guest}", word(host)));
+        let (object, built) = (compile(&scratch), build(&scratch, "built", &[policy("cache.cil")], &[]));
         let line = format!(
             "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run; \
-             mount -t tmpfs none /run; TOLLGATE_TEST_IN_GUEST=1 exec /tests --exact {} --nocapture",
+             mount -t tmpfs none /run; {INSIDE}=1 exec /tests --exact {} --nocapture",
             name(costs_the_verifier_no_more_than_the_table_says)
         );
         let play = |kernel| {
-            let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--timeout", "900"];
-            arguments.extend(files.iter().map(String::as_str));
-            arguments.extend(["--", "sh", "-c", &line]);
-            let _place = take(1);
-            (kernel, scratch.run(&arguments).with(0).stdout)
+            let machine = Machine::new(&scratch, kernel, "bpf", 900).file(&this, "/tests");
+            let machine = machine.file(&object, "/second.bpf.o").file(&built, "/built");
+            (kernel, machine.run(&["sh", "-c", &line]).with(0).stdout)
         };
         kernels(KERNELS).into_iter().map(play).collect()
     })

@@ -7,24 +7,22 @@ use std::{
     fs::{self, File},
     io::Read,
     os::fd::AsFd,
+    path::{Path, PathBuf},
     process::{Child, Command},
     sync::atomic::Ordering::SeqCst,
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use tollgate_enforcer::{
-    client::{Client, ClientError},
-    protocol::Mode,
-    status::Status,
-};
+use tollgate_client::{Client, ClientError, protocol::Mode, status::Status};
 
 use self::load::{SWITCHING, Shared, WORKER};
 #[cfg(feature = "long")]
 use crate::program::word;
 use crate::program::{
     Scratch,
-    inside::{Guests, by_path, forget_inodes, is_guest, policy, sh},
+    guests::KERNELS,
+    inside::{Guests, by_path, forget_inodes, is_guest, name, policy, sh},
     report,
 };
 
@@ -43,8 +41,14 @@ fn in_guests(test: impl Fn()) {
     let scratch = Scratch::new();
     let program = scratch.program();
     let files = [(program.as_path(), "/bin/tollgate")];
-    let guests = Guests { policies: &policies, files: &files, processors: "2", timeout: 3000 };
-    guests.play(&scratch, test);
+    play(&scratch, &policies, &files, test);
+}
+
+/// Fails unless a test passes in guests of its own: each begins with enforcement by its first policy.
+fn play(scratch: &Scratch, policies: &[(&[PathBuf], &str)], files: &[(&Path, &str)], test: impl Fn()) {
+    let tests = &[name(&test)];
+    let guests = Guests { kernels: KERNELS, policies, files, processors: 2, timeout: 3000, share_srv: false, tests };
+    guests.play(scratch).assert_passed(test);
 }
 
 /// The whole count on 6.1, where a long time may be taken; else the short one.
@@ -284,8 +288,12 @@ fn answers_by_one_of_debians_policies_while_another_takes_its_place_under_load()
         scratch.run(&["policy", "debian", "default", "-o", word(&some)]).with(0);
         scratch.run(&["policy", "debian", "default", "--all-modules", "-o", word(&all)]).with(0);
         let files = [(program.as_path(), "/bin/tollgate"), (&some, "/one"), (&all, "/two")];
-        let guests = Guests { policies: &[], files: &files, processors: "2", timeout: 3000 };
-        return guests.play(&scratch, answers_by_one_of_debians_policies_while_another_takes_its_place_under_load);
+        return play(
+            &scratch,
+            &[],
+            &files,
+            answers_by_one_of_debians_policies_while_another_takes_its_place_under_load,
+        );
     }
     sh("mount -o loop /image /srv; mkdir -p /srv/tmp /var/log; echo > /srv/page; echo > /srv/shadow");
     let shared = Shared::new();

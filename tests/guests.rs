@@ -21,6 +21,9 @@ use crate::program::{
 const STAYS: [&str; 8] =
     ["vm", "run", "--clock", "instructions", "--", "sh", "-c", "echo there; sleep 100000; sleep 100000"];
 
+/// Far less than what an interrupted program would take otherwise, and far more than it needs on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(60);
+
 /// The configurations whose policy must be seen to deny something.
 pub(crate) const DENYING: [&str; 10] = [
     "selinux-enforcing",
@@ -191,7 +194,7 @@ fn leaves_nothing_behind_when_a_guest_is_interrupted() {
     running.wait_until("the guest is up", |running| running.stdout().contains("there"));
     running.interrupt();
     let ended = running.finish().with(130).says(&["interrupted"]);
-    assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
+    assert!(ended.took < AT_ONCE, "{:?}", ended.took);
 }
 
 #[test]
@@ -266,7 +269,7 @@ fn keeps_what_was_measured_when_a_study_is_interrupted_and_goes_on_from_there() 
     running.wait_until("the second guest runs", |running| whole().len() == 1 && running.emulators().len() == 1);
     running.interrupt();
     let ended = running.finish().with(130).says(&["interrupted", "--resume", word(&out)]);
-    assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
+    assert!(ended.took < AT_ONCE, "{:?}", ended.took);
     let kept = whole();
     let before = fs::read(&kept[0]).unwrap();
     assert_eq!((kept.len(), records().len()), (1, 1));

@@ -14,10 +14,10 @@ use tollgate_bench::{
 
 use crate::program::{
     Ended, Scratch,
-    guests::{KERNELS, take},
+    guests::KERNELS,
+    machine::Machine,
     report,
-    steps::Guest,
-    word,
+    steps::{Guest, TIMEOUT},
 };
 
 /// Hooks with units of delay on each, in runs of their own: enough that the thirty instructions by which equal runs differ
@@ -70,11 +70,9 @@ fn job(confinement: Confinement, delays: Vec<Delays>) -> Job {
 /// Has a guest do a job.
 fn do_job(scratch: &Scratch, kernel: &str, lsm: &str, job: &Job) -> Ended {
     let file = scratch.file("job.json", &serde_json::to_string(job).unwrap());
-    let give = format!("{}:/job", word(&file));
-    let machine = ["vm", "run", "--kernel", kernel, "--lsm", lsm, "--clock", "instructions", "--file", &give];
-    let _place = take(1);
+    let machine = Machine::new(scratch, kernel, lsm, TIMEOUT).option(&["--clock", "instructions"]).file(&file, "/job");
     let job = "mkdir -p /sys/fs/bpf; mount -t bpf none /sys/fs/bpf; exec tollgate bench job /job";
-    scratch.run(&[&machine[..], &["--", "sh", "-c", job]].concat())
+    machine.run(&["sh", "-c", job])
 }
 
 /// The least cost of each workload.
@@ -214,12 +212,8 @@ fn tells_how_long_delays_by_the_clock_are() {
     let scratch = Scratch::new();
     let latency = "mkdir -p /sys/fs/bpf; mount -t bpf none /sys/fs/bpf; \
                    exec tollgate latency run --counter instructions file_open=1ns -- true";
-    let machine =
-        ["vm", "run", "--kernel", "6.1", "--lsm", "bpf", "--clock", "instructions", "--", "sh", "-c", latency];
-    let ended = {
-        let _place = take(1);
-        scratch.run(&machine).with(0)
-    };
+    let machine = Machine::new(&scratch, "6.1", "bpf", TIMEOUT).option(&["--clock", "instructions"]);
+    let ended = machine.run(&["sh", "-c", latency]).with(0);
     let waits = waits(&ended.stderr);
     let asked: Vec<f64> = waits.iter().map(|[asked, ..]| *asked).collect();
     assert_eq!(asked, [1.0, 1e3, 1e4, 1e5], "{}", ended.stderr);

@@ -3,14 +3,13 @@
 //!
 //! QEMU, kernels and Debian's packages are needed: without them these tests fail, and say so.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
-
-use tollgate_enforcer::audit::{Denial, Entry, text};
+use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "long")]
-use tollgate_enforcer::learn::{self, Apart};
+use std::path::PathBuf;
+
+#[cfg(feature = "long")]
+use tollgate_audit::learn::{self, Apart};
+use tollgate_audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
 use tollgate_host::{Cache, Packages};
 #[cfg(feature = "long")]
@@ -25,7 +24,8 @@ use tollgate_policy::{
 
 use crate::program::{
     Scratch,
-    steps::{Guest, Step, policy, source},
+    machine::{build, own_part, own_parts, policy, source},
+    steps::{Guest, Step},
     word,
 };
 
@@ -96,10 +96,8 @@ const BUILD: &str = "tollgate policy build /cil";
 
 /// A guest with the service, its policy `/first`, and that policy's sources in `/cil`.
 fn service(scratch: &Scratch) -> Guest<'_> {
-    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls", "60-network"];
-    let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).to_vec();
-    sources.push(source("tests/policies/learn.cil"));
-    let built = policy(scratch, "policy-learn", &sources[5..]);
+    let sources = [own_parts(), vec![own_part("60-network"), source("tests/policies/learn.cil")]].concat();
+    let built = build(scratch, "policy-learn", &sources, &[]);
     let mut guest =
         Guest::new(scratch, "6.1").with(&scratch.file("service", SERVICE), "/service").with(&built, "/first");
     for (number, file) in sources.iter().enumerate() {
@@ -254,8 +252,7 @@ ino=6 scontext=system_u:system_r:service_t:s0 tcontext=system_u:object_r:shadow_
 #[test]
 fn learns_from_what_the_kernels_audit_says() {
     let scratch = Scratch::new();
-    let own = |name: &str| source(&format!("policies/tollgate/{name}.cil"));
-    let parts = [own("60-network"), source("tests/policies/learn.cil")];
+    let parts = [own_part("60-network"), source("tests/policies/learn.cil")];
     let (built, log, out) =
         (policy(&scratch, "built", &parts), scratch.file("log", RECORDS), scratch.path("learnt.cil"));
     let learn = ["learn", "--from", word(&log), "--policy", word(&built)];

@@ -14,43 +14,36 @@ use std::{
 use serde_json::Value;
 use tollgate_policy::{built::Built, server::SecurityServer};
 
-use crate::program::{Ended, Scratch, guests::take, inside::name, word};
+use crate::program::{
+    Ended, Scratch,
+    inside::{INSIDE, is_guest, name},
+    machine::{Machine, build, source},
+    steps::TIMEOUT,
+    word,
+};
 
 const POLICIES: [&str; 3] = ["tollgate", "default", "mls"];
 
-/// A file of the repository.
-fn source(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
-
 /// One of the policies, built.
 fn policy(scratch: &Scratch, name: &str) -> PathBuf {
-    let out = scratch.path(name);
-    match name {
-        "tollgate" => build(scratch, "policies/tollgate", &out),
-        _ => drop(scratch.run(&["policy", "debian", name, "-o", word(&out)]).with(0)),
+    if name == "tollgate" {
+        return build(scratch, name, &[source("policies/tollgate")], &[]);
     }
+    let out = scratch.path(name);
+    scratch.run(&["policy", "debian", name, "-o", word(&out)]).with(0);
     out
-}
-
-fn build(scratch: &Scratch, path: &str, out: &Path) {
-    scratch.run(&["policy", "build", word(&source(path)), "-o", word(out)]).with(0);
 }
 
 /// Runs a shell line in a guest whose SELinux has loaded a built policy, which is `/built`; it does not enforce.
 fn with_policy(scratch: &Scratch, kernel: &str, built: &Path, line: &str, files: &[(&Path, &str)]) -> Ended {
     let image = scratch.path("image");
     scratch.run(&["policy", "export", word(built), "--image", word(&image)]).with(0);
-    let files = [(built, "/built"), (&image, "/image")].into_iter().chain(files.iter().copied());
-    let files: Vec<String> = files.map(|(host, guest)| format!("--file={}:{guest}", word(host))).collect();
     let line = format!(
         "mount -t selinuxfs none /sys/fs/selinux && dd if=/image of=/sys/fs/selinux/load bs=16M && {{ {line}; }}"
     );
-    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "selinux", "--append", "enforcing=0"];
-    arguments.extend(files.iter().map(String::as_str));
-    arguments.extend(["--", "sh", "-c", &line]);
-    let _place = take(1);
-    scratch.run(&arguments)
+    let machine = Machine::new(scratch, kernel, "selinux", TIMEOUT).option(&["--append", "enforcing=0"]);
+    let files = [(built, "/built"), (&image, "/image")].into_iter().chain(files.iter().copied());
+    files.fold(machine, |machine, (host, guest)| machine.file(host, guest)).run(&["sh", "-c", &line])
 }
 
 /// Fails unless so many questions of a kind were asked, and all answers were the same.
@@ -93,8 +86,7 @@ fn decides_as_the_selinux_of_kernels_does() {
 fn notices_that_a_kernel_runs_another_policy() {
     let scratch = Scratch::new();
     let built = policy(&scratch, "tollgate");
-    let small = scratch.path("small");
-    build(&scratch, "tests/policies/ioctl.cil", &small);
+    let small = build(&scratch, "small", &[source("tests/policies/ioctl.cil")], &[]);
     let line = "tollgate policy verify /other --against kernel";
     with_policy(&scratch, "6.1", &built, line, &[(&small, "/other")]).refused(&["another policy", "class"]);
 }
@@ -102,10 +94,8 @@ fn notices_that_a_kernel_runs_another_policy() {
 #[test]
 fn says_what_is_missing_where_there_is_no_selinux() {
     let scratch = Scratch::new();
-    let file = format!("{}:/built", word(&policy(&scratch, "tollgate")));
-    let verify = ["tollgate", "policy", "verify", "/built", "--against", "kernel"];
-    let _place = take(1);
-    let ended = scratch.run(&[&["vm", "run", "--lsm", "bpf", "--file", &file, "--"], &verify[..]].concat());
+    let machine = Machine::new(&scratch, "6.1", "bpf", TIMEOUT).file(&policy(&scratch, "tollgate"), "/built");
+    let ended = machine.run(&["tollgate", "policy", "verify", "/built", "--against", "kernel"]);
     ended.refused(&["/sys/fs/selinux is not there", "lsm=", "mount -t selinuxfs"]);
 }
 
@@ -117,15 +107,18 @@ const OF_BPF: [(&str, u64); 5] =
 fn decides_in_bpf_as_on_the_host_on_every_kernel() {
     let scratch = Scratch::new();
     let names = ["tollgate", "mls"];
-    let files = names.map(|name| format!("--file={}:/policies/{name}", word(&policy(&scratch, name))));
+    let policies = names.map(|name| policy(&scratch, name));
     let verify = "tollgate policy verify $policy --against bpf --decisions 20000 --json";
     let line = format!("for policy in /policies/tollgate /policies/mls; do {verify} || exit; done");
     // The oldest and the newest say most.
     let kernels: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1", "7.2"] };
     for kernel in kernels {
-        let arguments = ["vm", "run", "--kernel", kernel, &files[0], &files[1], "--", "sh", "-c", &line];
-        let _place = take(1);
-        let told = scratch.run(&arguments).with(0).stdout;
+        let machine = Machine::new(&scratch, kernel, "bpf", TIMEOUT);
+        let machine = names
+            .iter()
+            .zip(&policies)
+            .fold(machine, |machine, (name, built)| machine.file(built, &format!("/policies/{name}")));
+        let told = machine.run(&["sh", "-c", &line]).with(0).stdout;
         let verified: Vec<Value> = serde_json::Deserializer::from_str(&told).into_iter().map(Result::unwrap).collect();
         assert_eq!(verified.len(), names.len(), "{told}");
         for (name, verified) in names.iter().zip(&verified) {
@@ -134,24 +127,20 @@ fn decides_in_bpf_as_on_the_host_on_every_kernel() {
     }
 }
 
-/// What this program does in a guest, as a process of the domain `tool`: real ioctls.
-const IN_GUEST: &str = "TOLLGATE_TEST_IN_GUEST";
-
 /// Commands that SELinux looks at in another way (selinux_file_ioctl): FIBMAP, FIGETBSZ, FIONREAD, FIONBIO, FIONCLEX,
 /// FIOCLEX, FIOASYNC, KDSKBENT, KDSKBSENT.
 const SPECIAL: [u32; 9] = [0x1, 0x2, 0x541b, 0x5421, 0x5450, 0x5451, 0x5452, 0x4b47, 0x4b49];
 
 #[test]
 fn permits_the_ioctls_that_a_kernels_selinux_permits() {
-    if env::var_os(IN_GUEST).is_some() {
+    if is_guest() {
         return ioctls();
     }
     let scratch = Scratch::new();
-    let built = scratch.path("ioctl");
-    build(&scratch, "tests/policies/ioctl.cil", &built);
+    let built = build(&scratch, "ioctl", &[source("tests/policies/ioctl.cil")], &[]);
     let this = env::current_exe().unwrap();
     let line = format!(
-        "echo > /tmp/scratch; echo 1 > /sys/fs/selinux/enforce; export {IN_GUEST}=1; \
+        "echo > /tmp/scratch; echo 1 > /sys/fs/selinux/enforce; export {INSIDE}=1; \
          printf u:r:tool:s0 > /proc/self/attr/exec && \
          exec /tests --exact {} --nocapture",
         name(permits_the_ioctls_that_a_kernels_selinux_permits)
@@ -163,6 +152,7 @@ fn permits_the_ioctls_that_a_kernels_selinux_permits() {
     }
 }
 
+/// Real ioctls, in a guest, of a process of the domain `tool`.
 fn ioctls() {
     let own = fs::read_to_string("/proc/self/attr/current").unwrap();
     assert_eq!(own.trim_end_matches(['\0', '\n']), "u:r:tool:s0");

@@ -7,24 +7,26 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::OnceLock,
+    thread,
 };
 
-use tollgate_enforcer::descriptors::Descriptors;
+use tollgate_client::descriptors::Descriptors;
 use tollgate_scenario::{
     Engine,
     compare::{All, Comparison, compare},
     scenario::Family,
 };
 
-use crate::program::{Scratch, entries, guests::take, report, word};
+use crate::program::{
+    Scratch, entries,
+    machine::{self, Machine, source},
+    report,
+    steps::TIMEOUT,
+    word,
+};
 
 /// The kernels on which scenarios are played.
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
-
-/// A file of the repository.
-fn source(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
 
 /// Scenarios that need a policy of which the others' is a part.
 const PACKETS: &str = "tests/scenarios/packets";
@@ -52,14 +54,7 @@ fn families_in(place: &str) -> Vec<Family> {
 
 /// The scenarios' policy, built: what Tollgate's own has of classes, levels and the unconfined domain, and theirs.
 fn policy(scratch: &Scratch, more: &[PathBuf]) -> PathBuf {
-    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
-    let mut sources: Vec<PathBuf> = own.map(|name| source(&format!("policies/tollgate/{name}.cil"))).into();
-    sources.extend(files("tests/scenarios", "cil"));
-    sources.extend_from_slice(more);
-    let out = scratch.path("built");
-    let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
-    scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&out)]].concat()).with(0);
-    out
+    machine::policy(scratch, "built", &[&files("tests/scenarios", "cil"), more].concat())
 }
 
 /// Plays all scenarios in a guest.
@@ -78,28 +73,15 @@ fn play_with(more: &[PathBuf], engine: Engine, kernel: &str, families: &[Family]
         Engine::Selinux => ("selinux", &image),
         Engine::Tollgate(_) => ("bpf", &built),
     };
-    let files = [
-        (Path::new(env!("CARGO_BIN_EXE_tollgate-scenario")), "/tollgate-scenario"),
-        (&scratch.program(), "/bin/tollgate"),
-        (Path::new("/sbin/mke2fs"), "/sbin/mke2fs"),
-        (&scenarios, "/scenarios.json"),
-        (policy, "/policy"),
-    ];
-    let files: Vec<String> = files.iter().map(|(host, guest)| format!("--file={}:{guest}", word(host))).collect();
     let line = format!(
         "/sbin/mke2fs -q -F /dev/ram0 16384 && exec /tollgate-scenario {} /policy /scenarios.json",
         engine.name()
     );
-    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", lsm, "--timeout", "540"];
-    // Attaching a hundred programs waits for as many grace periods.
-    arguments.extend(["--append", "rcupdate.rcu_expedited=1"]);
-    for module in ["brd", "overlay", "tun", "sctp", "vsock", "af_alg", "xfrm_user"] {
-        arguments.extend(["--module", module]);
-    }
-    arguments.extend(files.iter().map(String::as_str));
-    arguments.extend(["--", "sh", "-c", &line]);
-    let _place = take(1);
-    let ended = scratch.run(&arguments).with(0);
+    let machine = Machine::new(&scratch, kernel, lsm, TIMEOUT);
+    let machine = machine.modules(&["brd", "overlay", "tun", "sctp", "vsock", "af_alg", "xfrm_user"]);
+    let machine = machine.file(Path::new(env!("CARGO_BIN_EXE_tollgate-scenario")), "/tollgate-scenario");
+    let machine = machine.file(&scratch.program(), "/bin/tollgate").file(Path::new("/sbin/mke2fs"), "/sbin/mke2fs");
+    let ended = machine.file(&scenarios, "/scenarios.json").file(policy, "/policy").run(&["sh", "-c", &line]).with(0);
     All::parse(&ended.stdout).unwrap()
 }
 
@@ -141,8 +123,14 @@ fn tell(kernel: &str, comparison: &Comparison) {
 /// Plays families under Tollgate, and compares.
 fn assert_decided_as_by_selinux(families: &[Family], descriptors: Descriptors) {
     for kernel in KERNELS {
-        let played = play(Engine::Tollgate(descriptors), kernel, families);
-        let comparison = compare(families, selinux(kernel), &played, descriptors);
+        let (played, expected) = thread::scope(|both| {
+            // By the test's name, which says when it gets a place.
+            let other = thread::Builder::new().name(thread::current().name().unwrap_or_default().to_owned());
+            let played = other.spawn_scoped(both, || play(Engine::Tollgate(descriptors), kernel, families)).unwrap();
+            let expected = selinux(kernel);
+            (played.join().unwrap(), expected)
+        });
+        let comparison = compare(families, expected, &played, descriptors);
         tell(kernel, &comparison);
     }
 }

@@ -5,7 +5,8 @@
 use crate::program::{
     Scratch,
     guests::{KERNELS, kernels},
-    steps::{Guest, source},
+    machine::{build, own_parts, source},
+    steps::Guest,
     word,
 };
 
@@ -138,19 +139,12 @@ end() { kill $(cat /sys/fs/cgroup/system.slice/app.service/cgroup.procs); sleep 
 ";
 
 #[test]
-fn tells_within_a_second_what_is_confined_no_more() {
+fn tells_what_is_confined_no_more() {
     let scratch = Scratch::new();
     let places = scratch.file("places", PLACES);
     let build = |name: &str, rules: &str| {
-        let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
-        let own = own.map(|name| source(&format!("policies/tollgate/{name}.cil")));
-        let parts = [source("tests/enforcer/policy.cil"), scratch.file(&format!("{name}.cil"), rules)];
-        let out = scratch.path(name);
-        let words: Vec<&str> = own.iter().chain(&parts).map(|path| word(path)).collect();
-        scratch
-            .run(&[&["policy", "build"], &words[..], &["--file-contexts", word(&places), "-o", word(&out)]].concat())
-            .with(0);
-        out
+        let files = vec![source("tests/enforcer/policy.cil"), scratch.file(&format!("{name}.cil"), rules)];
+        build(&scratch, name, &[own_parts(), files].concat(), &["--file-contexts", word(&places)])
     };
     let (with, without) = (build("with", ENTERS), build("without", "(type more)\n"));
     let server = scratch.file("server", "#!/bin/sh\nsleep 100 &\nwait\n");

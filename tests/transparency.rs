@@ -2,9 +2,13 @@
 //!
 //! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
-use crate::program::{Scratch, guests::take, report, word};
+use crate::program::{
+    Scratch,
+    machine::{Machine, build, source},
+    report,
+};
 
 /// Starts enforcement of Tollgate's policy, runs the rest of the line, and tells whether enforcement held on standard error.
 const ENFORCED: &str =
@@ -14,24 +18,17 @@ const ENFORCED: &str =
 type Outcomes = BTreeMap<String, String>;
 
 /// Runs a command in a guest, with Tollgate enforcing or without; what it wrote to standard output.
-fn run(scratch: &Scratch, kernel: &str, enforced: bool, files: &[&str], command: &[&str]) -> String {
-    let _place = take(1);
-    let (own, program) = (scratch.path("own.policy"), scratch.program());
-    let policies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tollgate");
+fn run(scratch: &Scratch, kernel: &str, enforced: bool, files: &[(&Path, &str)], command: &[&str]) -> String {
+    let own = scratch.path("own.policy");
     if !own.exists() {
-        scratch.run(&["policy", "build", policies, "-o", word(&own)]).with(0);
+        build(scratch, "own.policy", &[source("policies/tollgate")], &[]);
     }
-    let (own, program) = (format!("{}:/own.policy", word(&own)), format!("{}:/tollgate", word(&program)));
-    let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--memory", "2500", "--timeout", "800"];
-    arguments.extend(["--append", "rcupdate.rcu_expedited=1", "--module", "overlay", "--module", "loop"]);
-    for file in [own.as_str(), program.as_str()].iter().chain(files) {
-        arguments.extend(["--file", file]);
-    }
-    arguments.push("--");
+    let machine = Machine::new(scratch, kernel, "bpf", 800).option(&["--memory", "2500"]);
+    let machine = machine.modules(&["overlay", "loop"]).file(&own, "/own.policy").file(&scratch.program(), "/tollgate");
+    let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
     // By a shell both times: which program a name finds is not to differ.
-    arguments.extend(["sh", "-c", if enforced { ENFORCED } else { "\"$@\"" }, "guest"]);
-    arguments.extend(command);
-    let ended = scratch.run(&arguments).with(0);
+    let shell = ["sh", "-c", if enforced { ENFORCED } else { "\"$@\"" }, "guest"];
+    let ended = machine.run(&[&shell[..], command].concat()).with(0);
     assert_eq!(enforced, ended.stderr.contains("mode         enforcing"), "{}", ended.stderr);
     ended.stdout
 }
@@ -65,9 +62,8 @@ fn assert_alike(what: &str, without: &Outcomes, with: &Outcomes, least: usize) {
 #[test]
 fn runs_hundreds_of_commands_alike() {
     let scratch = Scratch::new();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/transparency");
-    let files = [format!("{folder}/run:/run.sh"), format!("{folder}/commands:/commands")];
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let [script, commands] = ["run", "commands"].map(|name| source("tests/transparency").join(name));
+    let files = [(script.as_path(), "/run.sh"), (&commands, "/commands")];
     let command = ["busybox", "sh", "/run.sh", "/commands"];
     let [without, with] = [false, true].map(|enforced| outcomes(&run(&scratch, "6.1", enforced, &files, &command)));
     assert_alike("commands on 6.1", &without, &with, 300);
@@ -130,9 +126,9 @@ mod debian {
             .unwrap();
         let mut tar = std::process::Command::new("tar");
         assert!(tar.arg("cf").arg(&archive).arg("-C").arg(&root).arg(".").status().unwrap().success());
-        let file = format!("{}:/py.tar", word(&archive));
         let command = ["busybox", "sh", "-c", SUITE, "suite", PARTS];
-        let [without, with] = [false, true].map(|enforced| tests(&run(&scratch, "6.1", enforced, &[&file], &command)));
+        let [without, with] =
+            [false, true].map(|enforced| tests(&run(&scratch, "6.1", enforced, &[(&archive, "/py.tar")], &command)));
         assert_alike("tests of Python's suite on 6.1", &without, &with, 500);
     }
 }

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bindgen::callbacks::{DeriveInfo, ParseCallbacks};
+
 const HOOKS: &str = "lsm_hooks.h";
 const TABLES: &str = "tables.h";
 const ENFORCER: &str = "enforcer.h";
@@ -72,12 +74,51 @@ fn classes(c: &Path, rust: &Path) {
     fs::write(rust, text).expect("OUT_DIR can be written");
 }
 
+/// Structures whose bytes go into maps or come out of them: the compiler checks that they have no gaps.
+const AS_BYTES: &[&str] = &[
+    "tg_context",
+    "tg_filesystem",
+    "tg_fs_name",
+    "tg_genfs_key",
+    "tg_genfs_value",
+    "tg_guarded",
+    "tg_held",
+    "tg_inode",
+    "tg_kernel",
+    "tg_label_key",
+    "tg_label_value",
+    "tg_lineage",
+    "tg_sid_key",
+    "tg_slipped",
+    "tg_superblock",
+    "tg_task",
+    "tg_task_tg_creation",
+    "tg_thread",
+    "tg_unit",
+    "tg_unit_key",
+    "tg_unwritten",
+];
+
+/// Lets bindgen derive zerocopy's traits for them.
+#[derive(Debug)]
+struct Derives;
+
+impl ParseCallbacks for Derives {
+    fn add_derives(&self, info: &DeriveInfo<'_>) -> Vec<String> {
+        if !AS_BYTES.contains(&info.name) {
+            return Vec::new();
+        }
+        ["FromBytes", "IntoBytes", "Immutable", "KnownLayout"].map(|name| format!("zerocopy::{name}")).to_vec()
+    }
+}
+
 /// The structures and numbers of a header; those of the headers that it includes are left to them.
 fn bindings(header: &str, items: &str, rust: &Path) {
     let bindings = bindgen::Builder::default()
         .header(header)
         .clang_args(["-I/usr/include/x86_64-linux-gnu"])
         .allowlist_item(items)
+        .parse_callbacks(Box::new(Derives))
         .no_copy("tg_tables|tg_levels|tg_generation|tg_network")
         .derive_default(true)
         .derive_eq(true)

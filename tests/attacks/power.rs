@@ -16,7 +16,7 @@ use std::{
 use super::{NAMES, program};
 use crate::program::{
     Scratch,
-    guests::{KERNELS, kernels, take},
+    guests::{KERNELS, kernels},
     signal,
     steps::{Guest, policy, source},
 };
@@ -157,8 +157,7 @@ fn leaves_no_label_below_its_own_whenever_the_power_fails() {
         let kernel = kernels[usize::try_from(cut).unwrap() % kernels.len()];
         let lines = script(&mut random);
         let delay = random.below(LONGEST);
-        let _place = take(1);
-        let mut running = parts.guest(&scratch, kernel).lines(&lines).start();
+        let (mut running, _place) = parts.guest(&scratch, kernel).lines(&lines).start();
         running.wait_until("the load", |running| running.stdout().contains("loaded\n"));
         sleep(Duration::from_millis(delay));
         running.emulators().iter().for_each(|emulator| signal("KILL", &emulator.to_string()));

@@ -283,7 +283,7 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
         let steps = full(&scratch, kernel, "1G", "--room labels=262144")
             .with(&super::program(&scratch, "busy"), "/busy")
             .names(WHOLE)
-            .patience(3600)
+            .timeout(3600)
             .step(
                 "before",
                 "memory; for n in $(seq 10); do mkdir b$n tools$n; done; chmod 777 b* tools*; tollgate label set $(of tool) tools*; \

@@ -3,6 +3,7 @@
 #include <tollgate.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -95,13 +96,17 @@ static int thread(char *context)
 	return (long)result;
 }
 
-/* What each call says to NULL that takes none. */
+/* What each call says to NULL that takes none, and to what does not exist: errno of libselinux. */
 static int nothing(void)
 {
 	char *context = NULL;
 	int wrong = 0;
 
-#define REFUSES(call) wrong |= (call) != -1 || errno != EINVAL ? !!puts(#call) : 0
+#define FAILS(call, number) wrong |= (call) != -1 || errno != (number) ? !!puts(#call) : 0
+#define REFUSES(call) FAILS(call, EINVAL)
+	FAILS(tg_fgetfilecon(-1, &context), EBADF);
+	FAILS(tg_fsetfilecon(-1, "s"), EBADF);
+	FAILS(tg_getpidcon(INT_MAX, &context), ENOENT);
 	REFUSES(tg_getcon(NULL));
 	REFUSES(tg_getprevcon(NULL));
 	REFUSES(tg_getpidcon(getpid(), NULL));

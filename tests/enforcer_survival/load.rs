@@ -12,8 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_enforcer::{
-    client::{Client, ClientError},
+use tollgate_client::{
+    Client, ClientError,
     protocol::{Attribute, Mode},
 };
 

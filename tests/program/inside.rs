@@ -1,6 +1,9 @@
-//! Tests whose part in a guest is the test program again, with a domain for each process that it forks.
+//! Tests whose part in a guest is the test program again, with a domain for each process that it forks. The tests of a file
+//! share guests, for a boot and a start of enforcement cost more than most of them: each is a process there, one after another
+//! as the file lists them, with a deadline of its own.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::CString,
     fs::File,
@@ -14,30 +17,55 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
-use tollgate_enforcer::contexts::Sid;
+use tollgate_enforcer::{
+    contexts::Sid,
+    enforcer::{Enforcer, Options},
+    programs::Pins,
+};
+use tollgate_policy::built::Built;
 
 use crate::program::{
     Scratch,
-    guests::{KERNELS, kernels, take},
+    guests::kernels,
+    machine::{Machine, build, source},
+    steps::{Step, step, steps},
     word,
 };
 
-const INSIDE: &str = "TOLLGATE_TEST_IN_GUEST";
+/// Is set where the guest's part of tests runs.
+pub(crate) const INSIDE: &str = "TOLLGATE_TEST_IN_GUEST";
 
-/// What a test needs of its guests, beside an ext4 image `/image`, and places `/srv` and `/over`.
+/// Leaves nothing of the test before but enforcement and its daemon: no process, no mount; the image is a new one.
+const CLEAN: &str = "\
+clean() {
+    killall -q -9 tests; cd /
+    for place in /over /srv /other /memory /later /many; do while umount $place 2>/dev/null; do :; done; done
+    rm -rf /image /memory /later /other /many; cp /pristine /image
+}
+";
+
+/// What tests need of the guests that they share, beside an ext4 image `/image`, and places `/srv` and `/over`.
 pub(crate) struct Guests<'g> {
+    pub(crate) kernels: &'g [&'static str],
     /// Built policies: the files that each is of, and where it is in the guest.
     pub(crate) policies: &'g [(&'g [PathBuf], &'g str)],
     /// Other files, and where they are in the guest.
     pub(crate) files: &'g [(&'g Path, &'g str)],
-    pub(crate) processors: &'g str,
-    /// Seconds.
+    pub(crate) processors: u32,
+    /// Seconds for each test.
     pub(crate) timeout: u32,
+    /// Whether the tests share a file system at `/srv`, which the first of them mounts. Else each finds a machine without it.
+    pub(crate) share_srv: bool,
+    /// The tests, by their names, in the order in which they run.
+    pub(crate) tests: &'g [&'static str],
 }
+
+/// What came of tests in guests: for each kernel, of each test.
+pub(crate) struct Played(Vec<(&'static str, BTreeMap<String, Step>)>);
 
 /// A file of tests/policies.
 pub(crate) fn policy(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/policies").join(name)
+    source("tests/policies").join(name)
 }
 
 /// A test's name as the test program knows it, for `--exact`: that of a function is its path, below the program's.
@@ -50,46 +78,84 @@ pub(crate) fn is_guest() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-impl Guests<'_> {
-    /// Runs the guest's part of a test in each guest, and prints what that printed.
-    pub(crate) fn play(&self, scratch: &Scratch, test: impl Fn()) {
-        self.play_on(KERNELS, scratch, test);
-    }
+/// Whether this run of the test program has a test: it has all unless words on its command line choose.
+fn is_wanted(test: &str) -> bool {
+    let mut words =
+        env::args().skip(1).filter(|word| !word.starts_with('-') && word.parse::<u32>().is_err()).peekable();
+    words.peek().is_none() || words.any(|word| test.contains(&word))
+}
 
-    /// The same on kernels that the test says.
-    pub(crate) fn play_on(&self, said: &[&'static str], scratch: &Scratch, test: impl Fn()) {
+impl Guests<'_> {
+    /// Runs the guest's part of the tests in a guest of each kernel.
+    pub(crate) fn play(&self, scratch: &Scratch) -> Played {
         let image = scratch.path("image");
         File::create(&image).unwrap().set_len(32 << 20).unwrap();
         let made = Command::new("/sbin/mke2fs").args(["-q", "-t", "ext4", word(&image)]).status().unwrap();
         assert!(made.success());
         let this = env::current_exe().unwrap();
-        let file = |host: &Path, guest: &str| format!("--file={}:{guest}", word(host));
-        let mut files = vec![file(&image, "/image"), file(&this, "/tests")];
-        files.extend(self.files.iter().map(|(host, guest)| file(host, guest)));
-        for (number, (sources, guest)) in self.policies.iter().enumerate() {
-            let built = scratch.path(&format!("built-{number}"));
-            let words: Vec<&str> = sources.iter().map(|path| word(path)).collect();
-            scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&built)]].concat()).with(0);
-            files.push(file(&built, guest));
-        }
-        let line = format!(
-            "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; mkdir -p /run /srv /over; \
-             mount -t tmpfs none /run; export {INSIDE}=1; exec /tests --exact {} --nocapture --test-threads 1",
-            name(test)
+        let numbers = 0..self.policies.len();
+        let built: Vec<PathBuf> = numbers
+            .zip(self.policies)
+            .map(|(number, (files, _))| build(scratch, &format!("built-{number}"), files, &[]))
+            .collect();
+        let policies = built.iter().zip(self.policies).map(|(built, (_, guest))| (built.as_path(), *guest));
+        let files: Vec<_> = [(image.as_path(), "/pristine"), (&this, "/tests")]
+            .into_iter()
+            .chain(policies)
+            .chain(self.files.iter().copied())
+            .collect();
+        let script = scratch.file("script", &self.script());
+        let play = |kernel: &'static str| {
+            let count = u32::try_from(self.tests.len()).unwrap();
+            let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + 120);
+            let machine = machine.option(&["--cpus", &self.processors.to_string()]).modules(&["loop", "overlay"]);
+            let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
+            (kernel, steps(&machine.file(&script, "/script").run(&["sh", "/script"]).with(0).stdout))
+        };
+        Played(kernels(self.kernels).into_iter().map(play).collect())
+    }
+
+    fn script(&self) -> String {
+        let prepare = format!(
+            "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf\nmkdir -p /run /srv /over\n\
+             mount -t tmpfs none /run\nexport {INSIDE}=1\n{CLEAN}clean\n"
         );
-        let timeout = self.timeout.to_string();
-        for kernel in kernels(said) {
-            let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--cpus", self.processors];
-            arguments.extend(["--timeout", &timeout, "--append", "rcupdate.rcu_expedited=1"]);
-            arguments.extend(["--module", "loop", "--module", "overlay"]);
-            arguments.extend(files.iter().map(String::as_str));
-            arguments.extend(["--", "sh", "-c", &line]);
-            let _place = take(1);
-            let ended = scratch.run(&arguments).with(0);
-            println!("kernel {kernel}\n{}", ended.stdout);
-            assert!(ended.stdout.contains("1 passed"), "{kernel}: {}{}", ended.stdout, ended.stderr);
+        let one = |test: &&&str| {
+            let line = format!("timeout -s KILL {} /tests --exact {test} --nocapture --test-threads 1", self.timeout);
+            // What was printed last may lack a line's end.
+            let clean = if self.share_srv { "" } else { "clean\n" };
+            format!("{clean}{}", step(test, &format!("{line}; ended=$?; echo; (exit $ended)")))
+        };
+        prepare + &self.tests.iter().filter(|test| is_wanted(test)).map(|test| one(&test)).collect::<String>()
+    }
+}
+
+impl Played {
+    /// Fails unless the guest's part of a test has passed on all kernels.
+    #[track_caller]
+    pub(crate) fn assert_passed(&self, test: impl Fn()) {
+        let test = name(test);
+        for (kernel, steps) in &self.0 {
+            let step = steps.get(test).unwrap_or_else(|| panic!("{test} is not among the tests that its file lists"));
+            println!("kernel {kernel}\n{}", step.text);
+            step.is(0, &["1 passed"]);
         }
     }
+}
+
+/// Whether a test before has begun enforcement.
+pub(crate) fn is_enforced() -> bool {
+    Pins::default().root().exists()
+}
+
+/// Enforcement as a test before has left it, what was mounted since labelled; or begun now by this policy.
+pub(crate) fn enforcer(options: Options, policy: &str) -> Enforcer {
+    if !is_enforced() {
+        return Enforcer::start(options, Built::open(Path::new(policy)).unwrap()).unwrap();
+    }
+    let mut enforcer = Enforcer::adopt(options).unwrap();
+    assert_eq!(enforcer.catch_up(), [""; 0]);
+    enforcer
 }
 
 pub(crate) fn sh(line: &str) {

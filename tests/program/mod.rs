@@ -15,8 +15,11 @@ use tempfile::TempDir;
 use tollgate_study::results::{ConfigurationResult, Results, WorkloadResult};
 
 pub(crate) mod auditors;
+pub(crate) mod extract;
+pub(crate) mod figures;
 pub(crate) mod guests;
 pub(crate) mod inside;
+pub(crate) mod machine;
 pub(crate) mod steps;
 
 /// The program as it was built.
@@ -88,8 +91,9 @@ impl Scratch {
         command.stdin(Stdio::null()).stdout(open("stdout")).stderr(open("stderr"));
         // A group of its own, to which a signal goes as a terminal's Ctrl-C does.
         command.process_group(0);
+        let words = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let child = command.spawn().expect("start the program");
-        Running { child, streams, temporary: self.temporary() }
+        Running { child, words, streams, started: Instant::now(), temporary: self.temporary() }
     }
 
     /// Runs the program to its end.
@@ -106,7 +110,10 @@ impl Scratch {
 /// A program that runs; killed when dropped.
 pub(crate) struct Running {
     child: Child,
+    /// Its arguments.
+    words: Vec<String>,
     streams: TempDir,
+    started: Instant,
     temporary: PathBuf,
 }
 
@@ -168,13 +175,16 @@ impl Running {
     /// Waits for its end. Nothing may be left then: no process that knows its temporary folder, no file in there.
     pub(crate) fn finish(mut self) -> Ended {
         let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("wait for the program") {
-                break status;
+        // What it used can be read once it has ended, until it is waited for.
+        let processor = loop {
+            if let Some(processor) = figures::processor_of_ended(self.pid()) {
+                break processor;
             }
             assert!(started.elapsed() < DEADLINE, "does not end\n{}{}", self.stdout(), self.stderr());
             sleep(BEAT);
         };
+        let status = self.child.wait().expect("wait for the program");
+        figures::note(&self.words, self.started.elapsed(), processor);
         let ended = Ended {
             code: status.code(),
             signal: status.signal(),
@@ -308,9 +318,14 @@ pub(crate) fn assert_all_measured(results: &Results) {
     }
 }
 
-/// Prints what docs/verify.md has a line of.
+/// Prints what docs/verify.md has a line of. `make verify` fails where a goal is not met.
 pub(crate) fn report(what: &str, figure: &str, goal: &str, met: bool) {
     println!("{what}: {figure} (goal: {goal}): {}", if met { "met" } else { "NOT MET" });
+}
+
+/// The same of a figure by the wall clock, with its spread where there is one: other work moves it, so it is no verdict.
+pub(crate) fn report_time(what: &str, figure: &str, goal: &str) {
+    println!("{what}: {figure} (goal: {goal}): by the wall clock, no verdict");
 }
 
 /// A path as a word of a command line.

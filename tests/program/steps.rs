@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::Value;
 
-use crate::program::{Ended, Running, Scratch, guests::take, word};
+pub(crate) use crate::program::machine::{policy, source};
+use crate::program::{Ended, Running, Scratch, guests::Taken, machine::Machine, word};
 
 /// A shell's names for the contexts of tests/enforcer/policy.cil.
 const PRELUDE: &str = "\
@@ -17,24 +18,6 @@ of() { echo system_u:object_r:$1:s0; }
 as() { domain=$1; shift; tollgate run --context $(at $domain) -- \"$@\"; }
 daemon() { cat /run/tollgate/lock; }
 ";
-/// Attaching a hundred programs waits for as many grace periods.
-const EXPEDITED: &str = "rcupdate.rcu_expedited=1";
-
-/// A file of the repository.
-pub(crate) fn source(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
-
-/// A policy of the first parts of Tollgate's own and these.
-pub(crate) fn policy(scratch: &Scratch, name: &str, parts: &[PathBuf]) -> PathBuf {
-    let own = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
-    let own = own.map(|name| source(&format!("policies/tollgate/{name}.cil")));
-    let out = scratch.path(name);
-    let words: Vec<&str> = own.iter().chain(parts).map(|path| word(path)).collect();
-    scratch.run(&[&["policy", "build"], &words[..], &["-o", word(&out)]].concat()).with(0);
-    out
-}
-
 /// The C library, and the program of tests/enforcer/calls.c against it.
 pub(crate) struct Library {
     pub(crate) shared: PathBuf,
@@ -89,17 +72,19 @@ impl Step {
     }
 }
 
+/// Seconds that a guest may take. A minute by itself; several where other guests run, and on newer kernels.
+pub(crate) const TIMEOUT: u32 = if cfg!(feature = "long") { 1800 } else { 540 };
+
 /// A guest with the policy `/policy`, and what runs in it step by step.
 pub(crate) struct Guest<'s> {
     scratch: &'s Scratch,
     kernel: &'static str,
     lsm: &'static str,
-    files: Vec<String>,
+    files: Vec<(PathBuf, String)>,
     modules: Vec<&'static str>,
-    volumes: Vec<String>,
+    volumes: Vec<PathBuf>,
     script: String,
-    /// Seconds that it may take. A minute by itself; several where other guests run.
-    patience: u32,
+    timeout: u32,
 }
 
 impl<'s> Guest<'s> {
@@ -118,8 +103,7 @@ impl<'s> Guest<'s> {
             modules: Vec::new(),
             volumes: Vec::new(),
             script: PRELUDE.to_owned(),
-            // A minute by itself; several where other guests run, and on newer kernels.
-            patience: if cfg!(feature = "long") { 1800 } else { 540 },
+            timeout: TIMEOUT,
         };
         guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
     }
@@ -136,25 +120,25 @@ impl<'s> Guest<'s> {
     }
 
     /// Lets it take so many seconds.
-    pub(crate) fn patience(mut self, seconds: u32) -> Self {
-        self.patience = seconds;
+    pub(crate) fn timeout(mut self, seconds: u32) -> Self {
+        self.timeout = seconds;
         self
     }
 
     /// Loads modules of the kernel before the steps run.
     pub(crate) fn modules(mut self, names: &[&'static str]) -> Self {
-        self.modules.extend(names.iter().flat_map(|name| ["--module", name]));
+        self.modules.extend(names);
         self
     }
 
     /// Attaches a disk, which keeps what is written to it.
     pub(crate) fn volume(mut self, image: &Path) -> Self {
-        self.volumes.extend(["--volume".to_owned(), word(image).to_owned()]);
+        self.volumes.push(image.to_owned());
         self
     }
 
     pub(crate) fn with(mut self, host: &Path, guest: &str) -> Self {
-        self.files.push(format!("--file={}:{guest}", word(host)));
+        self.files.push((host.to_owned(), guest.to_owned()));
         self
     }
 
@@ -165,7 +149,7 @@ impl<'s> Guest<'s> {
 
     /// Adds a step; its name is what it shows.
     pub(crate) fn step(mut self, name: &str, line: &str) -> Self {
-        self.script.push_str(&format!("echo \"@ {name}\"\n{{ {line}\n}} 2>&1\necho \"@= $?\"\n"));
+        self.script.push_str(&step(name, line));
         self
     }
 
@@ -187,31 +171,29 @@ impl<'s> Guest<'s> {
         assert!(ended.stdout.trim_end().ends_with("@ cut"), "{}\n{}", ended.stdout, ended.stderr);
     }
 
-    /// Boots it; it runs until it ends, or is ended. Who calls holds a place for it.
-    pub(crate) fn start(self) -> Running {
-        self.scratch.start(self.command())
+    /// Boots it; it runs until it ends, or is ended.
+    pub(crate) fn start(self) -> (Running, Taken) {
+        let script = self.scratch.file("script", &self.script);
+        let machine = Machine::new(self.scratch, self.kernel, self.lsm, self.timeout);
+        let machine = machine.modules(&self.modules).file(&script, "/script");
+        let machine = self.files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
+        let machine = self.volumes.iter().fold(machine, |machine, image| machine.option(&["--volume", word(image)]));
+        machine.start(&["sh", "/script"])
     }
 
     fn boot(self) -> Ended {
-        let _place = take(1);
-        self.scratch.finish(self.command())
-    }
-
-    fn command(&self) -> Command {
-        let script = self.scratch.file("script", &self.script);
-        let file = format!("--file={}:/script", word(&script));
-        let mut arguments = vec!["vm", "run", "--kernel", self.kernel, "--lsm", self.lsm, "--append", EXPEDITED];
-        let patience = self.patience.to_string();
-        arguments.extend(["--timeout", &patience, &file]);
-        arguments.extend(&self.modules);
-        arguments.extend(self.volumes.iter().map(String::as_str));
-        arguments.extend(self.files.iter().map(String::as_str));
-        arguments.extend(["--", "sh", "/script"]);
-        self.scratch.tollgate(&arguments)
+        let (running, _place) = self.start();
+        running.finish()
     }
 }
 
-fn steps(output: &str) -> BTreeMap<String, Step> {
+/// A step in a shell's words: [`steps`] finds it in what they print.
+pub(super) fn step(name: &str, line: &str) -> String {
+    format!("echo \"@ {name}\"\n{{ {line}\n}} 2>&1\necho \"@= $?\"\n")
+}
+
+/// The steps in what a script printed, by their names.
+pub(super) fn steps(output: &str) -> BTreeMap<String, Step> {
     let (mut steps, mut name, mut text) = (BTreeMap::new(), String::new(), String::new());
     for line in output.lines() {
         if let Some(code) = line.strip_prefix("@= ") {

@@ -4,8 +4,15 @@
 //! [`tables`] is `tables.h`, [`enforcer`] is `enforcer.h`. `decide.h`, the evaluator, is compiled by those who use it.
 //! [`CLASSES`] is `classes.txt`, from which comes `classes.h` too.
 
+use zerocopy::{Immutable, IntoBytes};
+
 pub mod enforcer;
 pub mod tables;
+
+/// A key or a value of a map as bytes: it has no padding, or this does not compile.
+pub fn bytes_of<T: IntoBytes + Immutable>(value: &T) -> &[u8] {
+    value.as_bytes()
+}
 
 /// An object class, as the object managers number it: by its place in [`CLASSES`], from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,8 +40,8 @@ const FAR_PORT: u16 = 5002;
 /// How long a new link may take until packets pass: linkwatch turns the transmit queue on from a kernel worker, and
 /// may put that off for a second.
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
-/// How long one trial packet is waited for.
-const TRIAL: Duration = Duration::from_millis(20);
+/// How long to wait for one trial packet.
+const TRIAL_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A side of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Link {
         let bind = |side| -> Result<UdpSocket, Error> {
             let socket = self.within(side, || UdpSocket::bind((self.address(side), 0)))?;
             let socket = socket.context(format!("bind a UDP socket to {}", self.address(side)))?;
-            socket.set_read_timeout(Some(TRIAL)).context("set a receive timeout")?;
+            socket.set_read_timeout(Some(TRIAL_TIMEOUT)).context("set a receive timeout")?;
             Ok(socket)
         };
         let (near, far) = (bind(Side::Near)?, bind(Side::Far)?);
@@ -268,6 +268,7 @@ fn raise_loopback() -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::endurance::{become_nobody, become_root, in_a_process_of_its_own};
 
     #[test]
     fn gives_both_sides_of_loopback_the_same_address() {
@@ -285,19 +286,24 @@ mod tests {
     }
 
     #[test]
-    fn separates_the_sides_of_a_veth_and_comes_back_or_asks_for_root() {
-        let name = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-        let home = name();
-        match Link::open(Network::Veth) {
-            Ok(link) => {
-                let near = link.within(Side::Near, name).unwrap();
-                let far = link.within(Side::Far, name).unwrap();
-                assert_ne!(near, far);
-                assert_ne!(near, home);
-                assert_ne!(far, home);
-            }
-            Err(error) => assert!(error.to_string().contains(":loopback"), "{error}"),
-        }
-        assert_eq!(name(), home);
+    fn separates_the_sides_of_a_veth_and_comes_back() {
+        in_a_process_of_its_own(|| {
+            become_root()?;
+            let name = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+            let home = name();
+            let link = Link::open(Network::Veth).map_err(|error| error.to_string())?;
+            let [near, far] = [Side::Near, Side::Far].map(|side| link.within(side, name).unwrap());
+            let apart = near != far && near != home && far != home && name() == home;
+            if apart { Ok(()) } else { Err(format!("{home:?} {near:?} {far:?}, then {:?}", name())) }
+        });
+    }
+
+    #[test]
+    fn asks_for_root_or_loopback_where_a_veth_is_not_permitted() {
+        in_a_process_of_its_own(|| {
+            become_nobody()?;
+            let error = Link::open(Network::Veth).err().map(|error| error.to_string()).unwrap_or_default();
+            if error.contains("root") && error.contains(":loopback") { Ok(()) } else { Err(format!("said: {error}")) }
+        });
     }
 }

@@ -1,13 +1,14 @@
 //! `tollgate explain`: why something was denied.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use clap::Args;
-use tollgate_enforcer::{
-    audit::{Denial, Entry, avc::Verdict},
+use tollgate_audit::{
+    Denial, Entry,
+    avc::Verdict,
     explain::{self, Explained},
-    labels::file_contexts::FileContexts,
 };
+use tollgate_enforcer::labels::file_contexts::FileContexts;
 use tollgate_policy::explain::Explainer;
 
 use crate::{denials::Denials, output};
@@ -40,7 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file_contexts = FileContexts::new(&built.file_contexts)
         .inspect_err(|cause| eprintln!("tollgate: labels by path are not told: {cause}"))
         .ok();
-    let explained = denials.into_iter().map(|denial| explain::explain(&explainer, file_contexts.as_ref(), denial));
+    let lookup = |path: &Path, mode: u32| file_contexts.as_ref()?.lookup(path, mode).ok()?;
+    let explained = denials.into_iter().map(|denial| explain::explain(&explainer, Some(&lookup), denial));
     let explained: Vec<Explained> = explained.collect();
     if arguments.json {
         output::json(&explained)?;

@@ -11,11 +11,11 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tollgate_enforcer::{
-    audit::untrusted::for_people,
-    client::Client,
+use tollgate_audit::{
     learn::{self, abstraction},
+    untrusted::for_people,
 };
+use tollgate_client::Client;
 use tollgate_policy::explain::Explainer;
 
 use crate::{denials::Denials, output};

@@ -4,14 +4,12 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
-use tollgate_enforcer::{
-    client::{Client, ClientError},
-    units::{
-        Places, Table, Unit,
-        local::{self, FILE},
-        names::Name,
-        systemd,
-    },
+use tollgate_client::{Client, ClientError, units::Unit};
+use tollgate_enforcer::units::{
+    Places, Table,
+    local::{self, FILE},
+    names::Name,
+    systemd, unit,
 };
 
 use crate::output;
@@ -120,7 +118,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
 fn written() -> Vec<Unit> {
     let Table { units, told } = Table::read(&Places::default());
     told.iter().for_each(|failure| eprintln!("tollgate: {failure}"));
-    units.into_iter().map(|(name, setting)| Unit::of(&name, setting, None)).collect()
+    units.into_iter().map(|(name, setting)| unit(&name, setting, None)).collect()
 }
 
 fn text(units: &[Unit]) -> String {

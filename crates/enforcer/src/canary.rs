@@ -28,20 +28,22 @@ use nix::{
     time::{ClockId, clock_gettime},
     unistd::Pid,
 };
-use tollgate_abi::enforcer::{TG_SID_CANARY, tg_task};
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{TG_SID_CANARY, tg_task},
+};
 
-pub use self::watch::{Alarm, Change, Gap, Kind};
+pub use self::watch::{Alarm, Change, Gap};
 use self::{
     acts::{ALWAYS, Acts},
     page::{Answer, Page},
     watch::Watch,
 };
 use crate::{
-    daemon::pidfd_open,
-    enforcer::bytes_of,
     programs::{self, Pins, ProgramsError},
     state::State,
 };
+use tollgate_client::{pidfd, status::Kind};
 
 /// How often it tries, and how long its answer may take: together less than a second.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -214,7 +216,7 @@ impl Keeper {
     }
 
     fn confine(&self, process: Pid) -> io::Result<()> {
-        let own = pidfd_open(process.as_raw())?;
+        let own = pidfd::open(process.as_raw())?;
         let task = tg_task { sid: TG_SID_CANARY, ..tg_task::default() };
         self.tasks.update(&own.as_raw_fd().to_ne_bytes(), bytes_of(&task), MapFlags::ANY).map_err(io::Error::other)?;
         // What it was until now is remembered.
@@ -223,7 +225,7 @@ impl Keeper {
     }
 
     fn is_confined(&self, process: Pid) -> bool {
-        let own = pidfd_open(process.as_raw());
+        let own = pidfd::open(process.as_raw());
         let task = own.ok().and_then(|own| self.tasks.lookup(&own.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok());
         task.flatten().is_some_and(|task| task.starts_with(&TG_SID_CANARY.to_ne_bytes()))
     }

@@ -38,14 +38,14 @@ use nix::{
     sys::socket::MsgFlags,
     unistd::{dup2_stderr, dup2_stdout},
 };
+use tollgate_client::wire;
 
-pub(crate) use self::peer::{pidfd_open, thread_open};
 use self::{
     connection::{Come, Connection},
     machine::Machine,
     places::{MOST, Place},
 };
-use crate::{shares::Holder, wire};
+use crate::shares::Holder;
 
 /// How often is looked after what wakes nobody.
 const BEAT: Duration = Duration::from_secs(1);

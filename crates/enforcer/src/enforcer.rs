@@ -36,15 +36,13 @@ use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 
 use crate::{
     contexts::Contexts,
-    daemon::pidfd_open,
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
     programs::{self, Pins},
-    shares::Room,
     state::State,
     subordinates::Subordinates,
-    units::{Unit, Units},
+    units::Units,
 };
 pub(crate) use adopted::in_force;
 use checkpoints::Checkpoints;
@@ -54,12 +52,13 @@ use error::map_error;
 pub use folder::Folder;
 pub(crate) use labelling::of_device;
 pub use maps::Maps;
-pub(crate) use maps::{Plain, began, bytes_of, task_of};
+pub(crate) use maps::{began, task_of};
 pub use options::{NoteFolder, Options};
 pub use reload::Reloaded;
 use revocation::Pending;
 use services::Memory;
 use shadow::Shadow;
+use tollgate_client::{pidfd, shares::Room, units::Unit};
 pub use unseen::Seen;
 
 /// Enforcement that is on.
@@ -132,7 +131,7 @@ impl Enforcer {
         let descriptors = options.descriptors.unwrap_or_default();
         let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies one by one");
-        let object = programs::load(&options.pins, &needed, &options.sizes)?;
+        let object = crate::survival::load(&options.pins, &needed, &options.sizes)?;
         options.progress.begin("putting the policy in force");
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
@@ -306,7 +305,7 @@ fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     let state = State::new(programs::map(pins, "bss")?.as_fd());
     let state = state.map_err(|cause| EnforcerError::Io { what: "map", path: pins.map("bss"), cause })?;
     let maps = Maps::open(pins)?;
-    let own = pidfd_open(getpid().as_raw()).map_err(libbpf_rs::Error::from);
+    let own = pidfd::open(getpid().as_raw()).map_err(libbpf_rs::Error::from);
     let began = own.and_then(|own| began(pins, own.as_fd())).map_err(map_error("mark the daemon's process"))?;
     // Labels are written to attributes by this process only.
     state.set_daemon(std::process::id(), began);

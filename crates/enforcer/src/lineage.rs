@@ -13,10 +13,10 @@ use std::{
 
 use libbpf_rs::{Program, libbpf_sys};
 use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_lineage, tg_thread};
+use zerocopy::FromBytes;
 
 use crate::{
     contexts::Sid,
-    enforcer::Plain,
     programs::{Pins, ProgramsError},
 };
 
@@ -125,9 +125,8 @@ fn opened(result: i32) -> io::Result<OwnedFd> {
 }
 
 /// What an iterator has written: structures of integers.
-fn records<T: Plain>(bytes: &[u8]) -> Vec<T> {
-    // SAFETY: all bytes are values of a plain structure, and there are as many.
-    bytes.chunks_exact(size_of::<T>()).map(|record| unsafe { record.as_ptr().cast::<T>().read_unaligned() }).collect()
+fn records<T: FromBytes>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(size_of::<T>()).filter_map(|record| T::read_from_bytes(record).ok()).collect()
 }
 
 /// Labels those that the map `slipped` names, and tells credentials anew.

@@ -2,12 +2,10 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::{
-    canary::Kind as Lack,
+use tollgate_client::{
     protocol::Mode,
-    revocation::Revoked,
     shares::Held,
-    status::{self, Manager, Status},
+    status::{self, Kind as Lack, Manager, Revoked, Status},
 };
 
 /// What a name stands for.

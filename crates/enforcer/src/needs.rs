@@ -6,13 +6,11 @@
 mod constraints;
 mod denials;
 
+use tollgate_client::descriptors::Descriptors;
 use tollgate_policy::{decide::Tables, model::Policy};
 
 use self::denials::Denials;
-use crate::{
-    descriptors::Descriptors,
-    hooks::{self, BadLine, Hook, Purpose, Question},
-};
+use crate::hooks::{self, BadLine, Hook, Purpose, Question};
 
 /// A hook, and whether the policy needs its program.
 #[derive(Debug, Clone, PartialEq, Eq)]

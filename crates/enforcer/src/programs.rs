@@ -24,10 +24,9 @@ use libbpf_rs::{
     },
     set_print,
 };
+use tollgate_abi::{bytes_of, enforcer::tg_kernel};
 
-use tollgate_abi::enforcer::tg_kernel;
-
-use crate::{enforcer::bytes_of, guard, lineage, shares::Size};
+use crate::{lineage, shares::Size};
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
@@ -278,7 +277,6 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
         };
         pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
     }
-    guard::object(pins, &object)?;
     Ok(object)
 }
 

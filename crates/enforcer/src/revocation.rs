@@ -7,8 +7,9 @@ use std::{
     io::{self, Read},
 };
 
-use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::tg_held;
+use tollgate_client::status::Revoked;
+use zerocopy::FromBytes;
 
 use crate::programs::{Pins, ProgramsError};
 
@@ -18,17 +19,6 @@ const ITERATORS: [&str; 2] = ["held_files", "held_memory"];
 /// What is held.
 #[derive(Debug, Clone, Default)]
 pub struct Held(Vec<tg_held>);
-
-/// How much is held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Revoked {
-    /// Descriptors: what is done by them is denied.
-    pub descriptors: u64,
-    /// Mappings of files: memory, which is used without asking.
-    pub mappings: u64,
-    /// Processes that have either.
-    pub processes: u64,
-}
 
 impl Held {
     /// Looks at all processes.
@@ -70,17 +60,17 @@ impl Held {
 
 /// The records that an iterator has written.
 fn parse(bytes: &[u8], held: &mut Vec<tg_held>) -> io::Result<()> {
-    let records = bytes.chunks_exact(size_of::<tg_held>());
-    if !records.remainder().is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "half a record"));
+    let records = bytes.chunks(size_of::<tg_held>()).map(tg_held::read_from_bytes);
+    for record in records {
+        held.push(record.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "half a record"))?);
     }
-    // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
-    held.extend(records.map(|record| unsafe { record.as_ptr().cast::<tg_held>().read_unaligned() }));
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use zerocopy::IntoBytes;
+
     use super::*;
 
     fn held(process: u32, memory: u32, denied: u32) -> tg_held {
@@ -99,8 +89,7 @@ mod tests {
     #[test]
     fn reads_records_and_refuses_halves() {
         let one = held(7, 1, 3);
-        // SAFETY: a structure of integers without gaps.
-        let bytes = unsafe { std::slice::from_raw_parts((&raw const one).cast::<u8>(), size_of::<tg_held>()) };
+        let bytes = one.as_bytes();
         let mut read = Vec::new();
         parse(&[bytes, bytes].concat(), &mut read).unwrap();
         assert_eq!(read.iter().map(|held| held.process).collect::<Vec<_>>(), [7, 7]);

@@ -7,11 +7,10 @@ pub mod seen;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     path::PathBuf,
 };
 
-use serde::{Deserialize, Serialize};
+use tollgate_client::services::{Service, Verdict};
 
 /// A process, and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,45 +40,6 @@ pub struct Lack {
     pub why: String,
 }
 
-/// Whether a service is as it should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// A process of it should be confined, and is not; or it cannot start.
-    NotConfined,
-    /// Nothing says that it should be confined, and others can reach it.
-    Unconfined,
-    /// All its processes that should be are.
-    Confined,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::NotConfined => "NOT CONFINED",
-            Self::Unconfined => "unconfined",
-            Self::Confined => "confined",
-        })
-    }
-}
-
-/// A unit, or a program that runs outside of units, as it should be and as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Service {
-    /// The unit, or the program.
-    pub name: String,
-    /// The domain that it should run in; `None`: nothing says so.
-    pub expected: Option<String>,
-    /// The domains that its processes are in, and how many are in each.
-    pub domains: BTreeMap<String, usize>,
-    /// Where it listens: `tcp 443`.
-    pub listening: BTreeSet<String>,
-    /// Whether that is as it should be.
-    pub verdict: Verdict,
-    /// Why not, and what helps.
-    pub why: Vec<String>,
-}
-
 /// What a process executes nothing in: what systemd keeps for PAM.
 const FOR_PAM: &str = "(sd-pam)";
 
@@ -98,7 +58,7 @@ pub fn judge(processes: &[Process], listening: &BTreeMap<u32, BTreeSet<String>>)
             verdict: Verdict::Unconfined,
             why: Vec::new(),
         });
-        service.add(process);
+        add(service, process);
         service.listening.extend(listening.get(&process.number).into_iter().flatten().cloned());
     }
     services.retain(|_, service| service.verdict != Verdict::Unconfined || !service.listening.is_empty());
@@ -111,20 +71,19 @@ fn name_of(process: &Process) -> Option<String> {
     process.unit.clone().or_else(program)
 }
 
-impl Service {
-    fn add(&mut self, process: &Process) {
-        let domain = domain(&process.context).to_owned();
-        *self.domains.entry(domain.clone()).or_default() += 1;
-        if process.confined {
-            self.expected.get_or_insert(domain);
-            self.verdict = if self.why.is_empty() { Verdict::Confined } else { Verdict::NotConfined };
-        }
-        if let Some(lack) = &process.lack {
-            self.expected = Some(lack.domain.clone());
-            self.verdict = Verdict::NotConfined;
-            let why = format!("process {} ({}) should be {}: {}", process.number, process.name, lack.domain, lack.why);
-            self.why.push(why);
-        }
+/// Adds what a process of a service is, and should be.
+fn add(service: &mut Service, process: &Process) {
+    let domain = domain(&process.context).to_owned();
+    *service.domains.entry(domain.clone()).or_default() += 1;
+    if process.confined {
+        service.expected.get_or_insert(domain);
+        service.verdict = if service.why.is_empty() { Verdict::Confined } else { Verdict::NotConfined };
+    }
+    if let Some(lack) = &process.lack {
+        service.expected = Some(lack.domain.clone());
+        service.verdict = Verdict::NotConfined;
+        let why = format!("process {} ({}) should be {}: {}", process.number, process.name, lack.domain, lack.why);
+        service.why.push(why);
     }
 }
 

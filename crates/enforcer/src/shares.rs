@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    fmt, fs,
+    fs,
     str::FromStr,
     sync::{
         Arc,
@@ -12,66 +12,15 @@ use std::{
     },
 };
 
-use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
     TG_EIGHTHS_OF_DOMAINS, TG_EIGHTHS_OF_ONE, TG_EIGHTHS_OF_USERS, TG_FIRST_SHARE_OF_DOMAINS, TG_FIRST_SHARE_OF_USERS,
     TG_HOLDERS_DOMAINS, TG_HOLDERS_MACHINE, TG_HOLDERS_USERS, TG_OWNERS_LOST, TG_OWNERS_LOST_OF_MACHINE,
-    TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS, TG_SHARE_TRIES, TG_SHARES,
-    TG_SHARES_OF_DOMAINS, TG_SHARES_OF_USERS, TG_SUBORDINATES, tg_holders, tg_room, tg_share, tg_state, tg_subordinate,
+    TG_SHARE_TRIES, TG_SHARES, TG_SHARES_OF_DOMAINS, TG_SHARES_OF_USERS, TG_SUBORDINATES, tg_holders, tg_share,
+    tg_state, tg_subordinate,
 };
+use tollgate_client::shares::{Held, Room};
 
 use crate::{contexts::Sid, mapping::Mapping};
-
-/// What there is so much of: places in the map of this name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Room {
-    /// Credentials of confined processes, and of files that they have opened.
-    Credentials,
-    /// Labels of files that are not their directories'.
-    Labels,
-    /// System V objects, messages, keys, performance events, BPF maps and programs.
-    Objects,
-    /// Files whose owner gets signals (`F_SETOWN`).
-    Owners,
-}
-
-impl Room {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Credentials, Self::Labels, Self::Objects, Self::Owners];
-    /// Fewer places leave no shares; more are more memory than a machine has, or more credentials than the 120 that may be
-    /// in the map for one place of the array before it (bpf/credential_put.h), were they 64 on an average.
-    fn sizes(self) -> std::ops::RangeInclusive<u32> {
-        64..=if self == Self::Credentials { 1 << 20 } else { 1 << 26 }
-    }
-
-    /// The name of its map.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Credentials => "credentials",
-            Self::Labels => "labels",
-            Self::Objects => "objects",
-            Self::Owners => "owners",
-        }
-    }
-
-    fn number(self) -> usize {
-        let number: tg_room = match self {
-            Self::Credentials => TG_ROOM_CREDENTIALS,
-            Self::Labels => TG_ROOM_LABELS,
-            Self::Objects => TG_ROOM_OBJECTS,
-            Self::Owners => TG_ROOM_OWNERS,
-        };
-        number as usize
-    }
-}
-
-impl fmt::Display for Room {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// How many places a room has: `labels=4194304`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,22 +99,6 @@ impl Holder {
 
 /// The place of a share (`tg_state.shares`).
 pub type Place = u16;
-
-/// What somebody holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    /// Of what.
-    pub room: Room,
-    /// A user's name or number, a domain's context, or those who have no share of their own together.
-    pub holder: String,
-    /// How much.
-    pub held: u32,
-    /// How much he may hold; of the machine, how much there is.
-    pub share: u32,
-    /// Labels of his files found no room: those of his files whose label is not written down have none.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unlabelled: bool,
-}
 
 /// The shares, in the programs' global variables.
 #[derive(Debug, Clone)]

@@ -15,8 +15,9 @@ use tollgate_abi::enforcer::{
     TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
     tg_unlabelled,
 };
+use tollgate_client::descriptors::Descriptors;
 
-use crate::{contexts::Sid, descriptors::Descriptors, mapping::Mapping, shares::Shares};
+use crate::{contexts::Sid, mapping::Mapping, shares::Shares};
 
 /// `TG_ANY_WAY` entries begin with this count.
 const FIRST_ANY: u64 = 0x8001 << TG_ACCESS_SID;

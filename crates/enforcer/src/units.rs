@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize};
+use tollgate_client::units::Unit;
 
 use self::{names::Name, watch::Watch};
 
@@ -40,28 +40,11 @@ impl Setting {
     }
 }
 
-/// What is known of a unit, for callers of the daemon.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unit {
-    /// Its name; that of a template stands for its instances.
-    pub name: String,
-    /// The context that its processes get; empty: what the policy says.
-    pub context: String,
-    /// The file that says so.
-    pub source: PathBuf,
-    /// Why it cannot be: nothing of the unit's starts then, unless it is `ignorable`.
-    pub problem: Option<String>,
-    /// The unit runs without the context where that cannot be.
-    pub ignorable: bool,
-}
-
-impl Unit {
-    /// A unit, as it is written down.
-    #[must_use]
-    pub fn of(name: &Name, setting: Setting, problem: Option<String>) -> Self {
-        let Setting { context, ignorable, source } = setting;
-        Self { name: name.to_string(), context, source, problem, ignorable }
-    }
+/// A unit for callers of the daemon, as it is written down.
+#[must_use]
+pub fn unit(name: &Name, setting: Setting, problem: Option<String>) -> Unit {
+    let Setting { context, ignorable, source } = setting;
+    Unit { name: name.to_string(), context, source, problem, ignorable }
 }
 
 /// Where units and their contexts are written down.

@@ -5,7 +5,7 @@ mod commands;
 mod communication;
 mod control;
 #[cfg(test)]
-mod endurance;
+pub(crate) mod endurance;
 mod files;
 mod flask;
 mod peer;

@@ -14,13 +14,12 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tollgate_audit::sink;
+use tollgate_client::{after_gap::AfterGap, descriptors::Descriptors};
 use tollgate_enforcer::{
-    after_gap::AfterGap,
-    audit::sink,
     daemon::{
         Daemon, End, devices::Devices, doing::Doing, enforced::Enforced, extension::Extension, notify, signals::Signals,
     },
-    descriptors::Descriptors,
     enforcer::{Enforcer, Options},
     labels::checkpoint::AfterCrash,
     programs::{self, Pins},
@@ -32,8 +31,8 @@ use tollgate_policy::built::Built;
 
 use crate::{output, policies};
 
-/// How often the daemon's begin is looked after.
-const BEAT: Duration = Duration::from_millis(100);
+/// How often to check whether the daemon has started.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Set for the process that stays in the background.
 const BACKGROUND: &str = "TOLLGATE_BACKGROUND";
 
@@ -45,7 +44,7 @@ pub(crate) struct Arguments {
     /// Grant what is denied, and audit it
     #[arg(long)]
     permissive: bool,
-    /// Ask this domain nothing; without, those of the machine's processes and of the kernel
+    /// Leave this domain unconfined; without this option, the domains of the machine's processes and of the kernel
     #[arg(long, value_name = "TYPE")]
     unconfined: Vec<String>,
     /// The context of processes without a label; without, the policy's unconfined_t, else the kernel's
@@ -54,14 +53,14 @@ pub(crate) struct Arguments {
     /// Enforce a policy also if this kernel cannot enforce all of it
     #[arg(long)]
     accept_missing: bool,
-    /// Tell at most so many denials a second; without, 1000; the rest is counted
+    /// Log at most so many denials per second; 1000 without this option; the rest is counted
     #[arg(long, value_name = "NUMBER")]
     audit_limit: Option<u32>,
     /// Make room for so many credentials, labels, objects or owners, of which each user may take an eighth; it lasts until
     /// `tollgate stop`
     #[arg(long, value_name = "ROOM=PLACES")]
     room: Vec<Size>,
-    /// When to ask about descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
+    /// When to check descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
     /// more; once chosen it holds until `tollgate stop`
     #[arg(long, value_name = "check|use")]
     descriptors: Option<Descriptors>,
@@ -232,7 +231,7 @@ fn in_background() -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a folder to wait for the daemon in")?;
     let path = folder.path().join("ready");
     let ready = UnixDatagram::bind(&path).context("cannot wait for the daemon")?;
-    ready.set_read_timeout(Some(BEAT))?;
+    ready.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut daemon = Command::new(env::current_exe().context("cannot find this program's file")?);
     daemon.args(env::args_os().skip(1)).env(BACKGROUND, "1").env("NOTIFY_SOCKET", &path);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tollgate_enforcer::{audit::untrusted::for_people, enforcer::Folder};
+use tollgate_audit::untrusted::for_people;
+use tollgate_enforcer::enforcer::Folder;
 use tollgate_policy::{
     built::Identity,
     origin::{Origin, Source},

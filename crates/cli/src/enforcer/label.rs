@@ -8,12 +8,10 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tollgate_enforcer::{
-    audit::untrusted::for_people,
-    client::{Client, ClientError, tree},
-    labels::{lost, relabel::restored},
-    programs::Pins,
-};
+use tollgate_audit::untrusted::for_people;
+use tollgate_client::{Client, ClientError, tree};
+use tollgate_enforcer::{labels::lost, programs::Pins};
+use tollgate_policy::context::restored;
 
 use crate::output;
 

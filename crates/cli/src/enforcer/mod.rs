@@ -13,7 +13,7 @@ pub(crate) mod status;
 pub(crate) mod stop;
 mod wait;
 
-use tollgate_enforcer::revocation::Revoked;
+use tollgate_client::status::Revoked;
 
 /// What processes hold that the policy in force denies; `None`: nothing.
 fn revoked(revoked: &Revoked) -> Option<String> {

@@ -6,11 +6,8 @@ use std::{
 };
 
 use clap::Args;
-use tollgate_enforcer::{
-    audit::{Entry, avc::Verdict, log::Filter, sink},
-    client::Client,
-    protocol::Mode,
-};
+use tollgate_audit::{Entry, avc::Verdict, log::Filter, sink};
+use tollgate_client::{Client, protocol::Mode};
 
 use crate::{audit, denials, output};
 

@@ -10,15 +10,13 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use tollgate_enforcer::{
-    audit::untrusted::for_people,
-    client::{Client, ClientError, kernel::Kernel, process},
-    enforcer::Folder,
-    programs::Pins,
+use tollgate_audit::untrusted::for_people;
+use tollgate_client::{
+    Client, ClientError, process,
     protocol::{Attribute, Mode},
-    shares::users,
     status::Status,
 };
+use tollgate_enforcer::{enforcer::Folder, programs::Pins, shares::users, without_daemon::Kernel};
 
 use crate::output;
 
@@ -27,7 +25,7 @@ pub(crate) struct Arguments {
     /// Only processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
-    /// Only confined processes: those that the policy is asked about
+    /// Only confined processes: those that the policy is checked for
     #[arg(long)]
     confined: bool,
     /// Print JSON

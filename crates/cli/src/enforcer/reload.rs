@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use tollgate_enforcer::{client::Client, sanity};
+use tollgate_client::{Client, sanity};
 
 use crate::{output, policies};
 

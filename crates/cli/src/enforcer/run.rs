@@ -7,10 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
-use tollgate_enforcer::{
-    client::{self, Client},
-    protocol::Attribute,
-};
+use tollgate_client::{self, Client, protocol::Attribute};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -30,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Closed again before the command starts: it would need a permission to use the connection.
     Client::connect()?.set_context(Attribute::Exec, &arguments.context)?;
     if arguments.permissive {
-        client::be_permissive()?;
+        tollgate_client::be_permissive()?;
     }
     // Only a failure comes back.
     let cause = Command::new(program).args(words).exec();

@@ -4,14 +4,15 @@ use std::{path::Path, process::ExitCode, thread, time::Duration};
 
 use clap::Args;
 use serde::Serialize;
-use tollgate_enforcer::{
-    canary::Kind,
-    client::{Client, ClientError},
+use tollgate_client::{
+    Client, ClientError,
     descriptors::Descriptors,
+    shares::Held,
+    status::{Kind, Manager, Status},
+};
+use tollgate_enforcer::{
     metrics,
     programs::{self, Pins},
-    shares::Held,
-    status::{Manager, Status},
 };
 
 use super::{ago::ago, kept::Kept, wait};
@@ -19,7 +20,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Count for so many seconds how often object managers are asked, and by what they are answered
+    /// Count for so many seconds how often object managers check access, and what answers them
     #[arg(long, value_name = "SECONDS")]
     count: Option<u64>,
     /// Wait until the daemon answers, as long as one is starting, and say what it does

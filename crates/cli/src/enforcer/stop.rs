@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use tollgate_client::{Client, ClientError};
 use tollgate_enforcer::{
-    client::{Client, ClientError},
     programs::{self, Pins},
     progress::Progress,
     requirements,

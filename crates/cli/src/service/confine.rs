@@ -6,7 +6,8 @@ use std::{path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tollgate_enforcer::{audit::sink, client::Client, learn::Learnt, protocol::Mode};
+use tollgate_audit::{learn::Learnt, sink};
+use tollgate_client::{Client, protocol::Mode};
 use tollgate_policy::built::Built;
 use tollgate_service::{
     answers::unanswered,
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     /// Begin with what the policy's macros allow, enforced at once
     #[arg(long, conflicts_with = "learn")]
     r#macro: bool,
-    /// Ask nothing: enforce what was learnt
+    /// Enforce what was learnt without asking
     #[arg(long)]
     yes: bool,
     /// Let the service be used for so long before rules are made of what it did: `5min`

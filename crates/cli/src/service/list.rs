@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tollgate_enforcer::{
-    client::Client,
+use tollgate_client::{
+    Client,
     services::{Service, Verdict},
 };
 

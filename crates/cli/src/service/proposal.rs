@@ -2,9 +2,10 @@
 
 use std::{io::Write, path::Path};
 
-use tollgate_enforcer::{
-    audit::{Entry, log::Filter},
+use tollgate_audit::{
+    Entry,
     learn::{self, Learnt, abstraction},
+    log::Filter,
 };
 use tollgate_policy::{built::Built, explain::Explainer};
 use tollgate_service::words::{Domain, Sentence};

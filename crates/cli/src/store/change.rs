@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::Context;
-use tollgate_enforcer::{client::Client, labels::changed::Changed, sanity};
+use tollgate_client::{Client, sanity};
+use tollgate_enforcer::labels::changed::Changed;
 use tollgate_policy::{
     built::Built,
     store::{Contents, Staged, Store},

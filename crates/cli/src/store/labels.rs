@@ -12,11 +12,10 @@ use std::{
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use tollgate_enforcer::{
-    audit::untrusted::for_people,
-    client::{Client, ClientError, tree},
-    labels::{changed::Changed, object::Object, relabel::restored},
-};
+use tollgate_audit::untrusted::for_people;
+use tollgate_client::{Client, ClientError, tree};
+use tollgate_enforcer::labels::{changed::Changed, object::Object};
+use tollgate_policy::context::restored;
 
 use crate::interrupt;
 

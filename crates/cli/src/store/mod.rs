@@ -13,8 +13,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tollgate_client::{Client, ClientError};
 use tollgate_enforcer::{
-    client::{Client, ClientError},
     labels::file_contexts::FileContexts,
     progress::{Progress, Telling},
 };

@@ -3,18 +3,7 @@
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
-
-/// What is not as it should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The canary was granted what must be denied: no hook runs.
-    Off,
-    /// It did not answer, so nobody knows.
-    Silent,
-    /// No daemon was there to ask, or it was frozen itself.
-    Unwatched,
-}
+use tollgate_client::status::Kind;
 
 /// What lasts. Times are nanoseconds since boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,13 +14,13 @@ use nix::{
     poll::PollFlags,
     sys::socket::{MsgFlags, setsockopt, sockopt::PassCred},
 };
-
-use super::{peer::Peer, places::Seat};
-use crate::{
+use tollgate_client::{
     protocol::{LONGEST_REPLY, LONGEST_REQUEST, Refusal, Reply, Request, greeting, hello, reply_line},
-    shares::Holder,
     wire::{MOST_DESCRIPTORS, receive, send},
 };
+
+use super::{peer::Peer, places::Seat};
+use crate::shares::Holder;
 
 /// How long a connection may be idle. Where others need its place it goes before: no limit need be short, and a caller is not
 /// to lose his who gets no processor for a while.

@@ -12,6 +12,16 @@ use tollgate_abi::enforcer::{
     TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL,
     tg_event, tg_task,
 };
+use tollgate_audit::{Dispatcher, Reason};
+use tollgate_client::{
+    protocol::{Mode, Refusal},
+    sanity::{self, Question},
+    services::Service,
+    shadow::Report,
+    shares::Room,
+    status::{self, Hooks, Manager, Status},
+    units::Unit,
+};
 use tollgate_policy::built::Built;
 
 use super::{
@@ -22,19 +32,13 @@ use super::{
     told,
 };
 use crate::{
-    audit::{Dispatcher, Reason, reader::Reader},
     contexts::Sid,
     enforcer::{Enforcer, EnforcerError, of_device, task_of},
+    events::Reader,
     inquiries::Inquiries,
     labels,
     programs::{self, ProgramsError},
-    protocol::{Mode, Refusal},
-    sanity::{self, Question},
-    services::Service,
-    shadow::Report,
-    shares::{Holder, Room},
-    status::{self, Hooks, Manager, Status},
-    units::Unit,
+    shares::Holder,
 };
 
 /// The most bytes of a built policy.

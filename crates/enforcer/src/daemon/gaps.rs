@@ -6,12 +6,13 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use tollgate_audit::{Dispatcher, Reason};
+use tollgate_client::status::{AlarmStatus, GapStatus, Kind, Slipped};
+
 use crate::{
-    audit::{Dispatcher, Reason},
-    canary::{self, Canary, Change, Gap, Kind},
+    canary::{self, Canary, Change, Gap},
     enforcer::{Enforcer, Seen},
     programs::{Pins, ProgramsError},
-    status::{AlarmStatus, GapStatus, Slipped},
 };
 
 /// So many that are over are remembered.

@@ -15,10 +15,11 @@ use nix::{
     fcntl::{Flock, FlockArg},
 };
 use tollgate_abi::enforcer::TG_SID_MACHINE;
+use tollgate_audit::untrusted::for_people;
+use tollgate_client::pidfd;
 
-use super::{DaemonError, pidfd_open};
+use super::DaemonError;
 use crate::{
-    audit::untrusted::for_people,
     contexts::Sid,
     enforcer::{began, in_force, task_of},
     generation::Generation,
@@ -117,7 +118,7 @@ fn holder(number: i32, process: &Path) -> Holder {
     let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
     let name = for_people(format!("process {number} ({})", name.trim_end()));
     let pins = Pins::default();
-    let found = pidfd_open(number).ok();
+    let found = pidfd::open(number).ok();
     let tasks = programs::map(&pins, "tasks").ok();
     let task = tasks.zip(found.as_ref()).and_then(|(tasks, found)| task_of(&pins, &tasks, found.as_fd()).ok()?);
     match task {

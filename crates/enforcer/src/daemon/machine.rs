@@ -7,17 +7,16 @@ use std::{
 };
 
 use tollgate_abi::enforcer::tg_task;
-
-use crate::{
-    contexts::Sid,
+use tollgate_client::{
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
     shadow::Report,
-    shares::Holder,
     status::{Manager, Status},
     units::Unit,
 };
+
+use crate::{contexts::Sid, shares::Holder};
 
 /// A permission of a class, in the object managers' numbers (classes.txt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

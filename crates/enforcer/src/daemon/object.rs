@@ -4,8 +4,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
-
-use crate::protocol::Refusal;
+use tollgate_client::protocol::Refusal;
 
 /// A file system's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,18 +10,17 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{SECINITSID_SECURITY, TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
+use tollgate_client::{
+    protocol::{Attribute, Refusal, Reply, Request},
+    sanity,
+};
 
 use super::{
     machine::{Machine, Permission},
     object::Object,
     peer::Peer,
 };
-use crate::{
-    contexts::Sid,
-    protocol::{Attribute, Refusal, Reply, Request},
-    sanity,
-    shares::Holder,
-};
+use crate::{contexts::Sid, shares::Holder};
 
 /// The most bytes of a file of sanity questions.
 const LONGEST_SANITY: u64 = 1 << 20;

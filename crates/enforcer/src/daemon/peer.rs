@@ -16,6 +16,7 @@ use nix::{
     unistd::geteuid,
 };
 use tollgate_abi::enforcer::TG_SID_MACHINE;
+use tollgate_client::pidfd;
 
 use crate::contexts::Sid;
 
@@ -47,7 +48,7 @@ impl Peer {
             return Err(io::ErrorKind::NotFound.into());
         }
         let process = match peer_pidfd(socket) {
-            Err(Errno::ENOPROTOOPT) => pidfd_open(pid)?,
+            Err(Errno::ENOPROTOOPT) => pidfd::open(pid)?,
             other => other?,
         };
         Ok(Self { pid, uid, sid: TG_SID_MACHINE, process })
@@ -89,24 +90,6 @@ impl Peer {
     }
 }
 
-/// Opens a process by its number (pidfd_open(2)).
-pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
-    open(pid, 0)
-}
-
-/// Opens a thread that is not its process's first, of kernels from 6.9 (PIDFD_THREAD).
-pub(crate) fn thread_open(thread: i32) -> io::Result<OwnedFd> {
-    open(thread, libc::O_EXCL)
-}
-
-fn open(pid: i32, flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the system call takes two integers.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, flags) };
-    let descriptor = Errno::result(descriptor)?;
-    // SAFETY: the kernel has just made the descriptor, and nothing else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
-}
-
 /// SO_PEERPIDFD, of kernels from 6.5.
 fn peer_pidfd(socket: &UnixStream) -> Result<OwnedFd, Errno> {
     const SO_PEERPIDFD: i32 = 77;
@@ -122,6 +105,8 @@ fn peer_pidfd(socket: &UnixStream) -> Result<OwnedFd, Errno> {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_client::pidfd;
+
     use super::*;
 
     #[test]
@@ -138,9 +123,9 @@ mod tests {
     fn tells_its_own_threads_from_other_processes() {
         let (one, _other) = UnixStream::pair().unwrap();
         let peer = Peer::of(&one).unwrap();
-        assert!(peer.has(pidfd_open(peer.pid).unwrap().as_fd()));
+        assert!(peer.has(pidfd::open(peer.pid).unwrap().as_fd()));
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        assert!(!peer.has(pidfd_open(child.id() as i32).unwrap().as_fd()));
+        assert!(!peer.has(pidfd::open(child.id() as i32).unwrap().as_fd()));
         assert!(!peer.has(one.as_fd()));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -149,7 +134,7 @@ mod tests {
     #[test]
     fn refuses_a_peer_that_has_ended() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let process = pidfd_open(child.id() as i32).unwrap();
+        let process = pidfd::open(child.id() as i32).unwrap();
         let peer = Peer { pid: child.id() as i32, uid: 0, sid: TG_SID_MACHINE, process };
         child.wait().unwrap();
         assert!(!peer.sent(Some(peer.pid)));

@@ -8,23 +8,22 @@ use std::{
 
 use tempfile::TempDir;
 use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
+use tollgate_client::{
+    Client, ClientError,
+    protocol::{Attribute, Mode, Refusal, Request},
+    sanity::Question,
+    services::Service,
+    shadow::Report,
+    status::{Manager, Status},
+    units::Unit,
+};
 
 use super::{
     machine::{Labels, Permission},
     places::MOST_OF_ONE,
     *,
 };
-use crate::{
-    client::{Client, ClientError},
-    contexts::Sid,
-    protocol::{Attribute, Mode, Refusal, Request},
-    sanity::Question,
-    services::Service,
-    shadow::Report,
-    shares::Holder,
-    status::{Manager, Status},
-    units::Unit,
-};
+use crate::{contexts::Sid, shares::Holder};
 
 /// The SID of the caller when it is confined.
 const CONFINED: Sid = 40;
@@ -224,7 +223,7 @@ fn line(socket: &UnixStream) -> String {
 
 /// Greets and says hello.
 fn greeted(socket: &UnixStream) {
-    let hello = crate::protocol::hello(line(socket).trim_end().as_bytes()).unwrap();
+    let hello = tollgate_client::protocol::hello(line(socket).trim_end().as_bytes()).unwrap();
     { socket }.write_all(hello.as_bytes()).unwrap();
 }
 
@@ -296,7 +295,7 @@ fn asks_the_policy_what_selinux_asks_of_confined_callers() {
     assert_eq!(errno(client.request(&sid(Attribute::Current), &[])), libc::EACCES);
     assert_eq!(errno(client.request(&sid(Attribute::Previous), &[])), libc::EINVAL);
     let mut other = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-    let process = peer::pidfd_open(other.id() as i32).unwrap();
+    let process = tollgate_client::pidfd::open(other.id() as i32).unwrap();
     assert_eq!(client.context(Attribute::Current, None).unwrap().as_deref(), Some("sid40"));
     assert_eq!(errno(client.context(Attribute::Current, Some(process.as_fd()))), libc::EACCES);
     other.kill().unwrap();

@@ -1,8 +1,10 @@
 //! What the daemon says in a line, on standard error and so in the journal.
 
 use tollgate_abi::enforcer::tg_unlabelled;
+use tollgate_audit::untrusted::for_people;
+use tollgate_client::protocol::Mode;
 
-use crate::{audit::untrusted::for_people, labels::walk::Report, protocol::Mode};
+use crate::labels::walk::Report;
 
 /// What is in force: the policy as its user calls it, the generation, the mode, and what was labelled, if this daemon did.
 pub(super) fn in_force(policy: &str, generation: u32, mode: Mode, labelled: &Report) -> String {

@@ -1,9 +1,9 @@
 //! Which hooks have their programs attached: those that the policy in force needs, and no other.
 
+use tollgate_client::descriptors::Descriptors;
 use tollgate_policy::{decide::Tables, model::Policy};
 
 use crate::{
-    descriptors::Descriptors,
     enforcer::{Enforcer, EnforcerError, Options},
     generation::Generation,
     needs, programs,
@@ -46,7 +46,7 @@ impl Enforcer {
         let attached = programs::attached(pins)?;
         let new: Vec<String> = needed.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
         if !new.is_empty() {
-            programs::attach(pins, &programs::load(pins, &new, &[])?)?;
+            programs::attach(pins, &crate::survival::load(pins, &new, &[])?)?;
             self.protect_pins()?;
         }
         // From here on the hook asks itself; as long as it is not attached the others go on for it.

@@ -2,12 +2,10 @@
 
 use std::{io, path::PathBuf};
 
+use tollgate_client::descriptors::Descriptors;
 use tollgate_policy::{built::BuiltError, context::ContextError};
 
-use crate::{
-    contexts::Full, descriptors::Descriptors, generation::GenerationError, hooks::BadLine, missing::Missing,
-    programs::ProgramsError,
-};
+use crate::{contexts::Full, generation::GenerationError, hooks::BadLine, missing::Missing, programs::ProgramsError};
 
 /// Why enforcement could not be started, adopted or changed. Nothing was changed then, unless the text says so.
 #[derive(Debug, thiserror::Error)]

@@ -10,13 +10,16 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
-use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FAILED_NOT_LABELLED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL,
-    TG_SUPERBLOCK_WALKED, tg_filesystem,
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{
+        SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FAILED_NOT_LABELLED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL,
+        TG_SUPERBLOCK_WALKED, tg_filesystem,
+    },
 };
 use tollgate_policy::{context, model::Context};
 
-use super::{Enforcer, EnforcerError, bytes_of, map_error, maps::retain};
+use super::{Enforcer, EnforcerError, map_error, maps::retain};
 use crate::{
     contexts::{self, Sid},
     labels::{

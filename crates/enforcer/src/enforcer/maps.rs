@@ -9,6 +9,7 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, TG_TASK_REMADE, tg_task, tg_thread};
+use zerocopy::FromBytes;
 
 use crate::{
     lineage::{self, Threads},
@@ -124,32 +125,7 @@ fn number_of(process: BorrowedFd<'_>) -> Option<NonZeroU32> {
 
 fn stored(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
     let value = tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
-    let Some(bytes) = value.filter(|bytes| bytes.len() == size_of::<tg_task>()) else { return Ok(None) };
-    // SAFETY: the structure consists of integers, of which all bytes are values, and there are as many bytes.
-    let task = unsafe { bytes.as_ptr().cast::<tg_task>().read_unaligned() };
+    let Some(task) = value.and_then(|bytes| tg_task::read_from_bytes(&bytes).ok()) else { return Ok(None) };
     // One that has been made this moment says nothing yet.
     Ok(Some(task).filter(|task| task.sid != 0))
 }
-
-/// A value of a map as bytes.
-pub(crate) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
-    let pointer: *const T = value;
-    // SAFETY: a plain value has no padding, so each byte of it is initialised.
-    unsafe { std::slice::from_raw_parts(pointer.cast(), size_of::<T>()) }
-}
-
-/// Structures of integers without gaps, as maps hold them.
-///
-/// # Safety
-///
-/// The type must have no padding, and any bytes must be one of its values.
-pub(crate) unsafe trait Plain {}
-
-macro_rules! plain {
-    ($($name:ident)*) => { $(
-        // SAFETY: enforcer.h has it without gaps, of integers only.
-        unsafe impl Plain for tollgate_abi::enforcer::$name {}
-    )* };
-}
-plain!(tg_guarded tg_sid_key tg_fs_name tg_filesystem tg_genfs_key tg_genfs_value tg_task tg_inode tg_label_key tg_label_value tg_unwritten
-    tg_superblock tg_kernel tg_slipped tg_lineage tg_thread tg_unit_key tg_unit);

@@ -6,13 +6,12 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{SECINITSID_KERNEL, TG_SID_MACHINE};
+use tollgate_client::{after_gap::AfterGap, descriptors::Descriptors};
 use tollgate_policy::model::Policy;
 
 use super::{EnforcerError, Folder};
 use crate::{
-    after_gap::AfterGap,
     contexts::{self, Contexts},
-    descriptors::Descriptors,
     labels::checkpoint::AfterCrash,
     programs::Pins,
     progress::Progress,

@@ -8,14 +8,10 @@ use std::{
 };
 
 use tollgate_abi::enforcer::tg_held;
+use tollgate_client::{pidfd, status::Revoked};
 
 use super::{Enforcer, EnforcerError, task_of};
-use crate::{
-    daemon::pidfd_open,
-    needs::USE,
-    programs,
-    revocation::{Held, Revoked},
-};
+use crate::{needs::USE, programs, revocation::Held};
 
 /// Domains of this attribute are killed when memory that they have mapped is taken away.
 const KILLED: &str = "killed_when_revoked";
@@ -42,7 +38,7 @@ impl Enforcer {
             return Ok(());
         }
         if self.revalidation.is_none() {
-            self.revalidation = Some(programs::load(pins, &[USE.to_owned()], &[])?);
+            self.revalidation = Some(crate::survival::load(pins, &[USE.to_owned()], &[])?);
         }
         if let Some(program) = &self.revalidation {
             programs::attach(pins, program)?;
@@ -107,7 +103,7 @@ impl Enforcer {
 
     /// Kills a process, unless another has its number by now.
     fn kill_process(&self, held: &tg_held) -> io::Result<()> {
-        let process = pidfd_open(held.process.cast_signed())?;
+        let process = pidfd::open(held.process.cast_signed())?;
         let task = task_of(&self.options.pins, &self.maps.tasks, process.as_fd()).map_err(io::Error::other)?;
         if task.is_none_or(|task| task.sid != held.source) {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));

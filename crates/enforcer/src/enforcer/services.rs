@@ -10,6 +10,7 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_lineage};
+use tollgate_client::services::{Service, Verdict};
 
 use super::{Enforcer, EnforcerError};
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     labels::alone,
     lineage::Tasks,
     services::{
-        Lack, Process, Service, Verdict, domain, entry, judge, listening,
+        Lack, Process, domain, entry, judge, listening,
         processes::{self, PROC},
         seen::{InForce, Seen},
     },

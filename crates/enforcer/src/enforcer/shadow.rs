@@ -12,14 +12,11 @@ use tollgate_abi::{
     CLASSES,
     enforcer::{SECINITSID_UNLABELED, TG_CANDIDATE, tg_difference, tg_difference_key},
 };
+use tollgate_client::shadow::{Candidate, Difference, MOST, Report};
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached, map_error};
-use crate::{
-    contexts::Sid,
-    generation::Generation,
-    shadow::{Candidate, Difference, MOST, Report},
-};
+use crate::{contexts::Sid, generation::Generation};
 
 /// Above the numbers of generations that are put in force.
 const NUMBER: u32 = 1 << 31;

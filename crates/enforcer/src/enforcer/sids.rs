@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use tollgate_abi::{
+    bytes_of,
     enforcer::{SECINITSID_UNLABELED, TG_SIDS, tg_sid_key},
     tables::{TG_LEVELS, tg_context},
 };
 
-use super::{Enforcer, EnforcerError, bytes_of, map_error};
+use super::{Enforcer, EnforcerError, map_error};
 use crate::{
     contexts::{self, Full, Sid},
     generation::Generation,

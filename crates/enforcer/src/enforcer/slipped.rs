@@ -7,17 +7,22 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, MapFlags};
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, tg_lineage, tg_slipped};
-
-use super::{Enforcer, EnforcerError, bytes_of, map_error};
-use crate::{
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{SECINITSID_UNLABELED, tg_lineage, tg_slipped},
+};
+use tollgate_client::{
     after_gap::AfterGap,
-    canary::{self, Gap, Kind},
+    pidfd,
+    status::{Kind, Slipped},
+};
+
+use super::{Enforcer, EnforcerError, map_error};
+use crate::{
+    canary::{self, Gap},
     contexts::Sid,
-    daemon::pidfd_open,
     lineage::{self, Origin, Tasks},
     programs,
-    status::Slipped,
 };
 
 const SLIPPED: &str = "slipped";
@@ -146,7 +151,7 @@ fn name(task: &tg_lineage) -> String {
 /// Kills a task's process, unless another has its number by now.
 fn kill(task: &tg_lineage) {
     let killed = || -> io::Result<()> {
-        let process = pidfd_open(task.process.cast_signed())?;
+        let process = pidfd::open(task.process.cast_signed())?;
         if task.task == task.process && began(task.process).is_none_or(|began| began != task.began / TICK) {
             return Ok(());
         }

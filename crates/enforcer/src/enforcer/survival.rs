@@ -15,10 +15,10 @@ use super::{
     labelling::{is_kept, labelling, object},
 };
 use crate::{
-    guard,
     inquiries::Inquiries,
     labels::maps::{Maps, When},
     shares::Holder,
+    survival,
 };
 
 /// The configuration, the policy that a machine starts with in it.
@@ -44,7 +44,7 @@ impl Enforcer {
 
     /// Marks the pins, of which there are others when other hooks have programs.
     pub(super) fn protect_pins(&self) -> Result<(), EnforcerError> {
-        self.state.set_pins(guard::label(&self.options.pins, &self.maps.inodes)?);
+        self.state.set_pins(survival::label(&self.options.pins, &self.maps.inodes)?);
         self.state.forget();
         Ok(())
     }

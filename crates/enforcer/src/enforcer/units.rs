@@ -3,10 +3,14 @@
 use std::os::fd::BorrowedFd;
 
 use libbpf_rs::{MapCore, MapFlags};
-use tollgate_abi::enforcer::{TG_UNIT_SEEN, TG_UNIT_UNKNOWN, tg_unit};
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{TG_UNIT_SEEN, TG_UNIT_UNKNOWN, tg_unit},
+};
+use tollgate_client::units::Unit;
 
-use super::{Enforcer, bytes_of, maps::retain};
-use crate::units::{Setting, Table, Unit, names::Name};
+use super::{Enforcer, maps::retain};
+use crate::units::{Setting, Table, names::Name, unit};
 
 impl Enforcer {
     /// What can be read from when a unit file has changed.
@@ -45,7 +49,7 @@ impl Enforcer {
             let put = self.maps.units.update(bytes_of(&key), bytes_of(&entry), MapFlags::ANY);
             let problem = problem.or(put.err().map(|cause| format!("no room: {cause}")));
             keys.push(key);
-            known.push(Unit::of(&name, setting, problem));
+            known.push(unit(&name, setting, problem));
         }
         for name in self.units_seen_only(&known) {
             let (key, flags) = name.key();

@@ -23,8 +23,7 @@ use nix::{
         socket::MsgFlags,
     },
 };
-
-use crate::wire;
+use tollgate_client::wire;
 
 /// How long a labelling waits for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);

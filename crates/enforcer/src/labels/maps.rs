@@ -8,16 +8,17 @@ use std::{
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use tollgate_abi::bytes_of;
 use tollgate_abi::enforcer::{
     TG_FS_XATTR, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key, tg_label_value, tg_superblock, tg_unwritten,
 };
+use tollgate_client::shares::Room;
 
 use crate::{
     contexts::bare,
-    enforcer::bytes_of,
     labels::{Sid, backlog::Unwritten, note::Uuid, object::Identity},
     programs::{self, Pins},
-    shares::{Holder, Place, Room, Shares},
+    shares::{Holder, Place, Shares},
 };
 
 /// When an entry is written.
@@ -384,7 +385,7 @@ pub(crate) mod tests {
         let bytes = key_bytes(key);
         assert_eq!(bytes.len(), size_of::<tg_label_key>());
         assert_eq!(key_of(&bytes), Some(key));
-        assert_eq!(bytes, crate::enforcer::bytes_of(&key));
+        assert_eq!(bytes, tollgate_abi::bytes_of(&key));
         assert_eq!((key_of(&bytes[1..]), value_of(&bytes)), (None, None));
     }
 }

@@ -115,28 +115,6 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: P
     Ok(kept)
 }
 
-/// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own. User, role and
-/// range are its own, too, unless the whole is wanted (restorecon's `-F`), or it is of the type of `unlabelled`, for such a file
-/// has none to keep.
-#[must_use]
-pub fn restored(from: &str, to: &str, unlabelled: &str, whole: bool) -> Option<String> {
-    let type_of = |context: &str| context.split(':').nth(2).map(str::to_owned);
-    if whole || type_of(from) == type_of(unlabelled) {
-        return (from != to).then(|| to.to_owned());
-    }
-    let mut parts: Vec<&str> = from.splitn(4, ':').collect();
-    let type_ = to.split(':').nth(2)?;
-    match parts.get_mut(2) {
-        Some(part) if *part == type_ => None,
-        Some(part) => {
-            *part = type_;
-            Some(parts.join(":"))
-        }
-        // What has no context has nothing to keep.
-        None => Some(to.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
@@ -176,28 +154,5 @@ mod tests {
         maps.set_inode(new.as_fd(), tg_inode { sid: 41, ..tg_inode::default() }, When::Always).unwrap();
         set(&mut maps, &object, 42, &mut refuse, Holder::Machine).unwrap_err();
         assert_eq!(maps.inode(files[0].as_fd()).unwrap().unwrap().sid, 41);
-    }
-
-    const UNLABELLED: &str = "system_u:object_r:unlabeled_t:s15:c0.c1023";
-
-    #[test]
-    fn restores_the_type_alone_unless_the_whole_is_wanted() {
-        let (from, to) = ("staff_u:object_r:user_t:s0:c1.c3", "system_u:object_r:etc_t:s0");
-        let restored = |from, whole| restored(from, to, UNLABELLED, whole);
-        assert_eq!(restored(from, false).as_deref(), Some("staff_u:object_r:etc_t:s0:c1.c3"));
-        assert_eq!(restored(from, true).as_deref(), Some(to));
-        assert_eq!(restored("staff_u:object_r:etc_t:s0:c1", false), None);
-        assert_eq!(restored("staff_u:object_r:etc_t:s0:c1", true).as_deref(), Some(to));
-        assert_eq!(restored(to, true), None);
-        assert_eq!(restored("", false).as_deref(), Some(to));
-    }
-
-    #[test]
-    fn keeps_neither_user_nor_level_of_what_is_unlabelled() {
-        let to = "system_u:object_r:data_t:s0";
-        for from in [UNLABELLED, "staff_u:object_r:unlabeled_t:s15-s15:c0.c1023"] {
-            assert_eq!(restored(from, to, UNLABELLED, false).as_deref(), Some(to), "{from}");
-        }
-        assert_eq!(restored(UNLABELLED, UNLABELLED, UNLABELLED, false), None);
     }
 }

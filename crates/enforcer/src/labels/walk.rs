@@ -20,17 +20,15 @@ use nix::{
     sys::stat::Mode,
 };
 use tollgate_abi::enforcer::SECINITSID_UNLABELED;
+use tollgate_audit::untrusted::for_people;
 
-use crate::{
-    audit::untrusted::for_people,
-    labels::{
-        Contexts, Label, Origin, Sid, Sink,
-        checkpoint::{Changed, Checkpoint, Doubts},
-        file_contexts::FileContexts,
-        genfs::Genfs,
-        object::Object,
-        subvolumes,
-    },
+use crate::labels::{
+    Contexts, Label, Origin, Sid, Sink,
+    checkpoint::{Changed, Checkpoint, Doubts},
+    file_contexts::FileContexts,
+    genfs::Genfs,
+    object::Object,
+    subvolumes,
 };
 
 /// Ancestors whose descriptors stay open; of those above, the walk finds back by `..`.

@@ -1,4 +1,4 @@
-use super::{ContextError, Kind, Names, nearest, text};
+use super::{ContextError, Kind, Names, nearest, restored, text};
 use crate::model::{Category, Policy, Role, Sensitivity, Type, User};
 
 fn named(name: &str) -> Type {
@@ -100,4 +100,27 @@ fn finds_permissions_as_bits_of_their_class() {
     assert_eq!(names.permission(names.find(Kind::Class, "file").unwrap(), "write"), Ok(4));
     let error = names.permission(1, "raed").unwrap_err().to_string();
     assert!(error.contains("no permission `raed` (like it: read)"), "{error}");
+}
+
+const UNLABELLED: &str = "system_u:object_r:unlabeled_t:s15:c0.c1023";
+
+#[test]
+fn restores_the_type_alone_unless_the_whole_is_wanted() {
+    let (from, to) = ("staff_u:object_r:user_t:s0:c1.c3", "system_u:object_r:etc_t:s0");
+    let restored = |from, whole| restored(from, to, UNLABELLED, whole);
+    assert_eq!(restored(from, false).as_deref(), Some("staff_u:object_r:etc_t:s0:c1.c3"));
+    assert_eq!(restored(from, true).as_deref(), Some(to));
+    assert_eq!(restored("staff_u:object_r:etc_t:s0:c1", false), None);
+    assert_eq!(restored("staff_u:object_r:etc_t:s0:c1", true).as_deref(), Some(to));
+    assert_eq!(restored(to, true), None);
+    assert_eq!(restored("", false).as_deref(), Some(to));
+}
+
+#[test]
+fn keeps_neither_user_nor_level_of_what_is_unlabelled() {
+    let to = "system_u:object_r:data_t:s0";
+    for from in [UNLABELLED, "staff_u:object_r:unlabeled_t:s15-s15:c0.c1023"] {
+        assert_eq!(restored(from, to, UNLABELLED, false).as_deref(), Some(to), "{from}");
+    }
+    assert_eq!(restored(UNLABELLED, UNLABELLED, UNLABELLED, false), None);
 }

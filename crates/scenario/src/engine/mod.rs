@@ -5,7 +5,7 @@ mod tollgate;
 
 use std::{io, path::Path};
 
-use tollgate_enforcer::{descriptors::Descriptors, protocol::Attribute};
+use tollgate_client::{descriptors::Descriptors, protocol::Attribute};
 
 /// Who enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

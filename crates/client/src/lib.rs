@@ -1,0 +1,36 @@
+//! What other people's programs link to speak to Tollgate's daemon: contexts, labels, decisions, the state of enforcement.
+//!
+//! [`Client`] is a connection to the daemon's socket; [`protocol`] is what is said there, line by line
+//! (`docs/library.md` has it for other languages). The rest are the reports that come as JSON. Nothing here needs privilege
+//! or links libbpf, libselinux or libsepol.
+//!
+//! ```no_run
+//! use std::{fs::File, os::fd::AsFd};
+//!
+//! use tollgate_client::{Client, ClientError, protocol::Attribute};
+//!
+//! fn main() -> Result<(), ClientError> {
+//!     let mut daemon = Client::connect()?;
+//!     let own = daemon.context(Attribute::Current, None)?.unwrap_or_default();
+//!     let file = daemon.label(File::open("/etc/shadow")?.as_fd())?;
+//!     let may = daemon.access(&own, &file, "file")?;
+//!     println!("{own} may {} {file}", may.join(", "));
+//!     Ok(())
+//! }
+//! ```
+
+pub mod after_gap;
+mod client;
+pub mod descriptors;
+pub mod pidfd;
+pub mod protocol;
+pub mod sanity;
+pub mod services;
+pub mod shadow;
+pub mod shares;
+pub mod status;
+pub mod tree;
+pub mod units;
+pub mod wire;
+
+pub use client::{Client, ClientError, be_permissive, clear_context, process};

@@ -1,0 +1,117 @@
+//! What keeps a confined domain from ending enforcement, whatever else it may: the kernel knows which maps and programs are
+//! ours (`bpf/survival.h`), and their pins are labelled as SELinux's own files are.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd},
+        unix::fs::{MetadataExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program, libbpf_sys};
+use nix::sys::stat::{major, minor};
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{
+        SECINITSID_SECURITY, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded,
+        tg_inode,
+    },
+};
+
+use crate::{
+    programs::{self, Pins, ProgramsError},
+    shares::Size,
+};
+
+fn pins_error(path: &Path) -> impl FnOnce(io::Error) -> ProgramsError {
+    let path = path.to_owned();
+    move |cause| ProgramsError::Pins { path, cause }
+}
+
+/// Tells the programs that a map is ours.
+fn map(pins: &Pins, map: &impl MapCore) -> Result<(), ProgramsError> {
+    let id = map.info().map_err(programs::refused("find the identifier of a map"))?.info.id;
+    put(pins, MAP, id)
+}
+
+/// Loads programs ([`programs::load`]), and tells them which maps and programs are ours.
+pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
+    let object = programs::load(pins, hooks, sizes)?;
+    protect(pins, &object)?;
+    Ok(object)
+}
+
+/// Tells the programs which maps and programs are ours, of those that were just loaded.
+fn protect(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
+    for own in object.maps() {
+        map(pins, &own)?;
+    }
+    forget_programs(pins)?;
+    for program in object.progs().filter(Program::autoload) {
+        put(pins, PROGRAM, program_id(program.as_fd())?)?;
+    }
+    Ok(())
+}
+
+/// Forgets programs that are no more: hooks come and go with policies.
+fn forget_programs(pins: &Pins) -> Result<(), ProgramsError> {
+    let guarded = programs::map(pins, "guarded")?;
+    for key in guarded.keys().collect::<Vec<_>>() {
+        let Some((kind, id)) = key.split_first_chunk::<4>() else { continue };
+        let (kind, id) = (u32::from_ne_bytes(*kind), u32::from_ne_bytes(id.try_into().unwrap_or_default()));
+        if kind == PROGRAM && Program::fd_from_id(id).is_err() {
+            // One that is gone already is gone.
+            let _ = guarded.delete(&key);
+        }
+    }
+    Ok(())
+}
+
+fn put(pins: &Pins, kind: u32, id: u32) -> Result<(), ProgramsError> {
+    let key = tg_guarded { kind, id };
+    let put = programs::map(pins, "guarded")?.update(bytes_of(&key), &[0; 4], MapFlags::ANY);
+    put.map_err(programs::refused("say what maps and programs are guarded"))
+}
+
+fn program_id(program: BorrowedFd<'_>) -> Result<u32, ProgramsError> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the descriptor is open, and the kernel writes `length` bytes at most.
+    match unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length) } {
+        0 => Ok(info.id),
+        error => {
+            let cause = libbpf_rs::Error::from_raw_os_error(-error);
+            Err(programs::refused("find the identifier of a program")(cause))
+        }
+    }
+}
+
+/// Labels the pins as the policy itself, and tells where they are: the device's number, as the kernel has it.
+pub fn label(pins: &Pins, inodes: &MapHandle) -> Result<u32, ProgramsError> {
+    let root = pins.root();
+    let mut paths = vec![root.to_owned()];
+    while let Some(path) = paths.pop() {
+        label_one(inodes, &path)?;
+        if path.is_dir() {
+            for entry in fs::read_dir(&path).map_err(pins_error(&path))? {
+                paths.push(entry.map_err(pins_error(&path))?.path());
+            }
+        }
+    }
+    let device = fs::metadata(root).map_err(pins_error(root))?.dev();
+    Ok((major(device) as u32) << 20 | minor(device) as u32)
+}
+
+fn label_one(inodes: &MapHandle, path: &PathBuf) -> Result<(), ProgramsError> {
+    let pin: File = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
+        .open(path)
+        .map_err(pins_error(path))?;
+    let label = tg_inode { sid: SECINITSID_SECURITY | TG_SID_SURVIVAL, ..Default::default() };
+    let put = inodes.update(&pin.as_raw_fd().to_ne_bytes(), bytes_of(&label), MapFlags::ANY);
+    put.map_err(programs::refused(format!("label the pin {}", path.display())))
+}
