@@ -69,8 +69,9 @@ mod long {
     use std::{collections::BTreeSet, fs};
 
     use tollgate_bench::confine::Confinement;
+    use tollgate_host::Cache;
     use tollgate_study::results::Results;
-    use tollgate_vm::{Cache, built, kernel};
+    use tollgate_vm::{built, kernels};
 
     use super::{BUILT, Scratch, word};
     use crate::{
@@ -181,7 +182,7 @@ mod long {
     fn differing() -> Vec<String> {
         const EXPECTED: [&str; 6] = ["SECURITY", "DEFAULT_SECURITY", "LSM", "LOCALVERSION", "DEBUG_INFO", "PAHOLE"];
         let answers = |name: &str| -> BTreeSet<String> {
-            let kernel = kernel::find(&Cache::of_user().unwrap(), name).unwrap();
+            let kernel = kernels::find(&Cache::of_user().unwrap(), name).unwrap();
             let text = fs::read_to_string(kernel.image.with_file_name("config")).unwrap();
             text.lines().filter_map(|line| line.strip_prefix("CONFIG_")).map(str::to_owned).collect()
         };

@@ -5,11 +5,12 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
 use tollgate_bench::workload::Tasks;
+use tollgate_host::{Cache, Error, Packages};
 use tollgate_study::{
     configuration::KNOWN,
     results::{Oracle, Results},
 };
-use tollgate_vm::{Cache, Error, Packages, kernel};
+use tollgate_vm::kernels;
 
 use crate::program::{
     Ended, Scratch, assert_all_measured, configuration, entries, guests::take, results, signal, wait_for, word,
@@ -83,7 +84,7 @@ fn passes_on_the_commands_status_and_both_streams() {
     let command = "printf 'out\\0\\n'; echo err >&2; exit 7";
     let ended = run_guest(&scratch, &["--clock", "instructions", "--", "sh", "-c", command]).with(7).says(&["err\n"]);
     assert_eq!(ended.stdout, "out\0\n");
-    let kernel = kernel::find(&Cache::of_user().unwrap(), "6.1").unwrap();
+    let kernel = kernels::find(&Cache::of_user().unwrap(), "6.1").unwrap();
     let image = word(&kernel.image);
     let ended = run_guest(&scratch, &["--kernel", image, "--clock", "instructions", "--", "sh", "-c", "kill -9 $$"]);
     ended.with(128 + 9).says(&[&kernel.release]);

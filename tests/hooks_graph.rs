@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::Value;
 use tollgate_callgraph::{Image, Symbols};
-use tollgate_vm::{Cache, kernel};
+use tollgate_host::Cache;
+use tollgate_vm::kernels;
 
 use crate::program::{Scratch, guests::take, report, report_time, word};
 
@@ -89,7 +90,7 @@ fn told(scratch: &Scratch, series: &str) -> BTreeSet<(u64, String)> {
 fn kallsyms_in_an_image_are_those_that_the_kernel_tells_when_it_runs() {
     let scratch = Scratch::new();
     for series in KERNELS {
-        let kernel = kernel::find(&Cache::of_user().unwrap(), series).unwrap();
+        let kernel = kernels::find(&Cache::of_user().unwrap(), series).unwrap();
         let image = Image::parse(fs::read(&kernel.image).unwrap()).unwrap();
         let symbols = Symbols::of(&image, None).unwrap();
         let read: BTreeSet<_> = symbols
@@ -114,7 +115,7 @@ fn hooks_of_each_kernel_are_those_that_bpf_programs_can_attach_to() {
         let json = scratch.run(&["hooks", "graph", series, "--json"]).with(0).json();
         let hooks: BTreeSet<String> =
             json["hooks"].as_array().unwrap().iter().map(|hook| hook["name"].as_str().unwrap().to_string()).collect();
-        let kernel = kernel::find(&Cache::of_user().unwrap(), series).unwrap();
+        let kernel = kernels::find(&Cache::of_user().unwrap(), series).unwrap();
         let image = Image::parse(fs::read(&kernel.image).unwrap()).unwrap();
         let symbols = Symbols::of(&image, None).unwrap();
         // kernel/bpf/bpf_lsm.c has a function for each line of lsm_hook_defs.h.
@@ -170,7 +171,7 @@ fn two_kernels_are_told_apart_by_hooks_that_have_come_and_gone() {
 #[test]
 fn what_cannot_be_read_is_refused_with_the_reason() {
     let scratch = Scratch::new();
-    let kernel = kernel::find(&Cache::of_user().unwrap(), "6.1").unwrap();
+    let kernel = kernels::find(&Cache::of_user().unwrap(), "6.1").unwrap();
     let whole = fs::read(&kernel.image).unwrap();
     let written = |name: &str, bytes: &[u8]| {
         let path = scratch.path(name);

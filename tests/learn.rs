@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use tollgate_audit::learn::{self, Apart};
 use tollgate_audit::{Denial, Entry, text};
 #[cfg(feature = "long")]
+use tollgate_host::{Cache, Packages};
+#[cfg(feature = "long")]
 use tollgate_policy::{
     built::Built,
     explain::Explainer,
@@ -19,8 +21,6 @@ use tollgate_policy::{
     sepol::Options,
     sources,
 };
-#[cfg(feature = "long")]
-use tollgate_vm::{Cache, Packages};
 
 use crate::program::{
     Scratch,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 #![cfg_attr(not(feature = "long"), allow(dead_code, reason = "some helpers are only of tests that take long"))]
 
+mod arrows;
 mod attacks;
 mod audit;
 mod audit_guests;

@@ -71,7 +71,7 @@ fn runs_hundreds_of_commands_alike() {
 
 #[cfg(feature = "long")]
 mod debian {
-    use tollgate_vm::{Cache, Packages};
+    use tollgate_host::{Cache, Packages};
 
     use super::*;
 

@@ -6,13 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tollgate_debian::{self as debian, Flavour, Modules};
 use tollgate_enforcer::labels::file_contexts::{FileContexts, specifications};
-use tollgate_policy::{
-    built::Built,
-    debian::{self, Flavour, Modules},
-    model::Policy,
-};
-use tollgate_vm::Cache;
+use tollgate_host::Cache;
+use tollgate_policy::{built::Built, model::Policy};
 
 const FOLDER: &str = "/run/";
 /// Who makes directories, sockets and files for others there, and asks libselinux first.

@@ -6,8 +6,8 @@ use std::{
     process::Command,
 };
 
-use tollgate_policy::debian::{self, Flavour, Modules};
-use tollgate_vm::{Cache, Packages};
+use tollgate_debian::{self as debian, Flavour, Modules};
+use tollgate_host::{Cache, Packages};
 
 use crate::program::{Scratch, word};
 
@@ -84,7 +84,7 @@ pub(crate) fn policy(scratch: &Scratch) -> PathBuf {
     policy
 }
 
-fn make(cache: &Cache, policy: &Path, names: &[&str], fresh: &Path) -> Result<(), tollgate_vm::Error> {
+fn make(cache: &Cache, policy: &Path, names: &[&str], fresh: &Path) -> Result<(), tollgate_host::Error> {
     let (root, package) = (fresh.join("root"), fresh.join("package"));
     let packages = Packages::new(cache);
     packages.install(RELEASE, names, SCRIPT, &root)?;

@@ -7,9 +7,8 @@ use tollgate_bench::counter::Counter;
 use tollgate_study::{
     record::BootRecord,
     results::{Environment, Head, build},
-    stats::exact::Figure,
     store::Store,
-    study::{Published, StudyHeader},
+    study::{Figure, Published, StudyHeader},
 };
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use tollgate_vm::{Cache, Packages};
+use tollgate_host::{Cache, Packages};
 
 use crate::program::{Ended, Scratch, word};
 

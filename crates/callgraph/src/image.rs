@@ -4,9 +4,9 @@ mod payload;
 
 use std::ops::Range;
 
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf, read::elf::ElfFile64};
+use object::{Object, ObjectSection, SectionFlags, elf, read::elf::ElfFile64};
 
-use crate::{Error, symbols::Symbol};
+use crate::Error;
 
 /// A kernel, unpacked.
 #[derive(Debug)]
@@ -107,25 +107,9 @@ impl Image {
         self.bytes_at(address)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// The symbols of `.symtab`; none if it is stripped.
-    pub(crate) fn symbols(&self) -> Vec<Symbol> {
-        let Ok(elf) = parsed(&self.bytes) else { return Vec::new() };
-        let symbols = elf.symbols().filter(|symbol| symbol.is_definition() || symbol.kind() == SymbolKind::Unknown);
-        symbols
-            .filter_map(|symbol| {
-                let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-                let text = self.section_at(symbol.address()).is_some_and(|section| section.executable);
-                let kind = if text { b't' } else { b'd' };
-                let kind = if symbol.is_weak() {
-                    if text { b'W' } else { b'V' }
-                } else if symbol.is_global() {
-                    kind.to_ascii_uppercase()
-                } else {
-                    kind
-                };
-                Some(Symbol { address: symbol.address(), kind, name: name.into() })
-            })
-            .collect()
+    /// The file itself, as one in ELF's format.
+    pub(crate) fn elf(&self) -> Result<ElfFile64<'_>, Error> {
+        parsed(&self.bytes)
     }
 }
 

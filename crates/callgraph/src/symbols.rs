@@ -1,6 +1,7 @@
 //! Names of addresses: from the symbol table, from a System.map, or from the kallsyms that a kernel carries for itself.
 
 mod kallsyms;
+mod symtab;
 
 use std::collections::HashMap;
 
@@ -80,7 +81,7 @@ impl Symbols {
         if let Some(map) = map.and_then(|map| Self::of_map(image, map).ok()) {
             return Ok(map);
         }
-        let table = image.symbols();
+        let table = symtab::read(image);
         if table.len() >= FEWEST {
             return Self::sorted(image, table, Source::SymbolTable);
         }

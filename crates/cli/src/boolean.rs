@@ -12,7 +12,7 @@ use tollgate_policy::{
 };
 
 use crate::{
-    output,
+    output, policies,
     store::{self, Change},
 };
 
@@ -108,7 +108,7 @@ fn keep(store: &Store, kept: &Built, assignments: &[(String, bool)]) -> anyhow::
 fn list(List { names, root, json }: &List) -> anyhow::Result<ExitCode> {
     let store = root.store();
     let kept = store.kept()?;
-    let running = if root.is_here() { crate::enforcer::running().ok().map(|(built, _)| built) } else { None };
+    let running = if root.is_here() { policies::running().ok().map(|(built, _)| built) } else { None };
     let of = |built: Option<&Built>| built.map(|built| booleans::list(&built.policy)).unwrap_or_default();
     let (now, next) = (of(running.as_ref()), of(kept.as_ref()));
     if running.is_none() && kept.is_none() {

@@ -19,7 +19,7 @@ use tollgate_policy::{
     context::{Kind, Names},
 };
 
-use crate::{audit, enforcer, policy};
+use crate::{audit, policies};
 
 /// No record is longer.
 const LONGEST: u64 = 1 << 16;
@@ -92,8 +92,8 @@ impl Denials {
     /// The policy to ask, and its name.
     pub(crate) fn policy(&self) -> anyhow::Result<(Built, String)> {
         match &self.policy {
-            Some(path) => Ok((policy::open(path)?, path.display().to_string())),
-            None => enforcer::running(),
+            Some(path) => Ok((policies::open(path)?, path.display().to_string())),
+            None => policies::running(),
         }
     }
 }

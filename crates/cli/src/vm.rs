@@ -11,14 +11,14 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use tollgate_host::{Cache, process::Limits};
 use tollgate_vm::{
-    Accelerator, Cache, Clock, Disk, Image, Kernel, Machine, accelerator,
+    Accelerator, Clock, Disk, Image, Kernel, Machine, accelerator,
     agent::{self, System},
     guest::{self, GuestCommand, Outcome, Stream},
-    image, kernel,
-    kernel::Listed,
+    image,
+    kernels::{self, Listed},
     modules,
-    process::Limits,
 };
 
 use crate::{INSTRUMENTS, interrupt, output};
@@ -129,10 +129,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
     for series in &arguments.fetch {
-        let kernel = kernel::refresh(&cache, series)?;
+        let kernel = kernels::refresh(&cache, series)?;
         eprintln!("{series}: {}", kernel.release);
     }
-    let listed = kernel::list(&cache, arguments.update)?;
+    let listed = kernels::list(&cache, arguments.update)?;
     if arguments.json {
         output::json(&listed)?;
         return Ok(ExitCode::SUCCESS);
@@ -156,7 +156,7 @@ fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
 fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
     let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
-    let kernel = kernel::find(&cache, &arguments.kernel)?;
+    let kernel = kernels::find(&cache, &arguments.kernel)?;
     let (accelerator, reason) = choose_accelerator(arguments, &cache, &kernel.image)?;
     // Before anything is made ready for it.
     guest::emulator_version()?;

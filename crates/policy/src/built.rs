@@ -31,7 +31,8 @@ use crate::{
 
 /// What a built policy begins with.
 pub const MAGIC: &[u8; 8] = b"TGPOLICY";
-pub(crate) const VERSION: u32 = 2;
+/// The version of the format that this program writes and reads.
+pub const VERSION: u32 = 2;
 /// The format before, without [`Section::Origin`].
 const WITHOUT_ORIGIN: u32 = 1;
 

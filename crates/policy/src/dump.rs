@@ -18,7 +18,8 @@ use crate::model::{
 };
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TGMD");
-pub(crate) const VERSION: u32 = 1;
+/// The version of the format that this program writes and reads.
+pub const VERSION: u32 = 1;
 
 /// Why a stream does not tell a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

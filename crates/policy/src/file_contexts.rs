@@ -168,7 +168,7 @@ pub fn with_aliases(text: &str, pairs: &str) -> String {
 }
 
 /// The lines, of several for the same paths the first: libselinux refuses others.
-pub(crate) fn once(lines: impl Iterator<Item = String>) -> String {
+pub fn once(lines: impl Iterator<Item = String>) -> String {
     let mut known = HashSet::new();
     let mut fresh = |line: &String| match Line::parse(line) {
         Ok(Some(Line { expression, kind, .. })) => known.insert((expression.to_owned(), kind.map(str::to_owned))),

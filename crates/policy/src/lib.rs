@@ -12,7 +12,6 @@ pub mod built;
 pub mod check;
 pub mod cil;
 pub mod context;
-pub mod debian;
 pub mod decide;
 pub mod diff;
 pub mod dump;

@@ -14,7 +14,7 @@ pub(crate) use mark::lists;
 pub use mark::mark;
 
 /// The version of [`Lines::to_bytes`].
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// The statements of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -15,7 +14,7 @@ use std::{
     thread,
 };
 
-use tollgate_vm::process;
+use bzip2::read::MultiBzDecoder;
 
 use crate::{
     built::{self, Built, BuiltError},
@@ -85,12 +84,12 @@ pub enum SourceError {
              compiled from", .0.display())]
     Whole(PathBuf),
     /// It could not be unpacked.
-    #[error("cannot unpack {} by bzip2 -dc: {detail}", .path.display())]
+    #[error("cannot unpack {}: {cause}", .path.display())]
     Bzip2 {
         /// The file.
         path: PathBuf,
         /// Why.
-        detail: String,
+        cause: io::Error,
     },
     /// libsepol did not take one of them.
     #[error("{}: {cause}", .path.display())]
@@ -217,7 +216,7 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Source>, SourceError> {
 fn read_one(path: &Path) -> Result<Source, SourceError> {
     let mut bytes = read_file(path)?;
     if bytes.starts_with(BZIP2) {
-        bytes = unpack(path)?;
+        bytes = unpack(&bytes, path)?;
     }
     let name = path.display().to_string();
     let magic = bytes.first_chunk().map(|magic| u32::from_le_bytes(*magic));
@@ -242,24 +241,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {
     if bytes.len() as u64 > LARGEST { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
 }
 
-/// What bzip2 unpacks.
-fn unpack(path: &Path) -> Result<Vec<u8>, SourceError> {
-    let failed = |detail: String| SourceError::Bzip2 { path: path.to_owned(), detail };
-    let input = File::open(path).map_err(|cause| SourceError::Io { path: path.to_owned(), cause })?;
-    let mut command = Command::new("bzip2");
-    command.arg("-dc").stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut program =
-        process::dies_with_us(&mut command).spawn().map_err(|cause| failed(format!("{cause}; is bzip2 installed?")))?;
+/// What bzip2 packed.
+fn unpack(packed: &[u8], path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
-    let read = program.stdout.take().map(|out| out.take(LARGEST + 1).read_to_end(&mut bytes)).transpose();
-    // Its end of the pipe is closed now: should it have more to say it dies of that.
-    let output = program.wait_with_output().map_err(|cause| failed(cause.to_string()))?;
-    read.map_err(|cause| failed(cause.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(SourceError::TooLarge(path.to_owned()));
-    }
-    if !output.status.success() {
-        return Err(failed(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim())));
-    }
-    Ok(bytes)
+    let read = MultiBzDecoder::new(packed).take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|cause| SourceError::Bzip2 { path: path.to_owned(), cause })?;
+    if bytes.len() as u64 > LARGEST { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
 }

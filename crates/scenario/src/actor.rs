@@ -1,12 +1,10 @@
 //! The subject: does one act after the other until one fails, and leaves what came of it where no policy can stand in
 //! the way: in its name, which the runner reads when the process has ended.
 
-use std::{io, process};
-
-use nix::errno::Errno;
+use std::process;
 
 use crate::{
-    Engine, acts,
+    Engine,
     kernel::{Argument::Number, Argument::Text, call, text},
 };
 
@@ -74,38 +72,6 @@ impl Actor {
         let own = [program, MARK, self.engine.name(), &done, &fd, &kept, stays];
         own.iter().map(|word| (*word).to_owned()).chain(self.rest.iter().cloned()).collect()
     }
-
-    /// Does the acts; which one failed, and how, unless it does not matter.
-    pub(crate) fn go_on(&mut self) -> Result<(), (usize, Errno)> {
-        while !self.rest.is_empty() {
-            let line = self.rest.remove(0);
-            self.done += 1;
-            let done = acts::find(&line)
-                .map_err(|_| io::Error::from_raw_os_error(libc::ENOSYS))
-                .and_then(|(act, words)| act.run(self, &words));
-            if let Err(error) = done
-                && !self.undeterred
-            {
-                return Err((self.done, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))));
-            }
-        }
-        Ok(())
-    }
-
-    /// Does the acts and ends.
-    pub(crate) fn perform(mut self) -> ! {
-        match self.go_on() {
-            Ok(()) if self.stays => {
-                rename(READY);
-                loop {
-                    // Only a signal ends it.
-                    let _ = call(libc::SYS_pause, &mut []);
-                }
-            }
-            Ok(()) => end(DONE, 0),
-            Err((act, errno)) => end(&format!("@{act}:{}", errno as i32), 1),
-        }
-    }
 }
 
 /// Ends under a name.
@@ -114,7 +80,7 @@ pub(crate) fn end(name: &str, status: i32) -> ! {
     process::exit(status)
 }
 
-fn rename(name: &str) {
+pub(crate) fn rename(name: &str) {
     // It is the caller's own name: nothing asks for a permission.
     let _ = call(libc::SYS_prctl, &mut [Number(libc::PR_SET_NAME.into()), Text(&text(name))]);
 }

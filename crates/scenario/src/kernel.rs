@@ -54,3 +54,19 @@ pub(crate) fn errno<T>(number: i32) -> io::Result<T> {
 pub(crate) fn text(word: &str) -> CString {
     CString::new(word).unwrap_or_default()
 }
+
+/// Sets an extended attribute of what the path itself names.
+pub(crate) fn set_attribute(path: &str, name: &str, value: &[u8]) -> io::Result<()> {
+    let (path, name, length) = (text(path), text(name), value.len() as i64);
+    call(
+        libc::SYS_lsetxattr,
+        &mut [
+            Argument::Text(&path),
+            Argument::Text(&name),
+            Argument::Bytes(value),
+            Argument::Number(length),
+            Argument::Number(0),
+        ],
+    )
+    .map(drop)
+}

@@ -6,6 +6,7 @@
 mod actor;
 mod acts;
 pub mod compare;
+mod context;
 mod engine;
 mod kernel;
 mod objects;
@@ -21,7 +22,7 @@ pub use engine::Engine;
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(actor) = actor::Actor::from_words(&words) {
-        actor.perform()
+        acts::perform(actor)
     }
     match runner::Order::from_words(&words).and_then(|order| runner::run(&order)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,7 +15,8 @@ use nix::{
 
 use crate::{
     Engine,
-    scenario::{Kind, Object, whole},
+    context::whole,
+    scenario::{Kind, Object},
 };
 
 /// The program of which an object is a copy.

@@ -29,13 +29,15 @@ use crate::{
     Engine,
     actor::{self, Actor},
     acts::{
+        self,
         capabilities::interface_up,
         processes::{OWN_SOCKET, execute},
     },
+    context::whole,
     kernel::{Argument::Number, call},
     objects,
     outcome::{Outcome, Played},
-    scenario::{Family, Kind, Place, Scenario, whole},
+    scenario::{Family, Kind, Place, Scenario},
 };
 
 /// Everything that scenarios make lies below.
@@ -232,7 +234,7 @@ impl Stage<'_> {
         let null =
             File::options().read(true).write(true).open(NULL).map_err(|error| format!("open {NULL}: {error}"))?;
         let mut preparing = Actor::new(self.engine, before);
-        preparing.go_on().map_err(|(act, errno)| format!("{errno} at act {act} before"))?;
+        acts::do_all(&mut preparing).map_err(|(act, errno)| format!("{errno} at act {act} before"))?;
         let program = Actor { fd: preparing.fd, kept: preparing.kept, ..actor };
         // The last may be the stream for complaints: what fails after it is seen by the exit status alone.
         for (from, to) in descriptors.iter().copied().chain((0..3).map(|stream| (null.as_raw_fd(), stream))) {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use tollgate_bench::confine::{Confinement, tomoyo};
-use tollgate_vm::{Cache, Image};
+use tollgate_host::Cache;
+use tollgate_vm::Image;
 
 use crate::policies::{self, PolicyError};
 

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, fs, process::Command, thread};
 
 use tollgate_bench::counter::Counter;
-use tollgate_vm::{Cache, Error, Package, guest};
+use tollgate_host::{Cache, Package};
+use tollgate_vm::{Error, guest};
 
 use crate::{
     configuration,

@@ -8,14 +8,17 @@ use std::{
 };
 
 use tollgate_bench::{confine::Confinement, counter::Counter, job::Job, oracle::Act};
+use tollgate_host::{
+    Cache, Error as HostError,
+    process::{self, Limits},
+};
 use tollgate_vm::{
-    Accelerator, Cache, Clock, Error as VmError, Image, Kernel, Machine, agent,
+    Accelerator, Clock, Error as VmError, Image, Kernel, Machine, agent,
     guest::{self, GuestCommand, Stream},
     image::on_path,
-    kernel,
+    kernels,
     machine::Wiring,
     modules,
-    process::{self, Limits},
 };
 
 use crate::{
@@ -42,6 +45,9 @@ pub enum LaboratoryError {
     /// A kernel, a package or the emulator is missing, or the disk is full.
     #[error(transparent)]
     Vm(#[from] VmError),
+    /// A program of this machine failed.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// A policy could not be built.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -100,7 +106,7 @@ impl<'a> Laboratory<'a> {
             // Before anything is fetched for it.
             guest::emulator_version()?;
             progress(&format!("kernel {spec}"));
-            let kernel = kernel::find(cache, spec)?;
+            let kernel = kernels::find(cache, spec)?;
             let mut image = Image::with_agent()?;
             // One image for all configurations: the files in it move the guest's memory about.
             for known in study.configurations.iter().filter_map(|name| known(study, name)) {
@@ -272,7 +278,7 @@ impl<'a> Laboratory<'a> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["bench", "job"]).arg(&file).env("TMPDIR", folder.path());
         let ended = match process::output(&mut command, self.limits()) {
-            Err(VmError::TooLong { seconds, .. }) => {
+            Err(HostError::TooLong { seconds, .. }) => {
                 return Ok(Outcome::Failed(format!("it did not end within {seconds} s; allow more with --timeout")));
             }
             other => other?,
@@ -387,7 +393,7 @@ mod tests {
     #[test]
     fn stops_the_study_for_what_no_other_boot_can_mend() {
         assert!(is_about_this_boot(&VmError::Garbled(String::new())));
-        assert!(!is_about_this_boot(&VmError::Interrupted));
+        assert!(!is_about_this_boot(&HostError::Interrupted.into()));
         assert!(!is_about_this_boot(&VmError::QemuAbsent { program: String::new() }));
     }
 }

@@ -2,10 +2,12 @@
 
 pub mod compare;
 pub mod configuration;
+pub mod design;
 pub mod environment;
 pub mod export;
 pub mod laboratory;
 pub mod model;
+mod number;
 pub mod page;
 pub mod policies;
 pub mod programs;

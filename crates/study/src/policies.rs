@@ -5,12 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tollgate_debian::{self as debian, DebianError, Flavour, Modules, SUITE};
+use tollgate_host::{Cache, Package, Packages};
 use tollgate_policy::{
-    debian::{self, DebianError, Flavour, Modules, SUITE},
     sepol::{CilFile, Options},
     sources::{SourceError, Sources},
 };
-use tollgate_vm::{Cache, Package, Packages};
 
 /// The sources of Tollgate's own policy, and domains to measure in.
 const OWN: [(&str, &str); 11] = [
@@ -36,7 +36,10 @@ pub const RECORDS: [&str; 2] = ["policies/3/default-bookworm-shipped/packages.js
 pub enum PolicyError {
     /// A package could not be had, or the cache could not be written.
     #[error(transparent)]
-    Packages(#[from] tollgate_vm::Error),
+    Packages(#[from] tollgate_host::Error),
+    /// A file could not be put into the guest.
+    #[error(transparent)]
+    Image(#[from] tollgate_vm::Error),
     /// Debian's SELinux policy could not be built.
     #[error(transparent)]
     Debian(#[from] DebianError),

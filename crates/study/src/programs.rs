@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tollgate_policy::debian::SUITE;
-use tollgate_vm::{Cache, Image, Packages};
+use tollgate_debian::SUITE;
+use tollgate_host::{Cache, Packages};
+use tollgate_vm::Image;
 
 use crate::policies::{PolicyError, library_folders, write_record};
 

@@ -4,11 +4,12 @@ use std::{fs, path::Path, sync::atomic::AtomicBool, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use tollgate_host::{Cache, Error as HostError, process::Limits};
+
 use crate::{
-    Accelerator, Cache, Clock, Error, Image, Machine,
+    Accelerator, Clock, Error, Image, Machine,
     error::Context,
     guest::{self, GuestCommand},
-    process::Limits,
 };
 
 /// A KVM guest is up within a second or two; one that is not by now never will be.
@@ -69,8 +70,8 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         .map_err(Error::from)
     {
         Ok(_) => Ok((Accelerator::Kvm, "a trial guest came up on it".into())),
-        Err(Error::Interrupted) => Err(Error::Interrupted),
-        Err(e @ (Error::QemuAbsent { .. } | Error::Io { .. })) => Err(e),
+        Err(e @ Error::Host(HostError::Interrupted)) => Err(e),
+        Err(e @ (Error::QemuAbsent { .. } | Error::Host(HostError::Io { .. }))) => Err(e),
         Err(e) => Ok((Accelerator::Emulation, format!("KVM was tried and does not work here: {}", symptom(&e)))),
     }
 }

@@ -14,6 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tollgate_host::{
+    Error as HostError,
+    process::{Limits, dies_with_us},
+};
+
 use crate::{
     Accelerator, Clock, Error, Image, Machine,
     agent::{ORDER, Order, System},
@@ -21,7 +26,6 @@ use crate::{
     console,
     error::Context,
     machine::Wiring,
-    process::{Limits, dies_with_us},
 };
 
 /// The emulator.
@@ -140,7 +144,7 @@ pub fn emulator_version() -> Result<String, Error> {
 fn absent(e: io::Error) -> Error {
     match e.kind() {
         io::ErrorKind::NotFound => Error::QemuAbsent { program: QEMU.into() },
-        _ => Error::Io { what: format!("run {QEMU}"), cause: e },
+        _ => HostError::Io { what: format!("run {QEMU}"), cause: e }.into(),
     }
 }
 
@@ -191,7 +195,7 @@ impl Session {
         let mut told: Option<Instant> = None;
         loop {
             if limits.interrupted.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
+                return Err(HostError::Interrupted.into());
             }
             if started.elapsed() > limits.timeout {
                 return Ok(Ended::Timeout);

@@ -1,12 +1,11 @@
 //! Runs a command under a kernel and gives back its result.
 //!
-//! A [`Kernel`] is found by name, an [`Image`] holds what the guest needs, a [`Machine`] says which modules and which
+//! A [`Kernel`] is found by name ([`kernels::find`]), an [`Image`] holds what the guest needs, a [`Machine`] says which modules and which
 //! clock; [`guest::run`] boots it and returns an [`guest::Outcome`]. [`agent::main`] is the other end, inside the guest.
 
 pub mod accelerator;
 pub mod agent;
 pub mod built;
-mod cache;
 mod channel;
 mod console;
 mod cpio;
@@ -14,14 +13,11 @@ mod error;
 pub mod guest;
 pub mod image;
 pub mod kernel;
+pub mod kernels;
 pub mod machine;
 pub mod modules;
-pub mod packages;
-pub mod process;
 
-pub use cache::Cache;
 pub use error::Error;
 pub use image::Image;
 pub use kernel::Kernel;
 pub use machine::{Accelerator, Clock, Disk, Machine};
-pub use packages::{Package, Packages};

@@ -2,8 +2,11 @@
 
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
 };
+
+use lzma_rust2::XzReader;
 
 use crate::{Error, error::Context};
 
@@ -62,8 +65,9 @@ fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
         return Ok(bytes);
     }
     let mut content = Vec::new();
-    lzma_rs::xz_decompress(&mut bytes.as_slice(), &mut content)
-        .map_err(|e| Error::NotInGuest { path: path.into(), reason: format!("cannot decompress it: {e:?}") })?;
+    XzReader::new(bytes.as_slice(), true)
+        .read_to_end(&mut content)
+        .map_err(|e| Error::NotInGuest { path: path.into(), reason: format!("cannot decompress it: {e}") })?;
     Ok(content)
 }
 
@@ -86,14 +90,17 @@ fn dependencies(module: &[u8]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// `\x7fELF\0depends=base\0`, packed by liblzma with a CRC32, as the kernel's modules are.
+    const PACKED: &[u8] = b"\xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x16\x00\x00\x00\x74\x2f\xe5\xa3\x01\x00\x11\x7f\
+        \x45\x4c\x46\x00\x64\x65\x70\x65\x6e\x64\x73\x3d\x62\x61\x73\x65\x00\x00\x00\x00\xad\x1d\xdf\xac\x00\x01\x26\x12\
+        \x47\x47\xe1\x10\x90\x42\x99\x0d\x01\x00\x00\x00\x00\x01\x59\x5a";
+
     fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let kernel = dir.path().join("kernel/drivers/net");
         fs::create_dir_all(&kernel).unwrap();
         fs::write(kernel.join("top.ko"), b"\x7fELF\0license=GPL\0depends=mid-dle,base\0x").unwrap();
-        let mut packed = Vec::new();
-        lzma_rs::xz_compress(&mut &b"\x7fELF\0depends=base\0"[..], &mut packed).unwrap();
-        fs::write(kernel.join("mid-dle.ko.xz"), packed).unwrap();
+        fs::write(kernel.join("mid-dle.ko.xz"), PACKED).unwrap();
         fs::write(kernel.join("base.ko"), b"\x7fELF\0depends=\0").unwrap();
         dir
     }

@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use tollgate_vm::{Cache, Packages};
+use tollgate_host::{Cache, Packages};
 
 use super::{File, Known, Line, file, guides, lines, pages};
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 const PRELUDE: &str = include_str!("prelude.sh");
 const WEB: &str = include_str!("web.py");
 /// What is fetched on the machine where a reader follows the documents.
-const FETCHED: [&str; 3] = ["bzip2/bookworm", "selinux-policy-default/bookworm", "selinux-policy-mls/bookworm"];
+const FETCHED: [&str; 2] = ["selinux-policy-default/bookworm", "selinux-policy-mls/bookworm"];
 
 /// Runs all lines of a page, and tells which ended otherwise than they should.
 fn as_written(name: &str, more: &[(PathBuf, String)], scratch: &Scratch) {
@@ -91,7 +91,7 @@ fn fetched() -> Vec<(PathBuf, String)> {
         download.env("APT_CONFIG", cache.path("apt").join("apt.conf")).current_dir(fresh);
         let status = download.args(["-q", "download"]).args(FETCHED).status().unwrap();
         assert!(status.success(), "{download:?}");
-        Ok::<(), tollgate_vm::Error>(())
+        Ok::<(), tollgate_host::Error>(())
     });
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().split('_').next().unwrap().to_owned();
     let debs = crate::program::entries(&folder.unwrap());

@@ -10,7 +10,6 @@ use super::{
     Body, Reader, Slot, Target,
     blocks::Blocks,
     branch,
-    memory::moved,
     state::{PARAMETERS, State, Value},
 };
 use crate::btf::{Field, Id};
@@ -135,7 +134,7 @@ impl Follower<'_, '_> {
                 let by = instruction.immediate(1).cast_signed();
                 let by = if instruction.mnemonic() == Mnemonic::Add { by } else { by.wrapping_neg() };
                 let register = instruction.op0_register();
-                let value = if register.size() == 8 { moved(state.get(register), by) } else { Value::Unknown };
+                let value = if register.size() == 8 { state.get(register).moved(by) } else { Value::Unknown };
                 state.set(register, value);
             }
             Mnemonic::Xor if is_zeroing(instruction) => state.set(instruction.op0_register(), Value::Constant(0)),
@@ -146,7 +145,7 @@ impl Follower<'_, '_> {
                 if instruction.op0_kind() == OpKind::Register {
                     state.set(instruction.op0_register(), value);
                 }
-                state.set(Register::RSP, moved(top, 8));
+                state.set(Register::RSP, top.moved(8));
             }
             Mnemonic::Test | Mnemonic::Cmp | Mnemonic::Nop | Mnemonic::Endbr64 => {}
             _ if branch(instruction).is_some() => {
@@ -178,7 +177,7 @@ impl Follower<'_, '_> {
             OpKind::Register => state.get(instruction.op0_register()),
             _ => Value::Unknown,
         };
-        let top = moved(state.get(Register::RSP), -8);
+        let top = state.get(Register::RSP).moved(-8);
         state.set(Register::RSP, top);
         if let Value::Stack(offset) = top {
             state.store(offset, 8, value);

@@ -22,7 +22,7 @@ impl Follower<'_, '_> {
             }
             Register::None => Value::Unknown,
             base => {
-                let value = moved(state.get(base), displacement);
+                let value = state.get(base).moved(displacement);
                 let plain = instruction.memory_index() == Register::None;
                 if plain || matches!(value, Value::Pointer { .. }) { value } else { Value::Unknown }
             }
@@ -135,18 +135,6 @@ fn value_of(field: Option<Field>) -> Value {
     match field {
         Some(Field::Pointer(to)) if to != 0 => Value::Pointer { to, offset: 0 },
         Some(Field::Function { owner, offset, .. }) => Value::Of(Slot::Member { owner, offset }),
-        _ => Value::Unknown,
-    }
-}
-
-/// A value so many bytes on.
-pub(super) fn moved(value: Value, by: i64) -> Value {
-    let moved = |offset: i32| i32::try_from(by).ok().and_then(|by| offset.checked_add(by));
-    match value {
-        Value::Pointer { to, offset } => moved(offset).map_or(Value::Unknown, |offset| Value::Pointer { to, offset }),
-        Value::Stack(offset) => moved(offset).map_or(Value::Unknown, Value::Stack),
-        Value::Constant(address) => Value::Constant(address.wrapping_add_signed(by)),
-        _ if by == 0 => value,
         _ => Value::Unknown,
     }
 }

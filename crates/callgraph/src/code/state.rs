@@ -21,6 +21,18 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// The value so many bytes on.
+    pub(super) fn moved(self, by: i64) -> Self {
+        let moved = |offset: i32| i32::try_from(by).ok().and_then(|by| offset.checked_add(by));
+        match self {
+            Self::Pointer { to, offset } => moved(offset).map_or(Self::Unknown, |offset| Self::Pointer { to, offset }),
+            Self::Stack(offset) => moved(offset).map_or(Self::Unknown, Self::Stack),
+            Self::Constant(address) => Self::Constant(address.wrapping_add_signed(by)),
+            _ if by == 0 => self,
+            _ => Self::Unknown,
+        }
+    }
+
     /// What is known after two ways have met. A null pointer on one of them says nothing against the other.
     /// Of a list's element and whatever the list's next is, both are elements.
     fn join(self, other: Self, btf: Option<&Btf>) -> Self {

@@ -29,7 +29,7 @@ use tollgate_enforcer::{
 };
 use tollgate_policy::built::Built;
 
-use crate::output;
+use crate::{output, policies};
 
 /// How often the daemon's begin is looked after.
 const BEAT: Duration = Duration::from_millis(100);
@@ -158,7 +158,7 @@ fn told(progress: &str) {
 
 /// Says what `enforce` would do; what forbids it is an error, as it would be then.
 fn check(policy: &Path) -> anyhow::Result<ExitCode> {
-    super::policy(policy)?;
+    policies::open_to_enforce(policy)?;
     let adopted = requirements::pins(&Pins::default())?;
     let verdict = if adopted { "enforcement can be taken over" } else { "enforcement can start" };
     output::line(verdict).map(|()| ExitCode::SUCCESS)
@@ -168,7 +168,7 @@ fn check(policy: &Path) -> anyhow::Result<ExitCode> {
 fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
     // Refuses what is none of ours; enforcement that is on is refused by the start.
     requirements::pins(&options.pins)?;
-    let built = super::policy(&arguments.policy)?;
+    let built = policies::open_to_enforce(&arguments.policy)?;
     let telling = options.progress.tell(told);
     let mut enforcer = Enforcer::start(options, built)?;
     drop(telling);
@@ -187,7 +187,7 @@ fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
 /// Starts enforcement, or takes over what an earlier daemon has left.
 fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> anyhow::Result<Enforced> {
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
-    let built = super::policy(&path)?;
+    let built = policies::open_to_enforce(&path)?;
     let adopted = requirements::pins(&options.pins)?;
     // Before files are labelled: none is missed.
     let devices = Devices::listen();
@@ -196,7 +196,7 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     }
     let enforcer =
         if adopted { Enforcer::adopt_with(options, Some(&built))? } else { Enforcer::start(options, again(&built)?)? };
-    let reread = Box::new(move || super::policy(&path).map_err(|cause| format!("{cause:#}")));
+    let reread = Box::new(move || policies::open_to_enforce(&path).map_err(|cause| format!("{cause:#}")));
     let changed = adopted && !enforcer.is(&built);
     let mut enforced = Enforced::new(enforcer, devices.ok(), name, reread, log)?;
     if changed {

@@ -11,7 +11,7 @@ use tollgate_policy::{
     store::Store,
 };
 
-use super::status::ago;
+use super::ago::ago;
 use crate::store;
 
 /// What `status` tells.

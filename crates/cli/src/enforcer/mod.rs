@@ -1,5 +1,6 @@
 //! Commands about what is enforced on this machine. All but `enforce` ask its daemon.
 
+mod ago;
 pub(crate) mod enforce;
 mod kept;
 pub(crate) mod label;
@@ -12,61 +13,7 @@ pub(crate) mod status;
 pub(crate) mod stop;
 mod wait;
 
-use std::{ffi::CString, fs::File, io::Seek, os::unix::ffi::OsStringExt, path::Path};
-
-use anyhow::Context;
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use tollgate_client::{
-    Client, ClientError,
-    protocol::Refusal,
-    sanity::{self, Question},
-    status::Revoked,
-};
-use tollgate_enforcer::enforcer::Folder;
-use tollgate_policy::{
-    built::Built,
-    check::{self, Kernel, Severity},
-};
-
-/// Of a file in memory (`MFD_NAME_MAX_LEN`).
-const LONGEST_NAME: usize = 249;
-
-/// A policy as the user names it, built first where it is not yet, with what is doubtful about it told.
-fn policy(path: &Path) -> anyhow::Result<Built> {
-    let built = crate::policy::open(path)?;
-    doubts(&built, path)?;
-    Ok(built)
-}
-
-/// Tells what is doubtful about a policy, here.
-pub(crate) fn doubts(built: &Built, path: &Path) -> anyhow::Result<()> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let kernel = Kernel::find(release.trim()).ok();
-    let findings = check::check(&built.policy, built.server()?.tables(), built.levels.len(), kernel.as_ref());
-    for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-        eprintln!("tollgate: {}: {}: {}", path.display(), finding.text, finding.names.join(" "));
-    }
-    Ok(())
-}
-
-/// The policy in force, and how it is named.
-pub(crate) fn running() -> anyhow::Result<(Built, String)> {
-    let folder = Folder::default();
-    let (path, name) = match Client::connect() {
-        Ok(mut client) => {
-            let status = client.status()?;
-            (folder.policy(status.generation), format!("{}, generation {}", status.policy, status.generation))
-        }
-        Err(cause @ ClientError::NoDaemon { .. }) => {
-            let path = folder.only_policy().with_context(|| format!("no policy is known to be in force: {cause}"))?;
-            let name = path.display().to_string();
-            (path, name)
-        }
-        Err(cause) => return Err(cause.into()),
-    };
-    let built = Built::open(&path).context("cannot read the policy in force; name one with --policy")?;
-    Ok((built, name))
-}
+use tollgate_client::status::Revoked;
 
 /// What processes hold that the policy in force denies; `None`: nothing.
 fn revoked(revoked: &Revoked) -> Option<String> {
@@ -80,33 +27,4 @@ fn revoked(revoked: &Revoked) -> Option<String> {
             counted(processes, "process", "processes")
         )
     })
-}
-
-/// The same as a file in memory, for the daemon to read, which calls it as that file is called.
-pub(crate) fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut name = path.into_os_string().into_vec();
-    name.truncate(LONGEST_NAME);
-    let name = CString::new(name).context("the policy's name has a NUL")?;
-    let file = memfd_create(name.as_c_str(), MFdFlags::MFD_CLOEXEC).context("cannot make a file for the policy")?;
-    let mut file = File::from(file);
-    std::io::Write::write_all(&mut file, &built.to_bytes()).context("cannot write the policy to a file")?;
-    file.rewind().context("cannot write the policy to a file")?;
-    Ok(file)
-}
-
-/// Asks a policy that is not in force yet.
-pub(crate) fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
-    let mut server = built.server()?;
-    sanity::hold(questions, |question| {
-        let Question { source, target, class, .. } = question;
-        let asked = (server.context(source), server.context(target), server.class(class));
-        let (Ok(source), Ok(target), Ok(class)) = asked else {
-            let text = format!("the policy does not know a context or the class of a sanity question: {question}");
-            return Err(Refusal::new(libc::EINVAL, text));
-        };
-        let allowed = server.permissions(class, server.access(source, target, class).allowed);
-        Ok(allowed.into_iter().map(str::to_owned).collect())
-    })?;
-    Ok(())
 }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use tollgate_client::{Client, sanity};
 
-use crate::output;
+use crate::{output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -28,17 +28,17 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut client = Client::connect()?;
-    let built = super::policy(&arguments.policy)?;
+    let built = policies::open_to_enforce(&arguments.policy)?;
     let questions = match &arguments.sanity {
         Some(path) => {
             let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            super::ask(&built, &sanity::parse(&text)?)?;
+            policies::ask(&built, &sanity::parse(&text)?)?;
             Some(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
         }
         None => None,
     };
     // Asked again by the daemon once it is in force, which takes it back when one is answered otherwise.
-    let policy = super::file_of(&built, &arguments.policy)?;
+    let policy = policies::file_of(&built, &arguments.policy)?;
     let generation = client.reload(policy.as_fd(), arguments.accept_missing, questions.as_ref().map(AsFd::as_fd))?;
     let status = client.status()?;
     output::line(&format!("generation {generation} is in force: {}, {}", status.policy, status.mode))?;

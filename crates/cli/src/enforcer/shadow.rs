@@ -9,8 +9,8 @@ use tollgate_client::{
     shadow::{Difference, Report},
 };
 
-use super::status::ago;
-use crate::output;
+use super::ago::ago;
+use crate::{output, policies};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -33,7 +33,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     let mut client = Client::connect()?;
     match command {
         Command::Start { policy } => {
-            let file = super::file_of(&super::policy(policy)?, policy)?;
+            let file = policies::file_of(&policies::open_to_enforce(policy)?, policy)?;
             for context in client.start_shadow(file.as_fd())? {
                 eprintln!("tollgate: {context} is no context of that policy: to it, what has it is unlabelled");
             }

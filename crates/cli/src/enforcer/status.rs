@@ -1,11 +1,6 @@
 //! `tollgate status`: what is enforced.
 
-use std::{
-    path::Path,
-    process::ExitCode,
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{path::Path, process::ExitCode, thread, time::Duration};
 
 use clap::Args;
 use serde::Serialize;
@@ -20,7 +15,7 @@ use tollgate_enforcer::{
     programs::{self, Pins},
 };
 
-use super::{kept::Kept, wait};
+use super::{ago::ago, kept::Kept, wait};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -228,12 +223,6 @@ fn list(names: &[String], meaning: &str) -> String {
 fn permissive(status: &Status, domain: &str) -> String {
     let since = status.permissive_since.get(domain);
     since.map_or_else(|| domain.to_owned(), |since| format!("{domain} (for {})", ago(*since)))
-}
-
-/// How long ago a time was.
-pub(super) fn ago(time: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    humantime::format_duration(Duration::from_secs(now.saturating_sub(time))).to_string()
 }
 
 fn count(client: &mut Client, time: Duration, json: bool) -> anyhow::Result<ExitCode> {

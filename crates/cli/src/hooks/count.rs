@@ -12,12 +12,12 @@ use tollgate_bench::{
     selection::{Selection, expand},
     tracing::{Options, Report, count_command, count_workloads},
 };
+use tollgate_host::{Cache, process::Limits};
 use tollgate_study::programs;
 use tollgate_vm::{
-    Accelerator, Cache, Clock, Image, Machine,
+    Accelerator, Clock, Image, Machine,
     guest::{self, GuestCommand, Stream},
-    kernel,
-    process::Limits,
+    kernels,
 };
 
 use super::counted;
@@ -127,7 +127,7 @@ fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<R
 fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> anyhow::Result<Vec<Report>> {
     let interrupted = interrupt::flag()?;
     let cache = Cache::of_user()?.interruptible(interrupted);
-    let kernel = kernel::find(&cache, kernel)?;
+    let kernel = kernels::find(&cache, kernel)?;
     guest::emulator_version()?;
     let machine = Machine {
         kernel: kernel.image.clone(),

@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_callgraph::{Comparison, Graph, Image, Report, Search, StopList, Symbols, picture};
-use tollgate_vm::{Cache, kernel};
+use tollgate_host::Cache;
+use tollgate_vm::kernels;
 
 use super::text;
 use crate::{interrupt, output};
@@ -117,7 +118,7 @@ fn read(spec: &str, symbols: Option<&Path>) -> anyhow::Result<(String, Graph)> {
         (spec.to_string(), PathBuf::from(spec))
     } else {
         let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
-        let kernel = kernel::find(&cache, spec)?;
+        let kernel = kernels::find(&cache, spec)?;
         (kernel.release, kernel.image)
     };
     let size = fs::metadata(&file).with_context(|| format!("cannot open the kernel {}", file.display()))?.len();

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
 use tollgate_bench::confine::REACHED_HOOKS;
-use tollgate_study::model::Plan;
+use tollgate_study::design::Plan;
 
 use super::text;
 use crate::output;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 
 /// A hook that a delay can be given for.
 fn hook(name: &str) -> Result<String, String> {
-    let known = tollgate_study::model::design::is_hook(name);
+    let known = tollgate_study::design::is_hook(name);
     known.then(|| name.to_owned()).ok_or_else(|| format!("{name:?} is no LSM hook that programs can be attached to"))
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use tollgate_study::design::Design;
 use tollgate_study::model::{
-    Against, Design, Fit, Fits, Prediction, Slope,
+    Against, Fit, Fits, Prediction, Slope,
     prediction::{Overhead, Range},
 };
 

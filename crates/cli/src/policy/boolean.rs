@@ -5,8 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use tollgate_policy::booleans;
 
-use super::diff;
-use crate::output;
+use crate::{difference, output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -27,7 +26,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     if arguments.assignments.is_empty() {
         let list = booleans::list(&built.policy);
         if arguments.json {
@@ -48,11 +47,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         changed.write(path)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let found = diff::between(&built, &changed)?;
+    let found = difference::between(&built, &changed)?;
     if arguments.json {
         output::json(&found)?;
     } else {
-        output::write(&diff::text(&found, arguments.all))?;
+        output::write(&difference::text(&found, arguments.all))?;
     }
     Ok(ExitCode::SUCCESS)
 }

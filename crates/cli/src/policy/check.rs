@@ -5,8 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use tollgate_policy::check::{self, Kernel, Severity};
 
-use super::diff::listed;
-use crate::output;
+use crate::{difference::listed, output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -25,7 +24,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let kernel = arguments.kernel.as_deref().map(Kernel::find).transpose()?;
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     let findings = check::check(&built.policy, built.server()?.tables(), built.levels.len(), kernel.as_ref());
     if arguments.json {
         output::json(&findings)?;

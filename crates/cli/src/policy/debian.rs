@@ -4,11 +4,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tollgate_policy::{
-    built::Built,
-    debian::{self, Flavour, Modules},
-};
-use tollgate_vm::Cache;
+use tollgate_debian::{self as debian, Flavour, Modules};
+use tollgate_host::Cache;
+use tollgate_policy::built::Built;
 
 use crate::{interrupt, output};
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use tollgate_policy::explain::{self, Question, Verdict};
 
-use crate::output;
+use crate::{output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
@@ -28,7 +28,7 @@ pub(crate) struct Explain {
 }
 
 pub(crate) fn run(arguments: &Explain) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     let server = built.server()?;
     let names = server.names();
     let class = server.class(&arguments.class)?;

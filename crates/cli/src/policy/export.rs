@@ -5,6 +5,8 @@ use std::{fs, path::PathBuf, process::ExitCode};
 use anyhow::{Context, bail};
 use clap::Args;
 
+use crate::policies;
+
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("parts").required(true).multiple(true))]
 pub(crate) struct Export {
@@ -19,7 +21,7 @@ pub(crate) struct Export {
 }
 
 pub(crate) fn run(arguments: &Export) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     if arguments.file_contexts.is_some() && built.file_contexts.is_empty() {
         bail!(
             "{} has no file contexts: they come from `filecon` statements, module packages and \

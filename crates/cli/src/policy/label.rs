@@ -8,7 +8,7 @@ use serde::Serialize;
 use tollgate_policy::server::{Ask, SecurityServer};
 
 use super::question::Question;
-use crate::output;
+use crate::{output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Transition {
@@ -36,7 +36,7 @@ pub(crate) fn transition(arguments: &Transition) -> anyhow::Result<ExitCode> {
 
 /// `name` is for [`Ask::Transition`] alone.
 pub(crate) fn run(ask: Ask, arguments: &Question, name: Option<&str>) -> anyhow::Result<ExitCode> {
-    let built = super::open_for_questions(&arguments.policy)?;
+    let built = policies::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
         return super::batch(file, |fields| {

@@ -4,7 +4,7 @@ mod boolean;
 mod build;
 mod check;
 mod debian;
-pub(crate) mod diff;
+mod diff;
 mod explain;
 mod export;
 mod install;
@@ -27,12 +27,7 @@ use std::{
 
 use anyhow::Context;
 use clap::Subcommand;
-use tollgate_policy::{
-    built::{Answering, Built, BuiltError},
-    sepol::Options,
-    server::Ask,
-    sources,
-};
+use tollgate_policy::server::Ask;
 
 use crate::output;
 
@@ -96,22 +91,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check(arguments) => check::run(&arguments),
         Command::Bool(arguments) => boolean::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
-    }
-}
-
-/// A policy to ask: a built one, or anything that one can be built from, which then takes as long as building it.
-pub(crate) fn open(path: &Path) -> anyhow::Result<Built> {
-    let sources = sources::read(&[path.to_owned()])?;
-    sources.build(&Options::default()).with_context(|| path.display().to_string())
-}
-
-/// The same for questions, of which most of a built policy need not be read.
-fn open_for_questions(path: &Path) -> anyhow::Result<Answering> {
-    match Answering::open(path) {
-        Err(BuiltError::NotBuilt(_)) => Ok(open(path)?.into()),
-        // It names the file itself.
-        Err(cause @ BuiltError::Io { .. }) => Err(cause.into()),
-        other => other.with_context(|| path.display().to_string()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tollgate_policy::server::SecurityServer;
 
 use super::question::Question;
-use crate::output;
+use crate::{output, policies};
 
 /// An answer.
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(arguments: &Question) -> anyhow::Result<ExitCode> {
-    let built = super::open_for_questions(&arguments.policy)?;
+    let built = policies::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;
     if let Some(file) = &arguments.batch {
         return batch(&mut server, file);

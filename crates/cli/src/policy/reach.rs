@@ -12,7 +12,7 @@ use tollgate_policy::{
     vectors::Vectors,
 };
 
-use crate::output;
+use crate::{output, policies};
 
 /// How many types are printed without --all.
 const SHOWN: usize = 20;
@@ -67,7 +67,7 @@ struct Reached {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     let server = built.server()?;
     let vectors = Vectors::of(server.tables());
     let find = |name: &String| server.names().find(Kind::Type, name);

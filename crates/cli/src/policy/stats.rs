@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use tollgate_policy::stats::{self, Figures};
 
-use crate::output;
+use crate::{output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     let stats = stats::stats(&built, built.server()?.tables());
     if arguments.json {
         output::json(&stats)?;

@@ -18,7 +18,7 @@ use tollgate_policy::{
     verify::{self, Bpf, KernelPeer, Kind, Libsepol, Peer, Plan, Report},
 };
 
-use crate::output;
+use crate::{output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
@@ -62,7 +62,7 @@ impl Against {
 const DIFFERENT: u8 = 1;
 
 pub(crate) fn run(arguments: &Verify) -> anyhow::Result<ExitCode> {
-    let built = super::open(&arguments.policy)?;
+    let built = policies::open(&arguments.policy)?;
     let plan = Plan { decisions: arguments.decisions as usize, seed: arguments.seed };
     let report = match arguments.against {
         Against::Libsepol => {

@@ -27,7 +27,7 @@ use super::{
     known::Known,
     proposal,
 };
-use crate::{audit, enforcer, output, store};
+use crate::{audit, output, policies, store};
 
 /// How long a service that has just begun to be enforced is watched.
 const WATCH: Duration = Duration::from_secs(3);
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     service.unit().map(Unit::is_seen).transpose()?;
     let subject = subject(&service);
     let before = act::module_of(&subject)?;
-    let (built, policy) = enforcer::running()?;
+    let (built, policy) = policies::running()?;
     let mut known = Known::of(&built, &policy)?;
     let shipped = match &before {
         Some((_, module)) if !module.block.is_empty() => None,
@@ -239,7 +239,7 @@ impl Course<'_> {
         };
         output::line(&self.invitation(until))?;
         until.wait(log, &module.domain)?;
-        let (built, _) = enforcer::running()?;
+        let (built, _) = policies::running()?;
         let learnt = proposal::learnt(&built, log, &module.domain, since)?;
         if learnt.evidence.count == 0 && module.learnt.is_empty() {
             output::line(&format!("{} did nothing since then that is in the log: has it run?", module.domain))?;
@@ -247,7 +247,7 @@ impl Course<'_> {
         }
         let contexts = self.add(&built, &mut module, learnt)?;
         act::install(&self.name, &module, &contexts)?;
-        let (built, policy) = enforcer::running()?;
+        let (built, policy) = policies::running()?;
         let known = Known::of(&built, &policy)?;
         let domain = known.words_of(&module.domain);
         proposal::tell(&domain)?;
@@ -323,7 +323,7 @@ impl Course<'_> {
                 self.subject, self.arguments.name
             )
         })?;
-        let (built, policy) = enforcer::running()?;
+        let (built, policy) = policies::running()?;
         proposal::tell(&Known::of(&built, &policy)?.words_of(&module.domain))?;
         self.watch(&module.domain, since)
     }

@@ -20,7 +20,7 @@ use super::{
     labels::{self, Plan},
     report::Report,
 };
-use crate::{enforcer, interrupt, policy::diff};
+use crate::{difference, interrupt, policies};
 
 /// The policy that is in force, and who can put another in its place.
 pub(crate) struct Running {
@@ -52,8 +52,8 @@ impl Change<'_> {
     pub(crate) fn apply(mut self, options: &Options) -> anyhow::Result<ExitCode> {
         let next = self.forced.as_ref().or(self.next.as_ref()).context("nothing is to be changed")?;
         let before = self.running.as_ref().map(|running| &running.built).or(self.kept.as_ref());
-        let difference = before.map(|before| diff::between(before, next)).transpose()?;
-        enforcer::doubts(next, &self.store.policy_name())?;
+        let difference = before.map(|before| difference::between(before, next)).transpose()?;
+        policies::warn(next, &self.store.policy_name())?;
         self.ask(next)?;
         let changed = Changed::between(&before.unwrap_or(next).file_contexts, &next.file_contexts)?;
         let plan = match &mut self.running {
@@ -80,7 +80,7 @@ impl Change<'_> {
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let questions = sanity::parse(&text).with_context(|| path.display().to_string())?;
         for built in self.next.iter().chain([forced]) {
-            enforcer::ask(built, &questions).with_context(|| path.display().to_string())?;
+            policies::ask(built, &questions).with_context(|| path.display().to_string())?;
         }
         Ok(())
     }
@@ -126,13 +126,13 @@ impl Running {
     ) -> anyhow::Result<u32> {
         let open = |path: &Path| File::open(path).with_context(|| format!("cannot read {}", path.display()));
         let questions = sanity.map(open).transpose()?;
-        let policy = enforcer::file_of(built, name)?;
+        let policy = policies::file_of(built, name)?;
         Ok(self.client.reload(policy.as_fd(), accept_missing, questions.as_ref().map(AsFd::as_fd))?)
     }
 
     /// Puts back what was in force; this kernel enforces what it can of it, as before.
     fn put_back(&mut self) -> anyhow::Result<()> {
-        let policy = enforcer::file_of(&self.built, &self.name)?;
+        let policy = policies::file_of(&self.built, &self.name)?;
         Ok(self.client.reload(policy.as_fd(), true, None).map(drop)?)
     }
 }

@@ -26,7 +26,7 @@ use tollgate_policy::{
     store::{Contents, Lock, Next, Store},
 };
 
-use crate::enforcer;
+use crate::policies;
 
 pub(crate) use change::{Change, Running};
 
@@ -114,7 +114,7 @@ impl Options {
         match Client::connect() {
             Ok(mut client) => {
                 let name = client.status()?.policy.into();
-                Ok(Some(Running { client, built: enforcer::running()?.0, name }))
+                Ok(Some(Running { client, built: policies::running()?.0, name }))
             }
             Err(ClientError::NoDaemon { .. }) => Ok(None),
             Err(cause) => Err(cause.into()),

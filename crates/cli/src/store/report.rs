@@ -10,7 +10,7 @@ use super::{
     Options,
     labels::{Labelled, Plan},
 };
-use crate::{output, policy::diff};
+use crate::{difference, output};
 
 /// So many files are told whose labels differ.
 const SHOWN: usize = 8;
@@ -43,7 +43,7 @@ impl Report {
             return Ok(ExitCode::SUCCESS);
         }
         let mut text: String = self.done.iter().map(|line| format!("{line}\n")).collect();
-        text.extend(self.diff.iter().filter(|_| !options.brief).map(|found| diff::text(found, options.all)));
+        text.extend(self.diff.iter().filter(|_| !options.brief).map(|found| difference::text(found, options.all)));
         let shown = if options.all { self.relabelled.len() } else { SHOWN };
         for file in self.relabelled.iter().take(shown) {
             text.push_str(&format!("{file}\n"));

@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_bench::counter::Counter;
+use tollgate_host::Cache;
 use tollgate_study::{
     environment,
     laboratory::{Boot, Finished, Laboratory},
@@ -20,7 +21,7 @@ use tollgate_study::{
     store::Store,
     study::{HOST, Study},
 };
-use tollgate_vm::{Accelerator, Cache, accelerator, built, kernel};
+use tollgate_vm::{Accelerator, accelerator, built, kernels};
 
 use super::{pace::Pace, progress::Progress};
 use crate::{
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     // Before a folder is made for results that there cannot be.
     let names = study.kernels.iter().filter(|name| built::recipe(name).is_some());
     let kernels = names
-        .map(|name| kernel::find(&cache, name).context("this study needs it (or run it with --build-kernels)"))
+        .map(|name| kernels::find(&cache, name).context("this study needs it (or run it with --build-kernels)"))
         .collect::<anyhow::Result<Vec<_>>>()?;
     built::of_one_source(&kernels)?;
     let store =
@@ -166,7 +167,7 @@ fn choose_machine(study: &mut Study, cache: &Cache, asked: Option<AcceleratorNam
             Chosen::guests(Accelerator::Emulation, "as asked for; its wall times measure the emulator")
         }
         (Counter::Wall, Some(spec), None) => {
-            let kernel = kernel::find(cache, &spec)?;
+            let kernel = kernels::find(cache, &spec)?;
             let verdict = accelerator::choose(cache, &kernel.image, interrupt::flag()?)?;
             if verdict.accelerator == Accelerator::Kvm {
                 Chosen::guests(Accelerator::Kvm, verdict.reason)

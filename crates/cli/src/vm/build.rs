@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
+use tollgate_host::{Cache, Error as HostError};
 use tollgate_vm::{
-    Cache, Error,
+    Error,
     built::{self, RECIPES, Recipe},
 };
 
@@ -74,7 +75,7 @@ fn build(cache: &Cache, recipe: &Recipe) -> anyhow::Result<()> {
         eprint!("\r\x1b[K");
     }
     let kernel = match built {
-        Err(Error::Interrupted) => bail!("interrupted; `tollgate vm build {}` goes on", recipe.name),
+        Err(Error::Host(HostError::Interrupted)) => bail!("interrupted; `tollgate vm build {}` goes on", recipe.name),
         other => other?,
     };
     eprintln!(

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::{Act, bits, files::set_attribute, number};
+use super::{Act, bits, number};
 use crate::{
     actor::Actor,
     kernel::{
         Argument::{Bytes, Number, Room},
-        call,
+        call, set_attribute,
     },
 };
 

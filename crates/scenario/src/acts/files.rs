@@ -5,11 +5,11 @@ use std::io;
 use super::{Act, bits, number};
 use crate::{
     actor::Actor,
+    context::whole,
     kernel::{
         Argument::{Bytes, Number, Room, Text},
-        call, errno, text,
+        call, errno, set_attribute, text,
     },
-    scenario::whole,
 };
 
 /// `AT_FDCWD` as a word.
@@ -204,12 +204,6 @@ fn same_flags(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
         call(libc::SYS_ioctl, &mut [Number(actor.fd.into()), Number(command), Room(&mut flags)])?;
     }
     Ok(())
-}
-
-/// Sets an extended attribute of what the path itself names.
-pub(crate) fn set_attribute(path: &str, name: &str, value: &[u8]) -> io::Result<()> {
-    let (path, name, length) = (text(path), text(name), value.len() as i64);
-    call(libc::SYS_lsetxattr, &mut [Text(&path), Text(&name), Bytes(value), Number(length), Number(0)]).map(drop)
 }
 
 fn watch(_: &mut Actor, words: &[&str]) -> io::Result<()> {

@@ -5,11 +5,11 @@ use std::io;
 use super::{Act, number};
 use crate::{
     actor::Actor,
+    context::whole,
     kernel::{
         Argument::{self, Bytes, Number, Room, Text},
         call, text,
     },
-    scenario::whole,
 };
 
 pub(super) const ACTS: &[Act] = &[

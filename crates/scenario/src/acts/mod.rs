@@ -15,7 +15,12 @@ mod unix;
 
 use std::io;
 
-use crate::actor::Actor;
+use nix::errno::Errno;
+
+use crate::{
+    actor::{Actor, DONE, READY, end, rename},
+    kernel::call,
+};
 
 /// An act.
 pub(crate) struct Act {
@@ -62,6 +67,38 @@ pub(crate) fn find(line: &str) -> Result<(&'static Act, Vec<&str>), String> {
             Err(format!("`{line}` has too many words or too few: {} {}", act.name, act.takes))
         }
         Some(act) => Ok((act, words)),
+    }
+}
+
+/// Does all acts of a subject; which one failed, and how, unless it does not matter.
+pub(crate) fn do_all(actor: &mut Actor) -> Result<(), (usize, Errno)> {
+    while !actor.rest.is_empty() {
+        let line = actor.rest.remove(0);
+        actor.done += 1;
+        let done = find(&line)
+            .map_err(|_| io::Error::from_raw_os_error(libc::ENOSYS))
+            .and_then(|(act, words)| act.run(actor, &words));
+        if let Err(error) = done
+            && !actor.undeterred
+        {
+            return Err((actor.done, Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))));
+        }
+    }
+    Ok(())
+}
+
+/// Does all acts of a subject and ends.
+pub(crate) fn perform(mut actor: Actor) -> ! {
+    match do_all(&mut actor) {
+        Ok(()) if actor.stays => {
+            rename(READY);
+            loop {
+                // Only a signal ends it.
+                let _ = call(libc::SYS_pause, &mut []);
+            }
+        }
+        Ok(()) => end(DONE, 0),
+        Err((act, errno)) => end(&format!("@{act}:{}", errno as i32), 1),
     }
 }
 

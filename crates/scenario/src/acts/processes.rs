@@ -5,11 +5,11 @@ use std::{ffi::CString, io, ptr};
 use super::{Act, bits, number};
 use crate::{
     actor::{self, Actor},
+    context::whole,
     kernel::{
         Argument::{self, Bytes, Number, Room, Text, Texts},
         call, errno, text,
     },
-    scenario::whole,
 };
 
 pub(super) const ACTS: &[Act] = &[

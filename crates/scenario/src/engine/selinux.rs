@@ -8,12 +8,9 @@ use std::{
 
 use nix::mount::{MsFlags, mount};
 
-use crate::{
-    acts::files::set_attribute,
-    kernel::{
-        Argument::{Number, Room, Text},
-        call, text,
-    },
+use crate::kernel::{
+    Argument::{Number, Room, Text},
+    call, set_attribute, text,
 };
 
 const SELINUXFS: &str = "/sys/fs/selinux";

@@ -10,7 +10,8 @@ use tollgate_bench::{counter::Counter, workload::Tasks};
 
 use crate::{
     results::{Oracle, Results, WorkloadResult},
-    stats::{exact::Figure, wall},
+    stats::wall,
+    study::Figure,
     table::{cell, notes::wrap},
 };
 
@@ -54,15 +55,15 @@ pub struct Pair {
     /// Whether tasks wait for one another in it.
     pub tasks: Tasks,
     /// The first's figure: the mean if both studies go by it, else minimum of one task, median of several and of wall time.
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub before: f64,
     /// The second's figure.
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub after: f64,
     /// Whether the smallest sample is the same in both.
     pub same_minimum: bool,
     /// The difference in percent of the first; on the wall clock the Hodges-Lehmann shift of the rounds.
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub percent: f64,
 }
 

@@ -159,7 +159,7 @@ impl Fit {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{design::Plan, observations::UnitCost};
+    use crate::{design::Plan, model::observations::UnitCost};
 
     /// Hooks of the examples.
     pub(crate) const HOOKS: [&str; 3] = ["file_open", "inode_getattr", "inode_permission"];

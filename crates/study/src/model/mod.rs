@@ -3,17 +3,14 @@
 
 pub mod against;
 pub mod counts;
-pub mod design;
 mod entries;
 pub mod fit;
-mod hadamard;
 pub mod observations;
 pub mod prediction;
 pub mod prices;
 
 pub use against::{Against, against};
 pub use counts::{Counts, CountsError};
-pub use design::{Design, Plan};
 pub use fit::{Fit, FitError, Fits, Slope, fit};
 pub use observations::{Observations, ObservationsError};
 pub use prediction::{Prediction, PredictionError, predict};

@@ -10,10 +10,7 @@ use tollgate_bench::{
 };
 
 use super::entries::{self, Wrong};
-use crate::{
-    record::BootRecord,
-    stats::exact::{Figure, Summary},
-};
+use crate::{record::BootRecord, stats::exact::Summary, study::Figure};
 
 /// The version of the format that this program writes and reads.
 pub const SCHEMA: u32 = 1;

@@ -6,12 +6,12 @@ use super::{BootResult, ConfigurationResult, Environment, Results, SCHEMA, Unmea
 use crate::{
     record::{BootRecord, Outcome},
     stats::{
-        exact::{Difference, Figure, Layouts, Over, Summary},
+        exact::{Difference, Layouts, Over, Summary},
         moments::mean,
         quantile::median,
         wall,
     },
-    study::StudyHeader,
+    study::{Figure, StudyHeader},
 };
 
 /// What a run is, apart from its samples.

@@ -12,8 +12,7 @@ use tollgate_bench::{
 use super::{Environment, KernelImage, Results, build, build::Head};
 use crate::{
     record::{self, BootRecord, Denial, Outcome},
-    stats::exact::Figure,
-    study::StudyHeader,
+    study::{Figure, StudyHeader},
 };
 
 /// A record that can be added to.

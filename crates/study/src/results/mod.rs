@@ -2,8 +2,7 @@
 
 mod build;
 mod controls;
-pub(crate) mod number;
-mod oracle;
+pub(crate) mod oracle;
 
 #[cfg(test)]
 pub(crate) mod examples;
@@ -119,31 +118,31 @@ pub struct WorkloadResult {
     /// Whether tasks wait for one another in it.
     pub tasks: Tasks,
     /// The smallest sample of all boots.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub min: f64,
     /// The median of all boots' samples.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub median: f64,
     /// The mean of all boots' samples.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub mean: f64,
     /// The standard error of the mean; absent where a boot has a single sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_error: Option<f64>,
     /// In-run spread: (90th - 10th percentile) / median in percent, median over the boots.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub spread: f64,
     /// How many samples equal the smallest.
     pub at_min: usize,
     /// What the tables show: the median over boots of the boots' own figures, which are their mean if the study says so,
     /// else their minimum (instructions, one task) or median.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub figure: f64,
     /// The smallest boot's figure.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub low: f64,
     /// The largest boot's figure.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub high: f64,
     /// The difference to the baseline; absent of the baseline itself, and where there is nothing to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +153,7 @@ pub struct WorkloadResult {
     /// Each boot by itself.
     pub boots: Vec<BootResult>,
     /// Every sample, boot after boot, in the order taken.
-    #[serde(serialize_with = "number::many")]
+    #[serde(serialize_with = "crate::number::many")]
     pub samples: Vec<f64>,
 }
 
@@ -164,13 +163,13 @@ pub struct BootResult {
     /// The padding's index, or the round.
     pub boot: u32,
     /// The smallest sample.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub min: f64,
     /// The median.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub median: f64,
     /// The mean.
-    #[serde(serialize_with = "number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub mean: f64,
     /// How many samples were taken.
     pub samples: usize,

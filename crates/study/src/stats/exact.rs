@@ -4,35 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tollgate_bench::workload::Tasks;
 
 use super::{
     moments::{error_of_mean, mean},
     quantile::{ascending, median, quantile},
 };
-
-/// Which figure of a boot's samples configurations are compared by, on the instruction clock.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    /// The minimum, which timer ticks cannot lower; the median where tasks wait for one another, because the scheduler's
-    /// luck can lower the minimum. It leaves out what the kernel puts off (RCU callbacks, deferred frees).
-    #[default]
-    Minimum,
-    /// The mean, which holds all that ran: what was put off, and the timer's ticks.
-    Mean,
-}
-
-impl Figure {
-    /// Takes one of the three.
-    pub fn choose(self, tasks: Tasks, min: f64, median: f64, mean: f64) -> f64 {
-        match (self, tasks) {
-            (Self::Minimum, Tasks::One) => min,
-            (Self::Minimum, Tasks::Several) => median,
-            (Self::Mean, _) => mean,
-        }
-    }
-}
 
 /// What the samples of one boot come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,16 +84,16 @@ const STANDARD_ERRORS: f64 = 2.0;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// In the workload's unit, per operation.
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub absolute: f64,
     /// In percent of the baseline.
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub percent: f64,
     /// Lower end of the percentage: by layout bias and chance (instructions), or of the 95 % confidence interval (wall).
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub low: f64,
     /// Upper end of the percentage.
-    #[serde(serialize_with = "crate::results::number::one")]
+    #[serde(serialize_with = "crate::number::one")]
     pub high: f64,
 }
 
@@ -159,13 +135,6 @@ mod tests {
         let summary = Summary::of(&samples).unwrap();
         assert_eq!((summary.min, summary.median, summary.at_min), (337.0, 337.0, 7));
         assert!((summary.spread - 100.0 * 5.1 / 337.0).abs() < 1e-9, "{}", summary.spread);
-    }
-
-    #[test]
-    fn takes_the_median_where_tasks_wait_for_one_another() {
-        let figure = |tasks| Figure::Minimum.choose(tasks, 10.0, 12.0, 13.0);
-        assert_eq!((figure(Tasks::One), figure(Tasks::Several)), (10.0, 12.0));
-        assert_eq!(Figure::Mean.choose(Tasks::Several, 10.0, 12.0, 13.0), 13.0);
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Published;
-use crate::stats::exact::Figure;
+use super::{Figure, Published};
 
 /// The study that results belong to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use tollgate_bench::confine::{
 use super::{OwnConfiguration, Study, StudyHeader};
 use crate::{
     configuration,
-    model::{Design, Plan},
+    design::{Design, Plan},
 };
 
 /// An experiment on the hooks of each configuration that takes delays.

@@ -1,6 +1,7 @@
 //! Studies: what is measured, on which kernels, under which configurations. docs/study-files.md describes the file.
 
 mod expand;
+mod figure;
 mod header;
 mod latency;
 mod position;
@@ -14,11 +15,10 @@ use std::path::PathBuf;
 
 use tollgate_bench::counter::Counter;
 
+pub use figure::Figure;
 pub use header::{Printed, StudyHeader};
 pub use latency::Latency;
 pub use published::Published;
-
-use crate::stats::exact::Figure;
 
 /// The kernel's name that stands for the running host.
 pub const HOST: &str = "host";

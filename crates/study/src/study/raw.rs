@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tollgate_bench::counter::Counter;
 use toml::Spanned;
 
-use crate::stats::exact::Figure;
+use super::Figure;
 
 /// A value and where it stands.
 pub(super) type At<T> = Spanned<T>;

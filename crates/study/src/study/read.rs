@@ -7,13 +7,13 @@ use tollgate_bench::counter::Counter;
 use tollgate_vm::built::{self, RECIPES};
 
 use super::{
-    HOST, Latency, OwnConfiguration, Published, Study, StudyError,
+    Figure, HOST, Latency, OwnConfiguration, Published, Study, StudyError,
     expand::{self, Variants},
     latency::takes_delays,
     position::position,
     raw::{At, Raw, RawConfiguration, RawLatency, RawPublished},
 };
-use crate::{configuration::KNOWN, stats::exact::Figure};
+use crate::configuration::KNOWN;
 
 /// Fewer rounds give no confidence interval worth the name.
 const FEWEST_ROUNDS: u32 = 10;

@@ -1,5 +1,4 @@
-use super::Study;
-use crate::stats::exact::Figure;
+use super::{Figure, Study};
 use tollgate_bench::counter::Counter;
 
 const WHOLE: &str = r#"

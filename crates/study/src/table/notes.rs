@@ -6,11 +6,10 @@ use super::cell::{ABSENT, INCOMPARABLE, SMALLEST, cell};
 use crate::{
     results::{ConfigurationResult, Oracle, Results},
     stats::{
-        exact::Figure,
         quantile::median,
         wall::{FEWEST_PAIRS, FalseDifference},
     },
-    study::HOST_TWINS,
+    study::{Figure, HOST_TWINS},
 };
 
 /// Baselines and the configuration that is the same machine once more.

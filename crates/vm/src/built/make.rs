@@ -2,12 +2,12 @@
 
 use std::{ffi::OsString, fs, io::ErrorKind, path::Path, process::Command, thread, time::Duration};
 
-use crate::{
-    Cache, Error,
-    cache::CacheLock,
-    error::Context,
+use tollgate_host::{
+    Cache, CacheLock,
     process::{self, Limits},
 };
+
+use crate::{Error, error::Context};
 
 /// What the build writes, in the folder of objects.
 const LOG: &str = "build.log";

@@ -11,8 +11,10 @@ use std::{fs, path::Path};
 
 use serde::Serialize;
 
+use tollgate_host::{Cache, Package};
+
 use crate::{
-    Cache, Error,
+    Error,
     error::Context,
     kernel::{Kernel, RECORD},
 };
@@ -122,7 +124,7 @@ impl Recipe {
         serde_json::from_slice(&fs::read(self.place(cache).join(RECORD)).ok()?).ok()
     }
 
-    /// Builds the kernel, or the rest of it, and puts it where [`kernel::find`](crate::kernel::find) looks.
+    /// Builds the kernel, or the rest of it, and puts it where [`kernels::find`](crate::kernels::find) looks.
     /// `progress` is told each step, several a minute.
     ///
     /// # Errors
@@ -160,7 +162,7 @@ impl Recipe {
     }
 
     /// Copies what was built to where kernels are, whole or not at all; what is there already is left alone.
-    fn keep(&self, cache: &Cache, objects: &Path, packages: Vec<crate::Package>) -> Result<Kernel, Error> {
+    fn keep(&self, cache: &Cache, objects: &Path, packages: Vec<Package>) -> Result<Kernel, Error> {
         let release = objects.join("include/config/kernel.release");
         let release = fs::read_to_string(&release).context(format!("read {}", release.display()))?;
         let kernel = Kernel {
@@ -195,7 +197,6 @@ mod tests {
     use std::{collections::BTreeMap, os::unix::fs::MetadataExt};
 
     use super::*;
-    use crate::Package;
 
     /// The answers of a configuration: symbol and value, `n` for what is not set.
     fn answers(text: &str) -> BTreeMap<&str, &str> {
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!((kernel.release.as_str(), kernel.series.as_str()), ("6.1.9-built", "6.1-built"));
         assert_eq!(fs::read_to_string(&kernel.image).unwrap(), "made");
         assert!(recipe.is_built(&cache));
-        assert_eq!(crate::kernel::find(&cache, "6.1-built").unwrap().release, "6.1.9-built");
+        assert_eq!(crate::kernels::find(&cache, "6.1-built").unwrap().release, "6.1.9-built");
 
         let number = || fs::metadata(&kernel.image).unwrap().ino();
         let first = number();
@@ -285,7 +286,7 @@ mod tests {
             fs::write(recipe.place(&cache).join(RECORD), serde_json::to_vec(&kernel).unwrap()).unwrap();
             assert!(!recipe.is_built(&cache));
             for spec in [recipe.name, "6.1.9-built"] {
-                let error = crate::kernel::find(&cache, spec).unwrap_err().to_string();
+                let error = crate::kernels::find(&cache, spec).unwrap_err().to_string();
                 assert!(
                     error.contains("another version") && error.contains("`tollgate vm build 6.1-built`"),
                     "{error}"

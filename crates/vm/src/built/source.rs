@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use crate::{Cache, Error, Package, Packages, error::Context, process};
+use tollgate_host::{Cache, Error as HostError, Package, Packages, process};
+
+use crate::{Error, error::Context};
 
 /// The packages that the source came from, beside it.
 const RECORD: &str = "packages.json";
@@ -69,7 +71,7 @@ fn unpack(cache: &Cache, package: &str, into: &Path) -> Result<(), Error> {
     let output = process::output(&mut tar, cache.limits())?;
     if !output.status.success() {
         let detail = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Error::Apt { program: "tar".into(), detail });
+        return Err(HostError::Apt { program: "tar".into(), detail }.into());
     }
     let record = serde_json::to_vec_pretty(&packages).map_err(std::io::Error::from).context("write the record")?;
     fs::write(into.join(RECORD), record).context(format!("write {RECORD}"))

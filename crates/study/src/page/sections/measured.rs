@@ -8,7 +8,7 @@ use crate::{
         rows,
     },
     results::{Oracle, Results},
-    stats::exact::Figure,
+    study::Figure,
     table::workloads,
 };
 

@@ -1,6 +1,6 @@
 //! What Debian's `file_contexts` lack until they lie in a system: homes, and paths that are others' aliases.
 
-use crate::file_contexts::{once, with_aliases};
+use tollgate_policy::file_contexts::{once, with_aliases};
 
 /// The homes that a template is for, and whose they are.
 pub(super) type Homes = [(&'static str, &'static str); 2];

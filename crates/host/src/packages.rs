@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cache, Error, error::Context, process};
+use crate::{Cache, Context, Error, process};
 
 /// Suites whose kernels and packages may be asked for, oldest first.
 const SUITES: [&str; 5] = ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports"];

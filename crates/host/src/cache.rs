@@ -11,7 +11,7 @@ use std::{
 
 use nix::sys::statvfs::statvfs;
 
-use crate::{Error, error::Context, process::Limits};
+use crate::{Context, Error, process::Limits};
 
 /// No program that helps to fill the cache may take longer: the slowest fetches a kernel over a slow line.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -59,7 +59,7 @@ impl Cache {
     }
 
     /// Refuses work for which the disk has no room.
-    pub(crate) fn needs_room(&self, mebibytes: u64) -> Result<(), Error> {
+    pub fn needs_room(&self, mebibytes: u64) -> Result<(), Error> {
         let what = || format!("look at the disk of {}", self.root.display());
         let disk = statvfs(&self.root).context(what())?;
         let free = disk.blocks_available() * disk.fragment_size() / (1 << 20);
@@ -115,11 +115,11 @@ impl Cache {
     }
 
     /// Gives `relative`, made anew by `build` as in [`Cache::folder`]; the old one goes only when the new one is whole.
-    pub(crate) fn replace(
+    pub fn replace<E: From<Error>>(
         &self,
         relative: &str,
-        build: impl FnOnce(&Path) -> Result<(), Error>,
-    ) -> Result<PathBuf, Error> {
+        build: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
         let place = self.path(relative);
         let _lock = self.lock("making")?;
         let fresh = fresh_beside(&place)?;
@@ -154,7 +154,7 @@ pub struct CacheLock {
 
 impl CacheLock {
     /// Has a program, and all that it starts, hold the lock too: it is free when the last of them has ended.
-    pub(crate) fn keep_in(&self, command: &mut Command) {
+    pub fn keep_in(&self, command: &mut Command) {
         let file = self.file.as_raw_fd();
         // SAFETY: fcntl is async-signal-safe. The lock outlives the command, which its maker starts while it is held; a
         // descriptor that is not open any more would fail the start, no more.

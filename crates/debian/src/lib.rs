@@ -8,9 +8,8 @@ use std::{
 };
 
 use tollgate_abi::tables::TG_VERSION;
-use tollgate_vm::{Cache, Package, Packages};
-
-use crate::{
+use tollgate_host::{Cache, Package, Packages};
+use tollgate_policy::{
     built::{self, Built, BuiltError},
     dump, lines,
     sepol::Options,
@@ -84,7 +83,7 @@ pub enum Modules {
 pub enum DebianError {
     /// The package could not be had, or the cache could not be written.
     #[error(transparent)]
-    Packages(#[from] tollgate_vm::Error),
+    Packages(#[from] tollgate_host::Error),
     /// Its modules could not be read or compiled.
     #[error("cannot compile the modules of {package}: {cause}")]
     Sources {

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use nix::unistd::geteuid;
 
 use super::{Packages, last_lines};
-use crate::{Error, error::Context};
+use crate::{Context, Error};
 
 /// mmdebstrap is a script; it is run from where it has been unpacked.
 const INSTALLER: &str = "mmdebstrap";

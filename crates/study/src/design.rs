@@ -1,9 +1,10 @@
 //! A designed experiment: which hooks take how long in which run, so that all slopes are told at once, each as exactly as if
 //! its hook alone had been varied in every run (Plackett and Burman, Biometrika 33, 1946).
 
+mod hadamard;
+
 use serde::{Deserialize, Serialize};
 
-use super::hadamard;
 use crate::stats::random::Random;
 
 /// Whether a program that takes time can be attached to a hook of this name.

@@ -16,7 +16,7 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::{Error, error::Context};
+use crate::{Context, Error};
 
 /// How often a running program is looked at.
 const BEAT: Duration = Duration::from_millis(5);
