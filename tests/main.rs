@@ -21,6 +21,7 @@ mod enforcer_labels;
 mod enforcer_limits;
 mod enforcer_objects;
 mod enforcer_processes;
+mod enforcer_programs;
 mod enforcer_revocation;
 mod enforcer_shadow;
 mod enforcer_survival;

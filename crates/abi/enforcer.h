@@ -37,7 +37,7 @@ enum tg_initial_sid {
 /*
  * With the SID of an object: enforcement lives by it. The context is the same, and so is who may
  * look at it; it is changed by those only that have `security setenforce`, whatever else the policy
- * allows (bpf/survival.h).
+ * allows (bpf/survival_object.h).
  */
 #define TG_SID_SURVIVAL (1u << 15)
 
@@ -568,7 +568,7 @@ struct tg_kernel {
 	__u32 kprobes, uprobes;
 };
 
-/* What the daemon asks the kernel (bpf/inquiry.h), and the answer. */
+/* What the daemon asks the kernel (bpf/programs/inquiry.h), and the answer. */
 struct tg_inquiry {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
 	__u32 task;			 /* SID; validate only */
@@ -577,7 +577,7 @@ struct tg_inquiry {
 	__s32 result;		 /* 0, or a negative errno; of sweep how many */
 };
 
-/* What a process holds and the policy in force denies (bpf/revocation.h). */
+/* What a process holds and the policy in force denies (bpf/programs/revocation.h). */
 struct tg_held {
 	__u64 place; /* of memory its first address, else the descriptor */
 	__u32 process, memory;
@@ -587,7 +587,8 @@ struct tg_held {
 	__u32 reserved;
 };
 
-/* Where a task comes from, of one that may have been made while hooks did not run (bpf/lineage.h).
+/* Where a task comes from, of one that may have been made while hooks did not run
+ * (bpf/programs/lineage.h).
  */
 struct tg_lineage {
 	__u64 began;   /* nanoseconds since boot */

@@ -22,6 +22,8 @@ fn main() {
     // Where Debian has <asm/types.h>.
     let own = "-I/usr/include/x86_64-linux-gnu";
     let arguments = ["-I", &include, "-I", &generated, own, "-mcpu=v3", "-Wall", "-Werror"];
+    // For tests/headers.rs, which compiles headers as this does.
+    println!("cargo::rustc-env=TOLLGATE_BPF_ARGUMENTS={}", arguments.join(" "));
     builder.source("bpf/enforcer.bpf.c").obj(object).clang_args(arguments);
     if let Err(error) = builder.build() {
         panic!("{error:#}\nclang with the BPF target is needed: install the package clang, or set CLANG");

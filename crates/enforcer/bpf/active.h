@@ -3,7 +3,13 @@
 #ifndef TOLLGATE_ACTIVE_H
 #define TOLLGATE_ACTIVE_H
 
+#include "compiler.h"
+#include "enforcer.h"
 #include "filesystem.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "state.h"
 #include "subvolume.h"
 
 /* The labels of others are not known to be theirs yet. */
@@ -18,7 +24,7 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 	}
 	if (!(superblock->flags & TG_SUPERBLOCK_WALKED) || !READ_ONCE(state.labelling_complete))
 		return 0;
-	struct tg_label_key key = tg_label_key(directory);
+	struct tg_label_key key = tg_label_key_of(directory);
 
 	label->flags |= TG_INODE_ACTIVE;
 	if (key.device && sid && sid != SECINITSID_UNLABELED)

@@ -3,11 +3,19 @@
 #ifndef TOLLGATE_AUDIT_H
 #define TOLLGATE_AUDIT_H
 
+#include "compiler.h"
+#include "decide.h"
+#include "enforcer.h"
 #include "event.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "request.h"
+#include "state.h"
+#include "tables.h"
 
 /* avc_denied: what is denied is granted when permissive as a whole, by domain, or by command. */
-static __always_inline enum tg_verdict tg_verdict(const struct tg_request *request,
-						  const struct tg_decision *answer)
+static __always_inline enum tg_verdict tg_verdict_on(const struct tg_request *request,
+						     const struct tg_decision *answer)
 {
 	if (!request->denied)
 		return TG_GRANTED;
@@ -26,13 +34,13 @@ TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_decis
 	if (!request || !answer)
 		return TG_DENIED;
 	__u32 denied = request->denied;
-	enum tg_verdict verdict = tg_verdict(request, answer);
+	enum tg_verdict verdict = tg_verdict_on(request, answer);
 	__u32 audited = denied ? denied & answer->auditdeny : request->av & answer->auditallow;
 
 	if (request->quiet)
 		return verdict;
 	if (audited)
-		tg_tell(request, audited, verdict);
+		tg_tell_decision(request, audited, verdict);
 	if (denied && state.statistics)
 		__sync_fetch_and_add(&state.statistic[request->manager & (TG_MANAGERS - 1)].denied,
 				     1);

@@ -4,12 +4,18 @@
 #define TOLLGATE_BOUNDS_H
 
 #include "contexts.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "kernel.h"
+#include "state.h"
+#include "tables.h"
 
 /* security_bounded_transition: 0 when the new domain is the old one or bounded by it, at any
  * distance; else -EPERM. */
 TG_FUNCTION int tg_bounded_transition(__u32 old, __u32 new)
 {
-	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 
 	if (!generation) {
 		tg_failed(TG_FAILED_NO_GENERATION);

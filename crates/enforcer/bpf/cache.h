@@ -16,41 +16,15 @@
 #ifndef TOLLGATE_CACHE_H
 #define TOLLGATE_CACHE_H
 
+#include "address.h"
+#include "classes.h"
+#include "compiler.h"
+#include "enforcer.h"
+#include "libbpf.h"
 #include "state.h"
 
 #define TG_ANY_WAY 3
 #define TG_UNCONFINED 0x10000u /* in a task's entry, above the SID */
-
-/* Addresses of kernel objects as numbers: a difference to an address of ours is a scalar to the
- * verifier, and as unique. */
-#define TG_ADDRESS(object)                                                                         \
-	({                                                                                         \
-		__u64 address_ = (__u64)((char *)(object) - (char *)&state);                       \
-		TG_OPAQUE(address_);                                                               \
-		address_;                                                                          \
-	})
-
-/*
- * The address of a kernel object, for bpf_probe_read_kernel: a difference of pointers is a number
- * to the verifier, and of the current task the address is known as one.
- */
-#define TG_KERNEL_ADDRESS(object)                                                                  \
-	TG_KERNEL_ADDRESS_BY(bpf_get_current_task_btf(), bpf_get_current_task(), object)
-
-/* The same, by what is known of the current task already. */
-#define TG_KERNEL_ADDRESS_BY(current, address, object)                                             \
-	({                                                                                         \
-		__u64 from_task_ = (__u64)((char *)(object) - (char *)(current));                  \
-		TG_OPAQUE(from_task_);                                                             \
-		from_task_ + (address);                                                            \
-	})
-
-/*
- * Whether a hook was given no object. Since 6.4 the verifier holds that its arguments are always
- * there: it would remove a plain test and let the program read at NULL, with no fault handling.
- */
-#define TG_IS_NULL(object) (!TG_KERNEL_ADDRESS(object))
-#define TG_IS_NULL_BY(current, address, object) (!TG_KERNEL_ADDRESS_BY(current, address, object))
 
 /* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
 static __always_inline __u64 tg_address_key(__u64 address)
@@ -100,7 +74,8 @@ static __always_inline int tg_hit_own(__u64 key, __u64 sid, __u64 hot)
 	return tg_hit(key, tg_way(sid), sid << TG_ACCESS_SID, hot);
 }
 
-static __always_inline void tg_remember(__u64 key, __u32 way, __u64 subject, __u64 hot, __u32 epoch)
+static __always_inline void tg_remember_access(__u64 key, __u32 way, __u64 subject, __u64 hot,
+					       __u32 epoch)
 {
 	__u64 *entry = tg_row(key) + way;
 
@@ -109,7 +84,7 @@ static __always_inline void tg_remember(__u64 key, __u32 way, __u64 subject, __u
 		WRITE_ONCE(*entry, 0);
 }
 
-static __always_inline void tg_forget(__u64 key)
+static __always_inline void tg_forget_access(__u64 key)
 {
 	__u64 *row = tg_row(key);
 
@@ -122,7 +97,7 @@ static __always_inline void tg_forget(__u64 key)
 /*
  * The 19 permissions of an inode that the access cache holds. Files and directories have bits 0 to
  * 18 alike; of these, what is never asked of an object that exists, or rarely, gives its place to
- * what is asked often. TG_NOT_HOT: one that the cache cannot hold.
+ * what is asked often. One that the cache cannot hold is TG_NOT_HOT (object.h).
  */
 #define TG_HOT_PLACE_A 3  /* create: a file's execute_no_trans */
 #define TG_HOT_PLACE_B 7  /* relabelfrom: add_name */
@@ -131,8 +106,6 @@ static __always_inline void tg_forget(__u64 key)
 #define TG_HOT_SAME (0x7ffffu & ~(1u << 3 | 1u << 7 | 1u << 8 | 1u << 15))
 /* What MAY_EXEC asks for, of whatever it is: a directory's search is where a file's execute is. */
 #define TG_HOT_EXECUTE FILE__EXECUTE
-#define TG_NOT_HOT (1u << 31)
-#define TG_BY_PATH (1u << 30) /* object.h */
 
 /* One permission has one place in all classes of files, up to watch_reads. */
 _Static_assert(FILE__READ == DIR__READ && FILE__OPEN == DIR__OPEN, "classes.txt");

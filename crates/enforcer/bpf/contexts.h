@@ -3,7 +3,16 @@
 #ifndef TOLLGATE_CONTEXTS_H
 #define TOLLGATE_CONTEXTS_H
 
+#include "compiler.h"
+#include "decide.h"
+#include "doorbell.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
 #include "state.h"
+#include "tables.h"
 
 /* A context, as two words: who reads one while another processor writes it sees no type, or all. */
 union tg_context_words {
@@ -19,25 +28,6 @@ static __always_inline void tg_put_context(struct tg_generation *generation, __u
 
 	WRITE_ONCE(place->word[1], words.word[1]);
 	__sync_lock_test_and_set(&place->word[0], words.word[0]);
-}
-
-/* Tells the daemon that a map has news for it: a lost bell is rung again by the next. */
-static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u32 device,
-					__u64 inode)
-{
-	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-
-	if (!event) {
-		tg_failed(TG_FAILED_EVENT_LOST);
-		return;
-	}
-	__builtin_memset(event, 0, sizeof *event);
-	event->time = bpf_ktime_get_boot_ns();
-	event->kind = kind;
-	event->source = sid;
-	event->device = device;
-	event->inode = inode;
-	bpf_ringbuf_submit(event, 0);
 }
 
 /* A new number; 0: there is none left. None is 3 modulo 4: that way of the access cache is
@@ -97,7 +87,7 @@ TG_FUNCTION int tg_intern(struct tg_generation *generation, const struct tg_cont
 /* convert_context: what the generation before calls a SID's context, translated. */
 TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
 {
-	struct tg_generation *before = tg_generation(TG_BEFORE);
+	struct tg_generation *before = tg_find_generation(TG_BEFORE);
 
 	if (!generation || !before || !before->number ||
 	    generation->translation.from != before->number)

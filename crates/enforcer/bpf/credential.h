@@ -11,7 +11,13 @@
 #define TOLLGATE_CREDENTIAL_H
 
 #include "cache.h"
+#include "compiler.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "libbpf.h"
+#include "maps.h"
 #include "share.h"
+#include "state.h"
 
 #define TG_CREDENTIAL_SHARE 16u /* where an entry has it: above the SID */
 #define TG_CREDENTIAL_ELSEWHERE 28u
@@ -21,18 +27,6 @@
 #define TG_CREDENTIALS_ELSEWHERE (0x7full << TG_CREDENTIAL_ELSEWHERE)
 _Static_assert(TG_SHARES <= 0x1000, "a share has 12 bits");
 
-struct tg_credential {
-	__u32 sid, share;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 18);
-	__type(key, __u64);
-	__type(value, struct tg_credential);
-} credentials SEC(".maps");
-
 /* By an address's key (tg_address_key). */
 static __always_inline __u64 *tg_credential_place(__u64 key)
 {
@@ -40,7 +34,7 @@ static __always_inline __u64 *tg_credential_place(__u64 key)
 }
 
 /* Nobody's entry has no SID. */
-static __always_inline int tg_is_of(__u64 entry, __u64 key)
+static __always_inline int tg_is_entry_of(__u64 entry, __u64 key)
 {
 	return (entry & 0xffff) && !((entry ^ key << 14) >> TG_CREDENTIAL_TAG);
 }
@@ -51,7 +45,7 @@ static __always_inline __u32 tg_cred_sid(__u64 address)
 	__u64 key = tg_address_key(address), found = READ_ONCE(*tg_credential_place(key));
 	struct tg_credential *elsewhere;
 
-	if (tg_is_of(found, key))
+	if (tg_is_entry_of(found, key))
 		return found & 0xffff;
 	if (__builtin_expect(!(found & TG_CREDENTIALS_ELSEWHERE), 1))
 		return TG_SID_MACHINE;
@@ -77,20 +71,12 @@ static __always_inline void tg_forget_cred(__u64 address)
 	__u64 found = READ_ONCE(*place);
 
 	/* Its entry is changed by nobody else; the count may be. */
-	if (tg_is_of(found, key)) {
+	if (tg_is_entry_of(found, key)) {
 		__sync_fetch_and_and(place, TG_CREDENTIALS_ELSEWHERE);
 		tg_give(TG_ROOM_CREDENTIALS, TG_CREDENTIAL_SHARE_OF(found));
 	} else if (__builtin_expect(!!(found & TG_CREDENTIALS_ELSEWHERE), 0)) {
 		tg_forget_elsewhere(address);
 	}
-}
-
-/* The hook is called only where a module keeps something in credentials (not with lsm=bpf alone):
- * the program is attached to what would call it. */
-SEC("fentry/security_cred_free") int BPF_PROG(cred_free, struct cred *cred)
-{
-	tg_forget_cred(TG_ADDRESS(cred));
-	return 0;
 }
 
 #endif

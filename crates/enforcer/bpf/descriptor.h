@@ -3,11 +3,27 @@
 #ifndef TOLLGATE_DESCRIPTOR_H
 #define TOLLGATE_DESCRIPTOR_H
 
-#include "bpfobject.h"
+#include "address.h"
+#include "ask.h"
+#include "bpf_object.h"
+#include "cache.h"
+#include "classes.h"
+#include "compiler.h"
 #include "credential.h"
+#include "enforcer.h"
+#include "filesystem.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
 #include "object.h"
-#include "transition.h"
-#include "untyped.h"
+#include "overlay.h"
+#include "read.h"
+#include "request.h"
+#include "scratch.h"
+#include "socket_label.h"
+#include "state.h"
+#include "storage.h"
+#include "subject.h"
 
 /* file_to_av */
 static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
@@ -39,7 +55,7 @@ static __noinline int tg_use_descriptor(struct file *file)
 		.path = TG_ADDRESS(&file->f_path),
 	};
 
-	return tg_ask(&request) ? -EACCES : 0;
+	return tg_ask(&request);
 }
 
 /* The first half of file_has_perm: a descriptor that another domain opened is used. */
@@ -89,8 +105,8 @@ static __always_inline __u32 tg_lowest(__u64 word)
 	return number;
 }
 
-/* tg_unseen, of an inode at an address of the kernel's. */
-static __always_inline __u32 tg_unseen_at(__u64 inode)
+/* tg_unseen_sid, of an inode at an address of the kernel's. */
+static __always_inline __u32 tg_unseen_sid_at(__u64 inode)
 {
 	struct super_block *sb = BPF_CORE_READ((struct inode *)inode, i_sb);
 	__u64 device = BPF_CORE_READ(sb, s_dev);
@@ -148,7 +164,7 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 	inode = (__u64)TG_MEMBER(file, struct file, f_inode); /* not kept: the stack is small */
 	if (TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
 		return tg_name_bpf(request, file) ? tg_ask(request) : 0;
-	request->target = label->sid ? label->sid : tg_unseen_at(inode);
+	request->target = label->sid ? label->sid : tg_unseen_sid_at(inode);
 	request->class =
 		label->class ? label->class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
 	if (request->class == SECCLASS_SOCK_FILE)
@@ -156,14 +172,6 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
 				 TG_MEMBER(file, struct file, f_flags));
 	return tg_ask(request);
-}
-
-static __always_inline __u64 tg_read_word(__u64 address)
-{
-	__u64 word = 0;
-
-	TG_READ(word, address);
-	return word;
 }
 
 /* One step through a table of descriptors. It is given a pointer to one, for bpf_loop passes on

@@ -4,6 +4,13 @@
 #ifndef TOLLGATE_ENDPOINTS_H
 #define TOLLGATE_ENDPOINTS_H
 
+#include "decide.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "path.h"
+#include "read.h"
+
 #define AF_UNSPEC 0
 #define AF_UNIX 1
 #define AF_INET 2
@@ -37,7 +44,7 @@ static __always_inline void tg_tell_unix(struct tg_event *event, __u64 sock, __u
 		return;
 	if (TG_MEMBER(path, struct path, dentry)) {
 		event->object = TG_OBJECT_PATH;
-		tg_event_path(event, path, root);
+		tg_tell_path(event, path, root);
 		return;
 	}
 	__u32 length = TG_MEMBER(named, struct unix_address, len);

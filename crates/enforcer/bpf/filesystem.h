@@ -3,7 +3,15 @@
 #ifndef TOLLGATE_FILESYSTEM_H
 #define TOLLGATE_FILESYSTEM_H
 
-#include "cache.h"
+#include "address.h"
+#include "compiler.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "read.h"
+#include "state.h"
 
 #define PROC_SUPER_MAGIC 0x9fa0
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630
@@ -15,26 +23,6 @@
 #define CGROUP_SUPER_MAGIC 0x27e0eb
 #define CGROUP2_SUPER_MAGIC 0x63677270
 #define FUNCTIONFS_MAGIC 0xa647361
-
-/* strcmp, for as many bytes as `expected` has. */
-#define TG_SAME_TEXT(text, expected) tg_same_text(text, expected, sizeof(expected))
-
-static __always_inline int tg_same_text(const char *text, const char *expected, __u32 size)
-{
-	int same = 1;
-
-	TG_UNROLL
-	for (__u32 i = 0; i < size; i++)
-		same &= text[i] == expected[i];
-	return same;
-}
-
-static __always_inline int tg_policycap(enum tg_policycap capability)
-{
-	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
-
-	return generation && generation->capabilities >> capability & 1;
-}
 
 /* selinux_is_sblabel_mnt: whether labels of its files may be set. */
 static __always_inline __u32 tg_settable(struct super_block *sb, const struct tg_fs_name *name,
@@ -58,9 +46,10 @@ static __always_inline __u32 tg_settable(struct super_block *sb, const struct tg
 		return TG_SUPERBLOCK_SETTABLE;
 	case CGROUP_SUPER_MAGIC:
 	case CGROUP2_SUPER_MAGIC:
-		return tg_policycap(TG_POLICYCAP_CGROUPSECLABEL) ? TG_SUPERBLOCK_SETTABLE : 0;
+		return tg_has_policycap(TG_POLICYCAP_CGROUPSECLABEL) ? TG_SUPERBLOCK_SETTABLE : 0;
 	case FUNCTIONFS_MAGIC:
-		return tg_policycap(TG_POLICYCAP_FUNCTIONFS_SECLABEL) ? TG_SUPERBLOCK_SETTABLE : 0;
+		return tg_has_policycap(TG_POLICYCAP_FUNCTIONFS_SECLABEL) ? TG_SUPERBLOCK_SETTABLE
+									  : 0;
 	}
 	return TG_SAME_TEXT(name->text, "rootfs") ? TG_SUPERBLOCK_SETTABLE : 0;
 }
@@ -110,7 +99,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 /* What is known of a file system; NULL: there is no memory for it, which is counted. */
 static __always_inline struct tg_superblock *tg_superblock_of(struct super_block *sb)
 {
-	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	__u64 device = sb->s_dev, address = TG_ADDRESS(sb);
 	__u32 number = generation ? generation->number : 0;
 	struct tg_superblock *known = bpf_map_lookup_elem(&superblocks, &device);
@@ -121,7 +110,7 @@ static __always_inline struct tg_superblock *tg_superblock_of(struct super_block
 }
 
 /* Something is made, moved or linked in a file system: the daemon moves its checkpoint on. */
-static __always_inline void tg_changed(struct super_block *sb)
+static __always_inline void tg_note_change(struct super_block *sb)
 {
 	WRITE_ONCE(state.changed[sb->s_dev & (TG_CHANGED - 1)], 1);
 }

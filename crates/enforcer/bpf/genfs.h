@@ -6,7 +6,11 @@
 #ifndef TOLLGATE_GENFS_H
 #define TOLLGATE_GENFS_H
 
-#include "filesystem.h"
+#include "compiler.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
 
 /* __security_genfs_sid, of one name below a node. */
 static __noinline int tg_genfs_find(struct dentry *dentry, __u32 node, struct tg_inode *label)

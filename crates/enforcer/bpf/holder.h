@@ -3,6 +3,12 @@
 #ifndef TOLLGATE_HOLDER_H
 #define TOLLGATE_HOLDER_H
 
+#include "cache.h"
+#include "compiler.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
 #include "share.h"
 #include "subject.h"
 

@@ -3,10 +3,20 @@
 #ifndef TOLLGATE_OBJECT_H
 #define TOLLGATE_OBJECT_H
 
+#include "address.h"
 #include "ask.h"
+#include "cache.h"
+#include "classes.h"
+#include "compiler.h"
+#include "enforcer.h"
 #include "filesystem.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
 #include "overlay.h"
-#include "socketlabel.h"
+#include "request.h"
+#include "socket_label.h"
+#include "state.h"
 #include "subject.h"
 
 /* inode_mode_to_security_class: four bits for each type of inode, the class's distance from file.
@@ -31,7 +41,7 @@ struct tg_object {
 
 /* The SID of an inode without a label, such as one that was in memory before the programs were:
  * that of its file system's, where all have the same, or of what it stands for. */
-static __noinline __u32 tg_unseen(struct inode *inode)
+static __noinline __u32 tg_unseen_sid(struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
@@ -56,7 +66,7 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 		object.sid = label->sid;
 		object.class = label->class;
 	} else {
-		object.sid = tg_unseen(inode);
+		object.sid = tg_unseen_sid(inode);
 	}
 	if (!object.class)
 		object.class = tg_mode_class(inode->i_mode);
@@ -108,20 +118,24 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 	if (READ_ONCE(state.statistics) | !((above | below) >> 63))
 		return;
 	if (own)
-		tg_remember(key, tg_way(own), (__u64)own << TG_ACCESS_SID,
-			    tg_hot(allowed, directory), request->epoch);
+		tg_remember_access(key, tg_way(own), (__u64)own << TG_ACCESS_SID,
+				   tg_hot(allowed, directory), request->epoch);
 	/* Before `live`: who becomes live from now on makes it another. */
 	any = READ_ONCE(state.any);
 	if (any)
-		tg_remember(key, TG_ANY_WAY, any,
-			    tg_hot(tg_any_allowed(request, own, allowed), directory),
-			    request->epoch);
+		tg_remember_access(key, TG_ANY_WAY, any,
+				   tg_hot(tg_any_allowed(request, own, allowed), directory),
+				   request->epoch);
 }
 
-/* How an inode is checked, beside the permissions that the caches may hold (tg_hot). */
-#define TG_HOT 0x7ffffu
-#define TG_FROM_ACCESS (1u << 28) /* access(2): audit_access may be told not to be audited */
-#define TG_NOT_BLOCK (1u << 29)	  /* a path walk that holds nothing: see below */
+/* How an inode is checked. `how` has one word of these. */
+enum tg_how {
+	TG_HOT = 0x7ffff, /* mask: the permissions that the access cache may hold (tg_hot) */
+	TG_FROM_ACCESS = 1 << 28, /* access(2): audit_access may be told not to be audited */
+	TG_NOT_BLOCK = 1 << 29,	  /* a path walk that holds nothing: see tg_decide_access */
+	TG_BY_PATH = 1 << 30,	  /* `where` is a struct path, not a dentry */
+	TG_NOT_HOT = 1u << 31, /* among the permissions is one that the access cache cannot hold */
+};
 
 /* Whether way 3 holds what every live confined subject may, of this inode or of another that keeps
  * its place: or nothing can be told. */
@@ -141,13 +155,13 @@ static __always_inline int tg_ask_about(struct tg_request *request, struct inode
 	else
 		request->class = tg_mode_class(inode->i_mode);
 	request->allowed = ~0u;
-	return request->source ? tg_ask(request) : 0;
+	return request->source ? tg_avc_has_perm(request) : 0;
 }
 
 /* The second step of a check: the caches have not answered for everybody. `where` is what the
  * audit tells the name by: a dentry, or none, or, with TG_BY_PATH, a struct path. */
-static __always_inline int tg_decide_subject(struct inode *inode, const void *where, __u64 key,
-					     __u32 av, __u32 how)
+static __always_inline int tg_decide_access(struct inode *inode, const void *where, __u64 key,
+					    __u32 av, __u32 how)
 {
 	__u64 subject = tg_task_subject(), overriding = READ_ONCE(state.overriding);
 	int result;
@@ -185,13 +199,13 @@ static __always_inline int tg_decide_subject(struct inode *inode, const void *wh
 	result = tg_ask_about(&request, inode);
 	if (!(how & TG_NOT_HOT))
 		tg_remember_answer(&request);
-	return result ? -EACCES : 0;
+	return tg_verdict_of(result);
 }
 
-static __noinline int tg_check_subject(struct inode *inode, const void *where, __u64 key, __u32 av,
-				       __u32 how)
+static __noinline int tg_check_access(struct inode *inode, const void *where, __u64 key, __u32 av,
+				      __u32 how)
 {
-	return tg_decide_subject(inode, where, key, av, how);
+	return tg_decide_access(inode, where, key, av, how);
 }
 
 /* What the access cache holds of permissions; TG_NOT_HOT: it holds not all. */
@@ -214,7 +228,7 @@ static __always_inline int tg_check_at(struct inode *inode, const void *where, _
 
 	if (tg_is_everybodys(key, hot))
 		return 0;
-	return tg_check_subject(inode, where, key, av, hot | how);
+	return tg_check_access(inode, where, key, av, hot | how);
 }
 
 /*

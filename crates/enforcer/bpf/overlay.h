@@ -2,13 +2,16 @@
 /*
  * Overlayfs: an inode of it stands for one of another file system, and has its label, as SELinux
  * reads the attribute through overlayfs. The real inode cannot be reached by a pointer that helpers
- * take (untyped.h).
+ * take (storage.h).
  */
 #ifndef TOLLGATE_OVERLAY_H
 #define TOLLGATE_OVERLAY_H
 
+#include "enforcer.h"
 #include "filesystem.h"
-#include "untyped.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "storage.h"
 
 #define TG_KERNEL(major, minor) ((major) << 16 | (minor) << 8)
 

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Processes: how one comes into being, and what it may do to others. */
+/* What one process may do to another. */
 #ifndef TOLLGATE_PROCESS_H
 #define TOLLGATE_PROCESS_H
 
-#include "guard.h"
-#include "object.h"
+#include "address.h"
+#include "ask.h"
+#include "cache.h"
+#include "classes.h"
+#include "credential.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "request.h"
+#include "subject.h"
 
 /* cred_has_perm: whether one subject may do `av` to another. */
 static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __u32 av)
@@ -17,7 +26,7 @@ static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __
 		.manager = TG_MANAGER_PROCESS,
 	};
 
-	return tg_ask(&request) ? -EACCES : 0;
+	return tg_ask(&request);
 }
 
 /* What the current task does to `task`, itself or another. */
@@ -37,122 +46,7 @@ static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32
 		.task = TG_ADDRESS(task),
 	};
 
-	return tg_ask(&request) ? -EACCES : 0;
-}
-
-/* selinux_task_alloc: process fork; the child is labelled before it runs. */
-SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
-{
-	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
-	__u32 sid = subject & 0xffff;
-
-	if (sid != TG_SID_MACHINE) {
-		struct tg_task *own = tg_make_task(bpf_get_current_task_btf());
-		struct tg_task *new =
-			bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-		if (!own || !new) {
-			tg_failed(TG_FAILED_TASK_STORAGE);
-			return -ENOMEM;
-		}
-		*new = *own;
-		new->next_sid = 0;
-		new->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
-		new->creation.dentry = 0;
-		new->create_cred = 0;
-		new->made = 0;
-		/* What its maker says later it would not know. */
-		if (child->flags & PF_IO_WORKER)
-			new->create_sid = 0;
-	}
-	tg_remember_task(tg_task_address(child), subject, epoch);
-	if (subject & TG_UNCONFINED)
-		return 0;
-	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
-}
-
-SEC("lsm/task_setpgid") int BPF_PROG(task_setpgid, struct task_struct *task, int group)
-{
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETPGID);
-}
-
-SEC("lsm/task_getpgid") int BPF_PROG(task_getpgid, struct task_struct *task)
-{
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETPGID);
-}
-
-SEC("lsm/task_getsid") int BPF_PROG(task_getsid, struct task_struct *task)
-{
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETSESSION);
-}
-
-SEC("lsm/task_setnice") int BPF_PROG(task_setnice, struct task_struct *task, int nice)
-{
-	return tg_guard_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
-}
-
-SEC("lsm/task_setioprio") int BPF_PROG(task_setioprio, struct task_struct *task, int priority)
-{
-	return tg_guard_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
-}
-
-SEC("lsm/task_getioprio") int BPF_PROG(task_getioprio, struct task_struct *task)
-{
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETSCHED);
-}
-
-SEC("lsm/task_setscheduler") int BPF_PROG(task_setscheduler, struct task_struct *task)
-{
-	return tg_guard_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
-}
-
-SEC("lsm/task_getscheduler") int BPF_PROG(task_getscheduler, struct task_struct *task)
-{
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETSCHED);
-}
-
-SEC("lsm/task_movememory") int BPF_PROG(task_movememory, struct task_struct *task)
-{
-	return tg_guard_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETSCHED);
-}
-
-#define LSM_PRLIMIT_READ 1
-#define LSM_PRLIMIT_WRITE 2
-
-/* selinux_task_prlimit: another process's limits, of which only the credentials are known. */
-SEC("lsm/task_prlimit")
-int BPF_PROG(task_prlimit, const struct cred *cred, const struct cred *target, unsigned int flags)
-{
-	__u64 subject = tg_subject();
-	__u32 av = 0;
-
-	if (subject & TG_UNCONFINED)
-		return 0;
-	if (flags & LSM_PRLIMIT_READ)
-		av |= PROCESS__GETRLIMIT;
-	if (flags & LSM_PRLIMIT_WRITE)
-		av |= PROCESS__SETRLIMIT;
-	if (!av)
-		return 0;
-	return tg_ask_process(subject, tg_cred_sid(TG_ADDRESS(target)), SECCLASS_PROCESS, av);
-}
-
-/* selinux_task_setrlimit: a hard limit that changes. */
-SEC("lsm/task_setrlimit")
-int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, struct rlimit *limit)
-{
-	struct rlimit old = {};
-
-	bpf_core_read(&old, sizeof old, &task->signal->rlim[resource & 15]);
-	if (tg_guard_daemon(task))
-		return -EACCES;
-	if (old.rlim_max == limit->rlim_max)
-		return 0;
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETRLIMIT);
+	return tg_ask(&request);
 }
 
 #define SIGKILL 9
@@ -176,61 +70,17 @@ static __always_inline __u32 tg_signal_av(int signal)
 	return PROCESS__SIGNAL;
 }
 
-/*
- * selinux_task_kill. With `cred` a USB device has finished what a process waits for
- * (kill_pid_usb_asyncio): who has asked for that is who signals, whatever task the interrupt came
- * in.
- */
-SEC("lsm/task_kill")
-int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
-	     const struct cred *cred)
+/* The tracer's SID; 0: nobody traces the current task (ptrace_parent_sid). */
+static __always_inline __u32 tg_tracer(void)
 {
-	__u32 av = tg_signal_av(signal);
+	struct task_struct *current = bpf_get_current_task_btf();
 
-	if (!TG_IS_NULL(cred)) {
-		__u32 sid = tg_cred_sid(TG_ADDRESS(cred));
-
-		if (tg_is_unconfined(sid))
-			return 0;
-		if (tg_guard_daemon_from(task, sid))
-			return -EACCES;
-		return tg_ask_process(sid, tg_sid_of(task), SECCLASS_PROCESS, av);
-	}
-	if (signal && tg_guard_daemon(task))
-		return -EACCES;
-	return tg_check_task(task, SECCLASS_PROCESS, av);
-}
-
-#define PTRACE_MODE_READ 0x1
-
-/* selinux_ptrace_access_check */
-SEC("lsm/ptrace_access_check")
-int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
-{
-	if (mode & PTRACE_MODE_READ)
-		return tg_check_task(task, SECCLASS_FILE, FILE__READ);
-	return tg_guard_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__PTRACE);
-}
-
-/* selinux_ptrace_traceme: the parent will trace the current task. */
-SEC("lsm/ptrace_traceme") int BPF_PROG(ptrace_traceme, struct task_struct *parent)
-{
-	__u32 sid = tg_sid_of(parent), own = tg_subject() & 0xffff;
-
-	if (tg_is_unconfined(sid))
+	if (!current->ptrace)
 		return 0;
-	return tg_ask_process(sid, own, SECCLASS_PROCESS, PROCESS__PTRACE);
-}
+	struct tg_task *label = bpf_task_storage_get(&tasks, current->parent, 0, 0);
+	__u32 sid = label ? label->sid : 0;
 
-SEC("lsm/capget") int BPF_PROG(capget, struct task_struct *task)
-{
-	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__GETCAP);
-}
-
-SEC("lsm/capset") int BPF_PROG(capset, struct cred *new, const struct cred *old)
-{
-	return tg_check_task(bpf_get_current_task_btf(), SECCLASS_PROCESS, PROCESS__SETCAP);
+	return sid ? sid : tg_cred_sid(TG_ADDRESS(current->parent->real_cred));
 }
 
 #endif

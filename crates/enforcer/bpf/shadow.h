@@ -6,13 +6,16 @@
 #ifndef TOLLGATE_SHADOW_H
 #define TOLLGATE_SHADOW_H
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 16);
-	__type(key, struct tg_difference_key);
-	__type(value, struct tg_difference);
-} differences SEC(".maps");
+#include "answer.h"
+#include "compiler.h"
+#include "contexts.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "request.h"
+#include "state.h"
+#include "tables.h"
 
 /* Counts an act that the candidate would have denied, or granted. */
 static __noinline void tg_note_difference(const struct tg_request *request, __u32 now, __u32 then)
@@ -43,7 +46,7 @@ static __noinline void tg_note_difference(const struct tg_request *request, __u3
 /* Whether there is a candidate that knows these contexts. Apart, for its stack. */
 static __noinline int tg_candidate_knows(__u32 source, __u32 target)
 {
-	struct tg_generation *candidate = tg_generation(TG_CANDIDATE);
+	struct tg_generation *candidate = tg_find_generation(TG_CANDIDATE);
 
 	if (candidate && tg_context_of(candidate, source).type &&
 	    tg_context_of(candidate, target).type)

@@ -6,6 +6,11 @@
 #ifndef TOLLGATE_SHARE_H
 #define TOLLGATE_SHARE_H
 
+#include "compiler.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
 #include "state.h"
 
 static __always_inline enum tg_holders tg_holders_of(__u32 share)

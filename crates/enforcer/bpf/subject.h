@@ -3,9 +3,18 @@
 #ifndef TOLLGATE_SUBJECT_H
 #define TOLLGATE_SUBJECT_H
 
+#include "address.h"
 #include "cache.h"
+#include "compiler.h"
 #include "contexts.h"
 #include "credential.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "state.h"
 
 /*
  * The storage of a task, made where it has none: the machine's, or one that has lost it. Since 6.18
@@ -41,7 +50,7 @@ static __always_inline int tg_is_daemon(struct task_struct *task)
 /* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
 TG_FUNCTION int tg_is_unconfined(__u32 sid)
 {
-	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 
 	if (sid == TG_SID_MACHINE)
 		return 1;
@@ -68,7 +77,7 @@ static __always_inline void tg_remember_task(__u64 task, __u64 subject, __u64 ep
 		WRITE_ONCE(*entry, 0);
 }
 
-TG_FUNCTION __u64 tg_subject_slow(__u64 current)
+TG_FUNCTION __u64 tg_find_subject(__u64 current)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -91,7 +100,7 @@ static __always_inline __u64 tg_task_subject_at(__u64 current)
 	__u64 found = READ_ONCE(*tg_task_entry(current)) ^ current << 18;
 
 	if (__builtin_expect(found >> 24, 0))
-		return tg_subject_slow(current);
+		return tg_find_subject(current);
 	return found;
 }
 

@@ -9,6 +9,10 @@
 #ifndef TOLLGATE_SUBVOLUME_H
 #define TOLLGATE_SUBVOLUME_H
 
+#include "address.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
 #include "state.h"
 
 #define BTRFS_SUPER_MAGIC 0x9123683e
@@ -31,7 +35,7 @@ static __noinline __u64 tg_subvolume(__u64 inode)
 
 /* What an inode's label is kept by. Device 0, which no file system has: it is not known, so that no
  * label is found, and none may be kept. */
-static __always_inline struct tg_label_key tg_label_key(struct inode *inode)
+static __always_inline struct tg_label_key tg_label_key_of(struct inode *inode)
 {
 	struct tg_label_key key = {inode->i_ino, 0, inode->i_sb->s_dev, inode->i_generation};
 

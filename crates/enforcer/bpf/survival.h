@@ -1,34 +1,90 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Objects that enforcement lives by (TG_SID_SURVIVAL): what anybody may do with them. */
+/* Survival: who may stop the enforcer's programs and its daemon. */
 #ifndef TOLLGATE_SURVIVAL_H
 #define TOLLGATE_SURVIVAL_H
 
+#include "ask.h"
+#include "cache.h"
+#include "classes.h"
+#include "compiler.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "request.h"
 #include "state.h"
+#include "subject.h"
 
-static __always_inline int tg_is_file(__u32 class)
+/* Whether a confined subject may end enforcement or change what is enforced, as SELinux asks who
+ * writes to /sys/fs/selinux/enforce. */
+static __always_inline int tg_ask_security(__u32 source, __u32 av)
 {
-	return (class >= SECCLASS_FILE && class <= SECCLASS_ANON_INODE) ||
-	       class == SECCLASS_MEMFD_FILE;
+	struct tg_request request = {
+		.source = source,
+		.target = SECINITSID_SECURITY,
+		.class = SECCLASS_SECURITY,
+		.av = av,
+		.manager = TG_MANAGER_OTHER,
+	};
+
+	return tg_ask(&request);
 }
 
-/* What only looks at a file of a class. A socket's name is written to by who connects; a lock, and
- * a watch that others wait for, are in the way of who holds enforcement up. */
-static __always_inline __u32 tg_looks(__u32 class)
+/* Whether the current task may. */
+static __noinline int tg_check_security(__u32 av)
 {
-	__u32 looks = FILE__READ | FILE__GETATTR | FILE__OPEN | FILE__AUDIT_ACCESS | FILE__WATCH |
-		      FILE__WATCH_READS;
+	__u64 subject = tg_subject();
 
-	if (class == SECCLASS_DIR)
-		return looks | DIR__SEARCH;
-	if (class == SECCLASS_SOCK_FILE)
-		return looks | SOCK_FILE__WRITE;
-	return looks | FILE__MAP | FILE__EXECUTE | FILE__EXECUTE_NO_TRANS | FILE__ENTRYPOINT;
+	return subject & TG_UNCONFINED ? 0 : tg_ask_security(subject, av);
 }
 
-/* Whether it is more than looking at what enforcement lives by. */
-static __always_inline int tg_is_survival(__u32 target, __u32 class)
+/* What the current task does to `task` would do to the daemon. */
+static __always_inline int tg_check_daemon(struct task_struct *task)
 {
-	return target & TG_SID_SURVIVAL && tg_is_file(class);
+	return tg_is_daemon(task) ? tg_check_security(SECURITY__SETENFORCE) : 0;
+}
+
+/* What a confined subject does to `task`, which the current task only carries out. */
+static __always_inline int tg_ask_daemon(struct task_struct *task, __u32 source)
+{
+	return tg_is_daemon(task) ? tg_ask_security(source, SECURITY__SETENFORCE) : 0;
+}
+
+/* Whether the current task may have a descriptor of something that is ours. For reading alone, too:
+ * that binds bpf(2), not a program that is loaded with the map. */
+static __always_inline int tg_check_own(void)
+{
+	return tg_check_security(SECURITY__LOAD_POLICY | SECURITY__SETENFORCE |
+				 SECURITY__SETSECPARAM);
+}
+
+enum tg_own { TG_NOT_OWN, TG_OWN, TG_OWN_DENIED };
+
+/* Whether a map is ours, and the current task may have it. A map of this size is a generation, and
+ * was one before the daemon could tell its identifier. */
+static __always_inline enum tg_own tg_check_own_map(struct bpf_map *map)
+{
+	struct tg_guarded key = {.kind = TG_GUARDED_MAP, .id = map->id};
+
+	if (!bpf_map_lookup_elem(&guarded, &key) && map->value_size != sizeof(struct tg_generation))
+		return TG_NOT_OWN;
+	return tg_check_own() ? TG_OWN_DENIED : TG_OWN;
+}
+
+/* Whether a program is ours. */
+static __always_inline int tg_is_own_program(struct bpf_prog *program)
+{
+	struct tg_guarded key = {.kind = TG_GUARDED_PROGRAM, .id = program->aux->id};
+
+	return bpf_map_lookup_elem(&guarded, &key) ? 1 : 0;
+}
+
+/* The superblock of the file system that keeps our programs alive is ours. */
+static __always_inline int tg_check_pins(__u32 device)
+{
+	__u32 pins = READ_ONCE(state.pins);
+
+	return pins && device == pins ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
 #endif

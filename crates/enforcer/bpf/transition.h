@@ -3,63 +3,19 @@
 #ifndef TOLLGATE_TRANSITION_H
 #define TOLLGATE_TRANSITION_H
 
-#include "ask.h"
+#include "address.h"
+#include "cache.h"
+#include "compiler.h"
 #include "contexts.h"
-
-/* A table of descriptors that is looked through (descriptor.h). */
-enum tg_table_result { TG_TABLE_TOO_LONG, TG_TABLE_ALLOWED, TG_TABLE_DENIED };
-struct tg_table {
-	__u64 open, close, files; /* addresses of open_fds, close_on_exec or 0, fd */
-	__u64 word;		  /* of descriptors that are still to be looked at */
-	__u32 words, next;	  /* how many there are, and which is the next */
-	__u32 subject;		  /* the new domain */
-	__u32 result;
-};
-
-/*
- * What a decision needs beside the stack, which has 512 bytes for all. A program may be preempted,
- * not moved to another processor: each has a few of these.
- */
-struct tg_scratch {
-	__u32 taken, reserved;
-	struct tg_question question;
-	struct tg_label label;
-	struct tg_name name;
-	struct tg_table table;
-	struct tg_inode inode; /* the label of the file that is looked at */
-	struct tg_request request;
-};
-#define TG_SCRATCHES 1024u
-#define TG_SCRATCH_TRIES 8u
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TG_SCRATCHES);
-	__type(key, __u32);
-	__type(value, struct tg_scratch);
-} scratches SEC(".maps");
-
-static __always_inline struct tg_scratch *tg_take_scratch(void)
-{
-	__u32 processor = bpf_get_smp_processor_id();
-
-	for (__u32 try = 0; try < TG_SCRATCH_TRIES; try++) {
-		__u32 index = (processor * TG_SCRATCH_TRIES + try) & (TG_SCRATCHES - 1);
-		struct tg_scratch *scratch = bpf_map_lookup_elem(&scratches, &index);
-
-		if (scratch && !__sync_val_compare_and_swap(&scratch->taken, 0, 1)) {
-			scratch->request.quiet = 0;
-			return scratch;
-		}
-	}
-	tg_failed(TG_FAILED_SCRATCH);
-	return 0;
-}
-
-static __always_inline void tg_give_scratch(struct tg_scratch *scratch)
-{
-	__sync_lock_test_and_set(&scratch->taken, 0);
-}
+#include "decide.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "scratch.h"
+#include "state.h"
+#include "tables.h"
 
 /* Reads a struct qstr, of which TG_ADDRESS is known. */
 static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
@@ -119,9 +75,9 @@ TG_FUNCTION __u32 tg_level_number(struct tg_generation *generation, const struct
 
 /* The context of an object whose class the policy does not know: security_compute_sid without the
  * class's rules. */
-static __always_inline int tg_label_unknown(struct tg_generation *generation,
-					    const struct tg_question *question,
-					    struct tg_label *label)
+static __always_inline int tg_compute_unknown(struct tg_generation *generation,
+					      const struct tg_question *question,
+					      struct tg_label *label)
 {
 	label->context = question->target;
 	label->context.user = question->source.user;
@@ -133,8 +89,8 @@ static __always_inline int tg_label_unknown(struct tg_generation *generation,
 }
 
 /* Computes the context of a new object in `scratch->label`, whose levels have identifiers then. */
-static __always_inline int tg_label_new(struct tg_generation *generation,
-					struct tg_scratch *scratch)
+static __always_inline int tg_compute_new(struct tg_generation *generation,
+					  struct tg_scratch *scratch)
 {
 	struct tg_question *question = &scratch->question;
 	struct tg_label *label = &scratch->label;
@@ -149,7 +105,7 @@ static __always_inline int tg_label_new(struct tg_generation *generation,
 		valid = tg_compute_label(&generation->tables, &generation->levels, question,
 					 &scratch->name, label);
 	else
-		valid = tg_label_unknown(generation, question, label);
+		valid = tg_compute_unknown(generation, question, label);
 	/* compute_sid_handle_invalid_context: in permissive mode it is used all the same. */
 	if (!valid) {
 		tg_failed(TG_FAILED_NEW_LABEL);
@@ -192,7 +148,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 		*sid = found & 0xffff;
 		return 0;
 	}
-	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	struct tg_scratch *scratch;
 
 	if (!generation) {
@@ -214,7 +170,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 
 	if (by_name && name)
 		tg_read_name(name, &scratch->name);
-	int result = tg_label_new(generation, scratch);
+	int result = tg_compute_new(generation, scratch);
 
 	if (!result)
 		result = tg_intern(generation, &scratch->label.context, sid);

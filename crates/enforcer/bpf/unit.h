@@ -8,7 +8,16 @@
 #ifndef TOLLGATE_UNIT_H
 #define TOLLGATE_UNIT_H
 
+#include "compiler.h"
 #include "contexts.h"
+#include "decide.h"
+#include "doorbell.h"
+#include "enforcer.h"
+#include "generation.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "state.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -31,14 +40,6 @@ struct task_struct___unit {
 };
 
 #pragma clang attribute pop
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, struct tg_unit_key);
-	__type(value, struct tg_unit);
-} units SEC(".maps");
 
 #define TG_SLICES 16 /* in one another, no more are looked through */
 /* The last eight bytes of a name, with its NUL. */
@@ -104,7 +105,7 @@ TG_FUNCTION int tg_read_unit(__u64 cgroup, struct tg_unit_name *name)
  * the unit's own. */
 static __always_inline int tg_is_executor(__u32 file)
 {
-	struct tg_generation *generation = tg_generation(TG_IN_FORCE);
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	__u32 type = generation ? tg_context_of(generation, file).type & (TG_TYPES - 1) : 0;
 
 	return type && generation->executors[type >> 6] >> (type & 63) & 1;

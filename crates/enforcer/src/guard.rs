@@ -1,5 +1,5 @@
 //! What keeps a confined domain from ending enforcement, whatever else it may: the kernel knows which maps and programs are
-//! ours (`bpf/guard.h`), and their pins are labelled as SELinux's own files are.
+//! ours (`bpf/survival.h`), and their pins are labelled as SELinux's own files are.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -107,8 +107,8 @@ fn is_meant(word: &str, class: &Class) -> bool {
     }
 }
 
-/// The table as Markdown, `docs/hooks.md`.
-pub fn document() -> Result<String, BadLine> {
+/// The table as Markdown, `docs/hooks.md`. `header` says which header below `bpf/` has a hook's program.
+pub fn document(header: impl Fn(&str) -> Option<String>) -> Result<String, BadLine> {
     let mut text = String::from(include_str!("../hooks.md"));
     for hook in all()? {
         let line = TABLE.lines().find_map(|line| line.strip_prefix(hook.name)?.strip_prefix(": "));
@@ -118,7 +118,8 @@ pub fn document() -> Result<String, BadLine> {
             Purpose::Keeps => "keeps labels".to_owned(),
             Purpose::Nothing => "nothing".to_owned(),
         };
-        text.push_str(&format!("| `{}` | {what} | {} |\n", hook.name, hook.remark));
+        let answered = header(hook.name).map_or_else(String::new, |header| format!("`{header}`"));
+        text.push_str(&format!("| `{}` | {what} | {answered} | {} |\n", hook.name, hook.remark));
     }
     Ok(text)
 }

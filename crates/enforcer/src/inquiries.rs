@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel did not run the program {program}: {cause}")]
 pub struct InquiryError {
-    /// The program, of `bpf/inquiry.h`.
+    /// The program, of `bpf/programs/inquiry.h`.
     pub program: &'static str,
     /// Why it did not.
     pub cause: io::Error,

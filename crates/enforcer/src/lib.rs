@@ -37,4 +37,5 @@ pub mod state;
 pub mod status;
 mod subordinates;
 pub mod units;
+pub mod verified;
 mod wire;

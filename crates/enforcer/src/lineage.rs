@@ -20,7 +20,7 @@ use crate::{
     programs::{Pins, ProgramsError},
 };
 
-/// The iterator of `bpf/lineage.h` that tells of all tasks.
+/// The iterator of `bpf/programs/lineage.h` that tells of all tasks.
 const ITERATOR: &str = "lineage";
 /// The one that labels.
 const LABELS: &str = "relabel_slipped";

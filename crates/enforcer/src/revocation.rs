@@ -12,7 +12,7 @@ use tollgate_abi::enforcer::tg_held;
 
 use crate::programs::{Pins, ProgramsError};
 
-/// The iterators of `bpf/revocation.h`.
+/// The iterators of `bpf/programs/revocation.h`.
 const ITERATORS: [&str; 2] = ["held_files", "held_memory"];
 
 /// What is held.

@@ -40,7 +40,7 @@ impl Room {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Credentials, Self::Labels, Self::Objects, Self::Owners];
     /// Fewer places leave no shares; more are more memory than a machine has, or more credentials than the 120 that may be
-    /// in the map for one place of the array before it (bpf/newcred.h), were they 64 on an average.
+    /// in the map for one place of the array before it (bpf/credential_put.h), were they 64 on an average.
     fn sizes(self) -> std::ops::RangeInclusive<u32> {
         64..=if self == Self::Credentials { 1 << 20 } else { 1 << 26 }
     }

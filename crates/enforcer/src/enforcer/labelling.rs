@@ -212,7 +212,7 @@ impl Enforcer {
         }
         match self.kernel_maps()?.inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
             Some(label) => Ok(label.sid),
-            // As tg_unseen: what was in memory before the programs were has the label that all have.
+            // As tg_unseen_sid: what was in memory before the programs were has the label that all have.
             None => {
                 let one_label = |found: &tg_filesystem| found.behaviour == TG_FS_GENFS && found.node == 0;
                 Ok(self.filesystem(file)?.filter(one_label).map_or(SECINITSID_UNLABELED, |found| found.sid))

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Arguments of a hook whose number differs between kernels, or whose type the verifier does not
+ * take. */
+#ifndef TOLLGATE_ARGUMENT_H
+#define TOLLGATE_ARGUMENT_H
+
+/* An argument of a hook. In assembly, for clang would join the loads of two branches to one at a
+ * place that it computes, which the verifier does not take. */
+#define TG_ARGUMENT(context, number)                                                               \
+	({                                                                                         \
+		void *argument_;                                                                   \
+		asm volatile("%0 = *(u64 *)(%1 + 8 * " #number ")"                                 \
+			     : "=r"(argument_)                                                     \
+			     : "r"(context));                                                      \
+		argument_;                                                                         \
+	})
+
+#endif

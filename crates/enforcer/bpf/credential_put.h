@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Credentials get SIDs, each in the share of who makes it. */
+#ifndef TOLLGATE_CREDENTIAL_PUT_H
+#define TOLLGATE_CREDENTIAL_PUT_H
+
+#include "cache.h"
+#include "compiler.h"
+#include "credential.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "holder.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "share.h"
+#include "state.h"
+#include "subject.h"
+
+/* More in a map than any place has: of 1,048,576, the most that there is room for, in 16,384 places
+ * 64 each. */
+#define TG_MANY_ELSEWHERE (120ull << TG_CREDENTIAL_ELSEWHERE)
+
+/* Gives a credential that has a place another SID. */
+static __always_inline int tg_change_cred(__u64 key, __u64 address, __u32 sid)
+{
+	__u64 *place = tg_credential_place(key), found = READ_ONCE(*place);
+	struct tg_credential *elsewhere;
+
+	if (tg_is_entry_of(found, key)) {
+		__sync_fetch_and_xor(place, (found ^ sid) & 0xffff);
+		return 1;
+	}
+	if (!(found & TG_CREDENTIALS_ELSEWHERE))
+		return 0;
+	elsewhere = bpf_map_lookup_elem(&credentials, &address);
+	if (!elsewhere)
+		return 0;
+	WRITE_ONCE(elsewhere->sid, sid);
+	return 1;
+}
+
+/* Enters one that has no place. 0 or -ENOMEM. */
+static __always_inline int tg_enter_cred(__u64 key, __u64 address, __u32 sid, __u32 share)
+{
+	__u64 entry = key << 14 | (__u64)share << TG_CREDENTIAL_SHARE | sid;
+	__u64 *place = tg_credential_place(key), found = READ_ONCE(*place);
+	struct tg_credential elsewhere = {sid, share};
+
+	if (!(found & ~TG_CREDENTIALS_ELSEWHERE) &&
+	    __sync_val_compare_and_swap(place, found, found | entry) == found)
+		return 0;
+	/* A count that is full would look like another address. */
+	if ((found & TG_CREDENTIALS_ELSEWHERE) >= TG_MANY_ELSEWHERE)
+		goto failed;
+	__sync_fetch_and_add(place, TG_CREDENTIAL_ONE);
+	if (!bpf_map_update_elem(&credentials, &address, &elsewhere, BPF_NOEXIST))
+		return 0;
+	__sync_fetch_and_add(place, -TG_CREDENTIAL_ONE);
+failed:
+	tg_failed(TG_FAILED_CREDENTIALS);
+	return -ENOMEM;
+}
+
+/* Remembers the SID of a credential, one that cannot be refused anyway. 0 or -ENOMEM. */
+TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
+{
+	__u64 key = tg_address_key(address);
+	__u32 share;
+
+	if (sid == TG_SID_MACHINE) {
+		tg_forget_cred(address);
+		return 0;
+	}
+	if (tg_change_cred(key, address, sid))
+		return 0;
+	share = tg_own_share();
+	if (anyway)
+		tg_take_anyway(TG_ROOM_CREDENTIALS, share);
+	else if (tg_take(TG_ROOM_CREDENTIALS, share))
+		return -ENOMEM;
+	if (!tg_enter_cred(key, address, sid, share))
+		return 0;
+	tg_give(TG_ROOM_CREDENTIALS, share);
+	return -ENOMEM;
+}
+
+/* Writes down the share of a credential that is in the array; the one that it was in. */
+static __always_inline __u32 tg_write_share(__u64 *place, __u32 was, __u32 to)
+{
+	__u64 found = __sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
+	__u32 now = TG_CREDENTIAL_SHARE_OF(found);
+
+	/* relabel_slipped has changed it meanwhile, or setcon. */
+	if (__builtin_expect(now != was, 0))
+		__sync_fetch_and_xor(place, (__u64)(now ^ was) << TG_CREDENTIAL_SHARE);
+	return now;
+}
+
+/*
+ * A credential is another user's, or stands for another subject: it changes to his share. Its
+ * copies are in the same, so this is done wherever either changes, and not at each fork. 0, or
+ * -ENOMEM: that share is used up, which only `anyway` disregards.
+ */
+TG_FUNCTION int tg_move_cred(__u64 address, __u32 user, int anyway)
+{
+	__u64 key = tg_address_key(address), *place = tg_credential_place(key);
+	__u64 found = READ_ONCE(*place), subject = tg_cred_sid(address);
+	struct tg_credential *elsewhere = 0;
+	__u32 was = TG_CREDENTIAL_SHARE_OF(found), to;
+
+	if (subject == TG_SID_MACHINE)
+		return 0;
+	if (tg_is_unconfined(subject))
+		subject |= TG_UNCONFINED;
+	to = tg_share_for(user, subject);
+	if (!tg_is_entry_of(found, key)) {
+		elsewhere = bpf_map_lookup_elem(&credentials, &address);
+		if (!elsewhere)
+			return 0;
+		was = elsewhere->share;
+	}
+	if (was == to)
+		return 0;
+	if (anyway)
+		tg_take_anyway(TG_ROOM_CREDENTIALS, to);
+	else if (tg_take(TG_ROOM_CREDENTIALS, to))
+		return -ENOMEM;
+	if (elsewhere)
+		was = __sync_lock_test_and_set(&elsewhere->share, to);
+	else
+		was = tg_write_share(place, was, to);
+	tg_give(TG_ROOM_CREDENTIALS, was);
+	return 0;
+}
+
+/*
+ * A credential that is the current task's, or will be, stands for another subject, in his share. 0,
+ * or -ENOMEM: it stands for whom it did. Whom the machine starts, or lets in, finds a place anyway.
+ */
+TG_FUNCTION int tg_turn_cred(__u64 address, __u32 sid)
+{
+	__u32 was = tg_cred_sid(address), user = tg_user_of(bpf_get_current_task_btf()->real_cred);
+	int anyway = tg_task_subject() & TG_UNCONFINED ? 1 : 0;
+
+	if (tg_remember_cred(address, sid, anyway))
+		return -ENOMEM;
+	if (!tg_move_cred(address, user, anyway))
+		return 0;
+	tg_remember_cred(address, was, 1);
+	return -ENOMEM;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Events without content: a map has news for the daemon. */
+#ifndef TOLLGATE_DOORBELL_H
+#define TOLLGATE_DOORBELL_H
+
+#include "enforcer.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "state.h"
+
+/* Tells the daemon that a map has news for it: a lost bell is rung again by the next. */
+static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u32 device,
+					__u64 inode)
+{
+	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
+
+	if (!event) {
+		tg_failed(TG_FAILED_EVENT_LOST);
+		return;
+	}
+	__builtin_memset(event, 0, sizeof *event);
+	event->time = bpf_ktime_get_boot_ns();
+	event->kind = kind;
+	event->source = sid;
+	event->device = device;
+	event->inode = inode;
+	bpf_ringbuf_submit(event, 0);
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which label an inode gets that is being made. */
+#ifndef TOLLGATE_LABEL_NEW_H
+#define TOLLGATE_LABEL_NEW_H
+
+#include "active.h"
+#include "address.h"
+#include "ask.h"
+#include "cache.h"
+#include "classes.h"
+#include "compiler.h"
+#include "enforcer.h"
+#include "filesystem.h"
+#include "holder.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "object.h"
+#include "request.h"
+#include "share.h"
+#include "state.h"
+#include "subject.h"
+#include "transition.h"
+
+/* The current task's storage, made where it has none. */
+static __always_inline struct tg_task *tg_make_own_task(void)
+{
+	return tg_make_task(bpf_get_current_task_btf());
+}
+
+static __always_inline __u64 tg_current_cred(void)
+{
+	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->cred);
+}
+
+static __always_inline __u64 tg_current_real_cred(void)
+{
+	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->real_cred);
+}
+
+/* Whether the current task acts with these credentials, which are not its own: no others can be at
+ * their address by now, for its own would be. */
+static __always_inline int tg_acts_with(__u64 cred)
+{
+	return cred == tg_current_cred() && cred != tg_current_real_cred();
+}
+
+/* The label of what the current task makes next, with the credentials that it has now: overlayfs
+ * has named it (dentry_create_files_as, inode_copy_up). */
+static __always_inline void tg_name_next(struct tg_task *task, __u64 cred, __u32 sid)
+{
+	task->create_cred_sid = sid;
+	task->create_cred = cred;
+}
+
+/* The current task has made an inode: what was said of its label holds for no other. */
+static __always_inline void tg_note_made(struct tg_task *task, struct inode *inode)
+{
+	if (!task)
+		return;
+	task->made = TG_ADDRESS(inode);
+	if (__builtin_expect(!task->create_cred, 1))
+		return;
+	if (tg_acts_with(task->create_cred))
+		task->made |= TG_MADE_NAMED;
+	task->create_cred = 0;
+}
+
+/* The SID of a directory in which something is made, whose storage is `above`; 0: it has none. */
+static __always_inline __u32 tg_sid_above(struct inode *directory, const struct tg_inode *above)
+{
+	__u32 sid;
+
+	if (above && above->sid)
+		return above->sid;
+	/* One of a file system that has one label, which was in memory before the programs. */
+	sid = tg_unseen_sid(directory);
+	return sid == SECINITSID_UNLABELED ? 0 : sid;
+}
+
+/* selinux_determine_inode_label. `own`: the current task's own subject. */
+static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 own,
+					    struct inode *directory, __u32 above, __u64 name,
+					    __u32 class, __u32 *sid)
+{
+	if (task && task->create_cred && tg_acts_with(task->create_cred)) {
+		*sid = task->create_cred_sid;
+		return 0;
+	}
+	/* Who is confined has a storage, unless it was lost, and with it what was said. */
+	if (!(own & TG_UNCONFINED) && (!task || task->flags & TG_TASK_REMADE) &&
+	    tg_acts_with(tg_current_cred())) {
+		*sid = SECINITSID_UNLABELED;
+		return 0;
+	}
+	if (task && task->create_sid) {
+		struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
+
+		if (superblock && superblock->flags & TG_SUPERBLOCK_SETTABLE) {
+			*sid = task->create_sid;
+			return 0;
+		}
+	}
+	if (!above)
+		return -EACCES;
+	return tg_transition(own & 0xffff, above, class, name, sid);
+}
+
+/*
+ * The SID of what the current task makes in a directory that has the label `above`. `name` as in
+ * tg_transition. What is made in a directory that enforcement lives by is such itself. -EACCES: the
+ * directory has no label, or the policy permits none.
+ */
+static __always_inline int tg_new_inode_sid(const struct tg_task *task, __u64 own,
+					    struct inode *directory, __u32 above, __u64 name,
+					    __u32 class, __u32 *sid)
+{
+	int result = tg_determine_sid(task, own, directory, above, name, class, sid);
+
+	*sid |= above & TG_SID_SURVIVAL;
+	return result;
+}
+
+/* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */
+static __always_inline int tg_new_dentry_sid(__u64 own, struct inode *directory,
+					     struct dentry *dentry, __u32 class, __u32 *sid)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+
+	return tg_new_inode_sid(task, own, directory, tg_sid_above(directory, above),
+				TG_NAME_ADDRESS(dentry), class, sid);
+}
+
+/* Whether `subject` may make an object of this label, and it may be in this file system. */
+static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, struct dentry *dentry,
+					  __u32 class, __u32 sid)
+{
+	__u32 filesystem = 0;
+	struct tg_request request = {
+		.source = subject,
+		.target = sid,
+		.class = class,
+		.av = FILE__CREATE,
+		.manager = TG_MANAGER_DIRECTORY,
+		.object = TG_OBJECT_INODE,
+		.dentry = TG_ADDRESS(dentry),
+	};
+
+	if (tg_ask(&request) || tg_superblock_sid(dir->i_sb, &filesystem))
+		return -EACCES;
+	request.source = sid;
+	request.target = filesystem;
+	request.class = SECCLASS_FILESYSTEM;
+	request.av = FILESYSTEM__ASSOCIATE;
+	return tg_ask(&request);
+}
+
+/* Whether a directory has this label. */
+static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
+{
+	struct tg_inode *label = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
+
+	return label && label->sid == sid;
+}
+
+/* What tells a dentry's name from others. */
+static __always_inline __u64 tg_name_word(struct dentry *dentry)
+{
+	return (__u64)dentry->d_name.hash << 32 | dentry->d_name.len;
+}
+
+/* Whether what is made in a directory with another label would find no place for it. */
+static __noinline int tg_lacks_label(struct inode *directory, __u32 sid)
+{
+	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
+
+	if (!superblock || superblock->behaviour != TG_FS_XATTR || tg_is_labelled(directory, sid))
+		return 0;
+	return tg_is_full(TG_ROOM_LABELS, tg_own_share());
+}
+
+/*
+ * inode_create and its like have decided what the inode that `dentry` gets will be labelled. Where
+ * inode_init_security is never called (kernels since 6.6 on which no other module reserves an
+ * attribute), d_instantiate takes it from here, and can refuse nothing any more. 0, -ENOMEM,
+ * -ENOSPC, or -EOPNOTSUPP: see tg_take_creation.
+ */
+static __always_inline int tg_put_creation(struct inode *directory, struct dentry *dentry,
+					   __u32 sid)
+{
+	if (READ_ONCE(state.labels_new))
+		return 0;
+	tg_note_change(directory->i_sb);
+	tg_tell_active(directory, bpf_inode_storage_get(&inodes, directory, 0, 0));
+	if (directory->i_flags & S_CASEFOLD)
+		return tg_is_labelled(directory, sid) ? 0 : -EOPNOTSUPP;
+	if (tg_lacks_label(directory, sid)) {
+		tg_failed(TG_FAILED_SHARE + TG_ROOM_LABELS);
+		return -ENOSPC;
+	}
+	struct tg_task *task = tg_make_own_task();
+
+	if (!task)
+		return -ENOMEM;
+	task->creation.dentry = TG_ADDRESS(dentry);
+	task->creation.name = tg_name_word(dentry);
+	task->creation.sid = sid;
+	return 0;
+}
+
+/*
+ * What was decided for the inode of a dentry; 0: nothing, it is not new.
+ *
+ * A decision may stay behind: of a creation that failed, or of one that found the file there
+ * (lookup_open asks inode_create before it looks). Another dentry at the same address has another
+ * name, or a lookup gives it its inode, and it is hashed after that only (d_splice_alias, __d_add).
+ * What is created has a hashed dentry, for its name was looked up before; but directories that
+ * ignore case do not remember names that they lack: there only the directory's label is given.
+ */
+static __always_inline __u32 tg_take_creation(struct tg_task *task, struct dentry *dentry)
+{
+	if (!task || !dentry->d_hash.pprev || task->creation.dentry != TG_ADDRESS(dentry) ||
+	    task->creation.name != tg_name_word(dentry))
+		return 0;
+	task->creation.dentry = 0;
+	return task->creation.sid;
+}
+
+/* A dentry is given an inode that is not new. */
+static __always_inline void tg_forget_creation(void)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (task)
+		task->creation.dentry = 0;
+}
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All maps, which are pinned under /sys/fs/bpf/tollgate/maps. Each says who writes it, who reads
+ * it, why it has this size, and what happens when it is full. Another object file shares them by
+ * these names: libbpf takes the pinned ones for them.
+ *
+ * The four maps of enum tg_room have the size that the administrator gives them; what is here is
+ * what they have otherwise. Their places are shared out (share.h).
+ *
+ * "The programs" are those of programs/, "the daemon" is crates/enforcer. BPF_F_NO_PREALLOC: memory
+ * is taken when an entry is made, not for all places at the start.
+ */
+#ifndef TOLLGATE_MAPS_H
+#define TOLLGATE_MAPS_H
+
+#include "enforcer.h"
+#include "libbpf.h"
+#include "request.h"
+#include "tables.h"
+
+/*
+ * The policies, by enum tg_which: each place holds an array map of one struct tg_generation.
+ * Writer: the daemon puts a whole generation in a place; the programs add contexts and levels to
+ * it. Reader: the programs, for each decision that no cache has; the daemon. Size: the policy in
+ * force, the one before it, and a candidate. It cannot be full; contexts and levels within a
+ * generation can (TG_FAILED_SIDS_FULL, TG_FAILED_LEVELS_FULL).
+ */
+struct generation_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tg_generation);
+} generation_template SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, TG_GENERATIONS);
+	__type(key, __u32);
+	__array(values, struct generation_map);
+} generations SEC(".maps") = {.values = {&generation_template}};
+
+/*
+ * The SID of each context, per generation.
+ * Writer: the daemon, when it loads a policy; the programs, when they compute a new context
+ * (tg_intern). The daemon removes those of a generation that is gone.
+ * Reader: the programs.
+ * Size: all SIDs, in the generation in force and in the next. Full: the new context gets no SID,
+ * what would have it is denied, and TG_FAILED_SIDS_FULL counts it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TG_SIDS * 2);
+	__type(key, struct tg_sid_key);
+	__type(value, __u32);
+} sids SEC(".maps");
+
+/*
+ * The contexts of each task: its own, and those it will give to what it makes.
+ * Writer: the programs, at fork, exec and prctl(2); the daemon, for processes that were there
+ * before. Reader: the programs, where `task_cache` has no entry; the daemon, by pidfd. Size: one
+ * per task, in the task itself. No memory: TG_FAILED_TASK_STORAGE, and a confined task makes no
+ * child.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tg_task);
+} tasks SEC(".maps");
+
+/*
+ * The label of each inode in memory.
+ * Writer: the programs, when an inode is made or first seen; the daemon, when it labels or
+ * relabels. Reader: the programs, where `access_cache` has no entry; the daemon, by descriptor.
+ * Size: one per inode, in the inode itself. No memory: TG_FAILED_INODE_STORAGE; what is being made
+ * is not made, what exists is unlabelled.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_INODE_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tg_inode);
+} inodes SEC(".maps");
+
+/*
+ * The label of each socket. Cloned: what a listening socket's child is made of has its label
+ * (inet_csk_clone).
+ * Writer: the programs, when a socket is made or accepted.
+ * Reader: the programs.
+ * Size: one per socket that is not the machine's, in the socket itself. No memory:
+ * TG_FAILED_SOCKET_STORAGE, and a confined task makes no socket.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct tg_socket);
+} sockets SEC(".maps");
+
+/*
+ * The labels of files that are not their directory's, whether or not the file is in memory.
+ * Writer: the programs, for what is made, linked, renamed or deleted; the daemon, when it reads the
+ * attributes of a file system.
+ * Reader: the programs, when an inode is first seen; the daemon, to write attributes.
+ * Size: TG_ROOM_LABELS. Full, or the share used up: what would need an entry is not made, linked or
+ * renamed (-ENOSPC); TG_FAILED_SHARE or TG_FAILED_LABELS_FULL counts it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, struct tg_label_key);
+	__type(value, struct tg_label_value);
+} labels SEC(".maps");
+
+/*
+ * Of `labels`, those whose attribute the daemon has still to write.
+ * Writer: the programs.
+ * Reader: the daemon, which takes what is there.
+ * Size: that of `labels`. Full: `state.labels_missed`, and the daemon looks through all of
+ * `labels`.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, struct tg_label_key);
+	__type(value, struct tg_unwritten);
+} unwritten SEC(".maps");
+
+/*
+ * Directories in which something has been made, or to which something has come, and their labels.
+ * Writer: the programs (tg_enter_active).
+ * Reader: the daemon, which takes what is there and writes their attributes.
+ * Size: what is in use between two checkpoints. Full: a directory is left out until it is read from
+ * disk again.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct tg_label_key);
+	__type(value, __u32);
+} active SEC(".maps");
+
+/*
+ * What the policy says of each type of file system (fs_use, genfscon).
+ * Writer: the daemon, when it loads a policy.
+ * Reader: the programs, when they first see a file system in a generation.
+ * Size: more types than a kernel knows. Full: the daemon refuses the policy.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, struct tg_fs_name);
+	__type(value, struct tg_filesystem);
+} filesystems SEC(".maps");
+
+/*
+ * What is known of each mounted file system, by its device number.
+ * Writer: the programs, at the first look and when it goes; the daemon, when it has walked one.
+ * Reader: the programs and the daemon.
+ * Size: more than are mounted anywhere. Full: TG_FAILED_SUPERBLOCK, and what is on the file system
+ * gets no label.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, __u64);
+	__type(value, struct tg_superblock);
+} superblocks SEC(".maps");
+
+/*
+ * The policy's labels by path (genfscon), by the longest prefix of a name below a directory.
+ * Writer: the daemon, when it loads a policy.
+ * Reader: the programs, when they first see a file of such a file system.
+ * Size: ten times what Debian's policy needs. Full: the daemon refuses the policy.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct tg_genfs_key);
+	__type(value, struct tg_genfs_value);
+} genfs SEC(".maps");
+
+/*
+ * Our own maps and programs, by identifier.
+ * Writer: the daemon, when it loads programs and when it makes a generation.
+ * Reader: the programs, when a confined task opens a map or a program.
+ * Size: some 250 are needed. Full: the daemon does not start.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct tg_guarded);
+	__type(value, __u32);
+} guarded SEC(".maps");
+
+/*
+ * Denials and doorbells.
+ * Writer: the programs (event.h, doorbell.h).
+ * Reader: the daemon, which writes them to the audit log.
+ * Size, in bytes: some 1500 events; in the last 32 KiB only doorbells find room. Full: the event is
+ * lost and TG_FAILED_EVENT_LOST counts it; the decision stands.
+ */
+#define TG_EVENTS (1u << 20)
+#define TG_EVENTS_OF_BELLS (1u << 15)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, TG_EVENTS);
+} events SEC(".maps");
+
+/*
+ * The SIDs of credentials whose place in `state.credentials` is another's (credential.h).
+ * Writer: the programs, when credentials are made and freed.
+ * Reader: the programs.
+ * Size: TG_ROOM_CREDENTIALS. Full, or the share used up: the fork, exec or setuid fails (-ENOMEM);
+ * TG_FAILED_CREDENTIALS or TG_FAILED_SHARE counts it.
+ */
+struct tg_credential {
+	__u32 sid, share;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 18);
+	__type(key, __u64);
+	__type(value, struct tg_credential);
+} credentials SEC(".maps");
+
+/*
+ * The labels of what has neither an inode nor storage, by address (label_address.h). The machine's
+ * objects have no entry.
+ * Writer: the programs, when a System V object, message, key, performance event, BPF map or program
+ * is made and freed.
+ * Reader: the programs.
+ * Size: TG_ROOM_OBJECTS. Full, or the share used up: a confined task does not make the object
+ * (-ENOMEM); TG_FAILED_OBJECTS_FULL or TG_FAILED_SHARE counts it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, __u64);
+	__type(value, struct tg_labelled);
+} objects SEC(".maps");
+
+/*
+ * By a file's address who has set its owner; none: who has opened the file has set it, too. No file
+ * has an owner but through the hook, so what was left of a file that is no more is replaced before
+ * it is read.
+ * Writer: the programs; the daemon has what is left of closed files removed now and then (sweep).
+ * Reader: the programs, when a file signals its owner.
+ * Size: TG_ROOM_OWNERS. Full, or the share used up: the owner counts as unlabelled from then on;
+ * TG_FAILED_OWNERS_FULL or TG_FAILED_SHARE counts it.
+ */
+struct tg_owner {
+	__u64 word; /* TG_OWNER of who has set it; 0: who has opened the file, or no room */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, __u64);
+	__type(value, struct tg_owner);
+} owners SEC(".maps");
+
+/*
+ * The SIDs of tasks that came while hooks did not run.
+ * Writer: the daemon, which works them out from the iterator `lineage`.
+ * Reader: the iterator `relabel_slipped`, which gives them to the tasks.
+ * Size: what the daemon does at once. Full: it comes again with the rest.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct tg_slipped);
+	__type(value, __u32);
+} slipped SEC(".maps");
+
+/*
+ * What the candidate would have decided otherwise (shadow.h).
+ * Writer: the programs; the daemon empties it.
+ * Reader: the daemon (`tollgate shadow status`).
+ * Size: pairs of contexts that a trial meets. Full: TG_FAILED_SHADOW counts what is not in it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct tg_difference_key);
+	__type(value, struct tg_difference);
+} differences SEC(".maps");
+
+/* A table of descriptors that is looked through (descriptor.h). */
+enum tg_table_result { TG_TABLE_TOO_LONG, TG_TABLE_ALLOWED, TG_TABLE_DENIED };
+struct tg_table {
+	__u64 open, close, files; /* addresses of open_fds, close_on_exec or 0, fd */
+	__u64 word;		  /* of descriptors that are still to be looked at */
+	__u32 words, next;	  /* how many there are, and which is the next */
+	__u32 subject;		  /* the new domain */
+	__u32 result;
+};
+
+/*
+ * What a decision needs beside the stack, which has 512 bytes for all (scratch.h).
+ * Writer and reader: the program that has taken it.
+ * Size: TG_SCRATCH_TRIES for each of 128 processors; more processors share them. All of a
+ * processor's taken: TG_FAILED_SCRATCH, and the question is denied.
+ */
+struct tg_scratch {
+	__u32 taken, reserved;
+	struct tg_question question;
+	struct tg_label label;
+	struct tg_name name;
+	struct tg_table table;
+	struct tg_inode inode; /* the label of the file that is looked at */
+	struct tg_request request;
+};
+#define TG_SCRATCHES 1024u
+#define TG_SCRATCH_TRIES 8u
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TG_SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct tg_scratch);
+} scratches SEC(".maps");
+
+/*
+ * The contexts of units of systemd, by the names of their cgroups (unit.h).
+ * Writer: the daemon, when units or the policy change.
+ * Reader: the programs, when the machine executes a program.
+ * Size: more units than a machine has. Full: the daemon refuses them.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct tg_unit_key);
+	__type(value, struct tg_unit);
+} units SEC(".maps");
+
+#endif

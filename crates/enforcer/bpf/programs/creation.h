@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* New inodes: they have their label before anybody else can open them. */
+#ifndef TOLLGATE_PROGRAMS_CREATION_H
+#define TOLLGATE_PROGRAMS_CREATION_H
+
+#include "../active.h"
+#include "../address.h"
+#include "../ask.h"
+#include "../cache.h"
+#include "../compiler.h"
+#include "../filesystem.h"
+#include "../generation.h"
+#include "../kernel.h"
+#include "../label_inode.h"
+#include "../label_new.h"
+#include "../libbpf.h"
+#include "../maps.h"
+#include "../object.h"
+#include "../read.h"
+#include "../request.h"
+#include "../state.h"
+#include "../subject.h"
+#include "../transition.h"
+#include "classes.h"
+#include "enforcer.h"
+
+/*
+ * selinux_inode_init_security. What cannot be labelled is not made; but a task that is asked
+ * nothing makes it with the directory's label where the policy permits none, for the machine must
+ * go on.
+ */
+SEC("lsm/inode_init_security")
+int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const struct qstr *qstr)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 address = bpf_get_current_task();
+
+	if (!READ_ONCE(state.labels_new))
+		WRITE_ONCE(state.labels_new, 1);
+	if (TG_IS_NULL_BY(current, address, dir))
+		return -EOPNOTSUPP;
+	tg_note_change(dir->i_sb);
+	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
+	__u64 own = tg_task_subject_at(address);
+	struct tg_inode made = {.task_sid = own & 0xffff};
+
+	tg_tell_active(dir, above);
+	if (tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above),
+			     !TG_IS_NULL_BY(current, address, qstr) && qstr->len ? TG_ADDRESS(qstr)
+										 : 0,
+			     tg_mode_class(inode->i_mode), &made.sid)) {
+		if (!(tg_subject_of(own) & TG_UNCONFINED))
+			return -EACCES;
+		made.sid = above ? above->sid : 0;
+	}
+	tg_note_made(task, inode);
+	if (!made.sid)
+		return -EOPNOTSUPP;
+	if (above && above->sid != made.sid && tg_keep_new_label(inode, &made, 0))
+		return -ENOSPC;
+	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
+}
+
+/* Names the label of what is made in a directory with other credentials. */
+static __noinline int tg_name_next_in(struct tg_task *task, struct inode *directory,
+				      struct qstr *name, __u32 class, const struct cred *cred)
+{
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	__u32 sid = 0;
+
+	if (!tg_new_inode_sid(task, tg_task_subject(), directory, tg_sid_above(directory, above),
+			      TG_ADDRESS(name), class, &sid))
+		tg_name_next(task, TG_KERNEL_ADDRESS(cred), sid);
+	return 0;
+}
+
+/* Overlayfs makes an inode of its upper layer, with credentials of its own: it is labelled as that
+ * of overlayfs would be (selinux_dentry_create_files_as). */
+SEC("lsm/dentry_create_files_as")
+int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qstr *name,
+	     const struct cred *old, struct cred *new)
+{
+	struct inode *directory = tg_directory(dentry);
+	struct tg_task *task = tg_make_own_task();
+
+	if (!task)
+		return -ENOMEM;
+	if (directory)
+		tg_name_next_in(task, directory, name, tg_mode_class(mode), new);
+	return 0;
+}
+
+/* Overlayfs copies a file to its upper layer: the copy has its label (selinux_inode_copy_up). */
+SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, struct cred **new)
+{
+	struct inode *inode = source->d_inode;
+	struct tg_task *task = tg_make_own_task();
+
+	if (!task)
+		return -ENOMEM;
+	if (inode)
+		tg_name_next(task, tg_current_cred(), tg_object_of(inode).sid);
+	return 0;
+}
+
+/* selinux_task_to_inode: what lies in /proc/PID is labelled as the process is, also when that has
+ * changed. Enforcement lives by the daemon: oom_score_adj and its like are not for everybody. */
+SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, struct inode *inode)
+{
+	struct tg_inode *label =
+		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u32 sid = tg_sid_of(task), before;
+
+	if (!label) {
+		tg_failed(TG_FAILED_INODE_STORAGE);
+		return 0;
+	}
+	if (tg_is_daemon(task))
+		sid |= TG_SID_SURVIVAL;
+	before = label->sid;
+	if (before == sid)
+		return 0;
+	if (!before)
+		label->flags = TG_INODE_TASK | TG_INODE_NO_NODE;
+	WRITE_ONCE(label->sid, sid);
+	if (before) {
+		/* Who fills the caches from the old label sees another epoch. */
+		__sync_fetch_and_add(&state.epoch, 1);
+		tg_forget_access(TG_KEY(inode));
+	}
+	return 0;
+}
+
+/* selinux_inode_init_security_anon */
+SEC("lsm/inode_init_security_anon")
+int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *name,
+	     const struct inode *context_inode)
+{
+	__u64 subject = tg_subject();
+	struct tg_inode made = {.class = SECCLASS_ANON_INODE, .task_sid = subject & 0xffff};
+	char text[sizeof "[io_uring]"] = {};
+
+	if (name)
+		bpf_probe_read_kernel_str(text, sizeof text, name->name);
+	if (TG_SAME_TEXT(text, "[memfd]")) {
+		if (!tg_has_policycap(TG_POLICYCAP_MEMFD_CLASS))
+			return 0;
+		made.class = SECCLASS_MEMFD_FILE;
+	}
+	if (TG_SAME_TEXT(text, "[io_uring]"))
+		made.flags = TG_INODE_RING;
+	if (!TG_IS_NULL(context_inode)) {
+		struct tg_inode *like =
+			bpf_inode_storage_get(&inodes, (struct inode *)context_inode, 0, 0);
+
+		if (like) {
+			made.sid = like->sid;
+			made.class = like->class;
+		}
+	} else {
+		tg_transition(subject & 0xffff, subject & 0xffff, made.class,
+			      name ? TG_ADDRESS(name) : 0, &made.sid);
+	}
+	if (made.sid && tg_put_label(inode, &made) && !(subject & TG_UNCONFINED))
+		return -ENOMEM;
+	if (subject & TG_UNCONFINED)
+		return 0;
+	if (!made.sid)
+		return -EACCES;
+	struct tg_request request = {
+		.source = subject,
+		.target = made.sid,
+		.class = made.class,
+		.av = ANON_INODE__CREATE,
+		.manager = TG_MANAGER_FILE,
+		.object = TG_OBJECT_INODE,
+		.inode = TG_ADDRESS(inode),
+	};
+
+	if (tg_ask(&request))
+		return -EACCES;
+	if (!(made.flags & TG_INODE_RING))
+		return 0;
+	/* SELinux asks this since 6.15, in uring_allowed: asked on every kernel, so that a policy
+	 * means the same. */
+	request.target = subject & 0xffff;
+	request.class = SECCLASS_IO_URING;
+	request.av = IO_URING__ALLOWED;
+	request.object = TG_OBJECT_NONE;
+	request.inode = 0;
+	return tg_ask(&request);
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What changes a directory: objects that are made, linked, renamed, removed. */
+#ifndef TOLLGATE_PROGRAMS_DIRECTORY_H
+#define TOLLGATE_PROGRAMS_DIRECTORY_H
+
+#include "../active.h"
+#include "../address.h"
+#include "../cache.h"
+#include "../compiler.h"
+#include "../filesystem.h"
+#include "../kernel.h"
+#include "../label_inode.h"
+#include "../label_new.h"
+#include "../libbpf.h"
+#include "../maps.h"
+#include "../object.h"
+#include "../state.h"
+#include "../subject.h"
+#include "../subvolume.h"
+#include "classes.h"
+#include "enforcer.h"
+
+#define XFS_SUPER_MAGIC 0x58465342
+
+/* The SID of what the current task makes, with TG_SID_SURVIVAL, or -EACCES. `own`: its own subject.
+ */
+static __noinline int tg_sid_to_make(struct inode *dir, struct dentry *dentry, __u32 class,
+				     __u64 own)
+{
+	__u32 sid = 0;
+
+	return tg_new_dentry_sid(own, dir, dentry, class, &sid) ? -EACCES : sid;
+}
+
+/* Who is asked nothing makes something, which is labelled all the same. */
+static __always_inline int tg_create_unasked(struct inode *dir, struct dentry *dentry, __u32 class,
+					     __u64 own)
+{
+	if (READ_ONCE(state.labels_new))
+		return 0;
+	int sid = tg_sid_to_make(dir, dentry, class, own);
+
+	if (sid > 0)
+		tg_put_creation(dir, dentry, sid);
+	return 0;
+}
+
+/* What a change of a directory needs of it. `write` is what inode_permission asks before, too: that
+ * hook need not be attached. */
+#define TG_CHANGE (DIR__WRITE | DIR__SEARCH)
+
+/* Apart, for the stack. */
+static __noinline int tg_may_make(__u64 subject, struct inode *dir, struct dentry *dentry,
+				  __u32 class, __u32 sid)
+{
+	return tg_ask_to_make(subject, dir, dentry, class, sid);
+}
+
+/* may_create */
+static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentry, __u32 class)
+{
+	int result = tg_check_inode(dir, dentry, DIR__ADD_NAME | TG_CHANGE, 1), sid;
+
+	if (result)
+		return result;
+	__u64 own = tg_task_subject(), subject = tg_subject_of(own);
+
+	if (subject & TG_UNCONFINED)
+		return tg_create_unasked(dir, dentry, class, own);
+	sid = tg_sid_to_make(dir, dentry, class, own);
+	if (sid <= 0 || tg_may_make(subject, dir, dentry, class, sid))
+		return -EACCES;
+	result = tg_put_creation(dir, dentry, sid);
+	return !result ? 0 : result == -ENOSPC ? -ENOSPC : -EACCES;
+}
+
+SEC("lsm/inode_create") int BPF_PROG(inode_create, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_create(dir, dentry, SECCLASS_FILE);
+}
+
+SEC("lsm/inode_mkdir") int BPF_PROG(inode_mkdir, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_create(dir, dentry, SECCLASS_DIR);
+}
+
+SEC("lsm/inode_symlink") int BPF_PROG(inode_symlink, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_create(dir, dentry, SECCLASS_LNK_FILE);
+}
+
+SEC("lsm/inode_mknod")
+int BPF_PROG(inode_mknod, struct inode *dir, struct dentry *dentry, umode_t mode)
+{
+	return tg_may_create(dir, dentry, tg_mode_class(mode));
+}
+
+/* The second half of may_link, and of what may_rename asks about an object. `directory_av` of
+ * what is a directory, `av` of other objects. */
+static __always_inline int tg_check_entry(struct dentry *dentry, __u32 av, __u32 directory_av)
+{
+	struct inode *inode = dentry->d_inode;
+
+	if (!inode)
+		return 0;
+	if ((inode->i_mode & S_IFMT) == S_IFDIR)
+		return tg_check_inode(inode, dentry, directory_av, 1);
+	return tg_check_inode(inode, dentry, av, 0);
+}
+
+static __always_inline int tg_may_remove(struct inode *dir, struct dentry *dentry)
+{
+	int result = tg_check_inode(dir, dentry, DIR__REMOVE_NAME | TG_CHANGE, 1);
+
+	return result ? result : tg_check_entry(dentry, FILE__UNLINK, DIR__RMDIR);
+}
+
+SEC("lsm/inode_unlink") int BPF_PROG(inode_unlink, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_remove(dir, dentry);
+}
+
+SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentry *dentry)
+{
+	return tg_may_remove(dir, dentry);
+}
+
+/*
+ * An object that is found in another directory from now on keeps the label that it had. Nothing is
+ * needed for that where the directory has this label: what has no entry has the label of all
+ * directories that it is in, for who relabels one writes down those of its files first. During the
+ * first labelling a directory may not have its own label yet.
+ */
+static __noinline int tg_keep_moved_label(struct dentry *dentry, struct inode *dir, int only_name)
+{
+	struct inode *inode = dentry->d_inode;
+	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
+	struct tg_inode *label = above && inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
+
+	tg_note_change(dir->i_sb);
+	tg_tell_active(dir, above);
+	if (!inode)
+		return 0;
+	if (label && label->sid == above->sid &&
+	    (READ_ONCE(state.labelling_complete) || (only_name && inode->i_nlink == 1)))
+		return 0;
+	return tg_pin_label(inode) ? -ENOSPC : 0;
+}
+
+SEC("lsm/inode_link")
+int BPF_PROG(inode_link, struct dentry *old_dentry, struct inode *dir, struct dentry *new_dentry)
+{
+	int result = tg_check_inode(dir, new_dentry, DIR__ADD_NAME | TG_CHANGE, 1);
+
+	if (!result)
+		result = tg_check_entry(old_dentry, FILE__LINK, DIR__LINK);
+	if (result)
+		return result;
+	tg_forget_creation();
+	return tg_keep_moved_label(old_dentry, dir, 0);
+}
+
+static __always_inline __u32 tg_pair(const struct dentry *one, const struct dentry *other)
+{
+	return TG_ADDRESS(one) ^ TG_ADDRESS(other) * 31;
+}
+
+/* Whether the label of an inode is still to be written to its attribute. */
+static __always_inline int tg_is_unwritten(struct inode *inode)
+{
+	struct tg_label_key key = tg_label_key_of(inode);
+	struct tg_label_value *kept = bpf_map_lookup_elem(&labels, &key);
+
+	return kept && kept->dirty;
+}
+
+/*
+ * Of two files of xfs that change places: no time of theirs says so after a crash, which would give
+ * each the label of its new directory. So they change places once their labels are in their
+ * attributes, which the daemon sees to. Of directories xfs changes the time. The kernel does not
+ * tell an exchange from other renames, but asks a second time, the other way round.
+ */
+static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *new_dentry)
+{
+	struct inode *one = old_dentry->d_inode, *other = new_dentry->d_inode;
+
+	if (!one || !other || tg_subject() & TG_UNCONFINED)
+		return 0;
+	if ((one->i_mode & S_IFMT) == S_IFDIR || (other->i_mode & S_IFMT) == S_IFDIR)
+		return 0;
+	struct tg_task *task = tg_make_task(bpf_get_current_task_btf());
+
+	if (!task)
+		return -ENOMEM;
+	if (task->renamed != tg_pair(new_dentry, old_dentry)) {
+		task->renamed = tg_pair(old_dentry, new_dentry);
+		return 0;
+	}
+	task->renamed = 0;
+	return tg_is_unwritten(one) || tg_is_unwritten(other) ? -EBUSY : 0;
+}
+
+/* may_rename, with what inode_permission asks before of a directory that moves. An exchange is two
+ * renames: the kernel calls this for each. */
+SEC("lsm/inode_rename")
+int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir,
+	     struct dentry *new_dentry)
+{
+	__u32 replaces = new_dentry->d_inode ? DIR__REMOVE_NAME : 0;
+	int result, moves = old_dir != new_dir;
+
+	result = tg_check_inode(old_dir, old_dentry, DIR__REMOVE_NAME | TG_CHANGE, 1);
+	if (!result)
+		result = tg_check_entry(old_dentry, FILE__RENAME,
+					moves ? DIR__RENAME | DIR__REPARENT | DIR__WRITE
+					      : DIR__RENAME);
+	if (!result)
+		result = tg_check_inode(new_dir, new_dentry, DIR__ADD_NAME | TG_CHANGE | replaces,
+					1);
+	if (!result && replaces)
+		result = tg_check_entry(new_dentry, FILE__UNLINK, DIR__RMDIR);
+	if (!result && moves)
+		result = tg_keep_moved_label(old_dentry, new_dir, 1);
+	if (!result && moves && replaces && old_dir->i_sb->s_magic == XFS_SUPER_MAGIC)
+		result = tg_may_exchange(old_dentry, new_dentry);
+	return result;
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is mapped into memory, and what memory may be executed. */
+#ifndef TOLLGATE_PROGRAMS_MAPPING_H
+#define TOLLGATE_PROGRAMS_MAPPING_H
+
+#include "../address.h"
+#include "../ask.h"
+#include "../bpf_object.h"
+#include "../cache.h"
+#include "../credential.h"
+#include "../descriptor.h"
+#include "../kernel.h"
+#include "../libbpf.h"
+#include "../object.h"
+#include "../request.h"
+#include "../subject.h"
+#include "classes.h"
+#include "enforcer.h"
+
+#define TG_LOW_MEMORY 65536ul /* CONFIG_LSM_MMAP_MIN_ADDR, as distributions set it */
+
+static __noinline int tg_ask_self(__u32 class, __u32 av)
+{
+	__u64 subject = tg_subject();
+	struct tg_request request = {
+		.source = subject,
+		.target = subject,
+		.class = class,
+		.av = av,
+		.manager = TG_MANAGER_PROCESS,
+	};
+
+	return subject & TG_UNCONFINED || !tg_ask(&request) ? 0 : -EACCES;
+}
+
+/* file_map_prot_check: whether memory that is executed may be written, or comes from no file. */
+static __always_inline int tg_is_execmem(int has_file, int private, int shared, __u64 prot)
+{
+	return prot & PROT_EXEC && (!has_file || private || (!shared && prot & PROT_WRITE));
+}
+
+static __always_inline __u32 tg_map_av(int shared, __u64 prot)
+{
+	__u32 av = FILE__READ;
+
+	if (shared && prot & PROT_WRITE)
+		av |= FILE__WRITE;
+	if (prot & PROT_EXEC)
+		av |= FILE__EXECUTE;
+	return av;
+}
+
+/* selinux_mmap_file. `file` is NULL of anonymous memory, which the verifier of some kernels
+ * believes impossible, so its address as a number is asked. */
+SEC("lsm/mmap_file")
+int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned long prot,
+	     unsigned long flags)
+{
+	int shared = (flags & MAP_TYPE) == MAP_SHARED;
+
+	if (!file || !TG_KERNEL_ADDRESS(file))
+		return tg_is_execmem(0, 0, shared, prot)
+			       ? tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM)
+			       : 0;
+	struct inode *inode = file->f_inode;
+	int result = tg_check_descriptor(file);
+
+	__u32 av = FILE__MAP | tg_map_av(shared, prot);
+
+	if (!result && inode->i_flags & S_PRIVATE)
+		result = tg_pass_bpf(file);
+	if (result)
+		return result;
+	/* Nobody can map a directory, but whoever tries to execute one is asked all the same. */
+	if (prot & PROT_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR)
+		result = tg_check_path(inode, &file->f_path, av, 1);
+	else
+		result = tg_check_path(inode, &file->f_path, av, 0);
+	if (!result && tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
+		result = tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM);
+	return result;
+}
+
+/* selinux_mmap_backing_file: a stacked file system maps a file of another, as who mounted it. */
+SEC("lsm/mmap_backing_file")
+int BPF_PROG(mmap_backing_file, struct vm_area_struct *area, struct file *backing)
+{
+	__u32 mounter = tg_cred_sid(TG_ADDRESS(backing->f_cred));
+	struct inode *inode = backing->f_inode;
+	unsigned long flags = area->vm_flags;
+	__u64 prot = flags & (PROT_WRITE | PROT_EXEC); /* VM_WRITE and VM_EXEC are the same bits */
+	int shared = flags & VM_SHARED ? 1 : 0;
+
+	if (tg_is_unconfined(mounter))
+		return 0;
+	struct tg_request request = {
+		.source = mounter,
+		.av = FILE__MAP | tg_map_av(shared, prot),
+		.object = TG_OBJECT_PATH,
+		.path = TG_ADDRESS(&backing->f_path),
+		.inode = TG_ADDRESS(inode),
+	};
+
+	tg_name_object(&request, inode);
+	if (tg_ask(&request))
+		return -EACCES;
+	if (!tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
+		return 0;
+	request.target = mounter;
+	request.class = SECCLASS_PROCESS;
+	request.av = PROCESS__EXECMEM;
+	return tg_ask(&request);
+}
+
+SEC("lsm/mmap_addr") int BPF_PROG(mmap_addr, unsigned long address)
+{
+	return address < TG_LOW_MEMORY ? tg_ask_self(SECCLASS_MEMPROTECT, MEMPROTECT__MMAP_ZERO)
+				       : 0;
+}
+
+/* vma_is_stack_for_current */
+static __always_inline int tg_is_stack(struct vm_area_struct *area, struct mm_struct *memory)
+{
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	unsigned long start = area->vm_start, end = area->vm_end;
+	unsigned long pointer = registers->sp, stack = memory->start_stack;
+
+	return (start <= pointer && end >= pointer) || (start <= stack && end >= stack);
+}
+
+/* What selinux_file_mprotect asks the process itself for. */
+static __always_inline __u32 tg_mprotect_av(struct vm_area_struct *area, struct file *file,
+					    unsigned long prot)
+{
+	struct mm_struct *memory = area->vm_mm;
+	__u32 av = 0;
+
+	/* Of a task that runs there is always one; the verifier of 7.2 wants to see it tested. */
+	if (memory && !(area->vm_flags & VM_EXEC)) {
+		if (area->vm_start >= memory->start_brk && area->vm_end <= memory->brk)
+			av = PROCESS__EXECHEAP;
+		else if (!file && tg_is_stack(area, memory))
+			av = PROCESS__EXECSTACK;
+	}
+	if (tg_is_execmem(!!file, file && file->f_inode->i_flags & S_PRIVATE,
+			  !!(area->vm_flags & VM_SHARED), prot))
+		av |= PROCESS__EXECMEM;
+	return av;
+}
+
+/* selinux_file_mprotect */
+SEC("lsm/file_mprotect")
+int BPF_PROG(file_mprotect, struct vm_area_struct *area, unsigned long requested,
+	     unsigned long prot)
+{
+	struct file *file = area->vm_file;
+	int shared = !!(area->vm_flags & VM_SHARED), result;
+
+	if (prot & PROT_EXEC) {
+		__u32 own = tg_mprotect_av(area, file, prot);
+
+		result = own ? tg_ask_self(SECCLASS_PROCESS, own) : 0;
+		if (result)
+			return result;
+	}
+	if (!file)
+		return 0;
+	__u32 av = tg_map_av(shared, prot);
+
+	if (prot & PROT_EXEC && !(area->vm_flags & VM_EXEC) && area->anon_vma)
+		av |= FILE__EXECMOD;
+	return tg_check_file(file, av);
+}
+
+#endif

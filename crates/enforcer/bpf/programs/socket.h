@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Sockets: how one comes into being, and what is done with it. */
+#ifndef TOLLGATE_PROGRAMS_SOCKET_H
+#define TOLLGATE_PROGRAMS_SOCKET_H
+
+#include "../address.h"
+#include "../ask.h"
+#include "../cache.h"
+#include "../kernel.h"
+#include "../libbpf.h"
+#include "../maps.h"
+#include "../request.h"
+#include "../socket_class.h"
+#include "../socket_label.h"
+#include "../subject.h"
+#include "../transition.h"
+#include "classes.h"
+#include "enforcer.h"
+
+/* sock_has_perm: whether the current task may do `av` to a sock. */
+static __noinline int tg_check_sock(struct sock *sk, __u32 av)
+{
+	__u64 subject = tg_subject();
+
+	if (subject & TG_UNCONFINED)
+		return 0;
+	struct tg_socket socket = tg_socket_of(sk);
+	struct tg_request request = {
+		.source = subject,
+		.target = socket.sid,
+		.class = socket.class,
+		.av = av,
+		.manager = TG_MANAGER_SOCKET,
+		.object = TG_OBJECT_SOCKET,
+		.sock = TG_ADDRESS(sk),
+	};
+
+	/* sock_skip_has_perm */
+	if (socket.sid == SECINITSID_KERNEL)
+		return 0;
+	return tg_ask(&request);
+}
+
+/* Likewise to a socket; one that is closed has no sock. */
+static __always_inline int tg_check_socket(struct socket *socket, __u32 av)
+{
+	struct sock *sk = socket->sk;
+
+	if (!sk || tg_task_subject() & TG_UNCONFINED)
+		return 0;
+	return tg_check_sock(sk, av);
+}
+
+/* What one sock does to another: its own SID is the source. Nothing is asked of an unconfined one.
+ */
+static __noinline int tg_ask_sock(struct tg_socket *own, struct sock *other, __u32 av)
+{
+	if (own->sid == TG_SID_MACHINE || tg_is_unconfined(own->sid))
+		return 0;
+	struct tg_socket target = tg_socket_of(other);
+	struct tg_request request = {
+		.source = own->sid,
+		.target = target.sid,
+		.class = target.class,
+		.av = av,
+		.manager = TG_MANAGER_SOCKET,
+		.object = TG_OBJECT_SOCKET,
+		.sock = TG_ADDRESS(other),
+	};
+
+	return tg_ask(&request);
+}
+
+/* socket_sockcreate_sid: the SID of a socket that the current task makes. 0 or -EACCES. */
+static __always_inline int tg_new_socket_sid(__u32 class, __u32 *sid)
+{
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	__u32 subject = tg_subject() & 0xffff;
+
+	if (task && task->socket_create_sid) {
+		*sid = task->socket_create_sid;
+		return 0;
+	}
+	return tg_verdict_of(tg_transition(subject, subject, class, 0, sid));
+}
+
+/* selinux_socket_create */
+static __noinline int tg_check_create(__u32 class)
+{
+	struct tg_request request = {
+		.class = class,
+		.av = SOCKET__CREATE,
+		.manager = TG_MANAGER_SOCKET,
+	};
+
+	request.source = tg_subject() & 0xffff;
+	if (tg_new_socket_sid(class, &request.target))
+		return -EACCES;
+	return tg_ask(&request);
+}
+
+SEC("lsm/socket_create")
+int BPF_PROG(socket_create, int family, int type, int protocol, int kernel)
+{
+	if (kernel || tg_subject() & TG_UNCONFINED)
+		return 0;
+	return tg_check_create(tg_family_class(family, type, protocol));
+}
+
+/* Labels a sock that the current task has made. What fails fails nobody who is unconfined: then the
+ * sock is as the machine's. */
+static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
+{
+	__u32 sid = TG_SID_MACHINE, confined = !(tg_subject() & TG_UNCONFINED);
+
+	if (tg_new_socket_sid(class, &sid))
+		return confined ? -EACCES : 0;
+	if (sid == TG_SID_MACHINE || !tg_put_sock_label(sk, sid, class))
+		return 0;
+	return confined ? -ENOMEM : 0;
+}
+
+/* selinux_socket_post_create. What the kernel makes for itself is asked about by nobody. */
+SEC("lsm/socket_post_create")
+int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, int protocol,
+	     int kernel)
+{
+	struct sock *sk = socket->sk;
+
+	if (kernel || !sk || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
+		return 0;
+	return tg_make_sock_label(sk, tg_family_class(family, type, protocol));
+}
+
+/* selinux_sk_clone_security, where the storage is not cloned with the sock (sk_clone_lock). A sock
+ * that is a bare copy still has the original's. */
+SEC("lsm/sk_clone_security") int BPF_PROG(sk_clone_security, struct sock *sk, struct sock *new)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (kept)
+		tg_put_sock_label(new, kept->sid, kept->class);
+	return 0;
+}
+
+/* selinux_sctp_sk_clone: of a socket that an association is taken out of. */
+SEC("lsm/sctp_sk_clone")
+int BPF_PROG(sctp_sk_clone, void *association, struct sock *sk, struct sock *new)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (kept)
+		tg_put_sock_label(new, kept->sid, kept->class);
+	return 0;
+}
+
+/* selinux_mptcp_add_subflow: the kernel's own socket, by which a user's goes on. */
+SEC("lsm/mptcp_add_subflow") int BPF_PROG(mptcp_add_subflow, struct sock *sk, struct sock *subflow)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	return !kept || !tg_put_sock_label(subflow, kept->sid, kept->class) ? 0 : -ENOMEM;
+}
+
+SEC("lsm/socket_listen") int BPF_PROG(socket_listen, struct socket *socket, int backlog)
+{
+	return tg_check_socket(socket, SOCKET__LISTEN);
+}
+
+SEC("lsm/socket_accept")
+int BPF_PROG(socket_accept, struct socket *socket, struct socket *accepted)
+{
+	return tg_check_socket(socket, SOCKET__ACCEPT);
+}
+
+SEC("lsm/socket_recvmsg")
+int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int flags)
+{
+	return tg_check_socket(socket, SOCKET__READ);
+}
+
+SEC("lsm/socket_getsockname") int BPF_PROG(socket_getsockname, struct socket *socket)
+{
+	return tg_check_socket(socket, SOCKET__GETATTR);
+}
+
+SEC("lsm/socket_getpeername") int BPF_PROG(socket_getpeername, struct socket *socket)
+{
+	return tg_check_socket(socket, SOCKET__GETATTR);
+}
+
+SEC("lsm/socket_getsockopt")
+int BPF_PROG(socket_getsockopt, struct socket *socket, int level, int option)
+{
+	return tg_check_socket(socket, SOCKET__GETOPT);
+}
+
+SEC("lsm/socket_setsockopt")
+int BPF_PROG(socket_setsockopt, struct socket *socket, int level, int option)
+{
+	return tg_check_socket(socket, SOCKET__SETOPT);
+}
+
+SEC("lsm/socket_shutdown") int BPF_PROG(socket_shutdown, struct socket *socket, int how)
+{
+	return tg_check_socket(socket, SOCKET__SHUTDOWN);
+}
+
+#endif

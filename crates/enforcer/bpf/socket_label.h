@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What sockets are labelled with: SID and class, in the storage of their socks. The inode of a
+ * socket has the label of its sock.
+ *
+ * A sock without storage was made by the machine, or by the kernel for itself, or before the
+ * programs were attached: it has TG_SID_MACHINE.
+ */
+#ifndef TOLLGATE_SOCKET_LABEL_H
+#define TOLLGATE_SOCKET_LABEL_H
+
+#include "address.h"
+#include "classes.h"
+#include "compiler.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "filesystem.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "socket_class.h"
+#include "state.h"
+#include "storage.h"
+
+/* The class of a sock without storage. */
+TG_FUNCTION __u32 tg_sock_class(__u64 sock)
+{
+	struct sock *sk = (void *)sock;
+
+	return tg_family_class(BPF_CORE_READ(sk, __sk_common.skc_family),
+			       BPF_CORE_READ(sk, sk_type), BPF_CORE_READ(sk, sk_protocol));
+}
+
+static __always_inline struct tg_socket tg_socket_of(struct sock *sk)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (kept)
+		return *kept;
+	return (struct tg_socket){TG_SID_MACHINE, tg_sock_class(TG_KERNEL_ADDRESS(sk))};
+}
+
+/* Labels a sock. 0 or -ENOMEM. */
+static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 class)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!kept) {
+		tg_failed(TG_FAILED_SOCKET_STORAGE);
+		return -ENOMEM;
+	}
+	kept->class = class;
+	WRITE_ONCE(kept->sid, sid);
+	return 0;
+}
+
+/* The label of a socket by its inode, at an address of the kernel's. 0: it has no sock, for it is
+ * being accepted, or is closed. */
+TG_FUNCTION int tg_find_socket_label(__u64 inode, struct tg_inode *label)
+{
+	struct socket *socket =
+		(void *)(inode - bpf_core_field_offset(struct socket_alloc, vfs_inode));
+	__u64 sock = (__u64)BPF_CORE_READ(socket, sk);
+	struct tg_socket found = {TG_SID_MACHINE, 0};
+
+	if (!sock || !label)
+		return 0;
+	if (!tg_socket_at(sock, &found))
+		found.class = tg_sock_class(sock);
+	label->class = found.class;
+	WRITE_ONCE(label->sid, found.sid);
+	return 1;
+}
+
+/* The class of a socket's inode whose label tells none: the daemon puts labels on those of sockets
+ * that are older than the programs. `inode` is its address in the kernel. */
+TG_FUNCTION __u32 tg_socket_class(__u64 inode)
+{
+	struct tg_inode found = {};
+
+	if (BPF_CORE_READ((struct inode *)inode, i_sb, s_magic) != SOCKFS_MAGIC)
+		return SECCLASS_SOCK_FILE;
+	return tg_find_socket_label(inode, &found) ? found.class : SECCLASS_SOCKET;
+}
+
+/*
+ * Whether an inode without a SID is that of a socket that was being accepted when d_instantiate saw
+ * it; then it has its label now. SELinux labels it in socket_accept and sock_graft, where no
+ * program is given an inode that bpf_inode_storage_get takes.
+ */
+static __always_inline int tg_is_accepted(__u64 inode, struct tg_inode *label)
+{
+	return label->flags & TG_INODE_ACCEPTED && tg_find_socket_label(inode, label);
+}
+
+#endif

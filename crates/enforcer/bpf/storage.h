@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Labels of inodes and sockets that are known by their address only. bpf_inode_storage_get wants a
+ * pointer that the verifier trusts; a table of descriptors and overlayfs are full of others. So
+ * this reads inode storage as the kernel lays it out (include/linux/bpf_local_storage.h). All that
+ * is read is checked by what leads back: without that there is no label.
+ */
+#ifndef TOLLGATE_STORAGE_H
+#define TOLLGATE_STORAGE_H
+
+#include "classes.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "kernel.h"
+#include "libbpf.h"
+#include "maps.h"
+#include "state.h"
+
+/* Where the BPF LSM's part of an inode's security blob is. */
+extern const void bpf_lsm_blob_sizes __ksym __weak;
+
+#define TG_STORAGES 16 /* maps of storage that an object may be in, ours among them */
+
+/* The storage of an inode; NULL: it has none. */
+static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
+{
+	struct inode *inode = (void *)address;
+	__u64 sizes = (__u64)&bpf_lsm_blob_sizes;
+	struct bpf_local_storage *storage = 0;
+	int at = 0;
+
+	if (!sizes)
+		return 0;
+	at = BPF_CORE_READ((struct lsm_blob_sizes *)sizes, lbs_inode);
+	bpf_probe_read_kernel(&storage, sizeof storage, BPF_CORE_READ(inode, i_security) + at);
+	return storage && (__u64)BPF_CORE_READ(storage, owner) == address ? storage : 0;
+}
+
+/* The address of what the map with that identifier has in a storage, which must not go away
+ * meanwhile; 0: nothing; TG_TOO_MANY: other maps have so much that nobody knows. */
+#define TG_TOO_MANY 1ull
+
+TG_FUNCTION __u64 tg_stored(__u64 at, __u32 map)
+{
+	struct bpf_local_storage *storage = (void *)at;
+	__u64 node = storage ? (__u64)BPF_CORE_READ(storage, list.first) : 0, smap;
+	struct bpf_local_storage_elem *element;
+
+	TG_ROLL
+	for (int i = 0; i < TG_STORAGES && node; i++) {
+		element = (void *)(node -
+				   bpf_core_field_offset(struct bpf_local_storage_elem, snode));
+		smap = (__u64)BPF_CORE_READ(element, sdata.smap);
+		if (BPF_CORE_READ((struct bpf_local_storage_map *)smap, map.id) == map)
+			return (__u64)element +
+			       bpf_core_field_offset(struct bpf_local_storage_elem, sdata.data);
+		node = (__u64)BPF_CORE_READ(element, snode.next);
+	}
+	return node ? TG_TOO_MANY : 0;
+}
+
+/* Whether the map `inodes` has something for the inode at an address of the kernel's; then it is in
+ * `label`. */
+TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
+{
+	__u64 stored = tg_stored((__u64)tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
+
+	return label && stored && !bpf_probe_read_kernel(label, sizeof *label, (void *)stored);
+}
+
+/* Likewise of the sock at an address, and of `sockets`. Without a label it would be the machine's:
+ * one of which nobody knows is unlabelled. */
+TG_FUNCTION int tg_socket_at(__u64 sock, struct tg_socket *socket)
+{
+	struct bpf_local_storage *storage = BPF_CORE_READ((struct sock *)sock, sk_bpf_storage);
+
+	if (!storage || (__u64)BPF_CORE_READ(storage, owner) != sock)
+		return 0;
+	__u64 stored = tg_stored((__u64)storage, ((struct bpf_map *)&sockets)->id);
+
+	if (socket && stored == TG_TOO_MANY) {
+		socket->sid = SECINITSID_UNLABELED;
+		socket->class = SECCLASS_SOCKET;
+		tg_failed(TG_FAILED_SOCKET_STORAGE);
+		return 1;
+	}
+	return socket && stored && !bpf_probe_read_kernel(socket, sizeof *socket, (void *)stored);
+}
+
+#endif
