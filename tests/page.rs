@@ -1,7 +1,7 @@
 //! `tollgate study report DIR --html FILE`: the page, seen by a browser, and what can go wrong with it.
 
 mod browser;
-mod fixture;
+pub(crate) mod fixture;
 
 use std::{fs, os::unix::fs::FileTypeExt, path::PathBuf, process::Command, thread};
 

@@ -1,14 +1,12 @@
 //! The quick start and the guides, tried as they are written: each command line of theirs is run in a guest, a Debian 12
 //! with systemd; the lines come out of the documents themselves.
 
-mod extract;
-
 use std::{collections::BTreeMap, fs};
 
 use serde::Deserialize;
 
 use super::system::repository;
-use extract::{Line, commands, file};
+use crate::program::extract::{Line, commands, file};
 
 const PAGES: &str = include_str!("documents/pages.toml");
 

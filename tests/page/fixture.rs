@@ -43,7 +43,7 @@ const SWEEPS: [(&str, f64); 4] =
     [("open+close", 6025.0), ("stat", 4315.0), ("mkdir:ext4", 48_000.0), ("rename", 21_000.0)];
 
 /// Fills a folder.
-pub(super) fn write(folder: &Path) {
+pub(crate) fn write(folder: &Path) {
     let boots: Vec<BootRecord> = KERNELS
         .iter()
         .zip(0..)

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tollgate_study::results::{ConfigurationResult, Results, WorkloadResult};
 
 pub(crate) mod auditors;
+pub(crate) mod extract;
 pub(crate) mod figures;
 pub(crate) mod guests;
 pub(crate) mod inside;

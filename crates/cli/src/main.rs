@@ -32,7 +32,7 @@ use clap_complete::Shell;
 use tollgate_bench::{counter, run::settle};
 use tollgate_vm::agent;
 
-/// Mandatory access control for stock kernels, and the instrument that says what such control costs
+/// Mandatory access control for stock kernels, and an instrument that measures what security modules cost
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Arguments {
@@ -42,18 +42,18 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Policies: built into decision tables, asked, explained and compared
+    /// Build, query, explain and compare policies
     #[command(subcommand)]
     Policy(policy::Command),
     /// Enforce a policy on this machine
     Enforce(enforcer::enforce::Arguments),
     /// Print what is enforced, where, since when, and what failed; exit status 1 if nothing is
     Status(enforcer::status::Arguments),
-    /// Print the mode, or set it, for all or for a domain
+    /// Print or set the mode, for the machine or for one domain
     Mode(enforcer::mode::Arguments),
     /// Put another policy in force
     Reload(enforcer::reload::Arguments),
-    /// Ask a policy beside the one in force, and list what it would have decided otherwise
+    /// Try a policy beside the one in force, and list what it would have decided differently
     #[command(subcommand)]
     Shadow(enforcer::shadow::Command),
     /// End enforcement
@@ -62,46 +62,46 @@ enum Command {
     Run(enforcer::run::Arguments),
     /// List processes with their contexts
     Ps(enforcer::ps::Arguments),
-    /// Labels of files: printed, set, restored
+    /// Print, set and restore labels of files
     #[command(subcommand)]
     Label(enforcer::label::Command),
-    /// Which paths get which label: listed, added, removed
+    /// List, add and remove the labels that paths get
     #[command(subcommand)]
     Fcontext(fcontext::Command),
-    /// Labels of ports: listed, added, removed
+    /// List, add and remove labels of ports
     #[command(subcommand)]
     Port(port::Command),
-    /// Booleans of the policy in force: listed, set
+    /// List and set booleans of the policy in force
     #[command(subcommand)]
     Bool(boolean::Command),
-    /// Contexts of systemd's units: which a unit's processes get, whatever program they are
+    /// List and set the contexts that processes of systemd units get, whatever program they run
     #[command(subcommand)]
     Unit(unit::Command),
-    /// What was denied, or granted and audited
+    /// Print what was denied, or granted and audited
     Audit(audit::Arguments),
-    /// Services: confined, by one command; what should be confined, and what is
+    /// Confine a service by one command; list what should be confined, and what is
     #[command(subcommand)]
     Service(service::Command),
-    /// Tell why something was denied, what would allow it, and whom that would let in
+    /// Explain why something was denied, what would allow it, and to which other domains that would give access
     Explain(explain::Arguments),
-    /// Write the rules, as CIL, that would have allowed what was denied and nothing else
+    /// Write rules, as CIL, that allow what was denied and nothing else
     Learn(learn::Arguments),
-    /// Studies: what security modules cost, measured, kept and compared
+    /// Measure what security modules cost, and compare the results
     #[command(subcommand)]
     Study(study::Command),
-    /// Hooks: which of them system calls pass
+    /// Show which hooks system calls pass
     #[command(subcommand)]
     Hooks(hooks::Command),
-    /// Kernels, and commands run under them
+    /// Run commands under kernels in virtual machines
     #[command(subcommand)]
     Vm(vm::Command),
-    /// Workloads, measured on this machine
+    /// Measure workloads on this machine
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Hooks that take as long as they are told: what a policy of that latency would cost
+    /// Make hooks take longer, to see what a policy of that latency would cost
     #[command(subcommand)]
     Latency(latency::Command),
-    /// What hooks cost a workload: experiments laid out, fitted and used to predict
+    /// Predict what hooks cost a workload, from experiments
     #[command(subcommand)]
     Model(model::Command),
     /// Print a shell's completion script

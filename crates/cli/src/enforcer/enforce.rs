@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// Grant what is denied, and audit it
     #[arg(long)]
     permissive: bool,
-    /// Ask this domain nothing; without, those of the machine's processes and of the kernel
+    /// Leave this domain unconfined; without this option, the domains of the machine's processes and of the kernel
     #[arg(long, value_name = "TYPE")]
     unconfined: Vec<String>,
     /// The context of processes without a label; without, the policy's unconfined_t, else the kernel's
@@ -53,14 +53,14 @@ pub(crate) struct Arguments {
     /// Enforce a policy also if this kernel cannot enforce all of it
     #[arg(long)]
     accept_missing: bool,
-    /// Tell at most so many denials a second; without, 1000; the rest is counted
+    /// Log at most so many denials per second; 1000 without this option; the rest is counted
     #[arg(long, value_name = "NUMBER")]
     audit_limit: Option<u32>,
     /// Make room for so many credentials, labels, objects or owners, of which each user may take an eighth; it lasts until
     /// `tollgate stop`
     #[arg(long, value_name = "ROOM=PLACES")]
     room: Vec<Size>,
-    /// When to ask about descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
+    /// When to check descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
     /// more; once chosen it holds until `tollgate stop`
     #[arg(long, value_name = "check|use")]
     descriptors: Option<Descriptors>,

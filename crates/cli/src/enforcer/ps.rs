@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Only processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
-    /// Only confined processes: those that the policy is asked about
+    /// Only confined processes: those that the policy is checked for
     #[arg(long)]
     confined: bool,
     /// Print JSON

@@ -14,18 +14,18 @@ use crate::{output, policies};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Have a policy asked from now on; it takes the place of another
+    /// Try a policy from now on; it replaces another one on trial
     Start {
         /// A built policy; or CIL, a module package or a binary policy, which is built first
         policy: PathBuf,
     },
-    /// Print what it would have decided otherwise; exit status 1 if there is something, or if it was not asked all
+    /// Print what it would have decided differently; exit status 1 if there is something, or if it did not decide everything
     Report {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Ask it no longer
+    /// End the trial
     Stop,
 }
 

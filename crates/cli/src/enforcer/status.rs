@@ -20,7 +20,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Count for so many seconds how often object managers are asked, and by what they are answered
+    /// Count for so many seconds how often object managers check access, and what answers them
     #[arg(long, value_name = "SECONDS")]
     count: Option<u64>,
     /// Wait until the daemon answers, as long as one is starting, and say what it does

@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     /// Run the command so often (once), or so many operations (4), and give the mean
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// Say also which functions asked
+    /// Also print which functions called the hooks
     #[arg(long)]
     callers: bool,
     /// The tracer's buffer, in KB a processor [default: 8192 here, 65536 in a guest]

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Only this system call, each hook with a way that leads to it
     #[arg(long, value_name = "NAME")]
     syscall: Option<String>,
-    /// List the kernel's hooks, with the functions that ask them and how many system calls reach each
+    /// List the kernel's hooks, with the functions that call them and how many system calls reach each
     #[arg(long, conflicts_with_all = ["against", "syscall", "svg"])]
     list: bool,
     /// Follow no pointers to functions

@@ -13,7 +13,7 @@ use tollgate_study::model::Counts;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Lay out the runs that tell how often workloads pass each hook
+    /// Lay out the runs that show how often workloads pass each hook
     Design(design::Arguments),
     /// Fit a line to what workloads cost while hooks took longer: its slopes are how often they pass each hook; exit
     /// status 1 if one differs from its count and nothing says why

@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Member(question::Question),
     /// Print the context to relabel an object to
     Change(question::Question),
-    /// Tell why a decision is as it is, and what would change it; exit status 1 if it is denied
+    /// Explain a decision, and what would change it; exit status 1 if it is denied
     Explain(explain::Explain),
     /// Print what changing from one policy to another grants and takes away; exit status 1 if they differ
     Diff(diff::Arguments),
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// List booleans, or set them in a new policy, or print what setting them would change
     Bool(boolean::Arguments),
-    /// Ask libsepol, the running kernel's SELinux or its BPF what the tables are asked; exit status 1 if answers differ
+    /// Compare the tables with libsepol, or with the running kernel's SELinux or BPF; exit status 1 if decisions differ
     Verify(verify::Verify),
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Begin with what the policy's macros allow, enforced at once
     #[arg(long, conflicts_with = "learn")]
     r#macro: bool,
-    /// Ask nothing: enforce what was learnt
+    /// Enforce what was learnt without asking
     #[arg(long)]
     yes: bool,
     /// Let the service be used for so long before rules are made of what it did: `5min`

@@ -22,7 +22,7 @@ pub(crate) enum Command {
     /// List services that should be confined, and what others can reach, with the domains that they run in and where they
     /// listen; exit status 1 if one that should be confined is not
     List(list::Arguments),
-    /// Take what runs for what should: what was confined before and is not now is told no more
+    /// Accept the present state: what was confined before and is not now is no longer reported
     Accept,
 }
 

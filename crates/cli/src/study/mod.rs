@@ -65,6 +65,9 @@ pub(crate) struct Report {
     /// Write one HTML page into this file: tables, charts, all that was measured
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "json"])]
     html: Option<PathBuf>,
+    /// Write one picture into this file: the heat map of operations and modules, as SVG
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "json", "html"])]
+    svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -139,6 +142,10 @@ fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let results = read(&arguments.dir)?;
+    if let Some(file) = &arguments.svg {
+        output::file(file, &page::svg(&results))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.json {
         output::json(&results)?;
         return Ok(ExitCode::SUCCESS);

@@ -1,4 +1,5 @@
-//! A study's results as one HTML page that needs nothing else: `tollgate study report DIR --html FILE`.
+//! A study's results as one HTML page that needs nothing else: `tollgate study report DIR --html FILE`; and the page's heat
+//! map by itself, as a picture: `--svg FILE`.
 //!
 //! Results become a [`model::Page`], a page becomes HTML; both are functions of values, so the same results give the same
 //! bytes. maud writes the HTML: its templates are checked and escaped when this is compiled, and there is no file to find
@@ -6,12 +7,14 @@
 
 pub mod material;
 mod model;
+mod picture;
 mod render;
 mod rows;
 mod sections;
 
 pub use material::Material;
 
+use crate::results::Results;
 use model::Page;
 use sections::{counts, depth, kernels, latency, measured, overhead, published, reach, summary};
 
@@ -19,6 +22,12 @@ use sections::{counts, depth, kernels, latency, measured, overhead, published, r
 #[must_use]
 pub fn html(material: &Material) -> String {
     render::document(&page(material))
+}
+
+/// The picture of a study, as SVG.
+#[must_use]
+pub fn svg(results: &Results) -> String {
+    render::picture::svg(&picture::picture(results))
 }
 
 fn page(material: &Material) -> Page {

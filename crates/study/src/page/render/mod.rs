@@ -1,6 +1,8 @@
 //! A page as HTML.
 
 mod chart;
+mod colours;
+pub(super) mod picture;
 mod table;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

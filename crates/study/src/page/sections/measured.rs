@@ -33,7 +33,8 @@ fn fold(title: &str, table: Table) -> Block {
     Block::Fold(Fold { title: title.to_owned(), open: false, blocks: vec![Block::Table(table)] })
 }
 
-fn facts(results: &Results) -> Vec<(&'static str, String)> {
+/// What was measured, in names and values.
+pub(in crate::page) fn facts(results: &Results) -> Vec<(&'static str, String)> {
     let study = &results.study;
     let count = |of: &dyn Fn(&crate::results::ConfigurationResult) -> usize| -> usize {
         results.configurations.iter().map(of).sum()

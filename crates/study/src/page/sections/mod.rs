@@ -67,7 +67,7 @@ fn style(results: &Results, configuration: &str) -> usize {
 /// What a figure's unit is called.
 fn unit(results: &Results) -> &'static str {
     match results.clock {
-        tollgate_bench::counter::Counter::Instructions => "guest instructions an operation",
-        tollgate_bench::counter::Counter::Wall => "nanoseconds an operation",
+        tollgate_bench::counter::Counter::Instructions => "guest instructions per operation",
+        tollgate_bench::counter::Counter::Wall => "nanoseconds per operation",
     }
 }

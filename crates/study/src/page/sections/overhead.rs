@@ -22,6 +22,12 @@ pub(in crate::page) fn section(results: &Results) -> Option<Section> {
 
 fn on_kernel(results: &Results, kernel: &str) -> Vec<Block> {
     let names = rows::single(results, kernel);
+    let remarks = notes::own_legend(results, kernel, &names).into_iter().chain(notes::notes(results, kernel));
+    vec![Block::Table(table(results, kernel, &names)), Block::Notes(remarks.collect())]
+}
+
+/// Operations by modules on one kernel: the baseline's figure, then each module's difference to it.
+pub(in crate::page) fn table(results: &Results, kernel: &str, operations: &[&str]) -> Table {
     let baseline = results.find(kernel, &results.study.baseline);
     let columns: Vec<&ConfigurationResult> = baseline.into_iter().chain(super::others(results, kernel)).collect();
     let row = |workload: &str| Row {
@@ -29,7 +35,7 @@ fn on_kernel(results: &Results, kernel: &str) -> Vec<Block> {
         cells: columns.iter().map(|c| super::cell(results, c, workload)).collect(),
     };
     let mut groups: Vec<Group> = Vec::new();
-    for label in labels(&names) {
+    for label in labels(operations) {
         if label.heading.is_some() || groups.is_empty() {
             groups.push(Group { heading: label.heading.map(str::to_owned), rows: Vec::new() });
         }
@@ -37,7 +43,7 @@ fn on_kernel(results: &Results, kernel: &str) -> Vec<Block> {
             group.rows.push(row(&label.name));
         }
     }
-    let table = Table {
+    Table {
         caption: format!(
             "Linux {kernel}: {} in {}, then the difference to it in percent",
             results.study.baseline,
@@ -46,9 +52,7 @@ fn on_kernel(results: &Results, kernel: &str) -> Vec<Block> {
         corner: "operation",
         columns: columns.iter().map(|c| super::name(c)).collect(),
         groups,
-    };
-    let remarks = notes::own_legend(results, kernel, &names).into_iter().chain(notes::notes(results, kernel));
-    vec![Block::Table(table), Block::Notes(remarks.collect())]
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Command lines and files, taken out of a page as its reader takes them.
 
 /// The first word of a line that is a command.
-const COMMANDS: [&str; 33] = [
+const COMMANDS: [&str; 35] = [
     "apt",
     "apt-get",
     "audit2allow",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 33] = [
     "curl",
     "dpkg",
     "echo",
+    "export",
     "grep",
     "install",
     "journalctl",
@@ -31,6 +32,7 @@ const COMMANDS: [&str; 33] = [
     "sed",
     "semodule",
     "su",
+    "sudo",
     "sysctl",
     "systemctl",
     "tollgate",
@@ -39,9 +41,9 @@ const COMMANDS: [&str; 33] = [
 
 /// A command line, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) number: usize,
-    pub(super) text: String,
+pub(crate) struct Line {
+    pub(crate) number: usize,
+    pub(crate) text: String,
 }
 
 /// Lines that are indented or fenced, without what they are indented by.
@@ -52,12 +54,17 @@ struct Block {
 }
 
 /// The command lines of a page, in their order.
-pub(super) fn commands(page: &str) -> Vec<Line> {
-    blocks(page).iter().flat_map(Block::commands).collect()
+pub(crate) fn commands(page: &str) -> Vec<Line> {
+    groups(page).into_iter().flatten().collect()
+}
+
+/// The same, by the blocks that they stand in.
+pub(crate) fn groups(page: &str) -> Vec<Vec<Line>> {
+    blocks(page).iter().map(Block::commands).filter(|group| !group.is_empty()).collect()
 }
 
 /// The block that begins with this line.
-pub(super) fn file(page: &str, first: &str) -> Option<String> {
+pub(crate) fn file(page: &str, first: &str) -> Option<String> {
     let block = blocks(page).into_iter().find(|block| block.lines[0] == first)?;
     Some(block.lines.join("\n") + "\n")
 }
