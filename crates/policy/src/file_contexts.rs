@@ -31,7 +31,7 @@ pub enum FileContextsError {
     Context {
         /// The line, from 1.
         line: usize,
-        /// Why not.
+        /// Why the policy has no such context.
         cause: ContextError,
     },
     /// A line is none.
@@ -39,7 +39,7 @@ pub enum FileContextsError {
     Line {
         /// The line, from 1.
         line: usize,
-        /// Why not.
+        /// Why it is no line of file contexts.
         cause: NoLine,
     },
     /// Two lines give other contexts to the same expression and kind of file.
