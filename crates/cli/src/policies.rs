@@ -4,7 +4,11 @@ use std::{ffi::CString, fs::File, io::Seek, os::unix::ffi::OsStringExt, path::Pa
 
 use anyhow::Context;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use tollgate_client::{Client, ClientError, protocol::Refusal, sanity::{self, Question}};
+use tollgate_client::{
+    Client, ClientError,
+    protocol::Refusal,
+    sanity::{self, Question},
+};
 use tollgate_enforcer::enforcer::Folder;
 use tollgate_policy::{
     built::{Answering, Built, BuiltError},

@@ -54,7 +54,7 @@ struct Wrong {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { first, contexts, running, json } = arguments;
-    let built = if *running { enforcer::running()?.0 } else { super::open(Path::new(first))? };
+    let built = if *running { policies::running()?.0 } else { policies::open(Path::new(first))? };
     let names = Names::of(&built.policy);
     let contexts = running.then_some(first).into_iter().chain(contexts);
     let answers: Vec<Answer<'_>> = contexts.map(|context| answer(&built.policy, &names, context)).collect();
