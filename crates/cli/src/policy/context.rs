@@ -10,7 +10,7 @@ use tollgate_policy::{
     model::Policy,
 };
 
-use crate::{enforcer, output};
+use crate::{output, policies};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
