@@ -45,6 +45,26 @@ fn answers_from_a_built_policy() {
 }
 
 #[test]
+fn tries_contexts_without_using_them() {
+    let scratch = Scratch::new();
+    let built = small(&scratch);
+    let context = |contexts: &[&str]| scratch.run(&[&["policy", "context", word(&built)], contexts].concat());
+    let ended = context(&[SHADOW, "system_u:system_r:init_t:s0-s1:c0,c1,c2"]).with(0);
+    assert_eq!(ended.stdout, format!("{SHADOW}\n{INIT}\n"));
+    let ended = context(&[SHADOW, "system_u:object_r:shadov_t:s0"]).with(1);
+    let expected = "system_u:object_r:shadov_t:s0: not valid: the policy has no type `shadov_t` (like it: shadow_t)";
+    assert_eq!(ended.stdout, format!("{SHADOW}\n{expected}\n"));
+    let told =
+        context(&["system_u:system_r:shadow_t:s0", "system_u:object_r:tmp_t:s9", SHADOW, "--json"]).with(1).json();
+    assert_eq!(told[0]["wrong"][0]["cil"], "(roletype system_r shadow_t)");
+    assert_eq!(told[0]["wrong"][0]["part"], "context");
+    assert_eq!((&told[1]["wrong"][0]["part"], &told[1]["valid"]), (&Value::from("range"), &Value::from(false)));
+    assert_eq!((&told[2]["canonical"], &told[2]["valid"]), (&Value::from(SHADOW), &Value::from(true)));
+    context(&[]).refused(&["CONTEXT"]);
+    scratch.run(&["policy", "context", "nowhere", SHADOW]).refused(&["nowhere"]);
+}
+
+#[test]
 fn answers_from_sources_and_binary_policies_too() {
     let scratch = Scratch::new();
     let source = scratch.file("small.cil", SMALL);

@@ -250,6 +250,29 @@ fn keeps_booleans_over_rebuilds() {
     assert_eq!(value[0]["next_start"], json!(false));
 }
 
+/// As an installed system has them; without them `/lib` has no label where it is a link to `/usr/lib`.
+#[test]
+fn reads_what_lies_beside_file_contexts() {
+    let scratch = Scratch::new();
+    let policy = scratch.file("small.cil", include_str!("policies/small.cil"));
+    let context = |type_: &str| format!("system_u:object_r:{type_}:s0\n");
+    let one = scratch.file("file_contexts", &format!("/usr/lib(/.*)?\t{}/home/x\t{0}", context("tmp_t")));
+    scratch.file("file_contexts.homedirs", &format!("/home/x\t{}", context("shadow_t")));
+    scratch.file("file_contexts.subs_dist", "/lib /usr/lib\n");
+    let (out, contexts) = (scratch.path("out"), scratch.path("contexts"));
+    let build = ["policy", "build", word(&policy), "-o", word(&out), "--file-contexts", word(&one)];
+    scratch.run(&build).with(0).says(&[]).stdout.find("file_contexts.subs_dist").expect("the files that were read");
+    scratch.run(&["policy", "export", word(&out), "--file-contexts", word(&contexts)]).with(0);
+    let text = fs::read_to_string(&contexts).unwrap();
+    let expected = format!("/usr/lib(/.*)?\t{}/home/x\t{}/lib(/.*)?\t{0}", context("tmp_t"), context("shadow_t"));
+    assert!(text.ends_with(&expected), "{text}");
+    let local = |text: &str| scratch.file("file_contexts.local", text);
+    local(&format!("/srv/x\t{}# again\n/srv/x\t{}", context("tmp_t"), context("shadow_t")));
+    scratch.run(&build).refused(&["file_contexts.local: line 3", "line 1 labels `/srv/x` already"]);
+    local(&format!("\n/srv/x(\t{}", context("tmp_t")));
+    scratch.run(&build).refused(&["file_contexts.local", "line 2"]);
+}
+
 #[test]
 fn builds_with_several_file_contexts_of_which_the_last_counts() {
     let scratch = Scratch::new();

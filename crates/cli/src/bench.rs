@@ -48,6 +48,10 @@ pub(crate) struct Run {
     /// Samples a workload, instead of its own number
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     samples: Option<u32>,
+    /// Make the workloads' files below this directory, where a path has as many components as the directory has, and theirs
+    /// [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
     /// What to count in; instructions need a guest with such a clock
     #[arg(long, value_enum, default_value_t = CounterName::Wall)]
     counter: CounterName,
@@ -114,7 +118,7 @@ fn run_workloads(run: &Run) -> anyhow::Result<ExitCode> {
     if !run.json {
         output::line(&header(meter.counter().unit()))?;
     }
-    let places = Places::open(None, &selections)?;
+    let places = Places::open(run.work.as_deref(), &selections)?;
     let measured = match measure_each(run, &selections, &places, &mut meter, stop) {
         // As other filters do; but not by `exit`, which would leave the places behind.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),

@@ -3,10 +3,13 @@
 //! Lines are `EXPRESSION [KIND] CONTEXT`. Of several that match a path the last counts; libselinux refuses two for one
 //! expression that are for the same kind of file.
 
+mod beside;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+pub use self::beside::{Files, Named};
 
 use crate::{
     built::{Built, BuiltError},
@@ -38,6 +41,22 @@ pub enum FileContextsError {
         line: usize,
         /// Why it is no line of file contexts.
         cause: NoLine,
+    },
+    /// Two lines give other contexts to the same expression and kind of file.
+    #[error(
+        "line {line}: line {first} labels `{expression}` already, as {one}, and this one as {other}: delete one of them"
+    )]
+    Twice {
+        /// The later line, from 1.
+        line: usize,
+        /// The earlier one.
+        first: usize,
+        /// The expression of both.
+        expression: String,
+        /// What the earlier line says.
+        one: String,
+        /// What the later line says.
+        other: String,
     },
     /// The policy cannot be asked.
     #[error(transparent)]
@@ -86,7 +105,8 @@ pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.lines().filter_map(|line| Line::parse(line).ok().flatten())
 }
 
-/// Puts lines after those that the policy has, each in the place of those for the same expression and kind of file.
+/// Puts lines after those that the policy has, each in the place of those for the same expression and kind of file. Lines that
+/// contradict each other are refused; of two that say the same, one is left out, for libselinux refuses both.
 pub fn append(built: &mut Built, text: &str) -> Result<(), FileContextsError> {
     let mut server = built.server()?;
     for (line, text) in (1..).zip(text.lines()) {
@@ -95,12 +115,32 @@ pub fn append(built: &mut Built, text: &str) -> Result<(), FileContextsError> {
             server.context(context).map_err(|cause| FileContextsError::Context { line, cause })?;
         }
     }
+    let needless = needless(text)?;
     built.file_contexts = without(&built.file_contexts, text);
-    built.file_contexts.push_str(text);
-    if !text.is_empty() && !text.ends_with('\n') {
-        built.file_contexts.push('\n');
-    }
+    let kept = (1..).zip(text.lines()).filter(|(line, _)| !needless.contains(line));
+    built.file_contexts.extend(kept.flat_map(|(_, text)| [text, "\n"]));
     Ok(())
+}
+
+/// The numbers of lines that say what another line of the text says, too.
+fn needless(text: &str) -> Result<BTreeSet<usize>, FileContextsError> {
+    let mut known: HashMap<&str, Vec<(usize, Line<'_>)>> = HashMap::new();
+    let mut needless = BTreeSet::new();
+    for (number, text) in (1..).zip(text.lines()) {
+        let Ok(Some(line)) = Line::parse(text) else { continue };
+        let before = known.entry(line.expression).or_default();
+        for (first, other) in before.iter().filter(|(_, other)| other.meets(&line)) {
+            if other.context != line.context {
+                let name = |line: &Line<'_>| line.context.unwrap_or(NONE).to_owned();
+                let (first, expression) = (*first, line.expression.to_owned());
+                let (one, other) = (name(other), name(&line));
+                return Err(FileContextsError::Twice { line: number, first, expression, one, other });
+            }
+            needless.insert(if line.kind.is_none() { *first } else { number });
+        }
+        before.push((number, line));
+    }
+    Ok(needless)
 }
 
 /// The lines of `before` less what lines of `after` are for: one for any kind of file is left for the other kinds.
@@ -151,7 +191,7 @@ pub fn without_line(text: &str, expression: &str, kind: Option<&str>) -> Option<
 /// For each pair `ALIAS PATH` the lines about the path and what is below it, for the alias, too. libselinux reads the pairs
 /// from files beside its own (`file_contexts.subs`), and looks one path up in place of the other.
 pub fn with_aliases(text: &str, pairs: &str) -> String {
-    let mut whole: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut whole = once(text.lines().map(str::to_owned));
     for pair in pairs.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
         let [alias, path] = pair[..] else { continue };
         if alias.starts_with('#') {
@@ -162,9 +202,10 @@ pub fn with_aliases(text: &str, pairs: &str) -> String {
             let rest = line.strip_prefix(&path).filter(|rest| rest.starts_with(['/', '(', '\t', ' ']))?;
             Some(format!("{alias}{rest}"))
         };
-        whole.extend(text.lines().filter_map(below));
+        let lines = without(&once(text.lines().filter_map(below)), &whole);
+        whole.push_str(&lines);
     }
-    once(whole.into_iter())
+    whole
 }
 
 /// The lines, of several for the same paths the first: libselinux refuses others.

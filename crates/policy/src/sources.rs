@@ -88,7 +88,7 @@ pub enum SourceError {
     Bzip2 {
         /// The packed file.
         path: PathBuf,
-        /// Why.
+        /// What the decoder reported.
         cause: io::Error,
     },
     /// libsepol did not take one of them.

@@ -37,7 +37,8 @@ const MAX_ATTEMPTS: u32 = 3;
 const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Counts so many operations of each workload, in a thread of its own; where instructions can be counted, they are measured
-/// first, as `bench run` does it. Files are made below `work`, as [`Places::open`] says.
+/// first, as `bench run` does it. Files are made below `work`, as [`Places::open`] says. `progress` is given how many are
+/// counted.
 ///
 /// # Errors
 ///
@@ -47,10 +48,12 @@ pub fn count_workloads(
     work: Option<&Path>,
     options: Options,
     stop: &AtomicBool,
+    progress: &mut dyn FnMut(usize),
 ) -> Result<Vec<Report>, Error> {
     let costs = costs(selections, work, stop)?;
     let mut reports = Vec::new();
     for (selection, cost) in selections.iter().zip(costs) {
+        progress(reports.len());
         let count = || {
             count_one(selection, work, options, stop)
                 .map_err(|error| Error::Unavailable(format!("{selection}: {error}")))

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -11,6 +11,7 @@ use clap::Args;
 use tollgate_bench::{
     selection::{Selection, expand},
     tracing::{Options, Report, count_command, count_workloads},
+    workload::Scope,
 };
 use tollgate_host::{Cache, process::Limits};
 use tollgate_study::programs;
@@ -27,6 +28,10 @@ use crate::{interrupt, output, vm};
 const OPERATIONS: u32 = 4;
 /// The guest's memory in MiB: buffers and a command.
 const MEMORY: u32 = 1024;
+/// How often is said how many workloads are counted.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+/// What a line that says so begins with, here and as the guest's program writes it.
+const COUNTED: &str = "tollgate: counted ";
 /// Where a study's guests work: a path has as many components there.
 const WORK: &str = "/work";
 
@@ -53,6 +58,10 @@ pub(crate) struct Arguments {
         conflicts_with = "command"
     )]
     workload: Vec<String>,
+    /// Count the workloads that resolve a path at these depths (1 to 10), unless their names have one, as a study with these
+    /// depths measures them
+    #[arg(long, value_name = "DEPTHS", value_delimiter = ',', requires = "workload", value_parser = clap::value_parser!(u8).range(1..=10))]
+    depths: Vec<u8>,
     /// Make the workloads' files below this directory [default: a temporary one; in a guest /work, as a study does]
     #[arg(long, value_name = "DIR", requires = "workload")]
     work: Option<PathBuf>,
@@ -68,6 +77,9 @@ pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Say of each workload that it comes: for the host of this guest, whose clock says how often that is printed
+    #[arg(long, hide = true)]
+    each: bool,
     /// The command; what it prints goes to standard error
     #[arg(last = true)]
     command: Vec<String>,
@@ -105,9 +117,37 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn selections(arguments: &Arguments) -> anyhow::Result<Vec<Selection>> {
     let mut selections = Vec::new();
     for text in &arguments.workload {
-        selections.extend(expand(if text == "all" { "@all" } else { text })?);
+        let named = text.split(':').skip(1).any(|suffix| suffix.starts_with('d'));
+        for selection in expand(if text == "all" { "@all" } else { text })? {
+            if named || arguments.depths.is_empty() || selection.workload.scope != Scope::Path {
+                selections.push(selection);
+            } else {
+                selections
+                    .extend(arguments.depths.iter().map(|depth| Selection { depth: *depth, ..selection.clone() }));
+            }
+        }
     }
     Ok(selections)
+}
+
+/// How many workloads are counted, said every few seconds: it takes minutes.
+struct Counting {
+    began: Instant,
+    said: Instant,
+}
+
+impl Counting {
+    fn new() -> Self {
+        Self { began: Instant::now(), said: Instant::now() }
+    }
+
+    /// `counted` is what follows [`COUNTED`].
+    fn say(&mut self, counted: &str) {
+        if self.said.elapsed() >= PROGRESS_INTERVAL {
+            self.said = Instant::now();
+            eprintln!("{COUNTED}{counted}, {} s", self.began.elapsed().as_secs());
+        }
+    }
 }
 
 fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<Report>> {
@@ -115,7 +155,12 @@ fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<R
     let kilobytes = arguments.kilobytes();
     let reports = if arguments.command.is_empty() {
         let options = Options { runs: arguments.runs.unwrap_or(OPERATIONS), kilobytes };
-        count_workloads(selections, arguments.work.as_deref(), options, stop)?
+        let mut counting = Counting::new();
+        let mut progress = |done: usize| {
+            let counted = format!("{done} of {} workloads", selections.len());
+            if arguments.each { eprintln!("{COUNTED}{counted}") } else { counting.say(&counted) }
+        };
+        count_workloads(selections, arguments.work.as_deref(), options, stop, &mut progress)?
     } else {
         vec![count_command(&arguments.command, Options { runs: arguments.runs.unwrap_or(1), kilobytes }, stop)?]
     };
@@ -143,19 +188,22 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
     let mut image = Image::with_agent()?;
     let workloads: Vec<String> = selections.iter().map(ToString::to_string).collect();
     programs::provide(&cache, &workloads, &mut image, &mut |_| ())?;
-    let argv = words(arguments, &mut image)?;
+    let argv = words(arguments, &workloads, &mut image)?;
     for file in &arguments.file {
         vm::add_file(&mut image, file, false)?;
     }
     let command = GuestCommand { argv, env: Vec::new(), settle: true, system: None };
     let limits = Limits { timeout: Duration::from_secs(arguments.timeout), interrupted };
-    let (mut told, mut said) = (Vec::new(), Vec::new());
+    let (mut told, mut said, mut counting) = (Vec::new(), Said::default(), Counting::new());
+    if !selections.is_empty() {
+        eprintln!("tollgate: counting {} workloads in one boot of {}", selections.len(), kernel.release);
+    }
     let outcome = guest::run(&machine, &image, &command, limits, &mut |stream, bytes| match stream {
         Stream::Stdout => told.extend_from_slice(bytes),
-        Stream::Stderr => said.extend_from_slice(bytes),
+        Stream::Stderr => said.push(bytes, &mut |counted| counting.say(counted)),
     })
     .map_err(tollgate_vm::Error::from)?;
-    let said = String::from_utf8_lossy(&said);
+    let said = said.text();
     // Lost records are ours to tell, with the report.
     let reports: Option<Vec<Report>> = serde_json::from_slice(&told).ok().or_else(|| {
         let report: Report = serde_json::from_slice(&told).ok()?;
@@ -174,8 +222,33 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
     Ok(reports)
 }
 
+/// What the guest's program says on standard error, less its progress.
+#[derive(Default)]
+struct Said {
+    lines: String,
+    pending: Vec<u8>,
+}
+
+impl Said {
+    fn push(&mut self, bytes: &[u8], progress: &mut dyn FnMut(&str)) {
+        self.pending.extend_from_slice(bytes);
+        while let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            match line.strip_prefix(COUNTED) {
+                Some(counted) => progress(counted.trim_end()),
+                None => self.lines.push_str(&line),
+            }
+        }
+    }
+
+    fn text(self) -> String {
+        self.lines + &String::from_utf8_lossy(&self.pending)
+    }
+}
+
 /// This command again, as the guest is given it.
-fn words(arguments: &Arguments, image: &mut Image) -> anyhow::Result<Vec<String>> {
+fn words(arguments: &Arguments, selections: &[String], image: &mut Image) -> anyhow::Result<Vec<String>> {
     let mut words: Vec<String> = ["tollgate", "hooks", "count", "--json", "--callers"].map(str::to_owned).into();
     words.push(format!("--buffer={}", arguments.kilobytes()));
     words.extend(arguments.runs.map(|runs| format!("--runs={runs}")));
@@ -183,7 +256,8 @@ fn words(arguments: &Arguments, image: &mut Image) -> anyhow::Result<Vec<String>
         words.retain(|word| word != "--callers");
     }
     if arguments.command.is_empty() {
-        words.push(format!("--workload={}", arguments.workload.join(",")));
+        words.push("--each".to_owned());
+        words.push(format!("--workload={}", selections.join(",")));
         let work = arguments.work.as_deref().unwrap_or(Path::new(WORK));
         words.push(format!("--work={}", work.display()));
         return Ok(words);
@@ -194,4 +268,41 @@ fn words(arguments: &Arguments, image: &mut Image) -> anyhow::Result<Vec<String>
     words.push("--".to_owned());
     words.extend(command);
     Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn names(words: &[&str]) -> Vec<String> {
+        let line = Line::parse_from(["count"].iter().chain(words));
+        selections(&line.arguments).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn counts_paths_at_each_depth_as_a_study_measures_them() {
+        let found = names(&["--workload=stat,stat:ext4,creat:d5,fstat,null", "--depths=1,3"]);
+        assert_eq!(found, ["stat:d1", "stat", "stat:ext4:d1", "stat:ext4", "creat:d5", "fstat", "null"]);
+        assert_eq!(names(&["--workload=stat"]), ["stat"]);
+    }
+
+    #[test]
+    fn tells_progress_of_a_guest_from_what_else_it_says() {
+        let (mut said, mut counted) = (Said::default(), Vec::new());
+        for piece in ["tollgate: coun", "ted 3 of 9 workloads\na command's\ntoll", "gate: no such"] {
+            said.push(piece.as_bytes(), &mut |line| counted.push(line.to_owned()));
+        }
+        assert_eq!(
+            (counted, said.text().as_str()),
+            (vec!["3 of 9 workloads".to_owned()], "a command's\ntollgate: no such")
+        );
+    }
 }

@@ -72,9 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&all)?;
     } else {
-        for prediction in &all {
-            output::write(&text::prediction(prediction))?;
-        }
+        output::write(&text::predictions(&all))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -129,8 +129,38 @@ pub(super) fn against(against: &Against) -> String {
 /// So many of the hooks that cost a command most are named.
 const DEAREST: usize = 3;
 
+/// What commands would cost. What prices leave out is mostly the same of all of them, and said once then.
+pub(super) fn predictions(all: &[Prediction]) -> String {
+    let groups: Vec<String> = all.iter().map(together).collect();
+    let is_one = groups.windows(2).all(|pair| pair[0] == pair[1]);
+    let mut text = String::new();
+    for (number, (one, group)) in all.iter().zip(&groups).enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        text += &prediction(one);
+        if !is_one || number + 1 == all.len() {
+            text += group;
+        }
+    }
+    text
+}
+
+/// The hooks that workloads do not tell apart: once where it is so under all modules.
+fn together(prediction: &Prediction) -> String {
+    let lines = |one: &Overhead| -> String {
+        one.inseparable.iter().map(|group| format!("Priced together only: {}\n", group.join(", "))).collect()
+    };
+    match &prediction.modules[..] {
+        [first, rest @ ..] if rest.iter().all(|one| one.inseparable == first.inseparable) => {
+            format!("\n{}", lines(first))
+        }
+        all => all.iter().map(|one| format!("\n{}:\n{}", one.module, lines(one))).collect(),
+    }
+}
+
 /// What a command would cost, a line a module.
-pub(super) fn prediction(prediction: &Prediction) -> String {
+fn prediction(prediction: &Prediction) -> String {
     let unit = prediction.clock.unit();
     let cost = prediction.cost.map_or_else(String::new, |cost| format!(", {cost:.0} {unit} without a module"));
     let mut text = format!(
@@ -178,9 +208,6 @@ fn limits(one: &Overhead) -> String {
             "\nWithout a price, in no figure: {unpriced:.1} % of the calls, of hooks that no workload passes: {}",
             named.join(", ")
         );
-    }
-    for group in &one.inseparable {
-        let _ = writeln!(text, "Priced together only: {}", group.join(", "));
     }
     text
 }

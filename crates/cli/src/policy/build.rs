@@ -10,8 +10,9 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use tollgate_policy::{file_contexts, origin::Source, sepol::Options, sources};
+use tollgate_policy::{sepol::Options, sources};
 
+use super::file_contexts;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -19,10 +20,8 @@ pub(crate) struct Build {
     /// CIL files and module packages (.pp, .pp.bz2), or one binary policy; a folder stands for its CIL files
     #[arg(required = true)]
     sources: Vec<PathBuf>,
-    /// Label files also by this file, in the form of SELinux's `file_contexts`; may be given several times: of lines for the
-    /// same expression and kind of file the last counts
-    #[arg(long, value_name = "FILE")]
-    file_contexts: Vec<PathBuf>,
+    #[command(flatten)]
+    file_contexts: file_contexts::Arguments,
     /// The built policy; it is replaced whole or not at all
     #[arg(short, long, value_name = "POLICY")]
     out: PathBuf,
@@ -45,6 +44,8 @@ struct Report {
     compile_seconds: f64,
     /// Wall clock: laying out the tables.
     tables_seconds: f64,
+    /// The files that `--file-contexts` named, and those beside them.
+    file_contexts: Vec<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
@@ -61,12 +62,7 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let mut built = sources.lay_out(compiled).with_context(|| list(&arguments.sources))?;
     let tables_seconds = start.elapsed().as_secs_f64();
-    for path in &arguments.file_contexts {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        file_contexts::append(&mut built, &text).with_context(|| path.display().to_string())?;
-        let source = Source::new(path.display().to_string(), text.as_bytes());
-        built.origin.iter_mut().for_each(|origin| origin.sources.push(source.clone()));
-    }
+    let file_contexts = arguments.file_contexts.put(&mut built)?;
     built.write(&arguments.out)?;
     let policy = &built.policy;
     let report = Report {
@@ -79,6 +75,7 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
         tables_bytes: built.tables.len(),
         compile_seconds,
         tables_seconds,
+        file_contexts,
     };
     if arguments.json {
         output::json(&report)?;
@@ -95,6 +92,9 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
             report.compile_seconds,
             report.tables_seconds,
         ))?;
+        if let Some(labelled) = file_contexts::told(&report.file_contexts) {
+            output::line(&labelled)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use tollgate_debian::{self as debian, Flavour, Modules};
 use tollgate_host::Cache;
 use tollgate_policy::built::Built;
 
+use super::file_contexts;
 use crate::{interrupt, output};
 
 #[derive(Debug, Args)]
@@ -24,6 +25,8 @@ pub(crate) struct Debian {
     /// Compile this CIL together with it, and take nothing out of the cache
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
+    #[command(flatten)]
+    file_contexts: file_contexts::Arguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -47,6 +50,8 @@ struct Report {
     tables_bytes: usize,
     /// The folder of the cache with the binary policy, its file_contexts and what it was built from.
     cached: PathBuf,
+    /// The files that `--file-contexts` named, and those beside them.
+    file_contexts: Vec<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
@@ -57,12 +62,13 @@ pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
     };
     let modules = if arguments.all_modules { Modules::Shipped } else { Modules::Enabled };
     let cached = debian::build(&cache, flavour, modules)?;
-    let built = if arguments.with.is_empty() {
+    let mut built = if arguments.with.is_empty() {
         Built::open(&cached.join(debian::BUILT))?
     } else {
         let scratch = tempfile::tempdir()?;
         debian::compile(&cache, flavour, modules, &arguments.with, scratch.path())?.0
     };
+    let file_contexts = arguments.file_contexts.put(&mut built)?;
     built.write(&arguments.out)?;
     let report = Report {
         policy: arguments.out.clone(),
@@ -71,6 +77,7 @@ pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
         rules: built.policy.rules.len(),
         tables_bytes: built.tables.len(),
         cached,
+        file_contexts,
     };
     if arguments.json {
         output::json(&report)?;
@@ -83,6 +90,9 @@ pub(crate) fn run(arguments: &Debian) -> anyhow::Result<ExitCode> {
             report.version,
             report.cached.display()
         ))?;
+        if let Some(labelled) = file_contexts::told(&report.file_contexts) {
+            output::line(&labelled)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,10 +3,12 @@
 mod boolean;
 mod build;
 mod check;
+mod context;
 mod debian;
 mod diff;
 mod explain;
 mod export;
+mod file_contexts;
 mod install;
 mod label;
 mod list;
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Export(export::Export),
     /// Print what a source context may do to a target context
     Query(question::Question),
+    /// Print contexts as the policy writes them; exit status 1 if one is not valid, and what is wrong with it
+    Context(context::Arguments),
     /// Print the context of a new object, or of a process after exec
     Transition(label::Transition),
     /// Print the context of a member of a polyinstantiated object
@@ -81,6 +85,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Debian(arguments) => debian::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
+        Command::Context(arguments) => context::run(&arguments),
         Command::Transition(arguments) => label::transition(&arguments),
         Command::Member(arguments) => label::run(Ask::Member, &arguments, None),
         Command::Change(arguments) => label::run(Ask::Change, &arguments, None),

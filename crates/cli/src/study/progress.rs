@@ -1,4 +1,5 @@
-//! What a running study shows: a line on a terminal that says what is measured and how long it will take.
+//! What a running study shows: on a terminal a line that says what is measured and how long it will take; elsewhere, such as in a
+//! file, a line for each step of the preparations and for each boot that is over.
 
 use std::{
     collections::BTreeMap,
@@ -8,10 +9,10 @@ use std::{
 
 use tollgate_study::laboratory::Boot;
 
-/// The line. Nothing is shown where standard error is no terminal.
+/// What is shown on standard error.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    shown: bool,
+    is_terminal: bool,
     total: usize,
     done: usize,
     workers: usize,
@@ -22,12 +23,15 @@ pub(crate) struct Progress {
 impl Progress {
     /// For `total` boots on `workers` guests at a time.
     pub(crate) fn new(total: usize, workers: usize) -> Self {
-        let shown = std::io::stderr().is_terminal();
-        Self { shown, total, done: 0, workers, started: Instant::now(), under_way: BTreeMap::new() }
+        let is_terminal = std::io::stderr().is_terminal();
+        Self { is_terminal, total, done: 0, workers, started: Instant::now(), under_way: BTreeMap::new() }
     }
 
     /// A step before the first boot.
     pub(crate) fn preparing(&self, step: &str) {
+        if !self.is_terminal {
+            return eprintln!("tollgate: preparing {step}");
+        }
         self.show(&format!("preparing {step}"));
     }
 
@@ -37,11 +41,22 @@ impl Progress {
         self.draw();
     }
 
-    /// A boot is over.
-    pub(crate) fn finished(&mut self, boot: &Boot) {
+    /// A boot is over, after so many seconds.
+    pub(crate) fn finished(&mut self, boot: &Boot, seconds: f64) {
         self.under_way.remove(boot);
         self.done += 1;
+        if !self.is_terminal {
+            return eprintln!("tollgate: {}", self.over(boot, seconds));
+        }
         self.draw();
+    }
+
+    /// What is said of a boot that is over.
+    fn over(&self, boot: &Boot, seconds: f64) -> String {
+        let left = self.left().filter(|_| self.done < self.total);
+        let left = left.map_or_else(String::new, |left| format!("; about {} left", minutes(left)));
+        let Boot { kernel, configuration, index } = boot;
+        format!("boot {} of {}: {kernel} {configuration} #{index} in {seconds:.0} s{left}", self.done, self.total)
     }
 
     /// A line that stays, above the one that moves.
@@ -76,7 +91,7 @@ impl Progress {
     }
 
     fn show(&self, line: &str) {
-        if self.shown {
+        if self.is_terminal {
             // Without automatic wrapping a long line is cut at the edge, and the next one overwrites it whole.
             let _ = write!(std::io::stderr(), "\r\x1b[?7l\x1b[K{line}\x1b[?7h");
         }
@@ -94,6 +109,17 @@ mod tests {
     #[test]
     fn tells_time_in_minutes_and_seconds() {
         assert_eq!(minutes(Duration::from_secs(125)), "2:05");
+    }
+
+    #[test]
+    fn says_of_each_boot_how_many_are_over_and_how_long_the_others_take() {
+        let mut progress = Progress::new(2, 1);
+        let boot = Boot { kernel: "6.1".into(), configuration: "none".into(), index: 0 };
+        progress.started = Instant::now().checked_sub(Duration::from_secs(60)).unwrap();
+        progress.done = 1;
+        assert_eq!(progress.over(&boot, 41.6), "boot 1 of 2: 6.1 none #0 in 42 s; about 1:00 left");
+        progress.done = 2;
+        assert_eq!(progress.over(&boot, 41.6), "boot 2 of 2: 6.1 none #0 in 42 s");
     }
 
     #[test]

@@ -116,8 +116,9 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
                     progress.note(&format!("{} {}: {first}", boot.kernel, boot.configuration));
                 }
                 pace.finished(&boot.kernel);
+                let seconds = finished.record.seconds;
                 records.keep(*finished)?;
-                progress.finished(&boot);
+                progress.finished(&boot, seconds);
             }
         }
         Ok(())

@@ -22,7 +22,7 @@ pub use self::{
     explainer::{Explainer, Lack},
     remedy::{Gain, Remedy},
     rules::{Extended, Flip, Match, ToldCondition, ToldRule},
-    validity::Invalid,
+    validity::{Invalid, invalid_context},
 };
 use self::{
     statements::Statements,

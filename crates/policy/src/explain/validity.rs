@@ -22,14 +22,15 @@ pub struct Invalid {
 
 /// What makes the contexts of a question invalid.
 pub(super) fn invalid(policy: &Policy, question: &Question) -> Vec<Invalid> {
-    let mut found = wrong(policy, &question.source);
+    let mut found = invalid_context(policy, &question.source);
     if question.target != question.source {
-        found.extend(wrong(policy, &question.target));
+        found.extend(invalid_context(policy, &question.target));
     }
     found
 }
 
-fn wrong(policy: &Policy, context: &Context) -> Vec<Invalid> {
+/// What makes a context invalid; nothing of a valid one.
+pub fn invalid_context(policy: &Policy, context: &Context) -> Vec<Invalid> {
     let (Some(user), Some(role)) = (policy.users.get(context.user as usize), policy.roles.get(context.role as usize))
     else {
         return Vec::new();

@@ -41,8 +41,53 @@ fn means_the_dots_of_an_alias_and_of_its_path() {
 #[test]
 fn keeps_of_two_lines_for_the_same_paths_the_first() {
     let text = "/lib -- u:r:own:s0\n/usr/lib -- u:r:a:s0\n/usr/lib u:r:b:s0\n";
-    let expected = format!("{text}/lib u:r:b:s0\n");
-    assert_eq!(with_aliases(text, "/lib /usr/lib"), expected);
+    let kinds = ["-d", "-l", "-c", "-b", "-p", "-s"].map(|kind| format!("/lib\t{kind}\tu:r:b:s0\n"));
+    assert_eq!(with_aliases(text, "/lib /usr/lib"), format!("{text}{}", kinds.concat()));
+}
+
+#[test]
+fn refuses_two_lines_of_a_text_that_contradict_each_other() {
+    let mut built = built();
+    let (before, context) = (built.file_contexts.clone(), own(&mut built));
+    let text = format!("/x -d {context}\n# ours\n/x -- {context}\n/x <<none>>\n");
+    let error = append(&mut built, &text).unwrap_err().to_string();
+    let expected = format!("line 4: line 1 labels `/x` already, as {context}, and this one as <<none>>");
+    assert!(error.starts_with(&expected), "{error}");
+    assert_eq!(built.file_contexts, before);
+}
+
+#[test]
+fn leaves_out_what_a_text_says_twice() {
+    let mut built = built();
+    let (before, context) = (built.file_contexts.clone(), own(&mut built));
+    append(&mut built, &format!("/x -d {context}\n/y {context}\n/x {context}\n/y -- {context}\n# end")).unwrap();
+    assert_eq!(built.file_contexts, format!("{before}/y {context}\n/x {context}\n# end\n"));
+}
+
+#[test]
+fn reads_what_lies_beside_a_file_in_the_order_in_which_it_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file_contexts");
+    let write = |suffix: &str, text: &str| std::fs::write(format!("{}{suffix}", path.display()), text).unwrap();
+    assert_eq!(Files::read(&path).unwrap_err().0, path);
+    let mut built = built();
+    let (before, context) = (built.file_contexts.clone(), own(&mut built));
+    write("", &format!("/usr/lib/a {context}\n/home/x {context}\n"));
+    assert_eq!(Files::read(&path).unwrap().all().count(), 1);
+    write(".homedirs", "/home/x -d <<none>>\n");
+    write(".local", &format!("/home/x {context}\n"));
+    write(".subs_dist", "/lib /usr/lib\n");
+    write(".subs", "/own /lib\n");
+    let files = Files::read(&path).unwrap();
+    Files::put(std::slice::from_ref(&files), &mut built).unwrap();
+    let expected = format!("/usr/lib/a {context}\n/home/x {context}\n/lib/a {context}\n/own/a {context}\n");
+    assert_eq!(built.file_contexts, format!("{before}{expected}"));
+    let names = files.all().map(|named| named.path.extension().map(|e| e.to_str().unwrap().to_owned()));
+    let expected = [None, Some("homedirs"), Some("local"), Some("subs_dist"), Some("subs")];
+    assert_eq!(names.collect::<Vec<_>>(), expected.map(|name| name.map(str::to_owned)));
+    write(".local", "/home/x\n");
+    let (path, cause) = Files::put(&[Files::read(&path).unwrap()], &mut built).unwrap_err();
+    assert!(path.ends_with("file_contexts.local") && cause.to_string().starts_with("line 1: "), "{cause}");
 }
 
 #[test]

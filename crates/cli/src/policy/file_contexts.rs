@@ -1,0 +1,53 @@
+//! `--file-contexts`: files of lines that label, put beside a policy that is built.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use tollgate_enforcer::labels::file_contexts::FileContexts;
+use tollgate_policy::{
+    built::Built,
+    file_contexts::{Files, Named},
+    origin::Source,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Label files also by this file, in the form of SELinux's `file_contexts`, and by the files beside it that libselinux
+    /// reads with it: FILE.homedirs, FILE.local, FILE.subs_dist and FILE.subs. May be given several times: of lines for the
+    /// same expression and kind of file in two files the last counts; in one file they are refused if their contexts differ
+    #[arg(long, value_name = "FILE")]
+    file_contexts: Vec<PathBuf>,
+}
+
+impl Arguments {
+    /// Puts them beside a policy; the files that were read.
+    pub(super) fn put(&self, built: &mut Built) -> anyhow::Result<Vec<PathBuf>> {
+        let read = |path: &PathBuf| {
+            Files::read(path)
+                .map_err(|(path, cause)| anyhow::Error::new(cause).context(format!("cannot read {}", path.display())))
+        };
+        let several = self.file_contexts.iter().map(read).collect::<anyhow::Result<Vec<Files>>>()?;
+        Files::put(&several, built)
+            .map_err(|(path, cause)| anyhow::Error::new(cause).context(path.display().to_string()))?;
+        // What libselinux refuses is refused here, and not when enforcement starts: each file alone, so that an error names it.
+        for Named { path, text } in several.iter().flat_map(Files::lines) {
+            FileContexts::new(text).with_context(|| path.display().to_string())?;
+        }
+        if !several.is_empty() {
+            FileContexts::new(&built.file_contexts).context("file contexts, all together")?;
+        }
+        let all: Vec<&Named> = several.iter().flat_map(Files::all).collect();
+        if let Some(origin) = &mut built.origin {
+            let source = |named: &&Named| Source::new(named.path.display().to_string(), named.text.as_bytes());
+            origin.sources.extend(all.iter().map(source));
+        }
+        Ok(all.into_iter().map(|named| named.path.clone()).collect())
+    }
+}
+
+/// The files that were read, for people; `None`: none.
+pub(super) fn told(files: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    (!names.is_empty()).then(|| format!("labels of files by {}", names.join(", ")))
+}
