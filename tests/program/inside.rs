@@ -78,11 +78,33 @@ pub(crate) fn is_guest() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Whether this run of the test program has a test: it has all unless words on its command line choose.
+/// Whether this run of the test program has a test.
 fn is_wanted(test: &str) -> bool {
-    let mut words =
-        env::args().skip(1).filter(|word| !word.starts_with('-') && word.parse::<u32>().is_err()).peekable();
-    words.peek().is_none() || words.any(|word| test.contains(&word))
+    is_chosen(test, env::args().skip(1))
+}
+
+/// Whether a command line of libtest chooses a test: one of its filters is part of the name, or it has none, and nothing that is
+/// to be skipped is part of it.
+fn is_chosen(test: &str, mut words: impl Iterator<Item = String>) -> bool {
+    const WITH_VALUE: [&str; 5] = ["--test-threads", "--logfile", "--color", "--format", "--shuffle-seed"];
+    let (mut filters, mut skipped) = (Vec::new(), Vec::new());
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--skip" => skipped.extend(words.next()),
+            option if WITH_VALUE.contains(&option) => drop(words.next()),
+            option if option.starts_with('-') => {}
+            _ => filters.push(word),
+        }
+    }
+    let holds = |part: &String| test.contains(part.as_str());
+    !skipped.iter().any(holds) && (filters.is_empty() || filters.iter().any(holds))
+}
+
+#[test]
+fn takes_no_option_of_a_command_line_for_a_filter() {
+    let chosen = |line: &str| is_chosen("enforcer_labels::keeps", line.split_whitespace().map(str::to_owned));
+    assert!(chosen("") && chosen("--test-threads 256 --skip cli:: --skip page::") && chosen("labels --nocapture"));
+    assert!(!chosen("cli:: --test-threads 1") && !chosen("--skip enforcer_labels"));
 }
 
 impl Guests<'_> {
