@@ -35,8 +35,8 @@ impl Counter {
     }
 }
 
-/// For how long the time stamp counter is compared with the clock.
-const CHECK: Duration = Duration::from_millis(2);
+/// How long the time stamp counter is compared with the clock to learn its frequency.
+const CALIBRATION_TIME: Duration = Duration::from_millis(2);
 
 /// How far the two may be apart, in parts of the whole.
 const CHECK_TOLERANCE: f64 = 0.01;
@@ -107,7 +107,7 @@ pub(crate) fn pass_time() {
 
 fn ticks_per_nanosecond() -> f64 {
     let (clock, counter) = (nanoseconds(), ticks());
-    while nanoseconds() - clock < CHECK.as_nanos() as u64 {}
+    while nanoseconds() - clock < CALIBRATION_TIME.as_nanos() as u64 {}
     let elapsed = (nanoseconds() - clock) as f64;
     (ticks() - counter) as f64 / elapsed
 }

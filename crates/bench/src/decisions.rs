@@ -58,7 +58,7 @@ impl Counts {
         let map = MapHandle::from_pinned_path(Path::new(STATE)).map_err(|cause| io::Error::other(cause.to_string()));
         let map = map.context(format!("open {STATE}"))?;
         // SAFETY: a new mapping, chosen by the kernel, which refuses one that is longer than the map.
-        let memory = unsafe { mmap(None, LENGTH, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0) };
+        let memory = unsafe { mmap(None, MAPPING_LENGTH, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0) };
         Ok(Counts(memory.context(format!("map {STATE}"))?.cast()))
     }
 
@@ -70,7 +70,7 @@ impl Counts {
 }
 
 /// The mapping's length, of whole pages.
-const LENGTH: NonZeroUsize = match NonZeroUsize::new(size_of::<tg_state>().next_multiple_of(4096)) {
+const MAPPING_LENGTH: NonZeroUsize = match NonZeroUsize::new(size_of::<tg_state>().next_multiple_of(4096)) {
     Some(length) => length,
     None => unreachable!(),
 };
@@ -78,7 +78,7 @@ const LENGTH: NonZeroUsize = match NonZeroUsize::new(size_of::<tg_state>().next_
 impl Drop for Counts {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `open` made, and nothing borrows from it.
-        let _ = unsafe { munmap(self.0.cast(), LENGTH.get()) };
+        let _ = unsafe { munmap(self.0.cast(), MAPPING_LENGTH.get()) };
     }
 }
 

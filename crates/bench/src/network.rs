@@ -40,8 +40,8 @@ const FAR_PORT: u16 = 5002;
 /// How long a new link may take until packets pass: linkwatch turns the transmit queue on from a kernel worker, and
 /// may put that off for a second.
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
-/// How long one trial packet is waited for.
-const TRIAL: Duration = Duration::from_millis(20);
+/// How long to wait for one trial packet.
+const TRIAL_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A side of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Link {
         let bind = |side| -> Result<UdpSocket, Error> {
             let socket = self.within(side, || UdpSocket::bind((self.address(side), 0)))?;
             let socket = socket.context(format!("bind a UDP socket to {}", self.address(side)))?;
-            socket.set_read_timeout(Some(TRIAL)).context("set a receive timeout")?;
+            socket.set_read_timeout(Some(TRIAL_TIMEOUT)).context("set a receive timeout")?;
             Ok(socket)
         };
         let (near, far) = (bind(Side::Near)?, bind(Side::Far)?);

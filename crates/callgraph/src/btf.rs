@@ -8,8 +8,8 @@ pub(crate) type Id = u32;
 const MAGIC: u16 = 0xeb9f;
 /// Modifiers and nested structures deeper than this are no kernel's.
 const DEEPEST: u32 = 24;
-/// So many members are looked at for one place of an object: the largest structures have some hundreds.
-const LOOKS: u32 = 4096;
+/// The most members that are searched for one offset of an object: the largest structures have some hundreds.
+const MAX_MEMBERS: u32 = 4096;
 
 /// A type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl Btf {
 
     /// What the member of a compound at an offset is called; of a union's members the first.
     pub(crate) fn member_name(&self, id: Id, offset: u32) -> Option<String> {
-        self.member_path(id, offset, &mut LOOKS.clone(), 0)
+        self.member_path(id, offset, &mut MAX_MEMBERS.clone(), 0)
     }
 
     fn member_path(&self, id: Id, offset: u32, looks: &mut u32, depth: u32) -> Option<String> {
@@ -325,7 +325,7 @@ impl Btf {
 
     /// What lies at an offset of an object of a type.
     pub(crate) fn field(&self, id: Id, offset: u32) -> Option<Field> {
-        self.field_in(self.bare(id), offset, None, &mut LOOKS.clone())
+        self.field_in(self.bare(id), offset, None, &mut MAX_MEMBERS.clone())
     }
 
     fn field_in(&self, id: Id, offset: u32, owner: Option<(Id, u32)>, looks: &mut u32) -> Option<Field> {

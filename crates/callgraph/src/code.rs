@@ -67,8 +67,8 @@ pub(crate) struct Body {
     pub(crate) named: BTreeSet<u64>,
 }
 
-/// The longest function of Debian's kernels has 60 kB.
-const LONGEST: usize = 1 << 20;
+/// The most bytes of one function: the longest of Debian's kernels has 60 kB.
+const MAX_FUNCTION_SIZE: usize = 1 << 20;
 
 /// What a call's target is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl<'k> Reader<'k> {
         }
         let bytes = self.image.bytes_at(function.start).unwrap_or_default();
         let size = usize::try_from(function.end - function.start).unwrap_or(usize::MAX).min(bytes.len());
-        let size = size.min(LONGEST);
+        let size = size.min(MAX_FUNCTION_SIZE);
         let decoder = Decoder::with_ip(64, &bytes[..size], function.start, DecoderOptions::NONE);
         let instructions: Vec<Instruction> = decoder.into_iter().collect();
         flow::follow(self, number, &instructions)

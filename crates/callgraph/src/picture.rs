@@ -17,8 +17,8 @@ const ROW: usize = 18;
 /// A letter's width at that size.
 const LETTER: usize = 8;
 const MARGIN: usize = 16;
-/// Above the drawing: the title, and what the signs mean.
-const HEAD: usize = 56;
+/// The height of the title and the legend above the drawing.
+const HEADER_HEIGHT: usize = 56;
 const GAP: usize = 28;
 
 /// A function on the ways from a system call to its hooks.
@@ -59,7 +59,7 @@ pub fn syscall(kernel: &str, reach: &Reach) -> String {
         let _ = write!(description, " {} after {} calls.", hook.hook, hook.depth);
     }
     let title = format!("Hooks within reach of {} on {kernel}", reach.syscall);
-    page(&title, &description, &legend, width.max(600), HEAD + (rows + 1) * ROW, &body)
+    page(&title, &description, &legend, width.max(600), HEADER_HEIGHT + (rows + 1) * ROW, &body)
 }
 
 /// All system calls that reach a hook: how many, by direct calls and through pointers.
@@ -71,7 +71,7 @@ pub fn summary(report: &Report) -> String {
     let most = reaches.iter().map(|reach| reach.hooks.len()).max().unwrap_or(0);
     let mut body = String::new();
     for (row, reach) in reaches.iter().enumerate() {
-        let (y, (direct, all)) = (HEAD + row * ROW, (count(reach).0, reach.hooks.len()));
+        let (y, (direct, all)) = (HEADER_HEIGHT + row * ROW, (count(reach).0, reach.hooks.len()));
         let _ = writeln!(
             body,
             "<text x=\"{MARGIN}\" y=\"{base}\">{name}</text>\
@@ -96,7 +96,7 @@ pub fn summary(report: &Report) -> String {
         reaches.len(),
         reaches.iter().max_by_key(|reach| reach.hooks.len()).map_or("none", |reach| &reach.syscall)
     );
-    page(&title, &description, legend, names + most * 8 + 100, HEAD + (reaches.len() + 1) * ROW, &body)
+    page(&title, &description, legend, names + most * 8 + 100, HEADER_HEIGHT + (reaches.len() + 1) * ROW, &body)
 }
 
 /// Direct ones first.
@@ -148,13 +148,13 @@ fn widths(node: &Node<'_>, depth: usize, columns: &mut Vec<usize>) {
 
 /// Draws a function and what it leads to from a row on; gives the number of rows.
 fn draw(node: &Node<'_>, depth: usize, row: usize, starts: &[usize], body: &mut String) -> usize {
-    let (x, y) = (starts[depth], HEAD + row * ROW + 12);
+    let (x, y) = (starts[depth], HEADER_HEIGHT + row * ROW + 12);
     let class = if node.hook { " class=\"hook\"" } else { "" };
     let through = node.pointer.map(|slot| format!("<title>through {}</title>", escape(slot))).unwrap_or_default();
     let _ = writeln!(body, "<text{class} x=\"{x}\" y=\"{y}\">{}{through}</text>", escape(node.name));
     let mut rows = 0;
     for child in &node.children {
-        let (to, below) = (starts[depth + 1], HEAD + (row + rows) * ROW + 8);
+        let (to, below) = (starts[depth + 1], HEADER_HEIGHT + (row + rows) * ROW + 8);
         let from = x + node.name.len() * LETTER;
         let class = if child.pointer.is_some() { " class=\"pointer\"" } else { "" };
         let bend = to - GAP / 2;

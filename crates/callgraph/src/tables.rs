@@ -16,8 +16,8 @@ use crate::{
 
 /// The compiler rounds an object up to so much at most before the next one.
 const PADDING: u64 = 64;
-/// Objects larger than this are no tables of operations.
-const LARGEST: u64 = 1 << 16;
+/// The most bytes of a table of operations; larger objects are something else.
+const MAX_TABLE_SIZE: u64 = 1 << 16;
 /// Structures with more words than this neither.
 const WORDS: u32 = 1024;
 
@@ -163,7 +163,7 @@ fn objects(image: &Image, symbols: &Symbols) -> Vec<Object> {
     let places = all.iter().enumerate().filter(|(_, symbol)| symbol.address % 8 == 0 && is_data(symbol));
     let objects = places.filter_map(|(index, symbol)| {
         let (_, size) = symbols.object(index);
-        let bytes = image.bytes_at(symbol.address).filter(|_| (8..=LARGEST).contains(&size))?;
+        let bytes = image.bytes_at(symbol.address).filter(|_| (8..=MAX_TABLE_SIZE).contains(&size))?;
         let mut object = Object { address: symbol.address, size, functions: Vec::new() };
         for (offset, word) in
             (0..).step_by(8).zip(bytes.chunks_exact(8)).take_while(|(offset, _)| u64::from(*offset) < size)

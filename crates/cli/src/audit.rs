@@ -19,8 +19,8 @@ use tollgate_audit::{
 
 use crate::{interrupt, output};
 
-/// A reader that follows looks for new entries so often.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How often `--follow` looks for new entries.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         if !arguments.follow || interrupt::came() {
             return Ok(ExitCode::SUCCESS);
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

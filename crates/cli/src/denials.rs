@@ -21,8 +21,8 @@ use tollgate_policy::{
 
 use crate::{audit, enforcer, policy};
 
-/// No record is longer.
-const LONGEST: u64 = 1 << 16;
+/// The most bytes of one record.
+const MAX_LINE_LENGTH: u64 = 1 << 16;
 
 #[derive(Debug, Args)]
 pub(crate) struct Denials {
@@ -130,7 +130,7 @@ fn read_text(path: &Path, mut each: impl FnMut(Entry)) -> anyhow::Result<()> {
     let (mut input, mut line) = (BufReader::new(input), Vec::new());
     loop {
         line.clear();
-        if input.by_ref().take(LONGEST).read_until(b'\n', &mut line).with_context(unreadable)? == 0 {
+        if input.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line).with_context(unreadable)? == 0 {
             return Ok(());
         }
         if let Some(entry) = text::parse(&String::from_utf8_lossy(&line)) {

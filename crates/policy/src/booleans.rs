@@ -13,9 +13,9 @@ use crate::{
 /// A boolean of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// Its name.
+    /// The name that the policy declares it by.
     pub name: String,
-    /// Its value.
+    /// Its value in the policy as it stands.
     pub value: bool,
     /// How many rules' conditions it is part of.
     pub rules: u32,

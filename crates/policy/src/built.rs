@@ -65,10 +65,10 @@ const SECTIONS: [Section; 7] = [
     Section::Origin,
 ];
 const ENTRY: usize = 4 + 8 + 8;
-const HEAD: usize = 8 + 4 + 4;
-const TABLE_END: usize = HEAD + SECTIONS.len() * ENTRY;
-/// The most bytes that a section may have: no child of libsepol's sends more. A sparse file can claim any length.
-const LARGEST: usize = 256 << 20;
+const HEADER_LENGTH: usize = 8 + 4 + 4;
+const TABLE_END: usize = HEADER_LENGTH + SECTIONS.len() * ENTRY;
+/// The most bytes of a section: a child that runs libsepol never sends more. A sparse file can claim any length.
+const MAX_SECTION_SIZE: usize = 256 << 20;
 
 /// Why a built policy could not be read, made or written.
 #[derive(Debug, thiserror::Error)]
@@ -76,10 +76,10 @@ const LARGEST: usize = 256 << 20;
 pub enum BuiltError {
     /// A file could not be read or written.
     #[error("cannot {what} {}: {cause}", .path.display())]
+    #[expect(missing_docs, reason = "the names say it")]
     Io {
         /// What was tried.
         what: &'static str,
-        /// The file.
         path: PathBuf,
         /// Why it failed.
         cause: io::Error,
@@ -92,7 +92,7 @@ pub enum BuiltError {
         "a built policy of format {found}, this program knows {VERSION}: build it again with `tollgate policy build`"
     )]
     Version {
-        /// Its version.
+        /// The version of the format that the file has.
         found: u32,
     },
     /// It is not whole, or its parts do not fit each other.
@@ -124,7 +124,7 @@ impl From<ServerError> for BuiltError {
 /// A built policy.
 #[derive(Debug)]
 pub struct Built {
-    /// The policy.
+    /// The policy as libsepol understood it.
     pub policy: Policy,
     /// The binary policy that SELinux would load.
     pub image: Vec<u8>,
@@ -314,12 +314,12 @@ fn places(head: &[u8], length: usize) -> Result<[Range<usize>; SECTIONS.len()], 
     if number(12).ok_or_else(short)? as usize != sections.len() {
         return Err(table());
     }
-    let mut next = HEAD + sections.len() * ENTRY;
+    let mut next = HEADER_LENGTH + sections.len() * ENTRY;
     let mut places = [const { 0..0 }; SECTIONS.len()];
     for ((index, section), place) in sections.iter().enumerate().zip(&mut places) {
-        let at = HEAD + index * ENTRY;
+        let at = HEADER_LENGTH + index * ENTRY;
         let (offset, size) = (long(at + 4).ok_or_else(short)?, long(at + 12).ok_or_else(short)?);
-        if number(at) != Some(*section as u32) || offset != next || size > LARGEST {
+        if number(at) != Some(*section as u32) || offset != next || size > MAX_SECTION_SIZE {
             return Err(table());
         }
         next = offset.checked_add(size).filter(|end| *end <= length).ok_or_else(short)?;

@@ -6,22 +6,15 @@ use crate::model::{Bits, Context, Level, Policy, Range};
 
 /// What a name is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Kind {
-    /// A user.
     User,
-    /// A role.
     Role,
-    /// A type.
     Type,
-    /// A class.
     Class,
-    /// A permission.
     Permission,
-    /// A sensitivity.
     Sensitivity,
-    /// A category.
     Category,
-    /// A boolean.
     Boolean,
 }
 
@@ -46,24 +39,22 @@ impl std::fmt::Display for Kind {
 pub enum ContextError {
     /// A name that the policy does not have.
     #[error("the {} has no {kind} `{name}`{}", owner(.kind), offer(.nearest))]
+    #[expect(missing_docs, reason = "the names say it")]
     Unknown {
         /// What it would be.
         kind: Kind,
-        /// The name.
         name: String,
         /// Names of that kind that look like it, the nearest first.
         nearest: Vec<String>,
     },
     /// An attribute where a type is needed.
     #[error("`{name}` is an attribute, not a type: contexts and questions need one of its types")]
-    Attribute {
-        /// Its name.
-        name: String,
-    },
+    #[expect(missing_docs, reason = "the names say it")]
+    Attribute { name: String },
     /// Fields are missing or too many.
     #[error("`{text}` is not a context: {expected} is expected")]
     Shape {
-        /// The text.
+        /// The text as it was given.
         text: String,
         /// What contexts of this policy look like.
         expected: &'static str,
@@ -71,13 +62,13 @@ pub enum ContextError {
     /// A range that is not written as one.
     #[error("`{text}` is not a range: levels are like s0 or s0:c1,c5.c9, a range is LOW-HIGH")]
     Range {
-        /// The text.
+        /// The text as it was given.
         text: String,
     },
     /// The parts exist but do not belong together.
     #[error("`{text}` is not a valid context: {reason}")]
     Invalid {
-        /// The text.
+        /// The text as it was given.
         text: String,
         /// What does not hold.
         reason: String,

@@ -87,10 +87,10 @@ pub enum DebianError {
     Packages(#[from] tollgate_vm::Error),
     /// Its modules could not be read or compiled.
     #[error("cannot compile the modules of {package}: {cause}")]
+    #[expect(missing_docs, reason = "the names say it")]
     Sources {
-        /// The package.
         package: &'static str,
-        /// Why.
+        /// What the compiler reported.
         cause: SourceError,
     },
     /// The built policy could not be written.

@@ -49,7 +49,7 @@ pub enum TablesError {
         "decision tables of version {found}, this program knows {TG_VERSION}: build the policy again with `tollgate policy build`"
     )]
     Version {
-        /// Their version.
+        /// The version of the format that the tables have.
         found: u32,
     },
 }
@@ -112,7 +112,7 @@ impl Tables {
         ffi::tollgate_validate(&self.buffer, &levels.buffer, question) != 0
     }
 
-    /// `policydb_context_isvalid`.
+    /// Whether the policy permits the context, as `policydb_context_isvalid` of the kernel decides it.
     pub fn valid(&self, levels: &Levels, context: &tg_context) -> bool {
         ffi::tollgate_valid(&self.buffer, &levels.buffer, context) != 0
     }
@@ -141,7 +141,7 @@ impl Tables {
 /// What comes of a labelling decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Labelled {
-    /// A context.
+    /// A context that the policy permits.
     Valid(tg_context),
     /// A context that the policy does not permit: the kernel refuses, but for permissive domains.
     Invalid(tg_context),

@@ -28,7 +28,7 @@ pub enum FileContextsError {
     Context {
         /// The line, from 1.
         line: usize,
-        /// Why not.
+        /// Why the policy has no such context.
         cause: ContextError,
     },
     /// A line is none.
@@ -36,7 +36,7 @@ pub enum FileContextsError {
     Line {
         /// The line, from 1.
         line: usize,
-        /// Why not.
+        /// Why it is no line of file contexts.
         cause: NoLine,
     },
     /// The policy cannot be asked.

@@ -13,7 +13,7 @@ use crate::{model::Policy, server::Ask};
 pub const SELINUXFS: &str = "/sys/fs/selinux";
 /// No answer is longer: simple_transaction_get gives a page.
 const PAGE: usize = 4096;
-/// `AVD_FLAGS_PERMISSIVE`.
+/// The flag by which the kernel marks a permissive source: `AVD_FLAGS_PERMISSIVE`.
 const PERMISSIVE: u32 = 1;
 
 /// Why the kernel cannot be asked.
@@ -32,7 +32,7 @@ pub enum KernelError {
     /// The kernel runs another policy.
     #[error("the kernel runs another policy than this: {difference}; load this one first, or compare with libsepol")]
     OtherPolicy {
-        /// What differs.
+        /// What differs between the two, in words.
         difference: String,
     },
     /// The kernel did not take a question, or answered in a way that is not known.

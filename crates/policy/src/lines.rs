@@ -27,7 +27,7 @@ pub struct Lines {
     pub missing: Option<String>,
 }
 
-/// A statement.
+/// A statement of the policy's source, and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// Which of [`Lines::files`].
@@ -54,7 +54,7 @@ pub enum LinesError {
     /// A statement's file does not exist.
     #[error("a statement lies in file {file} of {files}; the file is corrupted: build it again")]
     File {
-        /// Its file.
+        /// The number of the file that the statement names.
         file: u32,
         /// How many there are.
         files: usize,

@@ -64,12 +64,10 @@ pub struct Range {
 
 /// A security context.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Context {
-    /// The user.
     pub user: u32,
-    /// The role.
     pub role: u32,
-    /// The type.
     pub type_: u32,
     /// The range; empty in a policy without MLS.
     pub range: Range,
@@ -102,10 +100,10 @@ pub struct Type {
     pub set: Bits,
 }
 
-/// A role.
+/// A role and the types that contexts may combine with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Role {
-    /// Its name.
     pub name: String,
     /// The types it may have.
     pub types: Bits,
@@ -113,10 +111,10 @@ pub struct Role {
     pub dominates: Bits,
 }
 
-/// A user.
+/// A user, with the roles and levels that contexts may combine with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct User {
-    /// Its name.
     pub name: String,
     /// The roles it may have.
     pub roles: Bits,
@@ -126,10 +124,10 @@ pub struct User {
     pub default_level: Level,
 }
 
-/// A sensitivity.
+/// A sensitivity, the first part of a level: `s0`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Sensitivity {
-    /// Its name.
     pub name: String,
     /// Other names of it.
     pub aliases: Vec<String>,
@@ -139,19 +137,19 @@ pub struct Sensitivity {
 
 /// A category; its number is its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Category {
-    /// Its name.
     pub name: String,
     /// Other names of it.
     pub aliases: Vec<String>,
 }
 
-/// A boolean.
+/// A boolean that conditions of rules refer to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Boolean {
-    /// Its name.
     pub name: String,
-    /// Its value.
+    /// Its value in this policy; a running kernel can have another.
     pub value: bool,
 }
 
@@ -167,7 +165,7 @@ pub enum WhoseDefault {
     Target,
 }
 
-/// A class.
+/// An object class: its permissions, constraints and defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Class {
     /// Its name; empty where the policy has a gap.
@@ -193,22 +191,22 @@ pub struct Class {
 pub struct Constraint {
     /// The permissions, bit = number less 1.
     pub permissions: u32,
-    /// Postfix.
+    /// What must hold, in postfix order.
     pub expression: Vec<Term>,
 }
 
-/// A comparison.
+/// How the two things of a [`Pair`] are compared, or a name with a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// Equal, or in.
     Eq,
     /// Not equal, or not in.
     Neq,
-    /// Dominates.
+    /// The first level dominates the second.
     Dom,
     /// Is dominated by.
     DomBy,
-    /// Neither dominates.
+    /// Neither level dominates the other.
     Incomp,
 }
 
@@ -248,12 +246,10 @@ pub enum Party {
 
 /// Names of what are in a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum NameKind {
-    /// Users.
     User,
-    /// Roles.
     Role,
-    /// Types.
     Type,
 }
 
@@ -270,7 +266,7 @@ pub enum Term {
     Compare(Pair, Comparison),
     /// A name is in a set, or (`Neq`) is not.
     In {
-        /// Whose name.
+        /// Whose name is looked for.
         party: Party,
         /// What kind of name.
         kind: NameKind,
@@ -318,16 +314,14 @@ pub struct Condition {
 
 /// A rule; source and target are types or attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Rule {
     /// What it says.
     pub kind: RuleKind,
-    /// The source.
     pub source: u32,
-    /// The target.
     pub target: u32,
-    /// The class.
     pub class: u32,
-    /// See [`RuleKind`].
+    /// Permissions or a type, as [`RuleKind`] says.
     pub data: u32,
     /// When it holds; `None`: always.
     pub condition: Option<Condition>,
@@ -347,14 +341,12 @@ pub enum Extension {
 
 /// A rule of extended permissions; `kind` is one of the first three.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct ExtendedRule {
     /// What it says.
     pub kind: RuleKind,
-    /// The source.
     pub source: u32,
-    /// The target.
     pub target: u32,
-    /// The class.
     pub class: u32,
     /// What its bits are.
     pub extension: Extension,
@@ -369,15 +361,15 @@ pub struct ExtendedRule {
 pub enum Logic {
     /// The value of a boolean.
     Boolean(u32),
-    /// Negation.
+    /// The value before it is negated.
     Not,
-    /// Both.
+    /// Both values before it hold.
     And,
     /// Either or both.
     Or,
     /// Either, not both.
     Xor,
-    /// The same.
+    /// Both values before it are the same.
     Eq,
     /// Not the same.
     Neq,
@@ -385,6 +377,7 @@ pub enum Logic {
 
 /// A type transition by file name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct NameTransition {
     /// The creating types.
     pub sources: Bits,
@@ -392,20 +385,19 @@ pub struct NameTransition {
     pub target: u32,
     /// The class of the new object.
     pub class: u32,
-    /// Its name.
     pub name: String,
-    /// Its type.
+    /// The type that the new object gets.
     pub result: u32,
 }
 
 /// A role transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct RoleTransition {
-    /// The role.
+    /// The role of the process before the transition.
     pub role: u32,
     /// The type of what is executed, or of the directory.
     pub target: u32,
-    /// The class.
     pub class: u32,
     /// The new role.
     pub result: u32,
@@ -413,12 +405,12 @@ pub struct RoleTransition {
 
 /// A range transition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct RangeTransition {
-    /// The type.
+    /// The type of the process.
     pub source: u32,
     /// The type of what is executed, or of the directory.
     pub target: u32,
-    /// The class.
     pub class: u32,
     /// The new range.
     pub range: Range,
@@ -437,6 +429,7 @@ pub struct FsUse {
 
 /// Contexts of a file system that has no attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct GenFs {
     /// The file system.
     pub name: String,
@@ -444,12 +437,12 @@ pub struct GenFs {
     pub path: String,
     /// The class that it is for; 0: all.
     pub class: u32,
-    /// The context.
     pub context: Context,
 }
 
 /// A context for ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct PortContext {
     /// The IP protocol's number.
     pub protocol: u8,
@@ -457,14 +450,13 @@ pub struct PortContext {
     pub low: u16,
     /// The last port.
     pub high: u16,
-    /// The context.
     pub context: Context,
 }
 
 /// Contexts for a network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct InterfaceContext {
-    /// Its name.
     pub name: String,
     /// Its own context.
     pub interface: Context,
@@ -474,28 +466,29 @@ pub struct InterfaceContext {
 
 /// A context for hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct NodeContext {
-    /// The address.
+    /// The address of the host or network.
     pub address: std::net::IpAddr,
-    /// The mask.
+    /// The bits of the address that count.
     pub mask: std::net::IpAddr,
-    /// The context.
     pub context: Context,
 }
 
 /// The context of what the kernel makes before a policy is loaded, or has no better label for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct InitialSid {
-    /// Its number.
+    /// The number that the kernel knows it by.
     pub sid: u32,
     /// Its name, which binary policies do not have: the kernel's name for the number.
     pub name: String,
-    /// Its context.
     pub context: Context,
 }
 
 /// A policy. In vectors that are indexed by identifiers that start at 1, element 0 is unused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Policy {
     /// The version of the binary policy.
     pub version: u32,
@@ -505,21 +498,14 @@ pub struct Policy {
     pub handle_unknown: HandleUnknown,
     /// The names of the policy capabilities that it has.
     pub capabilities: Vec<String>,
-    /// By class.
     pub classes: Vec<Class>,
-    /// By type.
     pub types: Vec<Type>,
     /// Other names of types, sorted by name.
     pub type_aliases: Vec<(String, u32)>,
-    /// By role.
     pub roles: Vec<Role>,
-    /// By user.
     pub users: Vec<User>,
-    /// By sensitivity.
     pub sensitivities: Vec<Sensitivity>,
-    /// By category.
     pub categories: Vec<Category>,
-    /// By boolean.
     pub booleans: Vec<Boolean>,
     /// By condition: postfix.
     pub conditions: Vec<Vec<Logic>>,
@@ -529,23 +515,17 @@ pub struct Policy {
     pub extended_rules: Vec<ExtendedRule>,
     /// Type transitions by file name.
     pub name_transitions: Vec<NameTransition>,
-    /// Role transitions.
     pub role_transitions: Vec<RoleTransition>,
     /// Which role may become which.
     pub role_allows: Vec<(u32, u32)>,
-    /// Range transitions.
     pub range_transitions: Vec<RangeTransition>,
-    /// Initial SIDs.
     pub initial_sids: Vec<InitialSid>,
     /// File systems that labels are kept by.
     pub fs_uses: Vec<FsUse>,
     /// File systems without labels of their own.
     pub genfs: Vec<GenFs>,
-    /// Ports.
     pub ports: Vec<PortContext>,
-    /// Network interfaces.
     pub interfaces: Vec<InterfaceContext>,
-    /// Hosts.
     pub nodes: Vec<NodeContext>,
     /// `ibpkeycon` and `ibendportcon` statements, which are counted only.
     pub infiniband: u32,

@@ -58,7 +58,7 @@ unsafe extern "C" {
 #[error("libsepol does not read this policy")]
 pub struct OracleError;
 
-/// Access vectors.
+/// Access vectors as libsepol computes them, one bit per permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access {
     /// What is granted.

@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 
 /// The time that builders of packages want files to tell, in seconds since 1970 (reproducible-builds.org).
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
-/// So many names of one folder are told; of more, how many there are.
-const FEW: usize = 4;
+/// The most names of one folder that are shown; of more files, only their number.
+const MAX_SHOWN: usize = 4;
 
 /// A file that a policy was built from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ impl Origin {
         let told: Vec<String> = folders
             .iter()
             .map(|(folder, names)| {
-                let names = if names.len() > FEW { format!("{} files", names.len()) } else { names.join(" ") };
+                let names = if names.len() > MAX_SHOWN { format!("{} files", names.len()) } else { names.join(" ") };
                 if folder.as_os_str().is_empty() { names } else { format!("{} ({names})", folder.display()) }
             })
             .collect();

@@ -43,8 +43,8 @@ pub enum ServerError {
 pub enum LabelError {
     /// The rules lead to a context that the policy does not permit; the kernel refuses to make the object.
     #[error("the rules give `{text}`, which is not a valid context: {reason}")]
+    #[expect(missing_docs, reason = "the names say it")]
     Invalid {
-        /// The context.
         text: String,
         /// What does not hold.
         reason: String,
@@ -88,17 +88,17 @@ impl<'a> SecurityServer<'a> {
         Ok(Self { policy, names: Names::of(policy), tables, levels: Levels::new(levels)? })
     }
 
-    /// The policy.
+    /// The policy that decisions are made by.
     pub fn policy(&self) -> &'a Policy {
         self.policy
     }
 
-    /// Its names.
+    /// The identifiers of the policy's names.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Its tables.
+    /// The decision tables that were laid out from the policy.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }

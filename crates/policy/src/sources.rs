@@ -28,8 +28,8 @@ const POLICY: u32 = 0xf97c_ff8c;
 const PACKAGE: u32 = 0xf97c_ff8f;
 const MODULE: u32 = 0xf97c_ff8d;
 const BZIP2: &[u8] = b"BZh";
-/// No source is larger: a tenth of it holds Debian's whole policy as CIL.
-const LARGEST: u64 = 256 << 20;
+/// The most bytes of a source: a tenth of this holds Debian's whole policy as CIL.
+const MAX_SOURCE_SIZE: u64 = 256 << 20;
 
 /// Sources of one policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Sources {
     },
     /// A binary policy, such as `/sys/fs/selinux/policy`.
     Image {
-        /// The file.
+        /// The file that it was read from.
         name: String,
         /// What is in it.
         image: Vec<u8>,
@@ -65,14 +65,14 @@ pub enum SourceError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// What the system reported.
         cause: io::Error,
     },
     /// A folder without sources.
     #[error("{} holds no *.cil files: name the files themselves if they are called otherwise", .0.display())]
     Empty(PathBuf),
     /// A file that cannot be a source for its size.
-    #[error("{} holds more than {} MiB, more than any policy: name the policy itself", .0.display(), LARGEST >> 20)]
+    #[error("{} holds more than {} MiB, more than any policy: name the policy itself", .0.display(), MAX_SOURCE_SIZE >> 20)]
     TooLarge(PathBuf),
     /// Neither text nor a format that is known.
     #[error(
@@ -87,17 +87,17 @@ pub enum SourceError {
     /// It could not be unpacked.
     #[error("cannot unpack {} by bzip2 -dc: {detail}", .path.display())]
     Bzip2 {
-        /// The file.
+        /// The packed file.
         path: PathBuf,
-        /// Why.
+        /// What bzip2 reported.
         detail: String,
     },
     /// libsepol did not take one of them.
     #[error("{}: {cause}", .path.display())]
     File {
-        /// It.
+        /// The file that was not accepted.
         path: PathBuf,
-        /// Why.
+        /// What libsepol reported.
         cause: SepolError,
     },
     /// libsepol did not take them together.
@@ -108,7 +108,6 @@ pub enum SourceError {
     Built(#[from] BuiltError),
 }
 
-/// One file.
 enum Source {
     Cil(CilFile),
     Module(CilFile),
@@ -238,8 +237,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {
     let error = |cause| SourceError::Io { path: path.to_owned(), cause };
     let mut bytes = Vec::new();
     // Files of /sys/fs/selinux tell no size before they are read.
-    File::open(path).map_err(error)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(error)?;
-    if bytes.len() as u64 > LARGEST { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
+    File::open(path).map_err(error)?.take(MAX_SOURCE_SIZE + 1).read_to_end(&mut bytes).map_err(error)?;
+    if bytes.len() as u64 > MAX_SOURCE_SIZE { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
 }
 
 /// What bzip2 unpacks.
@@ -251,11 +250,11 @@ fn unpack(path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut program =
         process::dies_with_us(&mut command).spawn().map_err(|cause| failed(format!("{cause}; is bzip2 installed?")))?;
     let mut bytes = Vec::new();
-    let read = program.stdout.take().map(|out| out.take(LARGEST + 1).read_to_end(&mut bytes)).transpose();
+    let read = program.stdout.take().map(|out| out.take(MAX_SOURCE_SIZE + 1).read_to_end(&mut bytes)).transpose();
     // Its end of the pipe is closed now: should it have more to say it dies of that.
     let output = program.wait_with_output().map_err(|cause| failed(cause.to_string()))?;
     read.map_err(|cause| failed(cause.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_SOURCE_SIZE {
         return Err(SourceError::TooLarge(path.to_owned()));
     }
     if !output.status.success() {

@@ -176,7 +176,7 @@ fn steps(tables: &Tables) -> Vec<u64> {
 /// Something that the tables hold only so much of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
-    /// What.
+    /// What the tables hold, in the plural: "types".
     pub what: &'static str,
     /// How much there is.
     pub used: u64,

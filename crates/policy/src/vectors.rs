@@ -20,7 +20,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Both together.
+    /// What is in either of the two, vector by vector.
     pub fn or(self, other: Self) -> Self {
         Self {
             allow: self.allow | other.allow,

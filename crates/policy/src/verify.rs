@@ -35,8 +35,8 @@ pub struct Plan {
 
 /// Questions of one kind that are asked, and timed, together.
 const BATCH: usize = 20_000;
-/// Mismatches that are kept in full.
-const KEPT: usize = 20;
+/// The most mismatches that a report keeps in full.
+const MAX_MISMATCHES: usize = 20;
 
 /// What came of the questions of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,7 +60,7 @@ pub struct Mismatch {
     pub kind: Kind,
     /// The question, in words.
     pub question: String,
-    /// Our answer.
+    /// The answer of Tollgate's evaluator.
     pub ours: String,
     /// The peer's answer.
     pub peers: String,
@@ -186,7 +186,7 @@ fn ask(
             continue;
         }
         tally.mismatches += 1;
-        if report.mismatches.len() < KEPT {
+        if report.mismatches.len() < MAX_MISMATCHES {
             report.mismatches.push(Mismatch {
                 kind: batch.kind,
                 question: in_words(policy, batch.kind, &texts, question),

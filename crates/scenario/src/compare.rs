@@ -160,11 +160,11 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Difference, LEAST};
+    use crate::scenario::{Difference, MIN_SCENARIOS};
 
     fn families() -> Vec<Family> {
         let scenario = |n| format!("[[scenario]]\nname = \"{n}\"\ndomain = \"d\"\nacts = [\"read\"]\n");
-        let scenarios: String = (1..=LEAST).map(scenario).collect();
+        let scenarios: String = (1..=MIN_SCENARIOS).map(scenario).collect();
         vec![Family::parse("some", &format!("about = \"x\"\n{scenarios}")).unwrap()]
     }
 
@@ -178,7 +178,7 @@ mod tests {
 
     /// The first is denied, all others are granted; then `and`.
     fn all(and: &[Played]) -> All {
-        let granted = (1..=LEAST).flat_map(|n| [true, false].map(|mode| played(n, mode, Outcome::Granted)));
+        let granted = (1..=MIN_SCENARIOS).flat_map(|n| [true, false].map(|mode| played(n, mode, Outcome::Granted)));
         granted.chain([played(1, true, denied())]).chain(and.iter().cloned()).collect()
     }
 

@@ -7,8 +7,8 @@ use tollgate_client::descriptors::Descriptors;
 
 use crate::acts;
 
-/// A family has at least so many.
-pub const LEAST: usize = 5;
+/// The fewest scenarios that a family has.
+pub const MIN_SCENARIOS: usize = 5;
 
 /// Why a file is no family.
 #[derive(Debug, thiserror::Error)]
@@ -170,8 +170,11 @@ impl Family {
         let wrong = |scenario: &str, what: String| {
             Err(FamilyError::Content { family: name.to_owned(), scenario: scenario.to_owned(), what })
         };
-        if family.scenarios.len() < LEAST {
-            return wrong("all", format!("there are {}, a family has at least {LEAST}", family.scenarios.len()));
+        if family.scenarios.len() < MIN_SCENARIOS {
+            return wrong(
+                "all",
+                format!("there are {}, a family has at least {MIN_SCENARIOS}", family.scenarios.len()),
+            );
         }
         let mut names = BTreeSet::new();
         for scenario in &family.scenarios {
@@ -206,8 +209,9 @@ mod tests {
     use super::*;
 
     fn parse(scenario: &str) -> Result<Family, String> {
-        let rest: String =
-            (1..LEAST).map(|n| format!("[[scenario]]\nname = \"{n}\"\ndomain = \"d\"\nacts = [\"read\"]\n")).collect();
+        let rest: String = (1..MIN_SCENARIOS)
+            .map(|n| format!("[[scenario]]\nname = \"{n}\"\ndomain = \"d\"\nacts = [\"read\"]\n"))
+            .collect();
         Family::parse("some", &format!("about = \"x\"\n{rest}[[scenario]]\n{scenario}")).map_err(|e| e.to_string())
     }
 

@@ -1,7 +1,7 @@
 //! Names that CIL takes.
 
-/// The most bytes of a block's name: a type in it, and a context, stay short.
-const LONGEST: usize = 48;
+/// The most bytes of a block's name, so that types in it and contexts stay short.
+const MAX_LENGTH: usize = 48;
 
 /// Words that CIL keeps for itself, and names of one letter that constraints use.
 const RESERVED: [&str; 26] = [
@@ -41,7 +41,7 @@ pub fn identifier(name: &str, taken: impl Fn(&str) -> bool) -> String {
     if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         text.insert_str(0, "s_");
     }
-    text.truncate(LONGEST);
+    text.truncate(MAX_LENGTH);
     let is_free = |text: &str| !RESERVED.contains(&text) && !taken(text);
     if is_free(&text) {
         return text;
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(of("dev-disk\\x2dby"), "dev_disk_x2dby");
         assert_eq!(of("größe"), "gr__e");
         assert_eq!(of(""), "s_");
-        assert!(of(&"x".repeat(300)).len() == LONGEST);
+        assert!(of(&"x".repeat(300)).len() == MAX_LENGTH);
     }
 
     #[test]

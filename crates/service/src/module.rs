@@ -9,7 +9,7 @@ use crate::{
     listening::{Port, Protocol},
 };
 
-const FIRST: &str = "; Made by `tollgate service confine` for ";
+const HEADER_PREFIX: &str = "; Made by `tollgate service confine` for ";
 const DOMAIN: &str = "; Domain: ";
 const STATE: &str = "; State: ";
 const ENFORCED: &str = "enforced";
@@ -76,7 +76,7 @@ impl Module {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
-        let subject = lines.next()?.strip_prefix(FIRST)?.strip_suffix('.')?.to_owned();
+        let subject = lines.next()?.strip_prefix(HEADER_PREFIX)?.strip_suffix('.')?.to_owned();
         let domain = lines.next()?.strip_prefix(DOMAIN)?.strip_suffix('.')?.to_owned();
         let state = match lines.next()?.strip_prefix(STATE)?.strip_suffix('.')? {
             ENFORCED => State::Enforced,
@@ -116,7 +116,7 @@ fn permissive(domain: &str) -> String {
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subject, domain, state, block, learnt } = self;
-        writeln!(f, "{FIRST}{subject}.")?;
+        writeln!(f, "{HEADER_PREFIX}{subject}.")?;
         writeln!(f, "{DOMAIN}{domain}.")?;
         match state {
             State::Learning(since) => writeln!(f, "{STATE}{LEARNING}{since}.")?,

@@ -8,8 +8,8 @@ use crate::listening::{Port, Protocol};
 
 /// The types of ports that belong to nobody.
 pub const UNTYPED: [&str; 2] = ["port_t", "reserved_port_t"];
-/// A domain that uses more than these uses any.
-const FEW: usize = 8;
+/// The most ports that a module names one by one; a domain that uses more may use any.
+const MAX_NAMED: usize = 8;
 
 /// Ports that are to have types of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ fn protocol(class: &str) -> Option<Protocol> {
 fn numbers(evidence: &Evidence, key: &str) -> Option<BTreeSet<u16>> {
     let number = |object: &String| object.split(' ').find_map(|word| word.strip_prefix(key))?.parse().ok();
     let numbers: Option<BTreeSet<u16>> = evidence.objects.iter().map(number).collect();
-    numbers.filter(|numbers| (1..=FEW).contains(&numbers.len()))
+    numbers.filter(|numbers| (1..=MAX_NAMED).contains(&numbers.len()))
 }
 
 #[cfg(test)]

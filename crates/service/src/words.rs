@@ -72,8 +72,8 @@ const POWERS: [(&str, &str); 9] = [
     ("net_raw", "sends and reads raw packets"),
     ("mknod", "makes device files"),
 ];
-/// How many names a sentence has.
-const TOLD: usize = 6;
+/// The most names in one sentence.
+const MAX_SHOWN: usize = 6;
 
 impl Domain {
     /// The sentences, each of a kind of act; what is not said it may not do.
@@ -250,8 +250,8 @@ fn grave(text: String) -> Sentence {
 
 /// The first names, and how many more there are.
 fn list(names: &[String]) -> String {
-    let told = names.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(TOLD) {
+    let told = names.iter().take(MAX_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_SHOWN) {
         0 => told,
         more => format!("{told} and {more} more"),
     }

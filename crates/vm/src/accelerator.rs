@@ -11,8 +11,8 @@ use crate::{
     process::Limits,
 };
 
-/// A KVM guest is up within a second or two; one that is not by now never will be.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a KVM guest may take to boot; a working one takes a second or two.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The accelerator to use on this host, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         disk: None,
         volumes: Vec::new(),
     };
-    let limits = Limits { timeout: PATIENCE, interrupted };
+    let limits = Limits { timeout: BOOT_TIMEOUT, interrupted };
     match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {})
         .map_err(Error::from)
     {
@@ -78,7 +78,7 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
 /// What a trial guest that failed did, in a few words.
 fn symptom(error: &Error) -> String {
     match error {
-        Error::Timeout { .. } => format!("a trial guest did not come up within {} s", PATIENCE.as_secs()),
+        Error::Timeout { .. } => format!("a trial guest did not come up within {} s", BOOT_TIMEOUT.as_secs()),
         Error::QemuDied { status, detail, .. } => {
             let last = detail.lines().last().unwrap_or_default();
             format!("QEMU ended with {status} {last}").trim_end().to_string()

@@ -13,8 +13,8 @@ use nix::sys::statvfs::statvfs;
 
 use crate::{Error, error::Context, process::Limits};
 
-/// No program that helps to fill the cache may take longer: the slowest fetches a kernel over a slow line.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// How long a program that helps to fill the cache may take: the slowest fetches a kernel over a slow line.
+const HELPER_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The user's cache folder of this program.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl Cache {
     /// The limits of a program that helps to fill the cache.
     #[must_use]
     pub fn limits(&self) -> Limits<'static> {
-        Limits { timeout: PATIENCE, interrupted: self.interrupted }
+        Limits { timeout: HELPER_TIMEOUT, interrupted: self.interrupted }
     }
 
     /// Refuses work for which the disk has no room.

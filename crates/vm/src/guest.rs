@@ -28,8 +28,8 @@ use crate::{
 const QEMU: &str = "qemu-system-x86_64";
 /// A guest that has told its result has so long to power off; then it is stopped.
 const POWER_OFF: Duration = Duration::from_secs(5);
-/// How often the host looks at the clock, the interrupt flag and the emulator.
-const BEAT: Duration = Duration::from_millis(50);
+/// How often the host checks the clock, the interrupt flag and the emulator.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A command for the guest.
 #[derive(Debug, Clone, Default)]
@@ -213,7 +213,7 @@ impl Session {
                 return Ok(Ended::PoweredOff);
             }
             if connection.is_none() || !open {
-                thread::sleep(BEAT);
+                thread::sleep(POLL_INTERVAL);
             }
         }
     }
@@ -276,7 +276,7 @@ fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Error> {
     match listener.accept() {
         Ok((stream, _)) => {
             stream.set_nonblocking(false).context("read from the guest's agent")?;
-            stream.set_read_timeout(Some(BEAT)).context("read from the guest's agent")?;
+            stream.set_read_timeout(Some(POLL_INTERVAL)).context("read from the guest's agent")?;
             Ok(Some(stream))
         }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),

@@ -18,12 +18,12 @@ use nix::{
 
 use crate::{Error, error::Context};
 
-/// How often a running program is looked at.
-const BEAT: Duration = Duration::from_millis(5);
-/// How often one that takes long is.
-const SLOW_BEAT: Duration = Duration::from_secs(2);
-/// How long one that was asked to end may take to.
-const GRACE: Duration = Duration::from_secs(5);
+/// How often to check whether a running program has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The interval for a program that takes long.
+const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a program may take to end after SIGTERM, before SIGKILL.
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// When to give up.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ pub fn output(command: &mut Command, limits: Limits<'_>) -> Result<Output, Error
             end(&mut child);
             return Err(error);
         }
-        thread::sleep(BEAT);
+        thread::sleep(POLL_INTERVAL);
     };
     let collect = |reader: Option<thread::JoinHandle<Vec<u8>>>| reader.and_then(|r| r.join().ok()).unwrap_or_default();
     Ok(Output { status, stdout: collect(stdout), stderr: collect(stderr) })
@@ -94,11 +94,11 @@ pub fn logged(
             ask_to_end(&mut child);
             return Err(error);
         }
-        if looked.elapsed() > SLOW_BEAT {
+        if looked.elapsed() > SLOW_POLL_INTERVAL {
             beat();
             looked = Instant::now();
         }
-        thread::sleep(SLOW_BEAT / 20);
+        thread::sleep(SLOW_POLL_INTERVAL / 20);
     }
 }
 
@@ -124,8 +124,8 @@ fn ask_to_end(child: &mut Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = killpg(Pid::from_raw(pid), SIGTERM);
         let asked = Instant::now();
-        while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
-            thread::sleep(BEAT);
+        while asked.elapsed() < TERMINATION_TIMEOUT && matches!(child.try_wait(), Ok(None)) {
+            thread::sleep(POLL_INTERVAL);
         }
     }
     end(child);
@@ -148,7 +148,7 @@ pub(crate) fn is_absent(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(20);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
     static NEVER: AtomicBool = AtomicBool::new(false);
     static NOW: AtomicBool = AtomicBool::new(true);
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn gives_back_both_streams_and_the_status() {
-        let ended = shell("echo out; echo err >&2; exit 3", LONG, &NEVER).unwrap();
+        let ended = shell("echo out; echo err >&2; exit 3", TEST_TIMEOUT, &NEVER).unwrap();
         assert_eq!((ended.stdout.as_slice(), ended.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(ended.status.code(), Some(3));
     }
@@ -168,7 +168,7 @@ mod tests {
         let started = Instant::now();
         let error = shell("sleep 60 & sleep 60", Duration::from_millis(100), &NEVER).unwrap_err();
         assert!(matches!(error, Error::TooLong { .. }), "{error}");
-        assert!(started.elapsed() < LONG);
+        assert!(started.elapsed() < TEST_TIMEOUT);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn stops_at_once_when_interrupted() {
         let started = Instant::now();
-        assert!(matches!(shell("sleep 60", LONG, &NOW), Err(Error::Interrupted)));
-        assert!(started.elapsed() < LONG);
+        assert!(matches!(shell("sleep 60", TEST_TIMEOUT, &NOW), Err(Error::Interrupted)));
+        assert!(started.elapsed() < TEST_TIMEOUT);
     }
 }

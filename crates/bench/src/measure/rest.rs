@@ -12,8 +12,8 @@ const STRETCH: u64 = 2048;
 /// A stretch in which nothing interferes takes little more than its own instructions; a timer tick runs thousands.
 const INTERRUPTED: u64 = STRETCH + 1024;
 
-/// Where interrupts stay away, the wait is over after this many instructions: 25 ticks of 4 ms.
-const LONGEST: u64 = 100_000_000;
+/// The wait gives up after this many instructions without an interrupt: 25 ticks of 4 ms.
+const MAX_INSTRUCTIONS: u64 = 100_000_000;
 
 /// Spins in user space, which RCU takes for a quiescent state, and returns just after a timer tick: the next is a
 /// whole period away.
@@ -29,7 +29,7 @@ fn spin(mut stretch: impl FnMut() -> u64) {
     let start = stretch();
     let mut last = start;
     let mut interrupts = 0;
-    while interrupts < INTERRUPTS && last - start < LONGEST {
+    while interrupts < INTERRUPTS && last - start < MAX_INSTRUCTIONS {
         let now = stretch();
         if now - last > INTERRUPTED {
             interrupts += 1;
@@ -71,6 +71,6 @@ mod tests {
     #[test]
     fn returns_though_no_interrupt_comes() {
         let (now, _) = spin_with_ticks(u64::MAX);
-        assert!((LONGEST..LONGEST + 10_000).contains(&now), "{now}");
+        assert!((MAX_INSTRUCTIONS..MAX_INSTRUCTIONS + 10_000).contains(&now), "{now}");
     }
 }

@@ -21,9 +21,9 @@ const UUID: &str = "746f6c6c-6761-7465-8000-62656e636800";
 /// Where ext4 keeps its UUID: `s_uuid` in the superblock, which starts at byte 1024.
 const UUID_OFFSET: usize = 1024 + 0x68;
 
-/// How much of the device is looked at before it is overwritten. Partition tables and the labels of file systems and
-/// volumes lie within: btrfs' superblock, the furthest, is at 64 KiB.
-const HEAD: usize = 1 << 20;
+/// Bytes of the device that are inspected before it is overwritten. Partition tables and the signatures of file systems
+/// and volumes lie within them: that of btrfs, the furthest, is at 64 KiB.
+const INSPECTED_BYTES: usize = 1 << 20;
 
 /// Makes the file system, unless the device holds something that is not ours.
 pub(super) fn make(device: &Path) -> Result<(), Error> {
@@ -71,9 +71,9 @@ fn head(device: &Path) -> Result<Vec<u8>, Error> {
         )),
         _ => Error::Io { what: format!("open {}", device.display()), cause: e },
     })?;
-    let mut head = Vec::with_capacity(HEAD);
+    let mut head = Vec::with_capacity(INSPECTED_BYTES);
     // A device may be smaller.
-    file.take(HEAD as u64).read_to_end(&mut head).context(format!("read {}", device.display()))?;
+    file.take(INSPECTED_BYTES as u64).read_to_end(&mut head).context(format!("read {}", device.display()))?;
     Ok(head)
 }
 
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn allows_an_empty_device_and_one_of_an_earlier_run() {
-        let mut head = vec![0; HEAD];
+        let mut head = vec![0; INSPECTED_BYTES];
         assert!(may_overwrite(&head));
         let uuid = *b"tollgate\x80\0bench\0";
         let uuid: Vec<u8> = uuid.to_vec();
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn denies_a_device_with_other_data() {
-        let mut head = vec![0; HEAD];
-        head[HEAD - 1] = 1;
+        let mut head = vec![0; INSPECTED_BYTES];
+        head[INSPECTED_BYTES - 1] = 1;
         assert!(!may_overwrite(&head));
     }
 

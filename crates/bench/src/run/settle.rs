@@ -10,7 +10,7 @@ use std::{
 
 use crate::{Error, counter::Counter, error::Context, job::Settled};
 
-/// How long is looked at a time.
+/// The machine is observed in windows of this length.
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// So many windows in a row must be quiet.
@@ -35,8 +35,8 @@ impl Patience {
     }
 }
 
-/// So many tasks are named in the report.
-const NAMED: usize = 5;
+/// The most tasks that the report names.
+const MAX_SHOWN: usize = 5;
 
 /// Waits, and reports for how long and for whom.
 pub(super) fn settle(counter: Counter) -> Result<Settled, Error> {
@@ -135,7 +135,7 @@ fn busiest(before: &Tasks, after: &Tasks) -> Vec<String> {
         after.iter().map(|(pid, task)| (ran_by(*pid, task, before), task.name.as_str())).collect();
     shares.sort_unstable_by(|a, b| b.cmp(a));
     shares.retain(|(ran, _)| *ran >= Duration::from_millis(1));
-    shares.truncate(NAMED);
+    shares.truncate(MAX_SHOWN);
     shares.iter().map(|(ran, name)| format!("{name} {}", ran.as_millis())).collect()
 }
 

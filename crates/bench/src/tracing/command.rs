@@ -28,12 +28,12 @@ use crate::{
 };
 
 /// How often the buffers are read while the command runs.
-const BEAT: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a command has to end after SIGTERM, before SIGKILL.
-const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(5) };
-/// A signal that comes just before the sleep does not end it: how often that is looked at, in milliseconds. Seldom, as it is
-/// part of the cost.
-const LOOK: u16 = 1000;
+const TERMINATION_TIMEOUT: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(5) };
+/// A signal that arrives just before the sleep does not end it, so the sleep is cut into pieces of this length, in
+/// milliseconds. They are long because each wake-up is part of the measured cost.
+const SIGNAL_CHECK_MS: u16 = 1000;
 
 /// Runs a command so many times, and then as often again untraced, for its cost, where instructions can be counted: a command
 /// that leaves something behind finds it there. Without a cost if it ended otherwise then. Its standard input is empty, so that
@@ -100,14 +100,14 @@ fn wait(child: &mut Child, stop: &AtomicBool, mut each: impl FnMut() -> Result<(
             let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
             told = Some(Instant::now());
         }
-        if !killed && told.is_some_and(|told| told.elapsed() > PATIENCE) {
+        if !killed && told.is_some_and(|told| told.elapsed() > TERMINATION_TIMEOUT) {
             let _ = child.kill();
             killed = true;
         }
         if failed.is_none() {
             failed = each().err();
         }
-        sleep(BEAT);
+        sleep(POLL_INTERVAL);
     }
 }
 
@@ -141,7 +141,7 @@ fn wait_asleep(child: &mut Child, stop: &AtomicBool) -> Result<i32, Error> {
     let end = pidfd(child).context("open the command's process")?;
     while !stop.load(Ordering::Relaxed) {
         // What a handler interrupts is begun anew (SA_RESTART), but not this.
-        match poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK)) {
+        match poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], PollTimeout::from(SIGNAL_CHECK_MS)) {
             Ok(0) | Err(Errno::EINTR) => (),
             Ok(_) => return child.wait().map(code).context("wait for the command"),
             Err(errno) => return Err(errno).context("wait for the command"),

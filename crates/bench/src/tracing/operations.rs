@@ -27,13 +27,14 @@ use crate::{
     workload::{self, Operation},
 };
 
-/// How often the buffers are read, and what a workload's other tasks are given to fall asleep.
-const BEAT: Duration = Duration::from_millis(5);
-const CALM: Duration = Duration::from_millis(20);
-/// How often a workload is counted while probes are missed.
-const TRIES: u32 = 3;
-/// How long an operation has to end after a signal, before it is left to itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the buffers are read.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// How long a workload's other tasks get to fall asleep.
+const SETTLE_TIME: Duration = Duration::from_millis(20);
+/// How often a workload is counted again because probes were missed.
+const MAX_ATTEMPTS: u32 = 3;
+/// How long an operation may take to end after a signal, before it is abandoned.
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Counts so many operations of each workload, in a thread of its own; where instructions can be counted, they are measured
 /// first, as `bench run` does it. Files are made below `work`, as [`Places::open`] says.
@@ -56,7 +57,7 @@ pub fn count_workloads(
         };
         let mut report = count()?;
         // An operation can be counted again, a command cannot.
-        for _ in 1..TRIES {
+        for _ in 1..MAX_ATTEMPTS {
             if report.missed > 0 {
                 report = count()?;
             }
@@ -94,13 +95,13 @@ fn count_one(selection: &Selection, work: Option<&Path>, options: Options, stop:
     });
     session.count(Extent::Operations(root.recv().unwrap_or_default()));
     let mut told: Option<Instant> = None;
-    while !worker.is_finished() && told.is_none_or(|told| told.elapsed() < PATIENCE) {
+    while !worker.is_finished() && told.is_none_or(|told| told.elapsed() < TERMINATION_TIMEOUT) {
         if stop.load(Ordering::Relaxed) && told.is_none() {
             halt.store(true, Ordering::Relaxed);
             told = Some(Instant::now());
         }
         session.drain()?;
-        sleep(BEAT);
+        sleep(POLL_INTERVAL);
     }
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Unavailable("interrupted; nothing was counted".to_owned()));
@@ -140,7 +141,7 @@ fn run(operation: &mut dyn Operation, operations: u32, halt: &AtomicBool) -> io:
         operation.before()?;
         operation.run()?;
     }
-    sleep(CALM);
+    sleep(SETTLE_TIME);
     for _ in 0..operations {
         go_on()?;
         operation.before()?;
@@ -149,7 +150,7 @@ fn run(operation: &mut dyn Operation, operations: u32, halt: &AtomicBool) -> io:
         mark(END);
         outcome?;
     }
-    sleep(CALM);
+    sleep(SETTLE_TIME);
     mark(FINISHED);
     Ok(())
 }

@@ -4,10 +4,11 @@
 pub(super) const PAGE: usize = 4096;
 /// Time of the first record, and how much of the page is filled.
 const HEADER: usize = 16;
-/// The lower bits of the second; above them the kernel keeps flags (RB_MISSED_EVENTS, kernel/trace/ring_buffer.c).
-const FILLED: u64 = 0xf_ffff;
-/// `type_len` of what is no record of four to 112 bytes.
-const LONG: u32 = 0;
+/// The bits of a page's commit word that count bytes; above them the kernel keeps flags (RB_MISSED_EVENTS,
+/// kernel/trace/ring_buffer.c).
+const COMMIT_MASK: u64 = 0xf_ffff;
+/// `type_len` values of anything but a record of 4 to 112 bytes.
+const TYPE_LONG: u32 = 0;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
@@ -19,7 +20,7 @@ const DELTA_BITS: u32 = 27;
 #[must_use]
 pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) -> bool {
     let (Some(mut time), Some(filled)) = (wide(page, 0), wide(page, 8)) else { return false };
-    let filled = usize::try_from(filled & FILLED).unwrap_or(usize::MAX);
+    let filled = usize::try_from(filled & COMMIT_MASK).unwrap_or(usize::MAX);
     let Some(data) = page[HEADER..].get(..filled) else { return false };
     let mut at = 0;
     while let Some(header) = word(data, at) {
@@ -33,7 +34,7 @@ pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) -
         let (from, to) = match kind {
             PADDING if delta == 0 => return true,
             PADDING | TIME_EXTEND | TIME_STAMP => (0, 0),
-            LONG => (at + 8, at + 4 + first() as usize),
+            TYPE_LONG => (at + 8, at + 4 + first() as usize),
             words => (at + 4, at + 4 + 4 * words as usize),
         };
         if to > 0 {
@@ -88,7 +89,7 @@ mod tests {
             1,
             29 | 3 << 5, // taken back: skipped
             4,
-            LONG, // its length has a word of its own
+            TYPE_LONG, // its length has a word of its own
             12,
             7,
             8,
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn refuses_what_is_cut_or_too_long() {
-        let whole = page(0, &[LONG, 4000, 1]);
+        let whole = page(0, &[TYPE_LONG, 4000, 1]);
         assert_eq!(read(&whole), (vec![], false));
         for length in 0..24 {
             assert_eq!(read(&page(0, &[1, 2])[..length]), (vec![], false), "{length}");

@@ -33,8 +33,8 @@ const EVENTS: [(&str, Kind); 3] = [
     ("events/raw_syscalls/sys_exit", Kind::Exit),
     ("events/exceptions/page_fault_user", Kind::PageFault),
 ];
-/// An event of all tasks: one is no more.
-const GONE: &str = "events/sched/sched_process_free";
+/// The event of a task that is freed, traced for all tasks.
+const PROCESS_FREE_EVENT: &str = "events/sched/sched_process_free";
 /// A hook that each `execve` asks in the midst of it.
 const COMMITS: &str = "bprm_committing_creds";
 /// The tracer, and the options by which what a task starts is followed, too.
@@ -42,13 +42,13 @@ const TRACER: &str = "function";
 const FOLLOWING: [&str; 2] = ["options/function-fork", "options/event-fork"];
 /// Where tasks to be followed are named: for functions, for events.
 const TASKS: [&str; 2] = ["set_ftrace_pid", "set_event_pid"];
-/// The processor's buffer for objects of all tasks, in parts of the other.
-const SHARE: u32 = 4;
-/// How often ends that are to come are waited for, and how long.
-const WAITS: u32 = 100;
-const WAIT: Duration = Duration::from_millis(10);
-/// So many times there must be none: a file's credential is released a grace period after the file, some 20 ms.
-const CALM: u32 = 10;
+/// The per-processor buffer for events of all tasks is smaller than the other by this factor.
+const ALL_TASKS_DIVISOR: u32 = 4;
+/// How often, and at which interval, to check whether the ends of all calls have arrived.
+const MAX_DRAIN_POLLS: u32 = 100;
+const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
+/// Checks in a row that must find nothing new: a file's credential is released a grace period after the file, some 20 ms.
+const QUIET_POLLS: u32 = 10;
 
 /// Tracing that is on, for whoever is named to it. Dropping it leaves the machine as it was.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Session {
         let tracefs = Tracefs::open()?;
         let symbols = Symbols::read()?;
         let own = Instance::make(&tracefs, "own", kilobytes)?;
-        let machine = Instance::make(&tracefs, "machine", (kilobytes / SHARE).max(64))?;
+        let machine = Instance::make(&tracefs, "machine", (kilobytes / ALL_TASKS_DIVISOR).max(64))?;
         let probes = Probes::make(&tracefs, PROBES)?;
         let mut session = Self {
             buffers: Vec::new(),
@@ -160,8 +160,8 @@ impl Session {
     }
 
     fn watch_objects(&mut self) -> Result<(), Error> {
-        self.decoder.add(Kind::Gone, layout(Kind::Gone, &self.machine.read(&format!("{GONE}/format"))?)?);
-        self.machine.write(&format!("{GONE}/enable"), "1")?;
+        self.decoder.add(Kind::Gone, layout(Kind::Gone, &self.machine.read(&format!("{PROCESS_FREE_EVENT}/format"))?)?);
+        self.machine.write(&format!("{PROCESS_FREE_EVENT}/enable"), "1")?;
         for (name, probe) in &self.probes.made {
             let event = self.probes.event(name);
             let kind = Kind::Probe(probe.role);
@@ -228,12 +228,12 @@ impl Session {
     /// Waits for the ends of what was released, a second at most, and gives the counts of so many runs.
     pub(super) fn finish(mut self, runs: u64) -> Result<Tally, Error> {
         let mut calm = 0;
-        for _ in 0..WAITS {
+        for _ in 0..MAX_DRAIN_POLLS {
             grace_period();
-            sleep(WAIT);
+            sleep(DRAIN_INTERVAL);
             self.drain()?;
             calm = if self.attribution.as_ref().is_some_and(|own| own.pending() > 0) { 0 } else { calm + 1 };
-            if calm == CALM {
+            if calm == QUIET_POLLS {
                 break;
             }
         }

@@ -26,9 +26,9 @@ const FIRST_NAMESPACE: u64 = 0xefff_fffc;
 const PREFIX: &str = "tollgate-";
 /// The group of our probes, with the process.
 const GROUP: &str = "tollgate_";
-/// How often and for how long a file that is still in use is tried again.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(10);
+/// How often, and at which interval, a file that is still in use is tried again.
+const MAX_RETRIES: u32 = 50;
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The file system, mounted.
 #[derive(Debug)]
@@ -177,11 +177,11 @@ impl Drop for Instance {
         // Its files are closed; the tracer may need a moment more.
         let _ = self.write("tracing_on", "0");
         let _ = self.write("current_tracer", "nop");
-        for _ in 0..TRIES {
+        for _ in 0..MAX_RETRIES {
             if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
                 return;
             }
-            sleep(PAUSE);
+            sleep(RETRY_INTERVAL);
         }
     }
 }
@@ -255,11 +255,11 @@ impl Drop for Probes {
     fn drop(&mut self) {
         for (name, _) in &self.made {
             let line = format!("-:{}/{name}", self.group);
-            for _ in 0..TRIES {
+            for _ in 0..MAX_RETRIES {
                 if write(&self.file, &line).is_ok() {
                     break;
                 }
-                sleep(PAUSE);
+                sleep(RETRY_INTERVAL);
             }
         }
     }

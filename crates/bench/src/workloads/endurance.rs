@@ -26,9 +26,9 @@ use crate::{
 const RUNS: u32 = 2_000;
 const RUNS_THAT_MAKE_TASKS: u32 = 200;
 /// Pages that the allocator or the C library may still take after the first tenth of the runs.
-const LEEWAY: u64 = 32;
-/// Seconds after which a test that waits for something that never comes is ended.
-const PATIENCE: u32 = 120;
+const MAX_GROWTH_PAGES: u64 = 32;
+/// Seconds after which a test that hangs is ended.
+const TIMEOUT_SECONDS: u32 = 120;
 
 /// Runs a test in a child: what a process has open, maps and has forked is then the test's own, whatever other tests
 /// do meanwhile; and no peer of theirs has its program file open for writing.
@@ -38,7 +38,7 @@ pub(crate) fn in_a_process_of_its_own(test: impl FnOnce() -> Result<(), String>)
     match unsafe { fork() }.unwrap() {
         ForkResult::Child => {
             drop(verdict);
-            alarm::set(PATIENCE);
+            alarm::set(TIMEOUT_SECONDS);
             let failure = test().err().unwrap_or_default();
             let told = std::io::Write::write_all(&mut writer, failure.as_bytes()).is_ok();
             // SAFETY: _exit runs nothing of the copied program.
@@ -103,7 +103,7 @@ fn endure(workload: &'static Workload, network: Network, runs: u32) -> Result<()
     if late.0 != early.0 || open_after != open_before {
         return Err(format!("descriptors: {open_before} before, {} to {}, {open_after} after", early.0, late.0));
     }
-    if late.1 > early.1 + LEEWAY {
+    if late.1 > early.1 + MAX_GROWTH_PAGES {
         return Err(format!("resident pages grew from {} to {}", early.1, late.1));
     }
     nothing_left(&place.dir)

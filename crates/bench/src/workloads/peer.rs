@@ -23,8 +23,8 @@ use crate::{Error, error::Context};
 /// What a failed peer tells the measured thread with. Its default action is to be ignored: one that comes late, when
 /// the workload is over, does no harm.
 const FAILED: Signal = Signal::SIGURG;
-/// How often it tells: the first time the thread may be on its way into the call that it has to be woken from.
-const REMINDER: Duration = Duration::from_millis(20);
+/// How often the signal is repeated: the first one may arrive before the thread is in the call that it has to leave.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A forked process that serves the measured one until this is dropped, or until the measured thread dies.
 ///
@@ -104,7 +104,7 @@ extern "C" fn live<F: FnMut() -> nix::Result<()>>(measured: &Measured, failure: 
             // SAFETY: _exit runs nothing of the copied program.
             unsafe { libc::_exit(1) }
         }
-        std::thread::sleep(REMINDER);
+        std::thread::sleep(SIGNAL_INTERVAL);
     }
 }
 

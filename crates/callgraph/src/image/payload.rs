@@ -8,10 +8,10 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::Error;
 
-/// No kernel is larger when unpacked: Debian's have 62 MB, one with everything built in some 400.
-const LARGEST: usize = 1 << 30;
+/// The most bytes of an unpacked kernel: Debian's have 62 MB, one with everything built in some 400 MB.
+const MAX_UNPACKED_SIZE: usize = 1 << 30;
 /// The largest window of zstd that is read: the kernel is packed with `--ultra -22`, which takes 128 MiB.
-const WINDOW: u64 = 256 << 20;
+const MAX_ZSTD_WINDOW: u64 = 256 << 20;
 /// The largest memory that unpacking xz may take, in KiB; the kernel's own dictionaries are 32 and 128 MiB.
 const XZ_MEMORY: u32 = 512 << 10;
 /// A legacy lz4 stream, as `lz4 -l` writes it, is of blocks that give so much when unpacked.
@@ -120,7 +120,7 @@ fn decompress(packing: Packing, packed: &[u8]) -> Result<Vec<u8>, Error> {
             all_of("lzma", reader)
         }
         Packing::Zstd => {
-            let decoder = StreamingDecoder::new_with_max_window_size(packed, WINDOW);
+            let decoder = StreamingDecoder::new_with_max_window_size(packed, MAX_ZSTD_WINDOW);
             all_of("zstd", decoder.map_err(|cause| damaged("zstd", cause))?)
         }
         Packing::Lz4 => lz4(packed),
@@ -134,8 +134,9 @@ fn damaged(method: &str, cause: impl std::fmt::Display) -> Error {
 
 fn all_of(method: &str, reader: impl Read) -> Result<Vec<u8>, Error> {
     let mut unpacked = Vec::new();
-    let read = reader.take(LARGEST as u64 + 1).read_to_end(&mut unpacked).map_err(|cause| damaged(method, cause))?;
-    if read > LARGEST { Err(too_large(method)) } else { Ok(unpacked) }
+    let read =
+        reader.take(MAX_UNPACKED_SIZE as u64 + 1).read_to_end(&mut unpacked).map_err(|cause| damaged(method, cause))?;
+    if read > MAX_UNPACKED_SIZE { Err(too_large(method)) } else { Ok(unpacked) }
 }
 
 fn too_large(method: &str) -> Error {
@@ -145,7 +146,7 @@ fn too_large(method: &str) -> Error {
 /// RFC 1952: a header with what its flags say, then a deflate stream.
 fn gzip(packed: &[u8]) -> Result<Vec<u8>, Error> {
     let stream = gzip_body(packed).ok_or_else(|| damaged("gzip", "its header is cut short"))?;
-    decompress_to_vec_with_limit(stream, LARGEST).map_err(|cause| match cause.status {
+    decompress_to_vec_with_limit(stream, MAX_UNPACKED_SIZE).map_err(|cause| match cause.status {
         TINFLStatus::HasMoreOutput => too_large("gzip"),
         status => damaged("gzip", format!("{status:?}")),
     })
@@ -182,7 +183,7 @@ fn lz4(packed: &[u8]) -> Result<Vec<u8>, Error> {
         }
         let block = after.get(..length).ok_or_else(|| damaged("lz4", "a block is cut short"))?;
         let size = lz4_flex::block::decompress_into(block, &mut buffer).map_err(|cause| damaged("lz4", cause))?;
-        if unpacked.len() + size > LARGEST {
+        if unpacked.len() + size > MAX_UNPACKED_SIZE {
             return Err(too_large("lz4"));
         }
         unpacked.extend_from_slice(&buffer[..size]);

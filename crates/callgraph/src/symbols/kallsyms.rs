@@ -21,8 +21,8 @@ const TOKENS: usize = 256;
 const FARTHEST: usize = 64 << 20;
 /// A kernel has more symbols than this, and fewer than that.
 const PLAUSIBLE: Range<u32> = 100..4_000_000;
-/// `KSYM_NAME_LEN`.
-const LONGEST: usize = 512;
+/// The longest name of a symbol: `KSYM_NAME_LEN`.
+const MAX_NAME_LENGTH: usize = 512;
 /// A marker points at each 256th name.
 const MARKED: usize = 256;
 
@@ -203,7 +203,7 @@ fn name(bytes: &[u8], at: usize, tokens: &[&[u8]]) -> Option<(Vec<u8>, usize)> {
     let mut text = Vec::new();
     for code in codes {
         text.extend_from_slice(tokens[usize::from(*code)]);
-        if text.len() > LONGEST {
+        if text.len() > MAX_NAME_LENGTH {
             return None;
         }
     }

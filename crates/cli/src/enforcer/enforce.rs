@@ -31,8 +31,8 @@ use tollgate_policy::built::Built;
 
 use crate::output;
 
-/// How often the daemon's begin is looked after.
-const BEAT: Duration = Duration::from_millis(100);
+/// How often to check whether the daemon has started.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Set for the process that stays in the background.
 const BACKGROUND: &str = "TOLLGATE_BACKGROUND";
 
@@ -231,7 +231,7 @@ fn in_background() -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a folder to wait for the daemon in")?;
     let path = folder.path().join("ready");
     let ready = UnixDatagram::bind(&path).context("cannot wait for the daemon")?;
-    ready.set_read_timeout(Some(BEAT))?;
+    ready.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut daemon = Command::new(env::current_exe().context("cannot find this program's file")?);
     daemon.args(env::args_os().skip(1)).env(BACKGROUND, "1").env("NOTIFY_SOCKET", &path);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);

@@ -8,15 +8,15 @@ use std::{
 use tollgate_client::{Client, ClientError};
 use tollgate_enforcer::{daemon::doing::Doing, enforcer::Folder};
 
-const LOOK: Duration = Duration::from_millis(500);
-/// How long nobody does anything that is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The wait ends after this long without any activity.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits until the daemon answers, as long as one is starting; who calls asks it then, and is told if there is none.
 pub(super) fn for_daemon() {
     let folder = Folder::default();
     let (mut told, mut active) = (String::new(), Instant::now());
-    while active.elapsed() < PATIENCE {
+    while active.elapsed() < IDLE_TIMEOUT {
         if let Some(doing) = Doing::read(folder.path()) {
             active = Instant::now();
             if doing != told {
@@ -26,6 +26,6 @@ pub(super) fn for_daemon() {
         } else if !matches!(Client::connect(), Err(ClientError::NoDaemon { .. })) {
             return;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }

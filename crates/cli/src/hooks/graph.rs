@@ -14,8 +14,8 @@ use tollgate_vm::{Cache, kernel};
 use super::text;
 use crate::{interrupt, output};
 
-/// A vmlinux with all its debug data has 600 MB; a larger file is none.
-const LARGEST: u64 = 4 << 30;
+/// The most bytes of a vmlinux: with all its debug data it has 600 MB.
+const MAX_VMLINUX_SIZE: u64 = 4 << 30;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -121,7 +121,7 @@ fn read(spec: &str, symbols: Option<&Path>) -> anyhow::Result<(String, Graph)> {
         (kernel.release, kernel.image)
     };
     let size = fs::metadata(&file).with_context(|| format!("cannot open the kernel {}", file.display()))?.len();
-    if size > LARGEST {
+    if size > MAX_VMLINUX_SIZE {
         bail!("{} is no kernel image: it has {} GB", file.display(), size >> 30);
     }
     let bytes = fs::read(&file).with_context(|| format!("cannot read the kernel {}", file.display()))?;

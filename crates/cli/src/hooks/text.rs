@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tollgate_callgraph::{Comparison, Moved, Reach, Report};
 
-/// So many hooks of a system call are named in the table.
-const NAMED: usize = 4;
+/// The most hooks per system call that the table names.
+const MAX_SHOWN: usize = 4;
 /// So many system calls of a hook that has moved.
 const CALLS: usize = 6;
 
@@ -29,8 +29,8 @@ pub(super) fn report(report: &Report) -> String {
     let reaching = report.syscalls.iter().filter(|reach| !reach.hooks.is_empty());
     for reach in reaching {
         let direct = reach.hooks.iter().filter(|hook| hook.direct).count();
-        let named = reach.hooks.iter().take(NAMED).map(|hook| format!("{}:{}", hook.hook, hook.depth));
-        let more = if reach.hooks.len() > NAMED { " ..." } else { "" };
+        let named = reach.hooks.iter().take(MAX_SHOWN).map(|hook| format!("{}:{}", hook.hook, hook.depth));
+        let more = if reach.hooks.len() > MAX_SHOWN { " ..." } else { "" };
         let _ = writeln!(
             text,
             "{:width$}  {direct:>6} {:>10}  {:>6} {:>10} {:>8}  {}{more}",

@@ -21,7 +21,7 @@ use crate::{
 
 /// How long a unit may take until it has a process.
 const START: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Where modules of policy are.
 const MODULES: &str = "/etc/tollgate/policy.d";
@@ -101,7 +101,7 @@ pub(super) fn domains(unit: &Unit) -> anyhow::Result<Vec<(String, usize)>> {
         if !found.is_empty() || unit.is_job() || Instant::now() >= until {
             return Ok(found);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -16,9 +16,9 @@ use tollgate_audit::{
 
 use crate::{audit, denials, interrupt};
 
-/// How long nothing new is denied before a script goes on that says nothing else.
-const QUIET: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_secs(1);
+/// How long nothing new must be denied before a script goes on, unless the caller chose otherwise.
+const QUIET_TIME: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Until {
         match (passed, quiet) {
             (Some(time), _) => Some(Self::Passed(time)),
             (None, Some(time)) => Some(Self::Quiet(time)),
-            (None, None) if yes => Some(Self::Quiet(QUIET)),
+            (None, None) if yes => Some(Self::Quiet(QUIET_TIME)),
             (None, None) => (io::stdin().is_terminal() && io::stdout().is_terminal()).then_some(Self::Enter),
         }
     }
@@ -50,7 +50,7 @@ impl Until {
             Self::Enter => drop(io::stdin().lock().read_line(&mut String::new())?),
             Self::Passed(time) => {
                 while start.elapsed() < time && !interrupt::came() {
-                    thread::sleep(LOOK.min(time.saturating_sub(start.elapsed())));
+                    thread::sleep(POLL_INTERVAL.min(time.saturating_sub(start.elapsed())));
                 }
             }
             Self::Quiet(time) => wait_quiet(log, domain, time)?,
@@ -69,7 +69,7 @@ fn wait_quiet(folder: &Path, domain: &str, time: Duration) -> anyhow::Result<()>
     let filter = Filter { domain: Some(domain.to_owned()), since: None };
     let mut last = Instant::now();
     while last.elapsed() < time && !interrupt::came() {
-        thread::sleep(LOOK.min(time));
+        thread::sleep(POLL_INTERVAL.min(time));
         let seen = |entry: Entry| {
             if is_denial(&entry) && filter.takes(&entry) {
                 last = Instant::now();

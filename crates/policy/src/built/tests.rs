@@ -30,7 +30,7 @@ fn gives_back_what_was_built() {
 /// The same as the format before wrote it.
 fn without_origin(built: &Built) -> Vec<u8> {
     let bytes = built.to_bytes();
-    let (head, table, sections) = (&bytes[..8], &bytes[HEAD..TABLE_END - ENTRY], &bytes[TABLE_END..]);
+    let (head, table, sections) = (&bytes[..8], &bytes[HEADER_LENGTH..TABLE_END - ENTRY], &bytes[TABLE_END..]);
     let mut old = head.to_vec();
     old.extend(WITHOUT_ORIGIN.to_le_bytes());
     old.extend((SECTIONS.len() as u32 - 1).to_le_bytes());

@@ -14,7 +14,7 @@ pub struct UnknownKernel {
     pub asked: String,
     /// The oldest series that is known.
     pub oldest: String,
-    /// The newest.
+    /// The newest series that is known.
     pub newest: String,
 }
 

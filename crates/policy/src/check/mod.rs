@@ -24,7 +24,7 @@ pub enum Severity {
     Note,
 }
 
-/// Something found.
+/// One thing that `policy check` reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.
@@ -50,13 +50,15 @@ impl Finding {
     }
 }
 
-/// What part of a limit is worth a finding: four of five.
-const NEAR: (u64, u64) = (4, 5);
+/// The share of a limit from which on it is a finding: four fifths, as numerator and denominator.
+const NEAR_LIMIT: (u64, u64) = (4, 5);
 
 /// Looks at a policy, its tables with its own `levels`, and what `kernel` makes of it; what matters most comes first.
 pub fn check(policy: &Policy, tables: &Tables, levels: usize, kernel: Option<&Kernel>) -> Vec<Finding> {
     let vectors = Vectors::of(tables);
-    let near = stats::shares(tables, levels).into_iter().filter(|share| share.used * NEAR.1 >= share.limit * NEAR.0);
+    let near = stats::shares(tables, levels)
+        .into_iter()
+        .filter(|share| share.used * NEAR_LIMIT.1 >= share.limit * NEAR_LIMIT.0);
     let mut findings: Vec<Finding> = domains::findings(policy, &vectors)
         .into_iter()
         .chain(constraints::findings(policy))

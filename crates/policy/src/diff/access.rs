@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Permissions granted.
+    /// Permissions that are granted.
     Allow,
     /// Permissions whose grants are audited.
     AuditAllow,
@@ -38,11 +38,11 @@ impl std::fmt::Display for Kind {
 pub struct Change {
     /// The kind of rule.
     pub kind: Kind,
-    /// The class.
+    /// The object class, by name.
     pub class: String,
     /// Whether rules say it now, and did not before; else the other way round.
     pub added: bool,
-    /// The permissions.
+    /// The permissions that the rules name, by name.
     pub permissions: Vec<String>,
     /// The target types. A source that is among them is not meant as its own target: that is `itself`.
     pub targets: Vec<String>,

@@ -17,7 +17,7 @@ pub use statements::Statements;
 /// One of two policies that are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// The policy.
+    /// The policy, as its file was read.
     pub policy: &'a Policy,
     /// What its tables say.
     pub vectors: &'a Vectors,
@@ -26,7 +26,7 @@ pub struct Side<'a> {
 /// A type that only one of the policies has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Only {
-    /// Its name.
+    /// The type's name.
     pub name: String,
     /// Rules (allow, auditallow, dontaudit) whose source it is, by name or by attribute.
     pub as_source: u32,

@@ -23,7 +23,7 @@ pub struct Admitted {
 /// An attribute of the source.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Wider {
-    /// It.
+    /// The attribute's name.
     pub attribute: String,
     /// How many types it has.
     pub types: usize,

@@ -43,7 +43,7 @@ impl<'a> Explainer<'a> {
         Self { world, statements, lines, neverallows: OnceCell::new() }
     }
 
-    /// The policy.
+    /// The policy whose decisions are explained.
     pub fn policy(&self) -> &'a Policy {
         self.world.policy
     }

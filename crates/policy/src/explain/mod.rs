@@ -41,7 +41,7 @@ pub struct Question {
     pub source: Context,
     /// For what; need not be valid.
     pub target: Context,
-    /// The class.
+    /// The object class, as the policy numbers it.
     pub class: u32,
     /// The permission, as a bit of the class's access vector.
     pub permission: u32,
@@ -90,7 +90,7 @@ pub struct Node {
 pub struct ToldConstraint {
     /// The constraint, as CIL.
     pub cil: String,
-    /// Its expression.
+    /// Its expression, evaluated for this question.
     pub expression: Node,
     /// Where it was written.
     pub places: Vec<Place>,
@@ -131,11 +131,11 @@ pub struct Explanation {
     pub source: String,
     /// The target context.
     pub target: String,
-    /// The class.
+    /// The object class, by name.
     pub class: String,
-    /// The permission.
+    /// The permission, by name.
     pub permission: String,
-    /// The answer.
+    /// What was decided about the permission.
     pub verdict: Verdict,
     /// Whether the source's domain is permissive: what is denied is granted all the same, and audited.
     pub permissive: bool,

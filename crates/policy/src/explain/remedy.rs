@@ -17,7 +17,7 @@ use crate::{
 
 /// How many memberships are thought of; three together only where there are few.
 const CANDIDATES: usize = 32;
-const FEW: usize = 12;
+const MAX_FOR_TRIPLES: usize = 12;
 
 /// What would allow what is denied.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -39,9 +39,9 @@ pub struct Remedy {
 /// What a type gets by being put in an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Gain {
-    /// The type.
+    /// The type that is put in the attribute.
     pub type_: String,
-    /// The attribute.
+    /// The attribute that the type gets.
     pub attribute: String,
     /// How many allow rules name the attribute: as source, as target.
     pub rules: (usize, usize),
@@ -208,7 +208,7 @@ fn candidates(world: &World<'_>, question: &Question) -> Vec<Membership> {
 
 /// One, two or three of the candidates, the fewest first.
 fn choices(candidates: &[Membership]) -> Vec<Vec<Membership>> {
-    let together = if candidates.len() <= FEW { 3 } else { 2 };
+    let together = if candidates.len() <= MAX_FOR_TRIPLES { 3 } else { 2 };
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     let mut last = all.clone();
     for _ in 0..together {

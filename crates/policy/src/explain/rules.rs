@@ -21,10 +21,8 @@ pub enum Match {
     /// It is the type's.
     Name,
     /// The type has that attribute.
-    Attribute {
-        /// The attribute.
-        name: String,
-    },
+    #[expect(missing_docs, reason = "the names say it")]
+    Attribute { name: String },
     /// The target is `self`: the source.
     #[serde(rename = "self")]
     Itself,
@@ -33,9 +31,9 @@ pub enum Match {
 /// A value that a boolean would need.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Flip {
-    /// The boolean.
+    /// The boolean's name.
     pub boolean: String,
-    /// The value.
+    /// The value that it would need.
     pub value: bool,
 }
 
@@ -52,7 +50,7 @@ pub struct ToldCondition {
     pub flips: Vec<Flip>,
 }
 
-/// A rule.
+/// A rule as it is reported.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ToldRule {
     /// The rule as the binary policy has it, as CIL.

@@ -61,7 +61,7 @@ enum Targets {
     Itself,
     /// Anything but the source.
     Others,
-    /// These.
+    /// These types, by number.
     Types(Bits),
 }
 

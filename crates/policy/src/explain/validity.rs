@@ -12,7 +12,7 @@ const OBJECT_R: u32 = 1;
 /// What makes a context invalid.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Invalid {
-    /// The context.
+    /// The context as text.
     pub context: String,
     /// What does not hold of it.
     pub reason: String,

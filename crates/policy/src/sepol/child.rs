@@ -28,8 +28,8 @@ const DEADLINE: Duration = Duration::from_secs(1800);
 const LEAVE: Duration = Duration::from_secs(10);
 /// libsepol's parsers and walks recurse; pages of it that are not used cost nothing.
 const STACK: usize = 64 << 20;
-/// The most that a section may hold: several times what Debian's policies need.
-const LARGEST: u64 = 256 << 20;
+/// The most bytes of a section: several times what Debian's policies need.
+const MAX_SECTION_SIZE: u64 = 256 << 20;
 
 /// What the child answered.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub(super) fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
         input.read_exact(&mut head)?;
         let [tag, length @ ..] = head;
         let length = u64::from_le_bytes(length);
-        if length > LARGEST {
+        if length > MAX_SECTION_SIZE {
             return Err(garbled(format!("a section of {length} bytes")));
         }
         let mut content = Vec::new();

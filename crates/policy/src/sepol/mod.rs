@@ -126,7 +126,7 @@ pub enum SepolError {
     Start {
         /// What was tried.
         task: &'static str,
-        /// Why.
+        /// Why the child process could not be started.
         cause: io::Error,
     },
     /// It does not begin as a binary policy does.
@@ -140,7 +140,7 @@ pub enum SepolError {
     /// It is newer than libsepol.
     #[error("policy version {found}; libsepol reads {OLDEST} up to {newest}: build the policy for an older version")]
     Version {
-        /// Its version.
+        /// The version that the policy has.
         found: u32,
         /// The newest that is read.
         newest: u32,

@@ -32,7 +32,7 @@ pub struct Contents {
 /// A local module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module<'c> {
-    /// Its name.
+    /// The name that it was installed under.
     pub name: &'c str,
     /// Its files, as they are named in what a policy was built from.
     pub files: Vec<Source>,
@@ -41,7 +41,7 @@ pub struct Module<'c> {
 /// What came of a build.
 #[derive(Debug)]
 pub struct Next {
-    /// The policy.
+    /// The built policy, not yet in force.
     pub built: Built,
     /// What is left out of it, and why.
     pub notes: Vec<String>,

@@ -73,8 +73,8 @@ pub enum StoreError {
     Name(String),
     /// There is no such module.
     #[error("there is no module `{name}` in {}{}", .folder.display(), offer(.nearest))]
+    #[expect(missing_docs, reason = "the names say it")]
     NoModule {
-        /// The name.
         name: String,
         /// Where modules lie.
         folder: PathBuf,
@@ -89,11 +89,11 @@ pub enum StoreError {
     /// Two modules label the same.
     #[error("modules {one} and {other} both label `{expression}`: one of them has to leave it out")]
     LabelledTwice {
-        /// The one.
+        /// The module that comes first by name.
         one: String,
-        /// The other.
+        /// The ports of the other, with their protocol.
         other: String,
-        /// The expression.
+        /// The regular expression that both have.
         expression: String,
     },
     /// A file that is to be text is none.
@@ -101,8 +101,8 @@ pub enum StoreError {
     NotText(String),
     /// A line of a local file is wrong.
     #[error("{file}, line {line}: {expected}")]
+    #[expect(missing_docs, reason = "the names say it")]
     Line {
-        /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
@@ -114,7 +114,7 @@ pub enum StoreError {
         "{port} is {context} already, by the policy: a port has one label; allow the domain that type, or take another port"
     )]
     PortTaken {
-        /// The port.
+        /// The port or ports, with their protocol.
         port: String,
         /// What it is.
         context: String,
@@ -125,36 +125,34 @@ pub enum StoreError {
              open; choose ports of one of them"
     )]
     PortsOverlap {
-        /// The one.
+        /// The ports of one line, with their protocol.
         port: String,
-        /// The other.
+        /// The ports of the other, with their protocol.
         other: String,
         /// What that is.
         context: String,
     },
     /// The type is none of a port.
     #[error("{type_} is no type of ports: (typeattributeset port_type ({type_})) in a module makes it one")]
-    NotPortType {
-        /// The type.
-        type_: String,
-    },
+    #[expect(missing_docs, reason = "the names say it")]
+    NotPortType { type_: String },
     /// The sources do not make a policy.
     #[error(transparent)]
     Sources(#[from] SourceError),
     /// File contexts that the policy does not take.
     #[error("{name}: {cause}")]
+    #[expect(missing_docs, reason = "the names say it")]
     FileContexts {
-        /// The file.
         name: String,
-        /// Why not.
+        /// Why the policy does not accept them.
         cause: FileContextsError,
     },
     /// The booleans cannot be set.
     #[error("{name}: {cause}")]
+    #[expect(missing_docs, reason = "the names say it")]
     Booleans {
-        /// The file.
         name: String,
-        /// Why not.
+        /// Why its booleans cannot be set.
         cause: BooleanError,
     },
     /// A name that the policy does not have.
@@ -165,7 +163,7 @@ pub enum StoreError {
     Built {
         /// The built policy.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be read.
         cause: BuiltError,
     },
 }

@@ -14,14 +14,11 @@ const EXPECTED: &str = "`portcon PROTOCOL PORT[-PORT] USER:ROLE:TYPE:RANGE` is e
 
 /// A transport protocol whose ports can have labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
-    /// DCCP.
     Dccp,
-    /// SCTP.
     Sctp,
 }
 
@@ -54,8 +51,8 @@ impl fmt::Display for Protocol {
 
 /// Ports of a protocol, and their label.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Port {
-    /// The protocol.
     pub protocol: Protocol,
     /// The first port.
     pub low: u16,

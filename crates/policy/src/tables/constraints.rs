@@ -16,7 +16,7 @@ use super::limit::{DEPTH, SETS, TableLimit};
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) steps: Vec<tg_step>,
-    /// By class.
+    /// Where each class's code begins, by the number of the class.
     pub(super) classes: Vec<ClassCode>,
     pub(super) sets: Sets,
 }
@@ -26,7 +26,7 @@ pub(super) struct Code {
 pub(super) struct ClassCode {
     /// Constraints: the first step, and how many.
     pub(super) code: (u32, u32),
-    /// Validatetrans, likewise.
+    /// Validatetrans: the first step, and how many.
     pub(super) change: (u32, u32),
     /// Whether a constraint compares levels.
     pub(super) levels: bool,

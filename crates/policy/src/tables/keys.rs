@@ -9,7 +9,7 @@ use super::limit::TableLimit;
 /// The multiplier of `tg_find`: 2^64 over the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// `tg_key`.
+/// The key of a table's entry, as `tg_key` makes it.
 pub(super) fn key(kind: tg_kind, a: u32, b: u32, c: u32) -> u64 {
     let word = |number: u32| u64::from(number & 0xffff);
     u64::from(kind) << 48 | word(a) << 32 | word(b) << 16 | word(c)

@@ -44,7 +44,7 @@ pub(super) fn roles(policy: &Policy, keys: &mut Keys) {
     }
 }
 
-/// Range transitions.
+/// Lays out the range transitions.
 pub(super) fn ranges(policy: &Policy, levels: &mut Levels, keys: &mut Keys) -> Result<(), TableLimit> {
     for rule in &policy.range_transitions {
         let low = levels.intern(&rule.range.low, "a range transition")?;

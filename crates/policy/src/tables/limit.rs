@@ -16,7 +16,7 @@ pub enum TableLimit {
     /// Some kind of thing has more identifiers than 16 bits number.
     #[error("decision tables number at most {most} {what}, the policy has {has}: remove those that no rule needs")]
     Identifiers {
-        /// What kind.
+        /// What is numbered, in the plural: "types".
         what: &'static str,
         /// How many there are.
         has: usize,
@@ -59,8 +59,8 @@ pub enum TableLimit {
         "constraints of a class may have {TG_STEPS} terms, those of class {class} have {has}, two of them for each \
          constraint: join constraints that have one expression"
     )]
+    #[expect(missing_docs, reason = "the names say it")]
     Steps {
-        /// The class.
         class: String,
         /// Terms, and two more for each constraint.
         has: usize,
@@ -70,16 +70,16 @@ pub enum TableLimit {
         "constraints may have {DEPTH} values waiting for an operator, one of class {class} has {has}: write `A and B and C` \
          as `(A and B) and C`"
     )]
+    #[expect(missing_docs, reason = "the names say it")]
     Depth {
-        /// The class.
         class: String,
         /// Values on the stack.
         has: usize,
     },
     /// A constraint is none that the kernel evaluates.
     #[error("a constraint of class {class} is not one that the kernel evaluates: {why}")]
+    #[expect(missing_docs, reason = "the names say it")]
     Expression {
-        /// The class.
         class: String,
         /// What it has.
         why: &'static str,
@@ -103,14 +103,12 @@ pub enum TableLimit {
     #[error(
         "a type may have {TG_BOUNDS} parents above it, {type_} has more, or is its own: bound it by one that is higher up"
     )]
-    Bounds {
-        /// The type.
-        type_: String,
-    },
+    #[expect(missing_docs, reason = "the names say it")]
+    Bounds { type_: String },
     /// A file name is longer than file names are.
     #[error("file names have at most {TG_NAME} bytes, a type transition has one of {has}, {name}: no file can have it")]
     NameLength {
-        /// The name.
+        /// The file name of the transition.
         name: String,
         /// Its length in bytes.
         has: usize,
@@ -121,7 +119,7 @@ pub enum TableLimit {
          write fewer rules for that name"
     )]
     NameSources {
-        /// The name.
+        /// The file name of the transition.
         name: String,
         /// The target type.
         target: String,
@@ -131,9 +129,9 @@ pub enum TableLimit {
     /// Two file names look the same to the tables.
     #[error("the file names {first} and {second} of type transitions have the same 48-bit hash: rename one of them")]
     NameHash {
-        /// One name.
+        /// One of the two file names.
         first: String,
-        /// The other.
+        /// The other file name.
         second: String,
     },
 }

@@ -149,7 +149,7 @@ impl Grants {
 /// Types with the same keys: themselves and their attributes, as far as rules name them.
 #[derive(Debug)]
 struct Groups {
-    /// By type.
+    /// The group of each type, by the type's number.
     of: Vec<u32>,
     /// By group; the first has none.
     keys: Vec<Vec<u32>>,

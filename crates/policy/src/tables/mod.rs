@@ -21,7 +21,7 @@ use self::{keys::Keys, layout::Layout, levels::Levels, tuples::Tuples};
 pub use limit::TableLimit;
 pub(crate) use records::SOCKETS;
 
-/// Decision tables.
+/// Decision tables as they are laid out for the evaluator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Laid {
     /// The tables, at most `TG_CAPACITY` bytes.

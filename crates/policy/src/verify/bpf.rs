@@ -22,7 +22,7 @@ use crate::{
     model::{Context, Policy, Range},
 };
 
-/// `bpf/decide.bpf.c`.
+/// The compiled `bpf/decide.bpf.c`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decide.bpf.o"));
 /// `JOBS` of `bpf/jobs.h`.
 const JOBS: usize = 1024;
@@ -32,11 +32,11 @@ const JOB_EXTENDED: u32 = 1;
 const JOB_LABEL: u32 = 2;
 const JOB_VALIDATE: u32 = 3;
 
-/// What libbpf said while it loaded the program, the verifier's log above all.
-static SAID: Mutex<String> = Mutex::new(String::new());
+/// What libbpf printed while it loaded the program, the verifier's log above all.
+static LIBBPF_OUTPUT: Mutex<String> = Mutex::new(String::new());
 
 fn keep(_: PrintLevel, text: String) {
-    SAID.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+    LIBBPF_OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
 /// `struct job` of `bpf/jobs.h`.
@@ -89,7 +89,7 @@ impl<'a> Bpf<'a> {
         let before = set_print(Some((PrintLevel::Warn, keep)));
         let object = ObjectBuilder::default().open_memory(OBJECT).and_then(libbpf_rs::OpenObject::load);
         set_print(before);
-        let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
+        let said = std::mem::take(&mut *LIBBPF_OUTPUT.lock().unwrap_or_else(PoisonError::into_inner));
         let object = object.map_err(|cause| match cause.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => PeerError::NotPermitted,
             _ => PeerError::Refused { said, cause },

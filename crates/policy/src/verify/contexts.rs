@@ -5,8 +5,8 @@ use tollgate_abi::tables::TG_OBJECT_R;
 use super::random::Random;
 use crate::model::{Bits, Context, Level, Policy, Range};
 
-/// Runs of categories in a random level; more would make contexts longer than selinuxfs takes.
-const RUNS: usize = 12;
+/// The most runs of categories in a random level; more would make contexts longer than selinuxfs accepts.
+const MAX_CATEGORY_RUNS: usize = 12;
 
 /// Makes valid contexts of one policy.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<'a> Contexts<'a> {
         random.pick(&members).copied()
     }
 
-    /// Any type.
+    /// A type, each as likely as any other.
     pub(super) fn any_type(&self, random: &mut Random) -> Option<u32> {
         random.pick(&self.types).copied()
     }
@@ -94,7 +94,7 @@ impl<'a> Contexts<'a> {
     }
 }
 
-/// `mls_level_dom`.
+/// Whether `a` dominates `b`, as the kernel's `mls_level_dom` decides.
 pub(super) fn dominates(a: &Level, b: &Level) -> bool {
     a.sensitivity >= b.sensitivity && b.categories.iter().all(|category| a.categories.has(category))
 }
@@ -138,7 +138,7 @@ fn ends_and_some(all: &[u32], random: &mut Random) -> Vec<u32> {
 /// A few runs of neighbours among `all`.
 fn some_runs(all: &[u32], random: &mut Random) -> Vec<u32> {
     let mut picked = Vec::new();
-    for _ in 0..=random.below(RUNS) {
+    for _ in 0..=random.below(MAX_CATEGORY_RUNS) {
         let first = random.below(all.len());
         let last = (first + random.below(70)).min(all.len() - 1);
         picked.extend(&all[first..=last]);

@@ -17,10 +17,10 @@ use crate::{
     tables::SOCKETS,
 };
 
-/// An answer.
+/// What a peer answers to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Access vectors.
+    /// The access vectors of a source, a target and a class.
     Access {
         /// What is granted.
         allowed: u32,
@@ -103,8 +103,8 @@ pub enum Difference {
     GoneSocket,
 }
 
-/// Socket classes that the kernel had when it was given SELinux's class map, and has no more: DCCP went in Linux 6.16.
-const GONE: &[&str] = &["dccp_socket"];
+/// Socket classes of the policy that newer kernels no longer have: DCCP was removed in Linux 6.16.
+const REMOVED_CLASSES: &[&str] = &["dccp_socket"];
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,10 +127,10 @@ pub enum PeerError {
     Load(#[from] OracleError),
     /// A context that ours holds valid is not valid to the peer.
     #[error("{peer} does not take the context `{context}`, which is valid by the decision tables")]
+    #[expect(missing_docs, reason = "the names say it")]
     Context {
         /// Who does not take it.
         peer: &'static str,
-        /// The context.
         context: String,
     },
     /// The kernel cannot be asked.
@@ -144,7 +144,7 @@ pub enum PeerError {
     Refused {
         /// What libbpf said, with the verifier's log.
         said: String,
-        /// Its error.
+        /// What the kernel reported.
         cause: libbpf_rs::Error,
     },
     /// The evaluator cannot be run in BPF.
@@ -161,7 +161,7 @@ pub enum PeerError {
 pub struct Subject<'s> {
     /// The contexts, with identifiers of levels.
     pub contexts: &'s [tg_context],
-    /// Those levels.
+    /// The levels that the contexts' identifiers refer to.
     pub levels: &'s Levels,
     /// The contexts as text.
     pub texts: &'s [String],
@@ -200,7 +200,7 @@ fn timed(
     Ok((answers, since.elapsed()))
 }
 
-/// libsepol.
+/// libsepol's own evaluator as a peer.
 #[derive(Debug)]
 pub struct Libsepol<'a> {
     image: &'a [u8],
@@ -362,7 +362,7 @@ impl Peer for KernelPeer {
     fn difference(&self, policy: &Policy, kind: Kind, _: &[Context], question: &Question) -> Option<Difference> {
         let labels = matches!(kind, Kind::Transition | Kind::Member | Kind::Change);
         let class = policy.classes.get(question.class as usize)?;
-        (labels && GONE.contains(&class.name.as_str())).then_some(Difference::GoneSocket)
+        (labels && REMOVED_CLASSES.contains(&class.name.as_str())).then_some(Difference::GoneSocket)
     }
 
     fn makes_invalid_contexts(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::model::{Bits, Context, ExtendedRule, Extension, NameKind, Policy, Rul
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Access vectors.
+    /// The access vectors of a source, a target and a class.
     Access,
     /// The permitted functions of an ioctl driver.
     Extended,
@@ -22,12 +22,12 @@ pub enum Kind {
 
 /// A question; contexts are given by their place in [`Batch::contexts`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Question {
     /// Who acts (`Validate`: the old context).
     pub source: usize,
     /// On what (`Validate`: the new context).
     pub target: usize,
-    /// The class.
     pub class: u32,
     /// The name of the new object.
     pub name: Option<String>,
@@ -39,12 +39,12 @@ pub struct Question {
 
 /// Questions of one kind.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Batch {
     /// What is asked for.
     pub kind: Kind,
     /// What is asked about.
     pub contexts: Vec<Context>,
-    /// The questions.
     pub questions: Vec<Question>,
 }
 

@@ -17,8 +17,8 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("many-messages", "TYPE TYPE", many),
 ];
 
-/// More than a socket's buffer holds, unless it is raised: as many of the first type, and then one of the other.
-const MANY: usize = 70_000;
+/// More messages than a socket's buffer holds at its default size: all of the first type, then one of the other.
+const FLOOD_MESSAGES: usize = 70_000;
 /// Room for them.
 const BUFFER: i32 = 64 << 20;
 
@@ -27,7 +27,7 @@ fn many(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let level = Number(libc::SOL_SOCKET.into());
     let option = Number(libc::SO_SNDBUFFORCE.into());
     call(libc::SYS_setsockopt, &mut [Number(actor.fd.into()), level, option, Bytes(&room), Number(4)])?;
-    let mut all = vec![number(words[0])?; MANY];
+    let mut all = vec![number(words[0])?; FLOOD_MESSAGES];
     all.push(number(words[1])?);
     messages(actor, &all)
 }
@@ -35,10 +35,10 @@ fn many(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
 /// Sends messages of these types, in one piece. What the kernel answers is of no interest: they ask for nothing, and what
 /// they say is none of its business.
 fn messages(actor: &Actor, types: &[i64]) -> io::Result<()> {
-    const LENGTH: u32 = 32;
+    const MESSAGE_LENGTH: u32 = 32;
     let message = |kind: &i64| {
-        let header = [&LENGTH.to_ne_bytes()[..], &(*kind as u16).to_ne_bytes(), &1_u16.to_ne_bytes()].concat();
-        [header, vec![0; LENGTH as usize - 8]].concat()
+        let header = [&MESSAGE_LENGTH.to_ne_bytes()[..], &(*kind as u16).to_ne_bytes(), &1_u16.to_ne_bytes()].concat();
+        [header, vec![0; MESSAGE_LENGTH as usize - 8]].concat()
     };
     let all: Vec<u8> = types.iter().flat_map(message).collect();
     let length = Number(all.len() as i64);

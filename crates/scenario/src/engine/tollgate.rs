@@ -17,8 +17,8 @@ use tollgate_client::{
     protocol::{Attribute, Mode},
 };
 
-/// How long the daemon may take to put the policy in force.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long to wait for the daemon to put the policy in force.
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Starts the daemon with a built policy, and waits until it answers. It is nobody's child here: the runner waits for
 /// children, also for those that were another's.
@@ -38,7 +38,7 @@ pub(super) fn load(policy: &Path, descriptors: Descriptors) -> io::Result<()> {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        if kill(Pid::from_raw(daemon), None).is_err() || started.elapsed() > PATIENCE {
+        if kill(Pid::from_raw(daemon), None).is_err() || started.elapsed() > RELOAD_TIMEOUT {
             return Err(io::Error::other(error));
         }
         sleep(Duration::from_millis(50));

@@ -15,8 +15,8 @@ use crate::stats::{nonnegative::minimise, quantile::median, random::Random};
 /// How far a workload may be from the sum of its prices, as a share of that sum, before that counts as much as a price
 /// that is as far from the usual one as that is from nothing: a hook does not cost the same on each way to it.
 const MISFIT: f64 = 0.02;
-/// Times that prices are estimated anew, with shares of what the last ones add up to.
-const ROUNDS: usize = 8;
+/// How often prices are estimated again, each time with shares of what the previous ones add up to.
+const ITERATIONS: usize = 8;
 /// Estimates of all prices that an interval is taken of.
 pub const REPLICATES: usize = 400;
 /// The least usual price, as a share of all differences, without their signs, over all calls: a module may leave most
@@ -66,7 +66,7 @@ impl Prices {
         let even = vec![1.0; workloads.len()];
         let toward = vec![system.usual; hooks.len()];
         let mut prices = system.solve(&even, &toward, &toward);
-        for _ in 0..ROUNDS {
+        for _ in 0..ITERATIONS {
             system.resize(&prices);
             prices = system.solve(&even, &toward, &prices);
         }

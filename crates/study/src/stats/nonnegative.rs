@@ -2,8 +2,9 @@
 
 /// What counts for nothing, as a share of the greatest figure of its kind: rounding.
 const ROUNDING: f64 = 1e-10;
-/// How often all coefficients on the wrong side change it at once without fewer being there, before one at a time does.
-const PATIENCE: u32 = 3;
+/// All coefficients on the wrong side are exchanged at once. After this many exchanges that did not leave fewer of them,
+/// one at a time is.
+const MAX_STALLED_EXCHANGES: u32 = 3;
 /// Changes a coefficient after which it is given up: some ten in all are usual.
 const CHANGES: usize = 100;
 
@@ -21,14 +22,14 @@ pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
     let gram: Vec<Vec<f64>> = gram.iter().enumerate().map(scaled).collect();
     let target: Vec<f64> = target.iter().zip(&scales).map(|(value, scale)| value / scale).collect();
     let mut is_free: Vec<bool> = start.iter().map(|x| *x > 0.0).collect();
-    let (mut fewest, mut patience) = (target.len() + 1, PATIENCE);
+    let (mut fewest, mut patience) = (target.len() + 1, MAX_STALLED_EXCHANGES);
     let mut x = vec![0.0; target.len()];
     for _ in 0..CHANGES * (target.len() + 1) {
         x = solve(&gram, &target, &is_free);
         let wrong = wrong(&gram, &target, &is_free, &x);
         let Some(last) = wrong.last() else { break };
         if wrong.len() < fewest {
-            (fewest, patience) = (wrong.len(), PATIENCE);
+            (fewest, patience) = (wrong.len(), MAX_STALLED_EXCHANGES);
         } else if patience > 0 {
             patience -= 1;
         } else {

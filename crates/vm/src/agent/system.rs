@@ -20,9 +20,9 @@ use super::ORDER;
 
 /// The first disk.
 const DISK: &str = "/dev/vda";
-/// The driver sets it up beside us.
-const PATIENCE: Duration = Duration::from_secs(30);
-const BEAT: Duration = Duration::from_millis(10);
+/// How long to wait for the disk: its driver sets it up at the same time as this program runs.
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const ROOT: &str = "/root";
 /// The agent on the disk.
 const PROGRAM: &str = "usr/local/bin/tollgate-agent";
@@ -34,8 +34,8 @@ const IN_RUN: &str = "/run/tollgate-agent.json";
 const UNITS: &str = "run/systemd/system";
 const UNIT: &str = "tollgate-agent.service";
 const INIT: &CStr = c"/sbin/init";
-/// What the system mounts itself.
-const OURS: [&str; 10] = [
+/// Folders on which the agent mounts file systems itself.
+const MOUNTED_BY_AGENT: [&str; 10] = [
     "/dev/pts",
     "/dev/shm",
     "/dev/mqueue",
@@ -57,8 +57,8 @@ type Failure = (String, io::Error);
 
 fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
     let begun = Instant::now();
-    while !Path::new(DISK).exists() && begun.elapsed() < PATIENCE {
-        thread::sleep(BEAT);
+    while !Path::new(DISK).exists() && begun.elapsed() < DEVICE_TIMEOUT {
+        thread::sleep(POLL_INTERVAL);
     }
     mount(Some(DISK), ROOT, Some("ext4"), MsFlags::empty(), None::<&str>).map_err(why(format!("mount {DISK}")))?;
     let root = Path::new(ROOT);
@@ -66,7 +66,7 @@ fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
     if Path::new(FILES).is_dir() {
         place_files(Path::new(FILES), root).map_err(why(format!("write files on {DISK}")))?;
     }
-    for folder in OURS {
+    for folder in MOUNTED_BY_AGENT {
         // Not every kernel has all of them.
         let _ = umount2(folder, MntFlags::MNT_DETACH);
     }

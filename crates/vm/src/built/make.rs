@@ -15,8 +15,8 @@ const LOG: &str = "build.log";
 const ANSWERS: &str = "tollgate.config";
 /// The same before that.
 const ASKED: &str = "tollgate.config.asked";
-/// No build takes longer, on any machine that would do for measuring.
-const PATIENCE: Duration = Duration::from_secs(12 * 3600);
+/// How long a build may take; every machine that is fit for measuring is faster.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(12 * 3600);
 /// Lines of the log that an error shows.
 const SHOWN: usize = 12;
 
@@ -97,7 +97,7 @@ impl Make<'_> {
 
     fn run(self, command: &mut Command, watch: &mut dyn FnMut(&str)) -> Result<(), Error> {
         let log = self.objects.join(LOG);
-        let limits = Limits { timeout: PATIENCE, ..self.cache.limits() };
+        let limits = Limits { timeout: BUILD_TIMEOUT, ..self.cache.limits() };
         let status = process::logged(command, &log, limits, &mut || {
             watch(&fs::read_to_string(&log).unwrap_or_default());
         })?;

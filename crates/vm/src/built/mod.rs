@@ -24,8 +24,8 @@ const NO_SECURITY: &str = include_str!("../../kernel/nosecurity.config");
 
 /// The image that the kernel's build makes, in its folder of objects.
 const IMAGE: &str = "arch/x86/boot/bzImage";
-/// What of the build is kept beside the kernel: name in its folder, name in the folder of objects.
-const KEPT: [(&str, &str); 3] = [("vmlinuz", IMAGE), ("System.map", "System.map"), ("config", ".config")];
+/// The files of a build that are kept: name in the kernel's folder, name in the folder of objects.
+const KEPT_FILES: [(&str, &str); 3] = [("vmlinuz", IMAGE), ("System.map", "System.map"), ("config", ".config")];
 
 /// How a kernel is built.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -166,7 +166,7 @@ impl Recipe {
         let kernel = Kernel {
             release: release.trim().to_owned(),
             series: self.name.to_owned(),
-            image: KEPT[0].0.into(),
+            image: KEPT_FILES[0].0.into(),
             modules: None,
             packages,
             recipe: Some(self.hash()),
@@ -175,11 +175,11 @@ impl Recipe {
         let is_kept = |(to, from)| {
             fs::read(place.join(to)).is_ok_and(|old| fs::read(objects.join(from)).is_ok_and(|new| old == new))
         };
-        if self.kept(cache).as_ref() == Some(&kernel) && KEPT.into_iter().all(is_kept) {
+        if self.kept(cache).as_ref() == Some(&kernel) && KEPT_FILES.into_iter().all(is_kept) {
             return Ok(kernel.below(&place));
         }
         cache.replace(&format!("kernels/{}", self.name), |fresh| {
-            for (to, from) in KEPT {
+            for (to, from) in KEPT_FILES {
                 let from = objects.join(from);
                 fs::copy(&from, fresh.join(to)).context(format!("copy {}", from.display()))?;
             }
@@ -244,7 +244,7 @@ mod tests {
         let recipe = recipe("6.1-built").unwrap();
         assert!(!recipe.is_built(&cache));
         let objects = dir.path().join("objects");
-        for (_, from) in KEPT {
+        for (_, from) in KEPT_FILES {
             fs::create_dir_all(objects.join(from).parent().unwrap()).unwrap();
             fs::write(objects.join(from), "made").unwrap();
         }

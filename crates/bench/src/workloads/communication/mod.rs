@@ -17,8 +17,8 @@ pub(super) mod unix;
 
 pub(super) use pipe::token_ring;
 
-/// Samples of an operation that no other task takes part in.
-const ALONE: u32 = 200;
+/// Samples of an operation in which no other task takes part.
+const SINGLE_TASK_SAMPLES: u32 = 200;
 /// Samples of a round trip: two or more switches of task.
 const ROUND_TRIP: u32 = 100;
 
@@ -45,13 +45,13 @@ const fn between_tasks(name: &'static str, about: &'static str, setup: fn(&Place
 /// A workload of one task that never waits.
 const fn alone(name: &'static str, about: &'static str, setup: fn(&Place) -> Prepared) -> Workload {
     let (tasks, scope) = (Tasks::One, Scope::Fixed);
-    Workload { name, about, group: Group::Communication, tasks, scope, samples: ALONE, setup }
+    Workload { name, about, group: Group::Communication, tasks, scope, samples: SINGLE_TASK_SAMPLES, setup }
 }
 
 /// A workload that sends packets.
 const fn network(name: &'static str, tasks: Tasks, about: &'static str, setup: fn(&Place) -> Prepared) -> Workload {
     let samples = match tasks {
-        Tasks::One => ALONE,
+        Tasks::One => SINGLE_TASK_SAMPLES,
         Tasks::Several => ROUND_TRIP,
     };
     Workload { name, about, group: Group::Communication, tasks, scope: Scope::Network, samples, setup }

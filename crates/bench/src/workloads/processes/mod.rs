@@ -11,8 +11,8 @@ mod signal;
 mod switch;
 mod trace;
 
-/// Samples of an operation of one task.
-const ALONE: u32 = 200;
+/// Samples of an operation in which no other task takes part.
+const SINGLE_TASK_SAMPLES: u32 = 200;
 /// Samples of one that makes a task, some hundred times as dear.
 const MAKES_TASK: u32 = 60;
 /// Samples of one that starts a shell.
@@ -37,7 +37,7 @@ pub(super) static WORKLOADS: &[Workload] = &[
         "ptrace",
         "attaches to a process asleep in pause(2), waits for its stop, detaches",
         Scope::Fixed,
-        ALONE,
+        SINGLE_TASK_SAMPLES,
         trace::attach,
     ),
     alone(
@@ -56,14 +56,14 @@ pub(super) static WORKLOADS: &[Workload] = &[
         "ctx-switch",
         "passes a token of 4 bytes to a process on the same processor and back",
         Scope::Fixed,
-        ALONE,
+        SINGLE_TASK_SAMPLES,
         switch::there_and_back,
     ),
 ];
 
 /// A workload of one task that never waits.
 const fn alone(name: &'static str, about: &'static str, scope: Scope, setup: fn(&Place) -> Prepared) -> Workload {
-    Workload { name, about, group: Group::Processes, tasks: Tasks::One, scope, samples: ALONE, setup }
+    Workload { name, about, group: Group::Processes, tasks: Tasks::One, scope, samples: SINGLE_TASK_SAMPLES, setup }
 }
 
 /// A workload of tasks that wait for one another.

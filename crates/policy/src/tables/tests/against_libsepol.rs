@@ -13,7 +13,6 @@ use crate::{
     tables::build,
 };
 
-/// SplitMix64.
 struct Random(u64);
 
 impl Random {

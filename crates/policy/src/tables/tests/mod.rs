@@ -24,7 +24,7 @@ const C: u32 = 3;
 const AB: u32 = 4;
 /// An attribute of B and C.
 const BC: u32 = 5;
-/// A gap.
+/// An identifier that no type has.
 const GAP: u32 = 6;
 
 // Classes, and a permission of theirs each.

@@ -65,8 +65,8 @@ fn group(others: &[&ConfigurationResult], sweep: &Sweep<'_>, depths: &[u8]) -> G
     Group { heading: Some(sweep.name.clone()), rows: others.iter().map(row).collect() }
 }
 
-/// A line that would be so far above all others flattens them.
-const FAR: f64 = 1.5;
+/// The highest line is left out where even its lowest point is above the others by more than this factor: it would flatten them.
+const MAX_RATIO: f64 = 1.5;
 
 /// The lines to be drawn, and the one that is left out.
 fn within_sight(mut lines: Vec<Line>) -> (Vec<Line>, Option<Line>) {
@@ -76,7 +76,7 @@ fn within_sight(mut lines: Vec<Line>) -> (Vec<Line>, Option<Line>) {
     let far = top.filter(|top| {
         let rest =
             lines.iter().enumerate().filter(|(i, _)| i != top).map(|(_, line)| highest(line)).fold(0.0, f64::max);
-        rest > 0.0 && lowest(&lines[*top]) > FAR * rest
+        rest > 0.0 && lowest(&lines[*top]) > MAX_RATIO * rest
     });
     let beyond = far.map(|far| lines.remove(far));
     (lines, beyond)
