@@ -172,6 +172,12 @@ pub fn machine(policy: &Policy) -> Option<String> {
     chosen.or_else(|| kernel().map(|initial| initial.context.clone())).map(|chosen| context::text(policy, &chosen))
 }
 
+/// A context's type.
+#[must_use]
+pub fn domain(context: &str) -> &str {
+    context.split(':').nth(2).unwrap_or(context)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,7 +44,6 @@ use crate::{
     subordinates::Subordinates,
     units::Units,
 };
-pub(crate) use adopted::in_force;
 use checkpoints::Checkpoints;
 use durable::Durable;
 pub use error::EnforcerError;

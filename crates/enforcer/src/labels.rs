@@ -21,6 +21,7 @@ pub mod file_contexts;
 pub mod filesystems;
 pub mod genfs;
 pub mod handle;
+pub mod identity;
 pub mod lost;
 pub mod machine;
 pub mod map_sink;

@@ -17,15 +17,13 @@ use zerocopy::FromBytes;
 
 use crate::{
     contexts::Sid,
-    programs::{Pins, ProgramsError},
+    programs::{Pins, ProgramsError, THREADS},
 };
 
 /// The iterator of `bpf/programs/lineage.h` that tells of all tasks.
 const ITERATOR: &str = "lineage";
 /// The one that labels.
 const LABELS: &str = "relabel_slipped";
-/// The one that tells of the threads of one process.
-pub(crate) const THREADS: &str = "threads";
 
 /// Where a task without a label comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

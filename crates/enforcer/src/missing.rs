@@ -4,12 +4,30 @@ use std::convert::Infallible;
 
 use tollgate_policy::{decide::Tables, model::Policy};
 
-use crate::{enforcer::EnforcerError, generation::CAPABILITIES, labels::filesystems, needs, network, programs};
+use crate::{
+    generation::CAPABILITIES,
+    hooks::BadLine,
+    labels::filesystems,
+    needs, network,
+    programs::{self, ProgramsError},
+};
 
 /// A policy that cannot be enforced whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this kernel cannot enforce all of the policy: {}; --accept-missing enforces the rest", .0.join(", "))]
 pub struct Missing(pub Vec<String>);
+
+/// Why it is not known what a kernel lacks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissingError {
+    /// The kernel's hooks, or the programs, cannot be read.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// The table of hooks that this program carries is not one.
+    #[error(transparent)]
+    Hooks(#[from] BadLine),
+}
 
 /// Refuses what is missing and was not accepted before.
 pub fn refuse(missing: &[String], accepted: &[String]) -> Result<(), Missing> {
@@ -18,7 +36,7 @@ pub fn refuse(missing: &[String], accepted: &[String]) -> Result<(), Missing> {
 }
 
 /// What the running kernel cannot enforce of a policy, by name. Domains in `unconfined` are asked nothing.
-pub fn here(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<String>, EnforcerError> {
+pub fn here(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<String>, MissingError> {
     of(policy, tables, unconfined, &programs::hooks()?)
 }
 
@@ -28,7 +46,7 @@ pub fn of(
     tables: &Tables,
     unconfined: &[String],
     kernel: &[String],
-) -> Result<Vec<String>, EnforcerError> {
+) -> Result<Vec<String>, MissingError> {
     let unknown = policy.capabilities.iter().filter(|name| !CAPABILITIES.contains(&name.as_str()));
     let mut missing: Vec<String> = unknown.map(|name| format!("the policy capability {name}")).collect();
     let asked = needs::missing(policy, tables, unconfined, kernel)?;

@@ -17,16 +17,22 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
+    IterOpts, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
     },
     set_print,
 };
-use tollgate_abi::{bytes_of, enforcer::tg_kernel};
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{TG_IN_FORCE, tg_kernel},
+};
 
-use crate::{lineage, shares::Size};
+use crate::shares::Size;
+
+/// The iterator of the threads of one process; who runs it says of which.
+pub(crate) const THREADS: &str = "threads";
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
@@ -164,6 +170,19 @@ pub fn map(pins: &Pins, name: &str) -> Result<MapHandle, ProgramsError> {
     MapHandle::from_pinned_path(pins.map(name)).map_err(refused(format!("open the map {name}")))
 }
 
+/// The map of the generation in force.
+pub(crate) fn in_force(generations: &MapHandle) -> Result<MapHandle, ProgramsError> {
+    generation(generations, TG_IN_FORCE)
+}
+
+/// The map of the generation in force, or of another one (`enum tg_which`).
+pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandle, ProgramsError> {
+    let found = generations.lookup(&which.to_ne_bytes(), MapFlags::ANY);
+    let found = found.map_err(refused("find a generation"))?.unwrap_or_default();
+    let id = u32::from_ne_bytes(found.try_into().unwrap_or_default());
+    MapHandle::from_map_id(id).map_err(refused("open a generation"))
+}
+
 /// The hooks that the running kernel has, of those there are programs for. Looked up once: its types do not change.
 pub fn hooks() -> Result<Vec<String>, ProgramsError> {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
@@ -271,7 +290,7 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
         let pinned = match program.prog_type() {
             ProgramType::Syscall => program.pin(&pin),
             // Who runs it says of which process.
-            _ if program.name() == lineage::THREADS => program.pin(&pin),
+            _ if program.name() == THREADS => program.pin(&pin),
             // An iterator: who reads its pin runs it.
             _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
         };

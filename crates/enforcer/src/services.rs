@@ -12,6 +12,8 @@ use std::{
 
 use tollgate_client::services::{Service, Verdict};
 
+use crate::contexts::domain;
+
 /// A process, and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -85,12 +87,6 @@ fn add(service: &mut Service, process: &Process) {
         let why = format!("process {} ({}) should be {}: {}", process.number, process.name, lack.domain, lack.why);
         service.why.push(why);
     }
-}
-
-/// A context's type.
-#[must_use]
-pub fn domain(context: &str) -> &str {
-    context.split(':').nth(2).unwrap_or(context)
 }
 
 #[cfg(test)]

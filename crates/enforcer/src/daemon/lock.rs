@@ -21,7 +21,7 @@ use tollgate_client::pidfd;
 use super::DaemonError;
 use crate::{
     contexts::Sid,
-    enforcer::{began, in_force, task_of},
+    enforcer::{began, task_of},
     generation::Generation,
     labels::{object::Object, processes},
     programs::{self, Pins},
@@ -141,7 +141,7 @@ fn is_daemon(pins: &Pins, number: i32, process: BorrowedFd<'_>) -> bool {
 /// Whether the generation in force asks a domain nothing. Where there is none nobody is confined.
 fn is_unconfined(sid: Sid) -> bool {
     let Ok(generations) = programs::map(&Pins::default(), "generations") else { return true };
-    in_force(&generations).is_ok_and(|map| Generation::is_unconfined_in(&map, sid).unwrap_or(false))
+    programs::in_force(&generations).is_ok_and(|map| Generation::is_unconfined_in(&map, sid).unwrap_or(false))
 }
 
 #[cfg(test)]

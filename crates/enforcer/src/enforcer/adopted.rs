@@ -2,11 +2,11 @@
 
 use std::{fs, sync::Arc};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_IN_FORCE, TG_SID_MACHINE};
+use libbpf_rs::MapHandle;
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_SID_MACHINE};
 use tollgate_policy::built::Built;
 
-use super::{Enforcer, EnforcerError, Options, map_error, open};
+use super::{Enforcer, EnforcerError, Options, open};
 use crate::{contexts::Contexts, generation::Generation, missing, programs};
 
 impl Enforcer {
@@ -28,7 +28,7 @@ impl Enforcer {
         if let Some(wanted) = options.descriptors.filter(|wanted| *wanted != chosen) {
             return Err(EnforcerError::Descriptors { wanted, chosen });
         }
-        let map = in_force(&maps.generations)?;
+        let map = programs::in_force(&maps.generations)?;
         let built = policy_in_force(&options, &map, offered)?;
         let mut generation = Generation::adopted(map, built)?;
         let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
@@ -80,7 +80,7 @@ impl Enforcer {
 
     /// The generation before, if it was in force when its daemon was killed.
     fn previous(&self) -> Option<Generation> {
-        let map = generation(&self.maps.generations, TG_BEFORE).ok()?;
+        let map = programs::generation(&self.maps.generations, TG_BEFORE).ok()?;
         let number = Generation::number(&map).ok().filter(|number| *number != self.generation.number)?;
         let built = Built::open(&self.options.folder.policy(number)).ok()?;
         Generation::is_of(&map, &built).ok().filter(|is| *is)?;
@@ -124,17 +124,4 @@ fn believed(saved: Contexts, generation: &mut Generation) -> (Contexts, Vec<Stri
         }
     }
     (contexts, lies)
-}
-
-/// The map of the generation in force.
-pub(crate) fn in_force(generations: &MapHandle) -> Result<MapHandle, EnforcerError> {
-    generation(generations, TG_IN_FORCE)
-}
-
-/// The map of the generation in force, or of another one.
-pub(super) fn generation(generations: &MapHandle, index: u32) -> Result<MapHandle, EnforcerError> {
-    let found = generations.lookup(&index.to_ne_bytes(), MapFlags::ANY);
-    let found = found.map_err(map_error("find a generation"))?.unwrap_or_default();
-    let id = u32::from_ne_bytes(found.try_into().unwrap_or_default());
-    MapHandle::from_map_id(id).map_err(map_error("open a generation"))
 }

@@ -22,11 +22,12 @@ use crate::{
         alone,
         checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment, anchor},
         durable,
+        identity::Identity,
         machine::OVERLAY,
         maps::Maps,
         mounts::{self, Covered, Mount},
         note::Uuid,
-        object::{Identity, Object},
+        object::Object,
     },
     programs,
 };

@@ -20,10 +20,10 @@ use crate::{
     labels::{
         backlog::{Backlog, Unwritten},
         durable::Written,
+        identity::Identity,
         maps::Maps,
         note::{Notes, Place},
         notebook::Notebook,
-        object::Identity,
         recall::Recall,
         writers::{Done, Writers},
     },

@@ -5,7 +5,13 @@ use std::{io, path::PathBuf};
 use tollgate_client::descriptors::Descriptors;
 use tollgate_policy::{built::BuiltError, context::ContextError};
 
-use crate::{contexts::Full, generation::GenerationError, hooks::BadLine, missing::Missing, programs::ProgramsError};
+use crate::{
+    contexts::Full,
+    generation::GenerationError,
+    hooks::BadLine,
+    missing::{Missing, MissingError},
+    programs::ProgramsError,
+};
 
 /// Why enforcement could not be started, adopted or changed. Nothing was changed then, unless the text says so.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +116,15 @@ pub enum EnforcerError {
     /// Enforcement is off.
     #[error("nothing is enforced: start it with `tollgate enforce POLICY`")]
     NotStarted,
+}
+
+impl From<MissingError> for EnforcerError {
+    fn from(error: MissingError) -> Self {
+        match error {
+            MissingError::Programs(cause) => cause.into(),
+            MissingError::Hooks(cause) => cause.into(),
+        }
+    }
 }
 
 pub(super) fn map_error(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> EnforcerError {

@@ -14,8 +14,8 @@ use std::{
 use super::{Enforcer, EnforcerError};
 use crate::{
     contexts::bare,
+    contexts::domain,
     labels::replaced::{directories, is_harmless},
-    services::domain,
 };
 
 impl Enforcer {

@@ -14,11 +14,11 @@ use tollgate_client::services::{Service, Verdict};
 
 use super::{Enforcer, EnforcerError};
 use crate::{
-    contexts::bare,
+    contexts::{bare, domain},
     labels::alone,
     lineage::Tasks,
     services::{
-        Lack, Process, domain, entry, judge, listening,
+        Lack, Process, entry, judge, listening,
         processes::{self, PROC},
         seen::{InForce, Seen},
     },

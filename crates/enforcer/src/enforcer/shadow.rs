@@ -16,7 +16,7 @@ use tollgate_client::shadow::{Candidate, Difference, MOST, Report};
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached, map_error};
-use crate::{contexts::Sid, generation::Generation};
+use crate::{contexts::Sid, generation::Generation, programs};
 
 /// Above the numbers of generations that are put in force.
 const NUMBER: u32 = 1 << 31;
@@ -76,7 +76,7 @@ impl Enforcer {
         let changed = fs::metadata(&file).and_then(|file| file.modified()).ok();
         let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default().as_secs();
         let candidate = Candidate { policy: file.display().to_string(), since };
-        let map = super::adopted::generation(&self.maps.generations, TG_CANDIDATE)?;
+        let map = programs::generation(&self.maps.generations, TG_CANDIDATE)?;
         self.shadow = Some(Shadow { generation: Generation::adopted(map, Built::open(&file)?)?, candidate });
         Ok(())
     }

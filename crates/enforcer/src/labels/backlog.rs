@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::labels::{Sid, note::Uuid, object::Identity};
+use crate::labels::{Sid, identity::Identity, note::Uuid};
 
 /// Labels that are written together, so that what is new never waits for long.
 pub const TOGETHER: usize = 1024;

@@ -13,11 +13,7 @@
 
 use std::{ffi::CStr, fmt, io, os::fd::AsFd, str::FromStr};
 
-use crate::labels::{
-    durable,
-    handle::Opener,
-    object::{Identity, Object},
-};
+use crate::labels::{durable, handle::Opener, identity::Identity, object::Object};
 
 /// The attribute of a file system's root.
 const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";

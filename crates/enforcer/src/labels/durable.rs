@@ -20,9 +20,10 @@ use crate::labels::{
     checkpoint::Doubts,
     genfs::Genfs,
     handle::Opener,
+    identity::Identity,
     machine::open_in,
     mounts::{self, Mount},
-    object::{Identity, Object},
+    object::Object,
     processes,
     walk::{Report, Rule, Tree, Walker},
 };

@@ -8,7 +8,7 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
-use crate::labels::object::Identity;
+use crate::labels::identity::Identity;
 
 /// `MAX_HANDLE_SZ`.
 const LONGEST: usize = 128;

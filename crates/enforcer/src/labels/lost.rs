@@ -15,15 +15,15 @@ use serde::Serialize;
 use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
 use crate::{
-    enforcer::{self, EnforcerError},
     generation::Generation,
     labels::{
         Sid,
         durable::readable,
         handle::Opener,
+        identity::Identity,
         maps,
         mounts::{self, Mount},
-        object::{Identity, Object},
+        object::Object,
     },
     programs::{self, Pins},
 };
@@ -43,7 +43,7 @@ pub struct Lost {
 
 /// All of them. Those in a directory that is one are not told: they are unlabelled as that is.
 pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
-    let mut identities = maps::of_labels(pins, &unlabelled(pins).map_err(io::Error::other)?)?;
+    let mut identities = maps::of_labels(pins, &unlabelled(pins)?)?;
     identities.sort_unstable();
     let mut all = mounts::read(&fs::read("/proc/self/mountinfo")?);
     mounts::widest_first(&mut all);
@@ -60,9 +60,10 @@ pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
 }
 
 /// The SIDs that the policy in force takes for unlabelled, those of contexts among them that it does not have.
-fn unlabelled(pins: &Pins) -> Result<HashSet<Sid>, EnforcerError> {
-    let map = enforcer::in_force(&programs::map(pins, "generations")?)?;
-    let mut sids = Generation::unlabelled_in(&map)?;
+fn unlabelled(pins: &Pins) -> io::Result<HashSet<Sid>> {
+    let generations = programs::map(pins, "generations").map_err(io::Error::other)?;
+    let map = programs::in_force(&generations).map_err(io::Error::other)?;
+    let mut sids = Generation::unlabelled_in(&map).map_err(io::Error::other)?;
     sids.insert(SECINITSID_UNLABELED);
     Ok(sids)
 }

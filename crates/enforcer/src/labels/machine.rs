@@ -28,8 +28,9 @@ use crate::labels::{
     filesystems::Filesystems,
     genfs::Genfs,
     handle::Opener,
+    identity::Identity,
     mounts::{self, Covered, Mount},
-    object::{Identity, Object},
+    object::Object,
     processes,
     walk::{Above, Report, Rule, Tree, Walker},
 };

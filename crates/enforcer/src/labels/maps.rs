@@ -16,7 +16,7 @@ use tollgate_client::shares::Room;
 
 use crate::{
     contexts::bare,
-    labels::{Sid, backlog::Unwritten, note::Uuid, object::Identity},
+    labels::{Sid, backlog::Unwritten, identity::Identity, note::Uuid},
     programs::{self, Pins},
     shares::{Holder, Place, Shares},
 };

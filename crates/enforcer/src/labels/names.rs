@@ -6,10 +6,7 @@ use std::collections::HashMap;
 
 use tollgate_abi::enforcer::tg_label_key;
 
-use crate::labels::{
-    Label, Origin, Sid,
-    object::{Identity, Object},
-};
+use crate::labels::{Label, Origin, Sid, identity::Identity, object::Object};
 
 /// A file, of which some names were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

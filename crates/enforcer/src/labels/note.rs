@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use crate::labels::object::Identity;
+use crate::labels::identity::Identity;
 
 /// A file system, wherever it is mounted; zeros: it has no name.
 pub type Uuid = [u8; 16];

@@ -11,9 +11,10 @@ use tollgate_abi::enforcer::tg_label_value;
 use crate::{
     labels::{
         Origin, Sid,
+        identity::Identity,
         maps::{Maps, When},
         note::{Place, Uuid},
-        object::{Identity, Object},
+        object::Object,
     },
     shares::Holder,
 };

@@ -14,9 +14,10 @@ use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_labe
 use crate::labels::{
     Sid,
     durable::is_unsupported,
+    identity::Identity,
     maps::{Maps, When},
     mounts::mount_of,
-    object::{Identity, Object},
+    object::Object,
 };
 use crate::shares::{Holder, Place};
 

@@ -20,7 +20,7 @@ use nix::{
 use tollgate_policy::model::{Policy, RuleKind};
 
 use super::{expression::prefix, file_contexts::specifications};
-use crate::services::domain;
+use crate::contexts::domain;
 
 /// The watched directories.
 #[derive(Debug)]

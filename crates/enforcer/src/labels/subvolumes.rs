@@ -17,7 +17,7 @@ use libbpf_rs::btf::{
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use tollgate_abi::enforcer::tg_btrfs;
 
-use crate::labels::object::{Identity, Object};
+use crate::labels::{identity::Identity, object::Object};
 
 /// The file system's name.
 pub const FILESYSTEM: &str = "btrfs";

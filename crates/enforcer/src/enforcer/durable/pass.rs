@@ -21,9 +21,10 @@ use crate::{
     labels::{
         backlog::Unwritten,
         durable::{Dirty, Outcome, Written},
+        identity::Identity,
         maps::{KernelMaps, Maps, When},
         note::{Place, Uuid},
-        object::{Identity, Object},
+        object::Object,
         writers::Done,
     },
     shares::Holder,
