@@ -35,8 +35,8 @@ use tollgate_abi::{
 
 pub use self::watch::{Alarm, Change, Gap};
 use self::{
-    acts::{ALWAYS, Acts},
-    page::{Answer, Page},
+    acts::ALWAYS,
+    page::{Acts, Answer, Page},
     watch::Watch,
 };
 use crate::{

@@ -35,6 +35,7 @@ pub mod processes;
 pub mod recall;
 pub mod relabel;
 pub mod replaced;
+pub mod roots;
 mod selabel;
 pub mod subvolumes;
 pub mod unseen;

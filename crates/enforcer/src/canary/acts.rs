@@ -5,10 +5,7 @@ use std::{io, sync::atomic::Ordering, time::Duration};
 
 use nix::unistd::Pid;
 
-use super::page::{Page, wait, wake};
-
-/// A set of acts: a bit each, by their place in [`ACTS`].
-pub(super) type Acts = u32;
+use super::page::{Acts, Page, wait, wake};
 
 /// The hook that every policy attaches.
 pub(super) const FORK: &str = "task_alloc";

@@ -10,9 +10,10 @@ use std::{
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::acts::Acts;
-
 const LENGTH: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+
+/// A set of acts: a bit each, by their place in `ACTS`.
+pub(super) type Acts = u32;
 
 /// The words of the page. Zeros: nothing was asked, the canary has not begun.
 #[repr(C)]

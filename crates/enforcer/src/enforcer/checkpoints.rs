@@ -20,14 +20,15 @@ use super::{
 use crate::{
     labels::{
         alone,
-        checkpoint::{AfterCrash, Checkpoint, MARGIN, Moment, anchor},
+        checkpoint::{AfterCrash, Checkpoint, MARGIN, anchor},
         durable,
         identity::Identity,
         machine::OVERLAY,
         maps::Maps,
         mounts::{self, Covered, Mount},
         note::Uuid,
-        object::Object,
+        object::{Moment, Object},
+        roots,
     },
     programs,
 };
@@ -235,7 +236,7 @@ impl Enforcer {
         let found = || {
             let uuid = self.kernel_maps().ok()?.uuid(device).ok()?.filter(|uuid| *uuid != Uuid::default())?;
             let moved = self.checkpoints.writing.running().moved.get(&uuid).copied()?;
-            let root = durable::root(device).ok()?;
+            let root = roots::root(device).ok()?;
             let checkpoint = Checkpoint::of(&Object::new(root.as_fd(), device).ok()?)?;
             Some(checkpoint.is_from(moved))
         };
@@ -318,7 +319,7 @@ fn each_root(device: u32, act: &mut dyn FnMut(&Object<'_>) -> io::Result<()>) ->
         act(&root)?;
     }
     match covered.is_empty() {
-        true => act(&Object::new(durable::root(device)?.as_fd(), device)?),
+        true => act(&Object::new(roots::root(device)?.as_fd(), device)?),
         false => Ok(()),
     }
 }

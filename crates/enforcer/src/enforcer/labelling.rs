@@ -25,7 +25,7 @@ use crate::{
     labels::{
         self,
         alone::{self, LITTLE_PATIENCE},
-        checkpoint::{AfterCrash, Doubts, Moment},
+        checkpoint::{AfterCrash, Doubts},
         file_contexts::FileContexts,
         filesystems,
         identity::Identity,
@@ -33,7 +33,7 @@ use crate::{
         map_sink::MapSink,
         maps::{KernelMaps, Maps},
         mounts::{self, Mount},
-        object::Object,
+        object::{Moment, Object},
         relabel::{self, Lasts, Write},
         subvolumes,
         unseen::Unseen,

@@ -5,7 +5,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::{Enforcer, EnforcerError, labelling::Part};
 use crate::{
     canary::{self, Gap},
-    labels::checkpoint::Moment,
+    labels::object::Moment,
 };
 
 /// Files' times are those of the last tick, which may have been before the gap: that of the slowest kernels.

@@ -13,7 +13,12 @@
 
 use std::{ffi::CStr, fmt, io, os::fd::AsFd, str::FromStr};
 
-use crate::labels::{durable, handle::Opener, identity::Identity, object::Object};
+use crate::labels::{
+    handle::Opener,
+    identity::Identity,
+    object::{Changed, Moment, Object},
+    roots,
+};
 
 /// The attribute of a file system's root.
 const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";
@@ -49,9 +54,6 @@ impl FromStr for AfterCrash {
     }
 }
 
-/// Nanoseconds since 1970, on the clock that files' times are of.
-pub type Moment = i64;
-
 /// Which files without an attribute may have had a label of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubts {
@@ -84,15 +86,6 @@ const DAY: Moment = 86_400 * SECOND;
 pub struct Checkpoint {
     from: Moment,
     settled: Moment,
-}
-
-/// When a file or a directory was changed last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Changed {
-    /// A file's inode; of a directory, what is in it.
-    pub at: Moment,
-    /// When it was made; `None`: the file system does not tell.
-    pub born: Option<Moment>,
 }
 
 impl Checkpoint {
@@ -156,7 +149,7 @@ pub fn anchor(device: u32, directories: &[(Identity, String)]) {
     if directories.is_empty() {
         return;
     }
-    let Ok(root) = durable::root(device) else { return };
+    let Ok(root) = roots::root(device) else { return };
     let opener = Object::new(root.as_fd(), device).ok().and_then(|object| Opener::new(root.as_fd(), object.inode()));
     let Some(opener) = opener else { return };
     for (directory, context) in directories {

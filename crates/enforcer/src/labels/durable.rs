@@ -5,9 +5,8 @@
 
 use std::{
     collections::HashMap,
-    fs, io,
+    io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::Path,
 };
 
 use nix::{
@@ -21,10 +20,9 @@ use crate::labels::{
     genfs::Genfs,
     handle::Opener,
     identity::Identity,
-    machine::open_in,
     mounts::{self, Mount},
     object::Object,
-    processes,
+    roots::{elsewhere, readable},
     walk::{Report, Rule, Tree, Walker},
 };
 
@@ -183,37 +181,10 @@ pub(crate) fn is_unsupported(cause: &io::Error) -> bool {
     matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP))
 }
 
-/// The root of a file system, or the widest part of it that is mounted, open for reading.
-pub fn root(device: u32) -> io::Result<OwnedFd> {
-    let mut all = mounts::read(&fs::read("/proc/self/mountinfo")?);
-    all.retain(|mount| mount.device == device);
-    mounts::widest_first(&mut all);
-    let here = all.iter().find_map(|mount| readable(&mounts::open(mount).ok()?).ok());
-    here.or_else(|| elsewhere(device)).ok_or_else(|| io::Error::other("no mount namespace shows it"))
-}
-
-/// The root of a file system that only another mount namespace has.
-fn elsewhere(device: u32) -> Option<OwnedFd> {
-    let proc = Path::new("/proc");
-    processes::namespaces(proc).ok()?.into_iter().find_map(|process| {
-        let namespace = processes::namespace(proc, process).ok()?;
-        let mut all = mounts::read(&fs::read(proc.join(format!("{process}/mountinfo"))).ok()?);
-        all.retain(|mount| mount.device == device);
-        mounts::widest_first(&mut all);
-        all.iter().find_map(|mount| readable(&open_in(&namespace, mount).ok()?).ok())
-    })
-}
-
 /// Has all that was written to the file system of a directory on disk.
 pub fn sync(directory: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
     Ok(nix::unistd::syncfs(openat(directory, c".", flags, Mode::empty())?)?)
-}
-
-/// Handles need a root that is open for reading.
-pub(crate) fn readable(root: &OwnedFd) -> io::Result<OwnedFd> {
-    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    Ok(openat(root, c".", flags, Mode::empty())?)
 }
 
 /// What a walk needs that labels nothing.

@@ -18,12 +18,12 @@ use crate::{
     generation::Generation,
     labels::{
         Sid,
-        durable::readable,
         handle::Opener,
         identity::Identity,
         maps,
         mounts::{self, Mount},
         object::Object,
+        roots::readable,
     },
     programs::{self, Pins},
 };

@@ -5,12 +5,10 @@ use std::{
     fs, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
-    thread,
 };
 
 use nix::{
     fcntl::{OFlag, openat},
-    sched::{CloneFlags, setns, unshare},
     sys::{
         stat::Mode,
         statfs::{HUGETLBFS_MAGIC, TMPFS_MAGIC, fstatfs},
@@ -23,7 +21,6 @@ use tollgate_abi::enforcer::{
 use crate::labels::{
     Contexts, Sid, Sink, alone,
     checkpoint::{Checkpoint, Doubts},
-    durable,
     file_contexts::FileContexts,
     filesystems::Filesystems,
     genfs::Genfs,
@@ -31,7 +28,7 @@ use crate::labels::{
     identity::Identity,
     mounts::{self, Covered, Mount},
     object::Object,
-    processes,
+    processes, roots,
     walk::{Above, Report, Rule, Tree, Walker},
 };
 
@@ -169,7 +166,7 @@ impl Machine<'_> {
     ) -> Report {
         let mut walker = self.walker(contexts, sink);
         let device = subvolume.device;
-        let walked = durable::root(device).and_then(|root| {
+        let walked = roots::root(device).and_then(|root| {
             let object = Object::new(root.as_fd(), device)?;
             let opener = Opener::new(root.as_fd(), object.inode()).ok_or(io::ErrorKind::Unsupported)?;
             let top = opener.open(subvolume)?;
@@ -243,7 +240,7 @@ impl Machine<'_> {
             // On the way there may be what somebody serves.
             let root = alone::open(namespace, move |namespace| match namespace {
                 None => mounts::open(&there),
-                Some(namespace) => open_in(namespace, &there),
+                Some(namespace) => roots::open_in(namespace, &there),
             });
             match root {
                 Ok(root) => {
@@ -335,17 +332,4 @@ fn complete_subvolumes(walker: &mut Walker<'_>) {
             walker.report.fail(format_args!("subvolume {subvolume}"), cause);
         }
     }
-}
-
-/// The root of a mount in another namespace. A thread goes there, for a namespace is the thread's own once it shares its
-/// working directory with no other.
-pub(super) fn open_in(namespace: impl AsFd + Send, mount: &Mount) -> io::Result<OwnedFd> {
-    thread::scope(|scope| {
-        let there = thread::Builder::new().spawn_scoped(scope, || {
-            unshare(CloneFlags::CLONE_FS)?;
-            setns(namespace, CloneFlags::CLONE_NEWNS)?;
-            mounts::open(mount)
-        })?;
-        there.join().unwrap_or_else(|_| Err(io::Error::other("the thread that was to open it failed")))
-    })
 }

@@ -9,16 +9,24 @@ use std::{
 
 use nix::errno::Errno;
 
-use crate::labels::{
-    checkpoint::{Changed, Moment},
-    handle,
-    identity::Identity,
-};
+use crate::labels::{handle, identity::Identity};
 
 /// The extended attribute that keeps a label: the context's text and a NUL, as SELinux's tools write theirs.
 pub const ATTRIBUTE: &CStr = c"security.bpf.tollgate";
 /// Longer ones are no contexts: the limit of SELinux is a page.
 const LONGEST: usize = 4096;
+
+/// Nanoseconds since 1970, on the clock that files' times are of.
+pub type Moment = i64;
+
+/// When a file or a directory was changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// A file's inode; of a directory, what is in it.
+    pub at: Moment,
+    /// When it was made; `None`: the file system does not tell.
+    pub born: Option<Moment>,
+}
 
 /// A file, by a descriptor, which may be one of `O_PATH`.
 #[derive(Debug, Clone, Copy)]

@@ -9,10 +9,9 @@ use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_MACHINE, tg_inode, tg_labe
 
 use crate::labels::{
     Label, Origin, Sid, Sink,
-    checkpoint::Moment,
     map_sink::MapSink,
     maps::{Maps, When},
-    object::Object,
+    object::{Moment, Object},
 };
 
 /// Labels what has no label.

@@ -24,10 +24,10 @@ use tollgate_audit::untrusted::for_people;
 
 use crate::labels::{
     Contexts, Label, Origin, Sid, Sink,
-    checkpoint::{Changed, Checkpoint, Doubts},
+    checkpoint::{Checkpoint, Doubts},
     file_contexts::FileContexts,
     genfs::Genfs,
-    object::Object,
+    object::{Changed, Object},
     subvolumes,
 };
 
