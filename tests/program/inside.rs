@@ -129,7 +129,7 @@ impl Guests<'_> {
         let script = scratch.file("script", &self.script());
         let play = |kernel: &'static str| {
             let count = u32::try_from(self.tests.len()).unwrap();
-            let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + 120);
+            let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + 600);
             let machine = machine.option(&["--cpus", &self.processors.to_string()]).modules(&["loop", "overlay"]);
             let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
             (kernel, steps(&machine.file(&script, "/script").run(&["sh", "/script"]).with(0).stdout))

@@ -171,6 +171,8 @@ impl Enforcer {
         self.state.set_labelling_complete();
         self.options.progress.begin("writing labels to files");
         self.written = self.write_labels()?;
+        let untold = self.untold_labels();
+        self.labelled.told.extend(untold);
         self.guard_notes();
         self.compare_policy();
         self.watch_programs();

@@ -62,6 +62,8 @@ pub(super) struct Durable {
     /// The map may have labels that nobody has rung for.
     look: bool,
     told: HashSet<u32>,
+    /// What failed, until somebody tells it: also what was heard of while something else was waited for.
+    pub(super) untold: Vec<String>,
 }
 
 impl Durable {
@@ -94,6 +96,7 @@ impl Durable {
             lost: 0,
             look: true,
             told: HashSet::new(),
+            untold: Vec::new(),
         })
     }
 
@@ -187,6 +190,11 @@ impl Enforcer {
         self.write_labels_for(LONG_PATIENCE, None)
     }
 
+    /// What came of labels that could not be written, since this was asked.
+    pub fn untold_labels(&mut self) -> Vec<String> {
+        mem::take(&mut self.durable.untold)
+    }
+
     /// Labels the folder of notes as the policy itself: who writes there gives labels.
     pub(super) fn guard_notes(&mut self) {
         let folder = self.options.notes.as_ref().to_owned();
@@ -204,10 +212,10 @@ impl Enforcer {
     /// Writes labels before this daemon ends, as long as it may take, and notes the others.
     pub fn write_last_labels(&mut self) {
         let end = Instant::now() + LAST_PATIENCE;
-        match self.write_labels_for(PATIENCE, Some(end)) {
-            Ok(written) => written.told.iter().for_each(|failure| eprintln!("tollgate: labels: {failure}")),
-            Err(cause) => eprintln!("tollgate: labels: {cause}"),
+        if let Err(cause) = self.write_labels_for(PATIENCE, Some(end)) {
+            eprintln!("tollgate: labels: {cause}");
         }
+        self.untold_labels().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
         let idle = |enforcer: &Self| enforcer.durable.notebook.as_ref().is_none_or(Notebook::is_idle);
         while !idle(self) && Instant::now() < end + PATIENCE {
             std::thread::sleep(MOMENT);

@@ -185,10 +185,10 @@ impl Enforcer {
     /// failed.
     pub fn catch_up(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
-        match self.tend_labels() {
-            Ok(written) => failures.extend(written.told),
-            Err(cause) => failures.push(cause.to_string()),
+        if let Err(cause) = self.tend_labels() {
+            failures.push(cause.to_string());
         }
+        failures.extend(self.untold_labels());
         failures.extend(self.subordinates.look(&self.state.shares()));
         // Where nothing was mounted or unmounted there is nothing new.
         let told = fs::read(mountinfo()).unwrap_or_default();

@@ -37,8 +37,6 @@ pub struct Written {
     pub unsupported: u64,
     /// What could not be written now, and stays to be written.
     pub failures: u64,
-    /// What is to be told of that.
-    pub told: Vec<String>,
 }
 
 /// A label that is to be written: of what file, and its context.

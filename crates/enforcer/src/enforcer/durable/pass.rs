@@ -211,7 +211,7 @@ impl Pass<'_> {
                 "inode {} of {major}:{minor}: {cause}; this label and others that cannot be written there are noted, and tried again",
                 file.inode
             );
-            self.written.told.push(told);
+            durable.untold.push(told);
         }
     }
 
@@ -251,7 +251,7 @@ impl Pass<'_> {
         if lost > 0 {
             self.enforcer.durable.lost += lost as u64;
             let told = format!("{lost} labels are lost: their file system is gone, and has no UUID to note them by");
-            self.written.told.push(told);
+            self.enforcer.durable.untold.push(told);
         }
     }
 
