@@ -35,6 +35,9 @@ use crate::program::{
 /// Is set where the guest's part of tests runs.
 pub(crate) const INSIDE: &str = "TOLLGATE_TEST_IN_GUEST";
 
+/// Seconds for the boot of a guest and the start of enforcement in it, on a machine that is busy with others.
+const START_TIMEOUT: u32 = 600;
+
 /// Leaves nothing of the test before but enforcement and its daemon: no process, no mount; the image is a new one.
 const CLEAN: &str = "\
 clean() {
@@ -129,7 +132,7 @@ impl Guests<'_> {
         let script = scratch.file("script", &self.script());
         let play = |kernel: &'static str| {
             let count = u32::try_from(self.tests.len()).unwrap();
-            let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + 600);
+            let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + START_TIMEOUT);
             let machine = machine.option(&["--cpus", &self.processors.to_string()]).modules(&["loop", "overlay"]);
             let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
             (kernel, steps(&machine.file(&script, "/script").run(&["sh", "/script"]).with(0).stdout))
