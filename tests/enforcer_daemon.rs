@@ -88,6 +88,29 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
 }
 
 #[test]
+fn attaches_programs_that_were_loaded_before_and_loads_what_lacks() {
+    let scratch = Scratch::new();
+    let steps = Guest::new(&scratch, "6.1")
+        .with_library()
+        .step("preload", "tollgate preload; tollgate status; ls /sys/fs/bpf/tollgate/links")
+        .step(
+            "enforce",
+            "cd /sys/fs/bpf/tollgate; rm programs/task_prctl; tollgate enforce /policy; ls; ls links; ls links >/tmp/links; cd /",
+        )
+        .step("denied", "as visitor calls setcon $(at changer)")
+        .step("again", "tollgate preload")
+        .step("anew", "tollgate stop; tollgate enforce /policy; ls /sys/fs/bpf/tollgate/links | diff - /tmp/links")
+        .run();
+    let preloaded = steps["preload"].is(0, &[" programs are loaded", "nothing is enforced"]);
+    assert!(!preloaded.text.contains("file_open"), "{preloaded:?}");
+    let enforced = steps["enforce"].is(0, &["inquiries", "links", "file_open", "task_prctl"]);
+    assert!(!enforced.text.contains("programs\n"), "{enforced:?}");
+    steps["denied"].is(1, &["errno 13", "process setcurrent"]);
+    steps["again"].is(2, &["a policy is in force"]);
+    steps["anew"].is(0, &[]);
+}
+
+#[test]
 fn keeps_what_it_was_told_when_a_new_one_takes_over() {
     let scratch = Scratch::new();
     let more = scratch.file("more.cil", "(type more)\n");

@@ -47,6 +47,8 @@ enum Command {
     Policy(policy::Command),
     /// Enforce a policy on this machine
     Enforce(enforcer::enforce::Arguments),
+    /// Load the programs that enforcement needs and attach none, so that a start in a machine that is saved now is short
+    Preload,
     /// Print what is enforced, where, since when, and what failed; exit status 1 if nothing is
     Status(enforcer::status::Arguments),
     /// Print or set the mode, for the machine or for one domain
@@ -128,6 +130,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Policy(command) => policy::run(command),
         Command::Enforce(arguments) => enforcer::enforce::run(&arguments),
+        Command::Preload => enforcer::preload::run(),
         Command::Status(arguments) => enforcer::status::run(&arguments),
         Command::Mode(arguments) => enforcer::mode::run(&arguments),
         Command::Reload(arguments) => enforcer::reload::run(&arguments),

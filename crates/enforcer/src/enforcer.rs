@@ -39,6 +39,7 @@ use crate::{
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
+    preloaded::Preloaded,
     programs::{self, Pins},
     state::State,
     subordinates::Subordinates,
@@ -107,16 +108,19 @@ impl Enforcer {
         if programs::pinned(&options.pins) {
             return Err(EnforcerError::Started);
         }
-        // What a start has left that was killed before it attached its first program.
-        programs::unpin(&options.pins)?;
+        let preloaded = options.preloaded()?;
+        if preloaded.is_empty() {
+            // What a start has left that was killed before it attached its first program.
+            programs::unpin(&options.pins)?;
+        }
         let pins = options.pins.clone();
-        Self::start_anew(options, built).inspect_err(|_| {
+        Self::start_anew(options, built, &preloaded).inspect_err(|_| {
             // What is half there would be taken for enforcement; the first error is the one to tell.
             let _ = programs::unpin(&pins);
         })
     }
 
-    fn start_anew(options: Options, built: Built) -> Result<Self, EnforcerError> {
+    fn start_anew(options: Options, built: Built, preloaded: &Preloaded) -> Result<Self, EnforcerError> {
         options.folder.make()?;
         let _ = fs::remove_file(options.folder.permissive());
         let machine = options.machine(&built.policy)?;
@@ -130,7 +134,7 @@ impl Enforcer {
         let descriptors = options.descriptors.unwrap_or_default();
         let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies one by one");
-        let object = crate::survival::load(&options.pins, &needed, &options.sizes)?;
+        let object = preloaded.complete(&options.pins, &needed, &options.sizes)?;
         options.progress.begin("putting the policy in force");
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
@@ -153,7 +157,10 @@ impl Enforcer {
         enforcer.state.forget();
         enforcer.look_at_units();
         enforcer.options.progress.begin("attaching programs");
-        programs::attach(&enforcer.options.pins, &object)?;
+        preloaded.attach(&enforcer.options.pins, &needed)?;
+        if let Some(object) = object {
+            programs::attach(&enforcer.options.pins, &object)?;
+        }
         enforcer.detach_all_but(&needed)?;
         enforcer.complete()?;
         Ok(enforcer)

@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod missing;
 pub mod needs;
 pub mod network;
+pub mod preloaded;
 pub mod programs;
 pub mod progress;
 pub mod requirements;

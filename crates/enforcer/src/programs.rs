@@ -1,8 +1,10 @@
 //! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
 //!
 //! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs and
-//! iterators that the daemon runs. While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
+//! iterators that the daemon runs. `programs/HOOK` are programs that were loaded for a start to come (`preloaded`). While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
 //! of the programs all these are.
+
+mod links;
 
 use std::{
     collections::HashSet,
@@ -17,7 +19,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
+    IterOpts, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
@@ -30,6 +32,8 @@ use tollgate_abi::{
 };
 
 use crate::shares::Size;
+pub use links::{attach, attached, detach, pinned, unpin};
+pub(crate) use links::{left_by_another_build, of_this_build};
 
 /// The iterator of the threads of one process; who runs it says of which.
 pub(crate) const THREADS: &str = "threads";
@@ -144,6 +148,12 @@ impl Pins {
         self.0.join("links").join(hook)
     }
 
+    /// The pin of a hook's program that is loaded before enforcement starts.
+    #[must_use]
+    pub fn program(&self, hook: &str) -> PathBuf {
+        self.0.join("programs").join(hook)
+    }
+
     /// The pin of a program that the daemon runs.
     #[must_use]
     pub fn inquiry(&self, name: &str) -> PathBuf {
@@ -151,7 +161,7 @@ impl Pins {
     }
 
     /// The directory that says which build of the programs is pinned.
-    fn build(&self) -> PathBuf {
+    pub(crate) fn build(&self) -> PathBuf {
         self.0.join("build").join(build())
     }
 
@@ -213,13 +223,16 @@ pub fn all() -> Result<Vec<String>, ProgramsError> {
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
-/// The names of the pins that enforcement has below each directory: its build, all maps, all inquiries, any of the hooks.
-pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 4], ProgramsError> {
+/// The names of the pins that enforcement has below each directory: its build, all maps, all inquiries, any of the hooks'
+/// links, and any of the hooks' programs.
+pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 5], ProgramsError> {
     let object = open()?;
     let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
     let inquiries = object.progs().filter(|program| is_inquiry(program.section()));
     let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
-    Ok([("build", vec![build().to_owned()]), ("maps", maps), ("inquiries", inquiries), ("links", all()?)])
+    let build = vec![build().to_owned()];
+    let hooks = all()?;
+    Ok([("build", build), ("maps", maps), ("inquiries", inquiries), ("links", hooks.clone()), ("programs", hooks)])
 }
 
 fn open() -> Result<OpenObject, ProgramsError> {
@@ -300,86 +313,11 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
 }
 
 /// Whether the daemon runs the programs of a section: those that answer it, and iterators. All others run at hooks.
-fn is_inquiry(section: &OsStr) -> bool {
+pub(crate) fn is_inquiry(section: &OsStr) -> bool {
     section.as_bytes() == b"syscall" || section.as_bytes().starts_with(b"iter/")
 }
 
 /// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.
 fn map_name(name: &str) -> String {
     name.rsplit_once('.').map_or(name, |(_, section)| section).to_owned()
-}
-
-/// Attaches the loaded programs and pins their links.
-pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
-    let mut attached = 0;
-    for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program.section())) {
-        let hook = program.name().to_string_lossy().into_owned();
-        let attached_to = match program.prog_type() {
-            ProgramType::Tracing => program.attach_trace(),
-            _ => program.attach_lsm(),
-        };
-        let mut link = attached_to.map_err(refused(format!("attach to the hook {hook}")))?;
-        link.pin(pins.link(&hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;
-        attached += 1;
-    }
-    Ok(attached)
-}
-
-/// Whether an earlier daemon has started enforcement: maps alone are what is left of a start that was killed.
-#[must_use]
-pub fn pinned(pins: &Pins) -> bool {
-    attached(pins).is_ok_and(|hooks| !hooks.is_empty())
-}
-
-/// Refuses enforcement that another build of the programs has started.
-pub(crate) fn of_this_build(pins: &Pins) -> Result<(), ProgramsError> {
-    if pinned(pins) && !pins.build().exists() { Err(ProgramsError::AnotherVersion) } else { Ok(()) }
-}
-
-/// Whether the pins are what another build has left of a start that was killed.
-pub(crate) fn left_by_another_build(pins: &Pins) -> bool {
-    !pinned(pins) && pins.0.join("build").exists() && !pins.build().exists()
-}
-
-/// The hooks whose programs are attached, sorted.
-pub fn attached(pins: &Pins) -> Result<Vec<String>, ProgramsError> {
-    let path = pins.0.join("links");
-    let error = |cause| ProgramsError::Pins { path: path.clone(), cause };
-    let links = fs::read_dir(&path).map_err(error)?;
-    let names = links.map(|link| link.map(|link| link.file_name().to_string_lossy().into_owned()));
-    let mut names: Vec<String> = names.collect::<Result<_, _>>().map_err(error)?;
-    names.sort_unstable();
-    Ok(names)
-}
-
-/// A link, to be closed once its pin is gone. Where a pin was all that held it, the kernel detaches the program later
-/// (bpf_link_put, since 6.5), and cannot attach it again until then (bpf_trampoline_link_prog); where the last descriptor is
-/// closed, at once.
-fn hold(pins: &Pins, hook: &str) -> Option<Link> {
-    Link::open(pins.link(hook)).ok()
-}
-
-/// Detaches a hook's program: from then on it does not run.
-pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
-    let (path, link) = (pins.link(hook), hold(pins, hook));
-    fs::remove_file(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
-    drop(link);
-    Ok(())
-}
-
-/// Removes all pins, and with them programs and maps that nobody has open. No program runs any more then: the kernel waits
-/// for those that run, a grace period for each hook, one after another (ftrace_shutdown).
-pub fn unpin(pins: &Pins) -> Result<(), ProgramsError> {
-    let links: Vec<Link> = attached(pins).unwrap_or_default().iter().filter_map(|hook| hold(pins, hook)).collect();
-    for path in [pins.0.join("links"), pins.0.clone()] {
-        match fs::remove_dir_all(&path) {
-            // That of a descriptor has no name to remove.
-            Err(cause) if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
-                return Err(ProgramsError::Pins { path, cause });
-            }
-            _ => {}
-        }
-    }
-    drop(links);
-    Ok(())
 }

@@ -184,6 +184,8 @@ pub fn pins(pins: &Pins) -> Result<bool, Unmet> {
 
 /// The pins by which programs are attached. Where there are none nothing is enforced.
 const LINKS: &str = "links";
+/// The pins of programs that are loaded and not attached: there are none while something is enforced.
+const PROGRAMS: &str = "programs";
 
 fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, Unmet> {
     let found = names(root)?;
@@ -200,7 +202,7 @@ fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, 
         return Ok(false);
     }
     // A hook may have no program.
-    for (directory, own) in expected.iter().filter(|(directory, _)| *directory != LINKS) {
+    for (directory, own) in expected.iter().filter(|(directory, _)| ![LINKS, PROGRAMS].contains(directory)) {
         let path = root.join(directory);
         let found = names(&path)?;
         if let Some(missing) = own.iter().find(|name| !found.contains(*name)) {

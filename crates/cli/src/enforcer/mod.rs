@@ -5,6 +5,7 @@ pub(crate) mod enforce;
 mod kept;
 pub(crate) mod label;
 pub(crate) mod mode;
+pub(crate) mod preload;
 pub(crate) mod ps;
 pub(crate) mod reload;
 pub(crate) mod run;

@@ -13,7 +13,8 @@ use super::{EnforcerError, Folder};
 use crate::{
     contexts::{self, Contexts},
     labels::checkpoint::AfterCrash,
-    programs::Pins,
+    preloaded::Preloaded,
+    programs::{Pins, ProgramsError},
     progress::Progress,
     shares::Size,
     units::Places,
@@ -83,6 +84,11 @@ impl Options {
     /// The context of tasks without a label under a policy.
     pub(super) fn machine(&self, policy: &Policy) -> Result<String, EnforcerError> {
         self.machine.clone().or_else(|| contexts::machine(policy)).ok_or(EnforcerError::NoMachine)
+    }
+
+    /// The programs that were loaded for this start; none where maps must have other sizes than theirs.
+    pub(super) fn preloaded(&self) -> Result<Preloaded, ProgramsError> {
+        if self.sizes.is_empty() { Preloaded::take(&self.pins) } else { Ok(Preloaded::default()) }
     }
 
     /// Domains that are asked nothing under a policy: those named, or the machine's and the kernel's.
