@@ -146,7 +146,7 @@ static int connect_daemon(void)
 			fail(errno, "no daemon answers on " SOCKET
 				    " (%m): start it with `tollgate enforce POLICY`");
 		else
-			fail(errno, "cannot ask the daemon on " SOCKET ": %m");
+			fail(errno, "cannot connect to the daemon on " SOCKET ": %m");
 		close_quietly(fd);
 		return -1;
 	}

@@ -15,8 +15,8 @@ use nix::{
     sys::socket::{MsgFlags, setsockopt, sockopt::PassCred},
 };
 use tollgate_client::{
-    protocol::{LONGEST_REPLY, LONGEST_REQUEST, Refusal, Reply, Request, greeting, hello, reply_line},
-    wire::{MOST_DESCRIPTORS, receive, send},
+    protocol::{MAX_REPLY_LENGTH, MAX_REQUEST_LENGTH, Refusal, Reply, Request, greeting, hello, reply_line},
+    wire::{MAX_DESCRIPTORS, receive, send},
 };
 
 use super::{peer::Peer, places::Seat};
@@ -123,7 +123,7 @@ impl Connection {
     /// Puts a reply on its way.
     pub(super) fn reply(&mut self, reply: &Reply, now: Instant) {
         let mut line = reply_line(reply);
-        if line.len() > LONGEST_REPLY {
+        if line.len() > MAX_REPLY_LENGTH {
             line = reply_line(&Err(Refusal::new(libc::EMSGSIZE, "the reply is too long")));
         }
         self.output.extend(line.into_bytes());
@@ -147,7 +147,7 @@ impl Connection {
             return Ok(Come::End);
         }
         let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
-            if self.input.len() > LONGEST_REQUEST {
+            if self.input.len() > MAX_REQUEST_LENGTH {
                 self.refuse(libc::EMSGSIZE, "a request is longer than 16384 bytes", now);
                 return Ok(Come::Nothing);
             }
@@ -210,7 +210,7 @@ impl Connection {
         }
         self.input.extend_from_slice(&buffer[..received.length]);
         self.descriptors.extend(received.descriptors);
-        Ok(self.descriptors.len() <= MOST_DESCRIPTORS)
+        Ok(self.descriptors.len() <= MAX_DESCRIPTORS)
     }
 }
 

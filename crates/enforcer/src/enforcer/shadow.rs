@@ -12,7 +12,7 @@ use tollgate_abi::{
     CLASSES,
     enforcer::{SECINITSID_UNLABELED, TG_CANDIDATE, tg_difference, tg_difference_key},
 };
-use tollgate_client::shadow::{Candidate, Difference, MOST, Report};
+use tollgate_client::shadow::{Candidate, Difference, MAX_DIFFERENCES, Report};
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached, map_error};
@@ -112,8 +112,8 @@ impl Enforcer {
             differences.push(self.difference(&key, &value));
         }
         differences.sort_by_key(|difference: &Difference| std::cmp::Reverse(difference.count));
-        let omitted = differences.len().saturating_sub(MOST) as u64;
-        differences.truncate(MOST);
+        let omitted = differences.len().saturating_sub(MAX_DIFFERENCES) as u64;
+        differences.truncate(MAX_DIFFERENCES);
         differences.sort_by(|a, b| (&a.source, &a.target, &a.class).cmp(&(&b.source, &b.target, &b.class)));
         Ok(Some(Report { candidate: candidate.clone(), differences, omitted, not_asked: self.state.shadow_failures() }))
     }
