@@ -224,7 +224,7 @@ fn says_that_a_recorded_run_is_not_whole_where_events_were_lost_and_learns_from_
     let lost = steps["part"]
         .is(
             1,
-            &["Events lost: ", "more than the kernel's programs may tell in a second", "with a higher --audit-limit"],
+            &["Events lost: ", "more than the kernel's programs may report in a second", "with a higher --audit-limit"],
         )
         .text
         .split_once("Events lost: ")
