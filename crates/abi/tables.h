@@ -208,7 +208,7 @@ struct tg_question {
 
 struct tg_decision {
 	__u32 allowed, auditallow, auditdeny;
-	__u32 permissive; /* whether the source type is permissive */
+	__u32 permissive;	       /* whether the source type is permissive */
 	__u32 extended, extended_self; /* the tuples' extended permissions; 0 both: none */
 };
 
