@@ -521,7 +521,7 @@ struct tg_state {
 	/* The thread of the daemon that requests the label of a file on overlayfs by getxattr,
 	 * and the answer. */
 	__u32 asks_label;
-	__u32 told_label;
+	__u32 reported_label;
 	__u32 labels_new;  /* inode_init_security was called, so this kernel calls it */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes the
 			      entries of `unwritten` */
@@ -531,7 +531,8 @@ struct tg_state {
 	__u32 labels_missed;
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
-	__u64 told[TG_FAILURES]; /* how many of them the daemons have written to the audit log */
+	__u64 reported[TG_FAILURES]; /* how many of them the daemons have written to the audit log
+				      */
 	__u64 events;
 	struct tg_statistics statistic[TG_MANAGERS];
 	/* The cache that is read most is near the beginning, within reach of a load

@@ -124,7 +124,9 @@ impl Log {
         let mut files = Vec::new();
         let last = self.last.take();
         let inode = last.as_ref().map(|(file, _)| Ok::<_, io::Error>(file.metadata()?.ino())).transpose()?;
-        for path in std::iter::once(self.path.clone()).chain((1..=MAX_RENAMED).map(|number| numbered(&self.path, number))) {
+        for path in
+            std::iter::once(self.path.clone()).chain((1..=MAX_RENAMED).map(|number| numbered(&self.path, number)))
+        {
             let file = match File::open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 other => other?,

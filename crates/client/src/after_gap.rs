@@ -35,7 +35,9 @@ impl FromStr for AfterGap {
             "confine" => Ok(Self::Confine),
             "kill" => Ok(Self::Kill),
             "tell" => Ok(Self::Tell),
-            _ => Err(format!("there is no treatment {name:?} of processes that left their confinement: confine, kill or tell")),
+            _ => Err(format!(
+                "there is no treatment {name:?} of processes that left their confinement: confine, kill or tell"
+            )),
         }
     }
 }

@@ -65,7 +65,7 @@ impl fmt::Display for Room {
 pub struct Held {
     /// The resource.
     pub room: Room,
-    /// Name or number of a user, context of a domain, or `others` for holders without a share of their own.
+    /// A user, a domain's context, `the machine`, or `users without a share` and `domains without a share` together.
     pub holder: String,
     /// How many places are held.
     pub held: u32,

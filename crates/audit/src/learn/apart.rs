@@ -53,7 +53,8 @@ impl Apart {
         before: usize,
     ) -> Self {
         if before >= MAX_EXPLAINED {
-            let why = "not explained, because there are too many; run: tollgate policy explain POLICY SCON TCON CLASS PERM";
+            let why =
+                "not explained, because there are too many; run: tollgate policy explain POLICY SCON TCON CLASS PERM";
             return Self::of(asked, evidence, vec![why.to_owned()], Vec::new(), Vec::new());
         }
         let explanation = explain();
@@ -81,7 +82,9 @@ fn why(explanation: &Explanation) -> Vec<String> {
             None => format!("a constraint forbids it: {}", constraint.cil),
         }));
         let missing = role_allow.iter().filter(|role_allow| !role_allow.exists);
-        why.extend(missing.map(|role_allow| format!("the role may not change in this way: {} is missing", role_allow.cil)));
+        why.extend(
+            missing.map(|role_allow| format!("the role may not change in this way: {} is missing", role_allow.cil)),
+        );
     }
     let forbidden = explanation.remedy.iter().flat_map(|remedy| &remedy.forbidden_by);
     why.extend(forbidden.map(|place| {
@@ -95,7 +98,8 @@ fn why(explanation: &Explanation) -> Vec<String> {
 fn remedies(explanation: &Explanation) -> (Vec<String>, Vec<String>) {
     let Some(remedy) = &explanation.remedy else { return Default::default() };
     let cil = if remedy.forbidden_by.is_empty() { remedy.cil.clone() } else { Vec::new() };
-    let obstacle = remedy.obstacle.iter().map(|obstacle| format!("no statement that can be added would help: {obstacle}"));
+    let obstacle =
+        remedy.obstacle.iter().map(|obstacle| format!("no statement that can be added would help: {obstacle}"));
     let others = remedy.alternatives.iter();
     let others =
         others.map(|other| format!("constraints would not stop it with another {}: {}", other.part, other.context));

@@ -61,8 +61,10 @@ impl Learnt {
             doubts.push(format!("Left out, because the policy now allows it: {} denials.", self.allowed));
         }
         if self.silent > 0 {
-            doubts
-                .push(format!("Left out, because the policy suppresses it on purpose (dontaudit): {} denials.", self.silent));
+            doubts.push(format!(
+                "Left out, because the policy suppresses it on purpose (dontaudit): {} denials.",
+                self.silent
+            ));
         }
         doubts
     }
