@@ -276,7 +276,7 @@ fn learns_from_what_the_kernels_audit_says() {
         first.contains("  (allow service_t page_t (file (open read)))\nthat would let in service_t alone"),
         "{first}"
     );
-    assert!(second.contains("the policy promises that this never is so") && !second.contains("let in"), "{second}");
+    assert!(second.contains("neverallow rules of the policy forbid this") && !second.contains("let in"), "{second}");
     let json = scratch.run(&[&["explain"], &learn[1..], &["--json"]].concat()).with(1).json();
     assert_eq!(json[0]["permissions"][0]["remedy"]["cil"][0], "(allow service_t shadow_t (file (read)))");
 }
