@@ -224,7 +224,7 @@ fn says_that_a_recorded_run_is_not_whole_where_events_were_lost_and_learns_from_
     let lost = steps["part"]
         .is(
             1,
-            &["Events lost: ", "more than the kernel's programs may tell in a second", "with a higher --audit-limit"],
+            &["Events lost: ", "more than the kernel's programs may report in a second", "with a higher --audit-limit"],
         )
         .text
         .split_once("Events lost: ")
@@ -276,7 +276,7 @@ fn learns_from_what_the_kernels_audit_says() {
         first.contains("  (allow service_t page_t (file (open read)))\nthat would let in service_t alone"),
         "{first}"
     );
-    assert!(second.contains("the policy promises that this never is so") && !second.contains("let in"), "{second}");
+    assert!(second.contains("neverallow rules of the policy forbid this") && !second.contains("let in"), "{second}");
     let json = scratch.run(&[&["explain"], &learn[1..], &["--json"]].concat()).with(1).json();
     assert_eq!(json[0]["permissions"][0]["remedy"]["cil"][0], "(allow service_t shadow_t (file (read)))");
 }

@@ -207,7 +207,7 @@ fn keeps_ports_of_ones_own() {
     }
     add("db_port_t", "8080").refused(&["tcp 8080 is system_u:object_r:http_port_t:s0 already"]);
     add("db_port_t", "1000-2000").refused(&["tcp 1000-2000 and tcp 1-1023", "overlap"]);
-    add("etc_t", "9000").refused(&["etc_t is no type of ports"]);
+    add("etc_t", "9000").refused(&["etc_t is not a type of ports"]);
     add("web_port_t", "9000").refused(&["no type `web_port_t`"]);
     add("db_port_t", "0").refused(&["`0` are no ports"]);
     system.run(&["port", "remove", "-p", "udp", "8085"]).refused(&["udp 8085 has no label of one's own"]);

@@ -1,5 +1,5 @@
-//! Reading denials that others wrote: the kernel's records (security/selinux/avc.c), as auditd, ausearch or the kernel's log
-//! have them, and our own. The text is anyone's.
+//! Reads denials that others wrote: the kernel's records (security/selinux/avc.c) as auditd, ausearch or the kernel's
+//! log have them, and our own. The text may come from anyone.
 
 use super::{
     Denial, Entry, Lost, Reason, Untrusted,
@@ -8,7 +8,8 @@ use super::{
     untrusted::unhex,
 };
 
-/// The entry of a line: JSON as this program logs it, or a record of the kernel's audit. `None`: it tells of something else.
+/// Reads the entry in a line: JSON as this program logs it, or a record of the kernel's audit. `None`: the line is
+/// about something else.
 #[must_use]
 pub fn parse(line: &str) -> Option<Entry> {
     let line = line.trim();
@@ -26,7 +27,7 @@ pub fn parse(line: &str) -> Option<Entry> {
     kernel_loss(line).map(|count| Entry::Lost(Lost { time, count, reason: Reason::KernelAudit }))
 }
 
-/// `msg=audit(1700000001.234:17)` in milliseconds; 0: it is not told, or not so.
+/// The time in `msg=audit(1700000001.234:17)`, in milliseconds since 1970; 0: there is none, or it is not in this form.
 fn time(line: &str) -> u64 {
     let stamp = || {
         let stamp = line.split_once("audit(")?.1.split_once(')')?.0.rsplit_once(':')?.0;
@@ -37,7 +38,7 @@ fn time(line: &str) -> u64 {
     stamp().unwrap_or(0)
 }
 
-/// `denied  { read open } for  pid=12 comm="cat" ... scontext=... tcontext=... tclass=file permissive=0`.
+/// Reads `denied  { read open } for  pid=12 comm="cat" ... scontext=... tcontext=... tclass=file permissive=0`.
 fn denial(text: &str, time: u64) -> Option<Denial> {
     let (verdict, rest) = text.split_once('{')?;
     let verdict = match verdict.trim() {
@@ -70,15 +71,15 @@ fn denial(text: &str, time: u64) -> Option<Denial> {
     })
 }
 
-/// What this program says of events that it lost: `17 events: the ring buffer was full`.
+/// Reads this program's own report of lost events: `17 events: the ring buffer was full`.
 fn own_loss(text: &str, time: u64) -> Option<Entry> {
     let (count, why) = text.split_once(" events: ")?;
     let reason = Reason::ALL.into_iter().find(|reason| why.starts_with(reason.text()))?;
     Some(Entry::Lost(Lost { time, count: count.parse().ok()?, reason }))
 }
 
-/// What the kernel says when it leaves records out: `kauditd_printk_skb: 31 callbacks suppressed`, and of each time that a
-/// limit or the backlog makes it drop some, `audit_lost=7` (audit_log_lost; the count is that since boot).
+/// The number of records that the kernel says it left out. It says `kauditd_printk_skb: 31 callbacks suppressed`, or,
+/// each time a limit or the backlog makes it drop some, `audit_lost=7` (audit_log_lost; that count is since boot).
 fn kernel_loss(line: &str) -> Option<u64> {
     if let Some((before, _)) = line.split_once(" callbacks suppressed") {
         return line.contains("audit").then(|| before.rsplit(' ').next()?.parse().ok()).flatten();
@@ -88,17 +89,17 @@ fn kernel_loss(line: &str) -> Option<u64> {
     (count > 0).then_some(1)
 }
 
-/// `KEY=VALUE` words; of a key that is there twice the first.
+/// The `KEY=VALUE` words of a record. If a key comes twice, the first counts.
 struct Fields<'t>(Vec<(&'t str, &'t str)>);
 
 impl<'t> Fields<'t> {
-    /// Those of a record. What auditd adds behind a group separator (log_format = ENRICHED) comes last.
+    /// Splits a record into words. What auditd adds behind a group separator (log_format = ENRICHED) comes last.
     fn of(text: &'t str) -> Self {
         let words = text.split(|c: char| c.is_whitespace() || c == '\x1d');
         Self(words.filter_map(|word| word.trim_end_matches('\'').split_once('=')).collect())
     }
 
-    /// A value as it stands.
+    /// A value as it is written.
     fn plain(&self, key: &str) -> Option<&'t str> {
         self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
@@ -111,7 +112,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// A name that a process chose: quoted, or in hexadecimal.
+    /// A name that a process chose: it is quoted, or in hexadecimal.
     fn name(&self, key: &str) -> Untrusted {
         let Some(text) = self.plain(key) else { return Untrusted::default() };
         match text.strip_prefix('"') {
@@ -124,11 +125,11 @@ impl<'t> Fields<'t> {
         self.plain(key).is_some()
     }
 
-    /// Addresses and ports, if it tells of some. An interface's name the kernel writes as it is.
+    /// Addresses and ports, if the record has any. The kernel writes the name of an interface as it is.
     fn endpoints(&self) -> Option<Endpoints> {
         let address = |key| self.plain(key).and_then(|text| text.parse().ok());
         let port = |key| self.plain(key).and_then(|text| text.parse().ok());
-        let told = Endpoints {
+        let known = Endpoints {
             laddr: address("laddr"),
             lport: port("lport"),
             faddr: address("faddr"),
@@ -139,10 +140,10 @@ impl<'t> Fields<'t> {
             dest: port("dest"),
             netif: self.plain("netif").map(Untrusted::new).unwrap_or_default(),
         };
-        (told != Endpoints::default()).then_some(told)
+        (known != Endpoints::default()).then_some(known)
     }
 
-    /// What the record tells of the object (dump_common_audit_data).
+    /// The object, as far as the record describes it (dump_common_audit_data).
     fn object(&self) -> Object {
         let place = || {
             let ino = self.number("ino")?;

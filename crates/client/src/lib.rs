@@ -1,8 +1,8 @@
-//! What other people's programs link to speak to Tollgate's daemon: contexts, labels, decisions, the state of enforcement.
+//! A library for programs that talk to Tollgate's daemon about contexts, labels, decisions and the state of enforcement.
 //!
-//! [`Client`] is a connection to the daemon's socket; [`protocol`] is what is said there, line by line
-//! (`docs/library.md` has it for other languages). The rest are the reports that come as JSON. Nothing here needs privilege
-//! or links libbpf, libselinux or libsepol.
+//! [`Client`] is a connection to the daemon's socket. [`protocol`] defines the lines that go over it (`docs/library.md`
+//! describes them for other languages). The other modules are the reports that come as JSON. Nothing here needs
+//! privilege or links libbpf, libselinux or libsepol.
 //!
 //! ```no_run
 //! use std::{fs::File, os::fd::AsFd};

@@ -1,4 +1,4 @@
-//! What a policy labels in the network, `portcon`, `nodecon` and `netifcon`, as programs read it (`struct tg_network`).
+//! What a policy labels in the network (`portcon`, `nodecon`, `netifcon`), as programs read it (`struct tg_network`).
 
 use std::{net::IpAddr, ops::RangeInclusive};
 
@@ -13,22 +13,22 @@ use crate::contexts::Sid;
 /// Protocols of ports, by their numbers in IP packets.
 const TRANSPORTS: [(u8, u32); 4] =
     [(6, TG_TRANSPORT_TCP), (17, TG_TRANSPORT_UDP), (33, TG_TRANSPORT_DCCP), (132, TG_TRANSPORT_SCTP)];
-/// With it, names of interfaces are patterns.
+/// With this policy capability, names of interfaces are patterns.
 const WILDCARDS: &str = "netif_wildcard";
-/// The kernel's names of interfaces are shorter.
+/// The size of the kernel's names of interfaces, including the NUL.
 const NAME: usize = 16;
 
-/// Labels, in the order of the policy: of several that fit the first counts.
+/// Labels, in the order of the policy. If several match, the first counts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Network {
     ports: Vec<(u32, RangeInclusive<u16>, u16)>,
     nodes: Vec<tg_node>,
     interfaces: Vec<tg_interface>,
-    /// Statements of the policy that the programs cannot be told, each with its reason. They label nothing.
+    /// Statements of the policy that the programs cannot apply, each with the reason. They label nothing.
     pub unsupported: Vec<String>,
 }
 
-/// The labels of `policy`. `sid` gives a context its SID.
+/// The labels of `policy`. `sid` returns the SID of a context.
 pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<Sid, E>) -> Result<Network, E> {
     let mut network = Network::default();
     for statement in &policy.ports {
@@ -70,7 +70,7 @@ impl Network {
         let reason = if self.interfaces.len() >= TG_INTERFACES as usize {
             format!("there are more than {TG_INTERFACES}")
         } else if name.len() >= NAME {
-            "no interface has such a long name".to_owned()
+            "no interface has so long a name".to_owned()
         } else if wildcards && name.contains(['*', '?']) {
             "it is a pattern that is not a prefix".to_owned()
         } else {
@@ -82,7 +82,7 @@ impl Network {
         self.unsupported.push(format!("netifcon {pattern}: {reason}"));
     }
 
-    /// Writes it where programs read it; what was there goes.
+    /// Writes the labels where programs read them, in place of earlier ones.
     pub fn put(&self, to: &mut tg_network) {
         to.port.as_flattened_mut().fill(0);
         for (transport, ports, sid) in self.ports.iter().rev() {
@@ -95,7 +95,7 @@ impl Network {
     }
 }
 
-/// The words of an address, as packets have them.
+/// The words of an address, in network byte order.
 fn words(address: IpAddr) -> [u32; 4] {
     let mut bytes = [0_u8; 16];
     match address {

@@ -1,8 +1,11 @@
-//! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
+//! The BPF programs and their maps: loaded once, pinned, and adopted by every later daemon.
 //!
-//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs and
-//! iterators that the daemon runs. `programs/HOOK` are programs that were loaded for a start to come (`preloaded`). While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
-//! of the programs all these are.
+//! On the BPF file system, below [`Pins::ROOT`], there are `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the
+//! programs and iterators that the daemon runs. `programs/HOOK` are programs that were loaded for a start to come
+//! (`preloaded`). While there are links, enforcement goes on, whether or not a daemon runs. `build/HASH` says which build
+//! of the programs all these belong to.
+
+mod links;
 
 mod links;
 
@@ -35,13 +38,13 @@ use crate::shares::Size;
 pub use links::{attach, attached, detach, pinned, unpin};
 pub(crate) use links::{left_by_another_build, of_this_build};
 
-/// The iterator of the threads of one process; who runs it says of which.
+/// The iterator over the threads of one process, which is named when it is run.
 pub(crate) const THREADS: &str = "threads";
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
 
-/// Tells this build of the programs from others, which may give maps of the same names other contents: FNV-1a.
+/// Distinguishes this build of the programs from others, whose maps of the same names may have another content: FNV-1a.
 fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {
@@ -52,7 +55,7 @@ fn build() -> &'static str {
     })
 }
 
-/// What libbpf said while it loaded the programs, the verifier's log above all.
+/// libbpf's messages while it loaded the programs, including the verifier's log.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 fn keep(_: PrintLevel, text: String) {
@@ -64,30 +67,30 @@ fn keep(_: PrintLevel, text: String) {
 #[non_exhaustive]
 pub enum ProgramsError {
     /// The kernel's types are not known.
-    #[error("this kernel tells no types of its own ({cause}): one with CONFIG_DEBUG_INFO_BTF is needed")]
+    #[error("this kernel does not publish its types ({cause}): boot one with CONFIG_DEBUG_INFO_BTF")]
     NoTypes {
         /// Why they could not be read.
         cause: libbpf_rs::Error,
     },
-    /// The kernel refused.
+    /// The kernel refused an operation.
     #[error("cannot {what}: {cause}{}", .said.lines().map(|line| format!("\n  {line}")).collect::<String>())]
     Refused {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// Why it failed.
+        /// What the kernel returned.
         cause: libbpf_rs::Error,
-        /// What libbpf and the verifier said.
+        /// The messages of libbpf and the verifier.
         said: String,
     },
     /// The pins are not as they should be.
     #[error("{}: {cause}", .path.display())]
     Pins {
-        /// The path.
+        /// Path of the pin.
         path: PathBuf,
-        /// Why it failed.
+        /// What is wrong with it.
         cause: io::Error,
     },
-    /// The pins are of another build of the programs.
+    /// The pins belong to another build of the programs.
     #[error(
         "enforcement was started by another version of this program, which this one cannot take over: end it with \
          `tollgate stop --force`, then start it again"
@@ -114,60 +117,60 @@ impl Default for Pins {
 }
 
 impl Pins {
-    /// Where they are unless somebody says otherwise.
+    /// The default directory.
     pub const ROOT: &str = "/sys/fs/bpf/tollgate";
 
     /// The directory of a descriptor of this process, which stays open.
     #[must_use]
     pub fn of(directory: BorrowedFd<'_>) -> Self {
-        // The directory itself, not the link to it.
+        // This is the directory itself, not the link to it.
         Self(format!("/proc/self/fd/{}/.", directory.as_raw_fd()).into())
     }
 
-    /// A directory in place of it, for tests.
+    /// Another directory, for tests.
     #[cfg(test)]
     pub(crate) fn below(root: &Path) -> Self {
         Self(root.to_owned())
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.0
     }
 
-    /// The pin of a map.
+    /// Path of the pin of a map.
     #[must_use]
     pub fn map(&self, name: &str) -> PathBuf {
         self.0.join("maps").join(name)
     }
 
-    /// The pin of the link of a hook's program.
+    /// Path of the pin of the link of a hook's program.
     #[must_use]
     pub fn link(&self, hook: &str) -> PathBuf {
         self.0.join("links").join(hook)
     }
 
-    /// The pin of a hook's program that is loaded before enforcement starts.
+    /// Path of the pin of a hook's program that is loaded before enforcement starts.
     #[must_use]
     pub fn program(&self, hook: &str) -> PathBuf {
         self.0.join("programs").join(hook)
     }
 
-    /// The pin of a program that the daemon runs.
+    /// Path of the pin of a program that the daemon runs.
     #[must_use]
     pub fn inquiry(&self, name: &str) -> PathBuf {
         self.0.join("inquiries").join(name)
     }
 
-    /// The directory that says which build of the programs is pinned.
+    /// Path of the directory that says which build of the programs is pinned.
     pub(crate) fn build(&self) -> PathBuf {
         self.0.join("build").join(build())
     }
 
     fn make(&self) -> Result<(), ProgramsError> {
         let [maps, links, inquiries] = ["maps", "links", "inquiries"].map(|name| self.0.join(name));
-        // The build first: what has no link is known by it to be left over, whosever it is.
+        // The build comes first: pins without a link are recognized by it as left over, whatever build they belong to.
         for path in [self.build(), maps, links, inquiries] {
             fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
         }
@@ -175,7 +178,7 @@ impl Pins {
     }
 }
 
-/// A pinned map, opened.
+/// Opens a pinned map.
 pub fn map(pins: &Pins, name: &str) -> Result<MapHandle, ProgramsError> {
     MapHandle::from_pinned_path(pins.map(name)).map_err(refused(format!("open the map {name}")))
 }
@@ -185,7 +188,7 @@ pub(crate) fn in_force(generations: &MapHandle) -> Result<MapHandle, ProgramsErr
     generation(generations, TG_IN_FORCE)
 }
 
-/// The map of the generation in force, or of another one (`enum tg_which`).
+/// The map of one of the generations (`enum tg_which`).
 pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandle, ProgramsError> {
     let found = generations.lookup(&which.to_ne_bytes(), MapFlags::ANY);
     let found = found.map_err(refused("find a generation"))?.unwrap_or_default();
@@ -193,7 +196,8 @@ pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandl
     MapHandle::from_map_id(id).map_err(refused("open a generation"))
 }
 
-/// The hooks that the running kernel has, of those there are programs for. Looked up once: its types do not change.
+/// The hooks of the running kernel for which there are programs. Read only once, because the kernel's types do not
+/// change.
 pub fn hooks() -> Result<Vec<String>, ProgramsError> {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     match FOUND.get() {
@@ -204,26 +208,26 @@ pub fn hooks() -> Result<Vec<String>, ProgramsError> {
 
 fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    // A kernel has a hundred thousand types: looked through once, not once for each hook.
+    // A kernel has a hundred thousand types. They are searched once, not once per hook.
     let functions: HashSet<&OsStr> = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name()).collect();
     let object = open()?;
     let found = object.progs().filter_map(|program| {
         let hook = program.name().to_string_lossy().into_owned();
-        // What not every kernel has a hook for is attached to what would call it.
+        // A program for a hook that some kernels lack is attached to the function that calls the hook.
         let caller = if program.prog_type() == ProgramType::Tracing { "security" } else { "bpf_lsm" };
         functions.contains(OsStr::new(&format!("{caller}_{hook}"))).then_some(hook)
     });
     Ok(found.collect())
 }
 
-/// All hooks that there are programs for.
+/// All hooks for which there are programs.
 pub fn all() -> Result<Vec<String>, ProgramsError> {
     let object = open()?;
     let programs = object.progs().filter(|program| !is_inquiry(program.section()));
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
-/// The names of the pins that enforcement has below each directory: its build, all maps, all inquiries, any of the hooks'
+/// The names of the pins of enforcement below each directory: its build, all maps, all inquiries, any of the hooks'
 /// links, and any of the hooks' programs.
 pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 5], ProgramsError> {
     let object = open()?;
@@ -242,7 +246,7 @@ fn open() -> Result<OpenObject, ProgramsError> {
     object.map_err(refused("read the programs"))
 }
 
-/// Tells the programs what differs between kernels but cannot be relocated: which arguments hooks have (`struct tg_kernel`).
+/// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
 fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
     let arguments = |hook: &str| {
         let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
@@ -260,14 +264,14 @@ fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
     Ok(())
 }
 
-/// The number of a source of performance events; of one that this kernel lacks no number at all.
+/// The number of a source of performance events. If this kernel lacks it, a number that no source has.
 fn event_source(name: &str) -> u32 {
     let number = fs::read_to_string(format!("/sys/bus/event_source/devices/{name}/type")).ok();
     number.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX)
 }
 
-/// Loads the programs of `hooks`, and those that the daemon runs, over the pinned maps where there are some; pins what was
-/// not. `sizes` are those of new maps.
+/// Loads the programs of `hooks`, and those that the daemon runs, using the pinned maps if there are any. Pins what was
+/// not pinned. `sizes` are the sizes of new maps.
 pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
     pins.make()?;
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
@@ -302,9 +306,9 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
         let pin = pins.inquiry(&program.name().to_string_lossy());
         let pinned = match program.prog_type() {
             ProgramType::Syscall => program.pin(&pin),
-            // Who runs it says of which process.
+            // Its reader names the process.
             _ if program.name() == THREADS => program.pin(&pin),
-            // An iterator: who reads its pin runs it.
+            // An iterator runs when its pin is read.
             _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
         };
         pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
@@ -312,12 +316,13 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
     Ok(object)
 }
 
-/// Whether the daemon runs the programs of a section: those that answer it, and iterators. All others run at hooks.
+/// Whether the daemon runs the programs of a section: those that answer questions, and iterators. All others run at
+/// hooks.
 pub(crate) fn is_inquiry(section: &OsStr) -> bool {
     section.as_bytes() == b"syscall" || section.as_bytes().starts_with(b"iter/")
 }
 
-/// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.
+/// The name of a map's pin. libbpf calls the global variables `OBJECT.bss`.
 fn map_name(name: &str) -> String {
     name.rsplit_once('.').map_or(name, |(_, section)| section).to_owned()
 }

@@ -22,7 +22,7 @@ pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
     Ok(attached)
 }
 
-/// Whether an earlier daemon has started enforcement: maps alone are what is left of a start that was killed.
+/// Whether an earlier daemon has started enforcement. Maps alone are left of a start that was killed.
 #[must_use]
 pub fn pinned(pins: &Pins) -> bool {
     attached(pins).is_ok_and(|hooks| !hooks.is_empty())
@@ -33,7 +33,7 @@ pub(crate) fn of_this_build(pins: &Pins) -> Result<(), ProgramsError> {
     if pinned(pins) && !pins.build().exists() { Err(ProgramsError::AnotherVersion) } else { Ok(()) }
 }
 
-/// Whether the pins are what another build has left of a start that was killed.
+/// Whether the pins are left of a start of another build that was killed.
 pub(crate) fn left_by_another_build(pins: &Pins) -> bool {
     !pinned(pins) && pins.0.join("build").exists() && !pins.build().exists()
 }
@@ -49,14 +49,14 @@ pub fn attached(pins: &Pins) -> Result<Vec<String>, ProgramsError> {
     Ok(names)
 }
 
-/// A link, to be closed once its pin is gone. Where a pin was all that held it, the kernel detaches the program later
-/// (bpf_link_put, since 6.5), and cannot attach it again until then (bpf_trampoline_link_prog); where the last descriptor is
-/// closed, at once.
+/// A link, which is closed once its pin is gone. If a pin was all that held it, the kernel detaches the program later
+/// (bpf_link_put, since 6.5), and cannot attach it again until then (bpf_trampoline_link_prog). If the last descriptor
+/// is closed, it detaches it at once.
 fn hold(pins: &Pins, hook: &str) -> Option<Link> {
     Link::open(pins.link(hook)).ok()
 }
 
-/// Detaches a hook's program: from then on it does not run.
+/// Detaches a hook's program. From then on it does not run.
 pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
     let (path, link) = (pins.link(hook), hold(pins, hook));
     fs::remove_file(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
@@ -64,13 +64,13 @@ pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
     Ok(())
 }
 
-/// Removes all pins, and with them programs and maps that nobody has open. No program runs any more then: the kernel waits
-/// for those that run, a grace period for each hook, one after another (ftrace_shutdown).
+/// Removes all pins, and with them programs and maps that nobody has open. No program runs any more afterwards: the
+/// kernel waits for those that run, for a grace period per hook, one after another (ftrace_shutdown).
 pub fn unpin(pins: &Pins) -> Result<(), ProgramsError> {
     let links: Vec<Link> = attached(pins).unwrap_or_default().iter().filter_map(|hook| hold(pins, hook)).collect();
     for path in [pins.0.join("links"), pins.0.clone()] {
         match fs::remove_dir_all(&path) {
-            // That of a descriptor has no name to remove.
+            // A directory of a descriptor has no name that could be removed.
             Err(cause) if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
                 return Err(ProgramsError::Pins { path, cause });
             }

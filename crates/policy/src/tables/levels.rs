@@ -8,7 +8,7 @@ use crate::model::{Bits, Level};
 
 use super::limit::{LEVELS, TableLimit};
 
-/// Levels, each once. The first is empty: the one of policies without MLS, valid in none with it.
+/// Levels, each once. The first is empty: the level of policies without MLS, which is not valid in a policy with MLS.
 #[derive(Debug)]
 pub(super) struct Levels {
     levels: Vec<Level>,
@@ -20,7 +20,7 @@ impl Levels {
         Self { levels: vec![Level::default()], known: HashMap::from([(Level::default(), 0)]) }
     }
 
-    /// The identifier of a level, which is that `of` something.
+    /// The identifier of a level. `of` says what has the level, for error messages.
     pub(super) fn intern(&mut self, level: &Level, of: &'static str) -> Result<u32, TableLimit> {
         if let Some(identifier) = self.known.get(level) {
             return Ok(*identifier);
