@@ -1,4 +1,4 @@
-//! What a policy grants and another does not, as text.
+//! What one policy grants and another does not, as text.
 
 use tollgate_policy::{
     built::Built,
@@ -21,7 +21,7 @@ pub(crate) fn between(before: &Built, after: &Built) -> anyhow::Result<Diff> {
     Ok(found)
 }
 
-/// The report: domains, then everything else.
+/// The report: changes by domain first, then everything else.
 pub(crate) fn text(diff: &Diff, all: bool) -> String {
     if diff.is_empty() {
         return "The policies say the same.\n".to_owned();
@@ -71,9 +71,9 @@ fn domain(text: &mut String, domains: &Domains, all: bool) {
     }
 }
 
-/// Names with commas between; of a long list the first, and how many more there are.
+/// Names, separated by commas; of a long list the first ones, and how many more there are.
 pub(crate) fn listed(names: &[&str], all: bool) -> String {
-    // A list that is a little longer is shorter than what would be said of its rest.
+    // A list that is only a little longer takes less room than the note about the rest.
     if all || names.len() <= SHOWN + 2 {
         return names.join(", ");
     }
