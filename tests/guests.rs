@@ -120,7 +120,7 @@ fn gives_the_guest_the_modules_and_files_that_are_asked_for() {
 fn says_which_clock_and_accelerator_a_wall_time_is_of() {
     let ended = run_guest(&Scratch::new(), &["--accelerator", "emulation", "--cpus", "2", "--", "nproc"]).with(0);
     assert_eq!(ended.stdout, "2\n");
-    ended.says(&["emulation (as asked for)", "clock wall", "s in the guest"]);
+    ended.says(&["emulation (as requested)", "clock wall", "s in the guest"]);
 }
 
 #[test]
