@@ -21,7 +21,7 @@ use tollgate_policy::explain::Explainer;
 use crate::{denials::Denials, output};
 
 /// How long to wait for equal denials: a little more than the second after which the daemon logs their count.
-const SECOND: Duration = Duration::from_millis(1200);
+const STORM_TIME: Duration = Duration::from_millis(1200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -82,7 +82,7 @@ pub(crate) fn settle() -> u64 {
     // The request wakes the daemon; it logs the count of a storm when the second is over.
     let status = Client::connect().and_then(|mut client| client.status());
     let Ok(status) = status else { return 0 };
-    thread::sleep(SECOND);
+    thread::sleep(STORM_TIME);
     status.audit_errors
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Turns {
 impl Turns {
     pub(crate) fn take() -> Result<Turns, Error> {
         // SAFETY: takes a number.
-        let before = Errno::result(unsafe { libc::sched_getscheduler(0) }).context("ask for the scheduling policy")?;
+        let before = Errno::result(unsafe { libc::sched_getscheduler(0) }).context("get the scheduling policy")?;
         set_policy(libc::SCHED_BATCH).context("set the scheduling policy SCHED_BATCH")?;
         Ok(Turns { before })
     }

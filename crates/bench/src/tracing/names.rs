@@ -2,7 +2,7 @@
 
 /// Functions whose name without `security_` is not that of their hook: the function, the hook. They are as in the call graphs
 /// of 5.10 to 7.2 (`tollgate hooks graph KERNEL --list`); if a function calls two hooks, its own is named.
-const OTHERWISE: &[(&str, &str)] = &[
+const OTHER_NAMES: &[(&str, &str)] = &[
     ("add_mnt_opt", "sb_add_mnt_opt"),
     ("bdev_alloc", "bdev_alloc_security"),
     ("bdev_free", "bdev_free_security"),
@@ -65,8 +65,8 @@ const NOT_FOR_BPF: &[&str] = &[
 ///
 /// `function` is the name without `security_`.
 pub fn hook_of(function: &str) -> Option<&'static str> {
-    if let Ok(index) = OTHERWISE.binary_search_by_key(&function, |(own, _)| own) {
-        return Some(OTHERWISE[index].1);
+    if let Ok(index) = OTHER_NAMES.binary_search_by_key(&function, |(own, _)| own) {
+        return Some(OTHER_NAMES[index].1);
     }
     known(function)
 }
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn keeps_the_exceptions_sorted_and_each_to_a_hook() {
-        assert!(OTHERWISE.is_sorted_by_key(|(function, _)| function));
+        assert!(OTHER_NAMES.is_sorted_by_key(|(function, _)| function));
         // Removed before 6.1, and never available to BPF.
         let gone = ["sb_add_mnt_opt"];
-        for (function, hook) in OTHERWISE {
+        for (function, hook) in OTHER_NAMES {
             assert!(known(hook).is_some() || gone.contains(hook), "{function}: {hook}");
         }
     }

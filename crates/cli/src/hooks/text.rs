@@ -7,7 +7,7 @@ use tollgate_callgraph::{Comparison, Moved, Reach, Report};
 /// How many hooks per system call the table names.
 const MAX_SHOWN: usize = 4;
 /// How many system calls are named for a hook that has moved.
-const CALLS: usize = 6;
+const MAX_CALLS: usize = 6;
 
 /// All system calls, one per line.
 pub(super) fn report(report: &Report) -> String {
@@ -152,9 +152,9 @@ fn names(text: &mut String, what: &str, hooks: &[String]) {
 
 fn one(text: &mut String, moved: &Moved) {
     let list = |calls: &[String]| {
-        let more = calls.len().saturating_sub(CALLS);
+        let more = calls.len().saturating_sub(MAX_CALLS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{}{more}", calls.iter().take(CALLS).map(String::as_str).collect::<Vec<_>>().join(" "))
+        format!("{}{more}", calls.iter().take(MAX_CALLS).map(String::as_str).collect::<Vec<_>>().join(" "))
     };
     let _ = writeln!(text, "  {}", moved.hook);
     if !moved.gained.is_empty() {

@@ -9,7 +9,7 @@ use tollgate_study::model::{
 };
 
 /// Slopes below this many calls are only counted: a hundredth of a call.
-const NOTHING: f64 = 0.01;
+const NEGLIGIBLE: f64 = 0.01;
 
 /// One line per run, one sign per hook.
 pub(super) fn design(design: &Design) -> String {
@@ -71,7 +71,8 @@ fn one(text: &mut String, fit: &Fit) {
         fit.r_squared.map_or_else(|| "-".into(), |share| format!("{share:.6}")),
         lack(fit)
     );
-    let (passed, rest): (Vec<&Slope>, Vec<&Slope>) = fit.slopes.iter().partition(|slope| slope.value.abs() >= NOTHING);
+    let (passed, rest): (Vec<&Slope>, Vec<&Slope>) =
+        fit.slopes.iter().partition(|slope| slope.value.abs() >= NEGLIGIBLE);
     let width = passed.iter().map(|slope| slope.hook.len()).max().unwrap_or(0);
     for slope in &passed {
         let interval = match (slope.low, slope.high) {
@@ -127,7 +128,7 @@ pub(super) fn against(against: &Against) -> String {
 }
 
 /// How many of the hooks that cost a command most are named.
-const DEAREST: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// What commands would cost. Limits are mostly the same for all commands, and are then printed once.
 pub(super) fn predictions(all: &[Prediction]) -> String {
@@ -164,7 +165,7 @@ fn prediction(prediction: &Prediction) -> String {
     let unit = prediction.clock.unit();
     let cost = prediction.cost.map_or_else(String::new, |cost| format!(", {cost:.0} {unit} without a module"));
     let mut text = format!(
-        "{}: {:.0} calls of hooks a run{cost}; prices of {}, intervals of {} %\n\n",
+        "{}: {:.0} calls of hooks per run{cost}; prices of {}, intervals of {} %\n\n",
         prediction.command,
         prediction.calls,
         prediction.kernel,
@@ -220,7 +221,7 @@ fn range(range: Range, digits: usize, unit: &str) -> String {
 fn dearest(one: &Overhead) -> String {
     let mut prices: Vec<(&String, &f64)> = one.prices.iter().filter(|(_, price)| **price >= 1.0).collect();
     prices.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let named: Vec<String> = prices.iter().take(DEAREST).map(|(hook, price)| format!("{hook} {price:.0}")).collect();
+    let named: Vec<String> = prices.iter().take(MAX_NAMED).map(|(hook, price)| format!("{hook} {price:.0}")).collect();
     if named.is_empty() { String::new() } else { format!("; a call of {}", named.join(", ")) }
 }
 

@@ -15,7 +15,7 @@ use tollgate_policy::{
 use crate::{output, policies};
 
 /// How many types are printed without --all.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 /// How many rules of a step are printed.
 const RULES: usize = 2;
 const NOTE: &str = "By the rules alone: constraints, MLS among them, may forbid more.";
@@ -114,7 +114,7 @@ fn print(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
         output::json(answer)?;
         return Ok(status);
     }
-    let shown = if arguments.all { answer.types.len() } else { SHOWN };
+    let shown = if arguments.all { answer.types.len() } else { MAX_SHOWN };
     for reached in answer.types.iter().take(shown) {
         let plural = if reached.steps == 1 { "" } else { "s" };
         output::line(&format!("{} ({} step{plural})", reached.name, reached.steps))?;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long to wait until a unit has a process.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The folder of local modules.
@@ -94,7 +94,7 @@ pub(super) fn restart(unit: &Unit) -> anyhow::Result<()> {
 /// The domains of a unit's processes, with the number of processes in each. Waits until there is one; a job that has ended
 /// has none.
 pub(super) fn domains(unit: &Unit) -> anyhow::Result<Vec<(String, usize)>> {
-    let until = Instant::now() + START;
+    let until = Instant::now() + START_TIMEOUT;
     loop {
         let unit = machine::unit(&unit.name)?;
         let pids = unit.cgroup.as_deref().map(machine::processes).unwrap_or_default();

@@ -30,7 +30,7 @@ use super::{
 use crate::{audit, output, policies, store};
 
 /// How long to watch a service after it was enforced.
-const WATCH: Duration = Duration::from_secs(3);
+const WATCH_TIME: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -331,7 +331,7 @@ impl Course<'_> {
     /// Says how the service is confined, and what was denied to it so far; exit status 1 if something was.
     fn watch(&self, domain: &str, since: u64) -> anyhow::Result<ExitCode> {
         if self.service.unit().is_some() {
-            thread::sleep(WATCH);
+            thread::sleep(WATCH_TIME);
         }
         let denied = exercise::denied(&self.arguments.log, domain, since)?;
         let status = Client::connect()?.status()?;

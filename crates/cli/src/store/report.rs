@@ -13,7 +13,7 @@ use super::{
 use crate::{difference, output};
 
 /// How many relabelled files are listed.
-const SHOWN: usize = 8;
+const MAX_SHOWN: usize = 8;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -45,7 +45,7 @@ impl Report {
         }
         let mut text: String = self.done.iter().map(|line| format!("{line}\n")).collect();
         text.extend(self.diff.iter().filter(|_| !options.brief).map(|found| difference::text(found, options.all)));
-        let shown = if options.all { self.relabelled.len() } else { SHOWN };
+        let shown = if options.all { self.relabelled.len() } else { MAX_SHOWN };
         for file in self.relabelled.iter().take(shown) {
             text.push_str(&format!("{file}\n"));
         }

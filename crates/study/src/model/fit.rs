@@ -64,7 +64,7 @@ pub struct Slope {
 #[non_exhaustive]
 pub enum FitError {
     /// The settings do not separate the hooks.
-    #[error("{kernel}: the runs do not tell the hook {hook} from others: run a design (`tollgate model design`)")]
+    #[error("{kernel}: the runs do not separate the hook {hook} from others: run a design (`tollgate model design`)")]
     Confounded {
         /// The kernel.
         kernel: String,
@@ -253,7 +253,7 @@ pub(super) mod tests {
             run.units.insert("inode_getattr".into(), run.units["file_open"]);
         }
         let refusal = fit(&both, 0.95).unwrap_err().to_string();
-        assert!(refusal.contains("tell the hook inode_getattr from others"), "{refusal}");
+        assert!(refusal.contains("separate the hook inode_getattr from others"), "{refusal}");
         both.runs.iter_mut().for_each(|run| run.units.clear());
         assert!(fit(&both, 0.95).unwrap_err().to_string().contains("[latency] table"));
     }

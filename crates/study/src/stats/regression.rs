@@ -22,7 +22,7 @@ const DEPENDENT: f64 = 1e-12;
 #[non_exhaustive]
 pub enum RegressionError {
     /// Fewer observations than coefficients.
-    #[error("{observations} observations cannot tell {coefficients} coefficients: make more runs")]
+    #[error("{observations} observations do not determine {coefficients} coefficients: make more runs")]
     TooFew {
         /// The number of rows.
         observations: usize,
@@ -30,7 +30,7 @@ pub enum RegressionError {
         coefficients: usize,
     },
     /// A column is a sum of the columns before it.
-    #[error("column {column} is a sum of those before it: the runs do not tell them apart")]
+    #[error("column {column} is a sum of those before it: the runs do not separate them")]
     Dependent {
         /// The column's number, from 0.
         column: usize,

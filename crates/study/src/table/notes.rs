@@ -98,11 +98,11 @@ fn figures(results: &Results) -> String {
                 }
             };
             format!(
-                "Clock: instructions. {baseline}: guest instructions an operation, {figure}; others: difference in percent."
+                "Clock: instructions. {baseline}: guest instructions per operation, {figure}; others: difference in percent."
             )
         }
         Counter::Wall => format!(
-            "Clock: wall. {baseline}: nanoseconds an operation, median over rounds; others: difference in percent with \
+            "Clock: wall. {baseline}: nanoseconds per operation, median over rounds; others: difference in percent with \
              its 95 % confidence interval."
         ),
     }
@@ -121,7 +121,7 @@ fn machine(results: &Results, kernel: &str) -> String {
     };
     let spread = median(&workloads().map(|w| w.spread).collect::<Vec<_>>());
     format!(
-        "Kernel {release}{}; accelerator {} ({}); boots a configuration: {}; {range} samples a workload and boot; in-run spread {}.",
+        "Kernel {release}{}; accelerator {} ({}); boots per configuration: {}; {range} samples per workload and boot; in-run spread {}.",
         image.map_or(String::new(), |i| format!(" ({i})")),
         results.accelerator,
         results.accelerator_reason,

@@ -44,7 +44,7 @@ fn blocks(counts: &Counts) -> Vec<Block> {
             None => format!("{}: a mean {of}", title(counts)),
         },
         corner: "system call",
-        columns: ["calls", "hooks asked", "hooks a call", "which"].map(str::to_owned).to_vec(),
+        columns: ["calls", "hook calls", "hook calls per call", "which"].map(str::to_owned).to_vec(),
         groups: vec![Group { heading: None, rows: rows.into_iter().map(|(_, row)| row).collect() }],
     };
     let mut blocks = vec![Block::Table(table)];

@@ -25,7 +25,7 @@ pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     if blocks.is_empty() {
         return None;
     }
-    let what = "What resolves a path asks about each component of it. A line that rises pays for each; one that is flat pays once.";
+    let what = "An operation that resolves a path is checked at each component. A line that rises pays for each component; a flat one pays once.";
     blocks.insert(0, Block::Text(what.to_owned()));
     Some(Section { id: "depth", title: "Overhead by depth of the path", blocks })
 }
