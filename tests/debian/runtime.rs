@@ -15,7 +15,7 @@ const FOLDER: &str = "/run/";
 /// Domains that create directories, sockets and files for others there, with a label from libselinux.
 const MAKERS: [&str; 2] = ["init_t", "systemd_tmpfiles_t"];
 const HEAD: &str = "\
-; What systemd labels in /run by libselinux, which does nothing where SELinux is not: each name of Debian's file_contexts there.
+; Labels that systemd sets in /run by libselinux, which does nothing where SELinux is not enabled: each name of Debian's file_contexts there.
 ; Made from them: TOLLGATE_WRITE_DOCS=1 scripts/cargo test -p tollgate --test tests debian::runtime. What a policy has no type for is left out.
 (typeattribute runtime_labeller)
 (typeattributeset runtime_labeller (init_t systemd_tmpfiles_t))
