@@ -21,7 +21,7 @@ BASH     := $(SHARE)/bash-completion/completions
 ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
-# What an administrator reads on the machine.
+# The guides that are installed.
 GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
 
 .PHONY: run build kernels lib deb install uninstall test test-unit test-long verify lint needs clean
@@ -50,7 +50,7 @@ deb: build $(LIBRARY)/$(SONAME)
 	packaging/deb $(VERSION) $(TOLLGATE) target/deb
 
 # The program with its manual pages and completions, the library, our policy's source and the systemd unit, below
-# $(DESTDIR)$(PREFIX). What lacks is built first, as whoever runs this.
+# $(DESTDIR)$(PREFIX). Missing files are built first, as the user who runs this.
 install: $(LIBRARY)/$(SONAME)
 	@[ -x $(TOLLGATE) ] || $(MAKE) build
 	@$(MAKE) --no-print-directory install-program
@@ -80,7 +80,7 @@ install-lib: $(LIBRARY)/$(SONAME)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/tollgate.pc.in \
 	    >$(DESTDIR)$(LIBDIR)/pkgconfig/tollgate.pc
 
-# What `install` with the same words has put there.
+# Removes what `install` with the same variables has installed.
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/tollgate lib/systemd/system/tollgate.service include/tollgate.h) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libtollgate.so pkgconfig/tollgate.pc) $(SHARE)/man/man1/tollgate.1 \
@@ -91,16 +91,16 @@ uninstall:
 needs:
 	@scripts/install-needs
 
-# Everything: unit tests, the program's own command line, real kernels in guests. To take 12 minutes on two processors.
+# Everything: unit tests, the program's own command line, real kernels in guests. It should take 12 minutes on two processors.
 test: needs
 	@scripts/install-needs --test
 	@scripts/test $(THREADS)
 
-# What needs neither root nor QEMU nor a network.
+# Tests that need neither root nor QEMU nor a network.
 test-unit: needs
 	$(CARGO) test --release --locked --workspace --lib --bins
 
-# Every kernel, the figures of docs/verify.md, and what else takes longer.
+# Every kernel, the figures of docs/verify.md, and other long tests.
 test-long: test
 	$(MAKE) verify
 

@@ -1,4 +1,4 @@
-//! examples/: built as a stranger would, outside the repository, and run in a guest; they print what their pages show.
+//! examples/: built outside the repository, as a stranger would, and run in a guest; they print what their pages show.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn c_example_prints_in_a_guest_what_its_page_shows() {
     for name in ["context.c", "Makefile"] {
         fs::copy(source("examples/c").join(name), outside.join(name)).unwrap();
     }
-    // Here for who copies the program and asks which libraries it needs; there for the guest.
+    // The first path is for this machine, which looks up the program's libraries; the second for the guest.
     let path = format!("LDFLAGS=-Wl,-rpath,{}:/usr/local/lib", word(&root.join("usr/lib")));
     let mut make = scratch.command("make", &["-s", "-C", word(&outside), &path]);
     make.env("PKG_CONFIG_SYSROOT_DIR", &root).env("PKG_CONFIG_LIBDIR", root.join("usr/lib/pkgconfig"));

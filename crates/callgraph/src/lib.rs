@@ -1,7 +1,7 @@
 //! The call graph of a kernel image, and the LSM hooks that a system call can reach.
 //!
-//! Data flows one way: a file becomes an [`Image`], its symbols and types are read, each function's code is followed, and
-//! all are joined in a [`Graph`]. Everything is a function of bytes; nobody runs the kernel.
+//! Data flows one way: a file becomes an [`Image`], its symbols and types are read, each function's code is followed, and a
+//! [`Graph`] joins the results. Everything is a function of bytes; the kernel is never run.
 
 mod btf;
 mod code;

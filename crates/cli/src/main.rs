@@ -111,15 +111,15 @@ enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Write manual pages, one a command, into a folder
+    /// Write manual pages, one per command, into a folder
     #[command(hide = true)]
     Manuals {
-        /// The folder; made if it does not exist
+        /// The folder; it is created if it does not exist
         folder: PathBuf,
     },
 }
 
-/// What measures in a guest.
+/// The code that measures in a guest.
 const INSTRUMENTS: agent::Instruments =
     agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds };
 
@@ -154,7 +154,7 @@ fn main() -> ExitCode {
         Command::Latency(command) => latency::run(command),
         Command::Model(command) => model::run(command),
         Command::Completions { shell } => {
-            // By way of memory: the generator panics where a reader such as `head` has gone away.
+            // The script is collected in memory, because the generator panics when its reader, such as `head`, has gone away.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut script);
             output::write(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)

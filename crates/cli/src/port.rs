@@ -1,4 +1,4 @@
-//! `tollgate port`: labels of ports, as semanage's port.
+//! `tollgate port`: labels of ports, as with semanage's port.
 
 use std::process::ExitCode;
 
@@ -13,9 +13,9 @@ use crate::{output, store};
 pub(crate) enum Command {
     /// Label ports that the policy does not label, or only as part of a range
     Add(Add),
-    /// Take a label of one's own away again
+    /// Remove a label that was added here
     Remove(Remove),
-    /// List the labels of ports; of several that a port has the one of the fewest ports counts
+    /// List the labels of ports; if several ranges contain a port, the smallest counts
     List(List),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Remove {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those of one's own
+    /// List only labels that were added here
     #[arg(short = 'C', long)]
     local: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 struct Which {
-    /// The protocol
+    /// The protocol: tcp, udp, ...
     #[arg(short = 'p', long = "proto", value_enum)]
     protocol: Name,
     /// A port, or a range of them, such as 8000-8010

@@ -1,4 +1,4 @@
-//! `tollgate vm`: kernels, and a command under one of them.
+//! `tollgate vm`: lists and builds kernels, and runs a command under one of them.
 
 pub(crate) mod build;
 
@@ -23,18 +23,18 @@ use tollgate_vm::{
 
 use crate::{INSTRUMENTS, interrupt, output};
 
-/// What a disk needs; what is built in has no file, or autofs4, which systemd asks for.
+/// Drivers for a disk; built-in ones have no file. systemd needs autofs4.
 const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the kernels that can be named, newest of each series, and which are in the cache
+    /// List the kernels, the newest of each series, and which of them are in the cache
     Kernels(Kernels),
     /// Build kernels from Debian's source, in the cache: the same kernel with LSM hooks and without
     Build(build::Build),
     /// Run a command under a kernel and a list of security modules
     Run(Box<Run>),
-    /// Follow the order that the host has left in a file, as a service of the guest's system
+    /// Follow an order that the host has left in a file; runs as a service of the guest's system
     #[command(hide = true)]
     Agent {
         /// The file
@@ -44,10 +44,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Kernels {
-    /// Read the package lists anew
+    /// Read the package lists again
     #[arg(long)]
     update: bool,
-    /// Fetch the newest kernel of this series even if an older one is in the cache
+    /// Fetch the newest kernel of this series even if the cache has an older one
     #[arg(long, value_name = "SERIES")]
     fetch: Vec<String>,
     /// Print JSON
@@ -60,22 +60,22 @@ pub(crate) struct Run {
     /// Series (6.1), release, or path of a bzImage
     #[arg(long, default_value = "6.1")]
     kernel: String,
-    /// Security modules, as the kernel's lsm= takes them (lockdown and capability are always there)
+    /// Security modules, as in the kernel's lsm= (lockdown and capability are always present)
     #[arg(long, value_name = "LIST")]
     lsm: Option<String>,
-    /// What time is in the guest: exact instruction counts, or the host's clock
+    /// The guest's time: exact instruction counts, or the host's clock
     #[arg(long, value_enum, default_value_t = ClockName::Wall)]
     clock: ClockName,
-    /// Wall clock only: kvm or emulation instead of finding out by trying
+    /// Wall clock only: use kvm or emulation instead of trying KVM
     #[arg(long, value_enum)]
     accelerator: Option<AcceleratorName>,
     /// Further words for the kernel's command line
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
-    /// Put a file of this machine into the guest, with the libraries it needs if it is a program and there is no --disk
+    /// Put a file of this machine into the guest, with the libraries that it needs if it is a program and there is no --disk
     #[arg(long, value_name = "HOST[:GUEST]")]
     file: Vec<String>,
-    /// Load a kernel module (and what it needs) before the command starts
+    /// Load a kernel module, and the modules that it needs, before the command starts
     #[arg(long, value_name = "NAME")]
     module: Vec<String>,
     /// The guest's memory in MiB
@@ -84,17 +84,17 @@ pub(crate) struct Run {
     /// Virtual processors (wall clock only)
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
-    /// Boot the system on this disk image (raw, ext4, systemd), and run the command as a service of it when all others have
-    /// been started; the program is then one of that system
+    /// Boot the system on this disk image (raw, ext4, systemd), and run the command as its service after all others have
+    /// started; the command's program is then one of that system
     #[arg(long, value_name = "IMAGE")]
     disk: Option<PathBuf>,
-    /// Keep what the guest writes on the disk
+    /// Keep the guest's changes on the disk
     #[arg(long, requires = "disk")]
     keep_disk: bool,
-    /// Attach a raw disk image, which keeps what the guest writes: /dev/vda, or the first after --disk; may be repeated
+    /// Attach a raw disk image, which keeps the guest's changes: /dev/vda, or the first after --disk; may be repeated
     #[arg(long, value_name = "IMAGE")]
     volume: Vec<PathBuf>,
-    /// The command's SELinux context in that system, where SELinux is
+    /// The command's SELinux context in that system, if it has SELinux
     #[arg(long, value_name = "CONTEXT", requires = "disk")]
     context: Option<String>,
     /// Give up after this many seconds
@@ -158,7 +158,7 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
     let kernel = kernels::find(&cache, &arguments.kernel)?;
     let (accelerator, reason) = choose_accelerator(arguments, &cache, &kernel.image)?;
-    // Before anything is made ready for it.
+    // QEMU must be installed; checked before anything is prepared.
     guest::emulator_version()?;
     let machine = Machine {
         kernel: kernel.image.clone(),
@@ -179,12 +179,12 @@ fn run_command(arguments: &Run) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let outcome = guest::run(&machine, &image, &command, limits, &mut pass_on).map_err(tollgate_vm::Error::from)?;
     eprintln!("{}", summary(&outcome, &reason, started.elapsed()));
-    // As a shell does: the command's own status, or 128 and the signal.
+    // The exit code of a shell: the command's own, or 128 + the signal.
     let status = outcome.code.unwrap_or_else(|| 128 + outcome.signal.unwrap_or(0));
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(255)))
 }
 
-/// The guest's first files, and the command as it is there.
+/// The guest's files at boot, and the command as it is there.
 fn contents(arguments: &Run, kernel: &Kernel) -> anyhow::Result<(Image, Vec<String>)> {
     let mut image = Image::with_agent()?;
     let mut argv = arguments.command.clone();
@@ -211,8 +211,8 @@ fn choose_accelerator(
             bail!("KVM cannot count instructions: use --clock wall, or leave --accelerator out")
         }
         (ClockName::Instructions, _) => (Accelerator::Emulation, "the instruction clock needs it".into()),
-        (ClockName::Wall, Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "as asked for".into()),
-        (ClockName::Wall, Some(AcceleratorName::Emulation)) => (Accelerator::Emulation, "as asked for".into()),
+        (ClockName::Wall, Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "as requested".into()),
+        (ClockName::Wall, Some(AcceleratorName::Emulation)) => (Accelerator::Emulation, "as requested".into()),
         (ClockName::Wall, None) => {
             let verdict = accelerator::choose(cache, image, interrupt::flag()?)?;
             (verdict.accelerator, verdict.reason)
@@ -220,7 +220,7 @@ fn choose_accelerator(
     })
 }
 
-/// The command's output is this program's; a reader that has gone away is no reason to stop the guest.
+/// Copies the command's output; a reader that has gone away does not stop the guest.
 fn pass_on(stream: Stream, bytes: &[u8]) {
     let _ = match stream {
         Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
@@ -249,7 +249,7 @@ fn summary(outcome: &Outcome, reason: &str, wall: Duration) -> String {
     text
 }
 
-/// Kernel modules with what they need. One that has no file may be built in; but then nobody need ask for it.
+/// Adds kernel modules with those that they need. A module without a file may be built in, and needs no option then.
 fn add_modules(image: &mut Image, kernel: &Kernel, wanted: &[String]) -> anyhow::Result<()> {
     let names: Vec<String> = wanted.iter().map(|name| name.replace('-', "_")).collect();
     let found = match &kernel.modules {
@@ -274,7 +274,7 @@ pub(crate) fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyh
     let host = PathBuf::from(host).canonicalize().with_context(|| format!("--file {argument}"))?;
     let to = if argument.contains(':') { to.to_string() } else { host.to_string_lossy().into_owned() };
     if on_disk {
-        // The system there has libraries of its own.
+        // The system on the disk has libraries of its own.
         image.disk_file(&host, &to)?;
     } else {
         image.program(&host, &to, &[])?;
@@ -282,7 +282,7 @@ pub(crate) fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyh
     Ok(())
 }
 
-/// Copies the program named `word` and gives its path in the guest; what only busybox has is left to PATH.
+/// Copies the program named `word` and returns its path in the guest; a program that only busybox has is found by PATH.
 pub(crate) fn add_program(image: &mut Image, word: &str) -> anyhow::Result<String> {
     let host = if word.contains('/') { Some(PathBuf::from(word)) } else { image::on_path(word) };
     match host {

@@ -1,4 +1,4 @@
-//! Results for other programs: CSV, and Markdown.
+//! Results in the formats of other programs: CSV and Markdown.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::{
     word::word,
 };
 
-/// One row a kernel, configuration and workload, with all figures; RFC 4180, with a head.
+/// One row per kernel, configuration and workload, with all figures; RFC 4180, with a head.
 pub fn csv(results: &Results) -> String {
     let mut text = format!("{}\r\n", COLUMNS.join(","));
     for configuration in &results.configurations {
@@ -97,7 +97,7 @@ fn push(text: &mut String, fields: &[String]) {
     text.push_str("\r\n");
 }
 
-/// One table a kernel, all configurations side by side, with its legend and notes.
+/// One table per kernel, with all configurations side by side, a legend and notes.
 pub fn markdown(results: &Results) -> String {
     let mut text = format!("# {}\n", escape(&results.study.title));
     for kernel in results.kernels() {
@@ -123,7 +123,7 @@ pub fn markdown(results: &Results) -> String {
     text
 }
 
-/// Decisions by object manager; nothing where they were not counted.
+/// Decisions by object manager; empty if they were not counted.
 fn counted(results: &Results, kernel: &str) -> String {
     let rows = decisions::rows(results, kernel);
     let Some(first) = rows.first() else { return String::new() };
@@ -136,7 +136,7 @@ fn counted(results: &Results, kernel: &str) -> String {
     text
 }
 
-/// The baseline's minimum, median and mean side by side: what one figure leaves out, another holds.
+/// The baseline's minimum, median and mean side by side, because each leaves something out.
 fn baseline_in_full(baseline: &ConfigurationResult) -> String {
     let mut text = format!(
         "\n| {} | unit | minimum | samples at it | median | mean | its standard error | spread |\n|---|---|{}\n",
@@ -156,7 +156,7 @@ fn baseline_in_full(baseline: &ConfigurationResult) -> String {
     text
 }
 
-/// Keeps text from being read as Markdown's own signs.
+/// Escapes the characters that have a meaning in Markdown.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Commands about what is enforced on this machine. All but `enforce` ask its daemon.
+//! Commands about enforcement on this machine. All but `enforce` send requests to its daemon.
 
 mod ago;
 pub(crate) mod enforce;

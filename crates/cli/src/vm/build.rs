@@ -1,4 +1,4 @@
-//! `tollgate vm build`.
+//! `tollgate vm build`: builds kernels from source.
 
 use std::{
     io::{IsTerminal, Write},
@@ -18,7 +18,7 @@ use crate::interrupt;
 
 #[derive(Debug, Args)]
 pub(crate) struct Build {
-    /// Kernels to build (see `tollgate vm kernels`); all that can be built if none is named
+    /// Kernels to build (see `tollgate vm kernels`); by default all that can be built
     kernel: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ fn find(name: &str) -> anyhow::Result<&'static Recipe> {
     Ok(recipe)
 }
 
-/// Builds those of the kernels that are built here and are not yet; `study run --build-kernels`.
+/// Builds the missing ones among kernels that are built here, for `study run --build-kernels`.
 pub(crate) fn missing(cache: &Cache, kernels: &[String]) -> anyhow::Result<()> {
     let recipes = kernels.iter().filter_map(|name| built::recipe(name));
     for recipe in recipes.filter(|recipe| !recipe.is_built(cache)) {
