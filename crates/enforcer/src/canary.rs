@@ -32,6 +32,7 @@ use tollgate_abi::{
     bytes_of,
     enforcer::{TG_SID_CANARY, tg_task},
 };
+use tracing::{error, info};
 
 pub use self::watch::{Alarm, Change, Gap};
 use self::{
@@ -252,7 +253,10 @@ impl Keeper {
         let Some(change) = change else { return };
         // Where no daemon was there to look it is told if somebody is found.
         if !matches!(change, Change::Over(Gap { kind: Kind::Unwatched, .. })) {
-            eprintln!("tollgate: {change}");
+            match change {
+                Change::Raised(_) => error!("{change}"),
+                Change::Over(_) => info!("{change}"),
+            }
         }
         // Where there is no room it rings already.
         let _ = self.wake.write(&[1]);

@@ -23,6 +23,7 @@ use tollgate_client::{
     units::Unit,
 };
 use tollgate_policy::built::Built;
+use tracing::{error, info, warn};
 
 use super::{
     devices::{Device, Devices},
@@ -149,7 +150,7 @@ impl Enforced {
     fn events(&mut self) {
         let batch = match self.events.wait(Duration::ZERO) {
             Ok(batch) => batch,
-            Err(cause) => return eprintln!("tollgate: cannot read events: {cause}"),
+            Err(cause) => return error!(%cause, "cannot read events: {cause}"),
         };
         let Some(enforcer) = &mut self.enforcer else { return };
         enforcer.learn();
@@ -163,8 +164,8 @@ impl Enforced {
             }
         }
         // Rings for labels are answered here, be their events lost or heard by a daemon that was killed.
-        enforcer.catch_up().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
-        enforcer.checkpoint().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
+        enforcer.catch_up().iter().for_each(|failure| warn!("labels: {failure}"));
+        enforcer.checkpoint().iter().for_each(|failure| warn!("labels: {failure}"));
     }
 
     /// Labels the nodes of devices that have appeared.
@@ -175,8 +176,9 @@ impl Enforced {
                 Ok(Some(device)) => appeared(enforcer, &device),
                 Ok(None) => return,
                 Err(cause) => {
-                    eprintln!(
-                        "tollgate: devices that appeared are not labelled: {cause}: `tollgate label restore -R /dev`"
+                    warn!(
+                        %cause,
+                        "devices that appeared are not labelled: {cause}: `tollgate label restore -R /dev`"
                     );
                     return;
                 }
@@ -205,7 +207,7 @@ impl Enforced {
         let count = enforcer.state().untold(TG_FAILED_NO_LABEL);
         if count > 0 {
             let last = enforcer.state().unlabelled();
-            eprintln!("tollgate: {}", told::unlabelled(count, &last, &of_device(Some(last.device))));
+            warn!("{}", told::unlabelled(count, &last, &of_device(Some(last.device))));
         }
     }
 
@@ -220,8 +222,14 @@ impl Enforced {
         }
         self.swept = Instant::now();
         if let Err(cause) = self.inquiries.sweep() {
-            eprintln!("tollgate: owners of files that are no more are not forgotten: {cause}");
+            warn!(%cause, "owners of files that are no more are not forgotten: {cause}");
         }
+    }
+
+    /// Logs what is in force from now on.
+    fn tell_in_force(&self, number: u32) {
+        let text = told::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default());
+        info!(policy = self.policy, generation = number, "{text}");
     }
 
     /// Puts a policy in force, also if this kernel cannot enforce all of it when that is accepted, and takes it back when it
@@ -237,7 +245,7 @@ impl Enforced {
         };
         let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
         for (_, context) in &reloaded.invalid {
-            eprintln!("tollgate: {context} is no context of the new policy: what has it is unlabelled");
+            warn!(%context, "{context} is no context of the new policy: what has it is unlabelled");
         }
         Ok(reloaded.number)
     }
@@ -266,8 +274,8 @@ fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
         subvolume => enforcer.label_subvolume(event.device, subvolume, event.source),
     };
     match labelled {
-        Ok(report) => report.told.iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}")),
-        Err(cause) => eprintln!("tollgate: a file system that was mounted is not labelled: {cause}"),
+        Ok(report) => report.told.iter().for_each(|failure| warn!("not labelled: {failure}")),
+        Err(cause) => warn!(%cause, "a file system that was mounted is not labelled: {cause}"),
     }
 }
 
@@ -280,7 +288,7 @@ fn appeared(enforcer: &mut Enforcer, device: &Device) {
         Err(cause) => Err(cause.to_string()),
     };
     if let Err(cause) = labelled {
-        eprintln!("tollgate: {} is not labelled: {cause}", path.display());
+        warn!(path = %path.display(), %cause, "{} is not labelled: {cause}", path.display());
     }
 }
 
@@ -316,7 +324,7 @@ impl Machine for Enforced {
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
         {
-            eprintln!("tollgate: what processes hold: {cause}");
+            warn!(%cause, "what processes hold: {cause}");
         }
     }
 
@@ -328,7 +336,7 @@ impl Machine for Enforced {
         let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
         let number = self.put_in_force(built, self.on()?.options().accept_missing, &[])?;
         self.policy.clone_from(&self.started_with);
-        eprintln!("tollgate: {}", told::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default()));
+        self.tell_in_force(number);
         Ok(number)
     }
 
@@ -450,7 +458,7 @@ impl Machine for Enforced {
         let (built, name) = read(policy)?;
         let number = self.put_in_force(built, accept_missing, questions)?;
         self.policy = name;
-        eprintln!("tollgate: {}", told::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default()));
+        self.tell_in_force(number);
         Ok(number)
     }
 

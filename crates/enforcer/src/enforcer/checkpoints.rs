@@ -12,6 +12,7 @@ use std::{
 
 use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::enforcer::TG_CHANGED;
+use tracing::warn;
 
 use super::{
     Enforcer, EnforcerError,
@@ -225,7 +226,7 @@ impl Enforcer {
         thread::sleep(PAUSE);
         self.checkpoints.writing.wait();
         if let Err(cause) = self.move_on(from, TRIES) {
-            eprintln!("tollgate: labels: {cause}");
+            warn!(%cause, "labels: {cause}");
         }
         self.checkpoints.writing.wait();
     }

@@ -13,6 +13,7 @@ use std::{
 
 use pass::hangs;
 use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED};
+use tracing::{error, warn};
 
 use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, labelling::labelling};
 use crate::{
@@ -73,13 +74,17 @@ impl Durable {
         let (notebook, notes) = match Notebook::open(folder) {
             Ok((notebook, notes, refused)) => {
                 if refused > 0 {
-                    eprintln!("tollgate: {refused} lines of {}/unwritten say nothing", folder.display());
+                    warn!(path = %folder.display(), "{refused} lines of {}/unwritten say nothing", folder.display());
                 }
                 (Some(notebook), notes)
             }
             Err(cause) => {
                 let folder = folder.display();
-                eprintln!("tollgate: labels that cannot be written to files cannot be noted in {folder}: {cause}");
+                error!(
+                    path = %folder,
+                    %cause,
+                    "labels that cannot be written to files cannot be noted in {folder}: {cause}"
+                );
                 (None, Notes::default())
             }
         };
@@ -174,7 +179,7 @@ impl Durable {
             match result {
                 Ok(()) => files.into_iter().for_each(|file| self.backlog.noted(file)),
                 Err(cause) => {
-                    eprintln!("tollgate: labels that cannot be written to files cannot be noted either: {cause}");
+                    error!(%cause, "labels that cannot be written to files cannot be noted either: {cause}");
                     self.unnoted.extend(files);
                     self.again = now + AGAIN;
                 }
@@ -204,7 +209,7 @@ impl Enforcer {
                 if known { Ok(()) } else { self.set_label(file.as_fd(), SECINITSID_SECURITY).map(drop) }
             });
             if let Err(cause) = guarded {
-                eprintln!("tollgate: {} is not guarded: {cause}", path.display());
+                warn!(path = %path.display(), %cause, "{} is not guarded: {cause}", path.display());
             }
         }
     }
@@ -213,9 +218,9 @@ impl Enforcer {
     pub fn write_last_labels(&mut self) {
         let end = Instant::now() + LAST_PATIENCE;
         if let Err(cause) = self.write_labels_for(PATIENCE, Some(end)) {
-            eprintln!("tollgate: labels: {cause}");
+            warn!(%cause, "labels: {cause}");
         }
-        self.untold_labels().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
+        self.untold_labels().iter().for_each(|failure| warn!("labels: {failure}"));
         let idle = |enforcer: &Self| enforcer.durable.notebook.as_ref().is_none_or(Notebook::is_idle);
         while !idle(self) && Instant::now() < end + PATIENCE {
             std::thread::sleep(MOMENT);

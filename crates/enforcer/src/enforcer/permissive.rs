@@ -6,6 +6,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use tracing::warn;
+
 use super::{Enforcer, EnforcerError};
 
 impl Enforcer {
@@ -32,7 +34,7 @@ impl Enforcer {
         let lines = changed(&text, self.generation.number, domain, permissive.then_some(now));
         // Who sets the mode is not to fail for want of room for a note.
         if let Err(cause) = folder.replace(&folder.permissive(), lines.as_bytes()) {
-            eprintln!("tollgate: since when {domain} is permissive is not kept: {cause}");
+            warn!(domain, %cause, "since when {domain} is permissive is not kept: {cause}");
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use std::{
 
 use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_lineage};
 use tollgate_client::services::{Service, Verdict};
+use tracing::warn;
 
 use super::{Enforcer, EnforcerError};
 use crate::{
@@ -57,7 +58,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(folder: &Path) -> Self {
         let seen = Seen::read(folder).unwrap_or_else(|cause| {
-            eprintln!("tollgate: what was confined before is not known: {}: {cause}", folder.display());
+            warn!(path = %folder.display(), %cause, "what was confined before is not known: {}: {cause}", folder.display());
             Seen::default()
         });
         let findings = BTreeSet::new();
@@ -97,7 +98,7 @@ impl Enforcer {
         }
         self.memory.due = now + if now < self.memory.settled { SOON } else { SELDOM };
         if let Err(cause) = self.services(false) {
-            eprintln!("tollgate: what should be confined is not compared with what runs: {cause}");
+            warn!(%cause, "what should be confined is not compared with what runs: {cause}");
         }
     }
 
@@ -293,11 +294,11 @@ impl Enforcer {
         let begun = alone::spawn("seen", Vec::new(), move |alone: io::Result<()>| {
             let made = fs::create_dir_all(&folder);
             if let Err(cause) = alone.and(made).and_then(|()| Seen::write(&text, &folder)) {
-                eprintln!("tollgate: what is confined is not noted: {}: {cause}", folder.display());
+                warn!(path = %folder.display(), %cause, "what is confined is not noted: {}: {cause}", folder.display());
             }
         });
         if let Err(cause) = begun {
-            eprintln!("tollgate: what is confined is not noted: {cause}");
+            warn!(%cause, "what is confined is not noted: {cause}");
         }
     }
 
@@ -342,7 +343,7 @@ impl Enforcer {
         self.memory.looked = Some(Instant::now());
         self.memory.confined = services.iter().filter(|service| service.verdict == Verdict::Confined).count();
         for finding in findings.difference(&self.memory.findings) {
-            eprintln!("tollgate: {finding}");
+            warn!("{finding}");
         }
         self.memory.findings = findings;
     }

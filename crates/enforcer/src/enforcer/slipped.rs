@@ -16,6 +16,7 @@ use tollgate_client::{
     pidfd,
     status::{Kind, Slipped},
 };
+use tracing::error;
 
 use super::{Enforcer, EnforcerError, map_error};
 use crate::{
@@ -163,7 +164,8 @@ fn kill(task: &tg_lineage) {
     };
     match killed() {
         Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => {
-            eprintln!("tollgate: process {} has slipped and was not killed: {cause}", task.process);
+            let process = task.process;
+            error!(process, %cause, "process {process} has slipped and was not killed: {cause}");
         }
         _ => {}
     }

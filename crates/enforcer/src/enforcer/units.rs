@@ -8,6 +8,7 @@ use tollgate_abi::{
     enforcer::{TG_UNIT_SEEN, TG_UNIT_UNKNOWN, tg_unit},
 };
 use tollgate_client::units::Unit;
+use tracing::{error, info, warn};
 
 use super::{Enforcer, maps::retain};
 use crate::units::{Setting, Table, names::Name, unit};
@@ -37,7 +38,7 @@ impl Enforcer {
         for failure in &told {
             // What lasts is told once.
             if !self.units_told.contains(failure) {
-                eprintln!("tollgate: units: {failure}");
+                warn!("units: {failure}");
             }
         }
         self.units_told = told;
@@ -99,10 +100,12 @@ fn tell(unit: &Unit) {
     let source = source.display();
     match problem {
         Some(cause) if *ignorable => {
-            eprintln!("tollgate: {name} runs without the context that {source} gives it: {cause}");
+            warn!(unit = %name, %cause, "{name} runs without the context that {source} gives it: {cause}");
         }
-        Some(cause) => eprintln!("tollgate: {name} cannot start: {source} gives it a context that cannot be: {cause}"),
+        Some(cause) => {
+            error!(unit = %name, %cause, "{name} cannot start: {source} gives it a context that cannot be: {cause}");
+        }
         None if context.is_empty() => {}
-        None => eprintln!("tollgate: {name} is {context} ({source}), from its next start on"),
+        None => info!(unit = %name, %context, "{name} is {context} ({source}), from its next start on"),
     }
 }
