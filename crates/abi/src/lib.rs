@@ -7,6 +7,7 @@
 use zerocopy::{Immutable, IntoBytes};
 
 pub mod enforcer;
+pub mod paths;
 pub mod tables;
 
 /// A key or a value of a map as bytes: it has no padding, or this does not compile.

@@ -10,8 +10,10 @@ mod tests;
 
 use std::{fmt, ops::RangeInclusive};
 
+use tollgate_abi::paths;
+
 /// Where the daemon listens.
-pub const SOCKET: &str = "/run/tollgate/socket";
+pub const SOCKET: &str = paths::SOCKET;
 /// The version of what is said here.
 pub const VERSION: u32 = 1;
 /// The most bytes of a request's line. A context with 1,024 single categories has 6,000.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All maps, which are pinned under /sys/fs/bpf/tollgate/maps. Each says who writes it, who reads
+ * All maps, which are pinned in TG_PINS/maps (paths.h). Each says who writes it, who reads
  * it, why it has this size, and what happens when it is full. Another object file shares them by
  * these names: libbpf takes the pinned ones for them.
  *

@@ -26,6 +26,7 @@ use libbpf_rs::{
 use tollgate_abi::{
     bytes_of,
     enforcer::{TG_IN_FORCE, tg_kernel},
+    paths,
 };
 use tollgate_policy::libbpf;
 
@@ -106,7 +107,7 @@ impl Default for Pins {
 
 impl Pins {
     /// Where they are unless somebody says otherwise.
-    pub const ROOT: &str = "/sys/fs/bpf/tollgate";
+    pub const ROOT: &str = paths::PINS;
 
     /// The directory of a descriptor of this process, which stays open.
     #[must_use]

@@ -5,13 +5,13 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
+use tollgate_abi::{
+    enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL},
+    paths::CONTEXTS,
+};
 
 use super::securityfs::require;
 use crate::{Error, decisions::Counts, error::Context};
-
-/// What SIDs stand for, in lines `SID CONTEXT`.
-const CONTEXTS: &str = "/run/tollgate/contexts";
 
 /// How enforcement is started.
 #[derive(Debug, Clone, Copy)]
