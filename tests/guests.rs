@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duratio
 use tollgate_bench::workload::Tasks;
 use tollgate_host::{Cache, Error, Packages};
 use tollgate_study::{
-    configuration::KNOWN,
-    results::{Oracle, Results},
+    configuration::{self, KNOWN, Known},
+    results::{ConfigurationResult, Oracle, Results},
 };
 use tollgate_vm::kernels;
 
@@ -24,20 +24,12 @@ const STAYS: [&str; 8] =
 /// Far less than what an interrupted program would take otherwise, and far more than it needs on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(60);
 
-/// The configurations whose policy must be seen to deny something.
-pub(crate) const DENYING: [&str; 10] = [
-    "selinux-enforcing",
-    "apparmor-confined",
-    "tomoyo-learnt",
-    "landlock",
-    "lockdown",
-    "yama",
-    "tollgate-own-confined",
-    "tollgate-debian-confined",
-    "tollgate-debian-at-use",
-    "tollgate-debian-counted",
-];
-/// Those that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under Tollgate,
+/// Whether a configuration's policy must be seen to deny something.
+pub(crate) fn denies(of: &ConfigurationResult) -> bool {
+    configuration::find(&of.name).is_some_and(Known::denies)
+}
+
+/// The configurations that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under Tollgate,
 /// and the others differ from those that are left in their mode alone.
 const LONG: [&str; 6] = [
     "selinux-nopolicy",
@@ -312,9 +304,9 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
     assert_eq!(results.configurations.len(), names.len());
     assert_all_measured(&results);
     for of in &results.configurations {
-        let expected = if DENYING.contains(&of.name.as_str()) { Oracle::Held } else { Oracle::None };
+        let expected = if denies(of) { Oracle::Held } else { Oracle::None };
         assert_eq!(of.oracle, expected, "{}: {:?}", of.name, of.notes);
-        let known = KNOWN.iter().find(|known| known.name == of.name).unwrap();
+        let known = configuration::find(&of.name).unwrap();
         for module in known.lsm.split(',').filter(|module| !module.is_empty()) {
             assert!(
                 of.lsm.split(',').any(|active| active == module),
