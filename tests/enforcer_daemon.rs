@@ -260,7 +260,9 @@ fn sends_the_journal_records_with_fields_and_prints_lines_elsewhere() {
         busybox syslogd -n -O /records & while [ ! -S /run/systemd/journal/socket ]; do sleep 0.1; done
         export JOURNAL_STREAM=$(stat -c %d:%i /stream)";
     let enforce = |more: &str, stream: &str| {
-        format!("{more} NOTIFY_SOCKET=/nowhere tollgate enforce --foreground /policy 2>>{stream} & while ! tollgate mode; do sleep 0.2; done 2>/dev/null >&2")
+        format!(
+            "{more} NOTIFY_SOCKET=/nowhere tollgate enforce --foreground /policy 2>>{stream} & while ! tollgate mode; do sleep 0.2; done 2>/dev/null >&2"
+        )
     };
     let end = format!("kill -TERM $(daemon); {GONE}; sleep 1");
     let steps = Guest::new(&scratch, "6.1")
