@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* crates/abi/paths.h has these; a test holds them equal. */
 #define CONTEXTS "/run/tollgate/contexts"
 #define TASKS "/sys/fs/bpf/tollgate/maps/tasks"
 #define MACHINE 28 /* SID of processes without a label */

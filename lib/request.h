@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+/* crates/abi/paths.h has it too; a test holds them equal. */
 #define SOCKET "/run/tollgate/socket"
 
 /* A line, which grows; `failed` is set once there is no memory for it. */

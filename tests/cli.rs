@@ -256,6 +256,18 @@ fn rejects_wrong_usage_with_status_2_and_helps_with_status_0() {
 }
 
 #[test]
+fn refuses_a_level_of_messages_that_there_is_not_and_names_those_there_are() {
+    let scratch = Scratch::new();
+    let with = |level: &str| {
+        let mut command = scratch.tollgate(&["study", "list"]);
+        command.env("TOLLGATE_LOG", level);
+        scratch.finish(command)
+    };
+    with("loud").refused(&["TOLLGATE_LOG is \"loud\"", "debug, info, warn, error or off"]);
+    with("off").with(0);
+}
+
+#[test]
 fn fails_where_standard_output_is_full_and_not_where_its_reader_has_gone() {
     let scratch = Scratch::new();
     let shell = |line: &str| scratch.finish(scratch.command("sh", &["-c", line, word(&scratch.program())]));

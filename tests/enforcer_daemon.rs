@@ -276,6 +276,41 @@ fn begins_anew_after_a_start_that_was_killed_and_after_another_version() {
 }
 
 #[test]
+fn sends_the_journal_records_with_fields_and_prints_lines_elsewhere() {
+    let scratch = Scratch::new();
+    // What reads journald's socket writes each record as lines, with a space for each line's end.
+    let journal = "mkdir -p /run/systemd/journal; rm -f /dev/log; ln -s /run/systemd/journal/socket /dev/log; >/stream
+        busybox syslogd -n -O /records & while [ ! -S /run/systemd/journal/socket ]; do sleep 0.1; done
+        export JOURNAL_STREAM=$(stat -c %d:%i /stream)";
+    let enforce = |more: &str, stream: &str| {
+        format!(
+            "{more} NOTIFY_SOCKET=/nowhere tollgate enforce --foreground /policy 2>>{stream} & while ! tollgate mode; do sleep 0.2; done 2>/dev/null >&2"
+        )
+    };
+    let end = format!("kill -TERM $(daemon); {GONE}; sleep 1");
+    let steps = Guest::new(&scratch, "6.1")
+        .step("journal", journal)
+        .step("records", &format!("{}; {end}; cat /records; echo; cat /stream", enforce("", "/stream")))
+        .step("warnings", &format!(">/records; {}; {end}; cat /records; cat /stream", enforce("TOLLGATE_LOG=warn", "/stream")))
+        .step("lines", &format!(">/records; {}; {end}; cat /records; cat /lines", enforce("", "/lines")))
+        .step("details", &format!("{}; {end}; cat /details", enforce("TOLLGATE_LOG=debug", "/details")))
+        .step("background", &format!("exec 2>/stream; tollgate enforce /policy; {end}; cat /records /stream; tail -n 1 /var/log/tollgate/daemon.log"))
+        .run();
+    steps["journal"].is(0, &[]);
+    let (in_force, ready, ends) = ("/policy, generation 1: enforcing", "cannot tell who waits for", "the daemon ends");
+    let records = &steps["records"].is(0, &[in_force, ready, ends, "PRIORITY", "TOLLGATE_CAUSE", "tollgate"]).text;
+    assert!(!records.contains("tollgate: /policy") && !records.contains("tollgate: the daemon ends"), "{records}");
+    let warnings = &steps["warnings"].is(0, &[ready]).text;
+    assert!(!warnings.contains(in_force) && !warnings.contains(ends), "{warnings}");
+    let line = |text: &str| format!("tollgate: {text}");
+    let lines = &steps["lines"].is(0, &[&line(in_force), &line(ready), &line(ends)]).text;
+    assert!(!lines.contains("PRIORITY"), "{lines}");
+    steps["details"].is(0, &["tollgate: libbpf: ", &line(ends)]);
+    let background = &steps["background"].is(0, &[&line(ends)]).text;
+    assert!(!background.contains("PRIORITY"), "{background}");
+}
+
+#[test]
 #[cfg(feature = "long")]
 fn starts_with_debians_policy_and_reports_how_long_that_takes() {
     let scratch = Scratch::new();

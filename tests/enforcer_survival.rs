@@ -6,7 +6,6 @@
 
 use std::{
     fs::{self, File},
-    io::Read,
     os::fd::AsFd,
     path::{Path, PathBuf},
     process::{Child, Command},
@@ -15,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fastrand::Rng;
 use tollgate_client::{Client, ClientError, protocol::Mode, status::Status};
 
 use self::load::{SWITCHING, Shared, WORKER};
@@ -59,23 +59,10 @@ fn times(all: u32, some: u32) -> u32 {
 }
 
 /// Random numbers with a new seed each time.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Self {
-        let mut seed = [0; 8];
-        File::open("/dev/urandom").unwrap().read_exact(&mut seed).unwrap();
-        let seed = u64::from_ne_bytes(seed);
-        println!("seed {seed:#x}");
-        Self(seed)
-    }
-
-    /// One below `end` (splitmix64).
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) % end
-    }
+fn random() -> Rng {
+    let seed = fastrand::u64(..);
+    println!("seed {seed:#x}");
+    Rng::with_seed(seed)
 }
 
 /// The files of the load, on ext4.
@@ -142,17 +129,17 @@ fn administer(shared: &Shared, round: u64) {
 }
 
 /// Kills the daemon at a random instant, half of the time before it answers, and starts another.
-fn kill(daemon: &mut Child, shared: &Shared, first: &Status, random: &mut Random) {
-    if random.below(3) > 0 {
+fn kill(daemon: &mut Child, shared: &Shared, first: &Status, random: &mut Rng) {
+    if random.u64(..3) > 0 {
         healthy(&ready(daemon), first);
         shared.daemon.store(daemon.id(), SeqCst);
     }
-    sleep(Duration::from_millis(random.below(600)));
+    sleep(Duration::from_millis(random.u64(..600)));
     shared.daemon.store(0, SeqCst);
     daemon.kill().unwrap();
     daemon.wait().unwrap();
-    if random.below(4) == 0 {
-        sleep(Duration::from_millis(random.below(300)));
+    if random.u64(..4) == 0 {
+        sleep(Duration::from_millis(random.u64(..300)));
     }
     *daemon = self::daemon("/one", "check");
 }
@@ -163,7 +150,7 @@ fn denies_and_grants_as_before_when_its_daemon_is_killed_under_load() {
         return in_guests(denies_and_grants_as_before_when_its_daemon_is_killed_under_load);
     }
     prepare();
-    let (shared, mut random, kills) = (Shared::new(), Random::new(), times(ALL_KILLS, KILLS));
+    let (shared, mut random, kills) = (Shared::new(), random(), times(ALL_KILLS, KILLS));
     let mut child = daemon("/one", "check");
     let first = ready(&mut child);
     let mut load = vec![

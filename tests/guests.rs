@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duratio
 use tollgate_bench::workload::Tasks;
 use tollgate_host::{Cache, Error, Packages};
 use tollgate_study::{
-    configuration::KNOWN,
-    results::{Oracle, Results},
+    configuration::{self, KNOWN, Known},
+    results::{ConfigurationResult, Oracle, Results},
 };
 use tollgate_vm::kernels;
 
@@ -24,19 +24,11 @@ const STAYING_GUEST: [&str; 8] =
 /// Much less than an interrupted program would take otherwise, and much more than it needs on a busy machine.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The configurations that must be seen to deny something.
-pub(crate) const DENYING: [&str; 10] = [
-    "selinux-enforcing",
-    "apparmor-confined",
-    "tomoyo-learnt",
-    "landlock",
-    "lockdown",
-    "yama",
-    "tollgate-own-confined",
-    "tollgate-debian-confined",
-    "tollgate-debian-at-use",
-    "tollgate-debian-counted",
-];
+/// Whether a configuration's policy must be seen to deny something.
+pub(crate) fn denies(of: &ConfigurationResult) -> bool {
+    configuration::find(&of.name).is_some_and(Known::denies)
+}
+
 /// Configurations that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under
 /// Tollgate, and the others differ from measured ones only in their mode.
 const LONG: [&str; 6] = [
@@ -312,9 +304,9 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
     assert_eq!(results.configurations.len(), names.len());
     assert_all_measured(&results);
     for of in &results.configurations {
-        let expected = if DENYING.contains(&of.name.as_str()) { Oracle::Held } else { Oracle::None };
+        let expected = if denies(of) { Oracle::Held } else { Oracle::None };
         assert_eq!(of.oracle, expected, "{}: {:?}", of.name, of.notes);
-        let known = KNOWN.iter().find(|known| known.name == of.name).unwrap();
+        let known = configuration::find(&of.name).unwrap();
         for module in known.lsm.split(',').filter(|module| !module.is_empty()) {
             assert!(
                 of.lsm.split(',').any(|active| active == module),

@@ -302,13 +302,8 @@ const DENIALS: usize = 3000;
 /// Denials of random domains on random objects, of permissions that a rule allows another domain; one permission each.
 #[cfg(feature = "long")]
 fn random_denials(policy: &Policy) -> Vec<Denial> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut below = |limit: usize| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut below = |limit: usize| random.usize(..limit);
     let system = policy.roles.iter().find(|role| role.name == "system_r").unwrap();
     let domain = policy.types.iter().find(|t| t.attribute && t.name == "domain").unwrap();
     let domains: Vec<u32> = domain.set.iter().filter(|domain| system.types.has(*domain)).collect();

@@ -12,10 +12,11 @@ use bindgen::callbacks::{DeriveInfo, ParseCallbacks};
 const HOOKS: &str = "lsm_hooks.h";
 const TABLES: &str = "tables.h";
 const ENFORCER: &str = "enforcer.h";
+const PATHS: &str = "paths.h";
 const CLASSES: &str = "classes.txt";
 
 fn main() {
-    for header in [HOOKS, TABLES, ENFORCER, CLASSES, "decide.h"] {
+    for header in [HOOKS, TABLES, ENFORCER, PATHS, CLASSES, "decide.h"] {
         println!("cargo::rerun-if-changed={header}");
     }
     let include = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
@@ -24,6 +25,7 @@ fn main() {
     hooks(&out.join("hooks.rs"));
     bindings(TABLES, "(tg|TG)_.*", &out.join("tables.rs"));
     bindings(ENFORCER, "(tg|TG|SECINITSID)_.*", &out.join("enforcer.rs"));
+    bindings(PATHS, "TG_.*", &out.join("paths.rs"));
     let generated = out.join("include");
     fs::create_dir_all(&generated).expect("OUT_DIR can be written");
     println!("cargo::metadata=generated={}", generated.display());
@@ -123,6 +125,7 @@ fn bindings(header: &str, items: &str, rust: &Path) {
         .derive_default(true)
         .derive_eq(true)
         .prepend_enum_name(false)
+        .generate_cstr(true)
         .generate_comments(false);
     let bindings = if header == TABLES { bindings } else { bindings.blocklist_file(format!(".*{TABLES}")) };
     match bindings.generate() {

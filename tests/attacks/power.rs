@@ -14,6 +14,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use fastrand::Rng;
+
 use super::{NAMES, program};
 use crate::program::{
     Scratch,
@@ -27,24 +29,15 @@ const KINDS: [(&str, u64); 3] = [("ext4", 64), ("xfs", 320), ("btrfs", 256)];
 /// The longest time that a load runs, in milliseconds.
 const MAX_LOAD_MS: u64 = 9000;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-fn random() -> Random {
+fn random() -> Rng {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let seed = number("TOLLGATE_SEED").unwrap_or_else(now);
     println!("seed {seed}");
-    Random(seed)
+    Rng::with_seed(seed)
 }
 
 /// What was found in the files of a file system.
@@ -134,17 +127,17 @@ impl Parts {
 }
 
 /// A guest that examines what the one before has left, and begins again. Half of them mount first, half enforce first.
-fn script(random: &mut Random) -> String {
+fn script(random: &mut Rng) -> String {
     let mount_first = "mounts; tollgate enforce /policy; echo enforced $?";
     let enforce_first = "tollgate enforce /policy; echo enforced $?; mounts; sleep 4";
-    let begin = if random.below(2) == 0 { mount_first } else { enforce_first };
-    let after = format!("sleep {}.{}", random.below(3), random.below(10));
-    let daemon = match random.below(4) {
+    let begin = if random.u64(..2) == 0 { mount_first } else { enforce_first };
+    let after = format!("sleep {}.{}", random.u64(..3), random.u64(..10));
+    let daemon = match random.u64(..4) {
         0 => format!("{after}; kill -STOP $(daemon)"),
         1 => format!("{after}; kill -KILL $(daemon)"),
         _ => String::new(),
     };
-    format!("{begin}; check; load {}; echo loaded\n{daemon}\nsleep 600\n", random.below(1 << 30))
+    format!("{begin}; check; load {}; echo loaded\n{daemon}\nsleep 600\n", random.u64(..1 << 30))
 }
 
 #[test]
@@ -157,7 +150,7 @@ fn leaves_no_label_below_its_own_whenever_the_power_fails() {
     for cut in 0..=cuts {
         let kernel = kernels[usize::try_from(cut).unwrap() % kernels.len()];
         let lines = script(&mut random);
-        let delay = random.below(MAX_LOAD_MS);
+        let delay = random.u64(..MAX_LOAD_MS);
         let (mut running, _place) = parts.guest(&scratch, kernel).lines(&lines).start();
         running.wait_until("the load", |running| running.stdout().contains("loaded\n"));
         sleep(Duration::from_millis(delay));
@@ -187,10 +180,10 @@ fn leaves_no_label_below_its_own_when_the_daemon_does_not_run_and_all_is_unmount
             let send = |name: &str| if name == "no" { "true".to_owned() } else { format!("kill -{name} $(daemon)") };
             let line = format!(
                 "load {}; sleep {}; {}; sleep 0.{}; kill -KILL $LOADS $(pidof power); unmounts; {}; mounts; {then}; check",
-                random.below(1 << 30),
-                random.below(3),
+                random.u64(..1 << 30),
+                random.u64(..3),
                 send(before),
-                random.below(10),
+                random.u64(..10),
                 send(after)
             );
             guest = guest.step(&number.to_string(), &line);

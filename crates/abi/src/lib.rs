@@ -7,6 +7,7 @@
 use zerocopy::{Immutable, IntoBytes};
 
 pub mod enforcer;
+pub mod paths;
 pub mod tables;
 
 /// The bytes of a map's key or value. This compiles only if the type has no padding.

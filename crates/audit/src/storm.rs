@@ -187,11 +187,7 @@ mod tests {
 
     #[test]
     fn loses_no_denial_uncounted_in_random_storms() {
-        let mut random = 7u64;
-        let mut next = |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % below
-        };
+        let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..50 {
             let mut storm = Storm::new(LIMITS, at(0));
             let (mut now, mut offered, mut accounted) = (0, 0u64, 0u64);
@@ -203,10 +199,10 @@ mod tests {
                 entries.iter().map(one).sum()
             };
             for _ in 0..2000 {
-                now += next(20);
+                now += random.u64(..20);
                 offered += 1;
-                accounted += u64::from(storm.offer(at(now), denial(&format!("c{}", next(60)), 1)).is_some());
-                if next(10) == 0 {
+                accounted += u64::from(storm.offer(at(now), denial(&format!("c{}", random.u64(..60)), 1)).is_some());
+                if random.u64(..10) == 0 {
                     accounted += count(storm.due(at(now)));
                 }
             }

@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use tollgate_abi::{
     MANAGERS,
     enforcer::{TG_MANAGERS, tg_state, tg_statistics},
+    paths,
 };
 
 use crate::{Error, error::Context};
 
 /// The pin of the programs' global variables.
-const STATE: &str = "/sys/fs/bpf/tollgate/maps/bss";
+const STATE: &str = paths::PINNED_BSS;
 
 /// The decisions in a workload's operations, including what restores things between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

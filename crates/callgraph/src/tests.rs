@@ -123,14 +123,6 @@ fn refuses_a_kernel_whose_functions_ask_nobody() {
     assert!(matches!(Graph::of(&image, &symbols), Err(Error::NoHooks)));
 }
 
-/// xorshift64*: the same changes in each run.
-fn random(state: &mut u64) -> usize {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize
-}
-
 fn whole_way(file: Vec<u8>) -> Result<usize, Error> {
     let image = Image::parse(file)?;
     let graph = Graph::of(&image, &Symbols::of(&image, None)?)?;
@@ -141,17 +133,17 @@ fn whole_way(file: Vec<u8>) -> Result<usize, Error> {
 #[test]
 fn panics_at_no_image_that_has_bytes_changed_or_cut_off() {
     let layouts = [Layout::WithOrder, Layout::OffsetsLast, Layout::OwnPlaces];
-    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut random = fastrand::Rng::with_seed(1);
     let (mut read, mut refused) = (0, 0);
     for round in 0..3000 {
         let mut file = sample::elf(layouts[round % layouts.len()]);
-        for _ in 0..1 + random(&mut state) % 8 {
-            let place = random(&mut state) % file.len();
+        for _ in 0..random.usize(1..=8) {
+            let place = random.usize(..file.len());
             // Numbers at the limits find more errors than random bytes.
-            file[place] = [0, 1, 0x7f, 0x80, 0xff, random(&mut state) as u8][random(&mut state) % 6];
+            file[place] = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)][random.usize(..6)];
         }
         if round % 5 == 0 {
-            file.truncate(random(&mut state) % file.len());
+            file.truncate(random.usize(..file.len()));
         }
         match whole_way(if round % 2 == 0 { file } else { sample::bzimage(&file) }) {
             Ok(_) => read += 1,

@@ -12,6 +12,7 @@ mod hooks;
 mod interrupt;
 mod latency;
 mod learn;
+mod log;
 mod manual;
 mod model;
 mod output;
@@ -127,7 +128,16 @@ fn main() -> ExitCode {
     if agent::is_init() {
         agent::main(INSTRUMENTS);
     }
-    let result = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    let result = log::begin(matches!(command, Command::Enforce(_))).and_then(|()| run(command));
+    result.unwrap_or_else(|error| {
+        log::failed(&error);
+        ExitCode::from(if interrupt::came() { interrupt::STATUS } else { 2 })
+    })
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Policy(command) => policy::run(command),
         Command::Enforce(arguments) => enforcer::enforce::run(&arguments),
         Command::Preload => enforcer::preload::run(),
@@ -162,9 +172,5 @@ fn main() -> ExitCode {
         Command::Manuals { folder } => manual::write(Arguments::command(), &folder)
             .with_context(|| format!("cannot write manual pages into {}", folder.display()))
             .map(|()| ExitCode::SUCCESS),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("tollgate: {error:#}");
-        ExitCode::from(if interrupt::came() { interrupt::STATUS } else { 2 })
-    })
+    }
 }

@@ -116,8 +116,8 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn written() -> Vec<Unit> {
-    let Table { units, told } = Table::read(&Places::default());
-    told.iter().for_each(|failure| eprintln!("tollgate: {failure}"));
+    let Table { units, messages } = Table::read(&Places::default());
+    messages.iter().for_each(|failure| eprintln!("tollgate: {failure}"));
     units.into_iter().map(|(name, setting)| unit(&name, setting, None)).collect()
 }
 

@@ -10,8 +10,10 @@ mod tests;
 
 use std::{fmt, ops::RangeInclusive};
 
+use tollgate_abi::paths;
+
 /// Path of the socket on which the daemon listens.
-pub const SOCKET: &str = "/run/tollgate/socket";
+pub const SOCKET: &str = paths::SOCKET;
 /// Version of the protocol. Both sides must have the same.
 pub const VERSION: u32 = 1;
 /// The maximum length of a request's line, in bytes. A context with 1,024 single categories has 6,000.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All maps, which are pinned under /sys/fs/bpf/tollgate/maps. The comments say who writes and
+ * All maps, which are pinned in TG_PINS/maps (paths.h). The comments say who writes and
  * reads each map, why it has this size, and what happens when it is full. Another object file
  * can share them by these names: libbpf then uses the pinned ones.
  *

@@ -33,6 +33,7 @@ use tollgate_abi::{
     bytes_of,
     enforcer::{TG_SID_CANARY, tg_task},
 };
+use tracing::{error, info};
 
 pub use self::watch::{Alarm, Change, Gap};
 use self::{
@@ -253,7 +254,10 @@ impl Keeper {
         let Some(change) = change else { return };
         // If only no daemon was there to watch, it is reported later, and only if somebody is found.
         if !matches!(change, Change::Over(Gap { kind: Kind::Unwatched, .. })) {
-            eprintln!("tollgate: {change}");
+            match change {
+                Change::Raised(_) => error!("{change}"),
+                Change::Over(_) => info!("{change}"),
+            }
         }
         // If the pipe has no room, the daemon has been woken already.
         let _ = self.wake.write(&[1]);

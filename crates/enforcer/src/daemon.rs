@@ -39,6 +39,7 @@ use nix::{
     unistd::{dup2_stderr, dup2_stdout},
 };
 use tollgate_client::wire;
+use tracing::error;
 
 use self::{
     connection::{Come, Connection},
@@ -163,7 +164,7 @@ impl Daemon {
                 }
                 Some(Wish::Reread) => {
                     if let Err(refusal) = machine.reread() {
-                        eprintln!("tollgate: the policy in force stays: {refusal}");
+                        error!("the policy in force stays: {refusal}");
                     }
                 }
                 None => {}

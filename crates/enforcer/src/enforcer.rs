@@ -34,6 +34,7 @@ use libbpf_rs::{MapCore, Object};
 use nix::unistd::getpid;
 use tollgate_abi::enforcer::TG_FIRST_SID;
 use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
+use tracing::warn;
 
 use crate::{
     contexts::Contexts,
@@ -198,11 +199,11 @@ impl Enforcer {
         let (labelled, written) = (Report::default(), Written::default());
         let durable = Durable::open(options.notes.as_ref())?;
         let mut subordinates = Subordinates::default();
-        subordinates.look(&state.shares()).iter().for_each(|message| eprintln!("tollgate: {message}"));
+        subordinates.look(&state.shares()).iter().for_each(|message| warn!("{message}"));
         let units = Units::new(options.units.clone());
         let memory = Memory::new(options.notes.as_ref());
         let replaced = Replaced::new().inspect_err(|cause| {
-            eprintln!("tollgate: programs that are replaced lose their labels until `tollgate label restore`: {cause}");
+            warn!(%cause, "programs that are replaced lose their labels until `tollgate label restore`: {cause}");
         });
         Ok(Self {
             options,

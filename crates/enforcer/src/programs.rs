@@ -7,8 +7,6 @@
 
 mod links;
 
-mod links;
-
 use std::{
     collections::HashSet,
     ffi::OsStr,
@@ -18,21 +16,22 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramType,
+    IterOpts, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
     },
-    set_print,
 };
 use tollgate_abi::{
     bytes_of,
     enforcer::{TG_IN_FORCE, tg_kernel},
+    paths,
 };
+use tollgate_policy::libbpf;
 
 use crate::shares::Size;
 pub use links::{attach, attached, detach, pinned, unpin};
@@ -53,13 +52,6 @@ fn build() -> &'static str {
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{hash:016x}")
     })
-}
-
-/// libbpf's messages while it loaded the programs, including the verifier's log.
-static SAID: Mutex<String> = Mutex::new(String::new());
-
-fn keep(_: PrintLevel, text: String) {
-    SAID.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
 /// Why the programs are not in the kernel.
@@ -98,12 +90,14 @@ pub enum ProgramsError {
     AnotherVersion,
 }
 
-fn said() -> String {
-    std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner))
+pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> ProgramsError {
+    move |cause| ProgramsError::Refused { what: what.into(), cause, said: String::new() }
 }
 
-pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> ProgramsError {
-    move |cause| ProgramsError::Refused { what: what.into(), cause, said: said() }
+/// Does what libbpf may say something about; where that fails, the error has what it said.
+fn listen<T>(what: &str, work: impl FnOnce() -> Result<T, libbpf_rs::Error>) -> Result<T, ProgramsError> {
+    let (result, said) = libbpf::listen(work);
+    result.map_err(|cause| ProgramsError::Refused { what: what.to_owned(), cause, said })
 }
 
 /// The directory of pins.
@@ -118,7 +112,7 @@ impl Default for Pins {
 
 impl Pins {
     /// The default directory.
-    pub const ROOT: &str = "/sys/fs/bpf/tollgate";
+    pub const ROOT: &str = paths::PINS;
 
     /// The directory of a descriptor of this process, which stays open.
     #[must_use]
@@ -240,10 +234,7 @@ pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 5], Programs
 }
 
 fn open() -> Result<OpenObject, ProgramsError> {
-    let before = set_print(Some((PrintLevel::Warn, keep)));
-    let object = ObjectBuilder::default().name("tollgate").and_then(|builder| builder.open_memory(OBJECT));
-    set_print(before);
-    object.map_err(refused("read the programs"))
+    listen("read the programs", || ObjectBuilder::default().name("tollgate")?.open_memory(OBJECT))
 }
 
 /// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
@@ -292,10 +283,7 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
             map.reuse_pinned_map(&pin).map_err(refused(format!("use the pinned map {}", pin.display())))?;
         }
     }
-    let before = set_print(Some((PrintLevel::Warn, keep)));
-    let loaded = object.load();
-    set_print(before);
-    let mut object = loaded.map_err(refused("load the programs"))?;
+    let mut object = listen("load the programs", || object.load())?;
     for mut map in object.maps_mut() {
         let pin = pins.map(&map_name(&map.name().to_string_lossy()));
         if !pin.exists() {

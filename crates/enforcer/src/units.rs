@@ -16,6 +16,7 @@ use std::{
 };
 
 use tollgate_client::units::Unit;
+use tracing::warn;
 
 use self::{names::Name, watch::Watch};
 
@@ -105,7 +106,7 @@ impl Units {
     #[must_use]
     pub fn new(places: Places) -> Self {
         let watch = Watch::new().inspect_err(|cause| {
-            eprintln!("tollgate: changes of unit files are seen by `tollgate unit list` only: {cause}");
+            warn!(%cause, "changes of unit files are seen by `tollgate unit list` only: {cause}");
         });
         Self { places, watch: watch.ok(), changed: true, read: Instant::now() }
     }

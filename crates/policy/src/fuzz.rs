@@ -8,25 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fastrand::Rng;
+
 const SECONDS: u64 = 2;
-
-/// Pseudo-random numbers (xorshift64*, Marsaglia and Vigna).
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// A sequence of its own for each seed.
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `end`, which is not 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as usize % end
-    }
-}
 
 /// How long a test may take.
 pub(crate) fn duration() -> Duration {
@@ -51,41 +35,41 @@ pub(crate) fn run(good: &[&[u8]], mut reader: impl FnMut(&[u8])) {
 
 /// The mutation with this number.
 pub(crate) fn mutated(good: &[&[u8]], number: u64) -> Vec<u8> {
-    let random = &mut Random::new(number);
-    let mut bytes = good[random.below(good.len())].to_vec();
+    let random = &mut Rng::with_seed(number);
+    let mut bytes = good[random.usize(..good.len())].to_vec();
     // Mostly one change, so that the code behind it is reached.
-    for _ in 0..[1, 1, 1, 2, 4, 16][random.below(6)] {
+    for _ in 0..[1, 1, 1, 2, 4, 16][random.usize(..6)] {
         change(&mut bytes, good, random);
     }
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, good: &[&[u8]], random: &mut Random) {
+fn change(bytes: &mut Vec<u8>, good: &[&[u8]], random: &mut Rng) {
     if bytes.is_empty() {
-        return bytes.push(random.below(256) as u8);
+        return bytes.push(random.u8(..));
     }
-    let at = random.below(bytes.len());
-    match random.below(8) {
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.below(256) as u8][random.below(6)],
+    let at = random.usize(..bytes.len());
+    match random.usize(..8) {
+        0 => bytes[at] ^= 1 << random.usize(..8),
+        1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)][random.usize(..6)],
         2 => bytes.truncate(at),
         // These may be lengths, offsets or identifiers, which are mostly at multiples of 4.
         3 | 4 => {
-            let extreme = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, random.below(300) as u32, bytes.len() as u32];
-            write(bytes, at & !(random.below(2) * 3), extreme[random.below(7)].to_le_bytes());
+            let extreme = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, random.u32(..300), bytes.len() as u32];
+            write(bytes, at & !(random.usize(..2) * 3), extreme[random.usize(..7)].to_le_bytes());
         }
         5 => {
-            let delta = random.below(9) as u32;
-            let at = at & !(random.below(2) * 3);
+            let delta = random.u32(..9);
+            let at = at & !(random.usize(..2) * 3);
             let old = bytes.get(at..at + 4).map_or(0, |old| u32::from_le_bytes([old[0], old[1], old[2], old[3]]));
             write(bytes, at, old.wrapping_add(delta).wrapping_sub(4).to_le_bytes());
         }
         // A part of one input replaces a part of this one.
         6 => {
-            let other = good[random.below(good.len())];
-            let from = random.below(other.len());
-            let part = &other[from..other.len().min(from + random.below(64))];
-            let end = bytes.len().min(at + random.below(64));
+            let other = good[random.usize(..good.len())];
+            let from = random.usize(..other.len());
+            let part = &other[from..other.len().min(from + random.usize(..64))];
+            let end = bytes.len().min(at + random.usize(..64));
             bytes.splice(at..end, part.iter().copied());
         }
         _ => {

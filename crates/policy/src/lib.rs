@@ -20,6 +20,7 @@ pub mod file_contexts;
 #[cfg(test)]
 mod fuzz;
 pub mod kernel;
+pub mod libbpf;
 pub mod lines;
 pub mod model;
 pub mod oracle;

@@ -73,7 +73,7 @@ pub struct Known {
 }
 
 /// All known configurations, in the order of the tables; the first is the baseline, the second its A/A twin.
-pub const KNOWN: [Known; 22] = [
+pub const KNOWN: &[Known] = &[
     known("none", "", SetUp::Nothing, "no module but those that are always there (lockdown, capability)"),
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
@@ -153,6 +153,12 @@ impl Known {
     #[must_use]
     pub fn takes_delays(&self) -> bool {
         matches!(self.set_up, SetUp::BpfLatency | SetUp::Latency)
+    }
+
+    /// Whether its policy denies something, and must be seen to deny it.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.confinement(&[]).oracle().is_some()
     }
 
     /// Words for the kernel's command line that the set-up needs.
@@ -265,8 +271,7 @@ mod tests {
 
     #[test]
     fn denies_something_wherever_a_policy_is_enforced() {
-        let denying: Vec<&str> =
-            KNOWN.iter().filter(|k| k.confinement(&[]).oracle().is_some()).map(|k| k.name).collect();
+        let denying: Vec<&str> = KNOWN.iter().filter(|known| known.denies()).map(|known| known.name).collect();
         assert_eq!(
             denying,
             [
@@ -288,6 +293,16 @@ mod tests {
     fn delays_hooks_by_programs_or_by_the_kernels_own_module() {
         let delaying: Vec<&str> = KNOWN.iter().filter(|known| known.takes_delays()).map(|known| known.name).collect();
         assert_eq!(delaying, ["bpf-latency", "latency"]);
+    }
+
+    #[test]
+    fn is_listed_in_docs_study_files_md_in_the_same_order() {
+        let page = include_str!("../../../docs/study-files.md");
+        let (_, section) = page.split_once("\n## Configurations\n").unwrap();
+        let rows = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+        let heads = rows.map_while(|row| row.strip_prefix("| ")?.split_once(" | ")).map(|(names, _)| names);
+        let listed: Vec<&str> = heads.flat_map(|names| names.split('`').skip(1).step_by(2)).collect();
+        assert_eq!(listed, KNOWN.iter().map(|known| known.name).collect::<Vec<_>>());
     }
 
     #[test]

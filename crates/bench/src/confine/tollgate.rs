@@ -5,13 +5,13 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
+use tollgate_abi::{
+    enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL},
+    paths::CONTEXTS,
+};
 
 use super::securityfs::require;
 use crate::{Error, decisions::Counts, error::Context};
-
-/// The contexts of SIDs, in lines `SID CONTEXT`.
-const CONTEXTS: &str = "/run/tollgate/contexts";
 
 /// The arguments of enforcement.
 #[derive(Debug, Clone, Copy)]

@@ -28,6 +28,7 @@ use tollgate_enforcer::{
     shares::Size,
 };
 use tollgate_policy::built::Built;
+use tracing::{info, warn};
 
 use crate::{output, policies};
 
@@ -148,13 +149,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
     let enforced = begin(policy, &log, arguments.accept_missing, options)?;
     drop((extension, telling));
-    enforced.failures().iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}"));
-    eprintln!("tollgate: {}", enforced.summary());
+    enforced.failures().iter().for_each(|failure| warn!("not labelled: {failure}"));
+    info!("{}", enforced.summary());
     serve(&log, &mut daemon, enforced, &signals)
 }
 
 fn told(progress: &str) {
-    eprintln!("tollgate: {progress}");
+    info!("{progress}");
 }
 
 /// Says what `enforce` would do. An error here is the error that it would have.
@@ -193,7 +194,7 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     // Listening starts before files are labelled, so that no device is missed.
     let devices = Devices::listen();
     if let Err(cause) = &devices {
-        eprintln!("tollgate: cannot listen for devices: {cause}; those that appear have their directory's label");
+        warn!(%cause, "cannot listen for devices: {cause}; those that appear have their directory's label");
     }
     let enforcer =
         if adopted { Enforcer::adopt_with(options, Some(&built))? } else { Enforcer::start(options, again(&built)?)? };
@@ -209,20 +210,20 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
 fn serve(log: &Path, daemon: &mut Daemon, mut enforced: Enforced, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Enforcement is on. A dead parent, or a message that cannot be printed, must not end the logging of denials.
     if let Err(cause) = daemon.ready(enforced.pins()) {
-        eprintln!("tollgate: cannot report that the daemon is ready:  {cause}");
+        warn!(%cause, "cannot report that the daemon is ready:  {cause}");
     }
     if env::var_os(BACKGROUND).is_some() {
         if let Err(cause) = Daemon::leave_terminal(&log.join("daemon.log")) {
-            eprintln!("tollgate: {cause}");
+            warn!("{cause}");
         }
         // A working directory elsewhere would keep its file system mounted.
         if let Err(cause) = env::set_current_dir("/") {
-            eprintln!("tollgate: cannot change to the directory /: {cause}");
+            warn!(%cause, "cannot change to the directory /: {cause}");
         }
     }
     match daemon.run(&mut enforced, signals.wakes(), || signals.wish())? {
-        End::Signal => eprintln!("tollgate: the daemon ends; enforcement goes on (`tollgate stop` ends it)"),
-        End::Stopped => eprintln!("tollgate: nothing is enforced any more"),
+        End::Signal => info!("the daemon ends; enforcement goes on (`tollgate stop` ends it)"),
+        End::Stopped => info!("nothing is enforced any more"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -235,7 +236,8 @@ fn in_background() -> anyhow::Result<ExitCode> {
     ready.set_read_timeout(Some(POLL_INTERVAL))?;
     let mut daemon = Command::new(env::current_exe().context("cannot find this program's file")?);
     daemon.args(env::args_os().skip(1)).env(BACKGROUND, "1").env("NOTIFY_SOCKET", &path);
-    daemon.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    // Its messages go to its own file once it serves.
+    daemon.env_remove("JOURNAL_STREAM").stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut daemon = daemon.spawn().context("cannot start the daemon")?;
     wait(&ready, &mut daemon)
 }

@@ -196,9 +196,11 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
     let command = GuestCommand { argv, env: Vec::new(), settle: true, system: None };
     let limits = Limits { timeout: Duration::from_secs(arguments.timeout), interrupted };
     let (mut told, mut said, mut counting) = (Vec::new(), Said::default(), Counting::new());
-    if !selections.is_empty() {
-        eprintln!("tollgate: counting {} workloads in one boot of {}", selections.len(), kernel.release);
-    }
+    let what = match &arguments.command[..] {
+        [] => format!("{} workloads", selections.len()),
+        [program, ..] => program.clone(),
+    };
+    eprintln!("tollgate: counting {what} in one boot of {}", kernel.release);
     let outcome = guest::run(&machine, &image, &command, limits, &mut |stream, bytes| match stream {
         Stream::Stdout => told.extend_from_slice(bytes),
         Stream::Stderr => said.push(bytes, &mut |counted| counting.say(counted)),

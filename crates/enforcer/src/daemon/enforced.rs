@@ -23,6 +23,7 @@ use tollgate_client::{
     units::Unit,
 };
 use tollgate_policy::built::Built;
+use tracing::{error, info, warn};
 
 use super::{
     devices::{Device, Devices},
@@ -150,7 +151,7 @@ impl Enforced {
     fn events(&mut self) {
         let batch = match self.events.wait(Duration::ZERO) {
             Ok(batch) => batch,
-            Err(cause) => return eprintln!("tollgate: cannot read events: {cause}"),
+            Err(cause) => return error!(%cause, "cannot read events: {cause}"),
         };
         let Some(enforcer) = &mut self.enforcer else { return };
         enforcer.learn();
@@ -165,8 +166,8 @@ impl Enforced {
         }
         // Requests for labels are served here even if their events were lost, or were read by a daemon that was
         // killed.
-        enforcer.catch_up().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
-        enforcer.checkpoint().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
+        enforcer.catch_up().iter().for_each(|failure| warn!("labels: {failure}"));
+        enforcer.checkpoint().iter().for_each(|failure| warn!("labels: {failure}"));
     }
 
     /// Labels the nodes of devices that have appeared.
@@ -177,8 +178,9 @@ impl Enforced {
                 Ok(Some(device)) => appeared(enforcer, &device),
                 Ok(None) => return,
                 Err(cause) => {
-                    eprintln!(
-                        "tollgate: devices that appeared are not labelled: {cause}: `tollgate label restore -R /dev`"
+                    warn!(
+                        %cause,
+                        "devices that appeared are not labelled: {cause}: `tollgate label restore -R /dev`"
                     );
                     return;
                 }
@@ -208,7 +210,7 @@ impl Enforced {
         let count = enforcer.state().unreported(TG_FAILED_NO_LABEL);
         if count > 0 {
             let last = enforcer.state().unlabelled();
-            eprintln!("tollgate: {}", messages::unlabelled(count, &last, &of_device(Some(last.device))));
+            warn!("{}", messages::unlabelled(count, &last, &of_device(Some(last.device))));
         }
     }
 
@@ -223,8 +225,14 @@ impl Enforced {
         }
         self.swept = Instant::now();
         if let Err(cause) = self.inquiries.sweep() {
-            eprintln!("tollgate: entries for owners of files that no longer exist are not removed: {cause}");
+            warn!(%cause, "entries for owners of files that no longer exist are not removed: {cause}");
         }
+    }
+
+    /// Logs what is in force from now on.
+    fn log_in_force(&self, number: u32) {
+        let text = messages::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default());
+        info!(policy = self.policy, generation = number, "{text}");
     }
 
     /// Puts a policy in force, even if this kernel cannot enforce all of it when that is accepted. If a sanity question
@@ -240,7 +248,7 @@ impl Enforced {
         };
         let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
         for (_, context) in &reloaded.invalid {
-            eprintln!("tollgate: {context} is not a context of the new policy: objects that have it are unlabelled");
+            warn!("{context} is not a context of the new policy: objects that have it are unlabelled");
         }
         Ok(reloaded.number)
     }
@@ -269,8 +277,8 @@ fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
         subvolume => enforcer.label_subvolume(event.device, subvolume, event.source),
     };
     match labelled {
-        Ok(report) => report.messages.iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}")),
-        Err(cause) => eprintln!("tollgate: a new mount is not labelled: {cause}"),
+        Ok(report) => report.messages.iter().for_each(|failure| warn!("not labelled: {failure}")),
+        Err(cause) => warn!(%cause, "a new mount is not labelled: {cause}"),
     }
 }
 
@@ -283,7 +291,7 @@ fn appeared(enforcer: &mut Enforcer, device: &Device) {
         Err(cause) => Err(cause.to_string()),
     };
     if let Err(cause) = labelled {
-        eprintln!("tollgate: {} is not labelled: {cause}", path.display());
+        warn!(path = %path.display(), %cause, "{} is not labelled: {cause}", path.display());
     }
 }
 
@@ -319,7 +327,7 @@ impl Machine for Enforced {
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
         {
-            eprintln!("tollgate: what processes hold: {cause}");
+            warn!(%cause, "what processes hold: {cause}");
         }
     }
 
@@ -331,10 +339,7 @@ impl Machine for Enforced {
         let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
         let number = self.put_in_force(built, self.on()?.options().accept_missing, &[])?;
         self.policy.clone_from(&self.started_with);
-        eprintln!(
-            "tollgate: {}",
-            messages::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default())
-        );
+        self.log_in_force(number);
         Ok(number)
     }
 
@@ -456,10 +461,7 @@ impl Machine for Enforced {
         let (built, name) = read(policy)?;
         let number = self.put_in_force(built, accept_missing, questions)?;
         self.policy = name;
-        eprintln!(
-            "tollgate: {}",
-            messages::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default())
-        );
+        self.log_in_force(number);
         Ok(number)
     }
 

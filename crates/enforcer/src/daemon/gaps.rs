@@ -8,6 +8,7 @@ use std::{
 
 use tollgate_audit::{Dispatcher, Reason};
 use tollgate_client::status::{AlarmStatus, GapStatus, Kind, Slipped};
+use tracing::{error, warn};
 
 use crate::{
     canary::{self, Canary, Change, Gap},
@@ -42,7 +43,7 @@ impl Gaps {
     pub(super) fn resume(&mut self, pins: &Pins) {
         match Canary::start(pins) {
             Ok(canary) => self.canary = Some(canary),
-            Err(cause) => eprintln!("tollgate: no canary checks whether hooks run: {cause}"),
+            Err(cause) => error!(%cause, "no canary checks whether hooks run: {cause}"),
         }
     }
 
@@ -69,7 +70,7 @@ impl Gaps {
     fn end_of(&mut self, gap: &Gap, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
         let processes = |what, found: Result<Vec<Slipped>, _>| {
             found.unwrap_or_else(|cause| {
-                eprintln!("tollgate: {what} is not known: {cause}");
+                warn!(%cause, "{what} is not known: {cause}");
                 Vec::new()
             })
         };
@@ -80,11 +81,11 @@ impl Gaps {
             label_unseen(gap, enforcer);
         }
         for some in &slipped {
-            eprintln!("tollgate: while hooks did not run: {some}");
+            warn!("while hooks did not run: {some}");
             audit.lost(Reason::HooksOff, some.processes.len() as u64);
         }
         for some in &not_entered {
-            eprintln!("tollgate: while hooks did not run, a domain was not entered: {some}: restart them");
+            warn!("while hooks did not run, a domain was not entered: {some}: restart them");
         }
         // A daemon that took over and found nobody has nothing to report.
         if gap.kind == Kind::Unwatched && slipped.is_empty() {
@@ -100,7 +101,7 @@ impl Gaps {
     pub(super) fn alarm(&self, enforcer: &mut Enforcer) -> Option<AlarmStatus> {
         let alarm = self.canary.as_ref()?.alarm()?;
         let slipped = enforcer.lost_since(alarm.since).unwrap_or_else(|cause| {
-            eprintln!("tollgate: which processes left their confinement is not known: {cause}");
+            warn!(%cause, "which processes left their confinement is not known: {cause}");
             Vec::new()
         });
         let text = format!("{}: {}", alarm.text(), alarm.why);
@@ -122,14 +123,14 @@ impl Gaps {
 fn label_unseen(gap: &Gap, enforcer: &mut Enforcer) {
     match enforcer.label_unseen(gap) {
         Ok(Seen { labelled, lost, messages }) => {
-            messages.iter().for_each(|failure| eprintln!("tollgate: not labelled: {failure}"));
-            eprintln!(
-                "tollgate: while hooks did not run, {labelled} files came into memory: they have labels by now; {lost} were made \
+            messages.iter().for_each(|failure| warn!("not labelled: {failure}"));
+            warn!(
+                "while hooks did not run, {labelled} files came into memory: they have labels by now; {lost} were made \
                  or moved, and are unlabelled: `tollgate label lost`"
             );
         }
         Err(cause) => {
-            eprintln!("tollgate: files that came into memory while hooks did not run are not labelled: {cause}")
+            warn!(%cause, "files that came into memory while hooks did not run are not labelled: {cause}")
         }
     }
 }

@@ -17,6 +17,7 @@ use nix::{
 use tollgate_abi::enforcer::TG_SID_MACHINE;
 use tollgate_audit::untrusted::for_people;
 use tollgate_client::pidfd;
+use tracing::warn;
 
 use super::DaemonError;
 use crate::{
@@ -84,11 +85,7 @@ fn refuse(path: &Path, holders: &[Holder]) -> Result<(), DaemonError> {
     if !others.is_empty() || confined.is_empty() {
         return Err(DaemonError::Held { path: path.to_owned(), holders: others.join(", ") });
     }
-    eprintln!(
-        "tollgate: {} is locked by {}, which is no daemon: another lock replaces it",
-        path.display(),
-        confined.join(", ")
-    );
+    warn!("{} is locked by {}, which is no daemon: another lock replaces it", path.display(), confined.join(", "));
     Ok(())
 }
 

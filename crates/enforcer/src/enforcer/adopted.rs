@@ -5,6 +5,7 @@ use std::{fs, sync::Arc};
 use libbpf_rs::MapHandle;
 use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_SID_MACHINE};
 use tollgate_policy::built::Built;
+use tracing::warn;
 
 use super::{Enforcer, EnforcerError, Options, open};
 use crate::{contexts::Contexts, generation::Generation, missing, programs};
@@ -33,8 +34,9 @@ impl Enforcer {
         let mut generation = Generation::adopted(map, built)?;
         let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
         let (saved, lies) = believed(saved, &mut generation);
+        let path = options.folder.contexts();
         for lie in &lies {
-            eprintln!("tollgate: {}: not used: {lie}", options.folder.contexts().display());
+            warn!(path = %path.display(), "{}: not used: {lie}", path.display());
         }
         let machine = generation.get(TG_SID_MACHINE).map(|context| generation.text(&context)).unwrap_or_default();
         let (policy, unconfined) = (Arc::clone(&generation.policy), generation.unconfined());
@@ -100,7 +102,7 @@ fn policy_in_force(options: &Options, map: &MapHandle, offered: Option<&Built>) 
     if !Generation::is_of(map, offered)? {
         return Err(EnforcerError::NotInForce { path, cause });
     }
-    eprintln!("tollgate: {}: not used: {cause}; the named policy is the one in force", path.display());
+    warn!(%cause, "{}: not used: {cause}; the named policy is the one in force", path.display());
     let bytes = offered.to_bytes();
     options.folder.replace(&path, &bytes)?;
     Ok(Built::from_bytes(&bytes)?)

@@ -13,6 +13,7 @@ use std::{
 
 use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::enforcer::TG_CHANGED;
+use tracing::warn;
 
 use super::{
     Enforcer, EnforcerError,
@@ -228,7 +229,7 @@ impl Enforcer {
         thread::sleep(HOOK_DURATION);
         self.checkpoints.writing.wait();
         if let Err(cause) = self.move_on(from, MAX_ATTEMPTS) {
-            eprintln!("tollgate: labels: {cause}");
+            warn!(%cause, "labels: {cause}");
         }
         self.checkpoints.writing.wait();
     }

@@ -13,6 +13,7 @@ use std::{
 
 use pass::hangs;
 use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED};
+use tracing::{error, warn};
 
 use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, labelling::labelling};
 use crate::{
@@ -74,13 +75,17 @@ impl Durable {
         let (notebook, notes) = match Notebook::open(folder) {
             Ok((notebook, notes, refused)) => {
                 if refused > 0 {
-                    eprintln!("tollgate: {refused} lines of {}/unwritten cannot be read", folder.display());
+                    warn!("{refused} lines of {}/unwritten cannot be read", folder.display());
                 }
                 (Some(notebook), notes)
             }
             Err(cause) => {
                 let folder = folder.display();
-                eprintln!("tollgate: labels that cannot be written to files cannot be noted in {folder}: {cause}");
+                error!(
+                    path = %folder,
+                    %cause,
+                    "labels that cannot be written to files cannot be noted in {folder}: {cause}"
+                );
                 (None, Notes::default())
             }
         };
@@ -175,7 +180,7 @@ impl Durable {
             match result {
                 Ok(()) => files.into_iter().for_each(|file| self.backlog.noted(file)),
                 Err(cause) => {
-                    eprintln!("tollgate: labels that cannot be written to files cannot be noted either: {cause}");
+                    error!(%cause, "labels that cannot be written to files cannot be noted either: {cause}");
                     self.unnoted.extend(files);
                     self.again = now + NOTE_RETRY_INTERVAL;
                 }
@@ -205,7 +210,7 @@ impl Enforcer {
                 if known { Ok(()) } else { self.set_label(file.as_fd(), SECINITSID_SECURITY).map(drop) }
             });
             if let Err(cause) = guarded {
-                eprintln!("tollgate: {} is not protected: {cause}", path.display());
+                warn!(%cause, "{} is not protected: {cause}", path.display());
             }
         }
     }
@@ -214,9 +219,9 @@ impl Enforcer {
     pub fn write_last_labels(&mut self) {
         let end = Instant::now() + END_TIMEOUT;
         if let Err(cause) = self.write_labels_for(WRITE_TIMEOUT, Some(end)) {
-            eprintln!("tollgate: labels: {cause}");
+            warn!(%cause, "labels: {cause}");
         }
-        self.unreported_labels().iter().for_each(|failure| eprintln!("tollgate: labels: {failure}"));
+        self.unreported_labels().iter().for_each(|failure| warn!("labels: {failure}"));
         let idle = |enforcer: &Self| enforcer.durable.notebook.as_ref().is_none_or(Notebook::is_idle);
         while !idle(self) && Instant::now() < end + WRITE_TIMEOUT {
             std::thread::sleep(SETTLE_TIMEOUT);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use tempfile::NamedTempFile;
+use tollgate_abi::paths;
 
 use super::EnforcerError;
 
@@ -15,7 +16,7 @@ pub struct Folder(PathBuf);
 
 impl Default for Folder {
     fn default() -> Self {
-        Self("/run/tollgate".into())
+        Self(paths::FOLDER.into())
     }
 }
 
@@ -94,5 +95,15 @@ impl Folder {
         fs::set_permissions(fresh.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(error)?;
         fresh.persist(path).map_err(|failure| error(failure.error))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_contexts_where_others_read_them() {
+        assert_eq!(Folder::default().contexts(), Path::new(paths::CONTEXTS));
     }
 }

@@ -6,6 +6,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use tracing::warn;
+
 use super::{Enforcer, EnforcerError};
 
 impl Enforcer {
@@ -32,7 +34,7 @@ impl Enforcer {
         let lines = changed(&text, self.generation.number, domain, permissive.then_some(now));
         // Setting the mode must not fail because there is no room to note the time.
         if let Err(cause) = folder.replace(&folder.permissive(), lines.as_bytes()) {
-            eprintln!("tollgate: the time since when {domain} is permissive is not recorded: {cause}");
+            warn!(%cause, "the time since when {domain} is permissive is not recorded: {cause}");
         }
         Ok(())
     }

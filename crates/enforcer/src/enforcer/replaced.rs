@@ -11,6 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tracing::{info, warn};
+
 use super::{Enforcer, EnforcerError};
 use crate::{
     contexts::bare,
@@ -33,11 +35,15 @@ impl Enforcer {
         for file in came.files {
             match self.label_program(&file) {
                 Ok(Some(label)) => {
-                    eprintln!("tollgate: {} was replaced: it is {label} again", file.display());
+                    let path = file.display();
+                    info!(%path, %label, "{path} was replaced: it is {label} again");
                     self.began();
                 }
                 Ok(None) => {}
-                Err(cause) => eprintln!("tollgate: {} was replaced, and is not labelled: {cause}", file.display()),
+                Err(cause) => {
+                    let path = file.display();
+                    warn!(%path, %cause, "{path} was replaced, and is not labelled: {cause}");
+                }
             }
         }
     }
@@ -49,7 +55,7 @@ impl Enforcer {
         let wanted = directories(&self.generation.file_contexts, &entries);
         let new = self.replaced.as_mut().map_or(Ok(Vec::new()), |replaced| replaced.watch(&wanted));
         let new = new.unwrap_or_else(|cause| {
-            eprintln!("tollgate: programs that are replaced lose their labels until `tollgate label restore`: {cause}");
+            warn!(%cause, "programs that are replaced lose their labels until `tollgate label restore`: {cause}");
             Vec::new()
         });
         let files = new
@@ -86,8 +92,10 @@ impl Enforcer {
         let place = self.contexts.text(bare(self.label(directory.as_fd())?)).to_owned();
         if !is_harmless(&self.generation.policy, domain(&place), program, &self.generation.unconfined()) {
             let (path, place) = (path.display(), domain(&place));
-            eprintln!(
-                "tollgate: {path} was replaced and is {is}: confined domains may make files in directories of {place}, so that it \
+            warn!(
+                %path,
+                label = %is,
+                "{path} was replaced and is {is}: confined domains may make files in directories of {place}, so that it \
                  does not get the label of a program by its name: `tollgate label restore {path}`"
             );
             return Ok(None);

@@ -9,6 +9,7 @@ use std::{
 
 use tollgate_abi::enforcer::tg_held;
 use tollgate_client::{pidfd, status::Revoked};
+use tracing::warn;
 
 use super::{Enforcer, EnforcerError, task_of};
 use crate::{needs::USE, programs, revocation::Held};
@@ -95,7 +96,10 @@ impl Enforcer {
             match self.kill_process(held) {
                 Ok(()) => killed.push(held.process),
                 Err(cause) if cause.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(cause) => eprintln!("tollgate: process {} keeps memory that was taken away: {cause}", held.process),
+                Err(cause) => {
+                    let process = held.process;
+                    warn!(process, %cause, "process {process} keeps memory that was taken away: {cause}");
+                }
             }
         }
         killed.len() as u64

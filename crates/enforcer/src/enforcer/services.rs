@@ -11,6 +11,7 @@ use std::{
 
 use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_lineage};
 use tollgate_client::services::{Service, Verdict};
+use tracing::warn;
 
 use super::{Enforcer, EnforcerError};
 use crate::{
@@ -57,7 +58,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(folder: &Path) -> Self {
         let seen = Seen::read(folder).unwrap_or_else(|cause| {
-            eprintln!("tollgate: the record of what was confined before cannot be read: {}: {cause}", folder.display());
+            warn!(%cause, "the record of what was confined before cannot be read: {}: {cause}", folder.display());
             Seen::default()
         });
         let findings = BTreeSet::new();
@@ -97,7 +98,7 @@ impl Enforcer {
         }
         self.memory.due = now + if now < self.memory.settled { FIRST_SCAN_DELAY } else { SCAN_INTERVAL };
         if let Err(cause) = self.services(false) {
-            eprintln!("tollgate: services cannot be compared with what is expected of them: {cause}");
+            warn!(%cause, "services cannot be compared with what is expected of them: {cause}");
         }
     }
 
@@ -295,11 +296,11 @@ impl Enforcer {
         let begun = alone::spawn("seen", Vec::new(), move |alone: io::Result<()>| {
             let made = fs::create_dir_all(&folder);
             if let Err(cause) = alone.and(made).and_then(|()| Seen::write(&text, &folder)) {
-                eprintln!("tollgate: what is confined is not recorded: {}: {cause}", folder.display());
+                warn!(%cause, "what is confined is not recorded: {}: {cause}", folder.display());
             }
         });
         if let Err(cause) = begun {
-            eprintln!("tollgate: what is confined is not recorded: {cause}");
+            warn!(%cause, "what is confined is not recorded: {cause}");
         }
     }
 
@@ -344,7 +345,7 @@ impl Enforcer {
         self.memory.looked = Some(Instant::now());
         self.memory.confined = services.iter().filter(|service| service.verdict == Verdict::Confined).count();
         for finding in findings.difference(&self.memory.findings) {
-            eprintln!("tollgate: {finding}");
+            warn!("{finding}");
         }
         self.memory.findings = findings;
     }

@@ -17,6 +17,7 @@ use tollgate_client::{
     pidfd,
     status::{Kind, Slipped},
 };
+use tracing::error;
 
 use super::{Enforcer, EnforcerError, map_error};
 use crate::{
@@ -167,7 +168,7 @@ fn kill(task: &tg_lineage) {
     };
     match killed() {
         Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => {
-            eprintln!("tollgate: process {} left its confinement and was not killed: {cause}", task.process);
+            error!(%cause, "process {} left its confinement and was not killed: {cause}", task.process);
         }
         _ => {}
     }

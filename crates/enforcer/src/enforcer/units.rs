@@ -8,6 +8,7 @@ use tollgate_abi::{
     enforcer::{TG_UNIT_SEEN, TG_UNIT_UNKNOWN, tg_unit},
 };
 use tollgate_client::units::Unit;
+use tracing::{error, info, warn};
 
 use super::{Enforcer, maps::retain};
 use crate::units::{Setting, Table, names::Name, unit};
@@ -37,7 +38,7 @@ impl Enforcer {
         for failure in &messages {
             // A problem that lasts is reported once.
             if !self.units_reported.contains(failure) {
-                eprintln!("tollgate: units: {failure}");
+                warn!("units: {failure}");
             }
         }
         self.units_reported = messages;
@@ -99,10 +100,10 @@ fn tell(unit: &Unit) {
     let source = source.display();
     match problem {
         Some(cause) if *ignorable => {
-            eprintln!("tollgate: {name} runs without the context that {source} names: {cause}");
+            warn!(%cause, "{name} runs without the context that {source} names: {cause}");
         }
-        Some(cause) => eprintln!("tollgate: {name} cannot start: {source} names a context that is not valid: {cause}"),
+        Some(cause) => error!(%cause, "{name} cannot start: {source} names a context that is not valid: {cause}"),
         None if context.is_empty() => {}
-        None => eprintln!("tollgate: {name} is {context} ({source}), from its next start"),
+        None => info!("{name} is {context} ({source}), from its next start"),
     }
 }

@@ -287,46 +287,34 @@ mod tests {
         assert_eq!(survival("/power"), 1);
     }
 
-    /// A small generator of random numbers (xorshift), the same at each run.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % limit
+    /// A path of few letters, so that paths are often prefixes of others.
+    fn random_path(random: &mut fastrand::Rng) -> String {
+        let mut path = String::new();
+        for _ in 0..random.u32(1..=3) {
+            path.push('/');
+            (0..random.u32(1..=3)).for_each(|_| path.push(if random.u32(..3) == 0 { 'b' } else { 'a' }));
         }
-
-        /// A path of few letters, so that paths are often prefixes of others.
-        fn path(&mut self) -> String {
-            let mut path = String::new();
-            for _ in 0..=self.below(3) {
-                path.push('/');
-                (0..=self.below(3)).for_each(|_| path.push(if self.below(3) == 0 { 'b' } else { 'a' }));
-            }
-            path
-        }
+        path
     }
 
     #[test]
     fn agrees_with_the_rule_of_strings_on_random_paths() {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut random = fastrand::Rng::with_seed(1);
         let mut distinct = std::collections::HashSet::new();
         for _ in 0..400 {
-            let mut paths: Vec<String> = (0..random.below(12)).map(|_| random.path()).collect();
-            if random.below(4) > 0 {
+            let mut paths: Vec<String> = (0..random.u32(..12)).map(|_| random_path(&mut random)).collect();
+            if random.u32(..4) > 0 {
                 paths.push("/".into());
             }
-            if random.below(4) == 0 {
-                paths.push(format!("{}/", random.path()));
+            if random.u32(..4) == 0 {
+                paths.push(format!("{}/", random_path(&mut random)));
             }
             paths.sort();
             paths.dedup();
             let paths: Vec<(String, u32)> = paths.into_iter().zip(1..).collect();
             let genfs = genfs(&paths);
             for _ in 0..100 {
-                let path = random.path();
+                let path = random_path(&mut random);
                 let expected = by_strings(&paths, &path, 1000);
                 assert_eq!(by_names(&genfs, 7, &path), expected, "{path} in {paths:?}");
                 distinct.insert(expected);

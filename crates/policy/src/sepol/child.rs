@@ -166,7 +166,7 @@ pub(super) fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
         let mut content = Vec::new();
         // A section that is cut short is the last one, without an end after it.
         input.take(length).read_to_end(&mut content)?;
-        match tag {
+        match shim::Tag::from(tag) {
             shim::END if length == 0 => return Ok(answer),
             shim::MESSAGES => answer.messages = content,
             shim::IMAGE => answer.image = Some(content),

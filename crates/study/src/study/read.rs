@@ -91,7 +91,7 @@ fn is_known(name: &str) -> bool {
 }
 
 fn known_names() -> String {
-    KNOWN.map(|known| known.name).join(", ")
+    KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Names become file names and column heads, so few characters are allowed.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{TG_INODE_DURABLE, tg_label_value};
+use tracing::warn;
 
 use super::{
     super::{
@@ -223,7 +224,7 @@ impl Pass<'_> {
             return self.enforcer.state.set_new_label(0, 0);
         }
         if written && let Err(cause) = self.write_again(file.as_fd(), device) {
-            eprintln!("tollgate: an outdated label stays in the attribute of a file: {cause}");
+            warn!(%cause, "an outdated label stays in the attribute of a file: {cause}");
         }
     }
 
@@ -246,7 +247,7 @@ impl Pass<'_> {
         for (file, _) in &labels {
             self.enforcer.durable.recalled.remove(file);
             if let Err(cause) = self.maps.remove_entry((*file).into()) {
-                eprintln!("tollgate: a label of a file system that is gone stays in the map: {cause}");
+                warn!(%cause, "a label of a file system that is gone stays in the map: {cause}");
             }
         }
         if lost > 0 {
