@@ -26,7 +26,7 @@ pub(crate) enum Command {
     },
     /// Remove the context that `set` has given; the unit's SELinuxContext= applies again
     Unset {
-        /// The unit
+        /// The unit, as for `set`
         unit: String,
     },
     /// List the units that have a context, and the file that sets it; exit status 1 if one of them cannot start
