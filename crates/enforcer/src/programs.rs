@@ -7,8 +7,6 @@
 
 mod links;
 
-mod links;
-
 use std::{
     collections::HashSet,
     ffi::OsStr,
