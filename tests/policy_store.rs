@@ -210,7 +210,7 @@ fn keeps_ports_of_ones_own() {
     add("etc_t", "9000").refused(&["etc_t is not a type of ports"]);
     add("web_port_t", "9000").refused(&["no type `web_port_t`"]);
     add("db_port_t", "0").refused(&["`0` are no ports"]);
-    system.run(&["port", "remove", "-p", "udp", "8085"]).refused(&["udp 8085 has no label of one's own"]);
+    system.run(&["port", "remove", "-p", "udp", "8085"]).refused(&["udp 8085 has no label that was added here"]);
     system.run(&["port", "remove", "-p", "tcp", "8085"]).with(0);
     assert_eq!(system.run(&["port", "list", "--local"]).with(0).stdout, "");
 }

@@ -2,8 +2,8 @@
 /*
  * maps: prints of which of the machine's maps this process gets a descriptor, for reading and for
  * writing. maps permit COMMAND...: a program writes to the map `tasks`, by a descriptor for
- * reading, that the task is permissive; then the command runs. maps load: which types of programs it
- * may load. maps links: what it may do to the links of other programs.
+ * reading, that the task is permissive; then the command runs. maps load: which types of programs
+ * it may load. maps links: what it may do to the links of other programs.
  */
 #define _GNU_SOURCE
 #include <errno.h>

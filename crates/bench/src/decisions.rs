@@ -36,7 +36,7 @@ pub struct Decisions {
 /// The checks of one object manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manager {
-    /// Its name.
+    /// The object manager's name.
     pub name: String,
     /// Checks that the access vector cache answered.
     pub cached: u64,

@@ -44,7 +44,7 @@ pub struct Job {
 /// The result of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub release: String,
     /// The active modules, from securityfs; empty if it cannot be read.
     pub lsm: String,

@@ -18,7 +18,7 @@ const MAX_DEPTH: u8 = 10;
 /// A workload and the variant it is run in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The workload.
+    /// The workload of the catalogue.
     pub workload: &'static Workload,
     /// The file system; tmpfs by default.
     pub fs: FileSystem,

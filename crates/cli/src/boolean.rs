@@ -71,7 +71,7 @@ fn set(Set { persistent, assignments, options }: &Set) -> anyhow::Result<ExitCod
     let running = options.running()?;
     let forced = running.as_ref().map(|running| booleans::set(&running.built, &assignments)).transpose()?;
     if !persistent && forced.is_none() {
-        bail!("nothing is enforced in which booleans could be set: -P keeps them for the next start");
+        bail!("nothing is enforced, so no boolean can be set now: -P sets it for the next start");
     }
     let kept = store.kept()?;
     let (next, sources) = match (&kept, persistent) {

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (built, _) = arguments.denials.policy()?;
     let explainer = Explainer::new(&built.policy, &built.lines);
     let file_contexts = FileContexts::new(&built.file_contexts)
-        .inspect_err(|cause| eprintln!("tollgate: labels by path are not shown:  {cause}"))
+        .inspect_err(|cause| eprintln!("tollgate: labels by path are not shown: {cause}"))
         .ok();
     let lookup = |path: &Path, mode: u32| file_contexts.as_ref()?.lookup(path, mode).ok()?;
     let explained = denials.into_iter().map(|denial| explain::explain(&explainer, Some(&lookup), denial));

@@ -45,7 +45,7 @@ pub(crate) struct Run {
     /// The delays: HOOK=UNITS, in turns of a loop, or HOOK=NUMBERns
     #[arg(required = true, value_name = "HOOK=DELAY", value_parser = hook_and_delay)]
     delays: Vec<(String, Delay)>,
-    /// The command
+    /// The command to run, with its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }

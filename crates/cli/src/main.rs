@@ -59,7 +59,7 @@ enum Command {
     /// Try a policy beside the one in force, and list what it would have decided differently
     #[command(subcommand)]
     Shadow(enforcer::shadow::Command),
-    /// End enforcement
+    /// End enforcement: nothing is denied any more
     Stop(enforcer::stop::Arguments),
     /// Run a command in another context
     Run(enforcer::run::Arguments),
@@ -109,7 +109,7 @@ enum Command {
     Model(model::Command),
     /// Print a shell's completion script
     Completions {
-        /// The shell
+        /// The shell that reads the script
         shell: Shell,
     },
     /// Write manual pages, one per command, into a folder

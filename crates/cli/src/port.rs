@@ -109,7 +109,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Remove(Remove { which, options }) => store::change(options, |contents, _| {
             let port = which.port("")?;
             if !contents.remove_port(&port)? {
-                bail!("{port} has no label of one's own: `tollgate port list --local` lists those that have");
+                bail!(
+                    "{port} has no label that was added here: `tollgate port list --local` lists the ports that have"
+                );
             }
             Ok(vec![format!("{port}: removed")])
         }),

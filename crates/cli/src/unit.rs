@@ -26,7 +26,7 @@ pub(crate) enum Command {
     },
     /// Remove the context that `set` has given; the unit's SELinuxContext= applies again
     Unset {
-        /// The unit
+        /// The unit, as for `set`
         unit: String,
     },
     /// List the units that have a context, and the file that sets it; exit status 1 if one of them cannot start
@@ -56,7 +56,7 @@ fn set(unit: &Name, context: &str) -> anyhow::Result<ExitCode> {
         let plain = context.strip_prefix('-').unwrap_or(context);
         client.is_context(plain).with_context(|| format!("{unit} stays as it is"))?;
     } else {
-        eprintln!("tollgate: no daemon runs: whether the policy knows the context is seen when it starts");
+        eprintln!("tollgate: no daemon runs: the next one checks whether the policy has the context");
     }
     if !systemd::is_known(&Places::default().load, unit) {
         eprintln!("tollgate: systemd has no unit {unit} so far");
@@ -103,7 +103,9 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
     let units = if let Some(mut client) = daemon()? {
         client.units()?
     } else {
-        eprintln!("tollgate: no daemon runs: this is what is written, programs know what was written when it ran");
+        eprintln!(
+            "tollgate: no daemon runs: these are the contexts in the files; the kernel uses those from when the last one ran"
+        );
         written()
     };
     if json {

@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Follow an order that the host has left in a file; runs as a service of the guest's system
     #[command(hide = true)]
     Agent {
-        /// The file
+        /// The file with the order, as JSON
         order: PathBuf,
     },
 }

@@ -21,7 +21,7 @@ const MARK: &str = "--subject";
 /// The state between two acts.
 #[derive(Debug)]
 pub(crate) struct Actor {
-    /// The enforcer.
+    /// The enforcer that decides.
     pub(crate) engine: Engine,
     /// How many acts were done.
     pub(crate) done: usize,

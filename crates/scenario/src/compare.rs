@@ -87,7 +87,7 @@ fn labelled(played: &Played) -> String {
 /// The numbers of scenarios: all, equal, different as listed, different and not listed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// All scenarios.
+    /// The number of scenarios.
     pub scenarios: usize,
     /// Scenarios with equal results.
     pub equal: usize,

@@ -55,7 +55,7 @@ pub struct Played {
     pub name: String,
     /// Whether the enforcer was enforcing.
     pub enforcing: bool,
-    /// The result.
+    /// What happened to the acts.
     pub outcome: Outcome,
     /// The contexts of the paths in `look`, in its order; empty for missing files.
     pub contexts: Vec<String>,

@@ -84,7 +84,7 @@ impl Order {
     }
 }
 
-/// Plays everything.
+/// Plays all scenarios, and prints the results.
 pub(crate) fn run(order: &Order) -> Result<(), RunError> {
     let tried = |what: &str| {
         let what = what.to_owned();

@@ -43,7 +43,7 @@ pub struct Family {
     pub name: String,
     /// The subject of the family.
     pub about: String,
-    /// The scenarios.
+    /// The scenarios, in the file's order.
     #[serde(rename = "scenario")]
     pub scenarios: Vec<Scenario>,
 }
@@ -102,7 +102,7 @@ impl Difference {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// A tmpfs.
+    /// A tmpfs of the runner.
     #[default]
     Tmpfs,
     /// An ext4 on a block device in memory.
@@ -153,9 +153,9 @@ pub enum Kind {
     Program,
     /// A file whose interpreter is the program of that path.
     Script,
-    /// A tmpfs.
+    /// A tmpfs of the runner.
     Tmpfs,
-    /// An overlay.
+    /// A mounted overlayfs.
     Overlay,
     /// A process of that domain, waiting.
     Process,

@@ -78,12 +78,7 @@ pub const KNOWN: &[Known] = &[
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
     known("bpf-empty", "bpf", SetUp::BpfEmpty, "BPF programs that do nothing on the hooks the workloads reach"),
-    known(
-        "bpf-latency",
-        "bpf",
-        SetUp::BpfLatency,
-        "BPF programs on the same hooks that take as long as the study says",
-    ),
+    known("bpf-latency", "bpf", SetUp::BpfLatency, "BPF programs on the same hooks, with delays that the study sets"),
     known(
         "latency",
         "tollgate_latency",

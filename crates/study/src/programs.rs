@@ -10,7 +10,7 @@ use crate::policies::{PolicyError, library_folders, write_record};
 
 /// The programs of one workload.
 struct Programs {
-    /// The workload.
+    /// The workload's name.
     workload: &'static str,
     /// The packages, with those of the libraries that the programs need; libc is the host's, as for all programs in an image.
     packages: &'static [&'static str],

@@ -31,7 +31,7 @@ pub struct BootRecord {
     pub denials: Vec<Denial>,
     /// Wall time of the boot on the host, in seconds.
     pub seconds: f64,
-    /// The result.
+    /// The report, or why there is none.
     pub outcome: Outcome,
 }
 

@@ -40,14 +40,14 @@ pub enum Confinement {
     },
     /// The same by the module `tollgate_latency` of kernels that a study builds, on all hooks.
     Latency,
-    /// SELinux.
+    /// SELinux, with or without a policy.
     Selinux {
         /// The binary policy to load; `None`: SELinux stays active without a policy.
         policy: Option<PathBuf>,
         /// Whether denials take effect.
         enforcing: bool,
     },
-    /// AppArmor.
+    /// AppArmor, with a profile.
     #[serde(rename = "apparmor")]
     AppArmor {
         /// The path of `apparmor_parser`.
@@ -65,7 +65,7 @@ pub enum Confinement {
     Lockdown,
     /// Yama with restricted ptrace.
     Yama,
-    /// Tollgate.
+    /// Tollgate, with a built policy.
     Tollgate {
         /// The built policy.
         policy: PathBuf,

@@ -68,7 +68,7 @@ impl Learning {
         let learnt = learnt::generalise(&policy);
         if !learnt.overflowed.is_empty() {
             return Err(Error::Unavailable(format!(
-                "tomoyo: more than {MAX_RULES} rules to learn in {}; run fewer workloads a job",
+                "tomoyo: more than {MAX_RULES} rules to learn in {}; run fewer workloads per job",
                 learnt.overflowed.join(", ")
             )));
         }

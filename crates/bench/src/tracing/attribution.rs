@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::event::{Event, Hook, What};
 
 const EXECVE: u32 = 59;
-/// With `execveat`.
+/// `execve` and `execveat`.
 const EXEC: [u32; 2] = [EXECVE, 322];
 
 /// A number above all system calls: a call with it returns ENOSYS, and is traced.
@@ -52,7 +52,7 @@ pub(super) struct CallCounts {
     pub(super) hooks: BTreeMap<Hook, BTreeMap<u64, u64>>,
 }
 
-/// All counts.
+/// The counts of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) calls: BTreeMap<Call, CallCounts>,
@@ -96,7 +96,7 @@ struct End {
 #[derive(Debug)]
 pub(super) struct Attribution {
     extent: Extent,
-    /// `bprm_committing_creds`.
+    /// The hook `bprm_committing_creds`.
     commits: Hook,
     /// Whether the command's execve was seen; for operations, the first [`BEGIN`].
     begun: bool,

@@ -10,7 +10,7 @@ const INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
 /// A hook's place in the session's list of them.
 pub(super) type Hook = u16;
 
-/// One record.
+/// One record of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
     /// By the clock `counter`: of two events on any processors, the later has the greater value.
@@ -167,7 +167,7 @@ pub(super) struct Decoder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     Hook(Hook),
-    /// `do_softirq`.
+    /// The function `do_softirq`.
     Deferred,
     /// A function that a probe counts, or that is no hook.
     Other,

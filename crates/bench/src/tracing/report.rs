@@ -40,14 +40,14 @@ pub(super) struct Tally {
 pub struct Report {
     /// The version of the format.
     pub schema: u32,
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub kernel: String,
     /// The method of counting.
     pub source: String,
-    /// The command, with its arguments.
+    /// The command, with its arguments; none for a workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// The workload.
+    /// The workload's selection; none for a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// The number of runs of the command, or of operations, of which the counts are the mean.

@@ -26,7 +26,7 @@ impl Symbols {
     pub(super) fn read() -> Result<Self, Error> {
         let symbols = Self::parse(&fs::read_to_string(FILE).context(format!("read {FILE}"))?);
         if symbols.sorted.is_empty() {
-            let why = "the kernel shows no addresses:  run it as root, and not with sysctl kernel.kptr_restrict=2";
+            let why = "the kernel shows no addresses: run it as root, and not with sysctl kernel.kptr_restrict=2";
             return Err(Error::Unavailable(why.to_owned()));
         }
         Ok(symbols)

@@ -210,7 +210,7 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
 fn serve(log: &Path, daemon: &mut Daemon, mut enforced: Enforced, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Enforcement is on. A dead parent, or a message that cannot be printed, must not end the logging of denials.
     if let Err(cause) = daemon.ready(enforced.pins()) {
-        warn!(%cause, "cannot report that the daemon is ready:  {cause}");
+        warn!(%cause, "cannot report that the daemon is ready: {cause}");
     }
     if env::var_os(BACKGROUND).is_some() {
         if let Err(cause) = Daemon::leave_terminal(&log.join("daemon.log")) {

@@ -59,7 +59,9 @@ fn is_quiet(log: &Path, domain: &str, since: u64) -> anyhow::Result<bool> {
         );
     }
     if lost > 0 {
-        eprintln!("tollgate: {lost} events were lost since then: nobody knows whether {domain} was denied something");
+        eprintln!(
+            "tollgate: {lost} events were lost since then: it is unknown whether something was denied to {domain}"
+        );
     }
     Ok(denied == 0 && lost == 0)
 }

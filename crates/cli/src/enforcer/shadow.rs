@@ -36,7 +36,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Start { policy } => {
             let file = policies::file_of(&policies::open_to_enforce(policy)?, policy)?;
             for context in client.start_shadow(file.as_fd())? {
-                eprintln!("tollgate: {context} is no context of that policy: to it, what has it is unlabelled");
+                eprintln!(
+                    "tollgate: {context} is no context of that policy: objects with it count as unlabelled there"
+                );
             }
             Ok(ExitCode::SUCCESS)
         }

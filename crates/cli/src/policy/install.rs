@@ -66,7 +66,7 @@ fn read(files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Module>> {
         let contexts = contexts.exists().then(|| read(&contexts)).transpose()?;
         let module = Module { policy: read(path)?, contexts };
         if modules.insert(name.clone(), module).is_some() {
-            bail!("two files are of a module {name}: name one of them");
+            bail!("two files belong to the module {name}: name one of them");
         }
     }
     Ok(modules)
@@ -95,6 +95,6 @@ mod tests {
         let refusal = |files: &[PathBuf]| read(files).unwrap_err().to_string();
         assert!(refusal(&[fc]).contains("is of a module that is not named"));
         assert!(refusal(&[file("web.pp")]).contains("web.pp is no module"));
-        assert!(refusal(&[cil.clone(), cil]).contains("two files are of a module web"));
+        assert!(refusal(&[cil.clone(), cil]).contains("two files belong to the module web"));
     }
 }

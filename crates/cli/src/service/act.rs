@@ -30,7 +30,10 @@ const MODULES: &str = "/etc/tollgate/policy.d";
 pub(super) fn check_free(name: &str) -> anyhow::Result<()> {
     let path = Path::new(MODULES).join(format!("{name}.cil"));
     if path.exists() {
-        bail!("{} is there, and not made by this command: move it away, or confine the service by it", path.display());
+        bail!(
+            "{} exists, and was not made by this command: move it away, or confine the service by it",
+            path.display()
+        );
     }
     Ok(())
 }

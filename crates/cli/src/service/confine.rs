@@ -368,7 +368,7 @@ impl Course<'_> {
             Until::Passed(time) => format!("going on in {}", humantime::format_duration(time)),
             Until::Quiet(time) => format!("going on when nothing was denied for {}", humantime::format_duration(time)),
         };
-        format!("{}: nothing is denied, everything is logged:  {what}; {end}", self.subject)
+        format!("{}: nothing is denied, everything is logged: {what}; {end}", self.subject)
     }
 
     fn later(&self) -> String {

@@ -37,7 +37,7 @@ pub(super) fn group(learnt: &mut Learnt, built: &Built) {
 pub(super) fn tell_doubts(learnt: &Learnt) {
     learnt.doubts().iter().for_each(|doubt| eprintln!("tollgate: {doubt}"));
     for apart in &learnt.apart {
-        eprint!("tollgate: will be denied, because no rule may allow it:  {apart}");
+        eprint!("tollgate: will be denied, because no rule may allow it: {apart}");
     }
 }
 

@@ -43,7 +43,7 @@ impl Root {
         self.root == Path::new("/")
     }
 
-    /// Its store.
+    /// The store of that machine's policy.
     pub(crate) fn store(&self) -> Store {
         let program = env::current_exe().ok().filter(|_| self.is_here());
         Store::below(&self.root, program.as_deref().and_then(|program| program.parent()?.parent()))

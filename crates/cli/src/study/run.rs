@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     };
     if !study.kernels_if_built.is_empty() {
         let absent = study.kernels_if_built.join(", ");
-        eprintln!("tollgate: left out because it is not built (`tollgate vm build`, or --build-kernels):  {absent}");
+        eprintln!("tollgate: left out because it is not built (`tollgate vm build`, or --build-kernels): {absent}");
     }
     if arguments.build_kernels {
         vm::build::missing(&cache, &study.kernels)?;

@@ -22,7 +22,7 @@ use crate::{
     kernel::call,
 };
 
-/// An act.
+/// An act of a subject.
 pub(crate) struct Act {
     name: &'static str,
     /// The arguments of the act, for people.
@@ -35,7 +35,7 @@ impl Act {
         Self { name, takes, run }
     }
 
-    /// Does it.
+    /// Does the act with these words.
     pub(crate) fn run(&self, actor: &mut Actor, words: &[&str]) -> io::Result<()> {
         (self.run)(actor, words)
     }

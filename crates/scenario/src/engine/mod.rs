@@ -24,7 +24,7 @@ impl Engine {
         all.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// Its name.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -32,7 +32,7 @@ pub struct Against {
 pub struct Difference {
     /// The workload's selection.
     pub workload: String,
-    /// The hook.
+    /// The hook's name.
     pub hook: String,
     /// Calls per operation by regression.
     pub slope: f64,

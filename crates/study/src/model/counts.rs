@@ -58,7 +58,7 @@ pub enum CountsError {
     /// A count is negative or no number.
     #[error("counts of hooks: {hook} was passed {count} times, which no count is")]
     Absurd {
-        /// The hook.
+        /// The hook's name in the file.
         hook: String,
         /// The count in the file.
         count: f64,

@@ -10,7 +10,7 @@ use crate::stats::regression::{LackOfFit, Regression, RegressionError};
 /// The fits of one kernel and configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fits {
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub kernel: String,
     /// The unit of costs.
     pub clock: Counter,
@@ -25,7 +25,7 @@ pub struct Fits {
 /// The line of one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The workload.
+    /// The workload's selection.
     pub workload: String,
     /// The number of runs.
     pub runs: usize,
@@ -66,17 +66,17 @@ pub enum FitError {
     /// The settings do not separate the hooks.
     #[error("{kernel}: the runs do not separate the hook {hook} from others: run a design (`tollgate model design`)")]
     Confounded {
-        /// The kernel.
+        /// The kernel of the observations.
         kernel: String,
-        /// The hook.
+        /// The hook's name.
         hook: String,
     },
     /// There are too few runs, or a cost is no number.
     #[error("{kernel}: {workload}: {cause}")]
     Workload {
-        /// The kernel.
+        /// The kernel of the observations.
         kernel: String,
-        /// The workload.
+        /// The workload's selection.
         workload: String,
         /// What is wrong with the data.
         cause: RegressionError,
@@ -84,7 +84,7 @@ pub enum FitError {
     /// No hook was delayed.
     #[error("{kernel}: in no run did a hook take longer: give the study a [latency] table")]
     NoDelays {
-        /// The kernel.
+        /// The kernel of the observations.
         kernel: String,
     },
 }

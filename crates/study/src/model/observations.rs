@@ -22,7 +22,7 @@ pub struct Observations {
     pub schema: u32,
     /// The unit of costs.
     pub clock: Counter,
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub kernel: String,
     /// The configuration whose hooks were delayed.
     #[serde(default)]

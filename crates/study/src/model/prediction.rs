@@ -37,7 +37,7 @@ pub struct Prediction {
 /// A hook of the command that has no price.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unpriced {
-    /// The hook.
+    /// The hook's name.
     pub hook: String,
     /// How often the command passes it.
     pub calls: f64,
@@ -69,7 +69,7 @@ pub struct Overhead {
 /// A figure with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
-    /// The figure.
+    /// The estimate itself.
     pub value: f64,
     /// The interval's lower end.
     pub low: f64,
@@ -96,13 +96,13 @@ pub enum PredictionError {
         "no workload of the study on {kernel} has counts of its hooks, of that kernel or of one alone: give --counts a file of `tollgate hooks count --json`, or the study a [latency] table"
     )]
     NoCounts {
-        /// The kernel.
+        /// The kernel of the study's results.
         kernel: String,
     },
     /// Counts with lost events, which are too low.
     #[error("{workload}: {lost} events were lost while counting: count it again with a larger buffer")]
     Lost {
-        /// The workload.
+        /// The workload's selection.
         workload: String,
         /// How many events were lost.
         lost: u64,

@@ -9,7 +9,7 @@ use crate::{model::Observations, results::Results};
 /// All files of a study's folder that a page shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Material {
-    /// `results.json`.
+    /// The content of `results.json`.
     pub results: Results,
     /// `observations.json`, which a study with a `[latency]` table writes; empty if the file does not exist.
     pub observations: Vec<Observations>,
@@ -25,7 +25,7 @@ pub const COUNTS_SCHEMA: u32 = 1;
 /// How often hooks were called in a command's run or a workload's operation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Counts {
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     #[serde(default)]
     pub kernel: String,
     /// The workload's selection; none for a command.
@@ -73,7 +73,7 @@ pub struct Graph {
 pub struct Reach {
     /// The system call's name.
     pub syscall: String,
-    /// The hooks.
+    /// The hooks that it reaches.
     pub hooks: Vec<Reached>,
 }
 

@@ -1,6 +1,6 @@
 //! The content of a page before it is HTML: sections of text, tables, charts and trees.
 
-/// A page.
+/// A whole page.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Page {
     /// The study's title.
@@ -18,16 +18,16 @@ pub(crate) struct Page {
 pub(crate) struct Section {
     /// The anchor of links to it; lower case letters.
     pub(crate) id: &'static str,
-    /// The heading.
+    /// The text of the heading.
     pub(crate) title: &'static str,
-    /// The content.
+    /// The blocks of the section.
     pub(crate) blocks: Vec<Block>,
 }
 
 /// A block of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Block {
-    /// A paragraph.
+    /// A paragraph of text.
     Text(String),
     /// Names with their values.
     Facts(Vec<(&'static str, String)>),
@@ -37,7 +37,7 @@ pub(crate) enum Block {
     Listing(String),
     /// The legend of the shades.
     Scale,
-    /// A table.
+    /// A table of figures or words.
     Table(Table),
     /// Charts side by side.
     Charts(Vec<Chart>),
@@ -50,7 +50,7 @@ pub(crate) enum Block {
 /// Blocks below a heading that folds them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fold {
-    /// The heading.
+    /// The text of the heading.
     pub(crate) title: String,
     /// Whether it is unfolded at first.
     pub(crate) open: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Table {
     pub(crate) corner: &'static str,
     /// The heads of the others.
     pub(crate) columns: Vec<String>,
-    /// Its rows.
+    /// The rows, by groups.
     pub(crate) groups: Vec<Group>,
 }
 
@@ -76,14 +76,14 @@ pub(crate) struct Table {
 pub(crate) struct Group {
     /// The heading above the rows.
     pub(crate) heading: Option<String>,
-    /// The rows.
+    /// The rows of the group.
     pub(crate) rows: Vec<Row>,
 }
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// Its name.
+    /// The text of the first column.
     pub(crate) name: String,
     /// One cell per column.
     pub(crate) cells: Vec<Cell>,
@@ -122,7 +122,7 @@ pub(crate) struct Chart {
     pub(crate) across: Axis,
     /// The title of the vertical axis, whose range is that of the lines, with 0.
     pub(crate) up: String,
-    /// The lines.
+    /// The lines of the chart.
     pub(crate) lines: Vec<Line>,
     /// Points without a line: measurements, where the line is a model of them.
     pub(crate) dots: Vec<(f64, f64)>,
@@ -131,7 +131,7 @@ pub(crate) struct Chart {
 /// The horizontal axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
-    /// The title.
+    /// The title of the axis.
     pub(crate) title: String,
     /// Positions with words, ascending; at least two.
     pub(crate) ticks: Vec<(f64, String)>,
@@ -153,7 +153,7 @@ pub(crate) struct Line {
 pub(crate) struct Branch {
     /// The branch's text.
     pub(crate) name: String,
-    /// Additional text.
+    /// Text beside the name; may be empty.
     pub(crate) remark: String,
     /// Whether it is a hook at the end of a path.
     pub(crate) end: bool,

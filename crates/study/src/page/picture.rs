@@ -10,7 +10,7 @@ use crate::results::Results;
 /// The facts below the figures, because a picture is often shown without the study's folder.
 const FACTS: [&str; 5] = ["Clock", "Kernels", "Boots", "Samples", "Started"];
 
-/// A picture.
+/// A picture before it is SVG.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Picture {
     /// The study's title.

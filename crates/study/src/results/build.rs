@@ -25,7 +25,7 @@ pub struct Head {
     pub accelerator_reason: String,
     /// When the study was started, in RFC 3339.
     pub started: String,
-    /// The study.
+    /// What results keep of the study.
     pub study: StudyHeader,
     /// The environment in which it runs.
     pub environment: Environment,

@@ -10,7 +10,7 @@ use super::Results;
 /// The minima of a control workload over all configurations on one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
-    /// The workload.
+    /// The workload's selection.
     pub workload: String,
     /// The smallest minimum of all configurations.
     pub lowest: f64,

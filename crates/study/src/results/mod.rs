@@ -31,7 +31,7 @@ pub struct Results {
     pub accelerator_reason: String,
     /// When the study was started, in RFC 3339.
     pub started: String,
-    /// The study.
+    /// What results keep of the study.
     pub study: StudyHeader,
     /// The environment in which it ran.
     pub environment: Environment,
@@ -181,7 +181,7 @@ pub struct BootResult {
 pub struct Unmeasured {
     /// The selection, such as `open+close:d10`.
     pub name: String,
-    /// The reason.
+    /// Why it was not measured.
     pub reason: String,
 }
 

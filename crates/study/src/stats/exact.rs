@@ -15,9 +15,9 @@ use super::{
 pub struct Summary {
     /// The smallest sample.
     pub min: f64,
-    /// The median.
+    /// The median of the samples.
     pub median: f64,
-    /// The mean.
+    /// The mean of the samples.
     pub mean: f64,
     /// The standard error of the mean; absent for a single sample.
     pub mean_error: Option<f64>,

@@ -42,7 +42,7 @@ pub enum StoreError {
     /// A file does not hold what it should.
     #[error("{}: {reason}; delete it, and run the study with --resume to measure it again", path.display())]
     Malformed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong, with line and column.
         reason: String,
@@ -50,7 +50,7 @@ pub enum StoreError {
     /// A file was written by a program with another format.
     #[error("{} has schema {found}, written by tollgate {writer}; this is tollgate {}, which reads schema {known}: use that version, or measure again", path.display(), env!("CARGO_PKG_VERSION"))]
     Schema {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The schema's number in the file.
         found: u64,
@@ -62,7 +62,7 @@ pub enum StoreError {
     /// A file that another command wrote into the folder does not hold what it should.
     #[error("{}: {reason}; delete it, or write it again with `{with}`", path.display())]
     Beside {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -72,33 +72,33 @@ pub enum StoreError {
     /// The folder holds another run's output.
     #[error("{} holds a study's output already: give --resume to go on with it, or another --out", path.display())]
     Occupied {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
     /// The folder belongs to a run of another study.
     #[error("{} holds output of a study that differs from this one: give another --out, or the same study file", path.display())]
     OtherStudy {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
     /// The folder belongs to a run with another program or other packages.
     #[error("{} holds samples that cannot stand beside new ones: {differences}; give another --out, or go on with the same program and packages", path.display())]
     OtherEnvironment {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
-        /// What differs.
+        /// The differences, for people.
         differences: String,
     },
     /// The folder does not say with which program its records were made.
     #[error("{} holds samples but no environment.json, which says what measured them: give another --out, or delete the samples", path.display())]
     Unknown {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
     /// The folder holds no results.
     #[error("{} holds no results.json: give the --out folder of a study that was run", path.display())]
     Empty {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
 }

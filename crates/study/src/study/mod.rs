@@ -87,7 +87,7 @@ pub enum StudyError {
     /// The file cannot be read.
     #[error("study file {}: {cause}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the study file.
         path: PathBuf,
         /// The operating system's error; part of the message, and not a `source`, which a printed chain would repeat.
         cause: std::io::Error,

@@ -43,7 +43,7 @@ pub(super) struct Raw {
     pub(super) published: Vec<RawPublished>,
 }
 
-/// A `[[configuration]]`.
+/// A `[[configuration]]` table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RawConfiguration {

@@ -11,7 +11,7 @@ use crate::results::Results;
 pub(crate) struct Row {
     /// The configuration in which it was counted.
     pub(crate) configuration: String,
-    /// The selection.
+    /// The workload's selection.
     pub(crate) workload: String,
     /// The number of operations.
     pub(crate) operations: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// All decisions.
+    /// The sum of both.
     pub(crate) fn asked(&self) -> u64 {
         self.cached + self.tables
     }

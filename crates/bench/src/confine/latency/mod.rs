@@ -127,7 +127,7 @@ pub struct Waited {
     pub asked: u64,
     /// The lower quartile.
     pub low: f64,
-    /// The median.
+    /// The median of the calls.
     pub median: f64,
     /// The upper quartile.
     pub high: f64,
