@@ -340,9 +340,11 @@ pub(crate) mod time {
         u64::try_from(since.as_millis()).map_err(D::Error::custom)
     }
 
-    /// The text of a time. What lies after the year 9999, which that form cannot tell, becomes 1970.
+    /// The end of the year 9999, the last that this form can tell.
+    pub(crate) const LAST: u64 = 253_402_300_799_999;
+
+    /// The text of a time. What lies after the last becomes 1970.
     pub(crate) fn text(time: u64) -> String {
-        const LAST: u64 = 253_402_300_799_999;
         let time = if time > LAST { 0 } else { time };
         humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + Duration::from_millis(time)).to_string()
     }
