@@ -8,7 +8,12 @@ CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long --test tests --
 # Tests of guests wait for places (tests/program/guests.rs) and for guests that they share: a thread for each.
 THREADS  ?= 256
+# What `make fuzz` runs, nothing for all targets, and how long each.
+FUZZ     ?=
+SECONDS  ?= 60
 export CARGO_BUILD_TARGET := $(TARGET)
+# Crates whose documentation has worked examples.
+export EXAMPLES := -p tollgate-client -p tollgate-policy -p tollgate-callgraph
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -24,7 +29,7 @@ POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 # The guides that are installed.
 GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
 
-.PHONY: run build kernels lib deb install uninstall test test-unit test-long verify lint needs clean
+.PHONY: run build kernels lib deb install uninstall test test-unit test-long fuzz verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -99,6 +104,11 @@ test: needs
 # Tests that need neither root nor QEMU nor a network.
 test-unit: needs
 	$(CARGO) test --release --locked --workspace --lib --bins
+	$(CARGO) test --release --locked --doc $(EXAMPLES)
+
+# Input after input for what reads hostile bytes; CONTRIBUTING.md, "To fuzz a reader".
+fuzz: needs
+	@scripts/fuzz $(SECONDS) $(FUZZ)
 
 # Every kernel, the figures of docs/verify.md, and other long tests.
 test-long: test
@@ -120,6 +130,8 @@ verify: build
 lint:
 	@scripts/install-needs --lint
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fmt --manifest-path examples/rust/Cargo.toml --check
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --release --workspace --all-targets --all-features --locked -- -D warnings
 	@if [ "$(TOLLGATE_LINT)" = required ] || $(CARGO) deny --version >/dev/null 2>&1; then \

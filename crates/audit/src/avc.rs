@@ -342,9 +342,11 @@ pub(crate) mod time {
         u64::try_from(since.as_millis()).map_err(D::Error::custom)
     }
 
-    /// The text of a time. A time after the year 9999, which this form cannot express, becomes 1970.
+    /// The end of the year 9999, the last time that this form can express.
+    pub(crate) const LAST: u64 = 253_402_300_799_999;
+
+    /// The text of a time. A time after [`LAST`] becomes 1970.
     pub(crate) fn text(time: u64) -> String {
-        const LAST: u64 = 253_402_300_799_999;
         let time = if time > LAST { 0 } else { time };
         humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + Duration::from_millis(time)).to_string()
     }

@@ -37,7 +37,8 @@ impl InOrder {
         self.newest = self.newest.max(entry.time());
         self.came += 1;
         self.waiting.insert((entry.time(), self.came), entry);
-        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 + MAX_DELAY_MS < self.newest) {
+        let settled = self.newest.saturating_sub(MAX_DELAY_MS);
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 < settled) {
             if !each(first.remove()) {
                 return false;
             }
@@ -191,6 +192,19 @@ mod tests {
         assert!(order.push(entry(1), &mut one) && order.push(entry(2), &mut one) && !order.push(entry(9000), &mut one));
         order.finish(one);
         assert_eq!(wanted, 2);
+    }
+
+    #[test]
+    fn keeps_the_order_of_times_at_the_end_of_their_range() {
+        let mut order = InOrder::default();
+        let mut given = Vec::new();
+        for time in [u64::MAX, u64::MAX - LATE, u64::MAX - LATE - 1] {
+            order.push(entry(time), |entry| {
+                given.push(u64::MAX - entry.time());
+                true
+            });
+        }
+        assert_eq!(given, [LATE + 1]);
     }
 
     fn entry(count: u64) -> Entry {

@@ -3,7 +3,7 @@
 
 use super::{
     Denial, Entry, Lost, Reason, Untrusted,
-    avc::{Object, Place, Verdict},
+    avc::{self, Object, Place, Verdict},
     endpoints::Endpoints,
     untrusted::unhex,
 };
@@ -12,7 +12,22 @@ use super::{
 /// about something else.
 #[must_use]
 pub fn parse(line: &str) -> Option<Entry> {
-    let line = line.trim();
+    let entry = read(line.trim())?;
+    let plain = match &entry {
+        Entry::Avc(denial) => is_plain(denial),
+        Entry::Lost(_) => true,
+    };
+    plain.then_some(entry)
+}
+
+/// Whether what names classes, permissions and contexts can be one: a terminal obeys control characters.
+fn is_plain(denial: &Denial) -> bool {
+    let contexts = denial.scontext.iter().chain(&denial.tcontext);
+    let mut names = contexts.chain(&denial.permissions).chain(&denial.withheld).chain([&denial.tclass]);
+    names.all(|name| !name.contains(char::is_control))
+}
+
+fn read(line: &str) -> Option<Entry> {
     if line.starts_with('{') {
         return serde_json::from_str(line).ok();
     }
@@ -27,13 +42,15 @@ pub fn parse(line: &str) -> Option<Entry> {
     kernel_loss(line).map(|count| Entry::Lost(Lost { time, count, reason: Reason::KernelAudit }))
 }
 
-/// The time in `msg=audit(1700000001.234:17)`, in milliseconds since 1970; 0: there is none, or it is not in this form.
+/// The time in `msg=audit(1700000001.234:17)`, in milliseconds since 1970; 0: there is none, it is not in this form, or it
+/// is later than our own log can express.
 fn time(line: &str) -> u64 {
     let stamp = || {
         let stamp = line.split_once("audit(")?.1.split_once(')')?.0.rsplit_once(':')?.0;
         let (seconds, milliseconds) = stamp.split_once('.')?;
         let (seconds, milliseconds): (u64, u64) = (seconds.parse().ok()?, milliseconds.parse().ok()?);
-        seconds.checked_mul(1000)?.checked_add(milliseconds.min(999))
+        let time = seconds.checked_mul(1000)?.checked_add(milliseconds.min(999))?;
+        (time <= avc::time::LAST).then_some(time)
     };
     stamp().unwrap_or(0)
 }
@@ -262,6 +279,30 @@ mod tests {
         assert_eq!(lost("audit: audit_lost=7 audit_rate_limit=0 audit_backlog_limit=64"), (1, Reason::KernelAudit));
         assert_eq!(parse("audit: audit_lost=0 audit_rate_limit=0 audit_backlog_limit=64"), None);
         assert_eq!(parse("net_ratelimit: 31 callbacks suppressed"), None);
+    }
+
+    #[test]
+    fn takes_no_record_with_control_characters_in_names_of_policies() {
+        let json = serde_json::to_string(&Entry::Avc(read(RECORD))).unwrap();
+        for name in ["user_t", "shadow_t", "tclass=file", "read open"] {
+            let hostile = RECORD.replace(name, &format!("{name}\x1b[2J"));
+            assert_eq!(parse(&hostile), None, "{hostile:?}");
+        }
+        for name in ["user_t", "shadow_t", "\"file", "\"open"] {
+            let hostile = json.replace(name, &format!("{name}\\u001b[2J"));
+            assert!(hostile != json && parse(&hostile).is_none(), "{hostile}");
+        }
+    }
+
+    #[test]
+    fn takes_a_time_after_the_year_9999_for_none() {
+        const LAST: u64 = 253_402_300_799;
+        for (seconds, time) in [(LAST, LAST * 1000 + 234), (LAST + 1, 0), (u64::MAX / 1000, 0)] {
+            let denial = read(&RECORD.replace("1700000001", &seconds.to_string()));
+            assert_eq!(denial.time, time);
+            let json = serde_json::to_string(&Entry::Avc(denial.clone())).unwrap();
+            assert_eq!(read(&json), denial, "{json}");
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! The types in a kernel's image: BTF (Documentation/bpf/btf.rst), as far as a call graph needs them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 /// A type's number; 0 is void.
@@ -375,9 +378,9 @@ impl Btf {
     pub(crate) fn is_node(&self, id: Id, offset: i32, node: Id) -> bool {
         let Type::Compound { members, .. } = self.get(id) else { return false };
         let is_link = matches!(self.name(node), "list_head" | "hlist_node");
-        let at = u32::try_from(offset).ok().map(|offset| offset * 8);
+        let Some(at) = u32::try_from(offset).ok().and_then(|offset| offset.checked_mul(8)) else { return false };
         let mut members = self.members_of(*members).iter();
-        is_link && members.any(|member| member.bits == at && self.name(self.bare(member.kind)) == self.name(node))
+        is_link && members.any(|member| member.bits == Some(at) && self.name(self.bare(member.kind)) == self.name(node))
     }
 
     /// The type of the variable at an offset of a section of variables, and the offset within it.

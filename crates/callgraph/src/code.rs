@@ -232,7 +232,7 @@ fn jump_labels(image: &Image, symbols: &Symbols) -> HashMap<u64, u64> {
     let Some((start, stop)) = bounds else { return HashMap::new() };
     let bytes = image.bytes_at(start).unwrap_or_default();
     let size = usize::try_from(stop.saturating_sub(start)).unwrap_or(0).min(bytes.len());
-    let entries = (start..).step_by(16).zip(bytes[..size].chunks_exact(16));
+    let entries = (0..).step_by(16).zip(bytes[..size].chunks_exact(16)).map(|(inner, entry)| (start + inner, entry));
     let place = |at: u64, bytes: &[u8]| {
         let offset = bytes.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
         at.wrapping_add_signed(i64::from(offset))

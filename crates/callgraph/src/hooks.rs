@@ -51,10 +51,7 @@ pub(crate) fn find(reader: &Reader<'_>, bodies: &[Body]) -> Hooks {
         let named = ranges.iter().flat_map(|(start, members)| {
             body.named.iter().filter_map(|address| {
                 let offset = u32::try_from(address.checked_sub(*start)?).ok()?;
-                members
-                    .iter()
-                    .find(|(_, place, size)| (*place..place + size).contains(&offset))
-                    .map(|(name, ..)| name.clone())
+                member_at(members, offset).map(str::to_string)
             })
         });
         let called = body.statics.iter().filter_map(|number| {
@@ -72,6 +69,11 @@ pub(crate) fn find(reader: &Reader<'_>, bodies: &[Body]) -> Hooks {
 /// Whether a function writes the tables.
 fn is_registering(name: &str) -> bool {
     matches!(name, "security_add_hooks" | "security_delete_hooks" | "security_init")
+}
+
+fn member_at(members: &[(String, u32, u32)], offset: u32) -> Option<&str> {
+    let holds = |place: u32, size: u32| offset.checked_sub(place).is_some_and(|inner| inner < size);
+    members.iter().find(|(_, place, size)| holds(*place, *size)).map(|(name, ..)| name.as_str())
 }
 
 fn members(btf: Option<&Btf>, structure: &str) -> Vec<(String, u32, u32)> {
@@ -95,5 +97,18 @@ fn all(btf: Option<&Btf>, symbols: &Symbols) -> BTreeSet<String> {
             let names = symbols.functions().iter().filter_map(|function| function.name.strip_prefix("bpf_lsm_"));
             names.filter(|name| !NO_HOOKS.contains(name)).map(str::to_string).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_member_that_holds_an_offset_also_where_its_end_is_past_every_number() {
+        let members = [("first".to_string(), 0, 8), ("last".to_string(), 8, u32::MAX)];
+        let found = [0, 7, 8, u32::MAX].map(|offset| member_at(&members, offset));
+        assert_eq!(found, [Some("first"), Some("first"), Some("last"), Some("last")]);
+        assert_eq!(member_at(&members[..1], 8), None);
     }
 }

@@ -53,6 +53,10 @@ impl Image {
             if !sh_flags.contains(elf::SHF_ALLOC) || section.size() == 0 {
                 continue;
             }
+            if section.address().checked_add(section.size()).is_none() {
+                let reason = "a section of its ELF file lies past the last address".into();
+                return Err(Error::Damaged { reason });
+            }
             let name = String::from_utf8_lossy(section.name_bytes().unwrap_or_default()).into_owned();
             // Since 6.18 .data is marked as instructions too; and .altinstr_aux and similar sections hold instructions
             // outside of functions.

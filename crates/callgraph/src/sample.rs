@@ -5,6 +5,8 @@ use crate::{Error, Graph, Image, Symbols};
 pub(crate) const TEXT: u64 = 0xffff_ffff_8100_0000;
 pub(crate) const RODATA: u64 = 0xffff_ffff_8200_0000;
 const DATA: u64 = 0xffff_ffff_8300_0000;
+/// Before it, in the same section, is the operation table.
+const KALLSYMS: u64 = RODATA + 256;
 /// The size of each function, in bytes.
 const SLOT: u64 = 32;
 /// Functions that do nothing, because a kernel has more than a hundred symbols.
@@ -113,8 +115,9 @@ fn align(bytes: &mut Vec<u8>, to: usize) {
     bytes.resize(bytes.len().next_multiple_of(to), 0);
 }
 
-fn kallsyms(layout: Layout, start: u64) -> Vec<u8> {
-    let symbols = symbols();
+/// What a kernel tells of its symbols, by kallsyms.
+pub(crate) fn kallsyms(layout: Layout) -> Vec<u8> {
+    let (symbols, start) = (symbols(), KALLSYMS);
     let alignment = if layout == Layout::OwnPlaces { 4 } else { 8 };
     let count = u32::try_from(symbols.len()).unwrap();
     let absolute = matches!(layout, Layout::OffsetsFirst | Layout::WithOrder | Layout::OffsetsLast);
@@ -177,7 +180,7 @@ fn tokens(bytes: &mut Vec<u8>, alignment: usize) {
 }
 
 /// The types: `struct file { long; struct ops *op; }`, `struct ops { open; release; }`, and the union of hooks.
-fn btf() -> Vec<u8> {
+pub(crate) fn btf() -> Vec<u8> {
     let mut strings = vec![0];
     let mut types: Vec<u8> = Vec::new();
     let mut name = |text: &str| {
@@ -213,17 +216,20 @@ fn btf() -> Vec<u8> {
 
 /// The ELF file.
 pub(crate) fn elf(layout: Layout) -> Vec<u8> {
+    elf_of(btf(), if layout == Layout::None { Vec::new() } else { kallsyms(layout) })
+}
+
+/// The ELF file of these types and symbols.
+pub(crate) fn elf_of(btf: Vec<u8>, kallsyms: Vec<u8>) -> Vec<u8> {
     let mut rodata = Vec::new();
     rodata.extend(at("ext_open").to_le_bytes());
     rodata.extend(at("ext_release").to_le_bytes());
-    rodata.resize(256, 0);
-    if layout != Layout::None {
-        rodata.extend(kallsyms(layout, RODATA + 256));
-    }
+    rodata.resize(usize::try_from(KALLSYMS - RODATA).unwrap(), 0);
+    rodata.extend(kallsyms);
     sections(&[
         (".text", 6, TEXT, text()),
         (".rodata", 2, RODATA, rodata),
-        (".BTF", 2, 0x1000, btf()),
+        (".BTF", 2, 0x1000, btf),
         (".data", 3, DATA, vec![0; 128]),
     ])
 }

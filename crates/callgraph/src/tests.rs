@@ -103,6 +103,15 @@ fn refuses_symbols_of_addresses_that_the_image_does_not_have() {
 }
 
 #[test]
+fn refuses_a_section_that_lies_past_the_last_address() {
+    let mut file = sample::elf(Layout::None);
+    let place = file.windows(8).position(|window| window == sample::TEXT.to_le_bytes()).unwrap();
+    file[place..place + 8].copy_from_slice(&(u64::MAX - 16).to_le_bytes());
+    let refused = Image::parse(file).unwrap_err().to_string();
+    assert!(refused.contains("past the last address"), "{refused}");
+}
+
+#[test]
 fn says_what_is_unknown_without_types() {
     let mut file = sample::elf(Layout::OffsetsLast);
     let name = file.windows(5).position(|window| window == b".BTF\0").unwrap();

@@ -18,6 +18,20 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! What is said can be written and read without a daemon:
+//!
+//! ```
+//! use tollgate_client::protocol::{Attribute, Request, parse_reply};
+//!
+//! let request = Request::Get(Attribute::Current);
+//! assert_eq!(request.line(), "get current\n");
+//! assert_eq!(Request::parse(b"get current"), Ok(request));
+//!
+//! let refusal = parse_reply(b"error 13 the%20policy%20does%20not%20allow%20it")?.unwrap_err();
+//! assert_eq!((refusal.errno, refusal.text.as_str()), (13, "the policy does not allow it"));
+//! # Ok::<(), tollgate_client::protocol::ProtocolError>(())
+//! ```
 
 pub mod after_gap;
 mod client;

@@ -6,6 +6,24 @@
 //! holds all of it. [`origin`] is what it was built from. [`store`] is what a machine's own policy is built from, and
 //! where that is kept. [`server`] answers questions, by [`decide`], the code that also runs in the kernel. [`explain`],
 //! [`diff`], [`reach`], [`check`] and [`stats`] read the model. [`oracle`] asks libsepol the same questions.
+//!
+//! From a folder of CIL to an answer:
+//!
+//! ```
+//! use tollgate_policy::{sepol::Options, sources};
+//!
+//! let sources = sources::read(&["../../policies/tollgate".into()])?;
+//! let built = sources.build(&Options { without_lines: true, ..Options::default() })?;
+//! let mut server = built.server()?;
+//! let file = server.class("file")?;
+//! let shadow = server.context("system_u:object_r:shadow_t:s0")?;
+//! for (domain, reads) in [("sshd.t", true), ("ntp.t", false)] {
+//!     let domain = server.context(&format!("system_u:system_r:{domain}:s0"))?;
+//!     let allowed = server.access(domain, shadow, file).allowed;
+//!     assert_eq!(server.permissions(file, allowed).contains(&"read"), reads);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod booleans;
 pub mod built;
