@@ -14,7 +14,8 @@ use tollgate_study::{
 use crate::{
     guests::DENYING,
     program::{
-        Ended, Scratch, assert_all_measured, configuration, machine::Machine, report, report_time, results, word, workload,
+        Ended, Scratch, assert_all_measured, configuration, machine::Machine, report, report_time, results, word,
+        workload,
     },
 };
 
@@ -276,7 +277,8 @@ fn hooks_that_workloads_reach_get_empty_programs() {
     let mut reached = BTreeSet::new();
     for kernel in ["6.1", "6.12", "6.18", "7.2"] {
         let machine = Machine::new(&scratch, kernel, "bpf", 300).option(&["--clock", "instructions"]);
-        let machine = files.iter().fold(machine.modules(&["brd", "veth"]), |machine, (host, guest)| machine.file(host, guest));
+        let machine =
+            files.iter().fold(machine.modules(&["brd", "veth"]), |machine, (host, guest)| machine.file(host, guest));
         let traced = machine.run(&["sh", "/trace.sh"]).with(0).stdout;
         let hooks: BTreeSet<String> = traced.lines().map(str::to_owned).collect();
         let known = |hook: &str| [REACHED_HOOKS, &SET_UP, &NOT_FOR_PROGRAMS].iter().any(|list| list.contains(&hook));

@@ -32,7 +32,8 @@ fn now() -> u64 {
 fn continues_twice_with_files_time_and_random_numbers_of_its_own() {
     let scratch = Scratch::new();
     let [kept, changed, sent] = ["kept", "changed", "sent"].map(|name| scratch.file(name, &format!("{name}\n")));
-    let [kept, changed, sent] = [kept, changed, sent].map(|path| format!("{}:/in/{}", word(&path), path.file_name().unwrap().display()));
+    let [kept, changed, sent] =
+        [kept, changed, sent].map(|path| format!("{}:/in/{}", word(&path), path.file_name().unwrap().display()));
     let prepare = "echo other > /in/changed; echo left > /in/left; echo prepared; sleep 1000 &";
     let contents = ["--lsm", "yama,landlock", "--module", "overlay", "--file", &kept, "--file", &changed];
     let (machine, ended) = save(&scratch, &[&contents[..], &["--", "sh", "-c", prepare]].concat());
@@ -74,7 +75,8 @@ fn refuses_a_saved_machine_that_is_none_or_anothers() {
     let (machine, ended) = save(&scratch, &["--memory", "256"]);
     ended.with(0);
     save(&scratch, &[]).1.refused(&["exists already", "name another folder"]);
-    for option in ["--kernel=6.1", "--lsm=bpf", "--memory=256", "--cpus=2", "--append=x", "--clock=wall", "--volume=x"] {
+    for option in ["--kernel=6.1", "--lsm=bpf", "--memory=256", "--cpus=2", "--append=x", "--clock=wall", "--volume=x"]
+    {
         let name = option.split('=').next().unwrap();
         go_on(&scratch, &machine, &[option, "--", "true"]).refused(&["'--saved <FOLDER>' cannot be used with", name]);
     }

@@ -32,7 +32,8 @@ pub(super) fn note(words: &[String], took: Duration, processor: Duration) {
     let kernel = kernel.map_or("-".into(), |name| name.to_string_lossy());
     let current = thread::current();
     let test = current.name().unwrap_or("-");
-    let line = format!("{test}\t{first} {second}\t{kernel}\t{:.1}\t{:.1}\n", took.as_secs_f64(), processor.as_secs_f64());
+    let line =
+        format!("{test}\t{first} {second}\t{kernel}\t{:.1}\t{:.1}\n", took.as_secs_f64(), processor.as_secs_f64());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests.tsv");
     // One write of a line at the file's end is whole, whatever other tests write.
     let file = OpenOptions::new().append(true).create(true).open(&path);

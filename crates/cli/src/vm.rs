@@ -87,4 +87,3 @@ fn kernels(arguments: &Kernels) -> anyhow::Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
-

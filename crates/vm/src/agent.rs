@@ -19,6 +19,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use crate::{
+    channel::{Done, Frame, Ready},
+    order::Order,
+};
 use nix::{
     errno::Errno,
     kmod::{ModuleInitFlags, finit_module},
@@ -31,10 +35,6 @@ use nix::{
     },
     time::{ClockId, clock_gettime},
     unistd::sync,
-};
-use crate::{
-    channel::{Done, Frame, Ready},
-    order::Order,
 };
 
 pub use crate::order::System;

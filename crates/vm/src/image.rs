@@ -29,10 +29,7 @@ enum Entry {
 impl Entry {
     fn digest(&self) -> String {
         match self {
-            Self::File { mode, content } => {
-                let digest = Sha256::digest(content);
-                digest.iter().fold(format!("{mode:o} "), |text, byte| format!("{text}{byte:02x}"))
-            }
+            Self::File { mode, content } => format!("{mode:o} {}", hex(&Sha256::digest(content))),
             Self::Symlink(target) => format!("-> {target}"),
         }
     }
@@ -140,9 +137,8 @@ impl Image {
 
     /// What a root file system lacks that has files of these digests.
     pub(crate) fn beyond(&self, known: &BTreeMap<String, String>) -> Self {
-        let mut lacking = self.clone();
-        lacking.entries.retain(|path, entry| known.get(path) != Some(&entry.digest()));
-        lacking
+        let lacking = self.entries.iter().filter(|(path, entry)| known.get(*path) != Some(&entry.digest()));
+        Self { entries: lacking.map(|(path, entry)| (path.clone(), entry.clone())).collect(), modules: Vec::new() }
     }
 
     /// Writes the archive of files and links only, for a root file system that has booted.
@@ -186,6 +182,16 @@ impl Image {
         }
         Ok(())
     }
+}
+
+/// A digest of this very program.
+pub(crate) fn program_digest() -> Result<String, Error> {
+    let content = fs::read(RUNNING).context(format!("read {RUNNING}"))?;
+    Ok(hex(&Sha256::digest(content)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// Absolute, without doubled or trailing slashes.

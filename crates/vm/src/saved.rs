@@ -20,10 +20,10 @@ use tollgate_host::process::Limits;
 
 use crate::{
     Error, Image, Kernel, Machine,
-    agent::PROGRAM,
     channel::{Continue, Frame},
     error::Context,
     guest::{self, Ended, Failure, Guest, GuestCommand, Outcome, Stream, Until},
+    image,
     machine::{Saving, Wiring},
     order::Order,
 };
@@ -73,7 +73,7 @@ pub fn save(
     let files = boot_and_save(machine, image, command, limits, made.path(), on_output)?;
     let record = Record {
         emulator: guest::emulator_version()?,
-        program: image.digests().remove(PROGRAM).unwrap_or_default(),
+        program: image::program_digest()?,
         machine: Machine { kernel: KERNEL.into(), ..machine.clone() },
         kernel: kernel.clone(),
         files,
@@ -143,8 +143,7 @@ impl Saved {
         if record.emulator != emulator {
             return Err(Error::SavedByOther { folder, then: record.emulator, now: emulator });
         }
-        let program = Image::with_agent()?.digests().remove(PROGRAM).unwrap_or_default();
-        if record.program != program {
+        if record.program != image::program_digest()? {
             let (then, now) = ("another build of this program".into(), "this one".into());
             return Err(Error::SavedByOther { folder, then, now });
         }

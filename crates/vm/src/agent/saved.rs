@@ -37,7 +37,9 @@ const BLKFLSBUF: libc::c_ulong = 0x1261;
 /// Says that the machine can be saved, and waits for what it is to do when it goes on.
 pub(super) fn wait(port: &mut File, order: &Order, begun: SystemTime) -> Result<Order, String> {
     if !wait_for_device(Path::new(PARCEL)) {
-        return Err(format!("{PARCEL} does not come: the kernel has no driver of virtio disks, so nothing could be sent"));
+        return Err(format!(
+            "{PARCEL} does not come: the kernel has no driver of virtio disks, so nothing could be sent"
+        ));
     }
     let untouched = (!order.argv.is_empty()).then(|| untouched(begun));
     send(port, &Frame::Waiting(Waiting { untouched })).map_err(|e| format!("{PORT}: {e}"))?;

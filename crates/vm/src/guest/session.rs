@@ -76,11 +76,7 @@ impl<'g> Guest<'g> {
     }
 
     /// Follows it until then, or until it ends by itself or has had its time.
-    pub(crate) fn follow(
-        &mut self,
-        until: Until,
-        on_output: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Ended, Error> {
+    pub(crate) fn follow(&mut self, until: Until, on_output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, Error> {
         let mut told: Option<Instant> = None;
         loop {
             if self.is_late()? {
@@ -152,13 +148,13 @@ impl<'g> Guest<'g> {
         let detail = || errors.trim().to_string();
         let outcome = match ended {
             Ok(Ended::Done | Ended::Waiting(_)) => self.said.outcome(self.machine, &console),
-            Ok(Ended::Timeout) => {
-                Err(Error::Timeout { seconds: self.limits.timeout.as_secs(), console: tail() })
+            Ok(Ended::Timeout) => Err(Error::Timeout { seconds: self.limits.timeout.as_secs(), console: tail() }),
+            Ok(Ended::Died(status)) | Err(Error::QemuDied { status, .. }) => {
+                Err(match console::panic_reason(&console) {
+                    Some(reason) => Error::Panic { reason, console: tail() },
+                    None => Error::QemuDied { status, detail: detail(), console: tail() },
+                })
             }
-            Ok(Ended::Died(status)) | Err(Error::QemuDied { status, .. }) => Err(match console::panic_reason(&console) {
-                Some(reason) => Error::Panic { reason, console: tail() },
-                None => Error::QemuDied { status, detail: detail(), console: tail() },
-            }),
             Err(e) => Err(e),
         };
         outcome.map_err(|error| Failure { error, console })
@@ -241,4 +237,3 @@ fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Error> {
         Err(e) => Err(e).context("accept the guest's agent"),
     }
 }
-

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn passes_over_events_to_the_answer() {
-        let mut monitor = says(&format!("{GREETING}{{\"event\": \"MIGRATION\"}}\n{{\"return\": {{\"status\": \"x\"}}}}\n"));
+        let mut monitor =
+            says(&format!("{GREETING}{{\"event\": \"MIGRATION\"}}\n{{\"return\": {{\"status\": \"x\"}}}}\n"));
         let answer = monitor.as_mut().unwrap().execute("query-migrate", json!({})).unwrap();
         assert_eq!(answer["status"], "x");
     }
