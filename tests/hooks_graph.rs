@@ -11,7 +11,7 @@ use tollgate_callgraph::{Image, Symbols};
 use tollgate_host::Cache;
 use tollgate_vm::kernels;
 
-use crate::program::{Scratch, guests::take, report, report_time, word};
+use crate::program::{Scratch, machine::Machine, report, report_time, word};
 
 /// The series whose images are read.
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["5.10", "6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
@@ -74,9 +74,8 @@ fn reports_how_long_a_kernel_of_debian_takes() {
 
 /// The symbols that the kernel shows, booted at the addresses of its image.
 fn told(scratch: &Scratch, series: &str) -> BTreeSet<(u64, String)> {
-    let _place = take(1);
-    let arguments = ["vm", "run", "--kernel", series, "--append", "nokaslr", "--", "cat", "/proc/kallsyms"];
-    let ended = scratch.run(&arguments).with(0);
+    let machine = Machine::new(scratch, series, "bpf", 300).option(&["--append", "nokaslr"]);
+    let ended = machine.run(&["cat", "/proc/kallsyms"]).with(0);
     // Symbols of modules and BPF programs end with a name in brackets.
     let lines = ended.stdout.lines().filter(|line| !line.ends_with(']'));
     let symbols = lines.map(|line| {

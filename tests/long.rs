@@ -2,7 +2,7 @@
 //!
 //! `make verify CLAIM=...` runs those whose names contain a word; docs/verify.md has the figures seen.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{collections::BTreeSet, path::Path, sync::OnceLock};
 
 use tollgate_bench::confine::REACHED_HOOKS;
 use tollgate_study::{
@@ -13,7 +13,10 @@ use tollgate_study::{
 
 use crate::{
     guests::denies,
-    program::{Ended, Scratch, assert_all_measured, configuration, report, report_time, results, word, workload},
+    program::{
+        Ended, Scratch, assert_all_measured, configuration, machine::Machine, report, report_time, results, word,
+        workload,
+    },
 };
 
 /// The kernels of the issue: the oldest that has BPF LSM, Debian's releases, and the newest.
@@ -264,17 +267,19 @@ sed -n 's/.* bpf_lsm_\\([a-z0-9_]*\\) <-.*/\\1/p' trace | sort -u
 #[test]
 fn hooks_that_workloads_reach_get_empty_programs() {
     let scratch = Scratch::new();
-    let script = format!("{}:/trace.sh", word(&scratch.file("trace.sh", TRACE)));
-    let program = format!("{}:/tollgate", word(&scratch.program()));
-    let make_ext4 = "/sbin/mke2fs:/sbin/mkfs.ext4";
+    let (script, program) = (scratch.file("trace.sh", TRACE), scratch.program());
+    let files = [
+        (script.as_path(), "/trace.sh"),
+        (&program, "/tollgate"),
+        (Path::new("/sbin/mke2fs"), "/sbin/mkfs.ext4"),
+        (Path::new("/etc/mke2fs.conf"), "/etc/mke2fs.conf"),
+    ];
     let mut reached = BTreeSet::new();
     for kernel in ["6.1", "6.12", "6.18", "7.2"] {
-        let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--clock", "instructions"];
-        for (option, value) in [("--module", "brd"), ("--module", "veth"), ("--file", &program), ("--file", &script)] {
-            arguments.extend([option, value]);
-        }
-        arguments.extend(["--file", make_ext4, "--file", "/etc/mke2fs.conf", "--", "sh", "/trace.sh"]);
-        let traced = scratch.run(&arguments).with(0).stdout;
+        let machine = Machine::new(&scratch, kernel, "bpf", 300).option(&["--clock", "instructions"]);
+        let machine =
+            files.iter().fold(machine.modules(&["brd", "veth"]), |machine, (host, guest)| machine.file(host, guest));
+        let traced = machine.run(&["sh", "/trace.sh"]).with(0).stdout;
         let hooks: BTreeSet<String> = traced.lines().map(str::to_owned).collect();
         let known = |hook: &str| [REACHED_HOOKS, &SET_UP, &NOT_FOR_PROGRAMS].iter().any(|list| list.contains(&hook));
         let unknown: Vec<&String> = hooks.iter().filter(|hook| !known(hook)).collect();

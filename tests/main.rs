@@ -48,6 +48,7 @@ mod policy_guests;
 mod policy_store;
 mod program;
 mod readme;
+mod saved_machines;
 mod scenarios;
 mod services;
 mod transparency;

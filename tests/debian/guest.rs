@@ -20,7 +20,7 @@ impl<'g> Guest<'g> {
         // Keeps every denial in the kernel's log.
         let log = "log_buf_len=16M sysctl.kernel.printk_ratelimit=0 audit=1 audit_backlog_limit=8192";
         let machine = Machine::new(scratch, kernel, lsm, 2400);
-        Self(machine.option(&["--cpus", "2", "--memory", "2048", "--append", log]))
+        Self(machine.processors(2).option(&["--memory", "2048", "--append", log]))
     }
 
     /// A file on the disk.

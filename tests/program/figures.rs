@@ -24,13 +24,16 @@ pub(super) fn processor_of_ended(pid: u32) -> Option<Duration> {
 /// Notes what a command has cost that boots guests.
 pub(super) fn note(words: &[String], took: Duration, processor: Duration) {
     let [first, second, ..] = words else { return };
-    if !["vm run", "study run"].contains(&format!("{first} {second}").as_str()) {
+    if !["vm run", "vm save", "study run"].contains(&format!("{first} {second}").as_str()) {
         return;
     }
-    let kernel = words.iter().skip_while(|word| *word != "--kernel").nth(1).map_or("-", String::as_str);
+    let value = |option: &str| words.iter().skip_while(|word| *word != option).nth(1).map(Path::new);
+    let kernel = value("--kernel").or_else(|| value("--saved")).and_then(Path::file_name);
+    let kernel = kernel.map_or("-".into(), |name| name.to_string_lossy());
     let current = thread::current();
     let test = current.name().unwrap_or("-");
-    let line = format!("{test}\t{first}\t{kernel}\t{:.1}\t{:.1}\n", took.as_secs_f64(), processor.as_secs_f64());
+    let line =
+        format!("{test}\t{first} {second}\t{kernel}\t{:.1}\t{:.1}\n", took.as_secs_f64(), processor.as_secs_f64());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests.tsv");
     // One write of a line at the file's end is whole, whatever other tests write.
     let file = OpenOptions::new().append(true).create(true).open(&path);

@@ -133,7 +133,7 @@ impl Guests<'_> {
         let play = |kernel: &'static str| {
             let count = u32::try_from(self.tests.len()).unwrap();
             let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + START_TIMEOUT);
-            let machine = machine.option(&["--cpus", &self.processors.to_string()]).modules(&["loop", "overlay"]);
+            let machine = machine.processors(self.processors).modules(&["loop", "overlay"]);
             let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
             (kernel, steps(&machine.file(&script, "/script").run(&["sh", "/script"]).with(0).stdout))
         };

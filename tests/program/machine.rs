@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::program::{
     Ended, Running, Scratch,
     guests::{Taken, take},
+    saved::Hardware,
     word,
 };
 
@@ -40,30 +41,47 @@ pub(crate) fn policy(scratch: &Scratch, name: &str, files: &[PathBuf]) -> PathBu
 /// A guest, not yet started.
 pub(crate) struct Machine<'s> {
     scratch: &'s Scratch,
+    hardware: Hardware,
+    /// Further words of `tollgate vm run`.
     words: Vec<String>,
+    /// Whether it has to be booted. Else it goes on from a machine that was.
+    boots: bool,
 }
 
 impl<'s> Machine<'s> {
     /// One of a kernel, in which `lsm` are the security modules, that may take so many seconds.
     pub(crate) fn new(scratch: &'s Scratch, kernel: &str, lsm: &str, timeout: u32) -> Self {
-        let machine = Self { scratch, words: ["vm", "run"].map(str::to_owned).to_vec() };
-        machine.option(&["--kernel", kernel, "--lsm", lsm, "--timeout", &timeout.to_string()])
+        let hardware = Hardware { kernel: kernel.to_owned(), lsm: lsm.to_owned(), processors: 1 };
+        let machine = Self { scratch, hardware, words: Vec::new(), boots: false };
+        machine.word("--timeout", &timeout.to_string())
     }
 
-    /// Words of `tollgate vm run`.
+    fn word(mut self, option: &str, value: &str) -> Self {
+        self.words.extend([option, value].map(str::to_owned));
+        self
+    }
+
+    /// Words of `tollgate vm run` that only a machine can be given which boots.
     pub(crate) fn option(mut self, words: &[&str]) -> Self {
+        self.boots = true;
         self.words.extend(words.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// Gives it so many processors.
+    pub(crate) fn processors(mut self, processors: u32) -> Self {
+        self.hardware.processors = processors;
         self
     }
 
     /// Puts a file into it.
     pub(crate) fn file(self, host: &Path, guest: &str) -> Self {
-        self.option(&["--file", &format!("{}:{guest}", word(host))])
+        self.word("--file", &format!("{}:{guest}", word(host)))
     }
 
     /// Loads modules of the kernel.
     pub(crate) fn modules(self, names: &[&str]) -> Self {
-        names.iter().fold(self, |machine, name| machine.option(&["--module", name]))
+        names.iter().fold(self, |machine, name| machine.word("--module", name))
     }
 
     /// Runs a command in it to its end, as soon as there is a place.
@@ -75,8 +93,13 @@ impl<'s> Machine<'s> {
     /// Starts it as soon as there is a place, which it has until that is dropped.
     pub(crate) fn start(self, command: &[&str]) -> (Running, Taken) {
         let place = take(1);
-        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let arguments = [&words[..], &["--"], command].concat();
+        let machine = if self.boots {
+            self.hardware.words()
+        } else {
+            ["--saved", word(&self.hardware.saved())].map(str::to_owned).to_vec()
+        };
+        let words: Vec<&str> = machine.iter().chain(&self.words).map(String::as_str).collect();
+        let arguments = [&["vm", "run"], &words[..], &["--"], command].concat();
         (self.scratch.start(self.scratch.tollgate(&arguments)), place)
     }
 }

@@ -198,13 +198,13 @@ mod tests {
     fn keeps_the_order_of_times_at_the_end_of_their_range() {
         let mut order = InOrder::default();
         let mut given = Vec::new();
-        for time in [u64::MAX, u64::MAX - LATE, u64::MAX - LATE - 1] {
+        for time in [u64::MAX, u64::MAX - MAX_DELAY_MS, u64::MAX - MAX_DELAY_MS - 1] {
             order.push(entry(time), |entry| {
                 given.push(u64::MAX - entry.time());
                 true
             });
         }
-        assert_eq!(given, [LATE + 1]);
+        assert_eq!(given, [MAX_DELAY_MS + 1]);
     }
 
     fn entry(count: u64) -> Entry {

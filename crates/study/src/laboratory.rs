@@ -184,7 +184,7 @@ impl<'a> Laboratory<'a> {
 
     fn record(&self, boot: &Boot, job: &Job) -> BootRecord {
         let machine = self.machine(boot);
-        let wiring = Wiring { initrd: "INITRD".into(), agent: "AGENT".into() };
+        let wiring = Wiring::boot("INITRD".into(), "AGENT".into());
         let words = |machine: &Machine| {
             let arguments = machine.arguments(&wiring);
             std::iter::once("qemu-system-x86_64".to_string())

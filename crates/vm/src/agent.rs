@@ -2,6 +2,7 @@
 //!
 //! It is the same static program as the host's; the host puts the order in the image as a file.
 
+mod saved;
 mod system;
 
 use std::{
@@ -14,9 +15,16 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
+use crate::{
+    channel::{Done, Frame, Ready},
+    order::Order,
+};
 use nix::{
+    errno::Errno,
     kmod::{ModuleInitFlags, finit_module},
     mount::{MsFlags, mount},
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -28,10 +36,8 @@ use nix::{
     time::{ClockId, clock_gettime},
     unistd::sync,
 };
-use serde::{Deserialize, Serialize};
 
-use crate::channel::{Done, Frame, Ready};
-
+pub use crate::order::System;
 pub(crate) use system::FILES;
 
 /// Where the image holds the agent; a command in the guest may call it as `tollgate`.
@@ -39,31 +45,12 @@ pub const PROGRAM: &str = "/bin/tollgate";
 /// Where the image holds the order.
 pub(crate) const ORDER: &str = "/order.json";
 const PORT: &str = "/dev/ttyS1";
+/// How long to wait for a disk: its driver sets it up at the same time as this program runs.
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// For so long, in milliseconds, a command that has ended may still have something in its streams.
 const LAST_WORDS: u8 = 100;
 const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
-
-/// What the agent is to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Order {
-    /// The command; empty to answer and power off.
-    pub(crate) argv: Vec<String>,
-    /// Environment beside PATH and HOME.
-    pub(crate) env: Vec<(String, String)>,
-    /// Wait until the kernel's work after boot is over before the command starts.
-    pub(crate) settle: bool,
-    /// Paths of kernel modules to load, in this order.
-    pub(crate) modules: Vec<String>,
-    /// The command is a service of the system on the first disk.
-    pub(crate) system: Option<System>,
-}
-
-/// A system of which the command is a service.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct System {
-    /// The service's SELinux context, where SELinux is; else the service manager's choice.
-    pub context: Option<String>,
-}
 
 /// What the agent needs to know of measuring; the program wires it to its bench.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +109,14 @@ fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
         match system::enter(system.context.as_deref())? {}
     }
     bring_up_loopback().map_err(|e| format!("bring up the loopback interface: {e}"))?;
-    serve(port, &order, instruments)
+    let begun = SystemTime::now();
+    let done = serve(port, &order, instruments)?;
+    if !order.save || done.code != Some(0) {
+        return Ok(done);
+    }
+    let next = saved::wait(port, &order, begun)?;
+    load_modules(&next.modules)?;
+    serve(port, &next, instruments)
 }
 
 fn read_order(path: &Path) -> Result<Order, String> {
@@ -264,9 +258,22 @@ fn load_modules(paths: &[String]) -> Result<(), String> {
     for path in paths {
         let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
         let none = CString::default();
-        finit_module(file.as_fd(), &none, ModuleInitFlags::empty()).map_err(|e| format!("load {path}: {e}"))?;
+        match finit_module(file.as_fd(), &none, ModuleInitFlags::empty()) {
+            // A machine that was saved may have it.
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(e) => return Err(format!("load {path}: {e}")),
+        }
     }
     Ok(())
+}
+
+/// Waits until a device is there; false if it does not come.
+fn wait_for_device(device: &Path) -> bool {
+    let begun = Instant::now();
+    while !device.exists() && begun.elapsed() < DEVICE_TIMEOUT {
+        thread::sleep(POLL_INTERVAL);
+    }
+    device.exists()
 }
 
 fn bring_up_loopback() -> std::io::Result<()> {

@@ -1,18 +1,20 @@
-//! What travels over the guest's second serial port, from the agent to the host.
+//! What travels over the guest's second serial port: from the agent to the host, and to a machine that was saved its next order.
 //!
 //! Firmware and kernel write to the first port only. Still every frame starts with a magic word, and whatever stands
 //! before the first one is skipped: `MAGIC kind:u8 length:u32le payload`.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, order::Order};
 
 const MAGIC: &[u8; 4] = b"\x16TG\x01";
 const HEADER: usize = 9;
 /// No frame is larger: the agent cuts output into pieces.
 const MAX_PAYLOAD: usize = 1 << 20;
 
-/// A message from the guest's agent.
+/// A message from the guest's agent; the last kind is to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Frame {
     /// The agent runs; the guest has booted.
@@ -25,6 +27,10 @@ pub(crate) enum Frame {
     Done(Done),
     /// The agent could not do its work.
     Failed(String),
+    /// The machine can be saved; the agent waits for [`Frame::Continue`].
+    Waiting(Waiting),
+    /// To the agent of a machine that was saved.
+    Continue(Continue),
 }
 
 /// What the agent knows when it starts.
@@ -51,6 +57,26 @@ pub(crate) struct Done {
     pub(crate) oom_kills: u64,
 }
 
+/// What the agent knows when the machine is to be saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// Files of the root file system as the image had them; `None` if no command ran that could have changed any.
+    pub(crate) untouched: Option<Vec<String>>,
+}
+
+/// What a machine that was saved cannot know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Continue {
+    /// What to do now.
+    pub(crate) order: Order,
+    /// The host's time, since 1970.
+    pub(crate) time: Duration,
+    /// Random bytes for the kernel's generator.
+    pub(crate) seed: Vec<u8>,
+    /// Length of the archive on the first disk, in bytes.
+    pub(crate) parcel: u64,
+}
+
 impl Frame {
     /// The frame as bytes.
     #[must_use]
@@ -61,6 +87,8 @@ impl Frame {
             Self::Stderr(bytes) => (3, bytes.clone()),
             Self::Done(done) => (4, json(done)),
             Self::Failed(reason) => (5, reason.as_bytes().to_vec()),
+            Self::Waiting(waiting) => (6, json(waiting)),
+            Self::Continue(next) => (7, json(next)),
         };
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let mut bytes = Vec::with_capacity(HEADER + payload.len());
@@ -79,6 +107,8 @@ impl Frame {
             3 => Self::Stderr(payload),
             4 => Self::Done(serde_json::from_slice(&payload).map_err(garbled)?),
             5 => Self::Failed(String::from_utf8_lossy(&payload).into_owned()),
+            6 => Self::Waiting(serde_json::from_slice(&payload).map_err(garbled)?),
+            7 => Self::Continue(serde_json::from_slice(&payload).map_err(garbled)?),
             other => return Err(Error::Garbled(format!("unknown kind of frame {other}"))),
         })
     }
@@ -146,12 +176,17 @@ mod tests {
     use super::*;
 
     fn frames() -> Vec<Frame> {
+        let argv = vec!["true".into()];
+        let order = Order { argv, env: Vec::new(), settle: false, modules: Vec::new(), system: None, save: false };
+        let next = Continue { order, time: Duration::new(1, 2), seed: vec![0, 255], parcel: 3 };
         vec![
             Frame::Ready(Ready { release: "6.1.0".into(), settled: None }),
             Frame::Stdout(b"a\x16TG\x01b".to_vec()),
             Frame::Stderr(Vec::new()),
             Frame::Done(Done { code: Some(3), signal: None, elapsed_ns: 7, idle_ns: Some(2), oom_kills: 0 }),
             Frame::Failed("no such program".into()),
+            Frame::Waiting(Waiting { untouched: Some(vec!["/bin/tollgate".into()]) }),
+            Frame::Continue(next),
         ]
     }
 

@@ -128,6 +128,45 @@ pub enum Error {
         /// The agent's own words.
         reason: String,
     },
+    /// A machine's command failed before it could be saved.
+    #[error("the command ended with status {status}: the machine was not saved")]
+    NotSaved {
+        /// Its exit status, or 128 and the signal.
+        status: i32,
+    },
+    /// Something is where a machine is to be saved.
+    #[error("{folder} exists already: remove it, or name another folder for the machine", folder = folder.display())]
+    SavedBefore {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A folder from which no machine can go on.
+    #[error("{folder} holds no saved machine ({reason}); `tollgate vm save -o` makes one", folder = folder.display())]
+    NotASavedMachine {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A machine that was saved by another emulator or program.
+    #[error(
+        "the machine in {folder} was saved by {then}, and this is {now}: remove it and save it again (tollgate vm save)",
+        folder = folder.display()
+    )]
+    SavedByOther {
+        /// The folder.
+        folder: PathBuf,
+        /// By what.
+        then: String,
+        /// What runs now.
+        now: String,
+    },
+    /// The emulator's monitor refuses something.
+    #[error("QEMU's monitor says {answer}")]
+    Monitor {
+        /// Its words.
+        answer: String,
+    },
     /// What arrived from the guest is not the agent's protocol.
     #[error("garbled result from the guest: {0}")]
     Garbled(String),

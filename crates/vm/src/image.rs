@@ -9,6 +9,8 @@ use std::{
     process::Command,
 };
 
+use sha2::{Digest, Sha256};
+
 use crate::{Error, agent, cpio, error::Context};
 
 /// This very program, even when its file has been replaced since it was started.
@@ -22,6 +24,15 @@ const FOLDERS: [&str; 12] =
 enum Entry {
     File { mode: u32, content: Vec<u8> },
     Symlink(String),
+}
+
+impl Entry {
+    fn digest(&self) -> String {
+        match self {
+            Self::File { mode, content } => format!("{mode:o} {}", hex(&Sha256::digest(content))),
+            Self::Symlink(target) => format!("-> {target}"),
+        }
+    }
 }
 
 /// A root file system in the making: paths in the guest and what stands there.
@@ -119,6 +130,24 @@ impl Image {
         self.entries.contains_key(&normal(path))
     }
 
+    /// Digests of what stands at each path.
+    pub(crate) fn digests(&self) -> BTreeMap<String, String> {
+        self.entries.iter().map(|(path, entry)| (path.clone(), entry.digest())).collect()
+    }
+
+    /// What a root file system lacks that has files of these digests.
+    pub(crate) fn beyond(&self, known: &BTreeMap<String, String>) -> Self {
+        let lacking = self.entries.iter().filter(|(path, entry)| known.get(*path) != Some(&entry.digest()));
+        Self { entries: lacking.map(|(path, entry)| (path.clone(), entry.clone())).collect(), modules: Vec::new() }
+    }
+
+    /// Writes the archive of files and links only, for a root file system that has booted.
+    pub(crate) fn write_entries(&self, out: impl Write) -> std::io::Result<()> {
+        let mut archive = cpio::Writer::new(BufWriter::new(out));
+        self.entries(&mut archive)?;
+        archive.finish()?.flush()
+    }
+
     /// Writes the archive, with all parent folders.
     pub(crate) fn write(&self, out: impl Write) -> std::io::Result<()> {
         let mut archive = cpio::Writer::new(BufWriter::new(out));
@@ -131,13 +160,18 @@ impl Image {
         }
         // The kernel opens /dev/console for init before anything is mounted.
         archive.device("/dev/console", 0o600, 5, 1)?;
+        self.entries(&mut archive)?;
+        archive.finish()?.flush()
+    }
+
+    fn entries(&self, archive: &mut cpio::Writer<impl Write>) -> std::io::Result<()> {
         for (path, entry) in &self.entries {
             match entry {
                 Entry::File { mode, content } => archive.file(path, *mode, content)?,
                 Entry::Symlink(target) => archive.symlink(path, target)?,
             }
         }
-        archive.finish()?.flush()
+        Ok(())
     }
 
     fn busybox(&mut self, busybox: &Path) -> Result<(), Error> {
@@ -148,6 +182,16 @@ impl Image {
         }
         Ok(())
     }
+}
+
+/// A digest of this very program.
+pub(crate) fn program_digest() -> Result<String, Error> {
+    let content = fs::read(RUNNING).context(format!("read {RUNNING}"))?;
+    Ok(hex(&Sha256::digest(content)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// Absolute, without doubled or trailing slashes.
@@ -225,6 +269,22 @@ mod tests {
     fn puts_a_scripts_interpreter_beside_it() {
         assert_eq!(script_interpreter(b"#! /bin/sh -e\nexit").as_deref(), Some("/bin/sh"));
         assert_eq!(script_interpreter(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn sends_what_differs_in_content_mode_or_target() {
+        let mut before = Image::default();
+        before.content("/same", 0o644, b"x");
+        before.content("/content", 0o644, b"x");
+        before.content("/mode", 0o644, b"x");
+        before.symlink("/link", "x");
+        let mut after = before.clone();
+        after.content("/content", 0o644, b"y");
+        after.content("/mode", 0o755, b"x");
+        after.symlink("/link", "y");
+        after.content("/new", 0o644, b"x");
+        let sent = after.beyond(&before.digests());
+        assert_eq!(sent.entries.keys().collect::<Vec<_>>(), ["/content", "/link", "/mode", "/new"]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Accelerator {
 }
 
 /// A machine to boot.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The kernel's bzImage.
     pub kernel: PathBuf,
@@ -73,7 +73,7 @@ pub struct Machine {
 }
 
 /// A disk on the virtio bus.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
     /// Its raw image.
     pub image: PathBuf,
@@ -88,6 +88,29 @@ pub struct Wiring {
     pub initrd: PathBuf,
     /// A listening Unix socket: the guest's second serial port, where the agent speaks.
     pub agent: PathBuf,
+    /// What a machine needs besides that is saved or was.
+    pub(crate) saving: Option<Saving>,
+}
+
+/// How a machine is saved, or goes on from what was saved.
+#[derive(Debug, Clone)]
+pub(crate) struct Saving {
+    /// The file that is the guest's memory.
+    pub(crate) memory: PathBuf,
+    /// A listening Unix socket: QEMU's monitor.
+    pub(crate) monitor: PathBuf,
+    /// The image of the first disk, by which files are sent to a machine that goes on.
+    pub(crate) parcel: PathBuf,
+    /// It goes on: what it writes to its memory is its own. Else it boots, and the file keeps what it writes.
+    pub(crate) goes_on: bool,
+}
+
+impl Wiring {
+    /// That of a machine which is booted and ends.
+    #[must_use]
+    pub fn boot(initrd: PathBuf, agent: PathBuf) -> Self {
+        Self { initrd, agent, saving: None }
+    }
 }
 
 impl Machine {
@@ -104,16 +127,20 @@ impl Machine {
     #[must_use]
     pub fn arguments(&self, wiring: &Wiring) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
-        all.extend(strings(&["-M", "pc", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]));
+        let board = if wiring.saving.is_some() { "pc,memory-backend=memory" } else { "pc" };
+        all.extend(strings(&["-M", board, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]));
         all.extend(self.processor());
         all.extend(strings(&["-m", &self.memory_mib.to_string()]));
         all.extend(time(self.clock));
         all.extend(serial(wiring));
+        all.extend(wiring.saving.iter().flat_map(|saving| self.saving(saving)));
         all.extend(self.disk.as_ref().map(drive).into_iter().flatten());
         let volumes = self.volumes.iter().map(|image| Disk { image: image.clone(), kept: true });
         all.extend(volumes.flat_map(|volume| drive(&volume)));
         all.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
-        all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
+        if wiring.saving.as_ref().is_none_or(|saving| !saving.goes_on) {
+            all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
+        }
         all.extend(["-append".into(), self.command_line().into()]);
         all
     }
@@ -138,6 +165,25 @@ impl Machine {
         words.extend(lsm.as_deref());
         words.extend(self.append.iter().map(String::as_str));
         words.join(" ")
+    }
+
+    fn saving(&self, saving: &Saving) -> Vec<OsString> {
+        let share = if saving.goes_on { "off" } else { "on" };
+        let (memory, size) = (value(&saving.memory), self.memory_mib);
+        let mut all = strings(&[
+            "-object",
+            &format!("memory-backend-file,id=memory,size={size}M,share={share},mem-path={memory}"),
+            "-chardev",
+            &format!("socket,id=monitor,server=off,path={}", value(&saving.monitor)),
+            "-mon",
+            "chardev=monitor,mode=control",
+            "-drive",
+            &format!("if=virtio,format=raw,readonly=on,file={}", value(&saving.parcel)),
+        ]);
+        if saving.goes_on {
+            all.extend(strings(&["-incoming", "defer"]));
+        }
+        all
     }
 
     fn processor(&self) -> Vec<OsString> {
@@ -213,7 +259,7 @@ mod tests {
     }
 
     fn wiring() -> Wiring {
-        Wiring { initrd: "/i".into(), agent: "/s,1".into() }
+        Wiring { initrd: "/i".into(), agent: "/s,1".into(), saving: None }
     }
 
     fn text(machine: &Machine) -> String {
@@ -264,6 +310,21 @@ mod tests {
         let text = text(&Machine { volumes, ..machine(Clock::Wall, Accelerator::Kvm) });
         let drive = |name: &str| format!("-drive if=virtio,format=raw,snapshot=off,file={name}");
         assert!(text.contains(&format!("{} {}", drive("/a"), drive("/b"))), "{text}");
+    }
+
+    #[test]
+    fn shares_the_memory_of_a_saved_machine_between_those_that_go_on() {
+        let with = |goes_on| {
+            let saving =
+                Saving { memory: "/m,1/memory".into(), monitor: "/mon".into(), parcel: "/parcel".into(), goes_on };
+            let wiring = Wiring { saving: Some(saving), ..wiring() };
+            let arguments = machine(Clock::Wall, Accelerator::Emulation).arguments(&wiring);
+            arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        let saved = "memory-backend-file,id=memory,size=512M,share=on,mem-path=/m,,1/memory";
+        assert!(with(false).contains(saved) && !with(false).contains("-incoming"));
+        assert!(with(true).contains(&saved.replace("share=on", "share=off")) && with(true).contains("-incoming defer"));
+        assert!(with(true).contains("-M pc,memory-backend=memory -nodefaults"));
     }
 
     #[test]

@@ -7,8 +7,6 @@ use std::{
     fs, io,
     os::unix::ffi::OsStrExt,
     path::Path,
-    thread,
-    time::{Duration, Instant},
 };
 
 use nix::{
@@ -20,9 +18,6 @@ use super::ORDER;
 
 /// The first disk.
 const DISK: &str = "/dev/vda";
-/// How long to wait for the disk: its driver sets it up at the same time as this program runs.
-const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const ROOT: &str = "/root";
 /// The agent on the disk.
 const PROGRAM: &str = "usr/local/bin/tollgate-agent";
@@ -56,10 +51,7 @@ pub(super) fn enter(context: Option<&str>) -> Result<Infallible, String> {
 type Failure = (String, io::Error);
 
 fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
-    let begun = Instant::now();
-    while !Path::new(DISK).exists() && begun.elapsed() < DEVICE_TIMEOUT {
-        thread::sleep(POLL_INTERVAL);
-    }
+    super::wait_for_device(Path::new(DISK));
     mount(Some(DISK), ROOT, Some("ext4"), MsFlags::empty(), None::<&str>).map_err(why(format!("mount {DISK}")))?;
     let root = Path::new(ROOT);
     place(Path::new(super::PROGRAM), &root.join(PROGRAM)).map_err(why(format!("write {PROGRAM} on {DISK}")))?;
