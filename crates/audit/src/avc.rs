@@ -86,9 +86,9 @@ pub enum Object {
     },
     /// A file with its path.
     Path {
-        /// The path.
+        /// The path as the task sees it, from its root.
         path: Untrusted,
-        /// The inode.
+        /// Where the inode is.
         #[serde(flatten)]
         place: Option<Place>,
     },
@@ -96,7 +96,7 @@ pub enum Object {
     Ioctl {
         /// The file's path.
         path: Untrusted,
-        /// The inode.
+        /// Where the inode is.
         #[serde(flatten)]
         place: Option<Place>,
         /// The command of ioctl(2).
@@ -133,7 +133,7 @@ pub enum Object {
     Network(Box<Endpoints>),
     /// Any other object with a name.
     Named {
-        /// Its name.
+        /// Name of the object, for example a file system type.
         name: Untrusted,
     },
 }

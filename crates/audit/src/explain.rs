@@ -25,7 +25,7 @@ const MAX_SHOWN: usize = 6;
 /// Why an act was denied.
 #[derive(Debug, Serialize)]
 pub struct Explained {
-    /// The denial.
+    /// The denial that is explained.
     pub denial: Denial,
     /// The reason for each permission that the policy knows.
     pub permissions: Vec<Explanation>,

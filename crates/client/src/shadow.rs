@@ -18,7 +18,7 @@ pub struct Candidate {
 /// What the candidate would have decided otherwise so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The candidate.
+    /// The candidate that was checked.
     pub candidate: Candidate,
     /// Differences by contexts and class: the [`MAX_DIFFERENCES`] most frequent ones.
     pub differences: Vec<Difference>,

@@ -63,7 +63,7 @@ impl fmt::Display for Room {
 /// How much one holder has of one room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The resource.
+    /// The limited resource.
     pub room: Room,
     /// A user, a domain's context, `the machine`, or `users without a share` and `domains without a share` together.
     pub holder: String,

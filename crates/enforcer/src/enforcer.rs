@@ -295,7 +295,7 @@ impl Enforcer {
         &self.state
     }
 
-    /// The maps.
+    /// The maps, opened.
     #[must_use]
     pub fn maps(&self) -> &Maps {
         &self.maps

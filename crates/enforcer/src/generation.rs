@@ -97,7 +97,7 @@ pub enum GenerationError {
 pub struct Generation {
     /// Number of the generation, from 1.
     pub number: u32,
-    /// The policy.
+    /// The policy that it was made of.
     pub policy: Arc<Policy>,
     /// The text of the policy's `file_contexts`.
     pub file_contexts: String,

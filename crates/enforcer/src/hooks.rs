@@ -39,7 +39,7 @@ pub enum Purpose {
 /// A class, and those of its permissions that are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The class.
+    /// The class, with all of its permissions.
     pub class: &'static Class,
     /// Names of the permissions.
     pub permissions: Vec<&'static str>,

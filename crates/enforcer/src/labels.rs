@@ -80,7 +80,7 @@ pub enum Origin {
 /// A label for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
-    /// The label.
+    /// SID of the label.
     pub sid: Sid,
     /// The label of the directory in which the file was found; `None`: it is a root.
     pub directory: Option<Sid>,

@@ -15,7 +15,7 @@ use crate::hooks::{self, BadLine, Hook, Purpose, Question};
 /// A hook, and whether the policy needs its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// The hook.
+    /// Name of the hook.
     pub hook: &'static str,
     /// Whether its program is needed.
     pub needed: bool,

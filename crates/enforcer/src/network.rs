@@ -16,7 +16,7 @@ const TRANSPORTS: [(u8, u32); 4] =
 /// With this policy capability, names of interfaces are patterns.
 const WILDCARDS: &str = "netif_wildcard";
 /// The size of the kernel's names of interfaces, including the NUL.
-const NAME: usize = 16;
+const INTERFACE_NAME_SIZE: usize = 16;
 
 /// Labels, in the order of the policy. If several match, the first counts.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,14 +69,14 @@ impl Network {
         let name = prefix.unwrap_or(pattern);
         let reason = if self.interfaces.len() >= TG_INTERFACES as usize {
             format!("there are more than {TG_INTERFACES}")
-        } else if name.len() >= NAME {
+        } else if name.len() >= INTERFACE_NAME_SIZE {
             "no interface has so long a name".to_owned()
         } else if wildcards && name.contains(['*', '?']) {
             "it is a pattern that is not a prefix".to_owned()
         } else {
-            let (mut bytes, mut mask) = ([0_u8; NAME], [0_u8; NAME]);
+            let (mut bytes, mut mask) = ([0_u8; INTERFACE_NAME_SIZE], [0_u8; INTERFACE_NAME_SIZE]);
             bytes[..name.len()].copy_from_slice(name.as_bytes());
-            mask[..prefix.map_or(NAME, str::len)].fill(0xff);
+            mask[..prefix.map_or(INTERFACE_NAME_SIZE, str::len)].fill(0xff);
             return self.interfaces.push(tg_interface { sid, name: halves(bytes), mask: halves(mask), reserved: 0 });
         };
         self.unsupported.push(format!("netifcon {pattern}: {reason}"));
@@ -106,7 +106,7 @@ fn words(address: IpAddr) -> [u32; 4] {
     std::array::from_fn(|word| u32::from_ne_bytes(words[word]))
 }
 
-fn halves(bytes: [u8; NAME]) -> [u64; 2] {
+fn halves(bytes: [u8; INTERFACE_NAME_SIZE]) -> [u64; 2] {
     let (halves, _) = bytes.as_chunks::<8>();
     std::array::from_fn(|half| u64::from_ne_bytes(halves[half]))
 }

@@ -67,7 +67,7 @@ pub enum ProgramsError {
     /// The kernel refused an operation.
     #[error("cannot {what}: {cause}{}", .said.lines().map(|line| format!("\n  {line}")).collect::<String>())]
     Refused {
-        /// The operation.
+        /// The operation, as an infinitive: "open the map labels".
         what: String,
         /// What the kernel returned.
         cause: libbpf_rs::Error,

@@ -26,7 +26,7 @@ use crate::{contexts::Sid, mapping::Mapping};
 /// The number of places of a room, for example `labels=4194304`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// The resource.
+    /// The limited resource.
     pub room: Room,
     /// Number of places.
     pub places: u32,

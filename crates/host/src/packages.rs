@@ -26,7 +26,7 @@ const LISTS_SIZE: u64 = 512;
 /// The disk space for the largest set of packages: a kernel, packed and unpacked.
 const PACKAGES_SIZE: u64 = 512;
 /// Package lists older than this are read again, if there is a network.
-const LISTS_LIVE: Duration = Duration::from_secs(7 * 24 * 3600);
+const LISTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A package that was fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl<'c> Packages<'c> {
         let stamp = self.home().join("updated");
         let fresh = fs::metadata(&stamp)
             .and_then(|meta| meta.modified())
-            .is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < LISTS_LIVE));
+            .is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < LISTS_MAX_AGE));
         if fresh && !force {
             return Ok(());
         }

@@ -567,5 +567,5 @@ int tollgate_dump(policydb_t *p, FILE *out)
 		return -1;
 	transitions(out, p);
 	contexts(out, p);
-	return ferror(out) ? REFUSE("the policy could not be told: no space or no reader") : 0;
+	return ferror(out) ? REFUSE("the policy could not be written: no space or no reader") : 0;
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// How many levels a question may add: those of its two contexts and of the answer.
-const LEVELS_OF_A_QUESTION: usize = 6;
+const LEVELS_PER_QUESTION: usize = 6;
 
 /// The kind of a labelling decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl<'a> SecurityServer<'a> {
     /// Makes room for the levels of another question with two contexts, if there is too little. Contexts that were
     /// returned before must not be used afterwards.
     pub fn make_room(&mut self) {
-        if self.levels.room() < LEVELS_OF_A_QUESTION {
+        if self.levels.room() < LEVELS_PER_QUESTION {
             self.levels.forget();
         }
     }

@@ -45,7 +45,7 @@ pub enum Sources {
     Image {
         /// The file that it was read from.
         name: String,
-        /// Its content.
+        /// Content of the file.
         image: Vec<u8>,
     },
     /// A built policy, which need not be compiled.

@@ -42,7 +42,7 @@ impl fmt::Display for Protocol {
 /// A port, as in CIL's `portcon`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port {
-    /// The protocol.
+    /// The transport protocol.
     pub protocol: Protocol,
     /// The port number.
     pub number: u16,
@@ -57,7 +57,7 @@ impl fmt::Display for Port {
 /// The addresses on which processes listen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listening {
-    /// The ports.
+    /// Ports of TCP and UDP.
     pub ports: BTreeSet<Port>,
     /// The unix sockets that have a file.
     pub sockets: BTreeSet<PathBuf>,

@@ -140,7 +140,7 @@ impl Kind {
 pub struct Place {
     /// Path of the file or directory.
     pub path: PathBuf,
-    /// Its role.
+    /// What it is to the service.
     pub kind: Kind,
     /// Whether it is a directory.
     pub is_folder: bool,

@@ -324,7 +324,7 @@ mod tests {
         assert!(error("Id=x@.service\nLoadState=loaded\n").contains("x@one.service"));
         let root =
             "Id=x.service\nLoadState=loaded\nRootDirectory=/srv/root\nExecStart={ path=/bin/x ; argv[]=/bin/x ; }\n";
-        assert!(error(root).contains("root of its own"));
+        assert!(error(root).contains("another root directory"));
     }
 
     #[test]

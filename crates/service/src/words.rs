@@ -28,7 +28,7 @@ impl fmt::Display for Sentence {
 pub struct Domain {
     /// Type of the domain.
     pub name: String,
-    /// Its permissions.
+    /// What the rules grant to it.
     pub grants: Grants,
     /// The paths to which `file_contexts` give each type.
     pub paths: BTreeMap<String, Vec<String>>,

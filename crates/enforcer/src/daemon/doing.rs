@@ -9,7 +9,7 @@ use std::{
 /// Name of the file in the daemon's directory.
 const NAME: &str = "doing";
 /// An older file was left behind by a daemon that was killed.
-const FRESH: Duration = Duration::from_secs(30);
+const MAX_AGE: Duration = Duration::from_secs(30);
 
 /// The file with the line. It is removed when this is dropped.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Doing {
         let path = folder.join(NAME);
         // If the clock was set back, the age of the file is not known.
         let age = fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()?;
-        (age < FRESH).then(|| fs::read_to_string(path).ok()).flatten()
+        (age < MAX_AGE).then(|| fs::read_to_string(path).ok()).flatten()
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
         doing.say("labelling files");
         assert_eq!(Doing::read(folder.path()).as_deref(), Some("labelling files"));
         let killed = File::options().write(true).open(folder.path().join(NAME)).unwrap();
-        killed.set_modified(SystemTime::now() - FRESH * 2).unwrap();
+        killed.set_modified(SystemTime::now() - MAX_AGE * 2).unwrap();
         assert_eq!(Doing::read(folder.path()), None);
-        killed.set_modified(SystemTime::now() + FRESH * 2).unwrap();
+        killed.set_modified(SystemTime::now() + MAX_AGE * 2).unwrap();
         assert_eq!(Doing::read(folder.path()), None);
         doing.say("attaching programs");
         drop(doing);

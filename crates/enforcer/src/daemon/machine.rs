@@ -88,7 +88,7 @@ pub trait Machine {
 
     /// The status of enforcement.
     fn status(&mut self) -> Result<Status, Refusal>;
-    /// The mode.
+    /// The mode of all domains that have none of their own.
     fn mode(&self) -> Mode;
     /// Sets the mode, of all domains or of one.
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal>;

@@ -17,7 +17,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// A label that must be written to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwritten {
-    /// The label.
+    /// SID of the label.
     pub sid: Sid,
     /// UUID of the file system of the file.
     pub uuid: Uuid,

@@ -42,9 +42,9 @@ pub struct Written {
 /// A label that must be written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirty {
-    /// The file.
+    /// Identity of the file.
     pub file: Identity,
-    /// The label.
+    /// SID of the label.
     pub sid: Sid,
     /// The context of the label.
     pub context: String,

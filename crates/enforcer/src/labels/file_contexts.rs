@@ -43,7 +43,7 @@ pub enum FileContextsError {
     /// A path could not be looked up.
     #[error("cannot look up {} in file_contexts: {cause}", path.display())]
     Lookup {
-        /// The path.
+        /// The path that was looked up.
         path: PathBuf,
         /// What libselinux returned.
         cause: io::Error,

@@ -21,7 +21,7 @@ pub type Entry = (tg_genfs_key, tg_genfs_value);
 /// The label of a name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The label.
+    /// SID of the label.
     pub sid: u32,
     /// For a directory, the node below the name; 0: everything in it is labelled like the directory.
     pub node: u32,

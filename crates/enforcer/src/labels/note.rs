@@ -153,8 +153,8 @@ impl Notes {
 
     /// A shorter journal with the same labels, if most lines of the present one are out of date.
     pub fn compacted(&mut self) -> Option<String> {
-        const FEW: usize = 1024;
-        if self.lines < FEW || self.lines / 2 < self.labels.len() {
+        const MIN_LINES: usize = 1024;
+        if self.lines < MIN_LINES || self.lines / 2 < self.labels.len() {
             return None;
         }
         Some(self.journal())

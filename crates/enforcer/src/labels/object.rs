@@ -32,7 +32,7 @@ pub struct Changed {
 /// A file, by a descriptor, which may be an `O_PATH` one.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'f> {
-    /// The descriptor.
+    /// An open descriptor of the file.
     pub file: BorrowedFd<'f>,
     /// Device number of its file system. `stat` may return another one (btrfs, overlayfs).
     pub device: u32,

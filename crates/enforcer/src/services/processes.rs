@@ -13,7 +13,7 @@ use crate::labels::alone::{self, REQUEST_TIMEOUT};
 pub(crate) const PROC: &str = "/proc";
 
 /// The maximum number of bytes of arguments that are examined.
-const ARGUMENTS: u64 = 4096;
+const MAX_ARGUMENTS_LENGTH: u64 = 4096;
 
 /// The file that a process executes; `None`: it is the kernel's, or gone.
 pub(crate) fn program(process: &Path) -> Option<PathBuf> {
@@ -26,7 +26,7 @@ pub(crate) fn script_of(process: &Path) -> io::Result<Option<PathBuf>> {
     let arguments = File::open(process.join("cmdline"))?;
     alone::ask(arguments.as_fd(), REQUEST_TIMEOUT, |file| {
         let mut arguments = Vec::new();
-        File::from(file.try_clone_to_owned()?).take(ARGUMENTS).read_to_end(&mut arguments)?;
+        File::from(file.try_clone_to_owned()?).take(MAX_ARGUMENTS_LENGTH).read_to_end(&mut arguments)?;
         Ok(script(&arguments))
     })
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Expressions with more leaves than this are not examined, because each leaf doubles the cases.
-const LEAVES: usize = 12;
+const MAX_LEAVES: usize = 12;
 
 pub(super) fn findings(policy: &Policy) -> Vec<Finding> {
     let (mut denies, mut idle) = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ fn outcome(policy: &Policy, expression: &[Term]) -> Option<bool> {
             leaves.push(term);
         }
     }
-    if leaves.len() > LEAVES {
+    if leaves.len() > MAX_LEAVES {
         return None;
     }
     let first = value(policy, expression, &leaves, 0)?;

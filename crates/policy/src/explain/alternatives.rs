@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How many contexts are shown for one part.
-const CONTEXTS: usize = 3;
+const MAX_CONTEXTS: usize = 3;
 
 /// A context that constraints would not deny.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -45,8 +45,8 @@ pub(super) fn find(world: &World<'_>, question: &Question) -> Vec<Alternative> {
             }
         };
         tell("range", &mut { ranges }, 1);
-        tell("role", &mut { roles }, CONTEXTS);
-        tell("user", &mut { users }, CONTEXTS);
+        tell("role", &mut { roles }, MAX_CONTEXTS);
+        tell("user", &mut { users }, MAX_CONTEXTS);
     }
     found
 }

@@ -7,7 +7,7 @@ use super::statement::Sexp;
 use crate::model::{Bits, Policy};
 
 /// How deep definitions may refer to each other, including nested lists. The statements may come from anyone.
-const DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// The attributes of a policy.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl<'n, 'a> Supposed<'n, 'a> {
 
     /// The types that an expression selects.
     fn meant(&mut self, expression: &'n Sexp<'a>) -> Bits {
-        if self.depth == DEPTH {
+        if self.depth == MAX_DEPTH {
             return Bits::default();
         }
         self.depth += 1;

@@ -75,7 +75,7 @@ pub struct Place {
 pub struct Node {
     /// The expression, as CIL.
     pub cil: String,
-    /// Its value.
+    /// Whether it holds.
     pub holds: bool,
     /// For a comparison: the values that are compared.
     #[serde(skip_serializing_if = "Option::is_none")]

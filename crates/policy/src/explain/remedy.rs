@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How many memberships are tried. Combinations of three are tried only if there are few.
-const CANDIDATES: usize = 32;
+const MAX_CANDIDATES: usize = 32;
 const MAX_FOR_TRIPLES: usize = 12;
 
 /// What would allow a denied permission.
@@ -202,7 +202,7 @@ fn candidates(world: &World<'_>, question: &Question) -> Vec<Membership> {
             }
         }
     }
-    candidates.truncate(CANDIDATES);
+    candidates.truncate(MAX_CANDIDATES);
     candidates
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How many booleans of a condition are tried. libsepol allows only five terms.
-const BOOLEANS: usize = 10;
+const MAX_BOOLEANS: usize = 10;
 
 /// How a name in a rule stands for a type.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -154,7 +154,7 @@ fn is_when(policy: &Policy, written: Option<&(Sexp<'_>, bool)>, condition: Optio
     };
     let numbers = booleans(policy, condition);
     let mut supposed = only_condition(policy, condition);
-    (0..1u32 << numbers.len().min(BOOLEANS)).all(|values| {
+    (0..1u32 << numbers.len().min(MAX_BOOLEANS)).all(|values| {
         for (place, number) in numbers.iter().enumerate() {
             if let Some(boolean) = supposed.booleans.get_mut(*number as usize) {
                 boolean.value = values >> place & 1 == 1;
@@ -228,7 +228,7 @@ fn report_condition(policy: &Policy, condition: Condition) -> ReportedCondition 
 
 /// The smallest number of booleans whose change makes a condition hold.
 fn fewest(policy: &Policy, condition: Condition, numbers: &[u32]) -> Vec<u32> {
-    let numbers = &numbers[..numbers.len().min(BOOLEANS)];
+    let numbers = &numbers[..numbers.len().min(MAX_BOOLEANS)];
     let mut choices: Vec<u32> = (1..1 << numbers.len()).collect();
     choices.sort_by_key(|choice| choice.count_ones());
     let chosen = |choice: u32| {

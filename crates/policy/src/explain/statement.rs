@@ -1,7 +1,7 @@
 //! Reads the S-expressions of CIL statements.
 
 /// How deep lists may be nested. libsepol's own parser has such a limit as well.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A word or a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl<'a> Sexp<'a> {
         while let Some((word, after)) = token(rest) {
             rest = after;
             match word {
-                "(" if open.len() == DEPTH => return None,
+                "(" if open.len() == MAX_DEPTH => return None,
                 "(" => open.push(Vec::new()),
                 ")" => {
                     let list = Self::List(open.pop()?);

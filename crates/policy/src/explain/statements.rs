@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How deep permission sets may refer to each other.
-const DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The statements of a policy, sorted by kind.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl<'a> Statements<'a> {
     /// The permissions of a class in a class and permission set, as an access vector: `(file (read))`, `(files (r w))`
     /// of a class map, `(file (not (write)))`, or the name of a set.
     pub(super) fn permissions(&self, set: &Sexp<'a>, class: u32) -> u32 {
-        self.permissions_within(set, class, DEPTH)
+        self.permissions_within(set, class, MAX_DEPTH)
     }
 
     fn permissions_within(&self, set: &Sexp<'a>, class: u32, depth: usize) -> u32 {

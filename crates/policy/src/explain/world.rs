@@ -9,7 +9,7 @@ use super::{
 use crate::model::{Bits, Comparison, Context, Level, NameKind, Pair, Party, Policy, Rule, RuleKind, Term};
 
 /// How many parents of a bounded type are followed. The decision tables hold no more (`TG_BOUNDS`).
-const PARENTS: usize = 8;
+const MAX_PARENTS: usize = 8;
 
 /// A policy, with the statements that are supposed to be added.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl<'a> World<'a> {
         let parent = |type_: u32| self.policy.types.get(type_ as usize).map_or(0, |t| t.bounds);
         let mut steps = vec![question.clone()];
         let mut now = question.clone();
-        while parent(now.source.type_) != 0 && steps.len() <= PARENTS {
+        while parent(now.source.type_) != 0 && steps.len() <= MAX_PARENTS {
             now.source.type_ = parent(now.source.type_);
             now.target.type_ = Some(parent(now.target.type_)).filter(|p| *p != 0).unwrap_or(now.target.type_);
             steps.push(now.clone());

@@ -18,9 +18,9 @@ const OWN: &str = ".subs";
 /// A file with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its text.
+    /// The whole text of the file.
     pub text: String,
 }
 

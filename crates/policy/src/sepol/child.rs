@@ -23,11 +23,11 @@ use nix::{
 use super::{SepolError, confine, shim};
 
 /// How long to wait for the child at most. It may compute for 600 s, together with others.
-const DEADLINE: Duration = Duration::from_secs(1800);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1800);
 /// How long a child may take to free its memory and end after it has answered, or closed its pipe.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The size of the child's stack. libsepol's parsers recurse, and unused pages cost nothing.
-const STACK: usize = 64 << 20;
+const STACK_SIZE: usize = 64 << 20;
 /// The maximum size of a section, in bytes: several times what Debian's policies need.
 const MAX_SECTION_SIZE: u64 = 256 << 20;
 
@@ -55,7 +55,7 @@ pub(super) struct Task {
 /// returns 0, or -1 if libsepol refused.
 pub(super) fn run(task: Task, work: impl FnOnce(RawFd) -> i32 + Send) -> Result<Answer, SepolError> {
     // The child continues on the stack of the thread that forks it, and dies when that thread ends.
-    let stack = || thread::Builder::new().name("libsepol".into()).stack_size(STACK);
+    let stack = || thread::Builder::new().name("libsepol".into()).stack_size(STACK_SIZE);
     thread::scope(|scope| match stack().spawn_scoped(scope, || fork(task, work)) {
         Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         Err(cause) => Err(SepolError::Start { task: task.name, cause }),
@@ -101,7 +101,7 @@ fn be_child(task: Task, out: RawFd, parent: Pid, work: impl FnOnce(RawFd) -> i32
 
 /// Reads the child's answer to its end, and waits for the child.
 fn attend(task: &'static str, child: Pid, input: OwnedFd) -> Result<Answer, SepolError> {
-    let mut pipe = Pipe { file: File::from(input), deadline: Instant::now() + DEADLINE };
+    let mut pipe = Pipe { file: File::from(input), deadline: Instant::now() + ANSWER_TIMEOUT };
     let answer = read_answer(&mut pipe);
     drop(pipe);
     if answer.as_ref().is_err_and(|cause| cause.kind() != io::ErrorKind::UnexpectedEof) {
@@ -133,7 +133,7 @@ fn reap(child: Pid) -> Result<WaitStatus, Errno> {
 fn judge(task: &'static str, answer: io::Result<Answer>, status: WaitStatus) -> Result<Answer, SepolError> {
     match (answer, status) {
         (Err(cause), _) if cause.kind() == io::ErrorKind::TimedOut => {
-            Err(SepolError::TimedOut { task, seconds: DEADLINE.as_secs() })
+            Err(SepolError::TimedOut { task, seconds: ANSWER_TIMEOUT.as_secs() })
         }
         (Err(cause), _) if cause.kind() == io::ErrorKind::InvalidData => Err(SepolError::Garbled { task, cause }),
         (_, WaitStatus::Signaled(_, signal, _)) => Err(SepolError::Died { task, signal: signal.as_str() }),

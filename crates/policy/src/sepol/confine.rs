@@ -9,7 +9,7 @@ use libc::{c_int, c_long, c_ulong, c_void, rlimit, sock_filter, sock_fprog};
 pub(super) const OUT: RawFd = 3;
 
 const NOBODY: libc::uid_t = 65534;
-const MEMORY: u64 = 4 << 30;
+const MAX_MEMORY: u64 = 4 << 30;
 
 /// System calls that are allowed with any arguments: for memory, the pipe, time, and those that abort(3) makes.
 const CALLS: [c_long; 23] = [
@@ -64,7 +64,7 @@ pub(super) fn confine(out: RawFd, parent: libc::pid_t, seconds: u64) -> Result<(
     if unsafe { libc::getppid() } != parent {
         return Err(Refused { step: "die with the parent", cause: io::ErrorKind::NotFound.into() });
     }
-    limit(libc::RLIMIT_AS, "limit memory", MEMORY, MEMORY)?;
+    limit(libc::RLIMIT_AS, "limit memory", MAX_MEMORY, MAX_MEMORY)?;
     limit(libc::RLIMIT_CPU, "limit processor time", seconds, seconds + 5)?;
     limit(libc::RLIMIT_FSIZE, "limit files' sizes", 0, 0)?;
     limit(libc::RLIMIT_CORE, "limit core dumps", 0, 0)?;

@@ -76,7 +76,7 @@ pub enum SepolError {
     /// libsepol refused the input.
     #[error("cannot {task}: libsepol refused:\n{messages}")]
     Refused {
-        /// The task.
+        /// The task, as an infinitive: "compile the policy".
         task: &'static str,
         /// libsepol's messages, with files and lines.
         messages: String,

@@ -10,7 +10,7 @@ use tollgate_abi::tables::{
 
 use crate::model::{Bits, Class, Comparison, NameKind, Pair, Party, Policy, Term};
 
-use super::limit::{DEPTH, SETS, TableLimit};
+use super::limit::{MAX_DEPTH, MAX_SETS, TableLimit};
 
 /// The code of all classes.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ fn check(class: &Class, expression: &[Term], parties: &[Party]) -> Result<(), Ta
             return refuse("an operator without values");
         }
         depth = depth - takes + 1;
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return Err(TableLimit::Depth { class: class.name.clone(), has: depth });
         }
     }
@@ -189,7 +189,7 @@ impl Sets {
         if let Some(number) = self.known.get(&set) {
             return Some(*number);
         }
-        if self.sets.len() == SETS {
+        if self.sets.len() == MAX_SETS {
             return None;
         }
         let number = self.sets.len() as u32;

@@ -3,11 +3,11 @@
 use tollgate_abi::tables::{TG_BOUNDS, TG_CAPACITY, TG_CATEGORIES, TG_LEVELS, TG_NAME, TG_NAMED, TG_PROBES, TG_STEPS};
 
 /// How many sets of names constraints may have: the bits of `tg_type.sets`.
-pub(super) const SETS: usize = 64;
+pub(super) const MAX_SETS: usize = 64;
 /// How many values an expression may have on the stack: the bits of the one in `tg_constrain`.
-pub(super) const DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 /// How many levels of its own a policy may have. The others are for levels that occur at run time.
-pub(super) const LEVELS: usize = TG_LEVELS as usize / 2;
+pub(super) const MAX_LEVELS: usize = TG_LEVELS as usize / 2;
 
 /// Why a policy does not fit into decision tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum TableLimit {
     },
     /// Constraints name more different sets of users, roles and types than a word has bits.
     #[error(
-        "constraints may name {SETS} different sets of users, roles or types, the policy's name more, the first in class \
+        "constraints may name {MAX_SETS} different sets of users, roles or types, the policy's name more, the first in class \
          {class}: use the same attributes in several constraints"
     )]
     NameSets {
@@ -67,7 +67,7 @@ pub enum TableLimit {
     },
     /// A constraint is nested too deeply.
     #[error(
-        "constraints may have {DEPTH} values waiting for an operator, one of class {class} has {has}: write `A and B and C` \
+        "constraints may have {MAX_DEPTH} values waiting for an operator, one of class {class} has {has}: write `A and B and C` \
          as `(A and B) and C`"
     )]
     #[expect(missing_docs, reason = "the names say it")]
@@ -92,7 +92,7 @@ pub enum TableLimit {
     },
     /// Users, sensitivities and range transitions have too many different levels.
     #[error(
-        "a policy may have {LEVELS} levels of its own, the first too many is that of {of}: give users and range transitions \
+        "a policy may have {MAX_LEVELS} levels of its own, the first too many is that of {of}: give users and range transitions \
          the same ranges"
     )]
     Levels {

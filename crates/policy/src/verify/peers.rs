@@ -129,7 +129,7 @@ pub enum PeerError {
     #[error("{peer} does not take the context `{context}`, which is valid by the decision tables")]
     #[expect(missing_docs, reason = "the names say it")]
     Context {
-        /// The peer.
+        /// Name of the peer.
         peer: &'static str,
         context: String,
     },
@@ -210,7 +210,7 @@ pub struct Libsepol<'a> {
 }
 
 /// How many batches are asked before the policy is loaded again: libsepol searches SIDs one by one, and keeps them all.
-const FRESH_EVERY: usize = 4;
+const BATCHES_PER_LOAD: usize = 4;
 
 impl<'a> Libsepol<'a> {
     /// libsepol with a binary policy, which must be one that [`crate::sepol`] made or read.
@@ -248,7 +248,7 @@ impl<'a> Libsepol<'a> {
 
 impl Peer for Libsepol<'_> {
     fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
-        if self.begun.is_multiple_of(FRESH_EVERY) {
+        if self.begun.is_multiple_of(BATCHES_PER_LOAD) {
             // It is dropped before the next one is loaded, because there is only one at a time.
             self.oracle = None;
         }
