@@ -107,7 +107,7 @@ fn confines_what_starts_in_the_cgroup_of_a_unit() {
         }
         steps["deep"].is(126, &["Permission denied"]);
         assert!(!steps["unknown"].is(0, &["stays as it is", "nobody", "other.service "]).text.contains("nobody:s0\n"));
-        steps["no unit"].is(2, &["no unit with processes of its own"]);
+        steps["no unit"].is(2, &["not a unit with processes of its own"]);
         steps["none"].is(126, &["Permission denied"]);
         steps["told"].is(1, &["bad.service ", "cannot start: "]);
         steps["counted"].is(0, &["a unit's context that is none", "bad.service cannot start"]);

@@ -38,9 +38,9 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
         steps["start"].is(0, &[]);
         steps["denied"].is(1, &["Permission denied"]);
         steps["label"].is(0, &[":secret:"]);
-        steps["contexts"].is(0, &["contexts: not believed: SID ", ":secret:"]);
+        steps["contexts"].is(0, &["contexts: not used: SID ", ":secret:"]);
         steps["reloaded"].is(1, &["Permission denied"]);
-        steps["policy"].is(0, &["enforcing", "generation-2.policy: not believed"]);
+        steps["policy"].is(0, &["enforcing", "generation-2.policy: not used"]);
         steps["lock"].is(0, &["/run/tollgate/lock: Permission denied", "enforcing"]);
         steps["unconfined lock"].is(
             0,

@@ -134,7 +134,7 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
             steps[name].is(0, &[]);
         }
         let lived_by =
-            ["security_t:security { setenforce } ftrace_enabled (inode", "for file:write", "enforcement lives by"];
+            ["security_t:security { setenforce } ftrace_enabled (inode", "for file:write", "enforcement depends on"];
         steps["explained"].is(1, &lived_by);
         steps["maps"].is(1, &["maps: 0 had, 0 of them for writing", "can't open '/srv/secret'"]);
         let programs = &steps["programs"].text;
