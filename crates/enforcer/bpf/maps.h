@@ -20,10 +20,11 @@
 
 /*
  * The policies, by enum tg_which: each place holds an array map of one struct tg_generation.
- * Writer: the daemon puts a whole generation in a place; the programs add contexts and levels
- * to it. Reader: the programs, for each decision that no cache has; the daemon. Size: the
- * policy in force, the one before it, and a candidate. It cannot be full, but contexts and
- * levels within a generation can be (TG_FAILED_SIDS_FULL, TG_FAILED_LEVELS_FULL).
+ * Writer: the daemon puts a whole generation in a place; the programs add contexts and levels to
+ * it.
+ * Reader: the programs, for each decision that no cache has; the daemon.
+ * Size: the policy in force, the one before it, and a candidate. It cannot be full, but contexts
+ * and levels within a generation can be (TG_FAILED_SIDS_FULL, TG_FAILED_LEVELS_FULL).
  */
 struct generation_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -56,10 +57,11 @@ struct {
 } sids SEC(".maps");
 
 /*
- * The contexts of each task: its own, and those that it gives to what it makes. Writer: the
- * programs, at fork, exec and prctl(2); the daemon, for processes that existed before. Reader:
- * the programs, if `task_cache` has no entry; the daemon, by pidfd. Size: one per task, in the
- * task itself. No memory: TG_FAILED_TASK_STORAGE, and a confined task makes no child.
+ * The contexts of each task: its own, and those that it gives to what it makes.
+ * Writer: the programs, at fork, exec and prctl(2); the daemon, for processes that existed before.
+ * Reader: the programs, if `task_cache` has no entry; the daemon, by pidfd.
+ * Size: one per task, in the task itself. No memory: TG_FAILED_TASK_STORAGE, and a confined task
+ * makes no child.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
