@@ -297,7 +297,8 @@ fn sends_the_journal_records_with_fields_and_prints_lines_elsewhere() {
         .step("background", &format!("exec 2>/stream; tollgate enforce /policy; {end}; cat /records /stream; tail -n 1 /var/log/tollgate/daemon.log"))
         .run();
     steps["journal"].is(0, &[]);
-    let (in_force, ready, ends) = ("/policy, generation 1: enforcing", "cannot tell who waits for", "the daemon ends");
+    let (in_force, ready, ends) =
+        ("/policy, generation 1: enforcing", "cannot report that the daemon is ready", "the daemon ends");
     let records = &steps["records"].is(0, &[in_force, ready, ends, "PRIORITY", "TOLLGATE_CAUSE", "tollgate"]).text;
     assert!(!records.contains("tollgate: /policy") && !records.contains("tollgate: the daemon ends"), "{records}");
     let warnings = &steps["warnings"].is(0, &[ready]).text;
