@@ -1,4 +1,4 @@
-//! A guest: which kernel it boots and what it is given. All guests of the tests are made here, with the places that they take.
+//! Guests: their kernels and files. All guests of the tests are made here, with the places that they take.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ pub(crate) fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// The parts of Tollgate's own policy that the policies of tests build on.
+/// The files of Tollgate's own policy that the policies of tests extend.
 pub(crate) fn own_parts() -> Vec<PathBuf> {
     let names = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
     names.iter().map(|name| own_part(name)).collect()
 }
 
-/// A part of Tollgate's own policy.
+/// A file of Tollgate's own policy.
 pub(crate) fn own_part(name: &str) -> PathBuf {
     source(&format!("policies/tollgate/{name}.cil"))
 }
 
-/// Builds a policy of these files, with these options, as `name` in the scratch.
+/// Builds a policy of these files, with these options, as `name` in the scratch folder.
 pub(crate) fn build(scratch: &Scratch, name: &str, files: &[PathBuf], options: &[&str]) -> PathBuf {
     let out = scratch.path(name);
     let words: Vec<&str> = files.iter().map(|path| word(path)).collect();
@@ -33,7 +33,7 @@ pub(crate) fn build(scratch: &Scratch, name: &str, files: &[PathBuf], options: &
     out
 }
 
-/// A policy of the first parts of Tollgate's own and these files.
+/// A policy of the first files of Tollgate's own and these files.
 pub(crate) fn policy(scratch: &Scratch, name: &str, files: &[PathBuf]) -> PathBuf {
     build(scratch, name, &[&own_parts(), files].concat(), &[])
 }
