@@ -62,7 +62,7 @@ impl Hardware {
     }
 }
 
-/// What tells the program from others, and from itself before it was built again.
+/// Identifies the program: another one, or a newer build of it, has another value.
 fn built() -> String {
     let metadata = fs::metadata(BUILT).expect("the program is built");
     format!("{} {} {}", metadata.len(), metadata.mtime(), metadata.mtime_nsec())

@@ -60,17 +60,17 @@ impl Image {
         Ok(image)
     }
 
-    /// A file with its content.
+    /// Adds a file with its content.
     pub fn content(&mut self, path: &str, mode: u32, content: &[u8]) {
         self.entries.insert(normal(path), Entry::File { mode, content: content.to_vec() });
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn symlink(&mut self, path: &str, target: &str) {
         self.entries.insert(normal(path), Entry::Symlink(target.into()));
     }
 
-    /// A file of the host under a path in the guest.
+    /// Adds a file of the host under a path in the guest.
     pub fn host_file(&mut self, from: &Path, to: &str) -> Result<(), Error> {
         let content = fs::read(from).context(format!("read {}", from.display()))?;
         let mode = fs::metadata(from).context(format!("read {}", from.display()))?.permissions().mode();

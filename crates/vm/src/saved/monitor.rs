@@ -98,11 +98,11 @@ fn uri(socket: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A monitor that says these lines, whatever it is told.
+    /// A monitor that sends these lines, whatever command it gets.
     fn says(lines: &str) -> Result<Monitor, Error> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(lines.as_bytes()).unwrap();
-        // What is written stays to be read; what the monitor is told has no reader.
+        // What is written stays to be read; nobody reads the commands to the monitor.
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
         let heard = thread::spawn(move || io::copy(&mut theirs, &mut io::sink()));
         let monitor = Monitor::new(ours);
