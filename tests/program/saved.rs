@@ -11,10 +11,10 @@ use std::{
 
 use crate::program::{BUILT, Scratch, word};
 
-/// Seconds that a boot may take where other guests run.
+/// Seconds that a boot may take while other guests run.
 const BOOT_TIMEOUT: u32 = 300;
 
-/// What a machine has that cannot change once it has booted.
+/// The parts of a machine that cannot change after it has booted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Hardware {
     pub(crate) kernel: String,
@@ -29,14 +29,14 @@ impl Hardware {
         words.map(str::to_owned).to_vec()
     }
 
-    /// The machine, saved now if no test before needed one.
+    /// The folder of the saved machine. It is saved now if no earlier test needed it.
     pub(super) fn saved(&self) -> PathBuf {
         static SAVED: LazyLock<Mutex<BTreeMap<Hardware, Arc<OnceLock<PathBuf>>>>> = LazyLock::new(Mutex::default);
         let cell = SAVED.lock().unwrap_or_else(PoisonError::into_inner).entry(self.clone()).or_default().clone();
         cell.get_or_init(|| self.save()).clone()
     }
 
-    /// Saves one, unless another run of the test program has, with the program as it is now.
+    /// Saves a machine, unless another run of the test program has saved it with the same program.
     fn save(&self) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines");
         fs::create_dir_all(&folder).expect("make a folder for machines");
@@ -52,7 +52,7 @@ impl Hardware {
         machine
     }
 
-    /// With what most tests need: a shell, and the test program.
+    /// Boots and saves a machine with the files that most tests need: a shell, and the test program.
     fn boot_and_save(&self, machine: &Path) {
         let tests = format!("{}:/tests", word(&env::current_exe().expect("the test program's path")));
         let (hardware, timeout) = (self.words(), BOOT_TIMEOUT.to_string());
@@ -62,7 +62,7 @@ impl Hardware {
     }
 }
 
-/// What tells the program from others, and from itself before it was built again.
+/// Identifies the program: another one, or a newer build of it, has another value.
 fn built() -> String {
     let metadata = fs::metadata(BUILT).expect("the program is built");
     format!("{} {} {}", metadata.len(), metadata.mtime(), metadata.mtime_nsec())

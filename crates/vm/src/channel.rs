@@ -11,10 +11,10 @@ use crate::{Error, order::Order};
 
 const MAGIC: &[u8; 4] = b"\x16TG\x01";
 const HEADER: usize = 9;
-/// No frame is larger: the agent cuts output into pieces.
+/// Bytes in the largest frame: the agent cuts output into pieces.
 const MAX_PAYLOAD: usize = 1 << 20;
 
-/// A message from the guest's agent; the last kind is to it.
+/// A message from the guest's agent. Only [`Frame::Continue`] goes to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Frame {
     /// The agent runs; the guest has booted.
@@ -29,7 +29,7 @@ pub(crate) enum Frame {
     Failed(String),
     /// The machine can be saved; the agent waits for [`Frame::Continue`].
     Waiting(Waiting),
-    /// To the agent of a machine that was saved.
+    /// The next order, to the agent of a machine that was saved.
     Continue(Continue),
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Frame {
 pub(crate) struct Ready {
     /// `uname -r` in the guest.
     pub(crate) release: String,
-    /// What the wait for a quiet kernel found; `None` if it was not asked for.
+    /// What the wait for a quiet kernel found; `None` if the order did not request it.
     pub(crate) settled: Option<String>,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct Done {
     pub(crate) signal: Option<i32>,
     /// Guest nanoseconds from its start to its end; on the instruction clock, instructions and idle time.
     pub(crate) elapsed_ns: u64,
-    /// Guest nanoseconds of those in which the processor was idle; `None` where the kernel does not say.
+    /// Guest nanoseconds of those in which the processor was idle; `None` if the kernel does not count them.
     pub(crate) idle_ns: Option<u64>,
-    /// Processes that the kernel killed for want of memory meanwhile.
+    /// Processes that the kernel killed meanwhile because memory ran out.
     pub(crate) oom_kills: u64,
 }
 
@@ -64,10 +64,10 @@ pub(crate) struct Waiting {
     pub(crate) untouched: Option<Vec<String>>,
 }
 
-/// What a machine that was saved cannot know.
+/// What a machine that was saved needs before it can go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Continue {
-    /// What to do now.
+    /// The order that it follows from here.
     pub(crate) order: Order,
     /// The host's time, since 1970.
     pub(crate) time: Duration,
@@ -78,7 +78,7 @@ pub(crate) struct Continue {
 }
 
 impl Frame {
-    /// The frame as bytes.
+    /// Encodes the frame as bytes.
     #[must_use]
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (kind, payload) = match self {
@@ -127,12 +127,12 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Takes in what arrived.
+    /// Adds bytes that have arrived.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, if it is here.
+    /// Returns the next frame if all of it has arrived.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         if !self.synchronised && !self.synchronise() {
             return Ok(None);

@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Read, Write};
 
 const MAGIC: &[u8; 6] = b"070701";
-/// Magic, and 13 fields of 8 hexadecimal digits.
+/// Bytes of a header: the magic, and 13 fields of 8 hexadecimal digits.
 const HEADER: usize = 110;
 const END: &str = "TRAILER!!!";
 const S_IFMT: u32 = 0o170_000;
@@ -22,27 +22,27 @@ pub(crate) struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// An empty archive on `out`.
+    /// Starts an empty archive on `out`.
     pub(crate) fn new(out: W) -> Self {
         Self { out, next_inode: 1 }
     }
 
-    /// A directory; its parents must have been written before it.
+    /// Writes a directory. Its parents must have been written before it.
     pub(crate) fn directory(&mut self, path: &str) -> io::Result<()> {
         self.entry(path, S_IFDIR | 0o755, (0, 0), &[])
     }
 
-    /// A regular file with its permission bits.
+    /// Writes a regular file with its permission bits.
     pub(crate) fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
         self.entry(path, S_IFREG | (mode & 0o7777), (0, 0), content)
     }
 
-    /// A symbolic link.
+    /// Writes a symbolic link.
     pub(crate) fn symlink(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.entry(path, S_IFLNK | 0o777, (0, 0), target.as_bytes())
     }
 
-    /// A character device.
+    /// Writes a character device.
     pub(crate) fn device(&mut self, path: &str, mode: u32, major: u32, minor: u32) -> io::Result<()> {
         self.entry(path, S_IFCHR | mode, (major, minor), &[])
     }
@@ -82,12 +82,12 @@ fn len32(name: &str) -> u32 {
     u32::try_from(name.len()).unwrap_or(u32::MAX)
 }
 
-/// What an entry is, as far as parcels have them.
+/// The kinds of entry that a parcel can have.
 pub(crate) enum Kind<'c> {
     Directory,
     /// Permission bits, and the content to be read to its end.
     File(u32, &'c mut dyn BufRead),
-    /// Its target.
+    /// A symbolic link, with its target.
     Symlink(String),
 }
 

@@ -1,4 +1,4 @@
-//! Boots a machine, runs one command in it and gives back what came of it. Nothing outlives the call.
+//! Boots a machine, runs one command in it and returns its result. Nothing outlives the call.
 
 mod qemu;
 mod session;
@@ -39,7 +39,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// What came of the command.
+/// The result of the command.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// `uname -r` in the guest.
@@ -52,7 +52,7 @@ pub struct Outcome {
     pub signal: Option<i32>,
     /// Guest nanoseconds from its start to its end.
     pub elapsed_ns: u64,
-    /// Of those, idle.
+    /// Nanoseconds of those in which the processor was idle.
     pub idle_ns: Option<u64>,
     /// Its standard output.
     pub stdout: Vec<u8>,
@@ -65,7 +65,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// As a shell says it: the exit code, or 128 and the signal.
+    /// The status as in a shell: the exit code, or 128 plus the signal.
     #[must_use]
     pub fn status(&self) -> i32 {
         self.code.unwrap_or_else(|| 128 + self.signal.unwrap_or(0))
@@ -75,7 +75,7 @@ impl Outcome {
 /// Why there is no outcome, and what the guest had printed by then.
 #[derive(Debug)]
 pub struct Failure {
-    /// Why.
+    /// The reason.
     pub error: Error,
     /// The whole console, cleaned of control characters; empty if no guest was started.
     pub console: String,
@@ -114,12 +114,12 @@ pub fn emulator_version() -> Result<String, Error> {
     qemu::version()
 }
 
-/// A folder that goes away with the guest. Sockets have short paths, hence not below the cache.
+/// Makes a folder that is removed with the guest. It is not below the cache because paths of sockets must be short.
 pub(crate) fn private_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix("tollgate-").tempdir().context("make a temporary folder")
 }
 
-/// What the agent is to do.
+/// The order for the agent.
 pub(crate) fn order(image: &Image, command: &GuestCommand) -> Order {
     Order {
         argv: command.argv.clone(),

@@ -60,17 +60,17 @@ impl Image {
         Ok(image)
     }
 
-    /// A file with its content.
+    /// Adds a file with its content.
     pub fn content(&mut self, path: &str, mode: u32, content: &[u8]) {
         self.entries.insert(normal(path), Entry::File { mode, content: content.to_vec() });
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn symlink(&mut self, path: &str, target: &str) {
         self.entries.insert(normal(path), Entry::Symlink(target.into()));
     }
 
-    /// A file of the host under a path in the guest.
+    /// Adds a file of the host under a path in the guest.
     pub fn host_file(&mut self, from: &Path, to: &str) -> Result<(), Error> {
         let content = fs::read(from).context(format!("read {}", from.display()))?;
         let mode = fs::metadata(from).context(format!("read {}", from.display()))?.permissions().mode();
@@ -83,7 +83,8 @@ impl Image {
         self.host_file(from, &format!("{}/{to}", agent::FILES))
     }
 
-    /// A program of the host with the shared libraries and the interpreter it needs, each under its own path.
+    /// Adds a program of the host, with the shared libraries and the interpreter that it needs, each under its own
+    /// path.
     ///
     /// `libraries` are folders to look in before the system's, for programs of packages that are unpacked, not
     /// installed; what is found there is put under `/lib/x86_64-linux-gnu`.
@@ -107,7 +108,7 @@ impl Image {
         Ok(())
     }
 
-    /// Kernel modules, loaded by the agent in this order.
+    /// Adds kernel modules, which the agent loads in this order.
     pub fn kernel_modules(&mut self, modules: Vec<(String, Vec<u8>)>) {
         for (name, content) in modules {
             let path = format!("/lib/modules/{name}.ko");
@@ -124,18 +125,18 @@ impl Image {
         &self.modules
     }
 
-    /// Whether something stands at `path`.
+    /// Whether the image has an entry at `path`.
     #[must_use]
     pub fn holds(&self, path: &str) -> bool {
         self.entries.contains_key(&normal(path))
     }
 
-    /// Digests of what stands at each path.
+    /// The digest of the entry at each path.
     pub(crate) fn digests(&self) -> BTreeMap<String, String> {
         self.entries.iter().map(|(path, entry)| (path.clone(), entry.digest())).collect()
     }
 
-    /// What a root file system lacks that has files of these digests.
+    /// The entries of this image that a root file system with files of these digests lacks.
     pub(crate) fn beyond(&self, known: &BTreeMap<String, String>) -> Self {
         let lacking = self.entries.iter().filter(|(path, entry)| known.get(*path) != Some(&entry.digest()));
         Self { entries: lacking.map(|(path, entry)| (path.clone(), entry.clone())).collect(), modules: Vec::new() }
@@ -194,7 +195,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-/// Absolute, without doubled or trailing slashes.
+/// Makes a path absolute, without doubled or trailing slashes.
 fn normal(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     format!("/{}", parts.join("/"))
@@ -204,20 +205,20 @@ fn normal(path: &str) -> String {
 #[must_use]
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    // Not every PATH of a user holds the administrator's programs.
+    // A user's PATH may lack the folders of the administrator's programs.
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
         .map(|folder| folder.join(name))
         .find(|file| fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0))
 }
 
-/// The program behind `#!`.
+/// The program that a script names after `#!`.
 fn script_interpreter(content: &[u8]) -> Option<String> {
     let line = content.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
     String::from_utf8_lossy(line).split_whitespace().next().map(Into::into)
 }
 
-/// What the dynamic loader would map for `program`, by asking it (ldd of glibc does the same).
+/// The libraries that the dynamic loader would map for `program`. The loader lists them itself, as for glibc's ldd.
 fn shared_libraries(program: &Path, libraries: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let search = std::env::join_paths(libraries).unwrap_or_default();
     let output = Command::new("ldd")
@@ -233,7 +234,7 @@ fn shared_libraries(program: &Path, libraries: &[PathBuf]) -> Result<Vec<PathBuf
     })
 }
 
-/// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME => not found`; a static program has none.
+/// Reads lines `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)` and `NAME => not found`. A static program has none.
 fn parse_ldd(text: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {

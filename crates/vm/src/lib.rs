@@ -1,4 +1,4 @@
-//! Runs a command under a kernel and gives back its result.
+//! Runs a command under a kernel and returns its result.
 //!
 //! A [`Kernel`] is found by name ([`kernels::find`]), an [`Image`] holds what the guest needs, a [`Machine`] says which modules and which
 //! clock; [`guest::run`] boots it and returns an [`guest::Outcome`]. [`agent::main`] is the other end, inside the guest.

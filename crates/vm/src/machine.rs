@@ -7,11 +7,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What time is in the guest.
+/// The clock of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// One nanosecond of guest time is one guest instruction: exact, the same on every run, blind to caches.
+    /// One nanosecond of guest time is one guest instruction: exact, the same on every run, without the effects of
+    /// caches.
     Instructions,
     /// The host's time.
     Wall,
@@ -32,7 +33,7 @@ impl Clock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
-    /// The processor itself.
+    /// The host's processor, through KVM.
     Kvm,
     /// QEMU's translator, TCG.
     Emulation,
@@ -54,9 +55,9 @@ impl Accelerator {
 pub struct Machine {
     /// The kernel's bzImage.
     pub kernel: PathBuf,
-    /// Whose clock the guest lives on. `Instructions` implies emulation.
+    /// The guest's clock. `Instructions` implies emulation.
     pub clock: Clock,
-    /// What runs it on the wall clock.
+    /// The accelerator on the wall clock.
     pub accelerator: Accelerator,
     /// The value of `lsm=`; `None` leaves the kernel's own default.
     pub lsm: Option<String>,
@@ -77,18 +78,18 @@ pub struct Machine {
 pub struct Disk {
     /// Its raw image.
     pub image: PathBuf,
-    /// Keep what the guest writes to it; else it is forgotten when the guest ends.
+    /// Whether the guest's writes are kept. Otherwise they are lost when the guest ends.
     pub kept: bool,
 }
 
-/// Where the machine is connected to the host.
+/// The connections between the machine and the host.
 #[derive(Debug, Clone)]
 pub struct Wiring {
-    /// The initramfs.
+    /// The file with the initramfs.
     pub initrd: PathBuf,
     /// A listening Unix socket: the guest's second serial port, where the agent speaks.
     pub agent: PathBuf,
-    /// What a machine needs besides that is saved or was.
+    /// What a machine that is saved, or was saved, needs besides.
     pub(crate) saving: Option<Saving>,
 }
 
@@ -101,12 +102,13 @@ pub(crate) struct Saving {
     pub(crate) monitor: PathBuf,
     /// The image of the first disk, by which files are sent to a machine that goes on.
     pub(crate) parcel: PathBuf,
-    /// It goes on: what it writes to its memory is its own. Else it boots, and the file keeps what it writes.
+    /// True if a saved machine goes on: its writes to memory are private. False if it boots: its writes stay in the
+    /// file.
     pub(crate) goes_on: bool,
 }
 
 impl Wiring {
-    /// That of a machine which is booted and ends.
+    /// The wiring of a machine that boots, runs its command and ends.
     #[must_use]
     pub fn boot(initrd: PathBuf, agent: PathBuf) -> Self {
         Self { initrd, agent, saving: None }
@@ -123,7 +125,7 @@ impl Machine {
         }
     }
 
-    /// Every argument for `qemu-system-x86_64`.
+    /// All arguments of `qemu-system-x86_64`.
     #[must_use]
     pub fn arguments(&self, wiring: &Wiring) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();

@@ -1,11 +1,11 @@
-//! What the host orders of the guest's agent: a file in the image, or a message to a machine that was saved.
+//! The host's order to the guest's agent: a file in the image, or a message to a machine that was saved.
 
 use serde::{Deserialize, Serialize};
 
-/// What the agent is to do.
+/// The work that the agent does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// The command; empty to answer and power off.
+    /// The command. If it is empty, the agent answers and powers off.
     pub(crate) argv: Vec<String>,
     /// Environment beside PATH and HOME.
     pub(crate) env: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub(crate) struct Order {
     /// The command is a service of the system on the first disk.
     pub(crate) system: Option<System>,
     /// When the command has succeeded, wait to be saved, and follow the next order.
-    /// Not written otherwise: what is in the image moves the guest's memory, and with it the figures.
+    /// Written only if true: every byte of the image moves the guest's memory, and with it the figures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) save: bool,
 }
@@ -24,6 +24,6 @@ pub(crate) struct Order {
 /// A system of which the command is a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {
-    /// The service's SELinux context, where SELinux is; else the service manager's choice.
+    /// The service's SELinux context, if SELinux runs. If there is none, the service manager chooses it.
     pub context: Option<String>,
 }

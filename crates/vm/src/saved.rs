@@ -31,9 +31,9 @@ use monitor::Monitor;
 
 /// Drivers of the disk by which files are sent.
 pub const DRIVERS: [&str; 2] = ["virtio_pci", "virtio_blk"];
-/// Bytes of that disk, which cannot grow when a machine goes on. Its image has no blocks where nothing is written.
+/// Bytes of that disk, which cannot grow when a machine goes on. Its image is sparse.
 const PARCEL_SIZE: u64 = 8 << 30;
-/// Random bytes for each guest.
+/// The number of random bytes that each guest gets.
 const SEED: usize = 64;
 
 const RECORD: &str = "machine.json";
@@ -52,7 +52,7 @@ pub struct Saved {
 struct Record {
     /// The version line of the emulator: another one may not understand the state.
     emulator: String,
-    /// Digest of this program, which is the agent.
+    /// Digest of this program, which is also the agent.
     program: String,
     machine: Machine,
     kernel: Kernel,
@@ -85,7 +85,7 @@ pub fn save(
     Ok(fs::rename(path, folder).context(format!("make {}", folder.display()))?)
 }
 
-/// A folder that is renamed when all is in it: nobody finds half of a machine.
+/// Makes a folder that is renamed when it is complete, so that nobody finds half a machine.
 fn beside(folder: &Path) -> Result<tempfile::TempDir, Error> {
     if folder.exists() {
         return Err(Error::SavedBefore { folder: folder.into() });
@@ -97,7 +97,7 @@ fn beside(folder: &Path) -> Result<tempfile::TempDir, Error> {
         .context(format!("make a folder in {}", parent.display()))
 }
 
-/// Gives the digests of the files that the machine has.
+/// Boots the machine and saves it. Returns the digests of the files that it has.
 fn boot_and_save(
     machine: &Machine,
     image: &Image,
@@ -133,7 +133,7 @@ fn boot_and_save(
 }
 
 impl Saved {
-    /// Finds the machine in a folder, if this program and this emulator can let it go on.
+    /// Opens the machine in a folder, if this program and this emulator can continue it.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let absent = |reason: String| Error::NotASavedMachine { folder: folder.into(), reason };
         let text = fs::read(folder.join(RECORD)).map_err(|e| absent(format!("{RECORD}: {e}")))?;
@@ -156,7 +156,8 @@ impl Saved {
         &self.record.kernel
     }
 
-    /// Lets it go on with a command, and with those files of `image` that it does not have. The saved machine stays as it is.
+    /// Continues the machine with a command, and with the files of `image` that it lacks. The saved machine does not
+    /// change.
     pub fn run(
         &self,
         image: &Image,
@@ -191,7 +192,7 @@ fn wiring(private: &Path, saving: Saving) -> Wiring {
     Wiring { saving: Some(saving), ..Wiring::boot(private.join("initrd"), private.join("agent")) }
 }
 
-/// With an empty parcel.
+/// The wiring for saving, with an empty parcel.
 fn saving(private: &Path, folder: &Path, goes_on: bool) -> Result<Saving, Error> {
     let parcel = private.join("parcel");
     let made = File::create(&parcel).and_then(|file| file.set_len(PARCEL_SIZE));
@@ -199,7 +200,7 @@ fn saving(private: &Path, folder: &Path, goes_on: bool) -> Result<Saving, Error>
     Ok(Saving { memory: folder.join(MEMORY), monitor: private.join("monitor"), parcel, goes_on })
 }
 
-/// Gives the archive's length.
+/// Writes the archive of the files, and returns its length in bytes.
 fn write_parcel(image: &Image, path: &Path) -> Result<u64, Error> {
     let what = || format!("write {}", path.display());
     let mut file = File::options().write(true).open(path).context(what())?;

@@ -16,7 +16,7 @@ use tollgate_vm::{
 
 use crate::interrupt;
 
-/// How often a step is said where standard error is no terminal.
+/// How often a step is printed if standard error is not a terminal.
 const STEP_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
@@ -84,8 +84,8 @@ fn build(cache: &Cache, recipe: &Recipe) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is shown of a build, which takes half an hour: on a terminal a line that changes; elsewhere, such as in a file, the first
-/// step, and one every minute.
+/// The progress of a build, which takes half an hour. A terminal shows one line that changes. A file gets the first
+/// step, and one step per minute.
 struct Steps {
     name: &'static str,
     is_terminal: bool,
@@ -110,7 +110,7 @@ impl Steps {
         due
     }
 
-    /// Takes the line that changes away.
+    /// Clears the line that changes.
     fn clear(&self) {
         if self.is_terminal {
             eprint!("\r\x1b[K");

@@ -17,7 +17,8 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// The guest's files with these drivers, and the command as it is there. Of a guest with a disk, both are for its system.
+    /// The guest's files with these drivers, and the command with its path in the guest. If the guest has a disk, both are
+    /// for the system on it.
     pub(super) fn image(
         &self,
         kernel: &Kernel,
@@ -41,7 +42,7 @@ impl Contents {
     }
 }
 
-/// Kernel modules with those that they need. A module without a file may be built in, and needs no option then.
+/// Kernel modules with those that they need. A module without a file may be built into the kernel.
 fn add_modules(image: &mut Image, kernel: &Kernel, wanted: &[String]) -> anyhow::Result<()> {
     let names: Vec<String> = wanted.iter().map(|name| name.replace('-', "_")).collect();
     let found = match &kernel.modules {
@@ -60,7 +61,7 @@ fn add_modules(image: &mut Image, kernel: &Kernel, wanted: &[String]) -> anyhow:
     Ok(())
 }
 
-/// `HOST` or `HOST:GUEST`.
+/// Adds the file of an argument `HOST` or `HOST:GUEST`.
 pub(crate) fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyhow::Result<()> {
     let (host, to) = argument.split_once(':').unwrap_or((argument, argument));
     let host = PathBuf::from(host).canonicalize().with_context(|| format!("--file {argument}"))?;
@@ -74,7 +75,7 @@ pub(crate) fn add_file(image: &mut Image, argument: &str, on_disk: bool) -> anyh
     Ok(())
 }
 
-/// Copies the program named `word` and returns its path in the guest; a program that only busybox has is found by PATH.
+/// Copies the program named `word` and returns its path in the guest. A program that only busybox has is found by PATH.
 pub(crate) fn add_program(image: &mut Image, word: &str) -> anyhow::Result<String> {
     let host = if word.contains('/') { Some(PathBuf::from(word)) } else { image::on_path(word) };
     match host {

@@ -36,10 +36,10 @@ pub(crate) enum AcceleratorName {
 }
 
 impl Hardware {
-    /// A machine without disks, and why it has its accelerator.
+    /// Makes a machine without disks. Returns it with the reason for its accelerator.
     pub(super) fn machine(&self, cache: &Cache, kernel: &Kernel, clock: Clock) -> anyhow::Result<(Machine, String)> {
         let (accelerator, reason) = self.choose_accelerator(cache, kernel, clock)?;
-        // Before anything is made ready for it.
+        // Checked before anything is prepared.
         guest::emulator_version()?;
         let machine = Machine {
             kernel: kernel.image.clone(),
@@ -66,8 +66,8 @@ impl Hardware {
                 bail!("KVM cannot count instructions: use --clock wall, or leave --accelerator out")
             }
             (Clock::Instructions, _) => (Accelerator::Emulation, "the instruction clock needs it".into()),
-            (Clock::Wall, Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "as asked for".into()),
-            (Clock::Wall, Some(AcceleratorName::Emulation)) => (Accelerator::Emulation, "as asked for".into()),
+            (Clock::Wall, Some(AcceleratorName::Kvm)) => (Accelerator::Kvm, "as requested".into()),
+            (Clock::Wall, Some(AcceleratorName::Emulation)) => (Accelerator::Emulation, "as requested".into()),
             (Clock::Wall, None) => {
                 let verdict = accelerator::choose(cache, &kernel.image, interrupt::flag()?)?;
                 (verdict.accelerator, verdict.reason)

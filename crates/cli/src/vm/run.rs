@@ -19,16 +19,16 @@ use tollgate_vm::{
 use super::{contents::Contents, hardware::Hardware};
 use crate::interrupt;
 
-/// What a disk needs; what is built in has no file, or autofs4, which systemd asks for.
+/// The drivers that a disk needs. One that is built in has no file. systemd needs autofs4.
 const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
-/// Options of which a saved machine has its own.
+/// Options that are fixed when a machine boots, so `--saved` excludes them.
 const FIXED_AT_BOOT: [&str; 10] =
     ["kernel", "lsm", "clock", "accelerator", "append", "memory", "cpus", "disk", "keep_disk", "volume"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Continue the machine that `vm save` has saved in this folder, instead of booting one: what is fixed at boot cannot be
-    /// given then, and what the command changes stays in this guest
+    /// Continue the machine that `vm save` has saved in this folder, instead of booting one. Options that are fixed at
+    /// boot are refused, and the saved machine does not change
     #[arg(long, value_name = "FOLDER", conflicts_with_all = FIXED_AT_BOOT)]
     saved: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct Run {
     #[arg(long, value_enum, default_value_t = ClockName::Wall)]
     clock: ClockName,
     /// Boot the system on this disk image (raw, ext4, systemd), and run the command as its service after all others have
-    /// started; the command's program is then one of that system
+    /// started. The command's program is then one of that system
     #[arg(long, value_name = "IMAGE")]
     disk: Option<PathBuf>,
     /// Keep the guest's changes on the disk
@@ -54,7 +54,7 @@ pub(crate) struct Run {
     /// Give up after this many seconds
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     timeout: u64,
-    /// The command; a program of this machine is copied into the guest with its libraries, busybox has the rest
+    /// The command. A program of this machine is copied into the guest with its libraries; others are busybox's
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl Run {
         Ok(saved.run(&image, &command, limits, &mut pass_on).map_err(Error::from)?)
     }
 
-    /// And why it has its accelerator.
+    /// Boots a machine and runs the command. Returns the outcome with the reason for the accelerator.
     fn boot(&self, limits: Limits<'_>) -> anyhow::Result<(Outcome, String)> {
         let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
         let kernel = kernels::find(&cache, &self.hardware.kernel)?;
@@ -106,7 +106,7 @@ impl Run {
     }
 }
 
-/// Copies the command's output; a reader that has gone away does not stop the guest.
+/// Copies the command's output. A reader that has closed its end does not stop the guest.
 pub(super) fn pass_on(stream: Stream, bytes: &[u8]) {
     let _ = match stream {
         Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),

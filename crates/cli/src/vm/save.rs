@@ -1,4 +1,4 @@
-//! `tollgate vm save`.
+//! `tollgate vm save`: boots a machine and saves it, so that guests can go on from there.
 
 use std::{
     path::PathBuf,
@@ -15,7 +15,7 @@ use crate::interrupt;
 
 #[derive(Debug, Args)]
 pub(crate) struct Save {
-    /// The folder to save the machine in; made anew
+    /// The folder to save the machine in. It must not exist
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct Save {
 pub(super) fn run(arguments: &Save) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
     if arguments.output.exists() {
-        // Before a kernel is fetched for it.
+        // Checked before a kernel is fetched.
         return Err(Error::SavedBefore { folder: arguments.output.clone() }.into());
     }
     let cache = Cache::of_user()?.interruptible(interrupted);

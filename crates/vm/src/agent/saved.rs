@@ -1,4 +1,4 @@
-//! The guest's half of a machine that is saved: it waits, and becomes a machine of its own when it goes on.
+//! The guest's half of saving a machine: the agent waits, and each guest that goes on becomes a separate machine.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -23,18 +23,18 @@ use crate::{
     order::Order,
 };
 
-/// The disk with the files that come later.
+/// The disk with the files that are sent when the machine goes on.
 const PARCEL: &str = "/dev/vda";
-/// How much of the disk is read at a time, in bytes.
+/// Bytes that are read from the disk at a time.
 const PIECE: usize = 1 << 20;
-/// Times of files are behind the clock by up to a tick of the kernel's timer, 10 ms at HZ=100.
+/// A file's time can be behind the clock by one tick of the kernel's timer: at most 10 ms (HZ=100).
 const TIMER_TICK: Duration = Duration::from_millis(10);
 /// The kernel's numbers of its calls (linux/random.h, linux/fs.h).
 const RNDADDENTROPY: libc::c_ulong = 0x4008_5203;
 const RNDRESEEDCRNG: libc::c_ulong = 0x5207;
 const BLKFLSBUF: libc::c_ulong = 0x1261;
 
-/// Says that the machine can be saved, and waits for what it is to do when it goes on.
+/// Reports that the machine can be saved, and waits for the order of the guest that goes on.
 pub(super) fn wait(port: &mut File, order: &Order, begun: SystemTime) -> Result<Order, String> {
     if !wait_for_device(Path::new(PARCEL)) {
         return Err(format!(
@@ -60,7 +60,7 @@ fn untouched(since: SystemTime) -> Vec<String> {
     found
 }
 
-/// What cannot be read is as good as changed: it is sent again.
+/// A file that cannot be read counts as changed: it is sent again.
 fn walk(folder: &Path, device: u64, since: Duration, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(metadata) = entry.metadata() else { continue };
@@ -112,13 +112,13 @@ fn reseed(seed: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Puts what the host has sent into the root file system.
+/// Unpacks the files that the host has sent into the root file system.
 fn unpack(length: u64) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
     let disk = File::open(PARCEL)?;
-    // What was read of the disk before the machine was saved was another parcel's.
+    // Blocks that were read before the machine was saved belong to another parcel.
     forget(&disk)?;
     cpio::read(&mut BufReader::with_capacity(PIECE, (&disk).take(length)), &mut |path, kind| {
         place(Path::new(path), kind).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))
@@ -126,7 +126,7 @@ fn unpack(length: u64) -> io::Result<()> {
     forget(&disk)
 }
 
-/// Nothing of the disk stays in memory.
+/// Drops the disk's blocks from the page cache.
 fn forget(disk: &File) -> io::Result<()> {
     // SAFETY: this request takes no argument.
     match unsafe { libc::ioctl(disk.as_raw_fd(), BLKFLSBUF as _) } {
@@ -140,7 +140,7 @@ fn place(path: &Path, kind: Kind<'_>) -> io::Result<()> {
         return fs::create_dir_all(path);
     }
     fs::create_dir_all(path.parent().unwrap_or(path))?;
-    // A new file: the one before may be a program that runs.
+    // A new file: the old one may be a running program.
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
@@ -156,7 +156,7 @@ fn place(path: &Path, kind: Kind<'_>) -> io::Result<()> {
     }
 }
 
-/// In the pieces that the reader has, which are larger than those of [`io::copy`].
+/// Copies in pieces of the reader's buffer, which is larger than that of [`io::copy`].
 fn copy(from: &mut dyn BufRead, to: &mut File) -> io::Result<()> {
     loop {
         let piece = from.fill_buf()?;

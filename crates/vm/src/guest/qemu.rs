@@ -11,7 +11,7 @@ use tollgate_host::{Error as HostError, process::dies_with_us};
 
 use crate::{Error, Machine, console, error::Context, machine::Wiring};
 
-/// The emulator.
+/// The emulator's program, which is searched for in PATH.
 const QEMU: &str = "qemu-system-x86_64";
 
 /// The version line of the emulator.
@@ -28,7 +28,7 @@ fn absent(e: io::Error) -> Error {
     }
 }
 
-/// The emulator's process; killed when dropped, and by the kernel should this process die first.
+/// The emulator's process. It is killed when this is dropped, and by the kernel if this process dies first.
 pub(super) struct Qemu {
     child: Child,
     console: Option<thread::JoinHandle<Vec<u8>>>,
@@ -55,7 +55,7 @@ impl Qemu {
         Ok(self.child.try_wait().context("wait for QEMU")?.map(|status| status.to_string()))
     }
 
-    /// Ends it if it still runs; gives the console and standard error as text.
+    /// Stops the emulator if it still runs. Returns the console and standard error as text.
     pub(super) fn stop(mut self) -> (String, String) {
         self.end();
         let text = |handle: Option<thread::JoinHandle<Vec<u8>>>| {
@@ -66,7 +66,7 @@ impl Qemu {
     }
 
     fn end(&mut self) {
-        // Both fail only if it has ended already, which is what is wanted.
+        // Both fail only if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -78,7 +78,7 @@ impl Drop for Qemu {
     }
 }
 
-/// Reads a stream to its end beside the main loop; keeps the last mebibyte.
+/// Reads a stream to its end in a thread, and keeps the last mebibyte.
 fn drain(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
     const KEEP: usize = 1 << 20;
     thread::spawn(move || {

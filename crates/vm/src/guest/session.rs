@@ -1,4 +1,4 @@
-//! A machine that runs, and what its agent says.
+//! A running machine, and the messages of its agent.
 
 use std::{
     io::{self, Read, Write},
@@ -20,19 +20,19 @@ use crate::{
     machine::Wiring,
 };
 
-/// A guest that has told its result has so long to power off; then it is stopped.
+/// How long a guest may take to power off after it has sent its result. Then it is stopped.
 const POWER_OFF: Duration = Duration::from_secs(5);
 /// How often the host checks the clock, the interrupt flag and the emulator.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How often it checks for a connection that comes at once.
+/// How often the host checks for the emulator's connection, which comes quickly.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What a guest is followed to.
+/// The point up to which a guest is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// It has powered itself off: what it wrote to its disks is there.
+    /// It has powered off: all its writes are on its disks.
     PowerOff,
-    /// Its result, or that it can be saved.
+    /// It has sent its result, or that it can be saved.
     Word,
 }
 
@@ -75,7 +75,7 @@ impl<'g> Guest<'g> {
         Ok(Self { machine, limits, started, qemu, listener, connection: None, said: Said::default() })
     }
 
-    /// Follows it until then, or until it ends by itself or has had its time.
+    /// Follows the guest to that point, or until it ends by itself or its time is over.
     pub(crate) fn follow(&mut self, until: Until, on_output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, Error> {
         let mut told: Option<Instant> = None;
         loop {
@@ -91,7 +91,7 @@ impl<'g> Guest<'g> {
                 }
             };
             if let Some(status) = exited {
-                // What was sent before the end is still in the socket.
+                // The socket still holds what was sent before the end.
                 while self.connection.as_mut().map_or(Ok(false), |stream| self.said.receive(stream, on_output))? {}
                 return Ok(if self.said.done.is_some() { Ended::Done } else { Ended::Died(status) });
             }
@@ -108,7 +108,7 @@ impl<'g> Guest<'g> {
         }
     }
 
-    /// Sends its agent a message, which has been waited for.
+    /// Sends the agent a message for which it waits.
     pub(crate) fn send(&mut self, frame: &Frame) -> Result<(), Error> {
         if self.connection.is_none() {
             let listener = self.listener.try_clone().context("accept the guest's agent")?;
@@ -141,7 +141,7 @@ impl<'g> Guest<'g> {
         Ok(self.started.elapsed() > self.limits.timeout)
     }
 
-    /// Stops it, and says what came of it.
+    /// Stops the guest, and returns its result.
     pub(crate) fn stop(self, ended: Result<Ended, Error>) -> Result<Outcome, Failure> {
         let (console, errors) = self.qemu.stop();
         let tail = || console::tail(&console);
@@ -162,7 +162,7 @@ impl<'g> Guest<'g> {
 }
 
 impl Said {
-    /// Takes in what has come, waiting for a beat at the most; false at the end of the stream.
+    /// Receives what has come, and waits at most [`POLL_INTERVAL`] for it. Returns false at the end of the stream.
     fn receive(&mut self, stream: &mut UnixStream, on_output: &mut dyn FnMut(Stream, &[u8])) -> Result<bool, Error> {
         let mut buffer = [0; 64 << 10];
         let count = match stream.read(&mut buffer) {
@@ -190,7 +190,7 @@ impl Said {
             Frame::Done(done) => self.done = Some(Ok(done)),
             Frame::Failed(reason) => self.done = Some(Err(reason)),
             Frame::Waiting(waiting) => self.waiting = Some(waiting),
-            // Only ever sent to it.
+            // The host only sends this one.
             Frame::Continue(_) => {}
         }
     }
@@ -219,7 +219,7 @@ impl Said {
     }
 }
 
-/// A socket to which the emulator will connect.
+/// Makes the socket to which the emulator will connect.
 pub(crate) fn listen(path: &Path) -> Result<UnixListener, Error> {
     let listener = UnixListener::bind(path).context(format!("listen on {}", path.display()))?;
     listener.set_nonblocking(true).context("listen without blocking")?;

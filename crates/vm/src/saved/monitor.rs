@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, error::Context};
 
-/// The emulator answers at once; on a busy machine it may have to wait for its turn.
+/// How long an answer may take. The emulator answers at once, but a busy machine may delay it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -22,7 +22,8 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    /// One that takes commands. The guest's memory, which it shares with a file, is no part of what is saved.
+    /// Makes the monitor ready for commands. The guest's memory is shared with a file, so it is not part of the
+    /// saved state.
     pub(super) fn new(stream: UnixStream) -> Result<Self, Error> {
         stream.set_read_timeout(Some(ANSWER_TIMEOUT)).context("wait for QEMU's monitor")?;
         let mut monitor = Self { stream: BufReader::new(stream) };
@@ -33,7 +34,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Writes the machine's state into a file, by way of a socket. The machine stands still then.
+    /// Writes the machine's state to a file, through a socket. The machine is stopped afterwards.
     pub(super) fn save(&mut self, socket: &Path, file: &Path) -> Result<(), Error> {
         let what = || format!("write {}", file.display());
         let listener = UnixListener::bind(socket).context(format!("listen on {}", socket.display()))?;
@@ -50,7 +51,7 @@ impl Monitor {
         }
     }
 
-    /// Lets the machine go on from the state in a file.
+    /// Continues the machine from the state in a file.
     pub(super) fn go_on(&mut self, file: &Path, socket: &Path) -> Result<(), Error> {
         let what = || format!("read {}", file.display());
         self.execute("migrate-incoming", json!({ "uri": uri(socket) }))?;
@@ -58,7 +59,7 @@ impl Monitor {
         let sent = io::copy(&mut File::open(file).context(what())?, &mut to);
         drop(to);
         match sent {
-            // It says itself why it has not read all.
+            // The emulator reports itself why it has not read everything.
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(e).context(what()),
             _ => {}
         }
@@ -98,11 +99,11 @@ fn uri(socket: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A monitor that says these lines, whatever it is told.
+    /// A monitor that sends these lines, whatever command it gets.
     fn says(lines: &str) -> Result<Monitor, Error> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(lines.as_bytes()).unwrap();
-        // What is written stays to be read; what the monitor is told has no reader.
+        // What is written stays to be read; nobody reads the commands to the monitor.
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
         let heard = thread::spawn(move || io::copy(&mut theirs, &mut io::sink()));
         let monitor = Monitor::new(ours);
