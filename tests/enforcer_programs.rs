@@ -98,6 +98,8 @@ fn faults(table: &Table, kernel: &str, read: &BTreeMap<String, u64>) -> Vec<Stri
 /// In a guest: loads all programs, and prints what the verifier read of each.
 fn load_all() {
     let hooks = programs::hooks().unwrap();
+    // The machine may have been saved with some.
+    programs::unpin(&Pins::default()).unwrap();
     let object = programs::load(&Pins::default(), &hooks, &[]).unwrap();
     for (program, cost) in verified::instructions(&object).unwrap() {
         println!("\n{COST}{program} {cost}");

@@ -7,12 +7,14 @@ use std::{
     thread,
 };
 
+/// The kernels under which enforcement can be tested.
+pub(crate) const KNOWN: [&str; 4] = ["6.1", "6.12", "6.18", "7.2"];
+
 /// The kernels on which enforcement is tested.
 pub(crate) const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
 
 /// The kernels of a test of attacks: the test's own, or those in TOLLGATE_KERNELS, such as `6.12,7.2`.
 pub(crate) fn kernels(said: &[&'static str]) -> Vec<&'static str> {
-    const KNOWN: [&str; 4] = ["6.1", "6.12", "6.18", "7.2"];
     let Ok(named) = std::env::var("TOLLGATE_KERNELS") else { return said.to_vec() };
     let known = |name: &str| KNOWN.into_iter().find(|known| *known == name);
     named.split(',').map(|name| known(name).unwrap_or_else(|| panic!("TOLLGATE_KERNELS: {name}"))).collect()
