@@ -247,6 +247,9 @@ struct tg_label_value {
 	__u32 sid;
 	__u16 dirty; /* the daemon has still to write the attribute */
 	__u16 share; /* whose it is: a place in tg_state.shares */
+	/* tg_superblock.number of the file system that it was written for; another had the device
+	 * before, if the numbers differ. 0: one whose labels were read. */
+	__u32 mounted;
 };
 
 /* `unwritten`: labels that have become dirty since the daemon last took all that are there. A label
@@ -280,7 +283,7 @@ struct tg_superblock {
 	__u32 generation;	    /* that the next three are of */
 	__u32 sid, behaviour, node; /* as in struct tg_filesystem */
 	__u32 flags;
-	__u32 reserved;
+	__u32 number;  /* of those that the programs have seen; 0: they have not */
 	__u8 uuid[16]; /* zeros: it has none */
 };
 /* What is kept on it is known: its labels were read. Before, an inode of a file system with
@@ -288,6 +291,25 @@ struct tg_superblock {
  * entries of `labels` for the device and walked. */
 #define TG_SUPERBLOCK_WALKED 1u
 #define TG_SUPERBLOCK_SETTABLE 2u /* its files' labels may be set (SBLABEL_MNT) */
+/* It is new to the machine: what has no attribute there has no label to be read (label_unwalked.h).
+ */
+#define TG_SUPERBLOCK_NEW 4u
+
+/* `uuids`: file systems that were labelled here, or seen. Labels of their files may be noted, or
+ * still be in memory, where attributes do not tell. */
+struct tg_uuid {
+	__u8 bytes[16];
+};
+
+/* `bare`, by the type's name: of the inode at an address all these words are 0 under their masks
+ * only if it has no extended attribute. */
+#define TG_BARE_WORDS 2u
+struct tg_bare {
+	__u64 mask[TG_BARE_WORDS];
+	__u32 at[TG_BARE_WORDS]; /* from the beginning of the file system's own structure */
+	__u32 inode;		 /* where the VFS's inode is in that */
+	__u32 reserved;
+};
 
 /* `genfs`, a trie: the longest prefix of a name below a node. */
 #define TG_GENFS_NAME 60u
@@ -535,6 +557,8 @@ struct tg_state {
 	__u32 switching; /* one generation takes the place of another: caches have answers of both
 			  */
 	struct tg_btrfs btrfs;
+	__u32 superblocks; /* the last tg_superblock.number */
+	__u32 reserved_superblocks;
 	__u32 changed[TG_CHANGED]; /* by device: something was made, moved or linked there */
 	/* Of credentials, by address: no cache, the programs rely on it (bpf/credential.h). */
 	__u64 credentials[TG_CREDENTIALS];

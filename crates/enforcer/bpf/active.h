@@ -7,12 +7,13 @@
 #include "enforcer.h"
 #include "filesystem.h"
 #include "kernel.h"
+#include "label_unwalked.h"
 #include "libbpf.h"
 #include "maps.h"
 #include "state.h"
 #include "subvolume.h"
 
-/* The labels of others are not known to be theirs yet. */
+/* The labels of others are not known to be theirs yet. 1: see tg_keeps_all. */
 static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *label)
 {
 	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
@@ -22,24 +23,28 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 		label->flags |= TG_INODE_ACTIVE;
 		return 0;
 	}
-	if (!(superblock->flags & TG_SUPERBLOCK_WALKED) || !READ_ONCE(state.labelling_complete))
+	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
+		return tg_keeps_all(superblock);
+	if (!READ_ONCE(state.labelling_complete))
 		return 0;
 	struct tg_label_key key = tg_label_key_of(directory);
 
 	label->flags |= TG_INODE_ACTIVE;
-	if (key.device && sid && sid != SECINITSID_UNLABELED)
+	if (!(label->flags & TG_INODE_DURABLE) && key.device && sid && sid != SECINITSID_UNLABELED)
 		bpf_map_update_elem(&active, &key, &sid, BPF_ANY);
 	return 0;
 }
 
 /*
  * Something is made in a directory, or comes to it. After a crash it cannot be told from one that
- * was moved, unless its attribute has its label: the daemon sees to that.
+ * was moved, unless its attribute has its label: the daemon sees to that. The label that what is
+ * made there has without an entry in `labels`; 0: none.
  */
-static __always_inline void tg_tell_active(struct inode *directory, struct tg_inode *label)
+static __always_inline __u32 tg_tell_active(struct inode *directory, struct tg_inode *label)
 {
-	if (label && !(label->flags & (TG_INODE_DURABLE | TG_INODE_ACTIVE)))
-		tg_enter_active(directory, label);
+	if (!label || (!(label->flags & TG_INODE_ACTIVE) && tg_enter_active(directory, label)))
+		return 0;
+	return label->sid;
 }
 
 #endif

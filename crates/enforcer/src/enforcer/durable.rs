@@ -22,7 +22,7 @@ use crate::{
         durable::Written,
         identity::Identity,
         maps::Maps,
-        note::{Notes, Place},
+        note::{Notes, Place, Uuid},
         notebook::Notebook,
         recall::Recall,
         writers::{Done, Writers},
@@ -288,13 +288,21 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Another file system has this number, or none: what was not written is noted.
-    pub(super) fn leave_device(&mut self, device: u32) -> Result<(), EnforcerError> {
+    /// Another file system has this number, or none: what was not written is noted. `mounted`: the one that has it now, whose
+    /// labels stay.
+    pub(super) fn leave_device(&mut self, device: u32, mounted: Option<u32>) -> Result<(), EnforcerError> {
         self.durable.look();
         let mut pass = self.pass()?;
         pass.take()?;
-        pass.leave(device);
+        pass.leave(device, mounted);
         Ok(())
+    }
+
+    /// Says of which file systems something is noted: what has no attribute there may have a label all the same.
+    pub(super) fn meet_noted(&self) -> Result<(), EnforcerError> {
+        let maps = self.kernel_maps()?;
+        let noted: HashSet<Uuid> = self.durable.notes.all().map(|(place, _)| place.uuid).collect();
+        noted.iter().try_for_each(|uuid| maps.meet(uuid)).map_err(labelling)
     }
 
     /// Waits until the labels of these files, which have just become dirty, are on disk; not for long.
