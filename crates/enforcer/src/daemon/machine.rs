@@ -73,6 +73,10 @@ pub trait Machine {
     fn validate(&mut self, old: Sid, new: Sid, task: Sid, class: u32) -> Result<bool, Refusal>;
     /// A context's SID; a new one is given, or, unless all that are free may be taken, only as long as half of them are.
     fn intern(&mut self, context: &str, all: bool) -> Result<Sid, Refusal>;
+    /// Likewise of a context that the policy in force does not have: what has it is unlabelled until a policy has it.
+    fn defer(&mut self, context: &str, all: bool) -> Result<Sid, Refusal>;
+    /// The context of a SID that [`Machine::defer`] has given, as long as no policy has it.
+    fn undefined(&mut self, sid: Sid) -> Option<String>;
     /// What a SID stands for.
     fn text(&mut self, sid: Sid) -> Option<String>;
     /// The names of what a context may do to another.
