@@ -10,6 +10,7 @@ mod daemon;
 mod enforcement;
 mod fuzz;
 mod labels;
+mod mounted;
 #[cfg(feature = "long")]
 mod power;
 mod recovery;

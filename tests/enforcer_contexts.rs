@@ -82,3 +82,43 @@ fn keeps_a_label_that_a_policy_without_its_type_hides() {
     let asked = &steps["asked"].is(1, &["would deny ", ":hidden:s0-s1 file { "]).text;
     assert!(!asked.contains("not compared"), "{asked}");
 }
+
+#[test]
+fn keeps_a_label_for_a_policy_to_come_only_for_who_has_mac_admin() {
+    let scratch = Scratch::new();
+    let image = disk(&scratch, "ext4", 64);
+    let domain = |name: &str| {
+        format!(
+            "(type {name}) (typeattributeset subject {name}) (typeattributeset mls_upgrade {name})
+             (typeattributeset mls_read_up {name}) (allow {name} everything (file (relabelfrom relabelto)))\n"
+        )
+    };
+    let domains = format!("{}{}", domain("admin"), domain("other"));
+    let more = scratch.file("more.cil", &format!("{domains}(allow admin self (capability2 (mac_admin)))\n"));
+    let coming = scratch.file("coming.cil", "(type coming) (typeattributeset file_type coming)\n");
+    let (before, after) = (policy(&scratch, "before", &[&more]), policy(&scratch, "after", &[&more, &coming]));
+    let get = "as admin tollgate label get /srv/kept; as other tollgate label get /srv/kept";
+    let steps = Guest::under(&scratch, "6.1", &before)
+        .with(&after, "/after")
+        .volume(&image)
+        .step("start", "mkdir -p /srv && mount /dev/vda /srv && touch /srv/kept /srv/file && tollgate enforce /policy")
+        .step("unconfined", "tollgate label set $(of coming) /srv/file")
+        .step("other", "as other tollgate label set $(of coming) /srv/file")
+        .step("audited", "sleep 1.2; tollgate audit | grep mac_admin")
+        .step("no context", "as admin tollgate label set coming /srv/file")
+        .step("kept", &format!("as admin tollgate label set $(of coming) /srv/kept && {get}"))
+        .step("again", &format!("tollgate stop; tollgate enforce /policy; {get}"))
+        .step("come", &format!("tollgate reload /after; {get}"))
+        .run();
+    steps["start"].is(0, &[]);
+    for name in ["unconfined", "other"] {
+        steps[name].is(2, &["the policy has no type `coming`"]);
+    }
+    steps["audited"].is(0, &["other:s0-s15:c0.c1023:capability2 { mac_admin }"]);
+    steps["no context"].is(2, &[]);
+    for name in ["kept", "again"] {
+        steps[name].is(0, &[":coming:s0 /srv/kept\n", ":unlabeled_t:s15:c0.c1023 /srv/kept\n"]);
+    }
+    let come = steps["come"].is(0, &[]).text.matches(":coming:s0 /srv/kept\n").count();
+    assert_eq!(come, 2, "{}", steps["come"].text);
+}

@@ -78,6 +78,7 @@ fn classes(c: &Path, rust: &Path) {
 
 /// Structures whose bytes go into maps or come out of them. The compiler checks that they have no gaps.
 const AS_BYTES: &[&str] = &[
+    "tg_bare",
     "tg_context",
     "tg_filesystem",
     "tg_fs_name",

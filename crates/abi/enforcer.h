@@ -251,6 +251,9 @@ struct tg_label_value {
 	__u32 sid;
 	__u16 dirty; /* the daemon has yet to write the attribute */
 	__u16 share; /* the share that it counts in: an index of tg_state.shares */
+	/* tg_superblock.number of the file system that it was written for. If it differs, another
+	 * file system had the device before. 0: the label was read. */
+	__u32 mounted;
 };
 
 /* `unwritten`: labels that have become dirty since the daemon last took all entries. When the
@@ -285,7 +288,7 @@ struct tg_superblock {
 	__u32 generation;	    /* number of the generation that the next three belong to */
 	__u32 sid, behaviour, node; /* as in struct tg_filesystem */
 	__u32 flags;
-	__u32 reserved;
+	__u32 number;  /* of those that the programs have seen; 0: they have not */
 	__u8 uuid[16]; /* zeros: it has none */
 };
 /* The labels of this file system were read. Before that, an inode of a file system with
@@ -293,6 +296,25 @@ struct tg_superblock {
  * deleted the entries of `labels` for the device and walked the file system. */
 #define TG_SUPERBLOCK_WALKED 1u
 #define TG_SUPERBLOCK_SETTABLE 2u /* its files' labels may be set (SBLABEL_MNT) */
+/* It is new to the machine: what has no attribute there has no label to be read (label_unwalked.h).
+ */
+#define TG_SUPERBLOCK_NEW 4u
+
+/* `uuids`: file systems that were labelled here, or seen. Labels of their files may be noted, or
+ * still be in memory, where attributes do not tell. */
+struct tg_uuid {
+	__u8 bytes[16];
+};
+
+/* `bare`, by the type's name: of the inode at an address all these words are 0 under their masks
+ * only if it has no extended attribute. */
+#define TG_BARE_WORDS 2u
+struct tg_bare {
+	__u64 mask[TG_BARE_WORDS];
+	__u32 at[TG_BARE_WORDS]; /* from the beginning of the file system's own structure */
+	__u32 inode;		 /* where the VFS's inode is in that */
+	__u32 reserved;
+};
 
 /* `genfs`, a trie: finds the longest prefix of a name below a node. */
 #define TG_GENFS_NAME 60u
@@ -551,6 +573,8 @@ struct tg_state {
 	__u32 units;	    /* number of entries of the map `units` */
 	__u32 switching;    /* generations are being switched: caches have answers of both */
 	struct tg_btrfs btrfs;
+	__u32 superblocks; /* the last tg_superblock.number */
+	__u32 reserved_superblocks;
 	__u32 changed[TG_CHANGED]; /* by device: something was made, moved or linked on it */
 	/* Of credentials, by address. This is no cache: the programs rely on it
 	 * (bpf/credential.h). */

@@ -7,12 +7,14 @@
 #include "enforcer.h"
 #include "filesystem.h"
 #include "kernel.h"
+#include "label_unwalked.h"
 #include "libbpf.h"
 #include "maps.h"
 #include "state.h"
 #include "subvolume.h"
 
-/* The daemon is told only of a directory whose label is known to be its own. */
+/* The daemon is told only of a directory whose label is known to be its own. Returns 1 if the file
+ * system keeps all labels (tg_keeps_all). */
 static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *label)
 {
 	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
@@ -22,12 +24,14 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 		label->flags |= TG_INODE_ACTIVE;
 		return 0;
 	}
-	if (!(superblock->flags & TG_SUPERBLOCK_WALKED) || !READ_ONCE(state.labelling_complete))
+	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
+		return tg_keeps_all(superblock);
+	if (!READ_ONCE(state.labelling_complete))
 		return 0;
 	struct tg_label_key key = tg_label_key_of(directory);
 
 	label->flags |= TG_INODE_ACTIVE;
-	if (key.device && sid && sid != SECINITSID_UNLABELED)
+	if (!(label->flags & TG_INODE_DURABLE) && key.device && sid && sid != SECINITSID_UNLABELED)
 		bpf_map_update_elem(&active, &key, &sid, BPF_ANY);
 	return 0;
 }
@@ -35,12 +39,14 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 /*
  * Called when something is made in a directory, or moved there. After a crash such a directory
  * could not be distinguished from one that was moved, unless its label is in its attribute.
- * The daemon writes it there.
+ * The daemon writes it there. Returns the label that a new file there has without an entry in
+ * `labels`; 0: none.
  */
-static __always_inline void tg_tell_active(struct inode *directory, struct tg_inode *label)
+static __always_inline __u32 tg_tell_active(struct inode *directory, struct tg_inode *label)
 {
-	if (label && !(label->flags & (TG_INODE_DURABLE | TG_INODE_ACTIVE)))
-		tg_enter_active(directory, label);
+	if (!label || (!(label->flags & TG_INODE_ACTIVE) && tg_enter_active(directory, label)))
+		return 0;
+	return label->sid;
 }
 
 #endif

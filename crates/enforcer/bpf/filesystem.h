@@ -61,6 +61,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 {
 	struct tg_superblock new = {
 		.address = TG_ADDRESS(sb), .generation = generation, .sid = SECINITSID_UNLABELED};
+	__u32 number = __sync_fetch_and_add(&state.superblocks, 1) + 1;
 	__u64 device = sb->s_dev;
 	struct tg_fs_name name = {};
 
@@ -76,6 +77,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	new.flags = tg_settable(sb, &name, new.behaviour);
 	struct tg_superblock *known = bpf_map_lookup_elem(&superblocks, &device);
 
+	new.number = number;
 	if (!known) {
 		bpf_map_update_elem(&superblocks, &device, &new, BPF_NOEXIST);
 		known = bpf_map_lookup_elem(&superblocks, &device);
@@ -85,9 +87,13 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	}
 	/* The entry of the daemon, or of an older generation, is kept. That of a file system
 	 * that is gone is not. */
-	if (known->address && known->address != new.address)
+	if (known->address && known->address != new.address) {
 		known->flags = 0;
-	known->flags = (known->flags & TG_SUPERBLOCK_WALKED) | new.flags;
+		known->number = 0;
+	}
+	if (!known->number)
+		known->number = number;
+	known->flags = (known->flags & (TG_SUPERBLOCK_WALKED | TG_SUPERBLOCK_NEW)) | new.flags;
 	known->sid = new.sid;
 	known->behaviour = new.behaviour;
 	known->node = new.node;
@@ -108,6 +114,14 @@ static __always_inline struct tg_superblock *tg_superblock_of(struct super_block
 	if (known && known->address == address && known->generation == number)
 		return known;
 	return tg_superblock_read(sb, number);
+}
+
+/* The number of a file system among those that the programs have seen; 0: they have not. */
+static __noinline __u32 tg_number_of(struct super_block *sb)
+{
+	struct tg_superblock *superblock = tg_superblock_of(sb);
+
+	return superblock ? superblock->number : 0;
 }
 
 /* Records that something is made, moved or linked on a file system, so that the daemon moves

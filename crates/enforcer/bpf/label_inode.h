@@ -21,6 +21,7 @@
 #include "holder.h"
 #include "kernel.h"
 #include "label_new.h"
+#include "label_unwalked.h"
 #include "libbpf.h"
 #include "maps.h"
 #include "object.h"
@@ -51,10 +52,11 @@ static __always_inline int tg_put_label(struct inode *inode, const struct tg_ino
 }
 
 /* Writes a label down, in the current task's share if there was none; `anyway`: even above the
- * share. Returns 0 or -ENOSPC. */
-static __noinline int tg_put_kept_label(const struct tg_label_key *key, __u32 sid, int anyway)
+ * share; `mounted`: tg_superblock.number. Returns 0 or -ENOSPC. */
+static __noinline int tg_put_kept_label(const struct tg_label_key *key, __u32 sid, __u32 mounted,
+					int anyway)
 {
-	struct tg_label_value value = {.sid = sid, .dirty = 1}, *known;
+	struct tg_label_value value = {.sid = sid, .dirty = 1, .mounted = mounted}, *known;
 
 	if (!key->device) {
 		tg_failed(TG_FAILED_LABELS_FULL);
@@ -79,12 +81,12 @@ static __noinline int tg_put_kept_label(const struct tg_label_key *key, __u32 si
 }
 
 /* Keeps the label of an inode beyond its time in memory. Returns 0 or -ENOSPC. */
-static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, int anyway)
+static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, __u32 mounted, int anyway)
 {
 	struct tg_label_key key = tg_label_key_of(inode);
 	struct tg_unwritten dirty = {.sid = sid};
 
-	if (tg_put_kept_label(&key, sid, anyway))
+	if (tg_put_kept_label(&key, sid, mounted, anyway))
 		return -ENOSPC;
 	bpf_core_read(dirty.uuid, sizeof dirty.uuid, &inode->i_sb->s_uuid);
 	if (bpf_map_update_elem(&unwritten, &key, &dirty, BPF_ANY))
@@ -108,7 +110,7 @@ static __always_inline int tg_pin_label(struct inode *inode)
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR)
 		return 0;
-	if (tg_keep_label(inode, label->sid, 0))
+	if (tg_keep_label(inode, label->sid, superblock->number, 0))
 		return -ENOSPC;
 	label->flags |= TG_INODE_DURABLE;
 	return 0;
@@ -122,7 +124,7 @@ static __noinline int tg_keep_new_label(struct inode *inode, struct tg_inode *ma
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR)
 		return 0;
-	if (tg_keep_label(inode, made->sid, anyway))
+	if (tg_keep_label(inode, made->sid, superblock->number, anyway))
 		return -ENOSPC;
 	made->flags = TG_INODE_DURABLE;
 	return 0;
@@ -209,12 +211,16 @@ static __noinline int tg_is_subvolume_walked(struct inode *inode)
  * its directory. An inode without an entry has the label of all directories that it is in
  * (tg_keep_moved_label). */
 static __always_inline void tg_find_xattr_label(struct inode *inode, struct inode *directory,
-						const struct tg_superblock *superblock,
+						struct tg_superblock *superblock,
 						struct tg_inode *found)
 {
 	struct tg_inode *above;
 
-	if (!(superblock->flags & TG_SUPERBLOCK_WALKED) || !tg_is_subvolume_walked(inode))
+	if (!(superblock->flags & TG_SUPERBLOCK_WALKED)) {
+		found->sid = tg_unwalked_sid(inode, directory, superblock);
+		return;
+	}
+	if (!tg_is_subvolume_walked(inode))
 		return;
 	tg_find_kept_label(inode, found);
 	if (found->sid || !directory ||
@@ -301,9 +307,11 @@ static __noinline __u32 tg_ask_again(struct dentry *dentry, struct inode *inode,
 static __noinline int tg_put_determined(struct dentry *dentry, struct inode *inode, __u32 sid)
 {
 	struct tg_inode made = {.sid = sid, .task_sid = tg_task_subject() & 0xffff};
+	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 
-	if (!sid ||
-	    (!tg_is_labelled(tg_directory(dentry), sid) && tg_keep_new_label(inode, &made, 1)))
+	if (!sid || !superblock ||
+	    (!tg_inherits(tg_directory(dentry), sid, superblock) &&
+	     tg_keep_new_label(inode, &made, 1)))
 		return 0;
 	return tg_put_label(inode, &made);
 }
@@ -326,7 +334,8 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 	}
 	found.sid = tg_unannounced(dentry, inode, directory, class);
 	if (found.sid) {
-		if (!tg_is_labelled(directory, found.sid) && tg_keep_new_label(inode, &found, 1))
+		if (!tg_inherits(directory, found.sid, superblock) &&
+		    tg_keep_new_label(inode, &found, 1))
 			return 0;
 		return tg_put_label(inode, &found);
 	}
@@ -392,7 +401,7 @@ static __noinline int tg_leave_kept(struct inode *inode, struct tg_inode *label)
 	if (!inode->i_nlink)
 		tg_forget_label(inode);
 	else if (label->flags & TG_INODE_RENUMBERED)
-		tg_keep_label(inode, label->sid, 1);
+		tg_keep_label(inode, label->sid, tg_number_of(inode->i_sb), 1);
 	return 0;
 }
 

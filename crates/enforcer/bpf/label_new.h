@@ -13,6 +13,7 @@
 #include "filesystem.h"
 #include "holder.h"
 #include "kernel.h"
+#include "label_unwalked.h"
 #include "libbpf.h"
 #include "maps.h"
 #include "object.h"
@@ -167,18 +168,26 @@ static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
 	return label && label->sid == sid;
 }
 
+/* Whether what is made in a directory has this label without an entry in `labels`. */
+static __always_inline int tg_inherits(struct inode *directory, __u32 sid,
+				       const struct tg_superblock *superblock)
+{
+	return tg_is_labelled(directory, sid) && !tg_keeps_all(superblock);
+}
+
 /* A hash that distinguishes a dentry's name from others. */
 static __always_inline __u64 tg_name_word(struct dentry *dentry)
 {
 	return (__u64)dentry->d_name.hash << 32 | dentry->d_name.len;
 }
 
-/* Whether something made in a directory with another label would find no place for its own. */
+/* Whether the label of what is made in a directory is to be kept, and would find no place. */
 static __noinline int tg_lacks_label(struct inode *directory, __u32 sid)
 {
 	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
 
-	if (!superblock || superblock->behaviour != TG_FS_XATTR || tg_is_labelled(directory, sid))
+	if (!superblock || superblock->behaviour != TG_FS_XATTR ||
+	    tg_inherits(directory, sid, superblock))
 		return 0;
 	return tg_is_full(TG_ROOM_LABELS, tg_own_share());
 }

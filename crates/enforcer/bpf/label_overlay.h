@@ -42,7 +42,7 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 
 	if (!label || !label->sid)
 		return -EPERM;
-	if (tg_keep_label(inode, label->sid, 0))
+	if (tg_keep_label(inode, label->sid, tg_number_of(inode->i_sb), 0))
 		return -ENOSPC;
 	label->flags |= TG_INODE_DURABLE;
 	return 0;

@@ -174,6 +174,35 @@ struct {
 } superblocks SEC(".maps");
 
 /*
+ * File systems that were labelled here, or seen, by UUID.
+ * Writer: the programs, when a file system is mounted that is new; the daemon, when it has walked
+ * one, and for those that something is noted of.
+ * Reader: the programs, when a file system is mounted.
+ * Size: more than a machine meets. Full: none is new any more, so that what is mounted is denied
+ * until it is walked.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct tg_uuid);
+	__type(value, __u32);
+} uuids SEC(".maps");
+
+/*
+ * How an inode without extended attributes is known, by the type of its file system.
+ * Writer: the daemon, from the kernel's types.
+ * Reader: the programs, when they first see a file of a file system that was not walked.
+ * Size: more types than the daemon knows of. It cannot be full.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16);
+	__type(key, struct tg_fs_name);
+	__type(value, struct tg_bare);
+} bare SEC(".maps");
+
+/*
  * The policy's labels by path (genfscon), by the longest prefix of a name below a directory.
  * Writer: the daemon, when it loads a policy.
  * Reader: the programs, when they first see a file of such a file system.

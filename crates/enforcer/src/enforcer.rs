@@ -156,6 +156,8 @@ impl Enforcer {
         enforcer.put_sids()?;
         enforcer.label_filesystems()?;
         enforcer.label_network()?;
+        enforcer.meet_noted()?;
+        enforcer.tell_bare();
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
         enforcer.look_at_units();

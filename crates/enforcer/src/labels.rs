@@ -14,6 +14,7 @@
 
 pub(crate) mod alone;
 pub mod backlog;
+pub mod bare;
 pub mod changed;
 pub mod checkpoint;
 pub mod durable;
@@ -39,6 +40,7 @@ pub mod replaced;
 pub mod roots;
 mod selabel;
 pub mod subvolumes;
+pub mod types;
 pub mod unseen;
 pub mod vital;
 pub mod walk;

@@ -25,6 +25,8 @@
 #include "decide.h"
 #include "enforcer.h"
 
+#define CAP_MAC_ADMIN 33
+
 /* The permission of class process that setting each attribute needs (selinux_setprocattr). */
 static __always_inline __u32 tg_attribute_permission(__u32 attribute)
 {
@@ -184,6 +186,36 @@ TG_FUNCTION int tg_has_context(__u32 sid)
 	return generation && sid != TG_SID_CANARY && tg_context_of(generation, sid).type;
 }
 
+/* Whether a SID stands for a context that the policy in force does not have: what has it is
+ * unlabelled until a policy has it (security_context_to_sid_force). */
+TG_FUNCTION int tg_is_undefined(__u32 sid)
+{
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+
+	if (!generation || sid < TG_FIRST_SID)
+		return 0;
+	union tg_context_words own = {.context = tg_context_of(generation, sid)};
+	union tg_context_words unlabelled = {
+		.context = tg_context_of(generation, SECINITSID_UNLABELED)};
+
+	return own.word[0] == unlabelled.word[0] && own.word[1] == unlabelled.word[1];
+}
+
+/* has_cap_mac_admin: whether the current thread may give labels that no policy has yet. */
+static __always_inline int tg_may_mac_admin(__u64 subject)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 effective = 0;
+
+	if (subject & TG_UNCONFINED)
+		return 1;
+	bpf_core_read(&effective, sizeof effective, &current->cred->cap_effective);
+	if (!(effective >> CAP_MAC_ADMIN & 1) || BPF_CORE_READ(current, cred, user_ns, level))
+		return 0;
+	return !tg_ask_process(subject & 0xffff, subject & 0xffff, SECCLASS_CAPABILITY2,
+			       CAPABILITY2__MAC_ADMIN);
+}
+
 /* Only unconfined root may set this, because the thread's children are permissive, too. */
 static __always_inline int tg_may_be_permissive(__u64 subject)
 {
@@ -207,6 +239,9 @@ int BPF_PROG(task_prctl, int option, unsigned long attribute, unsigned long sid)
 	if (!tg_attribute_permission(attribute) || sid >= TG_SIDS)
 		return -EINVAL;
 	if (sid ? !tg_has_context(sid) : attribute == TG_ATTRIBUTE_CURRENT)
+		return -EINVAL;
+	if (sid && tg_is_undefined(sid) &&
+	    (attribute != TG_ATTRIBUTE_FSCREATE || !tg_may_mac_admin(subject)))
 		return -EINVAL;
 	if (attribute == TG_ATTRIBUTE_CURRENT && !tg_has_own_cred())
 		return -EAGAIN;

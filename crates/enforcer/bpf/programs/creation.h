@@ -44,8 +44,8 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	__u64 own = tg_task_subject_at(address);
 	struct tg_inode made = {.task_sid = own & 0xffff};
+	__u32 inherited = tg_tell_active(dir, above);
 
-	tg_tell_active(dir, above);
 	if (tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above),
 			     !TG_IS_NULL_BY(current, address, qstr) && qstr->len ? TG_ADDRESS(qstr)
 										 : 0,
@@ -57,7 +57,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	tg_note_made(task, inode);
 	if (!made.sid)
 		return -EOPNOTSUPP;
-	if (above && above->sid != made.sid && tg_keep_new_label(inode, &made, 0))
+	if (above && inherited != made.sid && tg_keep_new_label(inode, &made, 0))
 		return -ENOSPC;
 	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
 }

@@ -67,7 +67,7 @@ SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *
 		tg_failed(TG_FAILED_INODE_STORAGE);
 		return 0;
 	}
-	if (!tg_keep_label(inode, sid, 0))
+	if (!tg_keep_label(inode, sid, tg_number_of(inode->i_sb), 0))
 		label->flags |= TG_INODE_DURABLE;
 	WRITE_ONCE(label->sid, sid);
 	return 0;

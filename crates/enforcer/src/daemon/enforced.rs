@@ -33,7 +33,7 @@ use super::{
     object::Object,
 };
 use crate::{
-    contexts::Sid,
+    contexts::{self, Sid},
     enforcer::{Enforcer, EnforcerError, of_device, task_of},
     events::Reader,
     inquiries::Inquiries,
@@ -145,6 +145,16 @@ impl Enforced {
 
     fn on_mut(&mut self) -> Result<&mut Enforcer, Refusal> {
         self.enforcer.as_mut().ok_or_else(stopped)
+    }
+
+    /// The enforcer, if a context has a SID or may get one. Unless `all` is set, none is given once half of them are used.
+    fn with_room(&mut self, context: &str, all: bool) -> Result<&mut Enforcer, Refusal> {
+        let enforcer = self.on_mut()?;
+        if !all && enforcer.contexts().sid(context).is_none() && enforcer.is_half_full() {
+            let text = "half of all security contexts or levels are in use: root may name new ones, nobody else";
+            return Err(Refusal::new(libc::ENOSPC, text));
+        }
+        Ok(enforcer)
     }
 
     /// Logs denials, and does what events request for labels.
@@ -369,12 +379,25 @@ impl Machine for Enforced {
     }
 
     fn intern(&mut self, context: &str, all: bool) -> Result<Sid, Refusal> {
-        let enforcer = self.on_mut()?;
-        if !all && enforcer.contexts().sid(context).is_none() && enforcer.is_half_full() {
-            let text = "half of all security contexts or levels are in use: root may name new ones, nobody else";
-            return Err(Refusal::new(libc::ENOSPC, text));
-        }
+        let enforcer = self.with_room(context, all)?;
         enforcer.intern(context).map_err(|cause| refused(&cause))
+    }
+
+    fn defer(&mut self, context: &str, all: bool) -> Result<Sid, Refusal> {
+        if !contexts::may_be_one(context) {
+            return Err(Refusal::new(
+                libc::EINVAL,
+                "no policy can have such a context: USER:ROLE:TYPE, or with a range",
+            ));
+        }
+        let enforcer = self.with_room(context, all)?;
+        enforcer.defer(context).map_err(|cause| refused(&cause))
+    }
+
+    fn undefined(&mut self, sid: Sid) -> Option<String> {
+        let enforcer = self.enforcer.as_mut()?;
+        enforcer.learn();
+        enforcer.undefined(sid).map(str::to_owned)
     }
 
     fn text(&mut self, sid: Sid) -> Option<String> {

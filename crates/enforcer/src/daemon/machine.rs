@@ -74,6 +74,10 @@ pub trait Machine {
     /// The SID of a context. A new context is given a SID. Unless `all` is set, that is refused once half of them are
     /// used.
     fn intern(&mut self, context: &str, all: bool) -> Result<Sid, Refusal>;
+    /// Likewise of a context that the policy in force does not have. Objects with it are unlabelled until a policy has it.
+    fn defer(&mut self, context: &str, all: bool) -> Result<Sid, Refusal>;
+    /// The context of a SID that [`Machine::defer`] has given, as long as no policy has it.
+    fn undefined(&mut self, sid: Sid) -> Option<String>;
     /// The context of a SID.
     fn text(&mut self, sid: Sid) -> Option<String>;
     /// The names of the permissions that one context has on another.

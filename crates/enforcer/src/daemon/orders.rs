@@ -236,7 +236,11 @@ impl<'a> Order<'a> {
             Attribute::Previous => return Err(Refusal::new(libc::EINVAL, "the previous context cannot be set")),
         };
         self.may(self.sid, "process", permission)?;
-        Ok(vec![self.intern(context)?.to_string()])
+        let sid = match attribute {
+            Attribute::FsCreate => self.intern_or_defer(context)?,
+            _ => self.intern(context)?,
+        };
+        Ok(vec![sid.to_string()])
     }
 
     /// The SID of a context. Only root may take the last free ones, because root and the kernel need them.
@@ -244,11 +248,39 @@ impl<'a> Order<'a> {
         self.machine.intern(context, self.peer.is_root())
     }
 
+    /// The SID of a context for files. A domain with `mac_admin` may name one that no policy has yet (has_cap_mac_admin).
+    /// An unconfined domain may not: nothing is checked for it, and it is most likely mistaken.
+    fn intern_or_defer(&mut self, context: &str) -> Result<Sid, Refusal> {
+        match self.intern(context) {
+            Err(refusal) if refusal.errno == libc::EINVAL => {
+                let may = !self.unconfined
+                    && self.peer.has_mac_admin()
+                    && self.may(self.sid, "capability2", "mac_admin").is_ok();
+                if may { self.machine.defer(context, self.peer.is_root()) } else { Err(refusal) }
+            }
+            known => known,
+        }
+    }
+
+    /// The context of a label that no policy has yet, for a domain that may give such labels. A denial is not audited.
+    fn undefined(&mut self, label: Sid) -> Option<String> {
+        let context = self.machine.undefined(label)?;
+        if self.unconfined || self.mixed || !self.peer.has_mac_admin() {
+            return None;
+        }
+        let own = self.machine.text(self.sid)?;
+        let may = self.machine.access(&own, &own, "capability2").ok()?;
+        may.iter().any(|permission| permission == "mac_admin").then_some(context)
+    }
+
     /// selinux_inode_getsecurity, which checks nothing: a process that reads attributes has passed inode_getxattr.
     fn label(&mut self, object: BorrowedFd<'_>) -> Reply {
         let class = Object::of(object)?.class;
         let label = self.machine.labels(object)?.object;
         self.may(label, class, "getattr")?;
+        if let Some(context) = self.undefined(label) {
+            return Ok(vec![context]);
+        }
         Ok(vec![self.machine.text(label).ok_or_else(|| Refusal::new(libc::ENODATA, "it has no label"))?])
     }
 
@@ -260,7 +292,7 @@ impl<'a> Order<'a> {
         }
         let old = self.machine.labels(object)?;
         self.may(old.object, class, "relabelfrom")?;
-        let new = self.intern(context)?;
+        let new = self.intern_or_defer(context)?;
         self.may(new, class, "relabelto")?;
         if !self.unconfined {
             self.validate(old.object, new, class)?;

@@ -59,6 +59,17 @@ impl Peer {
         self.uid == geteuid().as_raw()
     }
 
+    /// Whether it has CAP_MAC_ADMIN on the machine, not only in a user namespace of its own.
+    pub(crate) fn has_mac_admin(&self) -> bool {
+        const CAP_MAC_ADMIN: u32 = 33;
+        let told = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let effective =
+            told.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+        let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/user")).ok();
+        let here = namespace(&self.pid.to_string()).is_some_and(|own| Some(own) == namespace("self"));
+        here && effective.is_some_and(|effective| effective >> CAP_MAC_ADMIN & 1 == 1) && self.lives()
+    }
+
     /// Its pidfd.
     pub(crate) fn process(&self) -> BorrowedFd<'_> {
         self.process.as_fd()

@@ -91,6 +91,12 @@ impl Machine for Pretended {
             .and_then(|sid| sid.parse().ok())
             .ok_or_else(|| Refusal::new(libc::EINVAL, "no context"))
     }
+    fn defer(&mut self, _: &str, _: bool) -> Result<Sid, Refusal> {
+        Err(Refusal::new(libc::EINVAL, "no context"))
+    }
+    fn undefined(&mut self, _: Sid) -> Option<String> {
+        None
+    }
     fn text(&mut self, sid: Sid) -> Option<String> {
         (sid < 100).then(|| format!("sid{sid}"))
     }

@@ -23,7 +23,7 @@ use crate::{
         durable::Written,
         identity::Identity,
         maps::Maps,
-        note::{Notes, Place},
+        note::{Notes, Place, Uuid},
         notebook::Notebook,
         recall::Recall,
         writers::{Done, Writers},
@@ -296,13 +296,20 @@ impl Enforcer {
     }
 
     /// Called when a device number belongs to another file system now, or to none. Labels that were not written are
-    /// noted.
-    pub(super) fn leave_device(&mut self, device: u32) -> Result<(), EnforcerError> {
+    /// noted. `mounted`: the number of the file system that has the device now, whose labels stay.
+    pub(super) fn leave_device(&mut self, device: u32, mounted: Option<u32>) -> Result<(), EnforcerError> {
         self.durable.look();
         let mut pass = self.pass()?;
         pass.take()?;
-        pass.leave(device);
+        pass.leave(device, mounted);
         Ok(())
+    }
+
+    /// Tells the programs which file systems have notes: a file without an attribute may have a label there.
+    pub(super) fn meet_noted(&self) -> Result<(), EnforcerError> {
+        let maps = self.kernel_maps()?;
+        let noted: HashSet<Uuid> = self.durable.notes.all().map(|(place, _)| place.uuid).collect();
+        noted.iter().try_for_each(|uuid| maps.meet(uuid)).map_err(labelling)
     }
 
     /// Waits briefly until the labels of these files, which have just become dirty, are on disk.

@@ -14,7 +14,7 @@ use tollgate_abi::{
     bytes_of,
     enforcer::{
         SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FAILED_NOT_LABELLED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL,
-        TG_SUPERBLOCK_WALKED, tg_filesystem,
+        TG_SUPERBLOCK_WALKED, tg_filesystem, tg_label_value,
     },
 };
 use tollgate_policy::{context, model::Context};
@@ -25,6 +25,7 @@ use crate::{
     labels::{
         self,
         alone::{self, REQUEST_TIMEOUT},
+        bare,
         checkpoint::{AfterCrash, Doubts},
         file_contexts::FileContexts,
         filesystems,
@@ -110,11 +111,15 @@ impl Enforcer {
         if known.is_some_and(|known| known.flags & TG_SUPERBLOCK_WALKED != 0) {
             return Ok(Report::default());
         }
-        // Labels of another file system that had this number before, or of this one when it was mounted elsewhere.
-        self.leave_device(device)?;
-        for (key, _) in maps.entries(&mut |key, _| key.device == device).map_err(labelling)? {
+        // Labels of another file system that had this number before, or of this one when it was mounted elsewhere; not those
+        // of files that were made since it was mounted.
+        let mounted = known.map(|known| known.number).filter(|number| *number != 0);
+        self.leave_device(device, mounted)?;
+        let before = |value: &tg_label_value| Some(value.mounted) != mounted;
+        for (key, _) in maps.entries(&mut |key, value| key.device == device && before(value)).map_err(labelling)? {
             maps.remove_entry(key).map_err(labelling)?;
         }
+        self.tell_bare();
         let report = self.label_files(Part::Mount(device))?;
         self.protect_folders()?;
         Ok(report)
@@ -310,6 +315,19 @@ impl Enforcer {
         Ok(Rules::new(&found, policy.capabilities.iter().any(|name| name == LINKS)))
     }
 
+    /// Tells the programs how to recognize an inode without attributes. Other file systems are denied until they are walked.
+    pub(super) fn tell_bare(&self) {
+        for (name, layout) in bare::layouts(|name| self.knows_bare(name)) {
+            let Some(name) = filesystems::name(name) else { continue };
+            let _ = self.maps.bare.update(bytes_of(&name), bytes_of(&layout), MapFlags::ANY);
+        }
+    }
+
+    fn knows_bare(&self, filesystem: &str) -> bool {
+        let name = filesystems::name(filesystem);
+        name.is_some_and(|name| matches!(self.maps.bare.lookup(bytes_of(&name), MapFlags::ANY), Ok(Some(_))))
+    }
+
     /// File systems whose labels cannot be kept on this kernel, each with the reason. For btrfs, the programs get the
     /// offsets that they need once it is loaded.
     fn refused_filesystems(&self) -> BTreeMap<&'static str, String> {
@@ -338,6 +356,7 @@ impl Enforcer {
             unwritten: again(&self.maps.unwritten)?,
             active: again(&self.maps.active)?,
             superblocks: again(superblocks)?,
+            uuids: again(&self.maps.uuids)?,
             shares: self.state.shares(),
         })
     }

@@ -31,6 +31,10 @@ pub struct Maps {
     pub inodes: MapHandle,
     /// File systems that have been seen, by device.
     pub superblocks: MapHandle,
+    /// File systems that were labelled, or seen, by UUID.
+    pub uuids: MapHandle,
+    /// How to recognize an inode without attributes, by the name of its file system.
+    pub bare: MapHandle,
     /// Durable labels of files.
     pub labels: MapHandle,
     /// Durable labels that have become dirty.
@@ -59,6 +63,8 @@ impl Maps {
             tasks: map("tasks")?,
             inodes: map("inodes")?,
             superblocks: map("superblocks")?,
+            uuids: map("uuids")?,
+            bare: map("bare")?,
             labels: map("labels")?,
             unwritten: map("unwritten")?,
             active: map("active")?,

@@ -55,7 +55,7 @@ impl Enforcer {
 
     /// security_context_to_sid_force: the SID of a context that the policy in force does not have. Objects with it are
     /// unlabelled until a policy has the context (`Generation::adopt`).
-    pub(super) fn defer(&mut self, text: &str) -> Result<Sid, EnforcerError> {
+    pub fn defer(&mut self, text: &str) -> Result<Sid, EnforcerError> {
         if let Some(sid) = self.contexts.sid(text) {
             return Ok(sid);
         }
@@ -73,6 +73,15 @@ impl Enforcer {
         let (own, unlabelled) = (self.generation.get(sid), self.generation.get(SECINITSID_UNLABELED));
         let sid = if own.is_some() && own == unlabelled { SECINITSID_UNLABELED } else { sid };
         self.contexts.has(sid).then(|| self.contexts.text(sid))
+    }
+
+    /// The context of a SID that no policy has yet.
+    #[must_use]
+    pub fn undefined(&self, sid: Sid) -> Option<&str> {
+        let sid = contexts::bare(sid);
+        let unlabelled = self.contexts.text(SECINITSID_UNLABELED);
+        let undefined = self.meaning(sid) == Some(unlabelled) && self.contexts.text(sid) != unlabelled;
+        undefined.then(|| self.contexts.text(sid))
     }
 
     /// Records the context of a SID in the directory and for the candidate.

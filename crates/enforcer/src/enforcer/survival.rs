@@ -75,7 +75,8 @@ impl Enforcer {
             let key = object(file)?.identity().into();
             let share = maps.share(Holder::Machine);
             let dirty = maps.entry(key).map_err(labelling)?.map_or(0, |kept| kept.dirty);
-            maps.set_entry(key, tg_label_value { sid, dirty, share }, When::Always).map_err(labelling)?;
+            maps.set_entry(key, tg_label_value { sid, dirty, share, ..Default::default() }, When::Always)
+                .map_err(labelling)?;
             label.flags |= TG_INODE_DURABLE;
         }
         maps.set_inode(file, tg_inode { sid, ..label }, When::Always).map(drop).map_err(labelling)

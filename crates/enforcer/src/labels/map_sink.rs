@@ -26,13 +26,16 @@ pub struct MapSink<'m, M> {
     names: Names,
     /// Labels that could not be written to their files before.
     pub recall: Recall,
+    /// The number of the file system that is walked, if it is new to the machine: what was made there since has its label
+    /// written down, whatever that is.
+    made_since: Option<u32>,
     progress: Progress,
 }
 
 impl<'m, M: Maps> MapSink<'m, M> {
     /// Labels files in these maps. What is noted in `recall` counts first.
     pub fn new(maps: &'m mut M, recall: Recall) -> Self {
-        Self { maps, names: Names::default(), recall, progress: Progress::default() }
+        Self { maps, names: Names::default(), recall, made_since: None, progress: Progress::default() }
     }
 
     /// Reports how many files it has labelled.
@@ -53,7 +56,7 @@ impl<'m, M: Maps> MapSink<'m, M> {
     /// Writes a label down. Returns the label that is written there then, which may be another one.
     pub(super) fn enter(&mut self, key: tg_label_key, sid: Sid, owner: u32, dirty: bool) -> io::Result<Sid> {
         let share = self.maps.share(Holder::of_file(owner));
-        let value = tg_label_value { sid, dirty: dirty.into(), share };
+        let value = tg_label_value { sid, dirty: dirty.into(), share, mounted: self.made_since.unwrap_or_default() };
         match self.maps.set_entry(key, value, When::Absent) {
             Ok(true) => Ok(sid),
             // A hook, or an earlier daemon, has written it since. It stays.
@@ -73,6 +76,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         if label.directory.is_none() {
             // From this system call on, the programs know the file system, even if no confined process has seen it.
             fstatfs(object.file)?;
+            self.made_since = self.maps.made_since(object.device)?;
         }
         if let Some(noted) = self.recall.find(self.maps, object, label.origin)? {
             return self.maps.set_inode(object.file, inode(noted, TG_INODE_DURABLE), When::Always).map(|_| noted);
@@ -91,7 +95,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
                     return Err(cause);
                 }
             }
-        } else if Names::concerns(object, label)
+        } else if (Names::concerns(object, label) || self.made_since.is_some())
             && let Some(entry) = self.maps.entry(key)?
         {
             inode(entry.sid, TG_INODE_DURABLE)
@@ -154,7 +158,7 @@ mod tests {
             result.unwrap();
             assert_eq!(maps.inodes[&inode].sid, given.sid);
             let written: Vec<_> = maps.labels.into_values().collect();
-            let expected = own.then_some(tg_label_value { sid: given.sid, dirty, share: 0 });
+            let expected = own.then_some(tg_label_value { sid: given.sid, dirty, ..Default::default() });
             assert_eq!(written, expected.into_iter().collect::<Vec<_>>(), "{given:?}");
         }
     }
@@ -165,12 +169,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = File::open(folder.path()).unwrap();
         let object = Object::new(file.as_fd(), 7).unwrap();
-        let by_hook = tg_label_value { sid: 9, dirty: 1, share: 0 };
+        let by_hook = tg_label_value { sid: 9, dirty: 1, ..Default::default() };
         maps.set_entry(object.identity().into(), by_hook, When::Absent).unwrap();
         let given = label(6, Some(5), Origin::FileContexts);
         MapSink::new(&mut maps, Recall::default()).label(&object, given).unwrap();
         assert_eq!(maps.inodes[&object.inode()].sid, 9);
         assert_eq!(maps.entry(object.identity().into()).unwrap(), Some(by_hook));
+    }
+
+    #[test]
+    fn keeps_what_was_made_in_a_file_system_that_is_new_before_it_was_walked() {
+        for (made_since, expected) in [(None, 5), (Some(3), 9)] {
+            let mut maps = MemoryMaps { made_since, ..MemoryMaps::default() };
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("made");
+            let (root, made) = (File::open(folder.path()).unwrap(), File::create(&path).unwrap());
+            let made = Object::new(made.as_fd(), 7).unwrap();
+            let kept = tg_label_value { sid: 9, dirty: 1, mounted: 3, ..Default::default() };
+            maps.set_entry(made.identity().into(), kept, When::Absent).unwrap();
+            let mut sink = MapSink::new(&mut maps, Recall::default());
+            let root = Object::new(root.as_fd(), 7).unwrap();
+            sink.label(&root, label(5, None, Origin::FileSystem)).unwrap();
+            assert_eq!(sink.label(&made, label(5, Some(5), Origin::FileContexts)).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::{
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 use tollgate_abi::bytes_of;
 use tollgate_abi::enforcer::{
-    TG_FS_XATTR, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key, tg_label_value, tg_superblock, tg_unwritten,
+    TG_FS_XATTR, TG_SUPERBLOCK_NEW, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key, tg_label_value, tg_superblock,
+    tg_unwritten,
 };
 use tollgate_client::shares::Room;
 
@@ -51,6 +52,8 @@ pub trait Maps {
     fn leave_out(&mut self, share: Place);
     /// The UUID of a file system that is mounted anywhere.
     fn uuid(&self, device: u32) -> io::Result<Option<Uuid>>;
+    /// The number of a file system that is new to the machine; `None`: it is not new.
+    fn made_since(&self, device: u32) -> io::Result<Option<u32>>;
     /// Marks the labels of a file system as known.
     fn set_walked(&mut self, device: u32) -> io::Result<()>;
     /// Takes the labels that have become dirty since the last call.
@@ -75,6 +78,8 @@ pub struct KernelMaps {
     pub active: MapHandle,
     /// File systems, by device.
     pub superblocks: MapHandle,
+    /// File systems that were labelled, or seen, by UUID.
+    pub uuids: MapHandle,
     /// Who holds how many places in `labels`.
     pub shares: Shares,
 }
@@ -148,6 +153,11 @@ impl Maps for KernelMaps {
         Ok(self.superblock(device)?.map(|found| found.uuid))
     }
 
+    fn made_since(&self, device: u32) -> io::Result<Option<u32>> {
+        let new = |found: &tg_superblock| found.flags & TG_SUPERBLOCK_NEW != 0;
+        Ok(self.superblock(device)?.filter(new).map(|found| found.number))
+    }
+
     fn take_unwritten(&mut self) -> io::Result<Vec<(tg_label_key, Unwritten)>> {
         let taken = self.unwritten.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
         let taken = taken.map_err(io::Error::other)?;
@@ -163,7 +173,7 @@ impl Maps for KernelMaps {
         // A program may write the entry at the same time.
         for _ in 0..MAX_ATTEMPTS {
             match self.superblock(device)? {
-                Some(found) if found.flags & TG_SUPERBLOCK_WALKED != 0 => return Ok(()),
+                Some(found) if found.flags & TG_SUPERBLOCK_WALKED != 0 => return self.meet(&found.uuid),
                 Some(found) => {
                     let walked = tg_superblock { flags: found.flags | TG_SUPERBLOCK_WALKED, ..found };
                     self.put_superblock(device, &walked, When::Present)?;
@@ -241,11 +251,19 @@ impl KernelMaps {
         let value = self.superblocks.lookup(&key, MapFlags::ANY).map_err(io::Error::other)?;
         Ok(value.and_then(|bytes| {
             let (first, uuid) = bytes.split_at_checked(32)?;
-            let [low, high, generation, sid, behaviour, node, flags, reserved] = words(first)?;
+            let [low, high, generation, sid, behaviour, node, flags, number] = words(first)?;
             let address = u64::from(low) | u64::from(high) << 32;
             let uuid = uuid.try_into().ok()?;
-            Some(tg_superblock { address, generation, sid, behaviour, node, flags, reserved, uuid })
+            Some(tg_superblock { address, generation, sid, behaviour, node, flags, number, uuid })
         }))
+    }
+
+    /// Labels of this file system are known, here or in notes: what its files' attributes say is not all.
+    pub fn meet(&self, uuid: &Uuid) -> io::Result<()> {
+        match *uuid == Uuid::default() {
+            true => Ok(()),
+            false => written(self.uuids.update(uuid, &1u32.to_ne_bytes(), MapFlags::ANY)).map(drop),
+        }
     }
 
     fn put_superblock(&self, device: u32, value: &tg_superblock, when: When) -> io::Result<bool> {
@@ -289,9 +307,9 @@ fn key_of(bytes: &[u8]) -> Option<tg_label_key> {
 }
 
 fn value_of(bytes: &[u8]) -> Option<tg_label_value> {
-    let [sid, rest] = words(bytes)?;
+    let [sid, rest, mounted] = words(bytes)?;
     let [dirty, share] = [rest as u16, (rest >> 16) as u16];
-    Some(tg_label_value { sid, dirty, share })
+    Some(tg_label_value { sid, dirty, share, mounted })
 }
 
 #[cfg(test)]
@@ -310,6 +328,7 @@ pub(crate) mod tests {
         pub(crate) walked: std::collections::HashSet<u32>,
         pub(crate) unwritten: Vec<(tg_label_key, Unwritten)>,
         pub(crate) uuid: Uuid,
+        pub(crate) made_since: Option<u32>,
     }
 
     fn allowed(when: When, there: bool) -> bool {
@@ -362,6 +381,10 @@ pub(crate) mod tests {
 
         fn uuid(&self, _: u32) -> io::Result<Option<Uuid>> {
             Ok(Some(self.uuid))
+        }
+
+        fn made_since(&self, _: u32) -> io::Result<Option<u32>> {
+            Ok(self.made_since)
         }
 
         fn set_walked(&mut self, device: u32) -> io::Result<()> {

@@ -69,7 +69,11 @@ impl Recall {
         for (place, sid) in uuid.and_then(|uuid| self.noted.get(&uuid)).into_iter().flatten() {
             let file = place.at(object.device);
             // An entry that exists was written by a hook since. It stays.
-            if maps.set_entry(file.into(), tg_label_value { sid: *sid, dirty: 1, share }, When::Absent)? {
+            if maps.set_entry(
+                file.into(),
+                tg_label_value { sid: *sid, dirty: 1, share, ..Default::default() },
+                When::Absent,
+            )? {
                 self.recalled.push((file, *sid, *place));
             }
             numbers.insert(place.inode);

@@ -59,7 +59,7 @@ pub fn set(
     let key = object.identity().into();
     let before = maps.entry(key)?;
     // The entry comes first, because the map may be full. If this fails, nothing has changed.
-    maps.set_entry(key, tg_label_value { sid, dirty: 0, share }, When::Always)?;
+    maps.set_entry(key, tg_label_value { sid, share, ..Default::default() }, When::Always)?;
     let lasts = match write(Write::Own) {
         Ok(()) => Lasts::Durably,
         Err(cause) if is_unsupported(&cause) || cause.raw_os_error() == Some(libc::EROFS) => Lasts::UntilUnmount,
@@ -106,7 +106,7 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: P
         }
         let child = Object::new(file.as_fd(), directory.device)?;
         if let Some(label) = maps.inode(child.file)?.filter(|label| label.sid != 0 && label.sid != sid) {
-            let value = tg_label_value { sid: label.sid, dirty: 1, share };
+            let value = tg_label_value { sid: label.sid, dirty: 1, share, ..Default::default() };
             let identity = child.identity();
             if maps.set_entry(identity.into(), value, When::Absent)? {
                 kept.push(identity);

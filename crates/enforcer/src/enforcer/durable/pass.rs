@@ -85,7 +85,7 @@ impl Pass<'_> {
                 continue;
             }
             if self.maps.uuid(device).map_err(labelling)?.is_none() {
-                self.leave(device);
+                self.leave(device, None);
                 continue;
             }
             begun |= self.begin(device)?;
@@ -181,8 +181,8 @@ impl Pass<'_> {
     /// The label in force has been written. A newer one will be.
     fn clean(&mut self, label: &Dirty) -> io::Result<()> {
         let key = label.file.into();
-        if self.maps.entry(key)?.is_some_and(|kept| kept.sid == label.sid) {
-            self.maps.set_entry(key, tg_label_value { sid: label.sid, ..Default::default() }, When::Present)?;
+        if let Some(kept) = self.maps.entry(key)?.filter(|kept| kept.sid == label.sid) {
+            self.maps.set_entry(key, tg_label_value { dirty: 0, ..kept }, When::Present)?;
         }
         self.enforcer.durable.settled(label.file, label.sid);
         Ok(())
@@ -232,7 +232,7 @@ impl Pass<'_> {
         let object = Object::new(file, device)?;
         let Some(mut label) = self.maps.inode(file)?.filter(|label| label.sid != 0) else { return Ok(()) };
         let share = self.maps.share(Holder::Machine);
-        let value = tg_label_value { sid: label.sid, dirty: 1, share };
+        let value = tg_label_value { sid: label.sid, dirty: 1, share, ..Default::default() };
         self.maps.set_entry(object.identity().into(), value, When::Always)?;
         label.flags |= TG_INODE_DURABLE;
         self.maps.set_inode(file, label, When::Present)?;
@@ -240,9 +240,16 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Notes the labels of a file system that is gone, and removes them from the map.
-    pub(super) fn leave(&mut self, device: u32) {
+    /// Notes the labels of a file system that is gone, and removes them from the map, except those of the file system
+    /// that has its device now.
+    pub(super) fn leave(&mut self, device: u32, mounted: Option<u32>) {
         let labels = self.enforcer.durable.backlog.remove_all(device);
+        let stays = |file: Identity| {
+            let kept = self.maps.entry(file.into()).ok().flatten();
+            mounted.is_some() && kept.map(|kept| kept.mounted) == mounted
+        };
+        let (stay, labels): (Vec<_>, Vec<_>) = labels.into_iter().partition(|(file, _)| stays(*file));
+        stay.into_iter().for_each(|(file, label)| self.enforcer.durable.backlog.add(file, label, false));
         let lost = self.note_down(labels.iter().copied());
         for (file, _) in &labels {
             self.enforcer.durable.recalled.remove(file);
