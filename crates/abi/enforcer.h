@@ -112,6 +112,9 @@ struct tg_network {
 	struct tg_interface interface[TG_INTERFACES];
 };
 
+#define TG_NAME_PLACE_BITS 15u
+#define TG_NAME_PLACES (1u << TG_NAME_PLACE_BITS)
+
 /* One policy in force: the only element of an array map, which the map `generations` holds. */
 struct tg_generation {
 	struct tg_tables tables;
@@ -121,6 +124,8 @@ struct tg_generation {
 	__u64 unconfined[TG_TYPES / 64]; /* bit = type: of domains that are asked nothing */
 	__u64 named[TG_TYPES / 64]; /* bit = type: of directories in which a file's name may decide
 				       its label */
+	/* bit = tg_name_place of a name that a rule has: other names need not be read. */
+	__u64 names[TG_NAME_PLACES / 64];
 	__u64 executors[TG_TYPES / 64]; /* bit = type: of the program that systemd starts units' own
 					   programs by, which stays the machine's */
 	__u64 capabilities;
