@@ -510,9 +510,10 @@ struct tg_state {
 	/* What a thread of the daemon is writing to an attribute through overlayfs, and which;
 	 * 0: nothing. */
 	__u32 new_label, labeller;
-	/* The thread of the daemon that asks for the label of a file of overlayfs, by getxattr. */
+	/* The thread of the daemon that asks by getxattr what an object is, and the answer: its SID
+	 * and SECCLASS, 0: nobody is asked about it. */
 	__u32 asks_label;
-	__u32 told_label;
+	__u32 told_label, told_class;
 	__u32 labels_new;  /* the kernel calls inode_init_security: one has come */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes what is
 			      in `unwritten` */

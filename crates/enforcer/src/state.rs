@@ -145,13 +145,15 @@ impl State {
         word!(self, inherit, AtomicU32).store((descriptors == Descriptors::Use).into(), Ordering::SeqCst);
     }
 
-    /// The label that a program tells while this thread asks for an attribute by `ask`, which fails; 0: none did.
-    pub fn told_label(&self, ask: impl FnOnce()) -> Sid {
+    /// The label and the SECCLASS that a program tells while this thread asks for an attribute by `ask`, which fails; 0: none
+    /// did.
+    pub fn told_label(&self, ask: impl FnOnce()) -> (Sid, u32) {
         word!(self, told_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, asks_label, AtomicU32).store(gettid().as_raw().cast_unsigned(), Ordering::SeqCst);
         ask();
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
-        word!(self, told_label, AtomicU32).load(Ordering::SeqCst)
+        let told = |word: &AtomicU32| word.load(Ordering::SeqCst);
+        (told(word!(self, told_label, AtomicU32)), told(word!(self, told_class, AtomicU32)))
     }
 
     /// The label that a thread of this process is writing to an attribute through overlayfs; 0: none.

@@ -42,8 +42,12 @@ impl Permission {
 pub struct Labels {
     /// The object's.
     pub object: Sid,
+    /// The object's class, of a socket and of what else has one that its mode does not tell.
+    pub class: Option<&'static str>,
     /// The file system's.
     pub filesystem: Sid,
+    /// Why the object's cannot be set; `None`: it can.
+    pub fixed: Option<&'static str>,
 }
 
 /// Enforcement that is on.

@@ -15,7 +15,7 @@ use tollgate_abi::enforcer::TG_CHANGED;
 
 use super::{
     Enforcer, EnforcerError,
-    labelling::{labelling, mountinfo},
+    object::{labelling, mountinfo},
 };
 use crate::{
     labels::{

@@ -14,7 +14,7 @@ use std::{
 use pass::hangs;
 use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED};
 
-use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, labelling::labelling};
+use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, object::labelling};
 use crate::{
     contexts::Sid,
     labels::{

@@ -12,7 +12,7 @@ use tollgate_abi::enforcer::{TG_INODE_DURABLE, tg_label_value};
 use super::{
     super::{
         Enforcer, EnforcerError,
-        labelling::{labelling, mountinfo},
+        object::{labelling, mountinfo},
     },
     Durable, PATIENCE,
 };
