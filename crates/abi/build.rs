@@ -1,4 +1,4 @@
-//! Turns the C headers into Rust, and tells dependants where they are (`DEP_TOLLGATE_ABI_INCLUDE`).
+//! Generates Rust from the C headers, and tells dependent crates where these are (`DEP_TOLLGATE_ABI_INCLUDE`).
 
 use std::{
     env,
@@ -12,10 +12,11 @@ use bindgen::callbacks::{DeriveInfo, ParseCallbacks};
 const HOOKS: &str = "lsm_hooks.h";
 const TABLES: &str = "tables.h";
 const ENFORCER: &str = "enforcer.h";
+const PATHS: &str = "paths.h";
 const CLASSES: &str = "classes.txt";
 
 fn main() {
-    for header in [HOOKS, TABLES, ENFORCER, CLASSES, "decide.h"] {
+    for header in [HOOKS, TABLES, ENFORCER, PATHS, CLASSES, "decide.h"] {
         println!("cargo::rerun-if-changed={header}");
     }
     let include = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
@@ -24,6 +25,7 @@ fn main() {
     hooks(&out.join("hooks.rs"));
     bindings(TABLES, "(tg|TG)_.*", &out.join("tables.rs"));
     bindings(ENFORCER, "(tg|TG|SECINITSID)_.*", &out.join("enforcer.rs"));
+    bindings(PATHS, "TG_.*", &out.join("paths.rs"));
     let generated = out.join("include");
     fs::create_dir_all(&generated).expect("OUT_DIR can be written");
     println!("cargo::metadata=generated={}", generated.display());
@@ -44,7 +46,7 @@ fn hooks(rust: &Path) {
     fs::write(rust, text).expect("OUT_DIR can be written");
 }
 
-/// The name and the default of a line of the table; `None` for anything else, such as a comment.
+/// The name and the default in a line of the table; `None` for anything else, such as a comment.
 fn hook(line: &str) -> Option<(&str, i32)> {
     let (name, default) = line.strip_prefix("LSM_HOOK(")?.strip_suffix(')')?.split_once(", ")?;
     Some((name, default.parse().ok()?))
@@ -74,7 +76,7 @@ fn classes(c: &Path, rust: &Path) {
     fs::write(rust, text).expect("OUT_DIR can be written");
 }
 
-/// Structures whose bytes go into maps or come out of them: the compiler checks that they have no gaps.
+/// Structures whose bytes go into maps or come out of them. The compiler checks that they have no gaps.
 const AS_BYTES: &[&str] = &[
     "tg_context",
     "tg_filesystem",
@@ -99,7 +101,7 @@ const AS_BYTES: &[&str] = &[
     "tg_unwritten",
 ];
 
-/// Lets bindgen derive zerocopy's traits for them.
+/// Makes bindgen derive zerocopy's traits for these structures.
 #[derive(Debug)]
 struct Derives;
 
@@ -112,7 +114,7 @@ impl ParseCallbacks for Derives {
     }
 }
 
-/// The structures and numbers of a header; those of the headers that it includes are left to them.
+/// The structures and numbers of a header, without those of the headers that it includes.
 fn bindings(header: &str, items: &str, rust: &Path) {
     let bindings = bindgen::Builder::default()
         .header(header)
@@ -123,6 +125,7 @@ fn bindings(header: &str, items: &str, rust: &Path) {
         .derive_default(true)
         .derive_eq(true)
         .prepend_enum_name(false)
+        .generate_cstr(true)
         .generate_comments(false);
     let bindings = if header == TABLES { bindings } else { bindings.blocklist_file(format!(".*{TABLES}")) };
     match bindings.generate() {

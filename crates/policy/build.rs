@@ -1,4 +1,5 @@
-//! Compiles the shim over libsepol and the evaluator, for the host and for BPF, and links libsepol.a.
+//! Compiles the shim over libsepol, turns its header into Rust, compiles the evaluator for the host and for BPF, and links
+//! libsepol.a.
 
 use std::{env, path::PathBuf};
 
@@ -11,6 +12,7 @@ fn main() {
     println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-changed={include}");
     evaluator(&include);
+    bindings("c/sepol.h");
     let mut build = cc::Build::new();
     build.include(&include).include("c").std("gnu11").opt_level(2).warnings(true).extra_warnings(true);
     build.flag("-Werror");
@@ -29,6 +31,21 @@ fn main() {
         env::var("LIBSEPOL_LIBRARY_PATH").unwrap_or_else(|_| LIBRARIES.to_owned())
     );
     println!("cargo::rustc-link-lib=static=sepol");
+}
+
+/// What Rust calls of the shim, in `OUT_DIR/sepol.rs`.
+fn bindings(header: &str) {
+    let rust = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("sepol.rs");
+    let bindings = bindgen::Builder::default()
+        .header(header)
+        .clang_args(["-I/usr/include/x86_64-linux-gnu"])
+        .allowlist_item("(tollgate|TOLLGATE)_.*")
+        .prepend_enum_name(false)
+        .generate_comments(false);
+    match bindings.generate() {
+        Ok(bindings) => bindings.write_to_file(rust).expect("OUT_DIR can be written"),
+        Err(error) => panic!("{header}: {error}\nlibclang is needed: install the package clang, or set LIBCLANG_PATH"),
+    }
 }
 
 /// The evaluator as a BPF program, in `OUT_DIR/decide.bpf.o`.

@@ -12,6 +12,7 @@ mod hooks;
 mod interrupt;
 mod latency;
 mod learn;
+mod log;
 mod manual;
 mod model;
 mod output;
@@ -47,6 +48,8 @@ enum Command {
     Policy(policy::Command),
     /// Enforce a policy on this machine
     Enforce(enforcer::enforce::Arguments),
+    /// Load the programs that enforcement needs and attach none, so that a start in a machine that is saved now is short
+    Preload,
     /// Print what is enforced, where, since when, and what failed; exit status 1 if nothing is
     Status(enforcer::status::Arguments),
     /// Print or set the mode, for the machine or for one domain
@@ -56,7 +59,7 @@ enum Command {
     /// Try a policy beside the one in force, and list what it would have decided differently
     #[command(subcommand)]
     Shadow(enforcer::shadow::Command),
-    /// End enforcement
+    /// End enforcement: nothing is denied any more
     Stop(enforcer::stop::Arguments),
     /// Run a command in another context
     Run(enforcer::run::Arguments),
@@ -106,18 +109,18 @@ enum Command {
     Model(model::Command),
     /// Print a shell's completion script
     Completions {
-        /// The shell
+        /// The shell that reads the script
         shell: Shell,
     },
-    /// Write manual pages, one a command, into a folder
+    /// Write manual pages, one per command, into a folder
     #[command(hide = true)]
     Manuals {
-        /// The folder; made if it does not exist
+        /// The folder; it is created if it does not exist
         folder: PathBuf,
     },
 }
 
-/// What measures in a guest.
+/// The code that measures in a guest.
 const INSTRUMENTS: agent::Instruments =
     agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds };
 
@@ -125,9 +128,19 @@ fn main() -> ExitCode {
     if agent::is_init() {
         agent::main(INSTRUMENTS);
     }
-    let result = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    let result = log::begin(matches!(command, Command::Enforce(_))).and_then(|()| run(command));
+    result.unwrap_or_else(|error| {
+        log::failed(&error);
+        ExitCode::from(if interrupt::came() { interrupt::STATUS } else { 2 })
+    })
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Policy(command) => policy::run(command),
         Command::Enforce(arguments) => enforcer::enforce::run(&arguments),
+        Command::Preload => enforcer::preload::run(),
         Command::Status(arguments) => enforcer::status::run(&arguments),
         Command::Mode(arguments) => enforcer::mode::run(&arguments),
         Command::Reload(arguments) => enforcer::reload::run(&arguments),
@@ -151,7 +164,7 @@ fn main() -> ExitCode {
         Command::Latency(command) => latency::run(command),
         Command::Model(command) => model::run(command),
         Command::Completions { shell } => {
-            // By way of memory: the generator panics where a reader such as `head` has gone away.
+            // The script is collected in memory, because the generator panics when its reader, such as `head`, has gone away.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut script);
             output::write(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)
@@ -159,9 +172,5 @@ fn main() -> ExitCode {
         Command::Manuals { folder } => manual::write(Arguments::command(), &folder)
             .with_context(|| format!("cannot write manual pages into {}", folder.display()))
             .map(|()| ExitCode::SUCCESS),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("tollgate: {error:#}");
-        ExitCode::from(if interrupt::came() { interrupt::STATUS } else { 2 })
-    })
+    }
 }

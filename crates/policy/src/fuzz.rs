@@ -1,32 +1,16 @@
-//! Mutations of good input, for tests of what reads bytes that may be anyone's.
+//! Mutations of valid input, for tests of code that reads bytes from anyone.
 //!
-//! Each test takes two seconds, or as many as `TOLLGATE_FUZZ_SECONDS` says. The mutations are the same each time, as far
-//! as the time goes.
+//! Each test takes two seconds, or as many as `TOLLGATE_FUZZ_SECONDS` says. The mutations are always the same; only
+//! their number depends on the time.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     time::{Duration, Instant},
 };
 
+use fastrand::Rng;
+
 const SECONDS: u64 = 2;
-
-/// Numbers of a sequence (xorshift64*, Marsaglia and Vigna).
-pub(crate) struct Random(u64);
-
-impl Random {
-    /// A sequence of its own for each seed.
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `end`, which is not 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as usize % end
-    }
-}
 
 /// How long a test may take.
 pub(crate) fn duration() -> Duration {
@@ -34,7 +18,7 @@ pub(crate) fn duration() -> Duration {
     Duration::from_secs(seconds.unwrap_or(SECONDS))
 }
 
-/// Gives `reader` mutation after mutation of the good inputs. When it panics, says which mutation it was.
+/// Passes one mutation of the valid inputs after another to `reader`. If it panics, prints the number of the mutation.
 pub(crate) fn run(good: &[&[u8]], mut reader: impl FnMut(&[u8])) {
     let end = Instant::now() + duration();
     let mut count = 0;
@@ -49,43 +33,43 @@ pub(crate) fn run(good: &[&[u8]], mut reader: impl FnMut(&[u8])) {
     eprintln!("{count} mutations");
 }
 
-/// The mutation of that number.
+/// The mutation with this number.
 pub(crate) fn mutated(good: &[&[u8]], number: u64) -> Vec<u8> {
-    let random = &mut Random::new(number);
-    let mut bytes = good[random.below(good.len())].to_vec();
-    // One change for the most part, so that what lies after it is reached.
-    for _ in 0..[1, 1, 1, 2, 4, 16][random.below(6)] {
+    let random = &mut Rng::with_seed(number);
+    let mut bytes = good[random.usize(..good.len())].to_vec();
+    // Mostly one change, so that the code behind it is reached.
+    for _ in 0..[1, 1, 1, 2, 4, 16][random.usize(..6)] {
         change(&mut bytes, good, random);
     }
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, good: &[&[u8]], random: &mut Random) {
+fn change(bytes: &mut Vec<u8>, good: &[&[u8]], random: &mut Rng) {
     if bytes.is_empty() {
-        return bytes.push(random.below(256) as u8);
+        return bytes.push(random.u8(..));
     }
-    let at = random.below(bytes.len());
-    match random.below(8) {
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.below(256) as u8][random.below(6)],
+    let at = random.usize(..bytes.len());
+    match random.usize(..8) {
+        0 => bytes[at] ^= 1 << random.usize(..8),
+        1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)][random.usize(..6)],
         2 => bytes.truncate(at),
-        // What may be a length, an offset or an identifier; they lie at multiples of 4 for the most part.
+        // These may be lengths, offsets or identifiers, which are mostly at multiples of 4.
         3 | 4 => {
-            let extreme = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, random.below(300) as u32, bytes.len() as u32];
-            write(bytes, at & !(random.below(2) * 3), extreme[random.below(7)].to_le_bytes());
+            let extreme = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, random.u32(..300), bytes.len() as u32];
+            write(bytes, at & !(random.usize(..2) * 3), extreme[random.usize(..7)].to_le_bytes());
         }
         5 => {
-            let delta = random.below(9) as u32;
-            let at = at & !(random.below(2) * 3);
+            let delta = random.u32(..9);
+            let at = at & !(random.usize(..2) * 3);
             let old = bytes.get(at..at + 4).map_or(0, |old| u32::from_le_bytes([old[0], old[1], old[2], old[3]]));
             write(bytes, at, old.wrapping_add(delta).wrapping_sub(4).to_le_bytes());
         }
-        // A part of one input in the place of a part of this one.
+        // A part of one input replaces a part of this one.
         6 => {
-            let other = good[random.below(good.len())];
-            let from = random.below(other.len());
-            let part = &other[from..other.len().min(from + random.below(64))];
-            let end = bytes.len().min(at + random.below(64));
+            let other = good[random.usize(..good.len())];
+            let from = random.usize(..other.len());
+            let part = &other[from..other.len().min(from + random.usize(..64))];
+            let end = bytes.len().min(at + random.usize(..64));
             bytes.splice(at..end, part.iter().copied());
         }
         _ => {

@@ -1,103 +1,105 @@
-//! Results for other programs: CSV, and Markdown.
+//! Results in the formats of other programs: CSV and Markdown.
 
 use std::fmt::Write;
 
 use crate::{
     results::{ConfigurationResult, Results, WorkloadResult},
+    stats::exact::Difference,
+    study::Printed,
     table::{cell, decisions, notes, workloads},
     word::word,
 };
 
-/// One row a kernel, configuration and workload, with all figures; RFC 4180, with a head.
+/// One row per kernel, configuration and workload, with all figures; RFC 4180, with a head.
 pub fn csv(results: &Results) -> String {
-    let mut text = format!("{}\r\n", COLUMNS.join(","));
-    for configuration in &results.configurations {
-        for workload in &configuration.workloads {
-            push(&mut text, &measured(results, configuration, workload));
-        }
-        let absent = configuration.unmeasured.iter().filter(|u| configuration.workload(&u.name).is_none());
-        for unmeasured in absent {
-            let mut fields = head(configuration, &unmeasured.name);
-            fields.resize(COLUMNS.len() - 1, String::new());
-            fields.push(unmeasured.reason.clone());
-            push(&mut text, &fields);
-        }
-        if configuration.workloads.is_empty() && configuration.unmeasured.is_empty() {
-            let mut fields = head(configuration, "");
-            fields.resize(COLUMNS.len() - 1, String::new());
-            fields.push(configuration.notes.join("; "));
-            push(&mut text, &fields);
-        }
+    let mut text = String::new();
+    push(&mut text, COLUMNS.iter().map(|(head, _)| (*head).to_owned()));
+    for row in results.configurations.iter().flat_map(|configuration| rows(results, configuration)) {
+        push(&mut text, COLUMNS.iter().map(|(_, value)| value(&row)));
     }
     text
 }
 
-const COLUMNS: [&str; 24] = [
-    "kernel",
-    "configuration",
-    "lsm",
-    "oracle",
-    "workload",
-    "unit",
-    "tasks",
-    "min",
-    "median",
-    "mean",
-    "mean_error",
-    "spread",
-    "at_min",
-    "samples",
-    "figure",
-    "low",
-    "high",
-    "difference",
-    "percent",
-    "percent_low",
-    "percent_high",
-    "published",
-    "published_source",
-    "note",
+/// What a row is about: a workload that was measured or could not be, or a configuration without any.
+struct Row<'r> {
+    results: &'r Results,
+    configuration: &'r ConfigurationResult,
+    workload: &'r str,
+    measured: Option<&'r WorkloadResult>,
+    note: String,
+}
+
+/// A column's head, and its value in a row.
+type Column = (&'static str, fn(&Row<'_>) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("kernel", |row| row.configuration.kernel.clone()),
+    ("configuration", |row| row.configuration.name.clone()),
+    ("lsm", |row| row.configuration.lsm.clone()),
+    ("oracle", |row| word(&row.configuration.oracle)),
+    ("workload", |row| row.workload.to_owned()),
+    ("unit", |row| row.measured(|of| of.unit.clone())),
+    ("tasks", |row| row.measured(|of| word(&of.tasks))),
+    ("min", |row| row.measured(|of| of.min.to_string())),
+    ("median", |row| row.measured(|of| of.median.to_string())),
+    ("mean", |row| row.measured(|of| of.mean.to_string())),
+    ("mean_error", |row| row.measured(|of| of.mean_error.map_or(String::new(), |error| error.to_string()))),
+    ("spread", |row| row.measured(|of| of.spread.to_string())),
+    ("at_min", |row| row.measured(|of| of.at_min.to_string())),
+    ("samples", |row| row.measured(|of| of.samples.len().to_string())),
+    ("figure", |row| row.measured(|of| of.figure.to_string())),
+    ("low", |row| row.measured(|of| of.low.to_string())),
+    ("high", |row| row.measured(|of| of.high.to_string())),
+    ("difference", |row| row.differs(|by| by.absolute)),
+    ("percent", |row| row.differs(|by| by.percent)),
+    ("percent_low", |row| row.differs(|by| by.low)),
+    ("percent_high", |row| row.differs(|by| by.high)),
+    ("published", |row| row.published(|printed| printed.figure.to_string())),
+    ("published_source", |row| row.published(|printed| printed.source.to_owned())),
+    ("note", |row| row.note.clone()),
 ];
 
-fn head(configuration: &ConfigurationResult, workload: &str) -> Vec<String> {
-    let c = configuration;
-    vec![c.kernel.clone(), c.name.clone(), c.lsm.clone(), word(&c.oracle), workload.to_owned()]
+/// The rows of a configuration: its workloads, and those that could not be measured, with the reason.
+fn rows<'r>(results: &'r Results, configuration: &'r ConfigurationResult) -> Vec<Row<'r>> {
+    let row = |workload, measured, note| Row { results, configuration, workload, measured, note };
+    let reason = |name: &str| {
+        let unmeasured = configuration.unmeasured.iter().find(|unmeasured| unmeasured.name == name);
+        unmeasured.map_or(String::new(), |unmeasured| unmeasured.reason.clone())
+    };
+    let measured = configuration.workloads.iter().map(|of| row(of.name.as_str(), Some(of), reason(&of.name)));
+    let absent = configuration.unmeasured.iter().filter(|of| configuration.workload(&of.name).is_none());
+    let rows: Vec<_> = measured.chain(absent.map(|of| row(of.name.as_str(), None, of.reason.clone()))).collect();
+    if rows.is_empty() { vec![row("", None, configuration.notes.join("; "))] } else { rows }
 }
 
-fn measured(results: &Results, configuration: &ConfigurationResult, workload: &WorkloadResult) -> Vec<String> {
-    let w = workload;
-    let mut fields = head(configuration, &w.name);
-    fields.extend([w.unit.clone(), word(&w.tasks)]);
-    fields.extend([w.min, w.median, w.mean].map(|n| n.to_string()));
-    fields.push(w.mean_error.map_or(String::new(), |e| e.to_string()));
-    fields.push(w.spread.to_string());
-    fields.extend([w.at_min, w.samples.len()].map(|n| n.to_string()));
-    fields.extend([w.figure, w.low, w.high].map(|n| n.to_string()));
-    let difference = w.difference.map(|d| [d.absolute, d.percent, d.low, d.high].map(|n| n.to_string()));
-    fields.extend(difference.unwrap_or_default());
-    let printed: Vec<_> = results.study.printed(&configuration.kernel, &configuration.name, &w.name).collect();
-    fields.push(joined(printed.iter().map(|p| p.figure.to_string())));
-    fields.push(joined(printed.iter().map(|p| p.source.to_owned())));
-    let note = configuration.unmeasured.iter().find(|u| u.name == w.name);
-    fields.push(note.map_or(String::new(), |u| u.reason.clone()));
-    fields
+impl Row<'_> {
+    fn measured(&self, value: fn(&WorkloadResult) -> String) -> String {
+        self.measured.map_or(String::new(), value)
+    }
+
+    fn differs(&self, value: fn(Difference) -> f64) -> String {
+        let difference = self.measured.and_then(|of| of.difference);
+        difference.map_or(String::new(), |difference| value(difference).to_string())
+    }
+
+    /// What was printed elsewhere, by each source.
+    fn published(&self, value: fn(&Printed<'_>) -> String) -> String {
+        let Row { results, configuration, workload, .. } = self;
+        let printed = results.study.printed(&configuration.kernel, &configuration.name, workload);
+        let values = printed.filter(|_| self.measured.is_some()).map(|printed| value(&printed));
+        values.collect::<Vec<_>>().join("; ")
+    }
 }
 
-/// A field that holds several values.
-fn joined(values: impl Iterator<Item = String>) -> String {
-    values.collect::<Vec<_>>().join("; ")
-}
-
-fn push(text: &mut String, fields: &[String]) {
+fn push(text: &mut String, fields: impl Iterator<Item = String>) {
     let quoted: Vec<String> = fields
-        .iter()
-        .map(|f| if f.contains([',', '"', '\r', '\n']) { format!("\"{}\"", f.replace('"', "\"\"")) } else { f.clone() })
+        .map(|f| if f.contains([',', '"', '\r', '\n']) { format!("\"{}\"", f.replace('"', "\"\"")) } else { f })
         .collect();
     text.push_str(&quoted.join(","));
     text.push_str("\r\n");
 }
 
-/// One table a kernel, all configurations side by side, with its legend and notes.
+/// One table per kernel, with all configurations side by side, a legend and notes.
 pub fn markdown(results: &Results) -> String {
     let mut text = format!("# {}\n", escape(&results.study.title));
     for kernel in results.kernels() {
@@ -123,7 +125,7 @@ pub fn markdown(results: &Results) -> String {
     text
 }
 
-/// Decisions by object manager; nothing where they were not counted.
+/// Decisions by object manager; empty if they were not counted.
 fn counted(results: &Results, kernel: &str) -> String {
     let rows = decisions::rows(results, kernel);
     let Some(first) = rows.first() else { return String::new() };
@@ -136,7 +138,7 @@ fn counted(results: &Results, kernel: &str) -> String {
     text
 }
 
-/// The baseline's minimum, median and mean side by side: what one figure leaves out, another holds.
+/// The baseline's minimum, median and mean side by side, because each leaves something out.
 fn baseline_in_full(baseline: &ConfigurationResult) -> String {
     let mut text = format!(
         "\n| {} | unit | minimum | samples at it | median | mean | its standard error | spread |\n|---|---|{}\n",
@@ -156,7 +158,7 @@ fn baseline_in_full(baseline: &ConfigurationResult) -> String {
     text
 }
 
-/// Keeps text from being read as Markdown's own signs.
+/// Escapes the characters that have a meaning in Markdown.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
@@ -182,11 +184,23 @@ mod tests {
         ])
     }
 
+    fn heads() -> Vec<&'static str> {
+        COLUMNS.iter().map(|(head, _)| *head).collect()
+    }
+
+    #[test]
+    fn has_the_csv_columns_that_docs_results_md_lists() {
+        let page = include_str!("../../../docs/results.md");
+        let line = page.lines().find_map(|line| line.strip_prefix("The columns are ")).unwrap();
+        let listed = line.split('`').skip(1).step_by(2).flat_map(|part| part.split(", "));
+        assert_eq!(listed.collect::<Vec<_>>(), heads());
+    }
+
     #[test]
     fn writes_a_csv_row_for_all_that_was_asked_for() {
         let text = csv(&example());
         let rows: Vec<&str> = text.split_terminator("\r\n").collect();
-        assert_eq!(rows[0], COLUMNS.join(","));
+        assert_eq!(rows[0], heads().join(","));
         assert_eq!(
             rows[1],
             "6.1,none,capability,none,stat,instructions,one,4000,4000.5,4000.5,0.5,0.01999750031246549,1,2,4000,4000,4000,,,,,,,"

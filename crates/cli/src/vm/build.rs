@@ -1,9 +1,9 @@
-//! `tollgate vm build`.
+//! `tollgate vm build`: builds kernels from source.
 
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::bail;
@@ -16,9 +16,12 @@ use tollgate_vm::{
 
 use crate::interrupt;
 
+/// How often a step is printed if standard error is not a terminal.
+const STEP_INTERVAL: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Args)]
 pub(crate) struct Build {
-    /// Kernels to build (see `tollgate vm kernels`); all that can be built if none is named
+    /// Kernels to build (see `tollgate vm kernels`); by default all that can be built
     kernel: Vec<String>,
 }
 
@@ -46,7 +49,7 @@ fn find(name: &str) -> anyhow::Result<&'static Recipe> {
     Ok(recipe)
 }
 
-/// Builds those of the kernels that are built here and are not yet; `study run --build-kernels`.
+/// Builds the missing ones among kernels that are built here, for `study run --build-kernels`.
 pub(crate) fn missing(cache: &Cache, kernels: &[String]) -> anyhow::Result<()> {
     let recipes = kernels.iter().filter_map(|name| built::recipe(name));
     for recipe in recipes.filter(|recipe| !recipe.is_built(cache)) {
@@ -64,16 +67,9 @@ fn build(cache: &Cache, recipe: &Recipe) -> anyhow::Result<()> {
         cache.root().display()
     );
     let started = Instant::now();
-    let terminal = std::io::stderr().is_terminal();
-    let built = recipe.build(cache, &mut |step| {
-        if terminal {
-            eprint!("\r\x1b[K{}: {step}", recipe.name);
-            let _ = std::io::stderr().flush();
-        }
-    });
-    if terminal {
-        eprint!("\r\x1b[K");
-    }
+    let mut steps = Steps { name: recipe.name, is_terminal: std::io::stderr().is_terminal(), said: None };
+    let built = recipe.build(cache, &mut |step| steps.say(step));
+    steps.clear();
     let kernel = match built {
         Err(Error::Host(HostError::Interrupted)) => bail!("interrupted; `tollgate vm build {}` goes on", recipe.name),
         other => other?,
@@ -86,4 +82,51 @@ fn build(cache: &Cache, recipe: &Recipe) -> anyhow::Result<()> {
         kernel.image.display()
     );
     Ok(())
+}
+
+/// The progress of a build, which takes half an hour. A terminal shows one line that changes. A file gets the first
+/// step, and one step per minute.
+struct Steps {
+    name: &'static str,
+    is_terminal: bool,
+    said: Option<Instant>,
+}
+
+impl Steps {
+    fn say(&mut self, step: &str) {
+        if self.is_terminal {
+            eprint!("\r\x1b[K{}: {step}", self.name);
+            let _ = std::io::stderr().flush();
+        } else if self.is_due(Instant::now()) {
+            eprintln!("{}: {step}", self.name);
+        }
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.said.is_none_or(|said| now.duration_since(said) >= STEP_INTERVAL);
+        if due {
+            self.said = Some(now);
+        }
+        due
+    }
+
+    /// Clears the line that changes.
+    fn clear(&self) {
+        if self.is_terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_the_first_step_to_a_file_and_one_every_minute() {
+        let (mut steps, start) = (Steps { name: "6.1-built", is_terminal: false, said: None }, Instant::now());
+        let mut due = |seconds| steps.is_due(start + Duration::from_secs(seconds));
+        let said: Vec<bool> = [0, 20, 59, 60, 61, 119, 120, 500].map(&mut due).into();
+        assert_eq!(said, [true, false, false, true, false, false, true, true]);
+    }
 }

@@ -17,7 +17,7 @@ use super::{Enforcer, EnforcerError, map_error};
 use crate::{
     contexts::Sid,
     labels::{
-        alone::{self, LITTLE_PATIENCE},
+        alone::{self, REQUEST_TIMEOUT},
         filesystems,
         machine::is_served,
         maps::Maps,
@@ -67,7 +67,7 @@ impl Enforcer {
             // No descriptor leads to what an overlay's file shows, or to the label of a socket that was accepted. A program
             // tells it, before the file system is asked.
             let object = Object::anywhere(file).map_err(labelling)?;
-            let (sid, class) = self.state.told_label(|| drop(object.attribute()));
+            let (sid, class) = self.state.reported_label(|| drop(object.attribute()));
             let known = Known { sid, class };
             return match kind {
                 Kind::Nameless(_) if known.sid == 0 => Err(labelling(unsupported(
@@ -169,7 +169,7 @@ pub(super) fn filesystem_of(file: BorrowedFd<'_>) -> Result<Kind, EnforcerError>
             _ => Kind::Other,
         });
     }
-    let found = alone::ask(file, LITTLE_PATIENCE, |file| Ok(fstatfs(file)?.filesystem_type())).map_err(labelling)?;
+    let found = alone::ask(file, REQUEST_TIMEOUT, |file| Ok(fstatfs(file)?.filesystem_type())).map_err(labelling)?;
     Ok(match found {
         FUSE_SUPER_MAGIC => Kind::Served,
         OVERLAYFS_SUPER_MAGIC => Kind::Overlay { here: false },

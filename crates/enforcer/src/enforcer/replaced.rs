@@ -1,4 +1,4 @@
-//! Programs that are replaced keep the labels that `file_contexts` give their names.
+//! Programs that are replaced keep the labels that `file_contexts` give to their names.
 
 use std::{
     collections::BTreeSet,
@@ -11,6 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tracing::{info, warn};
+
 use super::{Enforcer, EnforcerError};
 use crate::{
     contexts::bare,
@@ -19,12 +21,12 @@ use crate::{
 };
 
 impl Enforcer {
-    /// What can be read from when a file has got a name where programs are.
+    /// Becomes readable when a file has got a name in a directory of programs.
     pub fn replaced_wakes(&self) -> Option<BorrowedFd<'_>> {
         self.replaced.as_ref().map(AsFd::as_fd)
     }
 
-    /// Labels programs that have come.
+    /// Labels programs that were replaced.
     pub fn follow_replaced(&mut self) {
         let Some(mut came) = self.replaced.as_ref().map(|replaced| replaced.take()) else { return };
         if came.directories {
@@ -33,22 +35,27 @@ impl Enforcer {
         for file in came.files {
             match self.label_program(&file) {
                 Ok(Some(label)) => {
-                    eprintln!("tollgate: {} was replaced: it is {label} again", file.display());
+                    let path = file.display();
+                    info!(%path, %label, "{path} was replaced: it is {label} again");
                     self.began();
                 }
                 Ok(None) => {}
-                Err(cause) => eprintln!("tollgate: {} was replaced, and is not labelled: {cause}", file.display()),
+                Err(cause) => {
+                    let path = file.display();
+                    warn!(%path, %cause, "{path} was replaced, and is not labelled: {cause}");
+                }
             }
         }
     }
 
-    /// Watches the directories in which `file_contexts` name programs; the files of those that were not watched before.
+    /// Watches the directories in which `file_contexts` name programs. Returns the files in directories that were not
+    /// watched before.
     pub(super) fn watch_programs(&mut self) -> BTreeSet<PathBuf> {
         let entries = self.entries().clone();
         let wanted = directories(&self.generation.file_contexts, &entries);
         let new = self.replaced.as_mut().map_or(Ok(Vec::new()), |replaced| replaced.watch(&wanted));
         let new = new.unwrap_or_else(|cause| {
-            eprintln!("tollgate: programs that are replaced lose their labels until `tollgate label restore`: {cause}");
+            warn!(%cause, "programs that are replaced lose their labels until `tollgate label restore`: {cause}");
             Vec::new()
         });
         let files = new
@@ -58,7 +65,7 @@ impl Enforcer {
         files.collect()
     }
 
-    /// Gives a file the label of a program that `file_contexts` name, if it has another; that label.
+    /// Gives a file the label that `file_contexts` give to the program, if it has another. Returns that label.
     fn label_program(&mut self, path: &Path) -> Result<Option<String>, EnforcerError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
         let open = |path: &Path| File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path);
@@ -67,7 +74,7 @@ impl Enforcer {
             move |cause| EnforcerError::Io { what: "open", path, cause }
         };
         let directory = open(parent).map_err(failed(parent))?;
-        // In that directory, whoever has its path by now.
+        // In that directory, even if its path belongs to another one by now.
         let file = match open(&Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name)) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(failed(path))?,
@@ -85,8 +92,10 @@ impl Enforcer {
         let place = self.contexts.text(bare(self.label(directory.as_fd())?)).to_owned();
         if !is_harmless(&self.generation.policy, domain(&place), program, &self.generation.unconfined()) {
             let (path, place) = (path.display(), domain(&place));
-            eprintln!(
-                "tollgate: {path} was replaced and is {is}: confined domains may make files in directories of {place}, so that it \
+            warn!(
+                %path,
+                label = %is,
+                "{path} was replaced and is {is}: confined domains may make files in directories of {place}, so that it \
                  does not get the label of a program by its name: `tollgate label restore {path}`"
             );
             return Ok(None);

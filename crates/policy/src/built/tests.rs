@@ -158,9 +158,9 @@ fn fuzz_tables_answer_whatever_is_in_them() {
 
 /// Asks each kind of question a few times, with identifiers that are there and with some that are not.
 fn ask_everything(tables: &Tables, levels: &mut Levels, seed: u64) {
-    let random = &mut fuzz::Random::new(seed);
+    let random = &mut fastrand::Rng::with_seed(seed);
     for ask in [TG_ASK_TRANSITION, TG_ASK_MEMBER, TG_ASK_CHANGE] {
-        let mut identifier = || if random.below(8) == 0 { u32::MAX } else { random.below(12) as u32 };
+        let mut identifier = || if random.u32(..8) == 0 { u32::MAX } else { random.u32(..12) };
         let mut context = || tg_context {
             user: identifier() as u16,
             role: identifier() as u16,

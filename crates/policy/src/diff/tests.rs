@@ -8,18 +8,6 @@ use crate::{
     vectors::Vectors,
 };
 
-/// Numbers that look random (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % u64::from(limit)) as u32
-    }
-}
-
 fn class(name: &str, permissions: &[&str]) -> Class {
     let permissions = permissions.iter().map(|name| (*name).to_owned()).collect();
     Class { name: name.to_owned(), permissions, ..Class::default() }
@@ -27,20 +15,18 @@ fn class(name: &str, permissions: &[&str]) -> Class {
 
 /// A policy with `types` types, some attributes and rules; `seed` decides on all of it.
 fn policy(seed: u64, types: u32) -> Policy {
-    let mut numbers = Numbers(seed);
+    let mut numbers = fastrand::Rng::with_seed(seed);
     let mut all = vec![Type::default()];
     // Which names exist, and under which numbers, is another in every policy.
     let mut names: Vec<u32> = (0..types + 4).collect();
-    for place in 0..names.len() {
-        names.swap(place, numbers.below(types + 4) as usize);
-    }
+    numbers.shuffle(&mut names);
     for number in 1..=types {
         let name = format!("t{}", names[number as usize]);
         all.push(Type { name, set: [number].into_iter().collect(), ..Type::default() });
     }
     for attribute in 0..4 {
         let number = all.len() as u32;
-        let members: Bits = (1..=types).filter(|_| numbers.below(3) == 0).collect();
+        let members: Bits = (1..=types).filter(|_| numbers.u32(..3) == 0).collect();
         for member in members.iter() {
             all[member as usize].set.insert(number);
         }
@@ -48,29 +34,29 @@ fn policy(seed: u64, types: u32) -> Policy {
     }
     let mut classes =
         vec![Class::default(), class("file", &["read", "write", "open"]), class("dir", &["search", "read"])];
-    if numbers.below(2) == 0 {
+    if numbers.u32(..2) == 0 {
         classes.swap(1, 2);
         classes[1].permissions.reverse();
     }
-    if numbers.below(3) == 0 {
+    if numbers.u32(..3) == 0 {
         classes.push(class("fd", &["use"]));
     }
     let mut rules = Vec::new();
-    for _ in 0..numbers.below(40) {
-        let class = 1 + numbers.below(classes.len() as u32 - 1);
-        let data = 1 + numbers.below((1 << classes[class as usize].permissions.len()) - 1);
-        let kind = [RuleKind::Allow, RuleKind::AuditAllow, RuleKind::DontAudit][numbers.below(3) as usize];
-        let source = 1 + numbers.below(types + 4);
+    for _ in 0..numbers.u32(..40) {
+        let class = 1 + numbers.u32(..classes.len() as u32 - 1);
+        let data = 1 + numbers.u32(..(1 << classes[class as usize].permissions.len()) - 1);
+        let kind = [RuleKind::Allow, RuleKind::AuditAllow, RuleKind::DontAudit][numbers.u32(..3) as usize];
+        let source = 1 + numbers.u32(..types + 4);
         // One in three is of a type on itself.
-        let target = if numbers.below(3) == 0 { source } else { 1 + numbers.below(types + 4) };
-        let condition = (numbers.below(4) == 0).then(|| Condition { condition: 0, value: numbers.below(2) == 0 });
+        let target = if numbers.u32(..3) == 0 { source } else { 1 + numbers.u32(..types + 4) };
+        let condition = (numbers.u32(..4) == 0).then(|| Condition { condition: 0, value: numbers.u32(..2) == 0 });
         rules.push(Rule { kind, source, target, class, data, condition });
     }
     Policy {
         types: all,
         classes,
         rules,
-        booleans: vec![Boolean { name: "b".to_owned(), value: numbers.below(2) == 0 }],
+        booleans: vec![Boolean { name: "b".to_owned(), value: numbers.u32(..2) == 0 }],
         conditions: vec![vec![Logic::Boolean(0)]],
         ..Policy::default()
     }

@@ -98,13 +98,10 @@ fn leaves_out_what_carries_little_unless_asked() {
 
 #[test]
 fn equals_the_closure_of_all_pairs() {
-    let mut state = 1u64;
-    let mut below = |limit: u32| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) % u64::from(limit)) as u32
-    };
+    let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..100 {
-        let rules: Vec<_> = (0..12).map(|_| (1 + below(10), 1 + below(10), FILE, 1 + below(3))).collect();
+        let rules: Vec<_> =
+            (0..12).map(|_| (random.u32(1..=10), random.u32(1..=10), FILE, random.u32(1..=3))).collect();
         let policy = policy(10, &rules);
         let vectors = vectors(&policy);
         let limits = Limits::default();

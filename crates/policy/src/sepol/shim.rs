@@ -1,35 +1,30 @@
 //! `c/sepol.h` for Rust.
 
-use std::{
-    ffi::{CString, c_char, c_int, c_uchar},
-    os::fd::RawFd,
-};
+use std::{ffi::CString, os::fd::RawFd};
 
+pub(super) use self::sepol::{
+    TOLLGATE_CIL as CIL, TOLLGATE_END as END, TOLLGATE_FILE_CONTEXTS as FILE_CONTEXTS, TOLLGATE_IMAGE as IMAGE,
+    TOLLGATE_MESSAGES as MESSAGES, TOLLGATE_MODEL as MODEL, TOLLGATE_REFUSED_STEP as REFUSED_STEP, tollgate_tag as Tag,
+};
+use self::sepol::{
+    tollgate_compile, tollgate_file, tollgate_module, tollgate_newest, tollgate_options, tollgate_read,
+    tollgate_resolve, tollgate_section, tollgate_set_booleans,
+};
 use super::{CilFile, Options};
 
-pub(super) const END: u8 = 0;
-pub(super) const MESSAGES: u8 = 1;
-pub(super) const IMAGE: u8 = 2;
-pub(super) const MODEL: u8 = 3;
-pub(super) const FILE_CONTEXTS: u8 = 4;
-pub(super) const CIL: u8 = 5;
-pub(super) const REFUSED_STEP: u8 = 6;
-
-#[repr(C)]
-struct TollgateFile {
-    name: *const c_char,
-    text: *const c_char,
-    length: usize,
+/// `c/sepol.h`, which has the comments.
+#[allow(
+    clippy::allow_attributes_without_reason,
+    clippy::undocumented_unsafe_blocks,
+    non_camel_case_types,
+    unreachable_pub,
+    reason = "generated"
+)]
+mod sepol {
+    include!(concat!(env!("OUT_DIR"), "/sepol.rs"));
 }
 
-#[repr(C)]
-struct TollgateOptions {
-    version: u32,
-    disable_neverallow: u32,
-    multiple_decls: u32,
-}
-
-impl From<&Options> for TollgateOptions {
+impl From<&Options> for tollgate_options {
     fn from(options: &Options) -> Self {
         Self {
             version: options.version,
@@ -37,24 +32,6 @@ impl From<&Options> for TollgateOptions {
             multiple_decls: options.multiple_decls.into(),
         }
     }
-}
-
-unsafe extern "C" {
-    fn tollgate_compile(files: *const TollgateFile, count: usize, options: *const TollgateOptions, out: c_int)
-    -> c_int;
-    fn tollgate_resolve(files: *const TollgateFile, count: usize, options: *const TollgateOptions, out: c_int)
-    -> c_int;
-    fn tollgate_read(image: *const c_char, length: usize, out: c_int) -> c_int;
-    fn tollgate_set_booleans(
-        image: *const c_char,
-        length: usize,
-        states: *const c_uchar,
-        count: usize,
-        out: c_int,
-    ) -> c_int;
-    fn tollgate_module(package: *const c_char, length: usize, out: c_int) -> c_int;
-    fn tollgate_section(out: c_int, tag: c_int, content: *const c_char, length: usize) -> c_int;
-    fn tollgate_newest() -> u32;
 }
 
 /// Compiles CIL sources; for the child only.
@@ -93,10 +70,10 @@ pub(super) fn module(package: &[u8], out: RawFd) -> i32 {
     unsafe { tollgate_module(package.as_ptr().cast(), package.len(), out) }
 }
 
-/// Writes a section; whether it could.
-pub(super) fn section(out: RawFd, tag: u8, content: &[u8]) -> bool {
+/// Writes a section. Returns whether that succeeded.
+pub(super) fn section(out: RawFd, tag: Tag, content: &[u8]) -> bool {
     // SAFETY: content outlives the call.
-    unsafe { tollgate_section(out, tag.into(), content.as_ptr().cast(), content.len()) == 0 }
+    unsafe { tollgate_section(out, tag, content.as_ptr().cast(), content.len()) == 0 }
 }
 
 /// The newest binary policy that libsepol reads.
@@ -105,12 +82,12 @@ pub(super) fn newest() -> u32 {
     unsafe { tollgate_newest() }
 }
 
-fn with_files(files: &[CilFile], call: impl FnOnce(&[TollgateFile]) -> i32) -> i32 {
+fn with_files(files: &[CilFile], call: impl FnOnce(&[tollgate_file]) -> i32) -> i32 {
     let names: Vec<CString> = files.iter().map(|file| printable(&file.name)).collect();
-    let files: Vec<TollgateFile> = files
+    let files: Vec<tollgate_file> = files
         .iter()
         .zip(&names)
-        .map(|(file, name)| TollgateFile {
+        .map(|(file, name)| tollgate_file {
             name: name.as_ptr(),
             text: file.text.as_ptr().cast(),
             length: file.text.len(),
@@ -119,7 +96,7 @@ fn with_files(files: &[CilFile], call: impl FnOnce(&[TollgateFile]) -> i32) -> i
     call(&files)
 }
 
-/// A name as messages can hold it.
+/// A name in a form that messages can contain.
 fn printable(name: &str) -> CString {
     CString::new(name.replace('\0', "?")).unwrap_or_default()
 }

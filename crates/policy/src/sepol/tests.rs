@@ -262,7 +262,9 @@ fn ends_a_child_that_stays_after_its_answer() {
 
 #[test]
 fn rejects_answers_that_are_not_whole_or_not_answers() {
-    let section = |tag: u8, length: u64, content: &[u8]| [&[tag], &length.to_le_bytes()[..], content].concat();
+    let section = |tag: shim::Tag, length: u64, content: &[u8]| {
+        [&tag.to_le_bytes()[..1], &length.to_le_bytes(), content].concat()
+    };
     let whole = [section(shim::CIL, 3, b"abc"), section(shim::END, 0, b"")].concat();
     let answer = child::read_answer(&mut &whole[..]).unwrap();
     assert_eq!(answer.cil.as_deref(), Some(&b"abc"[..]));
@@ -305,8 +307,8 @@ fn places_the_statements_of_macros_and_inherited_blocks_under_libsepol_too() {
 /// The child is as hostile as what it reads: its answer is read to an end, or is an error.
 #[test]
 fn fuzz_answers_of_the_child_are_answers_or_errors() {
-    let section = |tag: u8, content: &[u8]| {
-        let head = [tag].into_iter().chain((content.len() as u64).to_le_bytes());
+    let section = |tag: shim::Tag, content: &[u8]| {
+        let head = tag.to_le_bytes().into_iter().take(1).chain((content.len() as u64).to_le_bytes());
         head.chain(content.iter().copied()).collect::<Vec<u8>>()
     };
     let policy = compiled();

@@ -1,13 +1,8 @@
-//! The evaluator in the running kernel's BPF.
+//! The evaluator as BPF in the running kernel.
 
-use std::{
-    io,
-    mem::offset_of,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, mem::offset_of, time::Duration};
 
-use libbpf_rs::{Map, MapCore, MapFlags, Object, ObjectBuilder, PrintLevel, ProgramInput, set_print};
+use libbpf_rs::{Map, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use tollgate_abi::tables::{
     TG_ASK_CHANGE, TG_ASK_MEMBER, TG_ASK_TRANSITION, TG_CAPACITY, tg_context, tg_decision, tg_extended, tg_label,
     tg_name, tg_question,
@@ -18,7 +13,7 @@ use super::{
     questions::{Kind, Question},
 };
 use crate::{
-    context, decide,
+    context, decide, libbpf,
     model::{Context, Policy, Range},
 };
 
@@ -31,13 +26,6 @@ const JOB_ACCESS: u32 = 0;
 const JOB_EXTENDED: u32 = 1;
 const JOB_LABEL: u32 = 2;
 const JOB_VALIDATE: u32 = 3;
-
-/// What libbpf printed while it loaded the program, the verifier's log above all.
-static LIBBPF_OUTPUT: Mutex<String> = Mutex::new(String::new());
-
-fn keep(_: PrintLevel, text: String) {
-    LIBBPF_OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
-}
 
 /// `struct job` of `bpf/jobs.h`.
 #[repr(C)]
@@ -55,7 +43,7 @@ struct Job {
     extended: tg_extended,
 }
 
-// Nothing between the members: a job is read and written as bytes.
+// There is no padding between the members, because a job is read and written as bytes.
 const _: () = assert!(offset_of!(Job, decision) == 16 + size_of::<tg_question>() + size_of::<tg_name>() + 4);
 const _: () = assert!(offset_of!(Job, label) == offset_of!(Job, decision) + size_of::<tg_decision>());
 const _: () = assert!(size_of::<Job>() == offset_of!(Job, extended) + size_of::<tg_extended>());
@@ -86,10 +74,8 @@ pub struct Bpf<'a> {
 impl<'a> Bpf<'a> {
     /// Loads the program with the tables of `policy`.
     pub fn new(policy: &'a Policy, tables: &[u8]) -> Result<Self, PeerError> {
-        let before = set_print(Some((PrintLevel::Warn, keep)));
-        let object = ObjectBuilder::default().open_memory(OBJECT).and_then(libbpf_rs::OpenObject::load);
-        set_print(before);
-        let said = std::mem::take(&mut *LIBBPF_OUTPUT.lock().unwrap_or_else(PoisonError::into_inner));
+        let load = || ObjectBuilder::default().open_memory(OBJECT).and_then(libbpf_rs::OpenObject::load);
+        let (object, said) = libbpf::listen(load);
         let object = object.map_err(|cause| match cause.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => PeerError::NotPermitted,
             _ => PeerError::Refused { said, cause },
@@ -114,7 +100,7 @@ impl<'a> Bpf<'a> {
         put.map_err(|cause| PeerError::Bpf { what: "fill a map of the evaluator", cause })
     }
 
-    /// Lets the program do the first `count` jobs; how long it took.
+    /// Lets the program do the first `count` jobs. Returns how long it took.
     fn work(&self, count: usize) -> Result<Duration, PeerError> {
         // struct order
         let mut order = [0; 16];

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use fastrand::Rng;
 use tollgate_abi::tables::tg_context;
 
 use crate::{
@@ -13,19 +14,11 @@ use crate::{
     tables::build,
 };
 
-struct Random(u64);
+struct Random(Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        self.0.usize(..limit)
     }
 
     fn chance(&mut self, percent: usize) -> bool {
@@ -257,7 +250,7 @@ impl Both<'_> {
 }
 
 fn compare(seed: u64, compared: &mut Compared) {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::with_seed(seed));
     let text = policy(&mut random);
     let files = [CilFile { name: "random.cil".to_owned(), text: text.clone().into_bytes() }];
     let compiled = sepol::compile(&files, &Options { without_lines: true, ..Options::default() })

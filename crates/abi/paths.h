@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where programs, daemon and library find one another. lib/ is shipped without this header and has
+ * three of them itself; a test holds them equal. */
+#ifndef TOLLGATE_PATHS_H
+#define TOLLGATE_PATHS_H
+
+/* Pinned programs and maps, on the BPF file system. */
+#define TG_PINS "/sys/fs/bpf/tollgate"
+#define TG_PINNED_TASKS TG_PINS "/maps/tasks" /* the contexts of processes */
+#define TG_PINNED_BSS TG_PINS "/maps/bss"     /* the programs' global variables: struct tg_state */
+
+/* What outlives the daemon beside the kernel. */
+#define TG_FOLDER "/run/tollgate"
+#define TG_SOCKET TG_FOLDER "/socket"	  /* where the daemon answers */
+#define TG_CONTEXTS TG_FOLDER "/contexts" /* what SIDs stand for, in lines SID CONTEXT */
+
+#endif
