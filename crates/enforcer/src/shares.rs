@@ -426,7 +426,7 @@ mod tests {
         assert_eq!("labels=4194304".parse(), Ok(Size { room: Room::Labels, places: 1 << 22 }));
         assert_eq!("credentials=1048576".parse(), Ok(Size { room: Room::Credentials, places: 1 << 20 }));
         let more = "credentials=1048577".parse::<Size>();
-        assert_eq!(more, Err("credentials has 64 to 1048576 places".to_owned()));
+        assert_eq!(more, Err("credentials can have 64 to 1048576 places".to_owned()));
         for wrong in ["labels", "labels=", "labels=-1", "levels=100", "owners=1", "labels=4294967295"] {
             assert!(wrong.parse::<Size>().is_err(), "{wrong}");
         }

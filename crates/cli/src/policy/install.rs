@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(read(&[cil.clone(), other.clone()]).unwrap(), expected);
         assert_eq!(read(&[fc.clone(), other, cil.clone()]).unwrap(), expected, "named, too");
         let refusal = |files: &[PathBuf]| read(files).unwrap_err().to_string();
-        assert!(refusal(&[fc]).contains("is of a module that is not named"));
+        assert!(refusal(&[fc]).contains("belongs to a module that is not named"));
         assert!(refusal(&[file("web.pp")]).contains("web.pp is no module"));
         assert!(refusal(&[cil.clone(), cil]).contains("two files belong to the module web"));
     }

@@ -274,6 +274,6 @@ mod tests {
     #[test]
     fn refuses_ports_that_have_a_label() {
         let error = check(&port("100-200"), &labelled(100, 200)).unwrap_err().to_string();
-        assert!(error.starts_with("tcp 100-200 is "), "{error}");
+        assert!(error.starts_with("the policy already labels tcp 100-200 as "), "{error}");
     }
 }

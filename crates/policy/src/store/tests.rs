@@ -162,7 +162,7 @@ fn labels_ports_once_and_only_with_types_of_ports() {
     assert_eq!(context, "system_u:object_r:web.port_t:s0");
     let port = |ports: &str| Port::new(Protocol::Tcp, ports, &context).unwrap();
     let error = contents.add_port(&port("8080"), &built.policy).unwrap_err().to_string();
-    assert!(error.starts_with("tcp 8080 is system_u:object_r:http_port_t:s0 already"), "{error}");
+    assert!(error.starts_with("the policy already labels tcp 8080 as system_u:object_r:http_port_t:s0,"), "{error}");
     let other = Port { context: context_like(&built, "port", "etc_t").unwrap(), ..port("8085") };
     assert!(matches!(contents.add_port(&other, &built.policy), Err(StoreError::NotPortType { .. })));
     assert!(matches!(contents.add_port(&port("1000-1100"), &built.policy), Err(StoreError::PortsOverlap { .. })));
