@@ -6,7 +6,8 @@
 
 use std::{
     ffi::{CString, OsStr},
-    os::unix::ffi::OsStrExt,
+    fs::File,
+    os::{fd::AsRawFd, unix::ffi::OsStrExt},
     path::PathBuf,
 };
 
@@ -58,7 +59,8 @@ fn policy(scratch: &Scratch) -> PathBuf {
 fn in_guest(scratch: &Scratch, kernel: &str, more: &str, script: &str) -> Ended {
     let script = format!("{PLACES}{START}{script}");
     let machine = Machine::new(scratch, kernel, "bpf", TIMEOUT).option(&["--append", more]);
-    machine.file(&policy(scratch), "/policy").run(&["sh", "-c", &script]).with(0)
+    let this = std::env::current_exe().unwrap();
+    machine.file(&policy(scratch), "/policy").file(&this, "/tests").run(&["sh", "-c", &script]).with(0)
 }
 
 /// The output of `tollgate audit --json`.
@@ -101,7 +103,10 @@ as_audited rmdir /deep/rmdir
 as_audited blockdev --getsz /deep/er/secret
 as_audited mount -t nothing none /deep/er
 as_audited unlink /deep/dontaudit; [ -e /deep/dontaudit ] || exit 5
+export TOLLGATE_TEST_MAP=/deep/er/secret
+as_audited /tests --exact $TEST
 permissive
+as_audited /tests --exact $TEST
 for i in 1 2 3; do
     as_audited dd if=/dev/null of=/deep/er/secret
     as_audited stat /deep/mnt/in/secret
@@ -115,7 +120,7 @@ echo '== log'; cat /var/log/tollgate/audit.log; dmesg | grep 'audit: type=1107' 
 ";
 
 /// The objects of the acts' records, in their order; in permissive mode once each.
-const TOLD: [&str; 13] = [
+const TOLD: [&str; 18] = [
     "denied  { write } for  pid=PID comm=\"dd\" name=\"secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
     "denied  { getattr } for  pid=PID comm=\"stat\" path=\"/deep/mnt/in/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
     "denied  { getattr } for  pid=PID comm=\"stat\" path=\"CUT/0123456789/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
@@ -127,12 +132,18 @@ const TOLD: [&str; 13] = [
     "granted  { rmdir } for  pid=PID comm=\"rmdir\" name=\"rmdir\" dev=\"tmpfs\" ino=INO scontext=A tcontext=F tclass=dir",
     "denied  { ioctl } for  pid=PID comm=\"blockdev\" path=\"/deep/er/secret\" dev=\"tmpfs\" ino=INO ioctlcmd=0x1272 scontext=A tcontext=S tclass=file permissive=0",
     "denied  { module_request } for  pid=PID comm=\"mount\" kmod=\"fs-nothing\" scontext=A tcontext=M tclass=system permissive=0",
+    "denied  { execmem } for  pid=PID comm=\"audit_guests::t\" scontext=A tcontext=A tclass=process permissive=0",
+    "denied  { execheap } for  pid=PID comm=\"audit_guests::t\" scontext=A tcontext=A tclass=process permissive=0",
+    "denied  { execmem } for  pid=PID comm=\"audit_guests::t\" scontext=A tcontext=A tclass=process permissive=1",
+    "denied  { execute } for  pid=PID comm=\"audit_guests::t\" path=\"/deep/er/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=1",
+    "denied  { execheap } for  pid=PID comm=\"audit_guests::t\" scontext=A tcontext=A tclass=process permissive=1",
     "denied  { write } for  pid=PID comm=\"dd\" name=\"secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=1",
     "denied  { getattr } for  pid=PID comm=\"stat\" path=\"/deep/mnt/in/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=1",
 ];
 
-const RULES: [&str; 4] = [
-    "allow audited_t secret_t:file { getattr ioctl write };",
+const RULES: [&str; 5] = [
+    "allow audited_t secret_t:file { execute getattr ioctl write };",
+    "allow audited_t self:process { execheap execmem };",
     "allow audited_t self:capability net_admin;",
     "allow audited_t unconfined_t:process signull;",
     "allow audited_t kernel_t:system module_request;",
@@ -169,7 +180,8 @@ fn records(ended: &Ended) -> String {
 
 fn tells_each_object(kernel: &str, more: &str, audit: bool) {
     let scratch = Scratch::new();
-    let ended = in_guest(&scratch, kernel, more, &format!("enforce\n{ACTS}{TELL}"));
+    let acts = format!("TEST={}\nenforce\n{ACTS}{TELL}", name(tells_what_selinux_tells));
+    let ended = in_guest(&scratch, kernel, more, &acts);
     let entries = entries(&ended);
     let told: Vec<String> = denials(&entries).iter().map(|denial| blank(&denial.to_string())).collect();
     assert_eq!(told, TOLD, "{}{}", ended.stdout, ended.stderr);
@@ -184,7 +196,7 @@ fn tells_each_object(kernel: &str, more: &str, audit: bool) {
         assert!(RULES.contains(&rule.as_str()), "{rule}");
     }
     let found = ausearch(&scratch, &log, &["-o", "secret_t", "--raw"]).with(0).stdout;
-    assert_eq!(found.lines().count(), 9, "{found}");
+    assert_eq!(found.lines().count(), 10, "{found}");
 }
 
 #[test]
@@ -214,11 +226,26 @@ fn label(path: &OsStr) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
+/// Maps a file, and changes the heap, so that what is written there may be executed. Denials are what is looked at.
+fn map(path: &OsStr) {
+    let file = File::open(path).unwrap();
+    let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    // SAFETY: the mapping is new, and nobody uses the page that is added to the heap; it keeps its content.
+    unsafe {
+        libc::mmap(std::ptr::null_mut(), 4096, all, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
+        let heap = libc::sbrk(3 * 4096).addr().next_multiple_of(4096);
+        libc::mprotect(std::ptr::without_provenance_mut(heap), 4096, all);
+    }
+}
+
 /// SELinux is the oracle of a record's text. It does not report the target of a signal, and has all of a long path.
 #[test]
 fn tells_what_selinux_tells() {
     if let Some(path) = std::env::var_os("TOLLGATE_TEST_LABEL") {
         return label(&path);
+    }
+    if let Some(path) = std::env::var_os("TOLLGATE_TEST_MAP") {
+        return map(&path);
     }
     let scratch = Scratch::new();
     let (built, image) = (policy(&scratch), scratch.path("image"));

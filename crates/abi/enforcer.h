@@ -113,6 +113,10 @@ struct tg_network {
 	struct tg_interface interface[TG_INTERFACES];
 };
 
+/* Names of type transitions: a bit of tg_generation's `names` each. */
+#define TG_NAME_PLACE_BITS 15u
+#define TG_NAME_PLACES (1u << TG_NAME_PLACE_BITS)
+
 /* A policy in force: the only element of an array map, which the map `generations` holds. */
 struct tg_generation {
 	struct tg_tables tables;
@@ -122,6 +126,8 @@ struct tg_generation {
 	__u64 unconfined[TG_TYPES / 64]; /* bit = type: domains for which nothing is checked */
 	__u64 named[TG_TYPES / 64]; /* bit = type: directories in which the name of a new file may
 				       decide its label */
+	/* bit = tg_name_place of a name in a rule; other names need not be read */
+	__u64 names[TG_NAME_PLACES / 64];
 	__u64 executors[TG_TYPES / 64]; /* bit = type: programs by which systemd starts the
 					   programs of units; who runs one stays the machine's */
 	__u64 capabilities;
@@ -540,14 +546,14 @@ struct tg_state {
 	/* The label that a thread of the daemon is writing to an attribute through overlayfs,
 	 * and that thread; 0: none. */
 	__u32 new_label, labeller;
-	/* The thread of the daemon that requests the label of a file on overlayfs by getxattr,
-	 * and the answer. */
+	/* The thread of the daemon that requests the label of an object by getxattr, and the
+	 * answer: its SID and SECCLASS. 0: the policy is not asked about it. */
 	__u32 asks_label;
-	__u32 reported_label;
+	__u32 reported_label, reported_class;
 	__u32 labels_new;  /* inode_init_security was called, so this kernel calls it */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes the
 			      entries of `unwritten` */
-	/* An inode got another generation number while it was in use. */
+			   /* An inode got another generation number while it was in use. */
 	__u32 renumbered;
 	/* There was no memory for an entry of `unwritten`. */
 	__u32 labels_missed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Labels that the daemon reads and changes where its descriptors do not lead: below overlayfs. */
+/* Labels that the daemon reads and changes where its descriptors do not lead: below overlayfs, and
+ * in what has no name. */
 #ifndef TOLLGATE_LABEL_OVERLAY_H
 #define TOLLGATE_LABEL_OVERLAY_H
 
@@ -48,7 +49,8 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 	return 0;
 }
 
-/* selinux_inode_getxattr for the daemon, which cannot see the label of an inode of overlayfs.
+/* selinux_inode_getxattr for the daemon, which cannot see the label of an inode of overlayfs
+ * or of an accepted socket.
  * The file system itself is not asked, because it need not answer. Returns 0, or -ENODATA if
  * this reported the label. */
 static __always_inline int tg_tell_label(struct dentry *dentry)
@@ -60,9 +62,11 @@ static __always_inline int tg_tell_label(struct dentry *dentry)
 	if (!asks || asks != (__u32)bpf_get_current_pid_tgid() || !inode ||
 	    !tg_is_daemon(bpf_get_current_task_btf()))
 		return 0;
+	struct tg_object object = tg_object_of(inode);
 	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
 
-	WRITE_ONCE(state.reported_label, sid ? sid : tg_object_of(inode).sid);
+	WRITE_ONCE(state.reported_class, object.class);
+	WRITE_ONCE(state.reported_label, sid ? sid : object.sid);
 	return -ENODATA;
 }
 

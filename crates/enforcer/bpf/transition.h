@@ -17,15 +17,48 @@
 #include "state.h"
 #include "tables.h"
 
-/* Reads a struct qstr by its TG_ADDRESS. */
+/* Reads a struct qstr, of which TG_ADDRESS is known. 0 or an error. */
+static __always_inline long tg_read_qstr(__u64 address, struct qstr *qstr)
+{
+	address -= TG_ADDRESS(bpf_get_current_task_btf());
+	address += bpf_get_current_task();
+	return bpf_core_read(qstr, sizeof *qstr, (struct qstr *)address);
+}
+
+/* Where a name is in tg_generation's `names`: by its length and its first eight bytes, which are 0
+ * behind its end. */
+static __always_inline __u32 tg_name_place(__u64 first, __u32 length)
+{
+	return ((first ^ length) * 0x9e3779b97f4a7c15ull) >> (64 - TG_NAME_PLACE_BITS);
+}
+
+/* Whether a rule may have the name in a struct qstr, of which TG_ADDRESS is known. It costs less
+ * than to look for the rule, and most new files have a name that none has. */
+static __always_inline int tg_may_be_named(const struct tg_generation *generation, __u64 address)
+{
+	struct qstr qstr = {};
+	__u64 first = 0;
+
+	if (tg_read_qstr(address, &qstr) || bpf_probe_read_kernel(&first, sizeof first, qstr.name))
+		return 1;
+	__u32 length = qstr.len, behind = length < 8 ? 64 - length * 8 : 0;
+
+	/* None has no bytes: a shift by 64 would be none. */
+	if (!length)
+		return 0;
+	first = first << (behind & 63) >> (behind & 63);
+	__u32 place = tg_name_place(first, length);
+
+	return generation->names[place >> 6 & (TG_NAME_PLACES / 64 - 1)] >> (place & 63) & 1;
+}
+
+/* Reads the name in a struct qstr by its TG_ADDRESS. */
 static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
 {
 	struct qstr qstr = {};
 
 	name->length = 0;
-	address -= TG_ADDRESS(bpf_get_current_task_btf());
-	address += bpf_get_current_task();
-	if (bpf_core_read(&qstr, sizeof qstr, (struct qstr *)address))
+	if (tg_read_qstr(address, &qstr))
 		return;
 	__u32 length = qstr.len;
 
@@ -146,7 +179,9 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 
 	if (!sid)
 		return -EACCES;
-	if (!(found >> 32) && !(found & TG_BY_NAME && name) && !READ_ONCE(state.switching)) {
+	int known = !(found >> 32) && !READ_ONCE(state.switching);
+
+	if (known && !(found & TG_BY_NAME && name)) {
 		*sid = found & 0xffff;
 		return 0;
 	}
@@ -156,6 +191,12 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 	if (!generation) {
 		tg_failed(TG_FAILED_NO_GENERATION);
 		return -EACCES;
+	}
+	if (name && !tg_may_be_named(generation, name))
+		name = 0;
+	if (known && !name) {
+		*sid = found & 0xffff;
+		return 0;
 	}
 	scratch = tg_take_scratch();
 	if (!scratch)

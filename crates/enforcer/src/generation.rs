@@ -1,6 +1,7 @@
 //! A generation: one policy as the object managers read it. It is prepared completely before it is put in force.
 
 mod contexts;
+mod names;
 mod translation;
 
 use std::{
@@ -28,7 +29,7 @@ use tollgate_policy::{
     built::{Built, BuiltError},
     context::{ContextError, Kind, Names},
     decide::{Levels, Tables, TablesError, TooManyLevels},
-    model::{Bits, HandleUnknown, Policy},
+    model::{HandleUnknown, Policy},
 };
 
 use crate::{contexts::Sid, mapping::Mapping, network::Network};
@@ -287,13 +288,7 @@ impl Generation {
             let type_ = self.type_of(name).ok_or_else(|| GenerationError::NoType(name.clone()))?;
             to.unconfined[type_ / 64] |= 1 << (type_ % 64);
         }
-        for transition in &self.policy.name_transitions {
-            let target = self.policy.types.get(transition.target as usize);
-            let members = target.filter(|target| target.attribute).map(|attribute| &attribute.set);
-            for type_ in std::iter::once(transition.target).chain(members.into_iter().flat_map(Bits::iter)) {
-                to.named[type_ as usize / 64] |= 1 << (type_ % 64);
-            }
-        }
+        names::put(&self.policy, to);
         self.put_levels();
         Ok(())
     }

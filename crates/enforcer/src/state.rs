@@ -145,14 +145,15 @@ impl State {
         word!(self, inherit, AtomicU32).store((descriptors == Descriptors::Use).into(), Ordering::SeqCst);
     }
 
-    /// The label that a program reports while this thread requests an attribute by `ask`, which fails; 0: none was
-    /// reported.
-    pub fn reported_label(&self, ask: impl FnOnce()) -> Sid {
+    /// The label and the SECCLASS that a program reports while this thread requests an attribute by `ask`, which fails; 0: none
+    /// was reported.
+    pub fn reported_label(&self, ask: impl FnOnce()) -> (Sid, u32) {
         word!(self, reported_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, asks_label, AtomicU32).store(gettid().as_raw().cast_unsigned(), Ordering::SeqCst);
         ask();
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
-        word!(self, reported_label, AtomicU32).load(Ordering::SeqCst)
+        let reported = |word: &AtomicU32| word.load(Ordering::SeqCst);
+        (reported(word!(self, reported_label, AtomicU32)), reported(word!(self, reported_class, AtomicU32)))
     }
 
     /// Sets the label that a thread of this process is writing to an attribute through overlayfs; 0: none.

@@ -50,6 +50,15 @@ static __always_inline __u32 tg_map_av(int shared, __u64 prot)
 	return av;
 }
 
+/* A file is mapped so that its pages may be changed and executed. SELinux stops at the first
+ * denial: of map, then of execmem, then of what else is asked of the file. */
+static __always_inline int tg_check_execmem_of(struct file *file)
+{
+	int result = tg_check_path(file->f_inode, &file->f_path, FILE__MAP, 0);
+
+	return result ? result : tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM);
+}
+
 /* selinux_mmap_file. `file` is NULL for anonymous memory. The verifier of some kernels assumes
  * that this cannot happen, so its address is tested as a number. */
 SEC("lsm/mmap_file")
@@ -63,22 +72,23 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 			       ? tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM)
 			       : 0;
 	struct inode *inode = file->f_inode;
-	int result = tg_check_descriptor(file);
-
 	__u32 av = FILE__MAP | tg_map_av(shared, prot);
+	int result = 0;
 
+	if (tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot)) {
+		result = tg_check_execmem_of(file);
+		av &= ~FILE__MAP;
+	}
+	if (!result)
+		result = tg_check_descriptor(file);
 	if (!result && inode->i_flags & S_PRIVATE)
 		result = tg_pass_bpf(file);
 	if (result)
 		return result;
 	/* Nobody can map a directory, but an attempt to execute one is checked all the same. */
 	if (prot & PROT_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR)
-		result = tg_check_path(inode, &file->f_path, av, 1);
-	else
-		result = tg_check_path(inode, &file->f_path, av, 0);
-	if (!result && tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
-		result = tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM);
-	return result;
+		return tg_check_path(inode, &file->f_path, av, 1);
+	return tg_check_path(inode, &file->f_path, av, 0);
 }
 
 /* selinux_mmap_backing_file: a stacked file system maps a file of another, as the task that
@@ -129,24 +139,35 @@ static __always_inline int tg_is_stack(struct vm_area_struct *area, struct mm_st
 	return (start <= pointer && end >= pointer) || (start <= stack && end >= stack);
 }
 
-/* What selinux_file_mprotect checks on the process itself. */
-static __always_inline __u32 tg_mprotect_av(struct vm_area_struct *area, struct file *file,
-					    unsigned long prot)
+/* What selinux_file_mprotect checks on the process itself, for heap and stack. */
+static __always_inline __u32 tg_area_av(struct vm_area_struct *area, struct file *file)
 {
 	struct mm_struct *memory = area->vm_mm;
-	__u32 av = 0;
 
 	/* A running task always has one, but the verifier of 7.2 requires a test. */
-	if (memory && !(area->vm_flags & VM_EXEC)) {
-		if (area->vm_start >= memory->start_brk && area->vm_end <= memory->brk)
-			av = PROCESS__EXECHEAP;
-		else if (!file && tg_is_stack(area, memory))
-			av = PROCESS__EXECSTACK;
-	}
-	if (tg_is_execmem(!!file, file && file->f_inode->i_flags & S_PRIVATE,
-			  !!(area->vm_flags & VM_SHARED), prot))
-		av |= PROCESS__EXECMEM;
-	return av;
+	if (!memory || area->vm_flags & VM_EXEC)
+		return 0;
+	if (area->vm_start >= memory->start_brk && area->vm_end <= memory->brk)
+		return PROCESS__EXECHEAP;
+	return !file && tg_is_stack(area, memory) ? PROCESS__EXECSTACK : 0;
+}
+
+/* Memory is to be executed. SELinux stops at the first denial: of heap, stack or changed pages of a
+ * file, then of execmem. */
+static __always_inline int tg_check_executed(struct vm_area_struct *area, unsigned long prot)
+{
+	struct file *file = area->vm_file;
+	__u32 own = tg_area_av(area, file);
+	int result = 0;
+
+	if (own)
+		result = tg_ask_self(SECCLASS_PROCESS, own);
+	else if (file && !(area->vm_flags & VM_EXEC) && area->anon_vma)
+		result = tg_check_file(file, FILE__EXECMOD);
+	if (!result && tg_is_execmem(!!file, file && file->f_inode->i_flags & S_PRIVATE,
+				     !!(area->vm_flags & VM_SHARED), prot))
+		result = tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM);
+	return result;
 }
 
 /* selinux_file_mprotect */
@@ -155,22 +176,11 @@ int BPF_PROG(file_mprotect, struct vm_area_struct *area, unsigned long requested
 	     unsigned long prot)
 {
 	struct file *file = area->vm_file;
-	int shared = !!(area->vm_flags & VM_SHARED), result;
+	int result = prot & PROT_EXEC ? tg_check_executed(area, prot) : 0;
 
-	if (prot & PROT_EXEC) {
-		__u32 own = tg_mprotect_av(area, file, prot);
-
-		result = own ? tg_ask_self(SECCLASS_PROCESS, own) : 0;
-		if (result)
-			return result;
-	}
-	if (!file)
-		return 0;
-	__u32 av = tg_map_av(shared, prot);
-
-	if (prot & PROT_EXEC && !(area->vm_flags & VM_EXEC) && area->anon_vma)
-		av |= FILE__EXECMOD;
-	return tg_check_file(file, av);
+	if (result || !file)
+		return result;
+	return tg_check_file(file, tg_map_av(!!(area->vm_flags & VM_SHARED), prot));
 }
 
 #endif

@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     contexts::{self, Sid},
-    enforcer::{Enforcer, EnforcerError, of_device, task_of},
+    enforcer::{Enforcer, EnforcerError, Known, of_device, task_of},
     events::Reader,
     inquiries::Inquiries,
     labels,
@@ -413,9 +413,10 @@ impl Machine for Enforced {
 
     fn labels(&mut self, object: BorrowedFd<'_>) -> Result<Labels, Refusal> {
         let enforcer = self.on()?;
-        let object_label = enforcer.label(object).map_err(|cause| refused(&cause))?;
-        let filesystem = enforcer.filesystem_label(object).map_err(|cause| refused(&cause))?;
-        Ok(Labels { object: object_label, filesystem })
+        let Known { sid, class } = enforcer.known(object).map_err(|cause| refused(&cause))?;
+        let place = enforcer.place(object).map_err(|cause| refused(&cause))?;
+        let class = tollgate_abi::class(class).map(|class| class.name);
+        Ok(Labels { object: sid, class, filesystem: place.sid, fixed: place.fixed })
     }
 
     fn set_label(&mut self, holder: Holder, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
@@ -561,6 +562,7 @@ fn refused(cause: &EnforcerError) -> Refusal {
         EnforcerError::Full(_) => libc::ENOSPC,
         EnforcerError::Missing(_) => libc::EOPNOTSUPP,
         EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::TimedOut => libc::EBUSY,
+        EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::Unsupported => libc::EOPNOTSUPP,
         EnforcerError::Map { .. } | EnforcerError::Io { .. } | EnforcerError::Programs(_) => libc::EIO,
         _ => libc::EINVAL,
     };

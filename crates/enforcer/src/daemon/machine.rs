@@ -42,8 +42,12 @@ impl Permission {
 pub struct Labels {
     /// The object's label.
     pub object: Sid,
+    /// The class of a socket, an anonymous inode or a file in memory; `None`: the one of its mode.
+    pub class: Option<&'static str>,
     /// The label of its file system.
     pub filesystem: Sid,
+    /// Why the object's cannot be set; `None`: it can.
+    pub fixed: Option<&'static str>,
 }
 
 /// Running enforcement.

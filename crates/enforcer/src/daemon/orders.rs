@@ -16,7 +16,7 @@ use tollgate_client::{
 };
 
 use super::{
-    machine::{Machine, Permission},
+    machine::{Labels, Machine, Permission},
     object::Object,
     peer::Peer,
 };
@@ -275,9 +275,9 @@ impl<'a> Order<'a> {
 
     /// selinux_inode_getsecurity, which checks nothing: a process that reads attributes has passed inode_getxattr.
     fn label(&mut self, object: BorrowedFd<'_>) -> Reply {
-        let class = Object::of(object)?.class;
-        let label = self.machine.labels(object)?.object;
-        self.may(label, class, "getattr")?;
+        let by_mode = Object::of(object)?.class;
+        let Labels { object: label, class, .. } = self.machine.labels(object)?;
+        self.may(label, class.unwrap_or(by_mode), "getattr")?;
         if let Some(context) = self.undefined(label) {
             return Ok(vec![context]);
         }
@@ -286,11 +286,15 @@ impl<'a> Order<'a> {
 
     /// selinux_inode_setxattr.
     fn set_label(&mut self, object: BorrowedFd<'_>, context: &str) -> Reply {
-        let Object { class, owner, .. } = Object::of(object)?;
+        let Object { class: by_mode, owner, .. } = Object::of(object)?;
+        let old = self.machine.labels(object)?;
+        if let Some(reason) = old.fixed {
+            return Err(Refusal::new(libc::EOPNOTSUPP, reason));
+        }
         if !self.peer.is_root() && self.peer.uid != owner {
             return Err(Refusal::new(libc::EPERM, "only the owner and root may label it"));
         }
-        let old = self.machine.labels(object)?;
+        let class = old.class.unwrap_or(by_mode);
         self.may(old.object, class, "relabelfrom")?;
         let new = self.intern_or_defer(context)?;
         self.may(new, class, "relabelto")?;

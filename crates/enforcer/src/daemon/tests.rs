@@ -34,6 +34,8 @@ struct Known {
     confined: bool,
     mixed: bool,
     counting: bool,
+    class: Option<&'static str>,
+    fixed: Option<&'static str>,
     allowed: BTreeSet<(Sid, Sid, String, String)>,
     asked: Vec<(Sid, Sid, String, String)>,
     done: Vec<String>,
@@ -104,7 +106,8 @@ impl Machine for Pretended {
         Ok(vec!["read".into(), "write".into()])
     }
     fn labels(&mut self, _: BorrowedFd<'_>) -> Result<Labels, Refusal> {
-        Ok(Labels { object: 50, filesystem: 60 })
+        let known = self.0.lock().unwrap();
+        Ok(Labels { object: 50, class: known.class, filesystem: 60, fixed: known.fixed })
     }
     fn set_label(&mut self, _: Holder, _: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
         self.done(format!("label {label}"));
@@ -276,6 +279,24 @@ fn hands_a_policy_and_its_sanity_questions_over() {
     let (pipe, _other) = nix::unistd::pipe().unwrap();
     assert_eq!(errno(client.reload(pipe.as_fd(), false, None)), libc::EINVAL);
     assert_eq!(running.done().len(), 1);
+}
+
+#[test]
+fn asks_about_a_socket_by_its_own_class() {
+    let running = Running::confined(&[(CONFINED, 50, "tcp_socket", "getattr")]);
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut client = running.client();
+    assert_eq!(errno(client.label(socket.as_fd())), libc::EACCES);
+    running.machine.0.lock().unwrap().class = Some("tcp_socket");
+    assert_eq!(client.label(socket.as_fd()).unwrap(), "sid50");
+}
+
+#[test]
+fn refuses_to_label_what_the_policy_alone_labels() {
+    let running = Running::new();
+    running.machine.0.lock().unwrap().fixed = Some("by the policy alone");
+    assert_eq!(errno(running.client().set_label(file("").as_fd(), "sid70")), libc::EOPNOTSUPP);
+    assert_eq!(running.done(), Vec::<String>::new());
 }
 
 #[test]

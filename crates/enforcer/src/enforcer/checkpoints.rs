@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::{
     Enforcer, EnforcerError,
-    labelling::{labelling, mountinfo},
+    object::{labelling, mountinfo},
 };
 use crate::{
     labels::{

@@ -15,7 +15,7 @@ use pass::hangs;
 use tollgate_abi::enforcer::{SECINITSID_SECURITY, SECINITSID_UNLABELED};
 use tracing::{error, warn};
 
-use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, labelling::labelling};
+use super::{Enforcer, EnforcerError, checkpoints::is_ordered_there, object::labelling};
 use crate::{
     contexts::Sid,
     labels::{

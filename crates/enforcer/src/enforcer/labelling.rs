@@ -4,37 +4,38 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     os::fd::BorrowedFd,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use nix::sys::statfs::{FUSE_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, fstatfs};
 use tollgate_abi::{
     bytes_of,
     enforcer::{
-        SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FAILED_NOT_LABELLED, TG_FS_GENFS, TG_FS_XATTR, TG_SID_SURVIVAL,
-        TG_SUPERBLOCK_WALKED, tg_filesystem, tg_label_value,
+        SECINITSID_UNLABELED, TG_FAILED_LABELS_LOST, TG_FAILED_NOT_LABELLED, TG_SID_SURVIVAL, TG_SUPERBLOCK_WALKED,
+        tg_label_value,
     },
 };
 use tollgate_policy::{context, model::Context};
 
-use super::{Enforcer, EnforcerError, map_error, maps::retain};
+use super::{
+    Enforcer, EnforcerError, map_error,
+    maps::retain,
+    object::{Kind, PROC, filesystem_of, is_kept, labelling, may_write, mountinfo, object},
+};
 use crate::{
     contexts::{self, Sid},
     labels::{
-        self,
-        alone::{self, REQUEST_TIMEOUT},
-        bare,
+        self, bare,
         checkpoint::{AfterCrash, Doubts},
         file_contexts::FileContexts,
         filesystems,
         identity::Identity,
-        machine::{Machine, Rules, is_served},
+        machine::{Machine, Rules},
         map_sink::MapSink,
         maps::{KernelMaps, Maps},
-        mounts::{self, Mount},
-        object::{Moment, Object},
+        mounts,
+        object::Moment,
         relabel::{self, Lasts, Write},
         subvolumes,
         unseen::Unseen,
@@ -44,7 +45,6 @@ use crate::{
     shares::Holder,
 };
 
-const PROC: &str = "/proc";
 /// File systems on which nobody has tried whether labels survive a crash: no kernel in the tests has them.
 const UNTRIED: &str = "f2fs";
 const UNTRIED_REASON: &str = "labels of files of f2fs may be lost in a crash: all are unlabelled, and denied to confined domains; use ext4, \
@@ -213,43 +213,6 @@ impl Enforcer {
         failures
     }
 
-    /// The label of a file that is in force.
-    pub fn label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
-        if is_overlay(file)? {
-            // On overlayfs it is the label of the file below, to which no descriptor leads. A program reports it,
-            // before the file system handles the request.
-            let object = Object::anywhere(file).map_err(labelling)?;
-            return Ok(self.state.reported_label(|| drop(object.attribute())));
-        }
-        match self.kernel_maps()?.inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
-            Some(label) => Ok(label.sid),
-            // As in tg_unseen_sid: a file that was in memory before the programs were attached has the label that all
-            // its kind have.
-            None => {
-                let one_label = |found: &tg_filesystem| found.behaviour == TG_FS_GENFS && found.node == 0;
-                Ok(self.filesystem(file)?.filter(one_label).map_or(SECINITSID_UNLABELED, |found| found.sid))
-            }
-        }
-    }
-
-    /// The label of the file system that a file is on.
-    pub fn filesystem_label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
-        Ok(self.filesystem(file)?.map_or(SECINITSID_UNLABELED, |found| found.sid))
-    }
-
-    /// What the policy says about the file system that a file is on, if that is mounted here.
-    pub(super) fn filesystem(&self, file: BorrowedFd<'_>) -> Result<Option<tg_filesystem>, EnforcerError> {
-        let Some(mount) = mount(file)? else { return Ok(None) };
-        self.filesystem_named(&mount.filesystem)
-    }
-
-    fn filesystem_named(&self, name: &str) -> Result<Option<tg_filesystem>, EnforcerError> {
-        let Some(name) = filesystems::name(name) else { return Ok(None) };
-        let found = self.maps.filesystems.lookup(bytes_of(&name), MapFlags::ANY);
-        let found = found.map_err(map_error("find what the policy says of a file system"))?;
-        Ok(found.as_deref().and_then(filesystems::value))
-    }
-
     /// Gives a file another label, in the machine's share.
     pub fn set_label(&mut self, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
         self.set_label_for(Holder::Machine, file, sid)
@@ -272,10 +235,10 @@ impl Enforcer {
             }
             Write::Own => self.write_label(file, object.device, sid, overlay, kept),
         };
-        let lasts = if overlay {
-            write(Write::Own).map(|()| Lasts::Durably)
-        } else {
-            relabel::set(&mut maps, &object, sid, &mut write, holder)
+        let lasts = match filesystem {
+            Kind::Overlay { .. } => write(Write::Own).map(|()| Lasts::Durably),
+            Kind::Nameless(_) => relabel::set_open(&mut maps, file, sid, 0).map(|()| Lasts::UntilUnmount),
+            _ => relabel::set(&mut maps, &object, sid, &mut write, holder),
         };
         self.durable.look();
         self.state.forget();
@@ -441,76 +404,6 @@ impl labels::Contexts for Remembered<'_> {
     }
 }
 
-/// The mount of a file; `None`: it is in another mount namespace.
-fn mount(file: BorrowedFd<'_>) -> Result<Option<Mount>, EnforcerError> {
-    let number = mounts::mount_of(file).map_err(labelling)?;
-    let all = mounts::read(&fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?);
-    Ok(all.into_iter().find(|found| u64::from(found.id) == number))
-}
-
-/// A file with the device number that the kernel uses for its file system. `stat` does not always return that one.
-pub(super) fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
-    let object = match mount(file)? {
-        Some(mount) => Object::new(file, mount.device),
-        None => Object::anywhere(file),
-    };
-    object.map_err(labelling)
-}
-
-/// Whether labels are written to the attributes of files there.
-pub(super) fn is_kept(filesystem: tg_filesystem) -> bool {
-    filesystem.behaviour == TG_FS_XATTR
-}
-
-/// What matters about a file system on which a client has named a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A user-space program serves it (FUSE).
-    Served,
-    /// overlayfs; `here`: in the daemon's mount namespace.
-    Overlay {
-        here: bool,
-    },
-    Other,
-}
-
-/// The file system of a file. In another mount namespace, the file system itself is asked, which may be served by
-/// anybody.
-fn filesystem_of(file: BorrowedFd<'_>) -> Result<Kind, EnforcerError> {
-    if let Some(mount) = mount(file)? {
-        return Ok(match mount.filesystem.as_str() {
-            name if is_served(name) => Kind::Served,
-            "overlay" => Kind::Overlay { here: true },
-            _ => Kind::Other,
-        });
-    }
-    let found = alone::ask(file, REQUEST_TIMEOUT, |file| Ok(fstatfs(file)?.filesystem_type())).map_err(labelling)?;
-    Ok(match found {
-        FUSE_SUPER_MAGIC => Kind::Served,
-        OVERLAYFS_SUPER_MAGIC => Kind::Overlay { here: false },
-        _ => Kind::Other,
-    })
-}
-
-fn is_overlay(file: BorrowedFd<'_>) -> Result<bool, EnforcerError> {
-    Ok(matches!(filesystem_of(file)?, Kind::Overlay { .. }))
-}
-
-/// Whether a label may be written there for a holder. A program that serves a file system need not answer, and a user
-/// may have mounted overlayfs in a namespace of the user's own over such a file system.
-fn may_write(filesystem: &Kind, holder: Holder) -> io::Result<()> {
-    let reason = match (filesystem, holder) {
-        (Kind::Served, _) => {
-            "a program serves this file system and need not answer: its files have the label that the policy gives it"
-        }
-        (Kind::Overlay { here: false }, Holder::User(_)) => {
-            "only root may label files of overlayfs in another mount namespace, because the file systems below it may not answer"
-        }
-        _ => return Ok(()),
-    };
-    Err(io::Error::new(io::ErrorKind::Unsupported, reason))
-}
-
 /// Where the file system of a device is mounted, in words; `None`: all file systems.
 pub(crate) fn of_device(device: Option<u32>) -> String {
     let Some(device) = device else { return "all file systems".to_owned() };
@@ -520,16 +413,4 @@ pub(crate) fn of_device(device: Option<u32>) -> String {
         || format!("device {}:{}", device >> 20, device & 0xfffff),
         |mount| mount.point.display().to_string(),
     )
-}
-
-pub(super) fn mountinfo() -> PathBuf {
-    Path::new(PROC).join("self/mountinfo")
-}
-
-pub(super) fn labelling(cause: io::Error) -> EnforcerError {
-    EnforcerError::Labels { cause }
-}
-
-fn reading(path: &Path, cause: io::Error) -> EnforcerError {
-    EnforcerError::Io { what: "read", path: path.to_owned(), cause }
 }

@@ -13,7 +13,7 @@ use tollgate_abi::enforcer::{TG_INODE_DURABLE, TG_SID_SURVIVAL, tg_inode, tg_lab
 
 use super::{
     Enforcer, EnforcerError,
-    labelling::{is_kept, labelling, object},
+    object::{is_kept, labelling, object},
 };
 use crate::{
     inquiries::Inquiries,

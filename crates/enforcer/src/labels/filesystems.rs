@@ -194,6 +194,19 @@ fn is_by_path(policy: &Policy, name: &str) -> bool {
         && (name != FUNCTIONFS || policy.capabilities.iter().any(|capability| capability == "functionfs_seclabel"))
 }
 
+/// Whether labels of files may be set, as tg_settable of the programs (selinux_is_sblabel_mnt).
+#[must_use]
+pub fn is_settable(policy: &Policy, name: &str, behaviour: u32) -> bool {
+    let has = |capability: &str| policy.capabilities.iter().any(|known| known == capability);
+    match name {
+        _ if behaviour != TG_FS_GENFS => true,
+        "debugfs" | "pstore" | "rootfs" | "sysfs" | "tracefs" => true,
+        "cgroup" | "cgroup2" => has("cgroup_seclabel"),
+        FUNCTIONFS => has("functionfs_seclabel"),
+        _ => false,
+    }
+}
+
 /// Whether a policy may label files on this type of file system by their paths.
 pub(crate) fn may_be_by_path(filesystem: &str) -> bool {
     BY_PATH.contains(&filesystem)

@@ -2,7 +2,11 @@
 //!
 //! Whether a client may do so is not decided here.
 
-use std::{ffi::CString, io, os::fd::AsFd};
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
 
 use nix::{
     dir::Dir,
@@ -71,15 +75,19 @@ pub fn set(
             return Err(cause);
         }
     };
-    let now = maps.inode(object.file)?;
-    let now = now.unwrap_or(tg_inode { task_sid: TG_SID_MACHINE, ..tg_inode::default() });
-    let label = tg_inode { sid, flags: now.flags | TG_INODE_DURABLE, ..now };
-    maps.set_inode(object.file, label, When::Always)?;
+    set_open(maps, object.file, sid, TG_INODE_DURABLE)?;
     if object.is(libc::S_IFDIR) {
         // Files made meanwhile had the directory's old label. After a crash they are doubtful, because they are new.
         keep_children(maps, object, sid, share)?;
     }
     Ok(lasts)
+}
+
+/// Gives an object a label as long as it is in memory, and these flags.
+pub fn set_open(maps: &mut dyn Maps, file: BorrowedFd<'_>, sid: Sid, flags: u32) -> io::Result<()> {
+    let now = maps.inode(file)?;
+    let now = now.unwrap_or(tg_inode { task_sid: TG_SID_MACHINE, ..tg_inode::default() });
+    maps.set_inode(file, tg_inode { sid, flags: now.flags | flags, ..now }, When::Always).map(drop)
 }
 
 /// Writes down the labels of objects in a directory, where they would change with the directory's label to `sid`.

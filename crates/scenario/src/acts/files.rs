@@ -71,6 +71,8 @@ pub(super) const ACTS: &[Act] = &[
     }),
     Act::new("removexattr", "PATH NAME", |_, w| two(libc::SYS_removexattr, w)),
     Act::new("relabel", "PATH CONTEXT", |a, w| a.engine.relabel(w[0], &whole(w[1], "object_r"))),
+    Act::new("relabel-fd", "CONTEXT", |a, w| a.engine.relabel_open(a.fd, &whole(w[0], "object_r"))),
+    Act::new("label-fd", "", |a, _| a.engine.label_open(a.fd).map(drop)),
     Act::new("watch", "PATH", watch),
 ];
 

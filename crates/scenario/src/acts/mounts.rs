@@ -10,6 +10,10 @@ use crate::kernel::{
 
 pub(super) const ACTS: &[Act] = &[
     Act::new("mount", "FILESYSTEM PATH", |_, w| mount("none", w[1], w[0], 0)),
+    Act::new("mount-overlay", "PATH OPTIONS", |_, w| {
+        let (none, path, overlay, options) = (text("none"), text(w[0]), text("overlay"), text(w[1]));
+        call(libc::SYS_mount, &mut [Text(&none), Text(&path), Text(&overlay), Number(0), Text(&options)]).map(drop)
+    }),
     Act::new("bind-mount", "FROM TO", |_, w| mount(w[0], w[1], "none", libc::MS_BIND)),
     Act::new("move-mount", "FROM TO", |_, w| mount(w[0], w[1], "none", libc::MS_MOVE)),
     Act::new("remount", "PATH", |_, w| mount("none", w[0], "none", libc::MS_REMOUNT | libc::MS_NOATIME)),

@@ -3,7 +3,7 @@
 mod selinux;
 mod tollgate;
 
-use std::{io, path::Path};
+use std::{io, os::fd::RawFd, path::Path};
 
 use tollgate_client::{descriptors::Descriptors, protocol::Attribute};
 
@@ -63,6 +63,22 @@ impl Engine {
         match self {
             Self::Selinux => selinux::label(path),
             Self::Tollgate(_) => tollgate::label(path),
+        }
+    }
+
+    /// Labels what a descriptor of the caller's is of (`fsetfilecon`).
+    pub(crate) fn relabel_open(self, fd: RawFd, context: &str) -> io::Result<()> {
+        match self {
+            Self::Selinux => selinux::relabel_open(fd, context),
+            Self::Tollgate(_) => tollgate::relabel_open(fd, context),
+        }
+    }
+
+    /// The context of what a descriptor of the caller's is of (`fgetfilecon`).
+    pub(crate) fn label_open(self, fd: RawFd) -> io::Result<String> {
+        match self {
+            Self::Selinux => selinux::label_open(fd),
+            Self::Tollgate(_) => tollgate::label_open(fd),
         }
     }
 

@@ -3,13 +3,14 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
+    os::fd::RawFd,
     path::Path,
 };
 
 use nix::mount::{MsFlags, mount};
 
 use crate::kernel::{
-    Argument::{Number, Room, Text},
+    Argument::{Bytes, Number, Room, Text},
     call, set_attribute, text,
 };
 
@@ -35,6 +36,18 @@ pub(super) fn label(path: &str) -> io::Result<String> {
     let mut room = [0; 4096];
     let (path, name) = (text(path), text(ATTRIBUTE));
     let length = call(libc::SYS_lgetxattr, &mut [Text(&path), Text(&name), Room(&mut room), Number(4096)])?;
+    Ok(readable(&room[..usize::try_from(length).unwrap_or(0)]))
+}
+
+pub(super) fn relabel_open(fd: RawFd, context: &str) -> io::Result<()> {
+    let (name, length) = (text(ATTRIBUTE), context.len() as i64);
+    let value = Bytes(context.as_bytes());
+    call(libc::SYS_fsetxattr, &mut [Number(fd.into()), Text(&name), value, Number(length), Number(0)]).map(drop)
+}
+
+pub(super) fn label_open(fd: RawFd) -> io::Result<String> {
+    let (mut room, name) = ([0; 4096], text(ATTRIBUTE));
+    let length = call(libc::SYS_fgetxattr, &mut [Number(fd.into()), Text(&name), Room(&mut room), Number(4096)])?;
     Ok(readable(&room[..usize::try_from(length).unwrap_or(0)]))
 }
 

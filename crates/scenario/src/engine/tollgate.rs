@@ -3,7 +3,10 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::{fd::AsFd, unix::fs::OpenOptionsExt},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+        unix::fs::OpenOptionsExt,
+    },
     path::Path,
     process::{Command, Stdio},
     thread::sleep,
@@ -58,6 +61,21 @@ pub(super) fn relabel(path: &str, context: &str) -> io::Result<()> {
 pub(super) fn label(path: &str) -> io::Result<String> {
     let object = object(path)?;
     ask(|daemon| daemon.label(object.as_fd()))
+}
+
+pub(super) fn relabel_open(fd: RawFd, context: &str) -> io::Result<()> {
+    let object = copy_of(fd)?;
+    ask(|daemon| daemon.set_label(object.as_fd(), context).map(drop))
+}
+
+pub(super) fn label_open(fd: RawFd) -> io::Result<String> {
+    let object = copy_of(fd)?;
+    ask(|daemon| daemon.label(object.as_fd()))
+}
+
+fn copy_of(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: where the number is no open descriptor the call that copies it fails.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
 }
 
 pub(super) fn current() -> io::Result<String> {

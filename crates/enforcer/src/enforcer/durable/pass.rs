@@ -13,7 +13,7 @@ use tracing::warn;
 use super::{
     super::{
         Enforcer, EnforcerError,
-        labelling::{labelling, mountinfo},
+        object::{labelling, mountinfo},
     },
     Durable, WRITE_TIMEOUT,
 };

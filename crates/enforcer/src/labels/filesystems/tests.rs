@@ -3,7 +3,7 @@ use tollgate_abi::enforcer::{
 };
 use tollgate_policy::model::{Context, FsUse, GenFs, Policy};
 
-use super::{Filesystems, of};
+use super::{Filesystems, is_settable, of};
 use crate::labels::genfs::Genfs;
 
 fn context(type_: u32) -> Context {
@@ -53,6 +53,17 @@ fn numbers_behaviours_as_the_programs_do() {
         assert_eq!(find(&found, name), Some(tg_filesystem { behaviour, sid, node: 0, reserved: 0 }), "{name}");
     }
     assert_eq!((find(&found, "vfat"), found.unsupported.len()), (None, 0));
+}
+
+#[test]
+fn sets_labels_only_where_selinux_does() {
+    let plain = Policy::default();
+    let able = Policy { capabilities: vec!["cgroup_seclabel".into()], ..Policy::default() };
+    let by_policy = |policy: &Policy, name: &str| is_settable(policy, name, TG_FS_GENFS);
+    assert!(["sysfs", "debugfs", "tracefs", "pstore", "rootfs"].iter().all(|name| by_policy(&plain, name)));
+    assert!(!["proc", "vfat", "cgroup2", "functionfs", "anon_inodefs"].iter().any(|name| by_policy(&plain, name)));
+    assert!(by_policy(&able, "cgroup2") && !by_policy(&able, "proc"));
+    assert!([TG_FS_XATTR, TG_FS_TRANS, TG_FS_TASK].iter().all(|behaviour| is_settable(&plain, "proc", *behaviour)));
 }
 
 #[test]
