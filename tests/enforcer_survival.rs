@@ -5,7 +5,6 @@
 
 use std::{
     fs::{self, File},
-    io::Read,
     os::fd::AsFd,
     path::{Path, PathBuf},
     process::{Child, Command},
