@@ -8,7 +8,12 @@ CARGO    := scripts/cargo
 VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long --test tests --
 # Tests of guests wait for places (tests/program/guests.rs) and for guests that they share: a thread for each.
 THREADS  ?= 256
+# What `make fuzz` runs, nothing for all targets, and how long each.
+FUZZ     ?=
+SECONDS  ?= 60
 export CARGO_BUILD_TARGET := $(TARGET)
+# Crates whose documentation has worked examples.
+export EXAMPLES := -p tollgate-client -p tollgate-policy -p tollgate-callgraph
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -21,10 +26,10 @@ BASH     := $(SHARE)/bash-completion/completions
 ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
-# What an administrator reads on the machine.
+# The guides that are installed.
 GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
 
-.PHONY: run build kernels lib deb install uninstall test test-unit test-long verify lint needs clean
+.PHONY: run build kernels lib deb install uninstall test test-unit test-long fuzz verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -50,7 +55,7 @@ deb: build $(LIBRARY)/$(SONAME)
 	packaging/deb $(VERSION) $(TOLLGATE) target/deb
 
 # The program with its manual pages and completions, the library, our policy's source and the systemd unit, below
-# $(DESTDIR)$(PREFIX). What lacks is built first, as whoever runs this.
+# $(DESTDIR)$(PREFIX). Missing files are built first, as the user who runs this.
 install: $(LIBRARY)/$(SONAME)
 	@[ -x $(TOLLGATE) ] || $(MAKE) build
 	@$(MAKE) --no-print-directory install-program
@@ -80,7 +85,7 @@ install-lib: $(LIBRARY)/$(SONAME)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' lib/tollgate.pc.in \
 	    >$(DESTDIR)$(LIBDIR)/pkgconfig/tollgate.pc
 
-# What `install` with the same words has put there.
+# Removes what `install` with the same variables has installed.
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/tollgate lib/systemd/system/tollgate.service include/tollgate.h) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libtollgate.so pkgconfig/tollgate.pc) $(SHARE)/man/man1/tollgate.1 \
@@ -91,16 +96,21 @@ uninstall:
 needs:
 	@scripts/install-needs
 
-# Everything: unit tests, the program's own command line, real kernels in guests. To take 12 minutes on two processors.
+# Everything: unit tests, the program's own command line, real kernels in guests. It should take 12 minutes on two processors.
 test: needs
 	@scripts/install-needs --test
 	@scripts/test $(THREADS)
 
-# What needs neither root nor QEMU nor a network.
+# Tests that need neither root nor QEMU nor a network.
 test-unit: needs
 	$(CARGO) test --release --locked --workspace --lib --bins
+	$(CARGO) test --release --locked --doc $(EXAMPLES)
 
-# Every kernel, the figures of docs/verify.md, and what else takes longer.
+# Input after input for what reads hostile bytes; CONTRIBUTING.md, "To fuzz a reader".
+fuzz: needs
+	@scripts/fuzz $(SECONDS) $(FUZZ)
+
+# Every kernel, the figures of docs/verify.md, and other long tests.
 test-long: test
 	$(MAKE) verify
 
@@ -120,6 +130,8 @@ verify: build
 lint:
 	@scripts/install-needs --lint
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fmt --manifest-path examples/rust/Cargo.toml --check
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --release --workspace --all-targets --all-features --locked -- -D warnings
 	@if [ "$(TOLLGATE_LINT)" = required ] || $(CARGO) deny --version >/dev/null 2>&1; then \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Labels of files, and what the policy says of objects. */
+/* Labels of files, and the policy's decisions about objects. */
 #define _GNU_SOURCE
 #include "request.h"
 #include "tollgate.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request without a descriptor would be answered, but with another errno than libselinux's. */
+/* Without a descriptor the request would fail with another errno than in libselinux. */
 static int expect_open(int fd)
 {
 	return fcntl(fd, F_GETFD) < 0 ? fail(errno, "descriptor %d is not open: %m", fd) : 0;
@@ -113,7 +113,7 @@ int tg_check_access(const char *source, const char *target, const char *object_c
 	line = request("access", source);
 	put_word(&line, target);
 	put_word(&line, object_class);
-	/* Names of permissions are never encoded: the answer's words can be told apart. */
+	/* Names of permissions are never encoded, so the answer's words can be separated. */
 	if (ask(&line, -1, &words))
 		return -1;
 	for (word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))

@@ -19,13 +19,13 @@
 /* crates/abi/paths.h has these; a test holds them equal. */
 #define CONTEXTS "/run/tollgate/contexts"
 #define TASKS "/sys/fs/bpf/tollgate/maps/tasks"
-#define MACHINE 28 /* the SID of processes without a label */
+#define MACHINE 28 /* SID of processes without a label */
 
-/* enforcer.h has these. */
+/* These are defined in enforcer.h. */
 #define TG_PRCTL 0x54474154u
 enum attribute { CURRENT = 1, EXEC, FSCREATE, KEYCREATE, SOCKCREATE };
 
-/* What a SID stands for, as the daemon has written it down. */
+/* The context of a SID, as the daemon has recorded it. */
 static int text_of_sid(uint32_t wanted, char **context)
 {
 	FILE *file = fopen(CONTEXTS, "re");
@@ -49,7 +49,8 @@ static int text_of_sid(uint32_t wanted, char **context)
 	return result;
 }
 
-/* The SID of a process, out of the kernel's map: without a daemon, for those who may read it. */
+/* The SID of a process from the kernel's map. This works without a daemon, for processes that
+ * may read the map. */
 static int sid_of(int process, uint32_t *sid)
 {
 	union bpf_attr get = {.pathname = (uintptr_t)TASKS, .file_flags = BPF_F_RDONLY};
@@ -81,7 +82,7 @@ static int sid_of(int process, uint32_t *sid)
 	return result;
 }
 
-/* A context of the process of a pidfd, or with -1 of the one that asks. */
+/* A context of the process of a pidfd; -1: of the calling process. */
 static int get_of(const char *words, int process, char **context)
 {
 	struct line line = {0};
@@ -98,8 +99,8 @@ static int get_of(const char *words, int process, char **context)
 	return result;
 }
 
-/* A context of the calling thread. What asks is the process, which is its first thread; another one
- * has a pidfd since Linux 6.9 (PIDFD_THREAD). */
+/* A context of the calling thread. The daemon sees the process, which means its first thread.
+ * For another thread there is a pidfd since Linux 6.9 (PIDFD_THREAD). */
 static int get(const char *words, char **context)
 {
 	pid_t thread = syscall(SYS_gettid);
@@ -120,7 +121,7 @@ int tg_getpidcon(pid_t pid, char **context)
 	int process = syscall(SYS_pidfd_open, pid, 0), result;
 	uint32_t sid;
 
-	/* libselinux finds no /proc/PID of a process that does not exist. */
+	/* libselinux does not find /proc/PID if there is no such process. */
 	if (process < 0)
 		return fail(errno == ESRCH ? ENOENT : errno, "cannot open process %d: %m",
 			    (int)pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A caller of Tollgate's daemon. A connection for each call: no state, so nothing to protect
- * between threads or over fork. */
+/* A client of Tollgate's daemon. There is one connection per call, so there is no state to
+ * protect between threads or over fork. */
 #define _GNU_SOURCE
 #include "request.h"
 #include "tollgate.h"
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define GREETING "tollgate 1 "
-#define PATIENCE 120 /* seconds */
-#define LINE 65536   /* bytes of a reply */
+#define ANSWER_TIMEOUT 120 /* seconds */
+#define MAX_LINE 65536	   /* bytes of a reply */
 
 static _Thread_local char error_text[512] = "no call has failed";
 
@@ -68,7 +68,7 @@ static void put(struct line *line, const char *bytes, size_t count)
 	line->text[line->length] = 0;
 }
 
-/* A word, with what is not graphic ASCII as % and two digits. */
+/* Adds a word, in which bytes that are not graphic ASCII become % and two digits. */
 static void encode(struct line *line, const char *word)
 {
 	for (; *word; word++) {
@@ -95,7 +95,7 @@ static int digit(char c)
 	return -1;
 }
 
-/* Decodes a word in its place; -1: it is none. */
+/* Decodes a word in place. Returns -1 if it is not valid. */
 static int decode(char *word)
 {
 	char *to = word;
@@ -134,7 +134,7 @@ struct line request(const char *words, const char *last)
 static int connect_daemon(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SOCKET};
-	struct timeval patience = {.tv_sec = PATIENCE};
+	struct timeval patience = {.tv_sec = ANSWER_TIMEOUT};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -146,14 +146,14 @@ static int connect_daemon(void)
 			fail(errno, "no daemon answers on " SOCKET
 				    " (%m): start it with `tollgate enforce POLICY`");
 		else
-			fail(errno, "cannot ask the daemon on " SOCKET ": %m");
+			fail(errno, "cannot connect to the daemon on " SOCKET ": %m");
 		close_quietly(fd);
 		return -1;
 	}
 	return fd;
 }
 
-/* Sends all of a line, and `with` beside its first byte unless that is -1. */
+/* Sends a complete line, and `with` beside its first byte unless it is -1. */
 static int send_line(int fd, const struct line *line, int with)
 {
 	union {
@@ -188,7 +188,8 @@ static int send_line(int fd, const struct line *line, int with)
 	return 0;
 }
 
-/* The next line, without its newline. The daemon sends one at a time, and nothing after it. */
+/* Receives the next line, without its newline. The daemon sends one at a time, and nothing
+ * after it. */
 static int receive_line(int fd, struct line *line)
 {
 	char buffer[4096];
@@ -204,14 +205,14 @@ static int receive_line(int fd, struct line *line)
 		if (count == 0)
 			return fail(ECONNRESET, "the daemon has closed the connection");
 		put(line, buffer, count);
-		if (line->failed || line->length > LINE)
+		if (line->failed || line->length > MAX_LINE)
 			return fail(EMSGSIZE, "the daemon's answer is too long");
 	}
 	line->text[--line->length] = 0;
 	return 0;
 }
 
-/* Takes the word of `ok WORD` out of an answer, or fails as `error ERRNO TEXT` says. */
+/* Takes the word of `ok WORD` from an answer, or fails according to `error ERRNO TEXT`. */
 static int understand(char *answer, char **word)
 {
 	char *text;
@@ -229,7 +230,7 @@ static int understand(char *answer, char **word)
 	return fail(number, "%s", text);
 }
 
-/* Says hello to the greeting in `line`, and what `request` holds. */
+/* Answers the greeting in `line`, and sends `request`. */
 static int greet(int fd, struct line *line, const struct line *request, int with)
 {
 	struct line hello = {0};

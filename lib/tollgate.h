@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libtollgate: what programs ask Tollgate, and tell it. The calls are those of libselinux, with tg_
- * before their names; docs/library.md describes them.
+ * libtollgate: how programs query and control Tollgate. The calls are those of libselinux,
+ * with tg_ before their names. docs/library.md describes them.
  *
- * All return 0, or -1 with errno; tg_error() says why in words. Contexts that a call gives are
- * freed with tg_freecon(). Each call is safe in any thread, and keeps no descriptor.
+ * All return 0, or -1 with errno; tg_error() gives the reason in words. Contexts that a call
+ * returns are freed with tg_freecon(). Each call is safe in any thread, and keeps no
+ * descriptor.
  */
 #ifndef TOLLGATE_H
 #define TOLLGATE_H
@@ -15,17 +16,18 @@
 extern "C" {
 #endif
 
-/* What the calling thread's last failed call failed of; never NULL. */
+/* Why the calling thread's last failed call failed; never NULL. */
 const char *tg_error(void);
 void tg_freecon(char *context);
 
-/* The context of the calling process, before its last exec, of another process. */
+/* The context of the calling process, of the process before its last exec, and of another
+ * process. */
 int tg_getcon(char **context);
 int tg_getprevcon(char **context);
 int tg_getpidcon(pid_t pid, char **context);
 
-/* What the calling thread gives to the program that it executes next, to files, keys and sockets
- * that it makes; NULL: what the policy says. */
+/* The contexts that the calling thread gives to the program that it executes next, and to
+ * files, keys and sockets that it makes; NULL: the policy's rules decide. */
 int tg_getexeccon(char **context);
 int tg_getfscreatecon(char **context);
 int tg_getkeycreatecon(char **context);
@@ -46,11 +48,11 @@ int tg_setfilecon(const char *path, const char *context);
 int tg_lsetfilecon(const char *path, const char *context);
 int tg_fsetfilecon(int fd, const char *context);
 
-/* 1: what policy denies is denied; 0: it is granted, and audited. */
+/* 1: what the policy denies is denied; 0: it is granted, and audited. */
 int tg_is_enforcing(void);
 
-/* Whether a context may do something to another, as the policy in force says; -1 with EACCES if it
- * may not. For programs that guard objects of their own; of root only. */
+/* Checks whether a context has a permission on another in the policy in force; -1 with EACCES
+ * if it does not. For programs with objects of their own that run as root. */
 int tg_check_access(const char *source, const char *target, const char *object_class,
 		    const char *permission);
 

@@ -1,5 +1,5 @@
-//! The arrows of ARCHITECTURE.md: which crate knows which, and that no crate's modules form a circle. Read from Cargo.toml and
-//! from the source; nothing is built or run.
+//! The arrows of ARCHITECTURE.md: which crate knows which, and that no crate's modules form a circle. They are read from
+//! Cargo.toml and from the source; nothing is built or run.
 
 mod source;
 
@@ -35,7 +35,7 @@ fn drawn(text: &str) -> Vec<(String, BTreeSet<String>)> {
         .collect()
 }
 
-/// The crates of this workspace that a Cargo.toml names under `[dependencies]`.
+/// The crates of this workspace in the `[dependencies]` of a Cargo.toml.
 fn needed(manifest: &str) -> BTreeSet<String> {
     let manifest: toml::Table = manifest.parse().unwrap();
     let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);

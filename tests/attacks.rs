@@ -1,7 +1,7 @@
-//! Attacks on enforcement and on labels, as an attacker would write them: a file for each thing that is attacked. A program of
-//! `attacks/` does the act; it runs confined, as `worker` of `attacks/policy.cil`, in a guest.
+//! Attacks on enforcement and on labels, as an attacker would write them: one file per attacked thing.
 //!
-//! QEMU and kernels are needed, from the cache or a network, and cc.
+//! A program of `attacks/` attacks; it runs confined, as `worker` of `attacks/policy.cil`, in a guest. QEMU and kernels are
+//! needed, from the cache or a network, and cc.
 
 mod acts;
 mod behalf;
@@ -27,10 +27,10 @@ use crate::program::{
     word,
 };
 
-/// A place for an attack, and a shell's names for what it needs: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
+/// A directory for the attack, and shell functions: `W COMMAND...` as the attacker, `O COMMAND...` as the bystander.
 const NAMES: &str = "mkdir -p /srv\nW() { as worker \"$@\"; }\nO() { as other \"$@\"; }\n";
 
-/// A program of `attacks/`, for the guest: static, for there is no library.
+/// A program of `attacks/` for the guest, static because the guest has no library.
 fn program(scratch: &Scratch, name: &str) -> PathBuf {
     let (from, to) = (source(&format!("tests/attacks/{name}.c")), scratch.path(name));
     let arguments = ["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", word(&to), word(&from)];

@@ -1,6 +1,6 @@
-//! The audit log: `tollgate audit` reads it, and so do the programs that people have for it.
+//! The audit log, as `tollgate audit` and the usual programs read it.
 //!
-//! Debian's packages of these are needed, from the cache or a network: without them these tests fail, and say so.
+//! Debian's packages of these programs are needed, from the cache or a network: without them these tests fail, and say so.
 
 use std::{
     ffi::c_char,
@@ -21,7 +21,7 @@ use crate::program::{
     word,
 };
 
-/// A policy that has the types of the log and no rule.
+/// A policy with the types of the log and no rules.
 const POLICY: &str = r"
 (policycap open_perms) (mls true) (handleunknown deny)
 (class file (read open)) (class capability (net_admin)) (classorder (file capability))
@@ -59,7 +59,7 @@ fn file() -> tg_event {
     event
 }
 
-/// A command whose name tries to be two fields may not do without CAP_NET_ADMIN.
+/// A process whose name imitates two fields lacks CAP_NET_ADMIN.
 fn capability() -> tg_event {
     let mut event = event("capability", &["net_admin"]);
     (event.tgid, event.object, event.number, event.result) = (14, TG_OBJECT_CAPABILITY, 12, 1);
@@ -71,7 +71,7 @@ fn context(sid: u32) -> Option<String> {
     Some(if sid == 40 { "user_u:user_r:user_t:s0" } else { "user_u:object_r:shadow_t:s0" }.into())
 }
 
-/// What the daemon would write for these events.
+/// The log that the daemon would write for these events.
 fn log(folder: &Path, events: &[tg_event]) {
     let mut dispatcher = Dispatcher::files(folder).unwrap();
     events.iter().for_each(|event| dispatcher.event(event, context));
@@ -106,7 +106,7 @@ fn audit2allow_gives_the_missing_rules_from_either_form() {
     let scratch = Scratch::new();
     log(&scratch.path("log"), &[file(), capability(), file(), capability()]);
     let text = fs::read_to_string(scratch.path("log").join(sink::TEXT)).unwrap();
-    // Without auditd the kernel's log is where the kernel's audit writes: the same record behind another head.
+    // Without auditd, the kernel's audit writes to the kernel's log: the same record behind another head.
     let kernel = text.replace("type=USER_AVC msg=", "[   12.345678] audit: type=1107 ");
     let (policy, built) = (scratch.file("p.cil", POLICY), scratch.path("built"));
     scratch.run(&["policy", "build", word(&policy), "-o", word(&built)]).with(0);
@@ -147,7 +147,7 @@ fn follows_the_log_over_a_restart_of_the_daemon() {
     log(&folder, &[file()]);
     let mut dispatcher = Dispatcher::files(&folder).unwrap();
     let mut follower = scratch.start(scratch.tollgate(&["audit", "--follow", "--log", word(&folder)]));
-    // It has begun when it sees something: what was there before is not shown.
+    // It has begun when it prints something: earlier entries are not shown.
     let mut lost = 0;
     follower.wait_until("an entry that came after its start", |running| {
         lost += 1;

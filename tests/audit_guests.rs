@@ -1,8 +1,8 @@
-//! The audit on real kernels: what the object managers tell of each denial, through the kernel's audit and through files,
-//! in storms, and while no daemon runs.
+//! The audit on real kernels: the records of the object managers for each denial, through the kernel's audit and through
+//! files, in storms, and while no daemon runs.
 //!
-//! QEMU and a kernel, and Debian's packages of auditd and audit2allow, are needed, from the cache or a network: without
-//! them these tests fail, and say so.
+//! QEMU and a kernel, and Debian's packages of auditd and audit2allow, are needed, from the cache or a network: without them
+//! these tests fail, and say so.
 
 use std::{
     ffi::{CString, OsStr},
@@ -21,14 +21,14 @@ use crate::program::{
     word,
 };
 
-/// What both kinds of guest begin with.
+/// The beginning of both kinds of guest.
 const PLACES: &str = r#"
 # Where no auditd listens the kernel prints its audit, the loading of each BPF program too, but for ten in five seconds.
 echo 0 > /proc/sys/kernel/printk_ratelimit
 mkdir -p /run /var/log /deep; mount -t tmpfs none /deep; mkdir -p /deep/er /deep/mnt /deep/jail
 "#;
 
-/// Starts the kernel's SELinux, with the same words as below; `TEST` is the test that labels.
+/// Starts the kernel's SELinux, with the same functions as below; `TEST` is the test that labels.
 const START_SELINUX: &str = r#"
 mount -t selinuxfs none /sys/fs/selinux
 dd if=/image of=/sys/fs/selinux/load bs=16M 2>/dev/null && echo 1 > /sys/fs/selinux/enforce || exit 3
@@ -61,7 +61,7 @@ fn in_guest(scratch: &Scratch, kernel: &str, more: &str, script: &str) -> Ended 
     machine.file(&policy(scratch), "/policy").run(&["sh", "-c", &script]).with(0)
 }
 
-/// What `tollgate audit --json` printed.
+/// The output of `tollgate audit --json`.
 fn entries(ended: &Ended) -> Vec<Entry> {
     let json = ended.stdout.split_once("== json\n").unwrap().1.split_once("== end").unwrap().0;
     json.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
@@ -77,7 +77,7 @@ fn denials(entries: &[Entry]) -> Vec<&Denial> {
     denials
 }
 
-/// One act for each thing that a record may tell of an object.
+/// One act for each kind of object in a record.
 const ACTS: &str = r"
 secret /deep/er/secret
 mount -t tmpfs none /deep/mnt; mkdir /deep/mnt/in; secret /deep/mnt/in/secret
@@ -114,7 +114,7 @@ say
 echo '== log'; cat /var/log/tollgate/audit.log; dmesg | grep 'audit: type=1107' || true
 ";
 
-/// What of the acts a record must tell, in their order; in permissive mode once each.
+/// The objects of the acts' records, in their order; in permissive mode once each.
 const TOLD: [&str; 13] = [
     "denied  { write } for  pid=PID comm=\"dd\" name=\"secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
     "denied  { getattr } for  pid=PID comm=\"stat\" path=\"/deep/mnt/in/secret\" dev=\"tmpfs\" ino=INO scontext=A tcontext=S tclass=file permissive=0",
@@ -138,7 +138,7 @@ const RULES: [&str; 4] = [
     "allow audited_t kernel_t:system module_request;",
 ];
 
-/// A record's text with what differs from run to run taken out.
+/// A record's text without what differs from run to run.
 fn blank(text: &str) -> String {
     let blank = |word: &str| {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -195,7 +195,7 @@ fn tells_each_object_through_the_kernels_audit() {
     }
 }
 
-/// `tests/audit.rs` reads such files in no time; the storms below are told in one.
+/// `tests/audit.rs` reads such files quickly; the storms below are logged in one.
 #[test]
 #[cfg(feature = "long")]
 fn tells_each_object_in_a_file_where_the_kernel_has_no_audit() {
@@ -214,7 +214,7 @@ fn label(path: &OsStr) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// The oracle of a record's text. SELinux does not say which process a signal was for, and has the whole of a long path.
+/// SELinux is the oracle of a record's text. It does not report the target of a signal, and has all of a long path.
 #[test]
 fn tells_what_selinux_tells() {
     if let Some(path) = std::env::var_os("TOLLGATE_TEST_LABEL") {
@@ -236,7 +236,7 @@ fn tells_what_selinux_tells() {
     assert_eq!(told, ours, "{}{}", ended.stdout, ended.stderr);
 }
 
-/// How many denials the log stands for, and how many lines it takes.
+/// How many denials the log represents, and how many lines it has.
 fn accounted(entries: &[Entry]) -> (u64, usize) {
     let one = |entry: &Entry| match entry {
         Entry::Avc(Denial { repeated: 0, .. }) => 1,
@@ -246,7 +246,7 @@ fn accounted(entries: &[Entry]) -> (u64, usize) {
     (entries.iter().map(one).sum(), entries.len())
 }
 
-/// A shell that opens a secret file so often.
+/// A shell that opens a secret file this often.
 const STORM: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); true >> /deep/er/secret; done";
 
 #[test]
@@ -271,7 +271,7 @@ fn tells_after_a_restart_what_was_denied_without_a_daemon() {
          as_audited sh -c 'read wait; {STORM}; echo done >&2' < /dev/zero 2>/storm &\n\
          exec 4<> /begin\n",
     );
-    // The storm begins when the daemon is gone, and has ended when the next one comes.
+    // The storm begins after the daemon has ended, and is over when the next one starts.
     let script = script.replace("< /dev/zero", "< /begin").replace("secret /deep", "mkfifo /begin\nsecret /deep");
     let script = format!(
         "{script}sleep 2\nkill -9 $(cat /run/tollgate/lock)\necho >&4\n\

@@ -1,5 +1,5 @@
-//! Kernels that are built from Debian's source: what is said before there are any, and, long, what they are good for. Those
-//! need them built (`tollgate vm build`, most of an hour once); no test builds one.
+//! Kernels that are built from Debian's source: the messages before they are built, and, in long tests, their properties. The
+//! long tests need them built (`tollgate vm build`, most of an hour once); no test builds one.
 
 use std::{fs, process::Command};
 
@@ -79,7 +79,7 @@ mod long {
         program::{assert_all_measured, configuration, report, results},
     };
 
-    /// Says what a claim lacks, instead of building for an hour.
+    /// Says which kernels a claim lacks, instead of building for an hour.
     fn needs(kernels: &[&str]) {
         let cache = Cache::of_user().unwrap();
         let lacks = kernels.iter().find(|name| !built::recipe(name).unwrap().is_built(&cache));
@@ -92,7 +92,7 @@ mod long {
         results(&out)
     }
 
-    /// Every module that the kernel has comes up when `lsm=` names it and is measured, under a policy where the configuration has one.
+    /// Every module of the kernel comes up when `lsm=` names it and is measured, under a policy if the configuration has one.
     #[test]
     fn built_kernel_runs_every_module() {
         const NAMES: [&str; 12] = [
@@ -138,7 +138,7 @@ mod long {
         assert!(unit == 2.0, "{unit}");
     }
 
-    /// What hooks cost by being there: SECURITY=y without modules minus SECURITY=n, by workload.
+    /// The cost of the framework alone: SECURITY=y without modules minus SECURITY=n, by workload.
     #[test]
     fn framework_costs_what_the_difference_of_two_kernels_is() {
         let scratch = Scratch::new();
@@ -178,7 +178,7 @@ mod long {
         assert!(with.len() >= 20);
     }
 
-    /// What the two configurations answer differently, but for what is named after SECURITY, the release and types for BPF.
+    /// The answers in which the two configurations differ, except those named after SECURITY, the release and types for BPF.
     fn differing() -> Vec<String> {
         const EXPECTED: [&str; 6] = ["SECURITY", "DEFAULT_SECURITY", "LSM", "LOCALVERSION", "DEBUG_INFO", "PAHOLE"];
         let answers = |name: &str| -> BTreeSet<String> {
@@ -191,7 +191,7 @@ mod long {
         with.symmetric_difference(&without).filter(|answer| !is_expected(answer)).cloned().collect()
     }
 
-    /// What of a workload's difference is no LSM: security_file_open and security_file_permission call fsnotify
+    /// The part of a workload's difference that is not LSM: security_file_open and security_file_permission call fsnotify
     /// (security/security.c), which does nothing for a write.
     fn fsnotify(workload: &str) -> &'static str {
         match workload.split(':').next().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! The command line: every wrong input, and all that needs neither root nor QEMU nor a network.
+//! The command line: every wrong input, and everything that needs neither root nor QEMU nor a network.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::program::{Ended, Scratch, configuration, entries, results, word, workload};
 
-/// The smallest study of the host: the baseline, and the same machine again. Nothing in it needs root: no mount is made.
+/// The smallest study of the host: the baseline, and the same machine again. It needs no root: nothing is mounted.
 const HOST: &str = r#"
 name = "pair"
 title = "The host beside itself"
@@ -22,8 +22,8 @@ samples = 5
 rounds = 10
 "#;
 
-/// Far less than the timeouts of a network, and far more than a command needs that fails at once, on a busy machine.
-const QUICK: Duration = Duration::from_secs(60);
+/// Much less than the timeouts of a network, and much more than a command that fails at once needs on a busy machine.
+const QUICK_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn run_study(scratch: &Scratch, text: &str, more: &[&str]) -> Ended {
     let file = scratch.file("study.toml", text);
@@ -33,7 +33,7 @@ fn run_study(scratch: &Scratch, text: &str, more: &[&str]) -> Ended {
     scratch.run(&arguments)
 }
 
-/// The host's study, run into `out`.
+/// Runs the host's study into `out`.
 fn measured(scratch: &Scratch) -> (Ended, PathBuf) {
     (run_study(scratch, HOST, &[]).with(0), scratch.path("out"))
 }
@@ -49,7 +49,7 @@ fn altered(scratch: &Scratch, from: &Path, name: &str, change: impl FnOnce(&mut 
     folder
 }
 
-/// Makes a workload's figures twice what they were; numbers that count something stay.
+/// Doubles a workload's figures; counts stay.
 fn double(value: &mut Value) {
     match value {
         Value::Object(entries) => {
@@ -220,13 +220,13 @@ fn says_at_once_that_there_is_no_network_and_nothing_in_the_cache() {
     let scratch = Scratch::new();
     let cold = |arguments: &[&str]| {
         let mut command = scratch.tollgate(arguments);
-        // Port 9 discards: nothing listens there.
+        // Port 9 discards: no server listens there.
         for variable in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
             command.env(variable, "http://127.0.0.1:9");
         }
         command.env("XDG_CACHE_HOME", scratch.path("cache")).env_remove("no_proxy");
         let ended = scratch.finish(command).refused(&["no network", "not in the cache", word(&scratch.path("cache"))]);
-        assert!(ended.took < QUICK, "{:?}", ended.took);
+        assert!(ended.took < QUICK_TIMEOUT, "{:?}", ended.took);
     };
     cold(&["vm", "run", "--kernel", "6.1", "--", "/bin/true"]);
     cold(&["vm", "kernels"]);
@@ -273,7 +273,7 @@ fn fails_where_standard_output_is_full_and_not_where_its_reader_has_gone() {
     let shell = |line: &str| scratch.finish(scratch.command("sh", &["-c", line, word(&scratch.program())]));
     shell("\"$0\" bench list > /dev/full").refused(&["No space left on device"]);
     shell("\"$0\" completions bash > /dev/full").refused(&["No space left on device"]);
-    // The status is that of the program: `sh` has no `pipefail` everywhere.
+    // The status is that of the program: not every `sh` has `pipefail`.
     for command in ["bench list --json", "completions bash", "study list"] {
         let line = format!("{{ \"$0\" {command}; echo $? >&2; }} | true");
         assert_eq!(shell(&line).stderr, "0\n", "{command}");

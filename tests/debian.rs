@@ -1,7 +1,7 @@
 //! A Debian system with systemd, under its own policy: by SELinux, and by Tollgate, which is installed from its packages.
 //!
-//! Debian's packages, QEMU and kernels are needed, from the cache or a network, and root, who installs the system: without
-//! them these tests fail, and say so.
+//! Debian's packages, QEMU and kernels are needed, from the cache or a network, and root, to install the system: without them
+//! these tests fail, and say so.
 
 #[cfg(feature = "long")]
 mod acts;

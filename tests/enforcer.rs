@@ -1,4 +1,4 @@
-//! The commands that tell enforcement what to do, and the C library, on real kernels.
+//! The commands that control enforcement, and the C library, on real kernels.
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
@@ -193,7 +193,7 @@ fn exports_the_calls_of_its_header_and_no_more() {
     declared.sort_unstable();
     declared.dedup();
     assert_eq!(exported, declared);
-    // Here nothing is enforced.
+    // Nothing is enforced on this machine.
     let ended = scratch.finish(scratch.command(&calls, &["is_enforcing"])).with(1);
     assert!(ended.stdout.contains("start it with `tollgate enforce POLICY`"), "{}", ended.stdout);
     let ended = scratch.finish(scratch.command(&calls, &["nothing"]));

@@ -1,8 +1,8 @@
-//! What the caches never give: an answer about something else. Their entries are found by addresses, which are used again,
-//! and hold what was true of the subjects that there were (docs/adr/0009).
+//! The caches never answer about another object.
 //!
-//! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
-//! or a network.
+//! Their entries are found by addresses, which are reused, and contain what held for the subjects of that time
+//! (docs/adr/0009). The part in the guest is this program again: it starts the enforcer in its own process. Kernels are
+//! needed, from the cache or a network.
 
 use std::{
     ffi::CStr,
@@ -27,8 +27,8 @@ use crate::program::{
 
 const OPEN: &CStr = c"/t/open/file";
 const CLOSED: &CStr = c"/t/closed/file";
-/// How often something is made where something else was.
-const AGAIN: usize = 60;
+/// How often an object is created at the address of another.
+const REPETITIONS: usize = 60;
 
 /// Fails unless a test has passed in guests of two processors, which all tests of this file share.
 fn played(test: impl Fn()) {
@@ -53,7 +53,7 @@ fn played(test: impl Fn()) {
     PLAYED.get_or_init(play).assert_passed(test);
 }
 
-/// Enforcement in the guest, over two directories, the types of whose files are called as they are.
+/// Enforcement in the guest, with two directories whose files have types of the same names.
 struct Enforced(Enforcer);
 
 impl Enforced {
@@ -91,7 +91,7 @@ fn opens(path: &CStr, flags: i32) -> i32 {
     0
 }
 
-/// What a child ends with that does `act`. It makes system calls only, for other threads may hold locks.
+/// The exit status of a child that does `act`. It makes system calls only, because other threads may hold locks.
 fn child(act: impl FnOnce() -> i32) -> i32 {
     let process = start_child(act);
     let mut status = 0;
@@ -123,7 +123,7 @@ fn set(attribute: tg_attribute, sid: Sid) {
     }
 }
 
-/// What a child in another domain ends with.
+/// The exit status of a child in another domain.
 fn within(sid: Sid, act: impl FnOnce() -> i32) -> i32 {
     child(|| {
         set(TG_ATTRIBUTE_CURRENT, sid);
@@ -138,7 +138,7 @@ fn denies_what_has_the_address_of_an_inode_that_was_allowed() {
     }
     let mut enforced = Enforced::new();
     let reader = enforced.subject("reader_t", 0);
-    for _ in 0..AGAIN {
+    for _ in 0..REPETITIONS {
         fs::write("/t/open/file", "").unwrap();
         assert_eq!(within(reader, || opens(OPEN, libc::O_RDONLY)), 0);
         fs::remove_file("/t/open/file").unwrap();
@@ -157,11 +157,11 @@ fn denies_a_task_that_has_the_address_of_an_unconfined_one() {
     let reader = enforced.subject("reader_t", 0);
     fs::write("/t/closed/file", "").unwrap();
     let mut denied = 0;
-    for _ in 0..AGAIN {
+    for _ in 0..REPETITIONS {
         assert_eq!(child(|| opens(CLOSED, libc::O_RDONLY)), 0);
         denied += usize::from(within(reader, || child(|| opens(CLOSED, libc::O_RDONLY))) == libc::EACCES);
     }
-    assert_eq!(denied, AGAIN);
+    assert_eq!(denied, REPETITIONS);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn denies_subjects_that_come_to_life_after_everybody_was_granted() {
     }
 }
 
-/// What a shell ends with that is executed in a domain and reads the file.
+/// The exit status of a shell that is executed in a domain and reads the file.
 fn executed(sid: Sid) -> i32 {
     let words = [c"sh", c"-c", c"exec 2>/dev/null; exec 3< /t/open/file"];
     let words = [words[0].as_ptr(), words[1].as_ptr(), words[2].as_ptr(), ptr::null()];

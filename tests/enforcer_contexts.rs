@@ -1,7 +1,8 @@
-//! Contexts that come and go with policies: what has one that the policy in force lacks is unlabelled, and is again what it was
-//! once a policy has it, over a boot as over a reload.
+//! Contexts that come and go with policies.
 //!
-//! QEMU, mke2fs and a kernel, from the cache or a network, are needed: without them these tests fail, and say so.
+//! A file or process whose context the policy in force does not have is unlabelled, and has its context again once a policy
+//! has it, after a boot as after a reload. QEMU, mke2fs and a kernel, from the cache or a network, are needed: without them
+//! these tests fail, and say so.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use crate::{
     },
 };
 
-/// A policy of tests/enforcer/policy.cil and more, which labels `/srv` as type one.
+/// A policy of tests/enforcer/policy.cil and more files, which labels `/srv` as type one.
 fn policy(scratch: &Scratch, name: &str, more: &[&Path]) -> PathBuf {
     let mut files = [own_parts(), vec![source("tests/enforcer/policy.cil")]].concat();
     files.extend(more.iter().map(|path| path.to_path_buf()));
@@ -72,12 +73,12 @@ fn keeps_a_label_that_a_policy_without_its_type_hides() {
     let refused = &steps["no domain"].is(2, &["the policy has no type `nosuch_t`", "tollgate reload POLICY"]).text;
     assert!(!refused.contains("unconfined"), "{refused}");
     steps["nothing learnt"].is(0, &["nor is it a domain", "no type `nosuch_t`", "tollgate ps --domain changer"]);
-    // A level that a program has made.
+    // A level that a program has named.
     steps["level"].is(0, &[":unlabeled_t:s15-s15:c0.c1023 /srv/dir/new\n"]);
     for back in ["back", "back again"] {
         steps[back].is(0, &["is in force: /with, enforcing\n", ":hidden:s0 /srv/file\ntext\n"]);
     }
     steps["away"].is(1, &hidden);
     let asked = &steps["asked"].is(1, &["would deny ", ":hidden:s0-s1 file { "]).text;
-    assert!(!asked.contains("not asked"), "{asked}");
+    assert!(!asked.contains("not compared"), "{asked}");
 }

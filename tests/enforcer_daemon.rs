@@ -1,4 +1,4 @@
-//! The daemon: how it starts and what it lacks, its death and the next one, and what that one keeps.
+//! The daemon: its start and what can be missing, its death and the next daemon, and what that one keeps.
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
@@ -22,9 +22,9 @@ use crate::program::{
     word,
 };
 
-/// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
+/// Waits until the daemon is gone: its process stays as a zombie, because nothing reaps it in a guest.
 const GONE: &str = "while tollgate mode; do sleep 0.2; done >/dev/null 2>&1";
-/// Users of a guest.
+/// The users of a guest.
 const USERS: &str = "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n";
 
 #[test]
@@ -87,13 +87,36 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
     let used: u32 = steps["idle"].is(0, &[]).text.trim().parse().unwrap();
     assert!(used < 250, "an idle daemon has used {used} hundredths of a second in five seconds");
     steps["terminated"].is(0, &["enforcement goes on", "the daemon ends"]);
-    steps["foreground"].is(0, &["enforcing", "cannot tell who waits for the daemon that it is ready"]);
+    steps["foreground"].is(0, &["enforcing", "cannot report that the daemon is ready"]);
     steps["hung up"].is(0, &["\"generation\": 2"]);
     steps["own domain"].is(0, &["tollgate enforce --foreground /policy\n", "generation 3 is in force"]);
     let status = steps["another policy"].is(0, &[]).json();
     assert_eq!((&status["policy"], &status["generation"]), (&"/tmp/own".into(), &4.into()), "{status}");
     steps["elsewhere"].is(0, &["/\n", "\"generation\": 5"]);
     assert!(!steps["forced"].is(0, &["nothing is enforced"]).text.contains("tollgate\n"), "{:?}", steps["forced"]);
+}
+
+#[test]
+fn attaches_programs_that_were_loaded_before_and_loads_what_lacks() {
+    let scratch = Scratch::new();
+    let steps = Guest::new(&scratch, "6.1")
+        .with_library()
+        .step("preload", "tollgate preload; tollgate status; ls /sys/fs/bpf/tollgate/links")
+        .step(
+            "enforce",
+            "cd /sys/fs/bpf/tollgate; rm programs/task_prctl; tollgate enforce /policy; ls; ls links; ls links >/tmp/links; cd /",
+        )
+        .step("denied", "as visitor calls setcon $(at changer)")
+        .step("again", "tollgate preload")
+        .step("anew", "tollgate stop; tollgate enforce /policy; ls /sys/fs/bpf/tollgate/links | diff - /tmp/links")
+        .run();
+    let preloaded = steps["preload"].is(0, &[" programs are loaded", "nothing is enforced"]);
+    assert!(!preloaded.text.contains("file_open"), "{preloaded:?}");
+    let enforced = steps["enforce"].is(0, &["inquiries", "links", "file_open", "task_prctl"]);
+    assert!(!enforced.text.contains("programs\n"), "{enforced:?}");
+    steps["denied"].is(1, &["errno 13", "process setcurrent"]);
+    steps["again"].is(2, &["a policy is in force"]);
+    steps["anew"].is(0, &[]);
 }
 
 #[test]
@@ -170,7 +193,7 @@ fn gives_initial_sids_the_contexts_of_the_policy_in_force() {
         .run();
     steps["before"].is(0, &["3 system_u:object_r:unlabeled_t:", "nowhere\n", "\"failures\": {}"]);
     for step in ["after", "restarted"] {
-        // What nobody knows is as secret as can be, and no failure.
+        // A file without a known label is as secret as possible, and no failure.
         steps[step].is(0, &["3 system_u:object_r:nowhere_t:", "Permission denied", "\"failures\": {}"]);
     }
 }
@@ -180,7 +203,7 @@ fn says_what_a_machine_lacks_to_be_enforced() {
     let scratch = Scratch::new();
     let unmet = Guest::new(&scratch, "6.1").lsm("yama,apparmor").step("enforce", "tollgate enforce /policy").run();
     unmet["enforce"].is(2, &["add lsm=lockdown,yama,apparmor,bpf to its command line"]);
-    // BPF LSM is there, what programs call is not.
+    // The kernel has BPF LSM, and lacks what the programs call.
     let old = Guest::new(&scratch, "5.10").step("enforce", "tollgate enforce /policy").run();
     old["enforce"].is(2, &["Linux 5.10.0-", "too old to enforce", "6.1 or later"]);
 
@@ -230,7 +253,7 @@ fn says_what_a_machine_lacks_to_be_enforced() {
 fn begins_anew_after_a_start_that_was_killed_and_after_another_version() {
     let scratch = Scratch::new();
     let pins = "/sys/fs/bpf/tollgate";
-    // A start that is killed once its maps are there; where that came too late its programs are detached.
+    // A start that is killed once its maps exist; if the kill came too late, its programs are detached.
     let begun = format!(
         "tollgate enforce --foreground /policy & until [ -e {pins}/inquiries/check ]; do :; done; kill -9 $!; wait $!; \
          rm -f {pins}/links/*; ls {pins}/maps | grep tasks"
@@ -376,7 +399,7 @@ fn installs_a_unit_whose_commands_work_and_takes_all_away_again() {
         scratch.finish(command).with(0);
     };
     make("install");
-    // As systemd, which has no options for it here.
+    // As systemd does, which has no options for it here.
     let line = |name: &str| format!("$(sed -n 's/ \\$TOLLGATE_OPTIONS//; s/^{name}=//p' /unit)");
     let steps = Guest::new(&scratch, "6.1")
         .with(&root.join("usr/bin/tollgate"), "/usr/bin/tollgate")

@@ -1,5 +1,5 @@
-//! Labels that the kernel gives by itself, in guests: to what is made, before anybody else can open it; to what has no
-//! place to keep one; to what overlayfs shows.
+//! Labels that the kernel assigns by itself, in guests: to new files, before another process can open them; to files without
+//! room for a label; to files of overlayfs.
 //!
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
@@ -33,9 +33,9 @@ use crate::program::{
     },
 };
 
-/// How long makers and readers race, in each place.
+/// How long creators and readers race, in each place.
 const RACE: Duration = Duration::from_secs(3);
-/// How often at most.
+/// The greatest number of races.
 const RACES: u32 = 20;
 
 /// Runs tests in guests of two processors, where `/built` is the policy.
@@ -59,7 +59,7 @@ fn played(test: impl Fn()) {
         name(labels_new_files_before_anybody_else_can_open_them),
         name(labels_a_processs_files_in_proc_as_the_process_is),
         name(keeps_labels_of_what_overlayfs_copies_and_replaces),
-        // It leaves no place for others.
+        // It leaves no room for other tests.
         name(refuses_files_whose_labels_find_no_place),
     ];
     PLAYED.get_or_init(|| play(KERNELS, &tests)).assert_passed(test);
@@ -74,7 +74,7 @@ fn mount_ext4() {
     sh("mount -o loop /image /srv; mkdir -p /srv/low/place /srv/up /srv/work /srv/place /srv/plain");
 }
 
-/// Starts enforcement, with an ext4 at `/srv`; but for the hooks of these names.
+/// Starts enforcement, with an ext4 at `/srv`, without the hooks of these names.
 fn start(without: &[&str]) -> Enforcer {
     mount_ext4();
     enforce(without)
@@ -122,13 +122,13 @@ fn domain(enforcer: &mut Enforcer, type_: &str) -> Sid {
     enforcer.intern(&format!("u:r:{type_}:s0")).unwrap()
 }
 
-/// The errno with which a domain makes, or does not make, a file.
+/// The errno with which a domain creates a file, or fails to.
 fn made(domain: Sid, path: &str) -> u32 {
     let confined = Confined::start(domain, |_| [errno(OpenOptions::new().write(true).create_new(true).open(path))]);
     confined.numbers::<1>()[0]
 }
 
-/// Races until makers and readers have met often enough: on a loaded machine processors stand still for long.
+/// Races until creators and readers have met often enough, because a loaded machine's processors may stand still for long.
 fn race(enforcer: &mut Enforcer, place: &str) {
     let (mut made, mut granted, mut denied) = (0, 0, 0);
     for _ in 0..RACES {
@@ -141,8 +141,8 @@ fn race(enforcer: &mut Enforcer, place: &str) {
     panic!("{place}: too few met: {made} made, {granted} opened, {denied} denied");
 }
 
-/// Makes and removes a file over and over, while one domain opens it that may, and one that may open anything else. How
-/// often it was made, opened, denied.
+/// Creates and removes a file repeatedly, while a domain that may open it does, and one that may open everything else.
+/// Returns how often it was created, opened, denied.
 fn race_once(enforcer: &mut Enforcer, place: &str) -> (u32, u32, u32) {
     let path = format!("{place}/raced");
     let until = Instant::now() + RACE;
@@ -196,7 +196,7 @@ fn labels_new_files_before_anybody_else_can_open_them() {
     race_everywhere(&mut start(&[]));
 }
 
-/// The race of the test above, by the other way; it takes long for that.
+/// The race of the test above, by the other way, which takes longer.
 #[test]
 #[cfg(feature = "long")]
 fn labels_new_files_in_time_where_the_kernel_announces_none() {
@@ -208,7 +208,7 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     let maker = domain(enforcer, "maker_t");
     assert_eq!(made(maker, "/srv/place/kept"), 0);
     assert_eq!(nameless(maker, "/srv/place", "/srv/place/named"), 0);
-    // Whoever would make what is there already finds it, and it stays as it is.
+    // A process that creates an existing file finds it, and the file keeps its label.
     sh("echo > /srv/place/old");
     set(enforcer, "/srv/place/old", "place_t");
     forget_inodes();
@@ -219,7 +219,7 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
     types(enforcer, &[("/srv/place/kept", "made_t"), ("/srv/place/named", "made_t"), ("/srv/place/old", "place_t")]);
 }
 
-/// On kernels since 6.18 a fork that fails takes the storage of who forks along, some time later.
+/// On kernels since 6.18 a failed fork frees the storage of the forking process, some time later.
 #[test]
 fn labels_new_files_while_their_makers_forks_fail() {
     if !is_guest() {
@@ -227,7 +227,7 @@ fn labels_new_files_while_their_makers_forks_fail() {
     }
     let enforcer = &mut start(&["inode_init_security"]);
     sh("chmod 777 /srv/place");
-    // It makes what it may not read; what has the directory's label it may.
+    // It creates files that it may not read; it may read files with the directory's label.
     let maker = Confined::start(domain(enforcer, "spy_t"), |_| make_while_forks_fail("/srv/place/new", 40));
     let [failed, made, leaked] = maker.numbers();
     println!("{failed} forks failed, {made} files made, {leaked} leaked");
@@ -259,7 +259,7 @@ fn make_while_forks_fail(path: &str, rounds: u32) -> [u32; 3] {
     [failed, made, leaked]
 }
 
-/// Makes a file without a name, and gives it one.
+/// Creates a file without a name, and gives it one.
 fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
     let confined = Confined::start(domain, |_| {
         let file = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(directory);
@@ -296,7 +296,7 @@ fn refuses_files_whose_labels_find_no_place() {
     assert_eq!(nameless(maker, "/srv/place", "/srv/place/named"), full);
     assert_eq!(fs::hard_link("/srv/plain/old", "/srv/place/new").unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     assert!(enforcer.state().failures()[TG_FAILED_LABELS_FULL as usize] >= failures + 3);
-    // What is labelled as its directory is, or never leaves memory, needs no place.
+    // A file with its directory's label, or one that never leaves memory, needs no place.
     assert_eq!(made(maker, "/srv/plain/x"), 0);
     assert_eq!(made(maker, "/memory/place/x"), 0);
     labels.delete(&key(0)).unwrap();
@@ -304,7 +304,7 @@ fn refuses_files_whose_labels_find_no_place() {
     types(enforcer, &[("/srv/place/x", "made_t"), ("/memory/place/x", "made_t"), ("/srv/plain/x", "file_t")]);
 }
 
-/// The key of a label of no file.
+/// The key of a label that belongs to no file.
 fn key(number: u64) -> [u8; 24] {
     let mut key = [0xff; 24];
     key[..8].copy_from_slice(&number.to_ne_bytes());
@@ -317,7 +317,7 @@ fn fill(labels: &MapHandle) {
     for first in (0..room).step_by(batch) {
         let keys: Vec<u8> = (first..room.min(first + batch as u64)).flat_map(key).collect();
         let values = vec![0; keys.len() / 3];
-        // The last does not fit whole.
+        // The last batch does not fit completely.
         let _ = labels.update_batch(&keys, &values, (keys.len() / 24) as u32, MapFlags::ANY, MapFlags::ANY);
     }
     assert!(labels.update(&[0xfe; 24], &[0; 8], MapFlags::ANY).is_err(), "the map is not full");
@@ -346,7 +346,7 @@ fn labels_a_processs_files_in_proc_as_the_process_is() {
         confined.numbers::<1>()[0]
     };
     types(enforcer, &[(&directory, "maker_t"), (&descriptors, "maker_t"), (&deep, "proc_t"), ("/proc/stat", "proc_t")]);
-    // The second is answered by what the first was remembered for.
+    // The second answer comes from the cache entry of the first.
     assert_eq!((lists(&directory), lists(&directory)), (0, 0));
     process.told.write_all(&[0]).unwrap();
     assert_eq!(process.number(), 2);
@@ -356,7 +356,7 @@ fn labels_a_processs_files_in_proc_as_the_process_is() {
     process.numbers::<0>();
 }
 
-/// Two starts of enforcement take long; the test below has the same copies.
+/// Two starts of enforcement take long; the test below copies the same files.
 #[test]
 #[cfg(feature = "long")]
 fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
@@ -369,7 +369,7 @@ fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
     before.stop().unwrap();
     drop(before);
     mount_overlay();
-    // What is made above has another type. Nobody holds it open, or it would be labelled by that.
+    // Files created above have another type. None is held open, or it would be labelled by that.
     fs::read("/over/place/old").unwrap();
     let enforcer = &mut enforce(&[]);
     sh("echo more >> /over/place/old");
@@ -393,7 +393,7 @@ fn keeps_labels_of_what_overlayfs_copies_and_replaces() {
     mount_overlay();
     types(enforcer, &[("/over", "place_t"), ("/over/copied", "made_t"), ("/over/place/tree/x", "file_t")]);
     sh("echo more >> /over/copied; echo more >> /over/place/tree/x; rm /over/place/replaced");
-    // Over what hides the removed one, made in the work directory.
+    // Over the whiteout of the removed file, which was created in the work directory.
     assert_eq!(made(maker, "/over/place/replaced"), 0);
     let expected = [
         ("/over/copied", "made_t"),

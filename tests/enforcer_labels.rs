@@ -1,4 +1,4 @@
-//! Labels of files in guests: where they come from, that they stay with their files, and that they outlive the enforcer.
+//! Labels of files in guests: where they come from, that they stay with their files, and that they survive the enforcer.
 //!
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
@@ -64,7 +64,7 @@ fn mount_ext4() {
     sh("mount -o loop /image /srv");
 }
 
-/// Enforcement that begins now: what there is already gets its first labels.
+/// Starts enforcement: existing files get their first labels.
 fn start() -> Enforcer {
     if is_enforced() {
         Enforcer::adopt(Options::default()).unwrap().stop().unwrap();
@@ -93,7 +93,7 @@ fn types(enforcer: &mut Enforcer, expected: &[(&str, &str)]) {
     }
 }
 
-/// The type that a file's attribute keeps.
+/// The type in a file's attribute.
 fn kept(path: &str) -> Option<String> {
     let file = by_path(path);
     let context = Object::anywhere(file.as_fd()).unwrap().attribute().unwrap()?;
@@ -105,7 +105,7 @@ fn set(enforcer: &mut Enforcer, path: &str, type_: &str) -> Lasts {
     enforcer.set_label(by_path(path).as_fd(), sid).unwrap()
 }
 
-/// The machine as it is after a reboot: no map, no inode in memory, the file system mounted anew.
+/// The machine as after a reboot: no map, no inode in memory, the file system mounted again.
 fn reboot(enforcer: Enforcer) -> Enforcer {
     enforcer.stop().unwrap();
     sh("umount /srv");
@@ -138,7 +138,7 @@ fn labels_what_exists_by_path_by_directory_and_by_file_system() {
             ("/srv/public/y", "public_t"),
             ("/srv/public/link", "public_t"),
             ("/srv/spool", "spool_t"),
-            // The expression of the whole tree, for the directory's is for directories alone.
+            // The expression of the whole tree, because the directory's is for directories alone.
             ("/srv/spool/z", "data_t"),
             ("/other/x", "tmp_t"),
             ("/image", "file_t"),
@@ -174,7 +174,7 @@ fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
         ("/srv/public/moved", "data_t"),
         ("/srv/public/tree/x", "data_t"),
         ("/srv/a/named", "secret_t"),
-        // It was made under enforcement, where no path says a label: like its directory.
+        // It was created under enforcement, so no path determines its label, but its directory does.
         ("/srv/a/secret", "data_t"),
         ("/srv/public/link", "public_t"),
     ];
@@ -249,7 +249,7 @@ fn gives_no_file_the_label_of_one_that_had_its_number() {
         fs::remove_file("/srv/a/y").unwrap();
     }
     assert!(reused > 0, "no number was used again: nothing was shown");
-    // What is deleted before its attribute was written is not written to whatever has its number.
+    // The label of a file that is deleted before its attribute was written is not written to another file with its number.
     fs::write("/srv/spool/x", "").unwrap();
     fs::remove_file("/srv/spool/x").unwrap();
     fs::write("/srv/a/y", "").unwrap();
@@ -276,7 +276,7 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
     }
     mount_ext4();
     sh("mkdir /srv/spool");
-    // No path leads to the last.
+    // No path is long enough for the last one.
     let mut deep = by_path("/srv");
     for _ in 0..DEEP {
         // SAFETY: the name ends in NUL.
@@ -301,7 +301,7 @@ fn labels_deep_directories_and_what_only_another_namespace_sees() {
     assert_eq!(type_held(&mut enforcer, &file), "secret_t");
     let private = PathBuf::from(format!("/proc/{}/root/private/x", other.id()));
     assert_eq!(type_of(&mut enforcer, private), "tmp_t");
-    // What is unmounted here is still there, and gets labels.
+    // What is unmounted here still exists, and gets labels.
     drop((deep, file));
     sh("umount /srv");
     let item = format!("/proc/{}/root/srv/spool/x", other.id());
@@ -326,7 +326,7 @@ fn labels_overlays_and_what_is_mounted_later() {
         &mut enforcer,
         &[("/over/public", "public_t"), ("/over/public/x", "public_t"), ("/over/y", "data_t"), ("/over", "data_t")],
     );
-    // A label of an overlay's file is one of its upper layer's.
+    // A label of an overlay's file belongs to its upper layer's file.
     assert_eq!(set(&mut enforcer, "/over/y", "secret_t"), Lasts::Durably);
     assert_eq!(kept("/srv/up/y").as_deref(), Some("secret_t"));
     types(&mut enforcer, &[("/over/y", "secret_t"), ("/srv/up/y", "secret_t"), ("/srv/low/y", "data_t")]);
@@ -367,7 +367,7 @@ fn labels_the_nodes_of_devices_that_appear() {
     }
 }
 
-/// SELinux's rule: the longest of the paths that `path` begins with, where it is for any class.
+/// SELinux's rule: the longest of the paths with which `path` begins, if it is for any class.
 fn by_strings<'p>(statements: &[&'p GenFs], path: &str) -> Option<&'p GenFs> {
     let matching = statements.iter().filter(|statement| path.starts_with(&statement.path));
     matching.max_by_key(|statement| statement.path.len()).copied()

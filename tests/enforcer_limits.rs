@@ -1,4 +1,4 @@
-//! Hard cases: where labels, names and numbers come to their ends, and where objects change under who uses them.
+//! Limits: labels, names and numbers at their ends, and objects that change while they are used.
 //!
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
@@ -32,7 +32,7 @@ use crate::program::{
 const DENIED: u32 = libc::EACCES.cast_unsigned();
 /// How many contexts are in use at once.
 const CONTEXTS: usize = 10_000;
-/// How long objects change under who uses them.
+/// How long objects change while they are used.
 const RACE: Duration = Duration::from_secs(5);
 /// The longest path that the kernel takes, without the NUL at its end.
 const LONGEST_PATH: usize = 4095;
@@ -53,7 +53,7 @@ fn played(test: impl Fn()) {
                 name(denies_what_has_lost_its_label_and_what_was_not_labelled_yet),
                 name(decides_at_the_end_of_the_longest_paths),
                 name(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again),
-                // It leaves no number for others.
+                // It leaves no SID for other tests.
                 name(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number),
             ],
         };
@@ -76,19 +76,19 @@ fn failures(enforcer: &Enforcer, failure: tg_failure) -> u64 {
     enforcer.state().failures()[failure as usize]
 }
 
-/// What comes of a worker's attempts to open.
+/// The results of a worker's attempts to open.
 fn opens<const N: usize>(worker: Sid, paths: [&Path; N]) -> [u32; N] {
     Confined::start(worker, |_| paths.map(opened)).numbers()
 }
 
-/// The contexts of files, each of another kind or level: those that a worker of level s0 may read first.
+/// The contexts of files, each with another type or level: those that a worker of level s0 may read first.
 fn contexts() -> impl Iterator<Item = String> {
     let kinds = |level: String| (0..16).map(move |kind| format!("u:object_r:kind{kind}_t:s0{level}"));
     let pairs = (0..64).flat_map(|high| (0..high).map(move |low| format!(":c{low},c{high}")));
     iter::once(String::new()).chain((0..64).map(|category| format!(":c{category}"))).chain(pairs).flat_map(kinds)
 }
 
-/// Makes a file of each label, as who may choose labels, and tells which of them a worker can read.
+/// Creates a file of each label, as a process that may choose labels; returns how many of them a worker can read.
 fn make_and_read(worker: Sid, sids: &[Sid]) -> [u32; 2] {
     for sid in sids {
         // SAFETY: this prctl takes numbers only.
@@ -101,7 +101,7 @@ fn make_and_read(worker: Sid, sids: &[Sid]) -> [u32; 2] {
     readable(worker, sids)
 }
 
-/// How many of the files of these labels a worker can read, and how many he is denied.
+/// How many of the files of these labels a worker can read, and how many are denied to it.
 fn readable(worker: Sid, sids: &[Sid]) -> [u32; 2] {
     let confined = Confined::start(worker, |_| {
         let results: Vec<u32> = sids.iter().map(|sid| opened(format!("/many/{sid}"))).collect();
@@ -121,9 +121,9 @@ fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
     let started = Instant::now();
     let sids: Vec<Sid> = all.by_ref().take(CONTEXTS).map(|context| enforcer.intern(&context).unwrap()).collect();
     println!("{} contexts in {:?}", sids.len(), started.elapsed());
-    // Of each kind, the one without a category.
+    // Of each type, the one without a category.
     assert_eq!(make_and_read(worker, &sids), [16, CONTEXTS as u32 - 16]);
-    // Neither a new policy nor a new daemon takes one for another.
+    // Neither a new policy nor a new daemon confuses them.
     enforcer.reload(Built::open(Path::new("/two")).unwrap(), false, |_| Ok(())).unwrap();
     assert_eq!(readable(worker, &sids), [16, CONTEXTS as u32 - 16]);
     drop(enforcer);
@@ -136,7 +136,7 @@ fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
     assert!(matches!(refused, Some(EnforcerError::Full(_))), "{refused:?}");
     let used = enforcer.contexts().iter().count();
     assert!(used > TG_SIDS as usize * 3 / 4 - 100, "{used} contexts");
-    // The kernel has none either: what would need one is not made, and counted.
+    // The kernel has no SID left either: objects that would need one are refused, and counted.
     let made = || Confined::start(worker, |_| [errno(File::create("/srv/make/new"))]).numbers::<1>()[0];
     let before = failures(&enforcer, TG_FAILED_SIDS_FULL);
     assert_eq!(made(), DENIED);
@@ -149,24 +149,24 @@ fn denies_what_has_lost_its_label_and_what_was_not_labelled_yet() {
     if !is_guest() {
         return played(denies_what_has_lost_its_label_and_what_was_not_labelled_yet);
     }
-    // What is made under enforcement has a label.
+    // Files that are created under enforcement have a label.
     assert!(!is_enforced());
     sh("mkdir /later; cp /image /second; mount -o loop /second /later; echo > /later/file; umount /later");
     let mut enforcer = start("echo > /srv/open");
     let worker = worker(&mut enforcer);
     let paths = [Path::new("/srv/open"), Path::new("/later/file")];
     assert_eq!(opens(worker, paths), [0, libc::ENOENT.cast_unsigned()]);
-    // Nobody takes a label away; a kernel short of memory may.
+    // No process removes a label; a kernel short of memory may.
     let held = File::open("/srv/open").unwrap();
     enforcer.maps().inodes.delete(&held.as_raw_fd().to_ne_bytes()).unwrap();
     enforcer.state().forget();
-    // Who enters a domain would not get in with it.
+    // A process that enters a domain would not be allowed to take it along.
     drop(held);
     sh("mount -o loop /second /later");
     let before = failures(&enforcer, TG_FAILED_NO_LABEL);
     assert_eq!(opens(worker, paths), [DENIED; 2]);
     assert!(failures(&enforcer, TG_FAILED_NO_LABEL) >= before + 2);
-    // Who is asked nothing goes on, and is not counted.
+    // An unconfined process goes on, and is not counted.
     let before = failures(&enforcer, TG_FAILED_NO_LABEL);
     assert_eq!(paths.map(opened), [0; 2]);
     assert_eq!(failures(&enforcer, TG_FAILED_NO_LABEL), before);
@@ -178,7 +178,7 @@ fn denies_what_has_lost_its_label_and_what_was_not_labelled_yet() {
     assert_eq!(enforcer.contexts().text(later), "u:object_r:file_t:s0");
 }
 
-/// A path of as many bytes as the kernel takes, below a directory, with its directories made.
+/// A path with as many bytes as the kernel accepts, below a directory, with its directories created.
 fn longest(below: &str, name: &str) -> PathBuf {
     let mut path = PathBuf::from(below);
     loop {
@@ -192,7 +192,7 @@ fn longest(below: &str, name: &str) -> PathBuf {
     }
 }
 
-/// Files as deep as no path goes: the current directory is that of the deepest, from here on.
+/// Files deeper than any path: the current directory is the deepest from here on.
 fn descend(below: &str, deep: usize) {
     std::env::set_current_dir(below).unwrap();
     for _ in 0..deep {
@@ -218,7 +218,7 @@ fn decides_at_the_end_of_the_longest_paths() {
     assert_eq!(opens(worker, [&open, &closed]), [0, DENIED]);
     let long = PathBuf::from(format!("{}x", open.display()));
     assert_eq!(opens(worker, [&long]), [libc::ENAMETOOLONG.cast_unsigned()]);
-    // What is denied is told, with the part of the path that there is room for.
+    // The denial is audited, with as much of the path as there is room for.
     assert!(enforcer.state().events() > events);
     for (below, expected) in [("/srv/a", 0), ("/srv/closed", DENIED)] {
         descend(below, 2000);
@@ -227,7 +227,7 @@ fn decides_at_the_end_of_the_longest_paths() {
     std::env::set_current_dir("/").unwrap();
 }
 
-/// What one domain sees of files that another moves about: how often it was granted, denied, and there was no file.
+/// What one domain sees of files that another moves: how often they were granted, denied, or missing.
 fn watch(worker: Sid, paths: &'static [&'static str], until: Instant) -> Confined {
     Confined::start(worker, move |_| {
         let mut counts = [0; 3];

@@ -1,5 +1,5 @@
-//! Labels of what is in no file system, in guests: of the machine's System V objects, which nobody has entered, and of its
-//! sockets; of what is gone; where there is no place for any more.
+//! Labels of objects outside file systems, in guests: of the machine's System V objects, which are in no map, and of its
+//! sockets; of objects that are gone; when a map is full.
 //!
 //! The part in the guest is this program again: it starts the enforcer in its own process. Kernels are needed, from the cache
 //! or a network, and mke2fs.
@@ -27,11 +27,11 @@ use crate::program::{
     inside::{Confined, Guests, Played, enforcer, errno, is_enforced, is_guest, name, policy},
 };
 
-/// What finds or makes a System V object: the system call, and what it takes between key and mode.
+/// Calls that find or create a System V object: the number, and the argument between key and mode.
 const KINDS: [(libc::c_long, Option<i64>); 3] =
     [(libc::SYS_semget, Some(1)), (libc::SYS_msgget, None), (libc::SYS_shmget, Some(4096))];
-/// How long the kernel may take to free what nobody uses any more.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the kernel may take to free unused objects.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Fails unless a test has passed in guests, which all tests of this file share.
 fn played(test: impl Fn()) {
@@ -48,7 +48,7 @@ fn played(test: impl Fn()) {
                 name(asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets),
                 name(knows_the_class_of_system_v_objects_that_the_machine_made),
                 name(forgets_what_is_gone),
-                // It leaves no place for others.
+                // It leaves no room for other tests.
                 name(makes_nothing_that_nobody_would_know_the_maker_of),
             ],
         };
@@ -78,7 +78,7 @@ fn call(number: libc::c_long, arguments: &[i64]) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A System V object, found for reading, or made.
+/// Finds a System V object for reading, or creates it.
 fn get((number, size): (libc::c_long, Option<i64>), key: i64, make: bool) -> io::Result<i64> {
     let mode = if make { i64::from(libc::IPC_CREAT | libc::IPC_EXCL) | 0o666 } else { 0o444 };
     let arguments: Vec<i64> = [Some(key), size, Some(mode)].into_iter().flatten().collect();
@@ -94,7 +94,7 @@ fn knows_the_class_of_system_v_objects_that_the_machine_made() {
     if !is_guest() {
         return played(knows_the_class_of_system_v_objects_that_the_machine_made);
     }
-    // Whatever began before enforcement is the machine's: this process, too.
+    // Processes from before enforcement are the machine's: this one, too.
     assert!(!is_enforced());
     // Their tables have several levels then.
     for (kind, key) in KINDS.into_iter().flat_map(|kind| (1..=70).map(move |key| (kind, key))) {
@@ -130,7 +130,7 @@ fn asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets() {
         return played(asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets);
     }
     assert!(!is_enforced());
-    // The policy permits nobody a sock_file, everybody a unix_stream_socket, and one domain a udp_socket.
+    // The policy permits no domain a sock_file, every domain a unix_stream_socket, and one domain a udp_socket.
     let _streams = UnixStream::pair().unwrap();
     let datagrams = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
     let enforcer = &mut start();
@@ -149,7 +149,7 @@ fn asks_of_sockets_older_than_enforcement_what_is_asked_of_sockets() {
     enforcer.stop().unwrap();
 }
 
-/// Makes one of each: a queue with a message, semaphores, a segment, a ring with a key, an event, a map, a program.
+/// Creates one of each: a queue with a message, semaphores, a segment, a ring with a key, an event, a map, a program.
 fn make_all(round: i64) -> io::Result<()> {
     for kind in KINDS {
         get(kind, 1000 + round, true)?;
@@ -172,7 +172,7 @@ fn make_all(round: i64) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the System V objects that `make_all` has made.
+/// Removes the System V objects that `make_all` has created.
 fn remove_all(round: i64) -> io::Result<()> {
     let remove = [(libc::SYS_semctl, vec![0, 0]), (libc::SYS_msgctl, vec![0]), (libc::SYS_shmctl, vec![0])];
     for (kind, (number, command)) in KINDS.into_iter().zip(remove) {
@@ -194,12 +194,12 @@ fn forgets_what_is_gone() {
         let made = Confined::start(maker, |_| [errno(make_all(round))]);
         assert_eq!(made.numbers::<1>(), [0]);
     }
-    // Three System V objects and a message stay, whatever else has gone with its process.
+    // Three System V objects and a message stay, although everything else ended with its process.
     assert!(objects.keys().count() >= 80, "{}", objects.keys().count());
     let removed = Confined::start(maker, |_| [errno((0..20).try_for_each(remove_all))]);
     assert_eq!(removed.numbers::<1>(), [0]);
     let begun = Instant::now();
-    while objects.keys().count() > 0 && begun.elapsed() < PATIENCE {
+    while objects.keys().count() > 0 && begun.elapsed() < TIMEOUT {
         sleep(Duration::from_millis(50));
     }
     assert_eq!(objects.keys().count(), 0, "after {:?}", begun.elapsed());
@@ -223,7 +223,7 @@ fn makes_nothing_that_nobody_would_know_the_maker_of() {
     assert_eq!(make(maker), [full; 3]);
     let failures = enforcer.state().failures()[TG_FAILED_OBJECTS_FULL as usize];
     assert_eq!(failures, 3);
-    // Who is asked nothing goes on.
+    // An unconfined process goes on.
     assert_eq!(make(unconfined), [0; 3]);
     assert_eq!(enforcer.state().failures()[TG_FAILED_OBJECTS_FULL as usize], failures + 3);
     for kind in KINDS {

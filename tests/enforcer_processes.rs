@@ -1,5 +1,5 @@
-//! Processes on real kernels, where scenarios do not reach: threads, storms of forks, credentials of somebody else, and
-//! that only who may end enforcement can.
+//! Processes on real kernels, beyond the reach of scenarios: threads, storms of forks, overridden credentials, and that only
+//! permitted processes end enforcement.
 //!
 //! QEMU and a kernel, from the cache or a network, and a C compiler are needed: without them these tests fail, and say so.
 
@@ -13,7 +13,7 @@ use crate::program::{
     word,
 };
 
-/// What came of each part of tests/processes/script.sh.
+/// The output of each part of tests/processes/script.sh.
 type Parts = BTreeMap<String, Vec<String>>;
 
 fn play(kernel: &str) -> Parts {
@@ -35,7 +35,7 @@ fn play(kernel: &str) -> Parts {
     parts
 }
 
-/// What came of a part, on each kernel.
+/// The output of a part, on each kernel.
 fn part(name: &str) -> Vec<(&'static str, &'static [String])> {
     static PLAYED: OnceLock<Vec<(&str, Parts)>> = OnceLock::new();
     let played = PLAYED.get_or_init(|| KERNELS.iter().map(|kernel| (*kernel, play(kernel))).collect());
@@ -61,7 +61,7 @@ fn changes_the_domain_when_a_thread_that_is_not_the_first_executes() {
 #[test]
 fn tells_a_program_to_trust_nothing_where_the_domain_changes_without_noatsecure() {
     came("script", &["secure 1", "secure 0"]);
-    // From an unconfined domain there is nothing to distrust.
+    // AT_SECURE is not set for a program that an unconfined domain starts.
     came("secure", &["secure 1", "secure 0", "secure 0"]);
 }
 
@@ -71,7 +71,7 @@ fn denies_each_descendant_in_a_storm_of_forks() {
     came("storm", &[none, all, none]);
 }
 
-/// `security_cred_free` tells nobody of credentials that are freed where no module but bpf runs.
+/// The kernel does not call `security_cred_free` for credentials that are freed where no module but bpf runs.
 #[test]
 fn grants_descriptors_that_the_machine_opened_with_credentials_in_the_place_of_freed_ones() {
     for (kernel, lines) in part("freed credentials") {
@@ -86,7 +86,7 @@ fn denies_to_signal_trace_or_limit_the_daemon_without_setenforce() {
     came("other", &["kill done", "trace done", "limit done", "done"]);
 }
 
-/// How many BPF objects were opened, and how many denied.
+/// How many BPF objects were opened, and how many were denied.
 fn counts(line: &str) -> (u32, u32) {
     let words: Vec<&str> = line.split(' ').collect();
     (words[2].parse().unwrap(), words[4].parse().unwrap())
@@ -96,7 +96,7 @@ fn counts(line: &str) -> (u32, u32) {
 fn denies_descriptors_of_its_maps_and_programs_without_permission() {
     for (kernel, lines) in [part("maps"), part("programs")].concat() {
         let (opened, denied) = counts(&lines[0]);
-        // The guest has no other maps and programs than ours.
+        // The guest has no other maps and programs than the enforcer's.
         assert!(opened == 0 && denied > 15, "{lines:?} on {kernel}");
         let all = (denied, 0);
         assert_eq!((counts(&lines[1]), counts(&lines[2])), (all, all), "{lines:?} on {kernel}");
@@ -110,7 +110,7 @@ fn denies_to_remove_or_unmount_its_pins_without_permission() {
 
 #[test]
 fn grants_overlayfs_what_its_unconfined_mounter_may() {
-    // Copying up makes a file in a folder that the domain may not even search.
+    // Copying up creates a file in a folder that the domain may not even search.
     came("overlay", &["done", "done", "denied", "denied"]);
 }
 

@@ -1,11 +1,10 @@
-//! The BPF programs as such: what they cost the verifier, and that another object file decides over their maps.
+//! The BPF programs themselves: what they cost the verifier, and that another object file decides over their maps.
 //!
-//! What they cost is `crates/enforcer/verified.tsv`, one line per program, one column per kernel.
-//! All programs are loaded that the kernel has hooks for, as `tollgate enforce` loads those that a policy needs, and none is
-//! attached. So the table is of no policy. What the verifier reads depends on the kernel, and on what it takes for
-//! constant: the size of maps is not among it.
-//!
-//! `TOLLGATE_WRITE_DOCS=1` writes the table anew, for the kernels that it runs: `TOLLGATE_KERNELS=6.1,6.12,6.18,7.2` for all.
+//! The cost is in `crates/enforcer/verified.tsv`, one line per program, one column per kernel. All programs for which the
+//! kernel has hooks are loaded, as `tollgate enforce` loads those that a policy needs, and none is attached; so the table
+//! belongs to no policy. What the verifier reads depends on the kernel, and on what it takes for constant; the sizes of maps
+//! are not among that. `TOLLGATE_WRITE_DOCS=1` writes the table anew, for the kernels that it runs:
+//! `TOLLGATE_KERNELS=6.1,6.12,6.18,7.2` for all.
 
 use std::{
     collections::BTreeMap,
@@ -35,9 +34,9 @@ use crate::program::{
 };
 
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
-/// What one program may cost more than the table says, in percent.
-const MORE: u64 = 10;
-/// What a program costs, in the guest's output.
+/// How much dearer than in the table a program may be, in percent.
+const MAX_INCREASE_PERCENT: u64 = 10;
+/// The line of a program's cost in the guest's output.
 const COST: &str = "the verifier reads ";
 
 /// Instructions, by program and kernel.
@@ -81,12 +80,14 @@ fn write(table: &Table) -> String {
     text + "\n"
 }
 
-/// What one kernel's verifier read, against the table: what is dearer, and what the table does not have.
+/// Compares one kernel's figures with the table: returns dearer programs, and those that the table lacks.
 fn faults(table: &Table, kernel: &str, read: &BTreeMap<String, u64>) -> Vec<String> {
     let known = |program: &String| table.get(program)?.get(kernel).copied();
     let fault = |(program, cost): (&String, &u64)| match known(program) {
         None => Some(format!("{program} on {kernel}: {cost}, and the table has no line")),
-        Some(known) if cost * 100 > known * (100 + MORE) => Some(format!("{program} on {kernel}: {cost}, was {known}")),
+        Some(known) if cost * 100 > known * (100 + MAX_INCREASE_PERCENT) => {
+            Some(format!("{program} on {kernel}: {cost}, was {known}"))
+        }
         Some(_) => None,
     };
     let gone = table.iter().filter(|(program, costs)| costs.contains_key(kernel) && !read.contains_key(*program));
@@ -94,9 +95,11 @@ fn faults(table: &Table, kernel: &str, read: &BTreeMap<String, u64>) -> Vec<Stri
     read.iter().filter_map(fault).chain(gone).collect()
 }
 
-/// In a guest: loads all programs, and tells what the verifier read of each.
+/// In a guest: loads all programs, and prints what the verifier read of each.
 fn load_all() {
     let hooks = programs::hooks().unwrap();
+    // The machine may have been saved with some.
+    programs::unpin(&Pins::default()).unwrap();
     let object = programs::load(&Pins::default(), &hooks, &[]).unwrap();
     for (program, cost) in verified::instructions(&object).unwrap() {
         println!("\n{COST}{program} {cost}");
@@ -108,9 +111,9 @@ fn costs(said: &str) -> BTreeMap<String, u64> {
     lines.map(|(program, cost)| (program.to_owned(), cost.parse().unwrap())).collect()
 }
 
-/// What another object file was answered, in the guest's output.
+/// The line of another object file's answer in the guest's output.
 const ANSWER: &str = "another object is answered ";
-/// What the policy `cache.cil` says of reading and writing a file, by domain and type.
+/// Decisions of the policy `cache.cil` on reading and writing a file, by domain and type.
 const ANSWERS: [(&str, &str, &[&str]); 3] =
     [("reader_t", "open_t", &["read"]), ("reader_t", "closed_t", &[]), ("late_t", "open_t", &[])];
 
@@ -144,9 +147,9 @@ fn compile(scratch: &Scratch) -> PathBuf {
     object
 }
 
-/// In a guest: loads the other object over the pinned maps of what is enforced.
+/// In a guest: loads the other object with the pinned maps of the policy in force.
 fn ask_from_another_object() {
-    // Left by `load_all`, which has attached nothing.
+    // Pins of `load_all`, which attached nothing.
     programs::unpin(&Pins::default()).unwrap();
     let built = Built::open(Path::new("/built")).unwrap();
     let mut enforcer = Enforcer::start(Options::default(), built).unwrap();
@@ -176,7 +179,7 @@ fn class(name: &str) -> (u32, &'static [&'static str]) {
     (number, class.permissions)
 }
 
-/// What the guest of each kernel has said.
+/// The output of each kernel's guest.
 fn played() -> &'static [(&'static str, String)] {
     static PLAYED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
     PLAYED.get_or_init(|| {

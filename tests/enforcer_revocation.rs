@@ -1,4 +1,4 @@
-//! What a policy takes away is taken from who has used it already: open files are denied at their next use, mapped memory is found.
+//! A new policy takes permissions away that are in use: open files are denied at their next use, mapped memory is found.
 //!
 //! The part in the guest is this program again. Kernels are needed, from the cache or a network, and mke2fs.
 
@@ -37,10 +37,10 @@ use crate::program::{
 
 const HOLDER: &str = "u:r:holder_t:s0";
 const KILLED: &str = "u:r:killed_t:s0";
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// How many descriptors are held when a policy takes them away (Flask's Table 4 has 1 to 16), and by how many processes.
 const HELD: [(usize, usize); 7] = [(1, 1), (2, 1), (4, 2), (8, 2), (16, 4), (1000, 10), (10_000, 100)];
-/// Milliseconds that Flask took to revoke so many connections (Table 4), on a 200 MHz processor and Fluke.
+/// Milliseconds that Flask took to revoke this many connections (Table 4), on a 200 MHz processor and Fluke.
 const FLASK: [(usize, f64); 5] = [(1, 1.55), (2, 1.56), (4, 1.57), (8, 1.60), (16, 1.65)];
 
 /// Fails unless a test has passed in guests, which all tests of this file share.
@@ -76,7 +76,7 @@ fn played(test: impl Fn()) {
     PLAYED.get_or_init(play).assert_passed(test);
 }
 
-/// Enforcement by the policy that gives, with a daemon of this test's.
+/// Enforcement by the policy that grants, with a daemon of this test.
 fn enforce() -> Child {
     sh("mountpoint -q /srv && exit 0
         mount -o loop /image /srv; mkdir -p /srv/lost /var/log; \
@@ -85,7 +85,7 @@ fn enforce() -> Child {
     let daemon = Command::new("/bin/tollgate").args(["enforce", "--foreground", "/before"]).spawn().unwrap();
     let started = Instant::now();
     while Client::connect().and_then(|mut client| client.status()).is_err() {
-        assert!(started.elapsed() < PATIENCE, "no daemon");
+        assert!(started.elapsed() < TIMEOUT, "no daemon");
         sleep(Duration::from_millis(50));
     }
     daemon
@@ -103,22 +103,22 @@ fn status() -> Status {
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < TIMEOUT, "{what}");
         sleep(Duration::from_millis(20));
     }
 }
 
-/// What holders and the test share.
+/// Memory that holders and the test share.
 #[repr(C)]
 struct Shared {
-    /// How many hold all that they are to hold.
+    /// How many holders have opened everything.
     ready: AtomicU32,
     ended: AtomicU32,
-    /// When the last act began that was allowed (microseconds of the monotonic clock).
+    /// The start of the last act that was allowed (microseconds of the monotonic clock).
     last_allowed: AtomicU64,
     allowed: AtomicU64,
     denied: AtomicU64,
-    /// Acts that came to something else, or on what is kept and were denied.
+    /// Acts with other errors, or denied acts on files that stay allowed.
     wrong: AtomicU64,
 }
 
@@ -134,7 +134,7 @@ impl Shared {
         unsafe { &*memory.cast::<Self>() }
     }
 
-    /// Notes an act that began then.
+    /// Notes an act, with the time of its start.
     fn note(&self, began: u64, result: io::Result<usize>) {
         match result {
             Ok(_) => {
@@ -155,7 +155,7 @@ fn now() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_nsec.cast_unsigned() / 1000
 }
 
-/// A process that does as it is told, then leaves.
+/// A process that does an act, then ends.
 fn fork(act: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the child, of one thread, leaves by _exit.
     let child = unsafe { libc::fork() };
@@ -184,7 +184,7 @@ fn open(path: &str) -> File {
     OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
-/// The status that a process ended with.
+/// The exit status of a process.
 fn end_of(process: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: the child is ours, the status is written before the call returns.
@@ -192,7 +192,7 @@ fn end_of(process: libc::pid_t) -> i32 {
     status
 }
 
-/// A command that no file system knows: whoever may give it hears so.
+/// An ioctl that no file system knows: ENOTTY means that it was permitted.
 fn command(file: &File) -> io::Result<usize> {
     // SAFETY: the kernel knows no such command, and touches no memory for it.
     match unsafe { libc::ioctl(file.as_raw_fd(), 0x1111) } {
@@ -204,7 +204,8 @@ fn command(file: &File) -> io::Result<usize> {
     }
 }
 
-/// Reads, writes, commands, sends and receives by many descriptors, over and over: of four, two are a pair of sockets.
+/// Reads, writes, sends ioctls, sends and receives by many descriptors, repeatedly: of four descriptors, two are a pair of
+/// sockets.
 fn use_them(shared: &Shared, descriptors: usize) {
     let pairs: Vec<_> = (0..descriptors / 4).map(|_| UnixDatagram::pair().unwrap()).collect();
     let files = descriptors - 2 * pairs.len();
@@ -229,7 +230,7 @@ fn use_them(shared: &Shared, descriptors: usize) {
     }
 }
 
-/// From the order to reload to its return, and to the last act that was allowed, in microseconds.
+/// The times from the order to reload to its return, and to the last act that was allowed, in microseconds.
 fn take_away(descriptors: usize, processes: usize) -> (u64, u64) {
     let shared = Shared::new();
     let holders: Vec<_> =
@@ -275,7 +276,7 @@ fn denies_what_was_opened_before_it_was_taken_away() {
             "Flask's",
         );
     }
-    // Nobody holds anything any more: reads are asked about no longer.
+    // No process holds anything any more: reads are no longer checked.
     wait_for("the end of asking", || !status().hooks.attached.iter().any(|hook| hook == "file_permission"));
     daemon.kill().unwrap();
     daemon.wait().unwrap();
@@ -310,14 +311,14 @@ fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
     let holder = map(HOLDER, "/srv/lost/1", shared);
     let killed = map(KILLED, "/srv/lost/2", shared);
     let keeper = map(KILLED, "/srv/kept", shared);
-    // What may be read and written still, and be mapped no longer.
+    // A file that may still be read and written, and no longer mapped.
     let mapper = map(HOLDER, "/srv/unmapped", shared);
     wait_for("mappings", || shared.ready.load(SeqCst) == 4);
     reload("/after");
     let found = status();
     assert_eq!((found.revoked, found.killed), (Revoked { descriptors: 0, mappings: 3, processes: 3 }, 1));
     assert_eq!(libc::WTERMSIG(end_of(killed)), libc::SIGKILL);
-    // What goes on is told until it ends.
+    // Mappings are reported as long as they exist.
     wait_for("another look", || status().revoked == Revoked { descriptors: 0, mappings: 2, processes: 2 });
     shared.ended.store(1, SeqCst);
     assert_eq!((end_of(holder), end_of(keeper), end_of(mapper)), (0, 0, 0));
@@ -326,7 +327,7 @@ fn finds_memory_that_was_taken_away_and_kills_whom_the_policy_wants_killed() {
     daemon.wait().unwrap();
 }
 
-/// `tollgate run --permissive`: what is denied is granted, so nothing is held that is denied.
+/// `tollgate run --permissive`: denials are granted, so nothing counts as held.
 #[test]
 fn kills_no_process_that_is_permissive_and_counts_none_as_holding_what_was_taken_away() {
     if !is_guest() {
@@ -352,7 +353,7 @@ fn kills_no_process_that_is_permissive_and_counts_none_as_holding_what_was_taken
     daemon.wait().unwrap();
 }
 
-/// Since 6.5 the kernel itself detaches the program of a pin that is gone some time later.
+/// Since 6.5 the kernel itself detaches the program of a removed pin, some time later.
 #[test]
 fn detaches_its_programs_before_it_says_that_it_has_stopped() {
     if !is_guest() {
@@ -370,7 +371,7 @@ fn detaches_its_programs_before_it_says_that_it_has_stopped() {
     assert!(daemon.wait().unwrap().success());
 }
 
-/// Questions that the policy that gives answers as they say, many, and one that it does not.
+/// Many questions that the policy that grants answers as expected, and one that it does not.
 fn insane() -> File {
     let question = "u:r:holder_t:s0\tu:object_r:lost_t:s0\tfile\t";
     let path = "/run/insane";

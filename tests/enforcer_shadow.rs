@@ -1,6 +1,7 @@
-//! A policy on trial: what it would have decided otherwise is listed, and nothing is decided by it.
+//! A policy on trial: what it would have decided differently is listed, and it decides nothing.
 //!
-//! QEMU, a kernel and Debian's policy packages, from the cache or a network, are needed: without them these tests fail, and say so.
+//! QEMU, a kernel and Debian's policy packages, from the cache or a network, are needed: without them these tests fail, and
+//! say so.
 
 // Two starts of Debian's policies take minutes in an emulated guest.
 #[cfg(feature = "long")]
@@ -16,10 +17,10 @@ use crate::program::{
     word,
 };
 
-/// Until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
+/// Waits until the daemon is gone: its process stays as a zombie, because nothing reaps it in a guest.
 const GONE: &str = "until ! tollgate mode 2>/dev/null; do sleep 0.1; done";
 
-/// The policies of the tests of revocation: one that gives, and one that does not.
+/// The policies of the revocation tests: one that grants, and one that does not.
 fn policies(scratch: &Scratch) -> [PathBuf; 2] {
     let [after, before] = ["revocation", "revocation-before"].map(|name| source(&format!("tests/policies/{name}.cil")));
     let build = |name: &str, sources: &[&PathBuf]| {

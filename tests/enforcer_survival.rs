@@ -1,7 +1,8 @@
-//! Enforcement outlives its daemon and its policy: under load the daemon is killed at random instants, and one policy takes the
-//! place of another. Of each act it is known what policy says.
+//! Enforcement survives its daemon and its policy: under load the daemon is killed at random instants, and one policy
+//! replaces another.
 //!
-//! The part in the guest is this program again. Kernels are needed, from the cache or a network, and mke2fs.
+//! The expected verdict of each act is known. The part in the guest is this program again. Kernels are needed, from the cache
+//! or a network, and mke2fs.
 
 use std::{
     fs::{self, File},
@@ -32,7 +33,7 @@ const KILLS: u32 = 10;
 const RELOADS: u32 = 50;
 const ALL_KILLS: u32 = 200;
 const ALL_RELOADS: u32 = 1000;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn in_guests(test: impl Fn()) {
     let [all, one, two] = ["", "-one", "-two"].map(|part| policy(&format!("survival{part}.cil")));
@@ -44,20 +45,20 @@ fn in_guests(test: impl Fn()) {
     play(&scratch, &policies, &files, test);
 }
 
-/// Fails unless a test passes in guests of its own: each begins with enforcement by its first policy.
+/// Fails unless a test passes in guests of its own: each begins with enforcement of its first policy.
 fn play(scratch: &Scratch, policies: &[(&[PathBuf], &str)], files: &[(&Path, &str)], test: impl Fn()) {
     let tests = &[name(&test)];
     let guests = Guests { kernels: KERNELS, policies, files, processors: 2, timeout: 3000, share_srv: false, tests };
     guests.play(scratch).assert_passed(test);
 }
 
-/// The whole count on 6.1, where a long time may be taken; else the short one.
+/// The full count on 6.1 in long tests; else the short one.
 fn times(all: u32, some: u32) -> u32 {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     if cfg!(feature = "long") && release.starts_with("6.1.") { all } else { some }
 }
 
-/// Numbers that nobody knows before.
+/// Random numbers with a new seed each time.
 fn random() -> Rng {
     let seed = fastrand::u64(..);
     println!("seed {seed:#x}");
@@ -75,7 +76,7 @@ fn daemon(policy: &str, descriptors: &str) -> Child {
     Command::new("/bin/tollgate").args(arguments).spawn().unwrap()
 }
 
-/// What the daemon says as soon as it answers.
+/// The daemon's status as soon as it answers.
 fn ready(daemon: &mut Child) -> Status {
     let started = Instant::now();
     loop {
@@ -84,17 +85,17 @@ fn ready(daemon: &mut Child) -> Status {
             _ => sleep(Duration::from_millis(20)),
         }
         assert!(daemon.try_wait().unwrap().is_none(), "the daemon has ended");
-        assert!(started.elapsed() < PATIENCE, "no daemon");
+        assert!(started.elapsed() < TIMEOUT, "no daemon");
     }
 }
 
-/// The hooks with a program, but for the one that comes and goes while somebody holds what was taken away.
+/// The hooks with a program, except the one that is attached only during a revocation.
 fn hooks(status: &Status) -> Vec<&str> {
     let attached = status.hooks.attached.iter().map(String::as_str);
     attached.filter(|hook| *hook != "file_permission").collect()
 }
 
-/// What must be so whichever daemon tells it.
+/// What every daemon must report.
 #[track_caller]
 fn healthy(status: &Status, first: &Status) {
     assert_eq!((status.mode, status.labelling_complete, status.since), (Mode::Enforcing, true, first.since));
@@ -108,7 +109,7 @@ fn reload(path: &str) -> Result<u32, ClientError> {
     Client::connect()?.reload(file.as_fd(), false, None)
 }
 
-/// What an administrator does all the time, with a daemon or without: other policies, other labels.
+/// The constant work of an administrator, with a daemon or without: other policies, other labels.
 fn administer(shared: &Shared, round: u64) {
     let label = ["open_t", "kind0_t"][(round % 2) as usize];
     let orders = [
@@ -127,7 +128,7 @@ fn administer(shared: &Shared, round: u64) {
     sleep(Duration::from_millis(50));
 }
 
-/// Kills the daemon at an instant, of which the first half may lie before it answers, and starts another.
+/// Kills the daemon at a random instant, half of the time before it answers, and starts another.
 fn kill(daemon: &mut Child, shared: &Shared, first: &Status, random: &mut Rng) {
     if random.u64(..3) > 0 {
         healthy(&ready(daemon), first);
@@ -160,9 +161,9 @@ fn denies_and_grants_as_before_when_its_daemon_is_killed_under_load() {
     for _ in 0..kills {
         kill(&mut child, shared, &first, &mut random);
     }
-    // Where nothing else has time for a reload between two kills, the last daemon has.
+    // If nothing else has time for a reload between two kills, the last daemon has.
     let (mut last, started) = (ready(&mut child), Instant::now());
-    while last.generation == 1 && started.elapsed() < PATIENCE {
+    while last.generation == 1 && started.elapsed() < TIMEOUT {
         sleep(Duration::from_millis(100));
         last = ready(&mut child);
     }
@@ -179,7 +180,7 @@ fn denies_and_grants_as_before_when_its_daemon_is_killed_under_load() {
     child.kill().unwrap();
 }
 
-/// The types of what the load has left, by the names that say them.
+/// Checks the types of the files that the load has left, which their names contain.
 fn check_kept() -> usize {
     forget_inodes();
     let mut daemon = Client::connect().unwrap();
@@ -200,7 +201,7 @@ fn check_kept() -> usize {
     count
 }
 
-/// Changes the policy, after which that of this number is in force.
+/// Changes the policy, after which the one of this number is in force.
 fn stamped<T>(shared: &Shared, number: u64, change: impl FnOnce() -> T) -> T {
     let stamp = |stamp| {
         shared.stamp.store(stamp, SeqCst);
@@ -212,7 +213,7 @@ fn stamped<T>(shared: &Shared, number: u64, change: impl FnOnce() -> T) -> T {
     changed
 }
 
-/// A policy that does not hold what it must is taken back, and one that is none changes nothing.
+/// A policy that fails a sanity question is taken back, and a damaged one changes nothing.
 fn refuse(generation: u32) {
     let line = "u:r:worker_t:s0\tu:object_r:split_t:s0\tfile\tread\n";
     fs::write("/insane", line.repeat(2)).unwrap();
@@ -284,7 +285,7 @@ fn answers_by_one_of_debians_policies_while_another_takes_its_place_under_load()
     }
     sh("mount -o loop /image /srv; mkdir -p /srv/tmp /var/log; echo > /srv/page; echo > /srv/shadow");
     let shared = Shared::new();
-    // A server of Debian's may not use what this program has open.
+    // A server of Debian's may not use this program's open files.
     let mut child = daemon("/one", "use");
     let first = ready(&mut child);
     for (path, type_) in [("/srv/page", "httpd_sys_content_t"), ("/srv/shadow", "shadow_t"), ("/srv/tmp", "tmp_t")] {

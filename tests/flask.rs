@@ -7,14 +7,14 @@ use crate::program::{Scratch, assert_all_measured, configuration, guests, result
 /// The configuration in which decisions are counted.
 const COUNTED: &str = "tollgate-debian-counted";
 
-/// Questions, and those of them that the cache answered.
+/// All checks, and those that the cache answered.
 fn answers(decisions: &Decisions) -> (u64, u64) {
     let cached = decisions.managers.iter().map(|manager| manager.cached).sum();
     let tables: u64 = decisions.managers.iter().map(|manager| manager.tables).sum();
     (cached + tables, cached)
 }
 
-/// The names of the object managers that were asked.
+/// The names of the object managers that made checks.
 fn managers(decisions: &Decisions) -> Vec<&str> {
     decisions.managers.iter().map(|manager| manager.name.as_str()).collect()
 }
@@ -40,9 +40,9 @@ fn measures_each_of_flasks_workloads_and_counts_what_was_decided() {
     for manager in ["files", "directories", "processes"] {
         assert!(managers(made).contains(&manager), "{manager}: {made:?}");
     }
-    // Each of 20 sources is compiled, assembled and linked by programs that are looked for, started and read.
+    // Each of 20 sources is compiled, assembled and linked by programs that are found, started and read.
     assert!(asked > 1000 * made.operations && cached < asked, "{made:?}");
-    // Each of two messages is asked about where it is sent and where it is received.
+    // Each of two messages is checked when it is sent and when it is received.
     let messages = decisions("msg-8");
     assert!(managers(messages).contains(&"System V IPC"), "{messages:?}");
     assert!(answers(messages).0 >= 2 * 2 * messages.operations, "{messages:?}");
@@ -50,7 +50,7 @@ fn measures_each_of_flasks_workloads_and_counts_what_was_decided() {
     assert!(ended.stdout.contains("Decisions by object manager, counted in"), "{}", ended.stdout);
 }
 
-/// The whole study, beside what Flask's authors printed.
+/// The whole study, beside the figures that Flask's authors published.
 #[cfg(feature = "long")]
 mod whole {
     use tollgate_study::results::{ConfigurationResult, Oracle, Results};
@@ -58,7 +58,7 @@ mod whole {
     use super::*;
     use crate::program::report;
 
-    /// What Flask says never reaches the security server, in percent.
+    /// The share of checks that, according to Flask, never reach the security server, in percent.
     const CACHED: f64 = 99.0;
     const TOLLGATE: &str = "tollgate-debian-confined";
     const MAKES: [&str; 2] = ["make:ext4", "make"];

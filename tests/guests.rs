@@ -1,4 +1,4 @@
-//! Real kernels in guests: what runs in them comes back, what goes wrong in them is said, and nothing is left behind.
+//! Real kernels in guests: output comes back, errors are reported, and nothing is left behind.
 //!
 //! QEMU, and a kernel in the cache or a network to fetch it, are needed: without them these tests fail, and say so.
 
@@ -17,20 +17,20 @@ use crate::program::{
     workload,
 };
 
-/// A guest that says it is there and stays.
-const STAYS: [&str; 8] =
+/// A guest that prints a line and stays.
+const STAYING_GUEST: [&str; 8] =
     ["vm", "run", "--clock", "instructions", "--", "sh", "-c", "echo there; sleep 100000; sleep 100000"];
 
-/// Far less than what an interrupted program would take otherwise, and far more than it needs on a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(60);
+/// Much less than an interrupted program would take otherwise, and much more than it needs on a busy machine.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Whether a configuration's policy must be seen to deny something.
 pub(crate) fn denies(of: &ConfigurationResult) -> bool {
     configuration::find(&of.name).is_some_and(Known::denies)
 }
 
-/// The configurations that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under Tollgate,
-/// and the others differ from those that are left in their mode alone.
+/// Configurations that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under
+/// Tollgate, and the others differ from measured ones only in their mode.
 const LONG: [&str; 6] = [
     "selinux-nopolicy",
     "selinux-permissive",
@@ -48,7 +48,7 @@ fn study(configurations: &[&str], workloads: &[&str], more: &str) -> String {
     )
 }
 
-/// Runs a study with so many guests at a time, into the folder `out` of the scratch.
+/// Runs a study with this many guests at a time, into the folder `out` of the scratch.
 fn run_study(scratch: &Scratch, text: &str, out: &str, guests: u32, more: &[&str]) -> Ended {
     let file = scratch.file("study.toml", text);
     let (out, guests) = (scratch.path(out), guests.to_string());
@@ -112,7 +112,7 @@ fn gives_the_guest_the_modules_and_files_that_are_asked_for() {
 fn says_which_clock_and_accelerator_a_wall_time_is_of() {
     let ended = run_guest(&Scratch::new(), &["--accelerator", "emulation", "--cpus", "2", "--", "nproc"]).with(0);
     assert_eq!(ended.stdout, "2\n");
-    ended.says(&["emulation (as asked for)", "clock wall", "s in the guest"]);
+    ended.says(&["emulation (as requested)", "clock wall", "s in the guest"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn stops_a_guest_that_takes_too_long() {
 fn reports_an_emulator_that_was_killed() {
     let scratch = Scratch::new();
     let _place = take(1);
-    let mut running = scratch.start(scratch.tollgate(&STAYS));
+    let mut running = scratch.start(scratch.tollgate(&STAYING_GUEST));
     running.wait_until("the guest is up", |running| running.stdout().contains("there"));
     let emulators = running.emulators();
     assert_eq!(emulators.len(), 1);
@@ -182,18 +182,18 @@ fn reports_an_emulator_that_was_killed() {
 fn leaves_nothing_behind_when_a_guest_is_interrupted() {
     let scratch = Scratch::new();
     let _place = take(1);
-    let mut running = scratch.start(scratch.tollgate(&STAYS));
+    let mut running = scratch.start(scratch.tollgate(&STAYING_GUEST));
     running.wait_until("the guest is up", |running| running.stdout().contains("there"));
     running.interrupt();
     let ended = running.finish().with(130).says(&["interrupted"]);
-    assert!(ended.took < AT_ONCE, "{:?}", ended.took);
+    assert!(ended.took < INTERRUPT_TIMEOUT, "{:?}", ended.took);
 }
 
 #[test]
 fn leaves_no_emulator_behind_when_it_is_killed_itself() {
     let scratch = Scratch::new();
     let _place = take(1);
-    let mut running = scratch.start(scratch.tollgate(&STAYS));
+    let mut running = scratch.start(scratch.tollgate(&STAYING_GUEST));
     running.wait_until("the guest is up", |running| running.stdout().contains("there"));
     let emulators = running.emulators();
     signal("KILL", &running.pid().to_string());
@@ -209,7 +209,7 @@ fn with_small_disk(scratch: &Scratch, size: &str, line: &str) -> Command {
     let line = format!("mount -t tmpfs -o size={size} none \"$SMALL\" && {line}");
     let mut command = scratch.command("unshare", &["--map-root-user", "--mount", "sh", "-c", &line]);
     command.env("SMALL", small).env("TOLLGATE", scratch.program());
-    // The cache is the user's, whoever that is within.
+    // The cache is the user's, whoever runs inside.
     command.env("XDG_CACHE_HOME", Cache::of_user().unwrap().root().parent().unwrap());
     command
 }
@@ -261,7 +261,7 @@ fn keeps_what_was_measured_when_a_study_is_interrupted_and_goes_on_from_there() 
     running.wait_until("the second guest runs", |running| whole().len() == 1 && running.emulators().len() == 1);
     running.interrupt();
     let ended = running.finish().with(130).says(&["interrupted", "--resume", word(&out)]);
-    assert!(ended.took < AT_ONCE, "{:?}", ended.took);
+    assert!(ended.took < INTERRUPT_TIMEOUT, "{:?}", ended.took);
     let kept = whole();
     let before = fs::read(&kept[0]).unwrap();
     assert_eq!((kept.len(), records().len()), (1, 1));
@@ -326,12 +326,12 @@ fn measures_every_known_configuration_and_sees_each_policy_decide() {
     assert!(cost("selinux-enforcing", "open+close") > 10.0);
     assert!(cost("bpf-empty", "open+close") > cost("bpf", "open+close"));
     assert!(cost("apparmor-confined", "open+close") > cost("apparmor", "open+close"));
-    // An object that every confined domain may open is known as such, and asked of no domain: only new ones differ.
+    // Every confined domain may open such an object, so opening it needs no check: only new objects differ.
     assert!(cost("tollgate-own-confined", "creat+unlink") > cost("tollgate-own-unconfined", "creat+unlink"));
     assert!(cost("tomoyo-learnt", "open+close") > cost("tomoyo", "open+close"));
 }
 
-/// `null` and `loop` meet no hook: their minimum is the same under every module.
+/// `null` and `loop` pass no hook: their minimum is the same under every module.
 fn controls_are_equal(results: &Results) {
     for name in ["null", "loop"] {
         let minima: BTreeSet<String> =

@@ -1,5 +1,5 @@
-//! `tollgate hooks count`: what the function tracer counts in guests, against what is known of the calls and against the
-//! call graph. `make verify CLAIM=hooks_count`.
+//! `tollgate hooks count`: the function tracer's counts in guests, compared with known counts and with the call graph. `make
+//! verify CLAIM=hooks_count`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::program::{Scratch, guests::take, report, steps::Guest};
 
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["5.10", "6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
 
-/// Workloads, each with the hooks of an operation on 6.1 that tests/model.rs finds by what they cost.
+/// Workloads, each with the hooks of an operation on 6.1 that tests/model.rs finds by their cost.
 const KNOWN: [(&str, &[(&str, f64)]); 6] = [
     ("open+close", &[("file_open", 1.0), ("inode_permission", 6.0), ("file_free_security", 1.0)]),
     ("stat", &[("inode_getattr", 1.0), ("inode_permission", 5.0)]),
@@ -19,7 +19,8 @@ const KNOWN: [(&str, &[(&str, f64)]); 6] = [
     ("udp", &[("socket_sendmsg", 2.0), ("socket_recvmsg", 2.0), ("socket_sock_rcv_skb", 2.0)]),
     ("fork+exit", &[("cred_prepare", 1.0), ("task_alloc", 1.0), ("task_free", 1.0), ("cred_free", 1.0)]),
 ];
-/// Hooks that are asked in a grace period's end, in a softirq or on the way back to user space, and whose they are.
+/// Hooks that are called at the end of a grace period, in a softirq or on the way back to user space, and the calls that
+/// caused them.
 const CAUSES: [(&str, &str, &str); 5] = [
     ("open+close", "close", "file_free_security"),
     ("creat+unlink", "unlink", "inode_free_security"),
@@ -39,13 +40,13 @@ fn of<'r>(reports: &'r [Value], workload: &str) -> &'r Value {
     reports.iter().find(|report| report["workload"] == workload).unwrap()
 }
 
-/// The hooks of a call, none of a call that was not made.
+/// The hooks of a call; none if the call was not made.
 fn asked<'r>(report: &'r Value, call: &str) -> &'r Value {
     let found = report["calls"].as_array().unwrap().iter().find(|one| one["call"] == call);
     found.map_or(&Value::Null, |found| &found["hooks"])
 }
 
-/// Fails unless each count of a report is whole, nothing was lost and nothing is without a cause.
+/// Fails unless each count of a report is whole, nothing was lost and every hook has a cause.
 fn is_exact(report: &Value) {
     let whole = |asked: &Value| asked.as_object().unwrap().values().all(|count| count.as_f64().unwrap().fract() == 0.0);
     assert!(whole(&report["hooks"]), "{report:#}");
@@ -87,10 +88,11 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
     let scratch = Scratch::new();
     let left = "ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/kprobe_events; \
                 grep -v nop /sys/kernel/tracing/current_tracer; cat /sys/kernel/tracing/set_event_pid; :";
-    // Again where a probe was missed: on the wall clock of a busy machine an interrupt may come while another is told.
+    // Repeated if a probe was missed: on the wall clock of a busy machine an interrupt may come while another probe is
+    // handled.
     let counted = "for i in $(seq 5); do tollgate hooks count --json -- sh -c 'cat /etc/passwd; ls /bin' >/tmp/told 2>/dev/null; \
                    grep -q '\"missed\": 0' /tmp/told && break; done; cat /tmp/told";
-    // From when the command is traced: everything is set up then.
+    // The command is traced only after everything is set up.
     let begun =
         "for i in $(seq 200); do grep -qs 1 /sys/kernel/tracing/instances/*-own/tracing_on && break; sleep 0.1; done";
     let ended = |signal: &str| format!("tollgate hooks count -- sleep 60 & {begun}; kill -{signal} $!; wait $!");
@@ -103,7 +105,7 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
         .step("none", "tollgate hooks count -- no-such-command")
         .step(
             "small",
-            // Until the reader is late: it has the buffer to itself where the command waits for the console.
+            // Until the reader is late: it has the buffer to itself while the command waits for the console.
             "for i in $(seq 20); do tollgate hooks count --buffer 64 -- find / >/dev/null 2>/tmp/err; s=$?; \
              [ $s = 0 ] || break; done; tail -1 /tmp/err; (exit $s)",
         )
@@ -145,7 +147,7 @@ fn counts_a_command_before_it_runs_again_for_its_cost() {
     let _place = take(1);
     let report = scratch.run(&["hooks", "count", "--kernel", "6.1", "--json", "--", "mkdir", "/tmp/a"]).with(0).json();
     assert_eq!((&report["status"][0], &report["hooks"]["inode_mkdir"]), (&0.into(), &1.0.into()), "{report:#}");
-    // The second time it is there.
+    // In the second run, the file exists.
     assert_eq!(report["cost"], Value::Null);
 }
 
@@ -158,9 +160,9 @@ fn refuses_a_workload_that_is_none_and_a_command_with_one() {
     scratch.run(&["hooks", "count", "--kernel", "6.1", "--", "no-such-command"]).refused(&["no-such-command"]);
 }
 
-/// Pairs that the tracer tells and the call graph does not reach, each with the reason.
+/// Pairs that the tracer shows and the call graph does not reach, each with the reason.
 #[cfg(feature = "long")]
-const BEYOND: [(&str, &str, &str); 2] =
+const EXPLAINED: [(&str, &str, &str); 2] =
     [("sendto", "unix_may_send", OF_A_FILE), ("sendto", "socket_getpeersec_dgram", OF_A_FILE)];
 #[cfg(feature = "long")]
 const OF_A_FILE: &str = "since 6.12 the call through sock->ops is in __sys_sendto itself, where the socket is a file's private_data, a \
@@ -213,10 +215,10 @@ fn every_hook_of_forty_calls_is_within_the_graphs_reach() {
                 }
             }
         }
-        let listed = |(call, hook): &&(String, String)| BEYOND.iter().any(|one| one.0 == call && one.1 == hook);
+        let listed = |(call, hook): &&(String, String)| EXPLAINED.iter().any(|one| one.0 == call && one.1 == hook);
         let unlisted: Vec<_> = beyond.iter().filter(|pair| !listed(pair)).collect();
         for (call, hook, why) in
-            BEYOND.iter().filter(|one| beyond.iter().any(|pair| pair.0 == one.0 && pair.1 == one.1))
+            EXPLAINED.iter().filter(|one| beyond.iter().any(|pair| pair.0 == one.0 && pair.1 == one.1))
         {
             println!("{kernel}: {call} {hook}: {why}");
         }

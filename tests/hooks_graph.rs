@@ -1,4 +1,4 @@
-//! `tollgate hooks graph`: Debian's kernels read from their images, held against what a running kernel tells and against what
+//! `tollgate hooks graph`: Debian's kernels read from their images, compared with what a running kernel shows and with what
 //! the function tracer saw in one. `make verify CLAIM=hooks_graph`.
 
 use std::{
@@ -11,7 +11,7 @@ use tollgate_callgraph::{Image, Symbols};
 use tollgate_host::Cache;
 use tollgate_vm::kernels;
 
-use crate::program::{Scratch, guests::take, report, report_time, word};
+use crate::program::{Scratch, machine::Machine, report, report_time, word};
 
 /// The series whose images are read.
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["5.10", "6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
@@ -72,12 +72,11 @@ fn reports_how_long_a_kernel_of_debian_takes() {
     }
 }
 
-/// What the kernel itself tells, booted at the addresses of its image.
+/// The symbols that the kernel shows, booted at the addresses of its image.
 fn told(scratch: &Scratch, series: &str) -> BTreeSet<(u64, String)> {
-    let _place = take(1);
-    let arguments = ["vm", "run", "--kernel", series, "--append", "nokaslr", "--", "cat", "/proc/kallsyms"];
-    let ended = scratch.run(&arguments).with(0);
-    // Modules and BPF programs have their names in brackets behind.
+    let machine = Machine::new(scratch, series, "bpf", 300).option(&["--append", "nokaslr"]);
+    let ended = machine.run(&["cat", "/proc/kallsyms"]).with(0);
+    // Symbols of modules and BPF programs end with a name in brackets.
     let lines = ended.stdout.lines().filter(|line| !line.ends_with(']'));
     let symbols = lines.map(|line| {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -127,7 +126,7 @@ fn hooks_of_each_kernel_are_those_that_bpf_programs_can_attach_to() {
         let figure = format!("{} hooks, {} without a function of BPF LSM: {missing:?}", hooks.len(), missing.len());
         report(&format!("hooks of {}", kernel.release), &figure, "none without", missing.is_empty());
         assert!(missing.is_empty(), "{series}: {missing:?}");
-        // Ours is the list that programs are attached by; a hook that it has and this kernel too must be in the graph's.
+        // Programs attach by our own list of hooks; a hook that is in it and in this kernel must be in the graph.
         for hook in tollgate_abi::HOOKS.iter().map(|hook| hook.name).filter(|hook| attachable.contains(*hook)) {
             assert!(hooks.contains(hook), "{series}: {hook} of lsm_hooks.h is not among the graph's hooks");
         }
@@ -160,7 +159,7 @@ fn two_kernels_are_told_apart_by_hooks_that_have_come_and_gone() {
     let json = scratch.run(&arguments).with(1).json();
     let names =
         |key: &str| json[key].as_array().unwrap().iter().map(|n| n.as_str().unwrap().to_string()).collect::<Vec<_>>();
-    // 6.9 brought them.
+    // Hooks that came with 6.9.
     for hook in ["bpf_token_create", "file_post_open", "inode_post_create_tmpfile"] {
         assert!(names("come").iter().any(|name| name == hook), "{hook}: {json}");
     }

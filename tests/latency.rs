@@ -1,5 +1,5 @@
-//! Hooks that take as long as they are told: what is injected is what is found, to the instruction; for whom it was meant
-//! alone; and refusals.
+//! Delayed hooks: the measured delay is the injected one, to the instruction; it applies only to the intended tasks; and
+//! wrong input is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ use crate::program::{
     steps::{Guest, TIMEOUT},
 };
 
-/// Hooks with units of delay on each, in runs of their own: enough that the thirty instructions by which equal runs differ
-/// are less than 1 %.
+/// Hooks with units of delay on each, in runs of their own: enough that the difference of equal runs, thirty instructions, is
+/// below 1 %.
 const HOOKS: [(&str, u64); 10] = [
     ("file_open", 400),
     ("file_permission", 400),
@@ -34,7 +34,7 @@ const HOOKS: [(&str, u64); 10] = [
     ("task_kill", 400),
     ("socket_sendmsg", 400),
 ];
-/// Workloads, each with the hooks of those that one operation passes, and how often.
+/// Workloads, each with the hooks that one operation passes, and how often.
 const WORKLOADS: [(&str, &[(&str, u64)]); 15] = [
     ("null", &[]),
     ("read-1", &[("file_permission", 1)]),
@@ -101,11 +101,12 @@ pub(crate) fn inject(scratch: &Scratch, kernel: &str, lsm: &str, confinement: Co
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Two tasks that wait for one another: equal runs are up to 300 instructions apart, so it is shown and not judged.
-const WAITS: &str = "pipe";
+/// Two tasks that wait for one another: equal runs differ by up to 300 instructions, so it is shown and not judged.
+const NOT_JUDGED: &str = "pipe";
 
-/// Holds what was found against what was injected; gives how many pairs of a workload and a hook differ at all. Where a hook is
-/// not passed the share is one of the workload's own cost. Equal runs of some workloads of one task are a few instructions apart.
+/// Compares the measured delay with the injected one; returns how many pairs of a workload and a hook differ at all. If a
+/// hook is not passed, the share is one of the workload's own cost. Equal runs of some workloads of one task differ by a few
+/// instructions.
 pub(crate) fn compare(kernel: &str, found: &Report) -> usize {
     let calibration = found.calibration.as_ref().unwrap();
     let base = least(&found.workloads);
@@ -117,7 +118,7 @@ pub(crate) fn compare(kernel: &str, found: &Report) -> usize {
             let passes = passes.iter().find(|(own, _)| own == hook).map_or(0, |(_, passes)| *passes);
             let found = (cost - base[name]) / injected;
             let apart = cost - base[name] - passes as f64 * injected;
-            if name != WAITS {
+            if name != NOT_JUDGED {
                 worst = worst.max(apart.abs() / if passes > 0 { passes as f64 * injected } else { base[name] });
             }
             if apart != 0.0 {
@@ -125,7 +126,7 @@ pub(crate) fn compare(kernel: &str, found: &Report) -> usize {
                 println!("{kernel}: {name}, {units} units on {hook}: {apart:+.1} instructions apart");
             }
             if passes > 0 {
-                if name != WAITS {
+                if name != NOT_JUDGED {
                     seen.insert(name);
                 }
                 println!(
@@ -149,7 +150,7 @@ pub(crate) fn compare(kernel: &str, found: &Report) -> usize {
     differ
 }
 
-/// A shell's function that tells how long ten opens take, in milliseconds of the clock since boot.
+/// A shell function that prints how long ten opens take, in milliseconds of the clock since boot.
 const PROBE: &str = "now() { read up idle < /proc/uptime; echo ${up%.*}${up#*.}0; }; \
     probe() { s=$(now); for i in 1 2 3 4 5 6 7 8 9 10; do read x < /probe; done; echo $(($(now) - s)); }";
 
@@ -186,7 +187,7 @@ fn delays_whom_it_was_meant_for_while_it_runs() {
     steps["status"].is(0, &["file_open=50000000ns", "\"nanoseconds\": 50000000"]);
     steps["not attached"].is(2, &["file_permission; name it when"]);
     steps["set"].is(0, &["inode_getattr=5"]);
-    // Ten opens of 50 ms each: what others take varies with the machine.
+    // Ten opens of 50 ms each; the rest of the time varies with the machine.
     for name in ["run", "inside"] {
         assert!(number(name) >= 500, "{name}: {} ms", number(name));
     }
@@ -196,7 +197,7 @@ fn delays_whom_it_was_meant_for_while_it_runs() {
     assert_eq!(steps["stop"].is(0, &[]).text, "");
 }
 
-/// What is told of delays by the clock: asked, the median that one adds, and between what half of them are.
+/// The printed figures of delays by the clock: requested, the median that one adds, and the range of the middle half.
 fn waits(told: &str) -> Vec<[f64; 4]> {
     let one = |part: &str| {
         let numbers = part.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok());
@@ -206,7 +207,7 @@ fn waits(told: &str) -> Vec<[f64; 4]> {
     told.split("one of ").skip(1).map(one).collect()
 }
 
-/// On the instruction clock, where a nanosecond is an instruction, so that nothing else moves it.
+/// On the instruction clock, where a nanosecond is an instruction, so that nothing else changes it.
 #[test]
 fn tells_how_long_delays_by_the_clock_are() {
     let scratch = Scratch::new();
@@ -217,7 +218,7 @@ fn tells_how_long_delays_by_the_clock_are() {
     let waits = waits(&ended.stderr);
     let asked: Vec<f64> = waits.iter().map(|[asked, ..]| *asked).collect();
     assert_eq!(asked, [1.0, 1e3, 1e4, 1e5], "{}", ended.stderr);
-    // The shortest there is, then never less than asked and no more than two of it longer.
+    // The shortest possible delay; then never less than requested, and no more than two of it longer.
     let floor = waits[0][1];
     let exact =
         waits.iter().all(|[asked, median, low, high]| low >= asked && low <= median && *high <= asked + 2.0 * floor);

@@ -1,5 +1,5 @@
-//! `tollgate learn` and `tollgate explain`: a service confined from one recorded run, and denials of Debian's policies by the
-//! thousand.
+//! `tollgate learn` and `tollgate explain`: a service confined from one recorded run, and thousands of denials of Debian's
+//! policies.
 //!
 //! QEMU, kernels and Debian's packages are needed: without them these tests fail, and say so.
 
@@ -29,7 +29,7 @@ use crate::program::{
     word,
 };
 
-/// A web server that keeps a log of its starts, and what it can do besides. Every process of it is of busybox.
+/// A web server that logs its starts, and what else it can do. All its processes run busybox.
 const SERVICE: &str = "#!/bin/sh
 echo started >> /srv/state/log || exit 3
 case $1 in
@@ -39,7 +39,7 @@ esac
 exec httpd -f -p 127.0.0.1:8080 -h /srv/www
 ";
 
-/// `serve` starts it, takes a page from it, and ends it.
+/// `serve` starts it, fetches a page from it, and ends it.
 const HELPERS: &str = "\
 lines() { tollgate audit --json --domain service_t --since $since | grep -v '\"type\":\"lost\"'; }
 now() { sleep 1.5; date -u +%Y-%m-%dT%H:%M:%SZ; }
@@ -61,7 +61,7 @@ tollgate label set $(of secret_t) /srv/secret >/dev/null && tollgate label set $
 /// A rule's permission: source, target, class, permission.
 type Grant = (String, String, String, String);
 
-/// The grants of CIL `(allow SOURCE TARGET (CLASS (PERMISSION...)))`, a line each.
+/// The grants of CIL `(allow SOURCE TARGET (CLASS (PERMISSION...)))`, one per line.
 fn grants(cil: &str) -> BTreeSet<Grant> {
     let mut all = BTreeSet::new();
     for line in cil.lines().filter(|line| line.starts_with("(allow ")) {
@@ -74,7 +74,7 @@ fn grants(cil: &str) -> BTreeSet<Grant> {
     all
 }
 
-/// What denials denied, by types.
+/// The denied permissions, by types.
 fn denied(json: &str) -> BTreeSet<Grant> {
     let entries = json.lines().filter(|line| line.starts_with('{')).map(|line| text::parse(line).unwrap());
     let avc = |entry: Entry| if let Entry::Avc(denial) = entry { Some(denial) } else { None };
@@ -91,7 +91,7 @@ fn denied(json: &str) -> BTreeSet<Grant> {
         .collect()
 }
 
-/// Builds the policy of the service's guest, with what follows.
+/// Builds the policy of the service's guest; more sources follow.
 const BUILD: &str = "tollgate policy build /cil";
 
 /// A guest with the service, its policy `/first`, and that policy's sources in `/cil`.
@@ -106,8 +106,8 @@ fn service(scratch: &Scratch) -> Guest<'_> {
     guest
 }
 
-/// What the service does beside what was learnt, and does then with what `explain` offers for it: a rule that lacks, and a
-/// constraint in the way.
+/// The service does more than was learnt, and does it again with what `explain` offers: a missing rule, and a constraint in
+/// the way.
 fn mended(guest: Guest<'_>) -> Guest<'_> {
     guest
         .step("not seen", "/srv/service extra")
@@ -224,7 +224,7 @@ fn says_that_a_recorded_run_is_not_whole_where_events_were_lost_and_learns_from_
     let lost = steps["part"]
         .is(
             1,
-            &["Events lost: ", "more than the kernel's programs may tell in a second", "with a higher --audit-limit"],
+            &["Events lost: ", "more than the kernel's programs may report in a second", "with a higher --audit-limit"],
         )
         .text
         .split_once("Events lost: ")
@@ -240,7 +240,7 @@ fn says_that_a_recorded_run_is_not_whole_where_events_were_lost_and_learns_from_
     steps["denials"].is(0, &["0\n"]);
 }
 
-/// Records of the kernel's audit, and one line that is none.
+/// Records of the kernel's audit, and one line that is no record.
 const RECORDS: &str = "\
 type=AVC msg=audit(1700000001.000:1): avc:  denied  { read open } for  pid=9 comm=\"httpd\" path=\"/srv/www/page\" dev=\"sda\" \
 ino=5 scontext=system_u:system_r:service_t:s0 tcontext=system_u:object_r:page_t:s0 tclass=file permissive=1
@@ -276,7 +276,7 @@ fn learns_from_what_the_kernels_audit_says() {
         first.contains("  (allow service_t page_t (file (open read)))\nthat would let in service_t alone"),
         "{first}"
     );
-    assert!(second.contains("the policy promises that this never is so") && !second.contains("let in"), "{second}");
+    assert!(second.contains("neverallow rules of the policy forbid this") && !second.contains("let in"), "{second}");
     let json = scratch.run(&[&["explain"], &learn[1..], &["--json"]].concat()).with(1).json();
     assert_eq!(json[0]["permissions"][0]["remedy"]["cil"][0], "(allow service_t shadow_t (file (read)))");
 }
@@ -295,11 +295,11 @@ fn says_what_to_do_where_nothing_is_enforced() {
     assert!(page.contains("\ntollgate_daemon_up 0\n") && page.contains("\ntollgate_enforced 0\n"), "{page}");
 }
 
-/// How many denials of Debian's policy are made up.
+/// How many denials of Debian's policy are generated.
 #[cfg(feature = "long")]
 const DENIALS: usize = 3000;
 
-/// Denials of random domains on random objects, of what some rule allows somebody else; each of one permission.
+/// Denials of random domains on random objects, of permissions that a rule allows another domain; one permission each.
 #[cfg(feature = "long")]
 fn random_denials(policy: &Policy) -> Vec<Denial> {
     let mut random = fastrand::Rng::with_seed(1);
@@ -321,7 +321,7 @@ fn random_denials(policy: &Policy) -> Vec<Denial> {
         }
         let target = targets[below(targets.len())];
         let role = if domains.contains(&target) { "system_r" } else { "object_r" };
-        // What is above it a process may not read, what is below it may not write.
+        // A process may not read objects of higher levels, and may not write those of lower levels.
         let levels = [("s0", "s0"), ("s0", "s3"), ("s3", "s0")][below(3)];
         let record = format!(
             "avc:  denied  {{ {} }} for  pid=1 comm=\"any\" scontext=system_u:system_r:{}:{} tcontext=system_u:{role}:{}:{} \
@@ -339,7 +339,7 @@ fn random_denials(policy: &Policy) -> Vec<Denial> {
     denials
 }
 
-/// Debian's modules, unpacked: what its policy is compiled from.
+/// Debian's modules, unpacked, from which its policy is compiled.
 #[cfg(feature = "long")]
 fn modules(scratch: &Scratch) -> Vec<PathBuf> {
     let cache = Cache::of_user().unwrap();
@@ -352,7 +352,7 @@ fn modules(scratch: &Scratch) -> Vec<PathBuf> {
     files
 }
 
-/// What libsepol says to each denial: allowed, and whether it would be audited.
+/// libsepol's verdict on each denial: allowed, and whether it would be audited.
 #[cfg(feature = "long")]
 fn answers(image: &[u8], policy: &Policy, denials: &[Denial]) -> Vec<(bool, bool)> {
     let mut oracle = Oracle::load(image).unwrap();

@@ -1,8 +1,8 @@
-//! What the instrument is to show, with its goals and figures, and every kernel: longer than `make test` may take.
+//! The claims of the instrument, with goals and figures, and every kernel: longer than `make test` may take.
 //!
-//! `make verify CLAIM=...` runs those whose names hold a word; docs/verify.md has the figures seen.
+//! `make verify CLAIM=...` runs those whose names contain a word; docs/verify.md has the figures seen.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{collections::BTreeSet, path::Path, sync::OnceLock};
 
 use tollgate_bench::confine::REACHED_HOOKS;
 use tollgate_study::{
@@ -13,7 +13,10 @@ use tollgate_study::{
 
 use crate::{
     guests::denies,
-    program::{Ended, Scratch, assert_all_measured, configuration, report, report_time, results, word, workload},
+    program::{
+        Ended, Scratch, assert_all_measured, configuration, machine::Machine, report, report_time, results, word,
+        workload,
+    },
 };
 
 /// The kernels of the issue: the oldest that has BPF LSM, Debian's releases, and the newest.
@@ -43,12 +46,12 @@ fn text(kernels: &[&str], configurations: &[&str], workloads: &[String], more: &
     )
 }
 
-/// What Debian's kernels have.
+/// Configurations that Debian's kernels can have.
 fn stock() -> impl Iterator<Item = &'static Known> {
     KNOWN.iter().filter(|known| !known.needs_built_kernel())
 }
 
-/// Every configuration on every kernel with the default study's workloads; measured once for all tests of this binary.
+/// Every configuration on every kernel with the default study's workloads; measured once for all tests of this program.
 fn every_kernel() -> &'static Results {
     static MEASURED: OnceLock<Results> = OnceLock::new();
     MEASURED.get_or_init(|| {
@@ -119,7 +122,7 @@ fn spread_is_small_on_every_kernel() {
     }
 }
 
-/// On 5.10 there is no Landlock and no storage of tasks, which Tollgate needs; that is said. Everything else is there and
+/// 5.10 has neither Landlock nor task storage, which Tollgate needs; this is reported. Everything else is present and
 /// decides.
 #[test]
 fn oracles_hold_on_every_kernel() {
@@ -181,7 +184,7 @@ fn pair_of_the_same_machine_differs_by_nothing() {
     for of in &pair.workloads {
         let difference = of.difference.as_ref().unwrap();
         widest = widest.max(difference.percent.abs());
-        // The table's `0` and `~0`.
+        // The table prints `0` or `~0`.
         if difference.percent != 0.0 && !(difference.low..=difference.high).contains(&0.0) {
             apart.push(format!("{} {:+.2} %", of.name, difference.percent));
         }
@@ -195,8 +198,8 @@ fn pair_of_the_same_machine_differs_by_nothing() {
     assert!(apart.is_empty(), "{apart:?}");
 }
 
-/// An empty program costs one trampoline a call. `read-1` makes one call of `file_permission`: its difference is the size.
-/// A path walk calls `inode_permission` once a directory: ten depths must differ by ten times that.
+/// An empty program costs one trampoline per call. `read-1` makes one call of `file_permission`: its difference is the cost.
+/// A path walk calls `inode_permission` once per directory: ten depths must differ by ten times that.
 #[test]
 fn latency_of_a_known_size_is_found_to_its_size() {
     let own = "baseline = \"bpf\"\ndepths = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n\
@@ -213,13 +216,13 @@ fn latency_of_a_known_size_is_found_to_its_size() {
     let steps: Vec<f64> = latencies.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let slope = (latencies[9] - latencies[0]) / 9.0;
     let (least, most) = (steps.iter().copied().fold(f64::MAX, f64::min), steps.iter().copied().fold(0.0, f64::max));
-    let found = format!("{slope:.1} instructions a call (steps {least} to {most}), by read-1 {size}");
+    let found = format!("{slope:.1} instructions per call (steps {least} to {most}), by read-1 {size}");
     let met = (slope / size - 1.0).abs() < 0.1 && (most - least) / slope < 0.02;
     report("an empty program, by path depth", &found, "the same within 10 %, steps within 2 %", met);
     assert!(met, "{latencies:?}");
 }
 
-/// Hooks that are reached while a bench sets itself up and takes itself down, outside every clock.
+/// Hooks that are called during the bench's set-up and end, outside every clock.
 const SET_UP: [&str; 16] = [
     // Mounting and unmounting tmpfs and ext4, and the file systems of new network namespaces.
     "fs_context_parse_param",
@@ -240,7 +243,7 @@ const SET_UP: [&str; 16] = [
     "task_getscheduler",
     "task_setioprio",
     "task_setscheduler",
-    // Opening the kernel's timer list, which is for the unconfined only.
+    // Opening the kernel's timer list, before confinement.
     "locked_down",
 ];
 
@@ -264,17 +267,19 @@ sed -n 's/.* bpf_lsm_\\([a-z0-9_]*\\) <-.*/\\1/p' trace | sort -u
 #[test]
 fn hooks_that_workloads_reach_get_empty_programs() {
     let scratch = Scratch::new();
-    let script = format!("{}:/trace.sh", word(&scratch.file("trace.sh", TRACE)));
-    let program = format!("{}:/tollgate", word(&scratch.program()));
-    let make_ext4 = "/sbin/mke2fs:/sbin/mkfs.ext4";
+    let (script, program) = (scratch.file("trace.sh", TRACE), scratch.program());
+    let files = [
+        (script.as_path(), "/trace.sh"),
+        (&program, "/tollgate"),
+        (Path::new("/sbin/mke2fs"), "/sbin/mkfs.ext4"),
+        (Path::new("/etc/mke2fs.conf"), "/etc/mke2fs.conf"),
+    ];
     let mut reached = BTreeSet::new();
     for kernel in ["6.1", "6.12", "6.18", "7.2"] {
-        let mut arguments = vec!["vm", "run", "--kernel", kernel, "--lsm", "bpf", "--clock", "instructions"];
-        for (option, value) in [("--module", "brd"), ("--module", "veth"), ("--file", &program), ("--file", &script)] {
-            arguments.extend([option, value]);
-        }
-        arguments.extend(["--file", make_ext4, "--file", "/etc/mke2fs.conf", "--", "sh", "/trace.sh"]);
-        let traced = scratch.run(&arguments).with(0).stdout;
+        let machine = Machine::new(&scratch, kernel, "bpf", 300).option(&["--clock", "instructions"]);
+        let machine =
+            files.iter().fold(machine.modules(&["brd", "veth"]), |machine, (host, guest)| machine.file(host, guest));
+        let traced = machine.run(&["sh", "/trace.sh"]).with(0).stdout;
         let hooks: BTreeSet<String> = traced.lines().map(str::to_owned).collect();
         let known = |hook: &str| [REACHED_HOOKS, &SET_UP, &NOT_FOR_PROGRAMS].iter().any(|list| list.contains(&hook));
         let unknown: Vec<&String> = hooks.iter().filter(|hook| !known(hook)).collect();
@@ -288,9 +293,9 @@ fn hooks_that_workloads_reach_get_empty_programs() {
     assert!(never.is_empty(), "{never:?}");
 }
 
-/// Ten minutes for what reads descriptions of policies, built policies, statements' places, decision tables, the answers
-/// of libsepol's child, and binary policies in it, at the same time; then ten for the evaluator under sanitizers. Not
-/// `--release`: arithmetic that overflows panics, too.
+/// Ten minutes for the parsers of policy descriptions, built policies, places of statements, decision tables, the answers of
+/// libsepol's child, and binary policies in it, at the same time; then ten for the evaluator under sanitizers. Not
+/// `--release`, so that arithmetic overflow panics, too.
 #[test]
 fn fuzz_finds_no_crash_and_no_read_outside() {
     let seconds = 600;

@@ -1,5 +1,5 @@
-//! What the parts of the LSM cost study say of one another: counts by tracing, slopes by regression, predictions and runs;
-//! and the study of file operations as a whole.
+//! The parts of the LSM cost study against one another: counts by tracing, slopes by regression, predictions and runs; and
+//! the whole study of file operations.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use tollgate_study::study::Study;
 
 use crate::program::{Scratch, assert_all_measured, configuration, guests::take, report, report_time, results, word};
 
-/// Counts hooks in a guest and keeps what was told.
+/// Counts hooks in a guest and saves the result.
 fn counts(scratch: &Scratch, workloads: &[String], name: &str) -> (PathBuf, Vec<Value>) {
     let _place = take(1);
     let workloads = workloads.join(",");
@@ -34,7 +34,7 @@ fn passed(counts: &[Value]) -> BTreeSet<String> {
     counts.iter().flat_map(|one| one["hooks"].as_object().unwrap().keys().cloned()).collect()
 }
 
-/// Differences whose reason only the kernel's source tells.
+/// Differences whose reason is only in the kernel's source.
 const EXPLAINED: [(&str, &str, &str); 1] = [(
     "sys-eventfd2",
     "d_instantiate",
@@ -63,7 +63,7 @@ fn slopes_of_forty_system_calls_are_what_was_traced() {
     let differing: BTreeSet<&str> = differences.iter().map(|one| one["workload"].as_str().unwrap()).collect();
     let fitted: BTreeSet<&str> =
         fitted[0]["workloads"].as_array().unwrap().iter().map(|one| one["workload"].as_str().unwrap()).collect();
-    // A call that passes no hook of the experiment shows nothing.
+    // A call that passes no hook of the experiment proves nothing.
     let shows = |one: &&Value| hooks.iter().any(|hook| one["hooks"].get(hook).is_some());
     let shown = told.iter().filter(shows).map(|one| one["workload"].as_str().unwrap());
     let equal = shown.filter(|name| fitted.contains(name) && !differing.contains(name)).count();
@@ -87,7 +87,7 @@ fn slopes_of_forty_system_calls_are_what_was_traced() {
     assert!(met, "{figure}: {unexplained:#?}");
 }
 
-/// A command's overhead in percent as measured and as predicted.
+/// A command's overhead in percent, measured and predicted.
 struct Prediction {
     measured: f64,
     /// The value, and the interval's ends.

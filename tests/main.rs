@@ -1,5 +1,5 @@
-//! What drives the program: by its command line, and in guests. One program of all tests, for so many guests run at a time
-//! as processors are kept busy by; a test's file is the first part of its name.
+//! Tests that drive the program, by its command line and in guests. They are one program, so that as many guests run at a
+//! time as keep the processors busy. The first part of a test's name is its file.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 #![cfg_attr(not(feature = "long"), allow(dead_code, reason = "some helpers are only of tests that take long"))]
@@ -48,6 +48,7 @@ mod policy_guests;
 mod policy_store;
 mod program;
 mod readme;
+mod saved_machines;
 mod scenarios;
 mod services;
 mod transparency;

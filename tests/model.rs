@@ -30,8 +30,8 @@ const HOOKS: &[&str] = if cfg!(feature = "long") {
     &["file_open", "file_permission", "inode_permission", "inode_getattr", "inode_create", "inode_setattr", "task_kill"]
 };
 
-/// Workloads, each with the hooks that one operation passes, and how often, as the tracer has counted them. A study works
-/// below `/work`: paths have a component less than in tests/latency.rs, which works in a folder of the temporary one.
+/// Workloads, each with the hooks that one operation passes, and how often, as the tracer counted them. A study works below
+/// `/work`: paths have one component less than in tests/latency.rs, which works in a temporary folder.
 const WORKLOADS: &[(&str, &[(&str, u64)])] = &[
     ("null", &[]),
     ("read-1", &[("file_permission", 1)]),
@@ -51,7 +51,7 @@ const MORE: &[(&str, &[(&str, u64)])] = &[
     ("mmap+munmap", &[("mmap_addr", 1)]),
 ];
 
-/// A workload whose cost is predicted by the others'.
+/// A workload whose cost is predicted from the others.
 const PREDICTED: (&str, &[(&str, u64)]) = ("open+close:d10", &[("file_open", 1), ("inode_permission", 13)]);
 
 fn workloads() -> Vec<(&'static str, &'static [(&'static str, u64)])> {
@@ -65,8 +65,8 @@ fn counts((name, passes): (&str, &[(&str, u64)])) -> Value {
     json!({"schema": 1, "kernel": "6.1", "source": "known", "workload": name, "runs": 1, "lost": 0, "hooks": hooks})
 }
 
-/// Runs a study of the workloads, and of the one that is predicted: while hooks take longer, and with empty programs on them,
-/// which are the module that is priced.
+/// Runs a study of the workloads, and of the predicted one, with delayed hooks, and with empty programs on them, which are
+/// the priced module.
 fn study(scratch: &Scratch) -> PathBuf {
     let names: Vec<&str> = workloads().into_iter().chain([PREDICTED]).map(|(name, _)| name).collect();
     let study = format!(
@@ -82,8 +82,8 @@ fn study(scratch: &Scratch) -> PathBuf {
     out
 }
 
-/// Issue "LSM cost study": slopes by regression on a designed experiment are the counts, within 1 %; and what a module adds
-/// to a workload is predicted by others.
+/// Issue "LSM cost study": slopes by regression on a designed experiment are the counts, within 1 %; and the others predict
+/// what a module adds to a workload.
 #[test]
 fn slopes_of_a_designed_experiment_are_the_known_counts() {
     let scratch = Scratch::new();
@@ -113,7 +113,7 @@ fn slopes_of_a_designed_experiment_are_the_known_counts() {
     assert!(differences.is_empty(), "{differences:#?}");
     assert_eq!(against["pairs"], workloads().len() * HOOKS.len());
     ended.with(0);
-    // The file beside the results says the same as the raw records.
+    // The file beside the results has the same content as the raw records.
     let again = slopes(&out.join("observations.json")).with(0);
     assert_eq!(serde_json::from_str::<Value>(&again.stdout).unwrap(), fitted);
     let text = scratch.run(&["model", "fit", word(&out), "--workload", "open+close", "--residuals"]).with(0).stdout;
@@ -122,7 +122,7 @@ fn slopes_of_a_designed_experiment_are_the_known_counts() {
     predicts(&scratch, &out, &counts);
 }
 
-/// What empty programs add to the workload that was left out, by the prices of the others and by measurement.
+/// What empty programs add to the workload that was left out, by the others' prices and by measurement.
 fn predicts(scratch: &Scratch, out: &Path, counts_file: &str) {
     let results: Value = serde_json::from_str(&fs::read_to_string(out.join("results.json")).unwrap()).unwrap();
     let figure = |configuration: &str| {
@@ -149,7 +149,7 @@ fn predicts(scratch: &Scratch, out: &Path, counts_file: &str) {
         met,
     );
     assert!(met, "{shown}");
-    // The slopes of the study itself are counts as well: of all that pass a hook, the predicted workload with them.
+    // The slopes of the study itself are counts as well, for all workloads that pass a hook, including the predicted one.
     let by_slopes = scratch.run(&["model", "predict", &command, "--prices", word(out), "--json"]).with(0).json();
     let passing = workloads().into_iter().filter(|(_, hooks)| !hooks.is_empty()).count() + 1;
     assert_eq!(by_slopes[0]["modules"][0]["workloads"], passing);
@@ -191,7 +191,11 @@ fn refuses_what_no_line_can_be_fitted_to() {
     };
     let run = |units: Value| json!({"units": units, "costs": {"stat": 4000}});
     fit("none.json", &runs(json!([run(json!({}))])), &["in no run did a hook take longer"]);
-    fit("few.json", &runs(json!([run(json!({"file_open": 100}))])), &["1 observations cannot tell 2 coefficients"]);
+    fit(
+        "few.json",
+        &runs(json!([run(json!({"file_open": 100}))])),
+        &["1 observations do not determine 2 coefficients"],
+    );
     let lost = counts(PREDICTED).to_string().replace("\"lost\":0", "\"lost\":3");
     let predict = |name: &str, text: &str, why: &[&str]| {
         let file = scratch.file(name, text);
@@ -204,6 +208,6 @@ fn refuses_what_no_line_can_be_fitted_to() {
     fit(
         "both.json",
         &runs(json!([both, both, run(json!({})), run(json!({}))])),
-        &["tell the hook file_open from others"],
+        &["separate the hook file_open from others"],
     );
 }

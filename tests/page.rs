@@ -1,4 +1,4 @@
-//! `tollgate study report DIR --html FILE`: the page, seen by a browser, and what can go wrong with it.
+//! `tollgate study report DIR --html FILE`: the page in a browser, and wrong input.
 
 mod browser;
 pub(crate) mod fixture;
@@ -65,7 +65,7 @@ fn page_is_whole_legible_and_reached_by_keyboard_in_a_browser() {
     report("least contrast of text, both themes, 360 and 1280 wide", &format!("{least:.2}"), "4.5", least >= TEXT);
 }
 
-/// Where a browser does not let a script copy, the table is selected and the reader told; else these are the texts.
+/// If a browser does not let a script copy, the table is selected and the page says so; otherwise these are the texts.
 fn copies(found: &Value) {
     assert!(found["selected"].as_u64() > Some(500) && found["told"].as_str().unwrap().contains("Ctrl+C"), "{found}");
     let [tsv, csv, markdown] = texts(found, "copied")[..] else { panic!("{found}") };
@@ -113,7 +113,7 @@ fn page_refuses_what_is_no_study_and_leaves_no_half_of_a_file() {
     fs::write(scratch.path("out/counts.json"), "[{ \"schema\": 9 }]").unwrap();
     report("out", word(&file)).refused(&["counts.json", "schema 9", "tollgate hooks count --json"]);
     fs::remove_file(scratch.path("out/counts.json")).unwrap();
-    // What is no file is written to and stays what it is.
+    // A pipe is written to and not replaced.
     let pipe = scratch.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let reader = thread::spawn({

@@ -1,4 +1,4 @@
-//! `tollgate policy`: what it answers, and every wrong input.
+//! `tollgate policy`: its output, and every wrong input.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ fn small(scratch: &Scratch) -> PathBuf {
     built
 }
 
-/// What libsepol made of the small policy: the first section of the built file.
+/// libsepol's image of the small policy: the first section of the built file.
 fn image(built: &Path) -> Vec<u8> {
     let bytes = fs::read(built).unwrap();
     let number = |at: usize| usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap();
@@ -187,7 +187,7 @@ fn rejects_a_binary_policy_that_is_truncated_corrupted_or_too_new() {
     let mut corrupted = whole.clone();
     corrupted[200..260].fill(0xff);
     build("corrupted", &corrupted).refused(&["corrupted"]);
-    // The version lies behind the magic, the length of the platform's name and the name.
+    // The version follows the magic number, the length of the platform's name and the name.
     let mut newer = whole.clone();
     newer[16] = 99;
     build("newer", &newer).refused(&["99", "33"]);

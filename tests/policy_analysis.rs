@@ -1,5 +1,5 @@
-//! `tollgate policy diff`, `reach`, `stats`, `check` and `bool`: what they print, and that the comparison of Debian's two
-//! policies is that of their rules, one by one.
+//! `tollgate policy diff`, `reach`, `stats`, `check` and `bool`: their output, and that the comparison of Debian's two
+//! policies agrees with their rules, one by one.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -126,7 +126,7 @@ fn debian(scratch: &Scratch, name: &str) -> PathBuf {
     out
 }
 
-/// What a policy's rules say of one source, rule by rule: by target, class and kind, the permissions.
+/// A policy's rules for one source: permissions by target, class and kind.
 fn said(policy: &Policy, source: &str) -> HashMap<(u32, u32, RuleKind), u32> {
     let place = policy.types.iter().position(|t| t.name == source && !t.attribute).unwrap();
     let of = &policy.types[place].set;
@@ -160,7 +160,7 @@ fn lines(policy: &Policy, source: &str, shared: &HashSet<&str>) -> HashSet<Strin
     lines
 }
 
-/// What `diff` tells of one source, as such lines: granted, taken.
+/// The lines of `diff` for one source, in that form: granted, taken away.
 fn told(diff: &Value, source: &str) -> [HashSet<String>; 2] {
     let mut told = [HashSet::new(), HashSet::new()];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -196,7 +196,7 @@ fn compares_debians_policies_as_their_rules_say() {
     let diff = scratch.run(&["policy", "diff", word(&default), word(&mls), "--json"]).with(1).json();
     let (before, after) = (Built::open(&default).unwrap().policy, Built::open(&mls).unwrap().policy);
     let shared: HashSet<&str> = types(&before).intersection(&types(&after)).copied().collect();
-    // Every source that is told of, and one in forty of those that are not.
+    // Every source in `diff`, and one in forty of the others.
     let mut sources: BTreeMap<&str, bool> = shared.iter().map(|name| (*name, false)).collect();
     for domains in diff["domains"].as_array().unwrap() {
         for name in domains["sources"].as_array().unwrap() {

@@ -1,5 +1,5 @@
 //! The decision tables against libsepol, by `tollgate policy verify`: random and boundary questions, the same each time.
-//! 200,000 decisions a policy here, ten million with the feature `long`.
+//! 200,000 decisions per policy here, ten million with the feature `long`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::program::{Scratch, report, word};
 
 const DECISIONS: u64 = if cfg!(feature = "long") { 10_000_000 } else { 200_000 };
 
-/// Asks libsepol and the tables the same questions; both must have granted and refused, or nothing was compared.
+/// Compares libsepol and the tables; both must have granted and refused, or nothing was compared.
 fn agrees(scratch: &Scratch, name: &str, policy: &Path) {
     let decisions = DECISIONS.to_string();
     let arguments = ["policy", "verify", word(policy), "--decisions", &decisions, "--json"];

@@ -1,5 +1,5 @@
-//! What policies cost, printed with spread and goal: `make verify CLAIM=policies_cost`. Times are of the wall clock and of
-//! whatever machine this is, so that none of them fails the test; sizes do.
+//! The cost of policies, printed with spread and goal: `make verify CLAIM=policies_cost`. Times are of the wall clock and of
+//! the present machine, so none of them fails the test; sizes do.
 
 use std::{path::Path, time::Duration};
 

@@ -1,7 +1,8 @@
-//! Decision tables against real kernels: their SELinux, which decides by the same policy, and their BPF, which runs the same
-//! evaluator. `policy_decisions` has libsepol.
+//! Decision tables against real kernels: their SELinux, which has the same policy, and their BPF, which runs the same
+//! evaluator.
 //!
-//! Debian's policies, QEMU and kernels are needed, from the cache or a network: without them these tests fail, and say so.
+//! `policy_decisions` has libsepol. Debian's policies, QEMU and kernels are needed, from the cache or a network: without them
+//! these tests fail, and say so.
 
 use std::{
     env,
@@ -34,7 +35,7 @@ fn policy(scratch: &Scratch, name: &str) -> PathBuf {
     out
 }
 
-/// Runs a shell line in a guest whose SELinux has loaded a built policy, which is `/built`; it does not enforce.
+/// Runs a shell line in a guest whose SELinux has loaded a built policy, `/built`, and does not enforce.
 fn with_policy(scratch: &Scratch, kernel: &str, built: &Path, line: &str, files: &[(&Path, &str)]) -> Ended {
     let image = scratch.path("image");
     scratch.run(&["policy", "export", word(built), "--image", word(&image)]).with(0);
@@ -46,7 +47,7 @@ fn with_policy(scratch: &Scratch, kernel: &str, built: &Path, line: &str, files:
     files.fold(machine, |machine, (host, guest)| machine.file(host, guest)).run(&["sh", "-c", &line])
 }
 
-/// Fails unless so many questions of a kind were asked, and all answers were the same.
+/// Fails unless at least this many questions of a kind were compared, and all answers were equal.
 #[track_caller]
 fn all_alike(verified: &Value, policy: &str, floors: &[(&str, u64)]) {
     assert_eq!(verified["mismatches"], Value::Array(Vec::new()), "{policy}");
@@ -60,7 +61,7 @@ fn all_alike(verified: &Value, policy: &str, floors: &[(&str, u64)]) {
     }
 }
 
-/// How many questions of each kind a kernel is asked at least.
+/// The least number of questions of each kind for a kernel.
 const OF_KERNEL: [(&str, u64); 5] =
     [("access", 10_000), ("transition", 2_400), ("member", 2_400), ("change", 2_400), ("validatetrans", 600)];
 
@@ -110,7 +111,7 @@ fn decides_in_bpf_as_on_the_host_on_every_kernel() {
     let policies = names.map(|name| policy(&scratch, name));
     let verify = "tollgate policy verify $policy --against bpf --decisions 20000 --json";
     let line = format!("for policy in /policies/tollgate /policies/mls; do {verify} || exit; done");
-    // The oldest and the newest say most.
+    // The oldest and the newest kernel differ most.
     let kernels: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1", "7.2"] };
     for kernel in kernels {
         let machine = Machine::new(&scratch, kernel, "bpf", TIMEOUT);
@@ -127,8 +128,8 @@ fn decides_in_bpf_as_on_the_host_on_every_kernel() {
     }
 }
 
-/// Commands that SELinux looks at in another way (selinux_file_ioctl): FIBMAP, FIGETBSZ, FIONREAD, FIONBIO, FIONCLEX,
-/// FIOCLEX, FIOASYNC, KDSKBENT, KDSKBSENT.
+/// Commands that SELinux checks in another way (selinux_file_ioctl): FIBMAP, FIGETBSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX,
+/// FIOASYNC, KDSKBENT, KDSKBSENT.
 const SPECIAL: [u32; 9] = [0x1, 0x2, 0x541b, 0x5421, 0x5450, 0x5451, 0x5452, 0x4b47, 0x4b49];
 
 #[test]
@@ -152,7 +153,7 @@ fn permits_the_ioctls_that_a_kernels_selinux_permits() {
     }
 }
 
-/// Real ioctls, in a guest, of a process of the domain `tool`.
+/// Real ioctls, in a guest, of a process in the domain `tool`.
 fn ioctls() {
     let own = fs::read_to_string("/proc/self/attr/current").unwrap();
     assert_eq!(own.trim_end_matches(['\0', '\n']), "u:r:tool:s0");

@@ -17,7 +17,7 @@ mod guest;
 /// A service of an administrator's, and its files.
 const WEB: &str = include_str!("policies/store/web.cil");
 
-/// The folder of a system with Tollgate's own policy, of which nothing has been built yet.
+/// The folder of a system with Tollgate's own policy, which has not been built yet.
 struct System {
     scratch: Scratch,
     root: PathBuf,
@@ -32,7 +32,7 @@ impl System {
         Self { scratch, root }
     }
 
-    /// One whose policy has been built.
+    /// A system whose policy has been built.
     fn built() -> Self {
         let system = Self::new();
         system.run(&["policy", "rebuild"]).with(0);
@@ -58,7 +58,7 @@ impl System {
         held
     }
 
-    /// The permissions of a question to the policy that was built.
+    /// The allowed permissions, by the policy that was built.
     fn allowed(&self, source: &str, target: &str, class: &str) -> Value {
         let policy = self.path("policy");
         let query = ["policy", "query", word(&policy), source, target, class, "--json"];
@@ -89,7 +89,7 @@ fn keeps_modules_with_the_shipped_policy_for_the_next_start() {
     assert_eq!(system.allowed(domain, &web("port_t"), "tcp_socket"), json!(["name_bind"]));
     let list = system.run(&["policy", "list", "--json"]).with(0).json();
     assert_eq!((&list[0]["name"], &list[0]["state"]), (&json!("web"), &json!("built-in")));
-    // Of the same name: it takes the other's place, and what changes is told.
+    // A module of the same name is replaced, and the changes are printed.
     let replacement = module(&system.scratch, &WEB.replace("name_bind", "name_connect"));
     let ended = system.run(&["policy", "install", word(&replacement)]).with(0);
     for said in ["module web: replaced", "- allow tcp_socket { name_bind } on web.port_t"] {
@@ -124,7 +124,7 @@ fn leaves_everything_as_it_was_where_a_module_is_refused_or_only_tried() {
     install("(type other_t)", &[])
         .refused(&["/etc/tollgate/policy.d/web.fc: line 1: the policy has no type `web.exec_t`"]);
     assert_eq!(system.held(), before);
-    // Questions that each policy must answer.
+    // Decisions that each policy must make.
     let question = "system_u:system_r:web.t:s0\tsystem_u:object_r:etc_t:s0\tfile\t-write\n";
     fs::write(system.path("sanity.tsv"), question).unwrap();
     let before = system.held();
@@ -177,7 +177,7 @@ fn keeps_file_contexts_of_ones_own() {
     let all = all.as_array().unwrap();
     let of = |expression: &str| all.iter().filter(move |line| line["expression"] == expression).collect::<Vec<_>>();
     assert_eq!(of("/web(/.*)?")[0]["context"], "system_u:object_r:httpd.content_t:s0");
-    // What was shipped for any kind of file is left for the others.
+    // The shipped line for any kind of file stays for the other kinds.
     assert_eq!(of("/srv/www(/.*)?").len(), 7);
     system.run(&["fcontext", "add", "-t", "content_t", "/x"]).refused(&["no type `content_t`"]);
     system.run(&["fcontext", "add", "-t", "etc_t", "/x("]).refused(&["file_contexts.local", "line 3"]);
@@ -207,10 +207,10 @@ fn keeps_ports_of_ones_own() {
     }
     add("db_port_t", "8080").refused(&["tcp 8080 is system_u:object_r:http_port_t:s0 already"]);
     add("db_port_t", "1000-2000").refused(&["tcp 1000-2000 and tcp 1-1023", "overlap"]);
-    add("etc_t", "9000").refused(&["etc_t is no type of ports"]);
+    add("etc_t", "9000").refused(&["etc_t is not a type of ports"]);
     add("web_port_t", "9000").refused(&["no type `web_port_t`"]);
     add("db_port_t", "0").refused(&["`0` are no ports"]);
-    system.run(&["port", "remove", "-p", "udp", "8085"]).refused(&["udp 8085 has no label of one's own"]);
+    system.run(&["port", "remove", "-p", "udp", "8085"]).refused(&["udp 8085 has no label that was added here"]);
     system.run(&["port", "remove", "-p", "tcp", "8085"]).with(0);
     assert_eq!(system.run(&["port", "list", "--local"]).with(0).stdout, "");
 }
@@ -223,7 +223,7 @@ fn keeps_booleans_over_rebuilds() {
     set(&["httpd_connects_network=on"]).refused(&["nothing is enforced", "-P"]);
     let ended = set(&["-P", "httpd_connects_network=on"]).with(0);
     assert!(ended.stdout.contains("+ allow tcp_socket { name_connect }"), "{}", ended.stdout);
-    // What was set twice is the same policy: `status` compares bytes.
+    // A policy with the same value set twice is the same: `status` compares bytes.
     let image = || {
         let out = system.scratch.path("policy.33");
         system.scratch.run(&["policy", "export", "--image", word(&out), word(&system.path("policy"))]).with(0);
@@ -241,7 +241,7 @@ fn keeps_booleans_over_rebuilds() {
     assert_eq!(now(), "httpd_connects_network  none (next start: on)\n");
     set(&["-P", "httpd_connects=on"]).refused(&["no boolean `httpd_connects`"]);
     set(&["-P", "httpd_connects_network"]).refused(&["NAME=on or NAME=off"]);
-    // Of a policy of other sources: in its file itself.
+    // For a policy of other sources, the value is kept in its file.
     let debian = system.scratch.file("own.cil", include_str!("policies/small.cil"));
     system.scratch.run(&["policy", "build", word(&debian), "-o", word(&system.path("policy"))]).with(0);
     let name = system.run(&["bool", "list", "--json"]).with(0).json()[0]["name"].as_str().unwrap().to_owned();
@@ -250,7 +250,7 @@ fn keeps_booleans_over_rebuilds() {
     assert_eq!(value[0]["next_start"], json!(false));
 }
 
-/// As an installed system has them; without them `/lib` has no label where it is a link to `/usr/lib`.
+/// As on an installed system; without these files `/lib` has no label if it is a link to `/usr/lib`.
 #[test]
 fn reads_what_lies_beside_file_contexts() {
     let scratch = Scratch::new();

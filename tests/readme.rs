@@ -1,4 +1,4 @@
-//! README.md as a newcomer takes it: each command line is run or refused here, and each link leads somewhere.
+//! README.md as a newcomer reads it: each command line is run or refused here, and each link leads to a file.
 
 use std::{
     fs,
@@ -17,14 +17,14 @@ use crate::{
     },
 };
 
-/// Where a block's lines can be run.
+/// Where the lines of a block can be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// In this repository, by make.
     Makefile,
     /// Anywhere.
     Host,
-    /// On a machine whose policy may be changed: a line of the block is run by root.
+    /// On a machine whose policy may be changed: root runs a line of the block.
     Guest,
 }
 
@@ -43,7 +43,7 @@ fn place(line: &Line, group: &[Line]) -> Place {
     }
 }
 
-/// The lines of README.md that belong to a place, in their order.
+/// The lines of README.md for a place, in their order.
 fn lines(wanted: Place) -> Vec<String> {
     let groups = groups(&readme());
     let lines = groups.iter().flat_map(|group| group.iter().map(move |line| (place(line, group), line)));
@@ -52,7 +52,7 @@ fn lines(wanted: Place) -> Vec<String> {
     found
 }
 
-/// A folder with what a checkout has after `make run`.
+/// A folder with the files of a checkout after `make run`.
 fn checkout(scratch: &Scratch) {
     symlink(source("policies").canonicalize().unwrap(), scratch.path("policies")).unwrap();
     let release = scratch.path("target/x86_64-unknown-linux-gnu/release");
@@ -61,7 +61,7 @@ fn checkout(scratch: &Scratch) {
     fixture::write(&scratch.path("results/quick"));
 }
 
-/// Runs the lines in one shell, which stops at the first that fails.
+/// Runs the lines in one shell, which stops at the first failure.
 fn run_on_host(scratch: &Scratch, lines: &[String]) {
     let script = format!("set -ex\n{}\n", lines.join("\n"));
     scratch.finish(scratch.command("sh", &["-c", &script])).with(0);
@@ -132,7 +132,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
         if path.is_dir() && !["target", "results", ".git"].contains(&name.as_str()) {
             pages(&path, found);
         } else if name.ends_with(".md") && !path.ends_with("crates/enforcer/hooks.md") {
-            // That one is the head of docs/hooks.md, and its links are relative to there.
+            // That file is the head of docs/hooks.md, and its links are relative to there.
             found.push(path);
         }
     }

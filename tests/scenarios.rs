@@ -28,10 +28,10 @@ use crate::program::{
 /// The kernels on which scenarios are played.
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
 
-/// Scenarios that need a policy of which the others' is a part.
+/// Scenarios with a policy of their own, which contains that of the others.
 const PACKETS: &str = "tests/scenarios/packets";
 
-/// The files of the scenarios in a place with this extension, in the order of their names.
+/// The files with this extension in a place, in the order of their names.
 fn files(place: &str, extension: &str) -> Vec<PathBuf> {
     let mut files = entries(&source(place));
     files.retain(|path| path.extension().is_some_and(|found| found == extension));
@@ -39,7 +39,7 @@ fn files(place: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// All families but those with a policy of their own.
+/// All families except those with a policy of their own.
 fn families() -> Vec<Family> {
     families_in("tests/scenarios")
 }
@@ -52,7 +52,8 @@ fn families_in(place: &str) -> Vec<Family> {
     files(place, "toml").into_iter().map(parse).collect()
 }
 
-/// The scenarios' policy, built: what Tollgate's own has of classes, levels and the unconfined domain, and theirs.
+/// The scenarios' policy, built: classes, levels and the unconfined domain of Tollgate's own policy, and the scenarios'
+/// rules.
 fn policy(scratch: &Scratch, more: &[PathBuf]) -> PathBuf {
     machine::policy(scratch, "built", &[&files("tests/scenarios", "cil"), more].concat())
 }
@@ -62,7 +63,7 @@ fn play(engine: Engine, kernel: &str, families: &[Family]) -> All {
     play_with(&[], engine, kernel, families)
 }
 
-/// Plays scenarios under a policy of which these files are a part, too.
+/// Plays scenarios under a policy that also contains these files.
 fn play_with(more: &[PathBuf], engine: Engine, kernel: &str, families: &[Family]) -> All {
     let scratch = Scratch::new();
     let built = policy(&scratch, more);
@@ -85,14 +86,14 @@ fn play_with(more: &[PathBuf], engine: Engine, kernel: &str, families: &[Family]
     All::parse(&ended.stdout).unwrap()
 }
 
-/// What the kernel's SELinux did; played once a kernel for all tests.
+/// SELinux's results; played once per kernel for all tests.
 fn selinux(kernel: &'static str) -> &'static All {
     static PLAYED: [OnceLock<All>; KERNELS.len()] = [const { OnceLock::new() }; KERNELS.len()];
     let at = KERNELS.iter().position(|known| *known == kernel).unwrap();
     PLAYED[at].get_or_init(|| play(Engine::Selinux, kernel, &families()))
 }
 
-/// The scenarios' own worth, before anyone is compared by them.
+/// Checks the scenarios themselves, before they are used for a comparison.
 #[test]
 fn denies_and_grants_in_every_family_of_scenarios_under_selinux() {
     let families = families();
@@ -104,7 +105,7 @@ fn denies_and_grants_in_every_family_of_scenarios_under_selinux() {
     }
 }
 
-/// What came of the comparison: no difference is that is not listed.
+/// Prints the comparison; there must be no difference that is not listed.
 fn tell(kernel: &str, comparison: &Comparison) {
     let all = comparison.all();
     let figure = format!(
@@ -124,7 +125,7 @@ fn tell(kernel: &str, comparison: &Comparison) {
 fn assert_decided_as_by_selinux(families: &[Family], descriptors: Descriptors) {
     for kernel in KERNELS {
         let (played, expected) = thread::scope(|both| {
-            // By the test's name, which says when it gets a place.
+            // Under the test's name, which determines when it gets a place.
             let other = thread::Builder::new().name(thread::current().name().unwrap_or_default().to_owned());
             let played = other.spawn_scoped(both, || play(Engine::Tollgate(descriptors), kernel, families)).unwrap();
             let expected = selinux(kernel);
@@ -150,7 +151,7 @@ fn decides_scenarios_of_descriptors_as_selinux_does_where_they_are_asked_about_a
     assert_decided_as_by_selinux(&families, Descriptors::Use);
 }
 
-/// SELinux asks about what is sent, too, which BPF cannot: there the policy denies nothing.
+/// SELinux also checks sent packets, which BPF cannot: there the policy denies nothing.
 #[test]
 #[cfg(feature = "long")]
 fn decides_about_packets_that_are_received_as_selinux_does() {

@@ -1,4 +1,4 @@
-//! Services: contexts by unit, and what is told when one is confined no more.
+//! Services: contexts by unit, and the report when one is no longer confined.
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
@@ -10,10 +10,10 @@ use crate::program::{
     word,
 };
 
-/// Waits until the daemon is gone: its process stays, dead, for nobody waits for it in a guest.
+/// Waits until the daemon is gone: its process stays as a zombie, because nothing reaps it in a guest.
 const GONE: &str = "while tollgate mode; do sleep 0.2; done >/dev/null 2>&1";
 
-/// What runs in a cgroup, which is made: `inside CGROUP COMMAND...`.
+/// Runs a command in a cgroup, which is created: `inside CGROUP COMMAND...`.
 const INSIDE: &str = "\
 inside() {
     mkdir -p /sys/fs/cgroup/$1 && group=$1 && shift
@@ -22,7 +22,7 @@ inside() {
 unit() { mkdir -p /etc/systemd/system && printf '[Service]\\nSELinuxContext=%s\\n' \"$2\" >/etc/systemd/system/$1; }
 ";
 
-/// The domain that a process is in after each step.
+/// The expected domain of a process after each step.
 const DOMAINS: [(&str, &str); 15] = [
     ("unit", "visitor"),
     ("below", "visitor"),
@@ -45,7 +45,7 @@ const DOMAINS: [(&str, &str); 15] = [
 fn confines_what_starts_in_the_cgroup_of_a_unit() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
-        // Reads what only the machine may, and goes on as systemd-executor does.
+        // Reads a file that only the machine may read, and continues as systemd-executor does.
         let executor = scratch.file("executor", "#!/bin/sh\nread -r line </secret && echo $line\nexec calls getcon\n");
         let slice = "system.slice/system-web.slice";
         let steps = Guest::new(&scratch, kernel)
@@ -107,7 +107,7 @@ fn confines_what_starts_in_the_cgroup_of_a_unit() {
         }
         steps["deep"].is(126, &["Permission denied"]);
         assert!(!steps["unknown"].is(0, &["stays as it is", "nobody", "other.service "]).text.contains("nobody:s0\n"));
-        steps["no unit"].is(2, &["no unit with processes of its own"]);
+        steps["no unit"].is(2, &["not a unit with processes of its own"]);
         steps["none"].is(126, &["Permission denied"]);
         steps["told"].is(1, &["bad.service ", "cannot start: "]);
         steps["counted"].is(0, &["a unit's context that is none", "bad.service cannot start"]);
@@ -126,9 +126,9 @@ fn confines_what_starts_in_the_cgroup_of_a_unit() {
 /// The machine executes a program in /srv/app, which has a domain of its own.
 const ENTERS: &str = "(typetransition unconfined_domain subject_exec process visitor)\n(allow visitor subject_exec (file (entrypoint)))\n\
     (allow subject three (dir (search getattr)))\n";
-/// Where no confined domain may make files.
+/// A directory in which no confined domain may create files.
 const PLACES: &str = "/.* system_u:object_r:file_t:s0\n/srv/app -d system_u:object_r:three:s0\n/srv/app/server -- system_u:object_r:subject_exec:s0\n";
-/// What runs it as a service, and what ends it.
+/// Runs it as a service, and ends it.
 const SERVICE: &str = "\
 label() { tollgate label get /srv/app/server; }
 start() {
@@ -165,7 +165,7 @@ fn tells_what_is_confined_no_more() {
              tollgate label restore /srv/app; grep 'was replaced and is' /var/log/tollgate/daemon.log",
         )
         .step("unlabelled", "tollgate label set $(of one) /srv/app/server; sleep 1; label; start; sleep 0.5")
-        // All processes are looked at every half minute anyway; a guest on a busy machine takes its time.
+        // All processes are examined every half minute anyway; a guest on a busy machine is slow.
         .step("told", "for i in $(seq 10); do grep 'is not confined' /var/log/tollgate/daemon.log && break; sleep 0.5; done")
         .step("status", "tollgate status")
         .step("metrics", "tollgate status --metrics | grep not_confined")

@@ -1,4 +1,4 @@
-//! An unconfined machine does the same with Tollgate on as without: commands, and other people's test programs.
+//! An unconfined machine behaves the same with Tollgate as without: commands, and test programs of other projects.
 //!
 //! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
@@ -10,14 +10,15 @@ use crate::program::{
     report,
 };
 
-/// Starts enforcement of Tollgate's policy, runs the rest of the line, and tells whether enforcement held on standard error.
+/// Starts enforcement of Tollgate's policy, runs the rest of the line, and reports on standard error whether enforcement
+/// lasted.
 const ENFORCED: &str =
     "/tollgate enforce /own.policy >&2 || exit 3; \"$@\"; status=$?; /tollgate status >&2; exit $status";
 
-/// What became of each thing that was run, by its name.
+/// The outcome of each command or test, by name.
 type Outcomes = BTreeMap<String, String>;
 
-/// Runs a command in a guest, with Tollgate enforcing or without; what it wrote to standard output.
+/// Runs a command in a guest, with Tollgate enforcing or without; returns its standard output.
 fn run(scratch: &Scratch, kernel: &str, enforced: bool, files: &[(&Path, &str)], command: &[&str]) -> String {
     let own = scratch.path("own.policy");
     if !own.exists() {
@@ -26,14 +27,14 @@ fn run(scratch: &Scratch, kernel: &str, enforced: bool, files: &[(&Path, &str)],
     let machine = Machine::new(scratch, kernel, "bpf", 800).option(&["--memory", "2500"]);
     let machine = machine.modules(&["overlay", "loop"]).file(&own, "/own.policy").file(&scratch.program(), "/tollgate");
     let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
-    // By a shell both times: which program a name finds is not to differ.
+    // By a shell both times, so that a name finds the same program.
     let shell = ["sh", "-c", if enforced { ENFORCED } else { "\"$@\"" }, "guest"];
     let ended = machine.run(&[&shell[..], command].concat()).with(0);
     assert_eq!(enforced, ended.stderr.contains("mode         enforcing"), "{}", ended.stderr);
     ended.stdout
 }
 
-/// The outcomes in what tests/transparency/run printed.
+/// The outcomes in the output of tests/transparency/run.
 fn outcomes(text: &str) -> Outcomes {
     let blocks = text.split("\n== ").map(|block| block.trim_start_matches("== "));
     blocks
@@ -90,7 +91,7 @@ mod debian {
         "libssl3",
         "libuuid1",
     ];
-    /// Those of its parts that are about what a kernel does for a program.
+    /// The parts that test what a kernel does for a program.
     const PARTS: &str = "test_posix test_os test_fcntl test_stat test_glob test_resource test_fork1 test_wait3 test_wait4 \
                          test_mmap test_file test_fileio test_select test_poll test_tempfile";
     const SUITE: &str = "mkdir /py && tar xf /py.tar -C /py && cd /py && mkdir -p tmp proc dev sys etc bin && \
@@ -99,7 +100,7 @@ mod debian {
         chroot /py /bin/busybox --install /bin; chmod 1777 tmp; ip link set lo up; \
         chroot /py /usr/bin/python3.11 -m test -v --timeout 300 $1 2>&1";
 
-    /// The suite's files for a while are named after its process.
+    /// The suite's temporary files are named after its process.
     fn without_number(outcome: &str) -> String {
         match outcome.split_once("@test_") {
             Some((before, after)) => {
@@ -109,7 +110,7 @@ mod debian {
         }
     }
 
-    /// `NAME (CLASS) ... OUTCOME` lines. What is not a test's own line is the suite's talk.
+    /// Parses lines `NAME (CLASS) ... OUTCOME`; other lines are messages of the suite.
     fn tests(text: &str) -> Outcomes {
         let lines = text.lines().filter_map(|line| line.rsplit_once(" ... "));
         let own = lines.filter(|(name, _)| name.starts_with("test") && name.ends_with(')'));

@@ -1,4 +1,4 @@
-//! Turns the C headers into Rust, and tells dependants where they are (`DEP_TOLLGATE_ABI_INCLUDE`).
+//! Generates Rust from the C headers, and tells dependent crates where these are (`DEP_TOLLGATE_ABI_INCLUDE`).
 
 use std::{
     env,
@@ -46,7 +46,7 @@ fn hooks(rust: &Path) {
     fs::write(rust, text).expect("OUT_DIR can be written");
 }
 
-/// The name and the default of a line of the table; `None` for anything else, such as a comment.
+/// The name and the default in a line of the table; `None` for anything else, such as a comment.
 fn hook(line: &str) -> Option<(&str, i32)> {
     let (name, default) = line.strip_prefix("LSM_HOOK(")?.strip_suffix(')')?.split_once(", ")?;
     Some((name, default.parse().ok()?))
@@ -76,7 +76,7 @@ fn classes(c: &Path, rust: &Path) {
     fs::write(rust, text).expect("OUT_DIR can be written");
 }
 
-/// Structures whose bytes go into maps or come out of them: the compiler checks that they have no gaps.
+/// Structures whose bytes go into maps or come out of them. The compiler checks that they have no gaps.
 const AS_BYTES: &[&str] = &[
     "tg_context",
     "tg_filesystem",
@@ -101,7 +101,7 @@ const AS_BYTES: &[&str] = &[
     "tg_unwritten",
 ];
 
-/// Lets bindgen derive zerocopy's traits for them.
+/// Makes bindgen derive zerocopy's traits for these structures.
 #[derive(Debug)]
 struct Derives;
 
@@ -114,7 +114,7 @@ impl ParseCallbacks for Derives {
     }
 }
 
-/// The structures and numbers of a header; those of the headers that it includes are left to them.
+/// The structures and numbers of a header, without those of the headers that it includes.
 fn bindings(header: &str, items: &str, rust: &Path) {
     let bindings = bindgen::Builder::default()
         .header(header)

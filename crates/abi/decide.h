@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The security server's decisions, computed from decision tables (tables.h), as the kernel's
- * SELinux computes them from a policy (security/selinux/ss/services.c, mls.c). The same text is
- * compiled for BPF and for the host; it uses neither maps nor helpers.
+ * The security server's decisions, computed from decision tables (tables.h) in the same way as
+ * the kernel's SELinux computes them from a policy (security/selinux/ss/services.c, mls.c).
+ * The same text is compiled for BPF and for the host. It uses neither maps nor helpers.
  *
- * In BPF each TG_FUNCTION is a global function: the verifier looks at it once, not once a call.
- * That is also why they test their pointers, and why none has more than five arguments. Every
- * access to the tables is masked (TG_AT), every loop has a constant bound: corrupt tables give
- * wrong answers, never an access outside.
+ * In BPF each TG_FUNCTION is a global function: the verifier examines it once, and not once
+ * per call. That is also why they test their pointers, and why none has more than five
+ * arguments. Every access to the tables is masked (TG_AT), and every loop has a constant
+ * bound: corrupt tables give wrong answers, but never an access outside of them.
  */
 #ifndef TOLLGATE_DECIDE_H
 #define TOLLGATE_DECIDE_H
@@ -26,7 +26,7 @@
 #define TG_ROLL
 #endif
 
-/* An element of the tables; its size must be a power of two, and `at` a multiple of it. */
+/* An element of the tables. Its size must be a power of two, and `at` a multiple of it. */
 #define TG_AT(tables, kind, at, index)                                                             \
 	((const kind *)((tables)->bytes + (((at) + (__u32)(index) * (__u32)sizeof(kind)) &         \
 					   (TG_CAPACITY - sizeof(kind)))))
@@ -62,13 +62,13 @@ TG_INLINE __u64 tg_key(enum tg_kind kind, __u32 a, __u32 b, __u32 c)
 	       (c & 0xffff);
 }
 
-/* Whether what a domain is denied is granted, and told. */
+/* Whether a domain is permissive: what it is denied is granted, and audited. */
 TG_INLINE int tg_is_permissive(const struct tg_tables *tables, __u32 type)
 {
 	return tg_type(tables, type)->flags & TG_TYPE_PERMISSIVE;
 }
 
-/* Whether `key` is in the tables; its value goes to `value`. */
+/* Whether `key` is in the tables. If it is, its value is stored in `value`. */
 TG_FUNCTION int tg_find(const struct tg_tables *tables, __u64 key, __u64 *value)
 {
 	if (!tables || !value)
@@ -91,7 +91,7 @@ TG_FUNCTION int tg_find(const struct tg_tables *tables, __u64 key, __u64 *value)
 	return 0;
 }
 
-/* One bit for each relation of two levels (enum tg_relation); mls_level_dom and friends. */
+/* One bit per relation of two levels (enum tg_relation); mls_level_dom and the like. */
 TG_FUNCTION int tg_relation(const struct tg_level *a, const struct tg_level *b)
 {
 	if (!a || !b)
@@ -140,7 +140,7 @@ TG_INLINE __u64 tg_sets(const struct tg_tables *tables, const struct tg_context 
 	       TG_AT(tables, struct tg_user, header->user_at, context->user)->sets;
 }
 
-/* What constraints ask of users, roles and types. */
+/* The comparisons of users, roles and types that constraints may contain. */
 TG_FUNCTION __u64 tg_identities(const struct tg_tables *tables, const struct tg_context *s,
 				const struct tg_context *t)
 {
@@ -157,14 +157,14 @@ TG_FUNCTION __u64 tg_identities(const struct tg_tables *tables, const struct tg_
 	       (__u64)(s->type == t->type) << TG_T1_T2;
 }
 
-/* Constraint code as it runs. */
+/* The state of constraint code as it runs. */
 struct tg_run {
 	__u32 code;  /* the next step */
-	__u32 stack; /* a bit a value, the lowest is the top */
+	__u32 stack; /* one bit per value, the lowest is the top */
 	__u32 granted;
 };
 
-/* One step of constraint code. */
+/* Executes one step of constraint code. */
 TG_INLINE void tg_step(const struct tg_tables *tables, const struct tg_predicates *predicates,
 		       struct tg_run *run)
 {
@@ -201,8 +201,8 @@ TG_INLINE void tg_step(const struct tg_tables *tables, const struct tg_predicate
 
 #define TG_STEPS_AT_ONCE 4u
 
-/* Some steps; a function, so that the verifier looks at them once, not for all of TG_STEPS with
- * every way that the steps before may have gone. */
+/* Executes some steps. This is a function of its own so that the verifier examines them once,
+ * and not for all of TG_STEPS with every way that the steps before may have gone. */
 TG_FUNCTION int tg_run_on(const struct tg_tables *tables, const struct tg_predicates *predicates,
 			  struct tg_run *run, __u32 end)
 {
@@ -214,7 +214,7 @@ TG_FUNCTION int tg_run_on(const struct tg_tables *tables, const struct tg_predic
 	return 0;
 }
 
-/* Runs `steps` steps of constraint code on `granted`; what is left of it. */
+/* Runs `steps` steps of constraint code on `granted`. Returns the permissions that are left. */
 TG_FUNCTION __u32 tg_constrain(const struct tg_tables *tables,
 			       const struct tg_predicates *predicates, __u32 code, __u32 steps,
 			       __u32 granted)
@@ -228,7 +228,7 @@ TG_FUNCTION __u32 tg_constrain(const struct tg_tables *tables,
 	return run.granted;
 }
 
-/* The tuples of a question: of row and column, and of `self`. */
+/* Finds the tuples for a question: that of its row and column, and that of `self`. */
 TG_FUNCTION int tg_rules(const struct tg_tables *tables, __u32 source, __u32 target, __u32 class,
 			 struct tg_decision *out)
 {
@@ -258,7 +258,7 @@ TG_FUNCTION int tg_rules(const struct tg_tables *tables, __u32 source, __u32 tar
 	return 1;
 }
 
-/* Takes from `granted` what constraints and role_allow rules forbid. */
+/* Removes from `granted` what constraints and role_allow rules forbid. */
 TG_FUNCTION __u32 tg_restrict(const struct tg_tables *tables, const struct tg_levels *levels,
 			      const struct tg_question *question, __u32 granted)
 {
@@ -283,7 +283,8 @@ TG_FUNCTION __u32 tg_restrict(const struct tg_tables *tables, const struct tg_le
 	return granted;
 }
 
-/* What the parents of a bounded source have of `allowed`; changes the question's types. */
+/* The part of `allowed` that the parents of a bounded source have as well. Changes the types in
+ * the question. */
 TG_INLINE __u32 tg_bounded(const struct tg_tables *tables, const struct tg_levels *levels,
 			   struct tg_question *question, __u32 allowed)
 {
@@ -305,10 +306,11 @@ TG_INLINE __u32 tg_bounded(const struct tg_tables *tables, const struct tg_level
 }
 
 /*
- * context_struct_compute_av: the access vectors of a source, a target and a class. A bounded type
- * has no more than its parent has, its parent's target being the target's parent
- * (type_attribute_bounds_av). Returns 0 when there is no such class; nothing is allowed then. The
- * question is as it was afterwards: a copy would cost a BPF program its stack.
+ * context_struct_compute_av: the access vectors of a source, a target and a class. A bounded
+ * type has no more permissions than its parent has on the target's parent
+ * (type_attribute_bounds_av). Returns 0 if there is no such class; then nothing is allowed.
+ * The question is the same afterwards as before: a copy would cost a BPF program too much
+ * stack.
  */
 TG_FUNCTION int tg_decide(const struct tg_tables *tables, const struct tg_levels *levels,
 			  struct tg_question *question, struct tg_decision *out)
@@ -330,7 +332,7 @@ TG_FUNCTION int tg_decide(const struct tg_tables *tables, const struct tg_levels
 	return 1;
 }
 
-/* The extended permissions that one tuple has for a driver, added to `out`. */
+/* Adds to `out` the extended permissions that one tuple has for a driver. */
 TG_FUNCTION int tg_driver(const struct tg_tables *tables, __u32 extended, __u32 driver,
 			  struct tg_extended *out)
 {
@@ -352,8 +354,9 @@ TG_FUNCTION int tg_driver(const struct tg_tables *tables, __u32 extended, __u32 
 }
 
 /*
- * security_compute_xperms_decision: which functions of a driver are allowed. Returns 0 when no rule
- * names extended permissions for this source, target and class: then the plain permission decides.
+ * security_compute_xperms_decision: which functions of a driver are allowed. Returns 0 if no
+ * rule names extended permissions for this source, target and class. Then the plain permission
+ * decides.
  */
 TG_FUNCTION int tg_extend(const struct tg_tables *tables, const struct tg_decision *decision,
 			  __u32 driver, struct tg_extended *out)
@@ -386,7 +389,7 @@ TG_FUNCTION int tg_validate(const struct tg_tables *tables, const struct tg_leve
 	return tg_constrain(tables, &predicates, class->change, class->change_steps, 1) & 1;
 }
 
-/* mls_level_isvalid: the sensitivity exists, and has these categories. */
+/* mls_level_isvalid: whether the sensitivity exists, and may have these categories. */
 TG_FUNCTION int tg_level_valid(const struct tg_tables *tables, const struct tg_levels *levels,
 			       const struct tg_level *level)
 {
@@ -402,7 +405,8 @@ TG_FUNCTION int tg_level_valid(const struct tg_tables *tables, const struct tg_l
 	return tg_relation(tg_level(levels, all), level) >> TG_DOM & 1;
 }
 
-/* policydb_context_isvalid: user has role, role has type, user's range contains low to high. */
+/* policydb_context_isvalid: the user has the role, the role has the type, and the user's range
+ * contains low to high. */
 TG_FUNCTION int tg_valid(const struct tg_tables *tables, const struct tg_levels *levels,
 			 const struct tg_context *context, const struct tg_level *low,
 			 const struct tg_level *high)
@@ -433,7 +437,7 @@ TG_FUNCTION int tg_valid(const struct tg_tables *tables, const struct tg_levels 
 		(tg_relation(tg_level(levels, user->high), high) >> TG_DOM & 1));
 }
 
-/* mls_context_glblub: the range that two ranges share; 0 when they share none. */
+/* mls_context_glblub: the range that two ranges have in common. Returns 0 if there is none. */
 TG_FUNCTION int tg_shared_range(const struct tg_levels *levels, const struct tg_context *s,
 				const struct tg_context *t, struct tg_label *out)
 {
@@ -458,7 +462,7 @@ TG_FUNCTION int tg_shared_range(const struct tg_levels *levels, const struct tg_
 	return 1;
 }
 
-/* mls_compute_sid: the new context's range. */
+/* mls_compute_sid: the range of the new context. */
 TG_FUNCTION int tg_label_range(const struct tg_tables *tables, const struct tg_levels *levels,
 			       const struct tg_question *question, struct tg_label *out)
 {
@@ -508,7 +512,7 @@ TG_FUNCTION int tg_label_range(const struct tg_tables *tables, const struct tg_l
 	return 1;
 }
 
-/* A file name's hash: 48 bits of 64-bit FNV-1a. */
+/* The hash of a file name: 48 bits of 64-bit FNV-1a. */
 TG_FUNCTION __u64 tg_name_hash(const struct tg_name *name)
 {
 	if (!name)
@@ -523,7 +527,7 @@ TG_FUNCTION __u64 tg_name_hash(const struct tg_name *name)
 	return hash >> 16;
 }
 
-/* Whether a file name is the one that lies at `at`. */
+/* Whether a file name equals the one stored at `at`. */
 TG_FUNCTION int tg_name_equal(const struct tg_tables *tables, __u32 at, const struct tg_name *name)
 {
 	if (!tables || !name || *TG_AT(tables, __u8, at, 0) != name->length)
@@ -537,7 +541,7 @@ TG_FUNCTION int tg_name_equal(const struct tg_tables *tables, __u32 at, const st
 	return 1;
 }
 
-/* The number of a file name that rules mention; 0: none does. */
+/* The number of a file name that rules mention; 0: no rule does. */
 TG_FUNCTION __u32 tg_name_number(const struct tg_tables *tables, const struct tg_name *name)
 {
 	if (!tables || !name || !name->length || name->length > TG_NAME)
@@ -549,7 +553,8 @@ TG_FUNCTION __u32 tg_name_number(const struct tg_tables *tables, const struct tg
 	return (__u32)(found >> 32);
 }
 
-/* filename_compute_type: the type that a new object gets for its name; 0: no rule. */
+/* filename_compute_type: the type that a new object gets because of its name; 0: no rule
+ * applies. */
 TG_FUNCTION __u32 tg_named_type(const struct tg_tables *tables, const struct tg_question *question,
 				const struct tg_name *name)
 {
@@ -575,7 +580,7 @@ TG_FUNCTION __u32 tg_named_type(const struct tg_tables *tables, const struct tg_
 	return 0;
 }
 
-/* User, role and type of a new object. */
+/* The user, role and type of a new object. */
 TG_FUNCTION int tg_label_identity(const struct tg_tables *tables,
 				  const struct tg_question *question, const struct tg_name *name,
 				  struct tg_label *out)
@@ -616,8 +621,9 @@ TG_FUNCTION int tg_label_identity(const struct tg_tables *tables,
 }
 
 /*
- * security_compute_sid: the context of a new object (or of a process after exec). Returns 0 when
- * there is no such class or no valid context: the kernel then refuses, but for permissive domains.
+ * security_compute_sid: the context of a new object, or of a process after exec. Returns 0 if
+ * there is no such class or no valid context. The kernel then denies the act, except to
+ * permissive domains.
  */
 TG_FUNCTION int tg_compute_label(const struct tg_tables *tables, const struct tg_levels *levels,
 				 const struct tg_question *question, const struct tg_name *name,

@@ -10,8 +10,8 @@
  * socket_getpeersec_stream): on 0 the trampoline goes on to bpf_lsm_NAME, which returns the running
  * kernel's own default (invoke_bpf_mod_ret, arch/x86/net/bpf_jit_comp.c).
  *
- * One hook a line, sorted, `LSM_HOOK(name, default)`, plain numbers only: build.rs reads this file
- * too. -38 is ENOSYS, -95 EOPNOTSUPP, -519 the kernel's own ENOPARAM.
+ * One hook per line, sorted, `LSM_HOOK(name, default)`, plain numbers only: build.rs reads this
+ * file too. -38 is ENOSYS, -95 EOPNOTSUPP, -519 the kernel's own ENOPARAM.
  */
 /* clang-format off */
 LSM_HOOK(audit_rule_free, 0)

@@ -7,7 +7,7 @@
 /* Pinned programs and maps, on the BPF file system. */
 #define TG_PINS "/sys/fs/bpf/tollgate"
 #define TG_PINNED_TASKS TG_PINS "/maps/tasks" /* the contexts of processes */
-#define TG_PINNED_BSS TG_PINS "/maps/bss" /* the programs' global variables: struct tg_state */
+#define TG_PINNED_BSS TG_PINS "/maps/bss"     /* the programs' global variables: struct tg_state */
 
 /* What outlives the daemon beside the kernel. */
 #define TG_FOLDER "/run/tollgate"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Decision tables: one generation of a SELinux policy as flat data, with no pointer and no text in
- * it, that a BPF program and the host read alike. Numbers are the kernel's byte order (little
- * endian on the machines that Tollgate knows); offsets are bytes from the start of the tables.
- * Identifiers of users, roles, types, classes, sensitivities are libsepol's and start at 1,
- * categories at 0.
+ * Decision tables: one generation of a SELinux policy as flat data, without pointers or text,
+ * that a BPF program and the host read in the same way. Numbers are in the kernel's byte order
+ * (little endian on the machines that Tollgate supports). Offsets are in bytes from the start
+ * of the tables. Identifiers of users, roles, types, classes and sensitivities are libsepol's
+ * and start at 1; categories start at 0.
  *
  * Rust's copy is crates/abi/src/tables.rs; a test compares the two, member by member.
  */
@@ -16,16 +16,16 @@
 #define TG_MAGIC 0x42544754u /* "TGTB" */
 #define TG_VERSION 1u
 
-/* The tables lie in a buffer of this size, a power of two, so that one mask keeps every access
- * inside: the verifier sees it, and no content can lead outside. */
+/* The tables are in a buffer of this size. It is a power of two, so that one mask keeps every
+ * access inside: the verifier sees this, and no content can lead outside. */
 #define TG_CAPACITY (1u << 23)
 #define TG_LEVELS 4096u /* levels that exist at one time, a power of two */
 #define TG_CATEGORIES 1024u
-#define TG_STEPS 256u /* instructions of constraint code a class may have */
-#define TG_PROBES 32u /* slots after its own in which a key may lie */
-#define TG_BOUNDS 8u  /* parents that a bounded type may have above it */
-#define TG_NAME 255u  /* bytes of a file name, NAME_MAX */
-#define TG_NAMED 32u  /* sources sets that a file name may have for one target and class */
+#define TG_STEPS 256u /* the most instructions of constraint code per class */
+#define TG_PROBES 32u /* slots after its own in which a key may be */
+#define TG_BOUNDS 8u  /* the most parents above a bounded type */
+#define TG_NAME 255u  /* the most bytes of a file name, NAME_MAX */
+#define TG_NAMED 32u  /* the most source sets of a file name for one target and class */
 #define TG_OBJECT_R 1u
 #define TG_NO_LEVEL 0xffffffffu
 
@@ -81,14 +81,14 @@ struct tg_type {
 #define TG_RANGE_GLBLUB 7u
 
 #define TG_CLASS_PROCESS                                                                           \
-	1u /* or a socket: a new object is like its creator, not like what it lies in */
+	1u /* or a socket: a new object is labelled like its creator, not like its container */
 #define TG_CLASS_LEVELS 2u /* a constraint of it compares levels */
 
 struct tg_class {
 	__u32 code, steps;	    /* constraints: the first step, and how many */
 	__u32 change, change_steps; /* validatetrans, likewise */
-	__u32 role_change;	    /* permissions that need a role_allow when roles differ: process
-				       transition */
+	__u32 role_change; /* permissions that need a role_allow if the roles differ: process
+			      transition */
 	__u8 default_user, default_role, default_type, default_range;
 	__u32 flags;
 	__u32 reserved;
@@ -108,16 +108,16 @@ struct tg_user {
 };
 
 /*
- * Constraint code: postfix over one bit a value. The stack is a word whose lowest bit is its top; a
- * constraint is BEGIN, its expression, END.
+ * Constraint code: a postfix expression with one bit per value. The stack is a word whose
+ * lowest bit is its top. A constraint is BEGIN, its expression, END.
  */
 enum tg_operation {
 	TG_LEAF, /* push bit (operand & 63) of predicate word (operand >> 6) */
 	TG_NOT,
 	TG_AND,
 	TG_OR,
-	TG_BEGIN, /* jump over `operand` steps when none of `permissions` is in question */
-	TG_END,	  /* take `permissions` away when the top of the stack is 0 */
+	TG_BEGIN, /* jump over `operand` steps if none of `permissions` is requested */
+	TG_END,	  /* remove `permissions` if the top of the stack is 0 */
 };
 
 struct tg_step {
@@ -155,10 +155,9 @@ struct tg_extended {
 	__u64 reserved[4];
 };
 
-/* What is looked up by key: one open-addressed hash table. 0 is a free slot. */
+/* The entries of the hash table with open addressing. Key 0 is a free slot. */
 enum tg_kind {
-	TG_SELF = 1,   /* type, 0, class -> tuple: rules that hold where source and target type are
-			  the same */
+	TG_SELF = 1,   /* type, 0, class -> tuple: rules for a source and target of the same type */
 	TG_TRANSITION, /* source type, target type, class -> type */
 	TG_MEMBER,     /* likewise */
 	TG_CHANGE,     /* likewise */
@@ -178,10 +177,10 @@ struct tg_entry {
 
 struct tg_named {
 	__u32 types_at; /* bit map of source types */
-	__u32 type;	/* what the new object gets */
+	__u32 type;	/* the type of the new object */
 };
 
-/* Levels, interned: equal levels have equal identifiers. The first are the policy's own. */
+/* Levels, interned: equal levels have equal identifiers. The policy's own levels come first. */
 struct tg_level {
 	__u64 categories[TG_CATEGORIES / 64];
 	__u32 sensitivity, reserved;
@@ -209,12 +208,12 @@ struct tg_question {
 
 struct tg_decision {
 	__u32 allowed, auditallow, auditdeny;
-	__u32 permissive; /* the source type is: what is denied is granted, and audited */
+	__u32 permissive;	       /* whether the source type is permissive */
 	__u32 extended, extended_self; /* the tuples' extended permissions; 0 both: none */
 };
 
-/* A new object's context; a level that had no identifier has TG_NO_LEVEL, and its value in `level`.
- */
+/* A new object's context. A level without an identifier has TG_NO_LEVEL here, and its value in
+ * `level`. */
 struct tg_label {
 	struct tg_context context;
 	struct tg_level level[2];

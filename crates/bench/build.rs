@@ -18,7 +18,7 @@ fn main() {
         if let Some(clang) = env::var_os("CLANG") {
             builder.clang(clang);
         }
-        // Where Debian has <asm/types.h>.
+        // The folder of <asm/types.h> on Debian.
         let arguments = ["-I", include.as_str(), "-I/usr/include/x86_64-linux-gnu", "-mcpu=v3", "-Wall", "-Werror"];
         builder.source(source).obj(out.join(format!("{name}.bpf.o"))).clang_args(arguments);
         if let Err(error) = builder.build() {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 fn main() {
-    // The sources too: an edit that git has not been told of yet changes the mark all the same.
+    // Sources are watched too, because an edit changes the mark before git knows of it.
     for path in [".git/HEAD", ".git/logs/HEAD", ".git/index", "Cargo.toml", "Cargo.lock", "crates", "studies"] {
         println!("cargo:rerun-if-changed=../../{path}");
     }
@@ -14,10 +14,10 @@ fn main() {
     }
 }
 
-/// Without optional locks git leaves the index alone, which would have this run again.
+/// Without optional locks git does not rewrite the index, which would make cargo run this script again.
 const CHANGES: [&str; 4] = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"];
 
-/// What git says; nothing if it fails.
+/// The output of git; nothing if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

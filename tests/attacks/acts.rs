@@ -1,8 +1,8 @@
-//! What an intruder tries in roundabout ways, under the kernel's SELinux and under Tollgate with one policy: the acts of `acts/`, a
-//! line of verdict each. Tollgate's are the same, or stricter, or the difference is listed with its reason. Each act is done by an
-//! unconfined process, too: what that cannot reach either shows nothing.
+//! Roundabout acts of an intruder, under the kernel's SELinux and under Tollgate, with one policy.
 //!
-//! An act more is a function and a line of a table in `acts/`, and maybe a line of DIFFERENCES or IMPOSSIBLE here.
+//! The acts are in `acts/` and print a verdict per line. Tollgate's verdicts are the same, or stricter, or the difference is
+//! listed with its reason. An unconfined process does each act, too: an act in which it fails as well proves nothing. To add
+//! an act, write a function and a line of a table in `acts/`, and if necessary a line of DIFFERENCES or IMPOSSIBLE here.
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +24,11 @@ const MODULES: &[&str] = &["brd", "overlay", "loop", "sctp", "vsock", "af_alg", 
 /// Newer kernels have FUSE built in, and no SMC.
 const MODULES_OF_6_1: &[&str] = &["fuse", "smc"];
 
-/// The acts' place, a file system that keeps labels, before labels are given.
+/// The directory of the acts, on a file system that keeps labels, before labels are set.
 const PLACE: &str = "mkdir -p /srv && /sbin/mke2fs -q -t ext4 -F -b 4096 -O verity /dev/ram0 && \
 mount -o usrquota /dev/ram0 /srv && cd /srv && mkdir open vault notices tool gate && chmod 777 open && \
 for program in /acts /probe /fuzz; do [ ! -e $program ] || cp $program tool/; done";
-/// Under SELinux each is labelled by itself; Tollgate labels by the policy's `filecon`.
+/// Under SELinux each file is labelled by itself; Tollgate labels by the policy's `filecon`.
 const SELINUX: &str = "mount -t selinuxfs none /sys/fs/selinux && \
 dd if=/policy of=/sys/fs/selinux/load bs=16M && echo 1 > /sys/fs/selinux/enforce && \
 of() { label=system_u:object_r:$1:s0; shift; /label $label \"$@\"; } && \
@@ -42,7 +42,7 @@ struct Difference {
     selinux: &'static str,
     tollgate: &'static str,
     reason: &'static str,
-    /// All, if there are none.
+    /// The kernels with this difference; empty: all.
     kernels: &'static [&'static str],
 }
 
@@ -55,20 +55,20 @@ const DIFFERENCES: &[Difference] = &[
     fast_open("fast_open_by_mptcp"),
 ];
 
-/// What comes into an io_uring passes no hook: the keeper, who is confined, gets nobody else's. It ends without having put a file
-/// into it, where SELinux asks when the file is read.
+/// No hook is called when a file is registered in an io_uring. The keeper, who is confined, gets no other domain's ring, and
+/// ends without having registered a file; SELinux checks when the file is read.
 const fn ring(domain: &'static str, act: &'static str, selinux: &'static str) -> Difference {
     let reason = "a confined process takes no ring of another domain";
     Difference { domain, act, selinux, tollgate: "ECONNRESET", reason, kernels: &[] }
 }
 
-/// Debian's 6.1 has got the question from a later kernel, its 6.18 has not.
+/// Debian's 6.1 has the check from a later kernel, its 6.18 does not.
 const fn fast_open(act: &'static str) -> Difference {
     let reason = "SELinux does not ask about connections that MSG_FASTOPEN opens";
     Difference { domain: INTRUDER, act, selinux: "granted", tollgate: "EACCES", reason, kernels: &["6.18"] }
 }
 
-/// What an unconfined process cannot do either, with which error and on which kernels.
+/// Acts that fail for an unconfined process too, with the error and the kernels.
 const IMPOSSIBLE: &[(&str, &str, &[&str])] = &[
     ("attributes_by_path", "ENOSYS", &["6.1"]), // since 6.17
     ("attribute_at_path", "ENOSYS", &["6.1"]),  // since 6.13
@@ -80,14 +80,14 @@ const IMPOSSIBLE: &[(&str, &str, &[&str])] = &[
     ("called_by_uevent", "ENOENT", &[]), // Debian's kernels have no such helper
 ];
 
-/// The verdict of each act of each domain.
+/// The verdict of each act in each domain.
 type Verdicts = BTreeMap<(String, String), String>;
 
 fn is_of(kernels: &[&str], kernel: &str) -> bool {
     kernels.is_empty() || kernels.contains(&kernel)
 }
 
-/// C sources of these places.
+/// The C sources in these directories.
 pub(super) fn sources(places: &[&str]) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = places.iter().flat_map(|place| entries(&source(place))).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
@@ -95,7 +95,7 @@ pub(super) fn sources(places: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// A static program of these sources. The address of what it keeps in memory is the same in all its processes.
+/// A static program of these sources. Its memory has the same addresses in all its processes.
 pub(super) fn compile(scratch: &Scratch, name: &str, sources: &[PathBuf]) -> PathBuf {
     let (out, library) = (scratch.path(name), source("lib"));
     let mut cc = scratch.command("cc", &["-static", "-no-pie", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror"]);
@@ -104,7 +104,7 @@ pub(super) fn compile(scratch: &Scratch, name: &str, sources: &[PathBuf]) -> Pat
     out
 }
 
-/// Sources among the acts', by their names.
+/// Sources of the acts, by their names.
 pub(super) fn of_acts(names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| source(&format!("tests/attacks/acts/{name}.c"))).collect()
 }
@@ -155,7 +155,7 @@ fn verdict(line: &str) -> Option<((String, String), String)> {
     [INTRUDER, UNCONFINED].contains(&domain).then(|| ((domain.to_owned(), act.to_owned()), verdict.to_owned()))
 }
 
-/// Acts that show nothing: an unconfined process does not reach what they are for, and nobody says why.
+/// Acts that prove nothing: an unconfined process fails too, and no reason is listed.
 fn vain(kernel: &str, verdicts: &Verdicts) -> Vec<String> {
     let expected = |act: &str| {
         let impossible = IMPOSSIBLE.iter().find(|(name, _, kernels)| *name == act && is_of(kernels, kernel));
@@ -166,7 +166,7 @@ fn vain(kernel: &str, verdicts: &Verdicts) -> Vec<String> {
     vain.map(|((domain, act), verdict)| format!("{kernel}: {domain} {act}: {verdict}, not {}", expected(act))).collect()
 }
 
-/// Differences between verdicts that are not listed, and listed ones that are none.
+/// Differences between verdicts that are not listed, and listed ones that do not occur.
 fn complaints(kernel: &str, selinux: &Verdicts, tollgate: &Verdicts) -> Vec<String> {
     let complaint = |((domain, act), denied): (&(String, String), &String)| {
         let got = tollgate.get(&(domain.clone(), act.clone())).map_or("nothing", String::as_str);

@@ -1,4 +1,4 @@
-//! What acts with other credentials than its own: overlayfs may do what it must, and nobody else does it by its way.
+//! Acts with other credentials than the process's own: overlayfs may do what it must, and no process does more by way of it.
 
 use super::labels::ext4;
 use crate::program::{

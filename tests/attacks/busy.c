@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * busy IN TO END: does what a service does until the file END is there, ten times a second: forks a
+ * busy IN TO END: works like a service until the file END exists, ten times per second: forks a
  * child that executes this program, which reads IN/read; makes a file in IN, names it in TO as
  * well, and removes both. Prints how often, and what failed.
  */

@@ -1,4 +1,5 @@
-//! Enforcement that is switched off under the daemon: it is told within a second, and who slipped out meanwhile is found.
+//! Enforcement that is switched off while the daemon runs: this is reported within a second, and processes that escaped
+//! meanwhile are found.
 
 use super::{guest, recovery::disk};
 use crate::program::{
@@ -7,8 +8,8 @@ use crate::program::{
     report_time,
 };
 
-/// A shell's names: milliseconds since boot; hooks off, until the daemon has said so, and on, until it has said that; how many
-/// processes of a name run in a context.
+/// Shell functions: milliseconds since boot; hooks off, until the daemon has reported it, and on, until it has reported that;
+/// how many processes of a name run in a context.
 const NAMES: &str = r#"
 LOG=/var/log/tollgate/daemon.log
 ms() { read up _ < /proc/uptime; echo $((${up%.*}${up#*.} * 10)); }
@@ -20,7 +21,7 @@ processes() { ls /proc | grep -c '^[0-9]'; }
 in_context() { tollgate ps | grep " $2$" | grep -c "$(at $1)"; }
 "#;
 
-/// How long it took, in milliseconds.
+/// The time until the report, in milliseconds.
 fn told_after(text: &str) -> u64 {
     let words = text.lines().find_map(|line| line.strip_prefix("told after ")?.strip_suffix(" ms")).expect(text);
     words.parse().unwrap()
@@ -33,7 +34,8 @@ fn tells_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
         let guest = guest(&scratch, kernel, &["slip"]).names(NAMES);
         let steps = guest
             .step("start", "tollgate enforce /policy && mkdir -p /srv && echo SECRET > /srv/secret && tollgate label set $(of secret) /srv/secret; sleep 1; tollgate status")
-            // The attacker waits for hooks to be off, makes a thousand children in all ways, and these wait for hooks to be on.
+            // The attacker waits until hooks are off, creates a thousand children in all ways, and these wait until hooks are
+            // on.
             .step("attacker", "W /slip 1000 /tmp/go /tmp/told & sleep 2")
             .step("off", "off 1")
             .step("status", "tollgate status")
@@ -56,9 +58,9 @@ fn tells_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
         steps["metrics"].is(1, &["tollgate_hooks_run 0"]);
         let after = steps["after"].is(0, &["hooks did not run for", "confined again"]);
         assert!(after.text.contains("1000 processes of slip"), "{}", after.text);
-        // Whom nobody confined before is not confined now.
+        // A process that was not confined before is not confined now.
         assert_eq!(steps["bystanders"].text, "0\n");
-        // Each child has tried, and none has read.
+        // Each child has tried to read, and none has succeeded.
         assert_eq!(steps["reads"].text, "1000\n0\n");
         steps["once"].is(1, &["hooks run: what must be denied is denied"]);
     }
@@ -81,7 +83,7 @@ fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_mad
                  sleep 1000 < ../tools/held &",
             )
             .step("off", "off 1")
-            // All but what is held is looked up anew, and gets no label.
+            // Every file that is not held open is looked up again, and gets no label.
             .step(
                 "meanwhile",
                 "echo 3 > /proc/sys/vm/drop_caches; cd /srv/dir; cat seen secret made > /dev/null; echo > new; \

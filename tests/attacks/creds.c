@@ -1,7 +1,7 @@
-/* Takes credentials: each file that is open keeps the one that it was opened with, and prctl makes
+/* Takes credentials: each open file keeps the one with which it was opened, and prctl creates
  * a new one. Then it waits for the end of its input.
  *
- *   creds COUNT [BEGIN]   tries so often, once the file BEGIN is there; prints how many it got, and
+ *   creds COUNT [BEGIN]   tries this often, once the file BEGIN exists; prints how many it got, and
  *                         whether it can fork then
  */
 #define _GNU_SOURCE
@@ -29,7 +29,7 @@ static struct taken take(long times)
 	for (; taken.tried < times && taken.got < FILES; taken.tried++) {
 		if (prctl(PR_SET_KEEPCAPS, (taken.tried & 1) ^ 1, 0, 0, 0) ||
 		    open("/dev/null", O_RDONLY) < 0) {
-			/* What was freed comes back after a while. */
+			/* Freed ones become available after a while. */
 			if (!taken.why)
 				usleep(200000);
 			taken.why = errno;

@@ -9,7 +9,7 @@ use crate::program::{
     word,
 };
 
-/// A shell's names: ends the daemon at once; the next one.
+/// Shell functions: end the daemon at once; start the next one.
 const NAMES: &str = r#"
 LOG=/var/log/tollgate/daemon.log
 end() { kill -9 $(daemon); sleep 1; }
@@ -24,7 +24,7 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
         let steps = guest
             .step("start", "mkdir -p /srv && echo SECRET > /srv/secret && next && tollgate label set $(of secret) /srv/secret")
             .step("denied", "W cat /srv/secret")
-            // As one could who may write there: the secret's context and that of open files change places.
+            // As a process with write access could: the secret's context and that of open files are exchanged.
             .step("contexts", "end; cd /run/tollgate; sed -i 's/:secret:/:X:/; s/:open:/:secret:/; s/:X:/:open:/' contexts; next 2>&1; cd /")
             .step("label", "tollgate label get /srv/secret")
             .step("reloaded", "tollgate reload /policy; W cat /srv/secret")
@@ -38,9 +38,9 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
         steps["start"].is(0, &[]);
         steps["denied"].is(1, &["Permission denied"]);
         steps["label"].is(0, &[":secret:"]);
-        steps["contexts"].is(0, &["contexts: not believed: SID ", ":secret:"]);
+        steps["contexts"].is(0, &["contexts: not used: SID ", ":secret:"]);
         steps["reloaded"].is(1, &["Permission denied"]);
-        steps["policy"].is(0, &["enforcing", "generation-2.policy: not believed"]);
+        steps["policy"].is(0, &["enforcing", "generation-2.policy: not used"]);
         steps["lock"].is(0, &["/run/tollgate/lock: Permission denied", "enforcing"]);
         steps["unconfined lock"].is(
             0,
@@ -54,7 +54,7 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
 
 #[test]
 fn answers_a_user_whatever_another_keeps_of_its_connections() {
-    /// The attacker has subordinate uids; all are of one domain, the user who is served as well.
+    /// The attacker has subordinate uids; all users are in one domain, also the one who is served.
     const USERS: &str = r#"
 B() { W /user 1001 "$@"; }
 serves() { failed=0; for i in $(seq $1); do B tollgate mode || failed=$((failed + 1)); tollgate mode || failed=$((failed + 1)); done; echo "$failed failed"; }
@@ -84,7 +84,7 @@ attack() { for uid in 1000 100001 100002 100003 100004 165535; do W /user $uid /
 
 #[test]
 fn starts_after_a_start_that_was_killed_with_half_of_its_programs_attached() {
-    /// Begins, and ends it by a signal when so many programs are attached; how many those are.
+    /// Starts enforcement, and kills it when this many programs are attached; prints their number.
     const HALF: &str = r#"
 links() { ls /sys/fs/bpf/tollgate/links 2>/dev/null | wc -l; }
 half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 20 ]; do usleep 1000; done
@@ -103,7 +103,7 @@ half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 2
             )
             .step("denied", "W cat /srv/secret")
             .step("stopped", "tollgate stop --force; links; ls /sys/fs/bpf; cat /srv/secret")
-            // It ends in order, once it has attached them all.
+            // It ends in order after it has attached all of them.
             .step(
                 "ended",
                 "half TERM; cat /srv/secret; for i in $(seq 60); do next && break; sleep 1; done; tollgate status",
@@ -116,7 +116,7 @@ half() { tollgate enforce /policy > /enforce.log 2>&1 & until [ "$(links)" -ge 2
         };
         let all: u32 = steps["next"].text.lines().find_map(|line| line.parse().ok()).unwrap();
         assert!((20..all).contains(&attached("killed")), "{} of {all}", attached("killed"));
-        // The machine is not confined by what is half there, and nobody else can be.
+        // The machine is not confined by half of the programs, and no other process can be.
         steps["killed"].is(0, &["SECRET"]);
         assert!(!steps["confined"].text.contains("SECRET"), "{}", steps["confined"].text);
         steps["next"].is(0, &["mode         enforcing", "SECRET"]);
@@ -139,7 +139,7 @@ fn leaves_half_of_all_levels_to_callers_when_an_image_names_more() {
         assert!(made.success());
         let guest = guest(&scratch, kernel, &["hold"]).names(NAMES).with(&image, "/image").modules(&["loop"]);
         let steps = guest
-            // Made while nothing is enforced.
+            // Created while nothing is enforced.
             .step("image", "mkdir -p /mnt && mount -t ext4 -o loop /image /mnt && /hold pairs /mnt 3000 system_u:object_r:made:s0 && umount /mnt")
             .step("start", "next && tollgate status --json | tr ',' '\n' | grep contexts")
             .step("mount", "mount -t ext4 -o loop /image /mnt; sleep 8; tollgate status | grep contexts")

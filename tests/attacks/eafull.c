@@ -1,4 +1,4 @@
-// Fills the room for extended attributes of a file that it has just made, so that no label fits:
+// Fills the room for extended attributes of a file that it has just created, so that no label fits:
 // eafull FILE BLOCK-SIZE TEXT.
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-//! Who may not end enforcement does not end it: what undoes programs, what they are pinned in, their maps, their daemon.
+//! A process without `security setenforce` cannot end enforcement: by programs, pins, maps, or the daemon.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::program::{
 #[cfg(feature = "long")]
 use crate::program::{steps::Guest, word};
 
-/// What nobody may do who has every permission on files, and not `security setenforce`: each a step that is denied.
+/// Acts that need `security setenforce`, by a process with every permission on files: each is a step that is denied.
 const DENIED: [(&str, &str); 34] = [
     ("ftrace", "W sh -c 'echo 0 > /proc/sys/kernel/ftrace_enabled'"),
     ("ftrace, cut off", "W truncate -s 0 /proc/sys/kernel/ftrace_enabled"),
@@ -57,14 +57,14 @@ const DENIED: [(&str, &str); 34] = [
     ("another root", "W pivot_root /srv /srv/old"),
 ];
 
-/// Where mounts tell each other, by what is done in another namespace or to another mount.
+/// Mounts that propagate: acts in another namespace or on another mount.
 const SHARED: [(&str, &str); 3] = [
     ("pins of a peer", "W /peer umount -l /sys"),
     ("pins of a peer, covered", "W /peer mount -t tmpfs none /sys"),
     ("pins, bound elsewhere", "mkdir /srv/bound && mount --rbind /sys /srv/bound && W umount -l /srv/bound"),
 ];
 
-/// What it may do as before.
+/// Acts that it may do as before.
 const ALLOWED: [(&str, &str); 9] = [
     ("looks", "W cat /proc/sys/kernel/ftrace_enabled /run/tollgate/contexts >/dev/null && W ls /run/tollgate"),
     ("asks the daemon", "W tollgate mode && W tollgate label get /srv"),
@@ -85,7 +85,7 @@ const PREPARED: &str = "mkdir -p /srv && mount -t tmpfs none /srv && echo SECRET
     mkdir -p /sys/fs/cgroup/slice/service && echo $$ > /sys/fs/cgroup/slice/service/cgroup.procs && \
     tollgate enforce /policy && echo $$ > /sys/fs/cgroup/cgroup.procs && tollgate mode permissive --domain other && tollgate mode enforcing --domain other";
 
-/// A daemon as systemd starts it, which has kept the pins' directory.
+/// A daemon as systemd starts it, with the kept descriptor of the pins' directory.
 const NEXT: &str =
     "LISTEN_FDS=1 LISTEN_FDNAMES=pins sh -c 'export LISTEN_PID=$$; exec tollgate enforce --foreground /policy' &
     exec 3<&-; while ! tollgate mode; do sleep 0.2; done 2>/dev/null";
@@ -134,7 +134,7 @@ fn denies_to_end_enforcement_by_any_other_way_than_to_say_so() {
             steps[name].is(0, &[]);
         }
         let lived_by =
-            ["security_t:security { setenforce } ftrace_enabled (inode", "for file:write", "enforcement lives by"];
+            ["security_t:security { setenforce } ftrace_enabled (inode", "for file:write", "enforcement depends on"];
         steps["explained"].is(1, &lived_by);
         steps["maps"].is(1, &["maps: 0 had, 0 of them for writing", "can't open '/srv/secret'"]);
         let programs = &steps["programs"].text;
@@ -181,7 +181,7 @@ fn denies_it_to_domains_that_debians_policy_gives_the_setting_or_the_mount() {
             steps[name].is(libc::EACCES, &[]);
         }
         steps["mode"].is(0, &["enforcing"]);
-        // Their policy allows both: it is enforcement that is denied them.
+        // Their policy allows both: only ending enforcement is denied.
         let told = &steps["told"].is(1, &["acpid_t shadow_t:file"]).text;
         for domain in ["acpid_t", "mount_t"] {
             assert!(told.contains(&format!("{domain} security_t:security {{ setenforce }}")), "{told}");

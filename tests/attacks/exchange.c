@@ -1,4 +1,4 @@
-/* exchange ONE OTHER: two files change places. */
+/* exchange ONE OTHER: exchanges two files. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

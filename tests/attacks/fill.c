@@ -1,5 +1,5 @@
-/* Fills what is kept of files with several names, and of whatever else has a label of its own:
- * tries COUNT times, and prints how often it could.
+/* Fills the maps for files with several names, and for other objects with labels of their own:
+ * tries COUNT times, and prints how often it succeeded.
  *
  *   fill links COUNT FROM TO   files in FROM, each linked to TO
  *   fill names COUNT IN        files with many names in one directory
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAMES 30000 /* less than any file system allows a file */
+#define NAMES 30000 /* fewer than any file system allows per file */
 
 static int make(const char *path)
 {

@@ -1,9 +1,9 @@
-/* Takes credentials where there are no more, and does what takes one then.
+/* Takes credentials until none are left, and does things that need one.
  *
  *   full parent COUNT   children give it other session keyrings, each with a credential that a file
- *                       of its keeps, until the input ends; how many it got
- *   full ids            what becomes of those that would give up what they are, by each call
- *   full root UID       as root that has such a real uid: gives that up
+ *                       of its keeps, until the input ends; prints how many it got
+ *   full ids            what happens to processes that would change their ids, by each call
+ *   full root UID       as root with this real uid: gives it up
  *   full fork COMMAND   when a fork has failed, executes a command
  */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Two children that have session keyrings of their own; one that has died gives none. */
+/* Two children with session keyrings of their own; a dead one gives none. */
 static int keyed(int *ask, int *answer)
 {
 	int asked[2], answered[2], result;
@@ -60,7 +60,7 @@ static int as_parent(int count)
 			came++;
 			continue;
 		}
-		/* What was freed comes back after a while. */
+		/* Freed ones become available after a while. */
 		if (!refused++)
 			usleep(200000);
 		why = result ? result : errno;
@@ -76,7 +76,7 @@ static int as_parent(int count)
 
 static pid_t children[MOST];
 
-/* Has as many children as it may have; how many. */
+/* Forks as many children as possible; returns their number. */
 static int fill(void)
 {
 	int count = 0;
@@ -97,7 +97,7 @@ static void end(int count)
 		;
 }
 
-/* Of x86-64, and with I386 of that: all that change ids or capabilities. */
+/* All calls that change ids or capabilities, of x86-64, and with I386 of that. */
 #define I386 0x10000
 static const int calls[] = {SYS_setuid,	   SYS_setgid,	  SYS_setreuid, SYS_setregid, SYS_setgroups,
 			    SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid, SYS_capset,
@@ -131,7 +131,7 @@ static int give_up(int call)
 	return -result;
 }
 
-/* One child ends, and another begins in its place. */
+/* One child ends, and another takes its place. */
 static int become_none(void)
 {
 	int killed = 0, status, count = fill(), number = sizeof calls / sizeof *calls;

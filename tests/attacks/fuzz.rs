@@ -1,7 +1,7 @@
-//! Random calls of an intruder, `fuzz/`, under the kernel's SELinux and under Tollgate: the same numbers give the same calls. What
-//! SELinux denies is denied by Tollgate, the kernel complains of nothing, and nothing stays in Tollgate's tables.
+//! Random calls of an intruder, `fuzz/`, under the kernel's SELinux and under Tollgate; the same seed gives the same calls.
 //!
-//! A sequence is compared up to its first difference, for what comes after that may follow from it.
+//! Tollgate denies what SELinux denies, the kernel reports no error, and nothing stays in Tollgate's maps. A sequence is
+//! compared up to its first difference, because later ones may follow from it.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "long")]
@@ -12,17 +12,17 @@ use crate::{
     program::{Scratch, guests::kernels, report},
 };
 
-/// Sequences of which something was learnt once: (first, how many).
+/// Sequences that once found an error: (first, how many).
 const SEEDS: (u64, u64) = (1, 120);
-/// What may be in tables for what the machine itself does meanwhile.
+/// How many entries the machine itself may add to the maps meanwhile.
 const SLACK: i64 = 16;
 
-/// What came of each call of each sequence.
+/// The result of each call of each sequence.
 type Sequences = BTreeMap<u64, Vec<(String, String)>>;
 
 struct Played {
     sequences: Sequences,
-    /// By how many entries each table has grown.
+    /// The growth of each map, in entries.
     grown: BTreeMap<String, i64>,
 }
 
@@ -49,7 +49,7 @@ fn play(kernel: &'static str, lsm: &'static str, (first, count): (u64, u64)) -> 
     let fuzz = compile(&scratch, "fuzz", &files);
     let tables = if lsm == "selinux" { "true" } else { "sleep 2; echo 3 > /proc/sys/vm/drop_caches; /fuzz count" };
     let run = format!("/fuzz run intruder {first} {count}");
-    // The first sequence finds what is labelled once, such as entries of proc.
+    // The first sequence causes the labels that are needed only once, such as those of proc.
     let warm = "/fuzz run intruder 0 3";
     let guest = guest_with(&scratch, kernel, lsm, &[(&fuzz, "/fuzz")]).step("warm", warm).step("before", tables);
     let guest = guest.step("run", &run).step("after", tables);
@@ -68,12 +68,12 @@ fn first_difference(selinux: &[(String, String)], tollgate: &[(String, String)])
     Some((format!("{}, call {at}", ours.0), ours.1.clone(), theirs.1.clone()))
 }
 
-/// Whether an answer is a denial. Any other error is none: a connection that is refused was asked for.
+/// Whether an answer is a denial. Other errors are not: a refused connection was permitted.
 fn denies(answer: &str) -> bool {
     ["EACCES", "EPERM"].contains(&answer)
 }
 
-/// Compares sequences; what Tollgate lets through, or keeps.
+/// Compares sequences; returns what Tollgate permits wrongly, or keeps.
 fn complaints(kernel: &'static str, seeds: (u64, u64)) -> Vec<String> {
     let (selinux, tollgate) = (play(kernel, "selinux", seeds), play(kernel, "bpf", seeds));
     assert_eq!(selinux.sequences.len() as u64, seeds.1, "{kernel}: sequences of SELinux");
@@ -105,7 +105,7 @@ fn denies_random_calls_that_selinux_denies() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Other numbers each time; what they find is played again by `SEEDS`. TOLLGATE_FUZZ_SECONDS says how long.
+/// Random seeds; add those that find an error to `SEEDS`. TOLLGATE_FUZZ_SECONDS sets the time.
 #[test]
 #[cfg(feature = "long")]
 fn denies_random_calls_of_half_an_hour_that_selinux_denies() {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * hold lock FILE: locks a file that it has opened for reading, and keeps it.
- * hold connect SOCKET COUNT: connects so often, and keeps what it has.
- * hold storm SOCKET SECONDS: connects all the time; of the thousand that it keeps every other has
- * begun to speak.
- * hold pairs FOLDER COUNT CONTEXT: makes so many files, each with the attribute of another pair of
- * categories.
+ * hold lock FILE: locks a file that it has opened for reading, and keeps the lock.
+ * hold connect SOCKET COUNT: connects this often, and keeps the connections.
+ * hold storm SOCKET SECONDS: connects all the time; of the thousand connections that it keeps,
+ * every other one has begun a request.
+ * hold pairs FOLDER COUNT CONTEXT: creates this many files, each with the attribute of another
+ * pair of categories.
  */
 #include <fcntl.h>
 #include <stdio.h>

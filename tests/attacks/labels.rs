@@ -1,4 +1,4 @@
-//! A file's label outlives whatever its maker does to the file, and whatever becomes of its file system.
+//! A file keeps its label, whatever its creator does to the file, and whatever happens to its file system.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::program::{
     word,
 };
 
-/// Forgets what is in memory, and waits until the daemon has written and noted.
+/// Drops what is in memory, and waits until the daemon has written and noted labels.
 const FORGET: &str = "sync; sleep 3; echo 3 > /proc/sys/vm/drop_caches;";
 
 /// A guest with an ext4 of small blocks at `/srv`, an old one at `/old`, and enforcement.
@@ -43,14 +43,14 @@ fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
         let steps = ext4(&scratch, kernel, &["eafull"])
             .step("make", &each("mkdir -p /srv/$i; W /eafull /srv/$i/made 1024 TEXT"))
             .step("small", "mkdir /srv/s; W sh -c 'echo x > /srv/s/made'")
-            // Written by another thread, and told when the daemon turns to it.
+            // Another thread writes it, and the daemon reports it later.
             .step(
                 "told",
                 "sleep 3; for i in $(seq 60); do grep -q 'No space' /var/log/tollgate/daemon.log && break; sleep 1; done; \
                  tollgate status | grep '^failures'; cat /var/log/tollgate/daemon.log",
             )
             .step("noted", "grep -c '^+' /var/lib/tollgate/unwritten; stat -c %a /var/lib/tollgate")
-            // Another number, so that nothing is known by the device.
+            // With another device number, so that nothing is recognised by it.
             .step(
                 "mounted",
                 "umount /srv; losetup /dev/loop0 /policy; mount -o loop /image /srv; sleep 3; cat /proc/mounts",
@@ -61,7 +61,7 @@ fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
             .step("small again", "tollgate label get /srv/s/made")
             .step("read again", &each("O cat /srv/$i/made"))
             .run();
-        // Whatever has room is set, right after the file was made.
+        // The label was set immediately after the file was created.
         assert_eq!(steps["make"].is(0, &[]).text, "", "{kernel}");
         steps["told"].is(0, &["a label not written to its file", "No space left on device", "are noted"]);
         assert_eq!(steps["told"].text.matches("No space").count(), 1, "{}", steps["told"].text);
@@ -104,7 +104,7 @@ fn keeps_labels_over_an_unmount_and_the_daemons_end_within_the_second() {
     }
 }
 
-/// Ways to give a file another generation, and the file. Setting it needs a file system whose checksums do not hold it.
+/// Ways to give a file another generation, with the file. Setting it needs a file system whose checksums do not include it.
 const GENERATIONS: [(&str, &str); 5] = [
     ("swap", "/srv/secret"),
     ("set", "/old/secret"),
@@ -113,7 +113,7 @@ const GENERATIONS: [(&str, &str); 5] = [
     ("version32", "/old/secret"),
 ];
 
-/// All of them, by a name of the shell.
+/// All of them, as a shell function.
 fn renumbered(whose: &str) -> String {
     GENERATIONS.map(|(way, file)| format!("{whose}/renumber {way} {file}")).join("; ")
 }
@@ -125,7 +125,7 @@ fn denies_another_generation_to_who_may_not_take_the_label_away() {
         let labels = "tollgate label get /srv/secret /old/secret; W cat /srv/secret /old/secret";
         let steps = ext4(&scratch, kernel, &["renumber"])
             .step("denied", &format!("{}; {labels}", renumbered("W ")))
-            // Who may do it takes no label away either.
+            // A process that may do it removes no label either.
             .step("by the machine", &renumbered(""))
             .step("labels", &format!("{FORGET} {labels}"))
             .step(
@@ -134,7 +134,7 @@ fn denies_another_generation_to_who_may_not_take_the_label_away() {
             )
             .step("labels again", labels)
             .run();
-        // What is denied is the ioctl, not the opening before it.
+        // The ioctl is denied, not the opening before it.
         for (way, _) in GENERATIONS {
             steps["denied"].is(1, &[&format!("{way}: Permission denied")]);
         }

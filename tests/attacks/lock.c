@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* lock FILE: take the lock of a file that is open for reading. */
+/* lock FILE: takes the lock of a file that is open for reading. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * maps: which of the machine's maps this process gets a descriptor of, for reading and for writing.
- * maps permit COMMAND...: a program writes to the map `tasks`, whose descriptor is for reading
- * only, that the task is permissive; then the command runs. maps load: which types of programs it
- * may load. maps links: what it may do to the links of other programs.
+ * maps: prints of which of the machine's maps this process gets a descriptor, for reading and for
+ * writing. maps permit COMMAND...: a program writes to the map `tasks`, by a descriptor for
+ * reading, that the task is permissive; then the command runs. maps load: which types of programs
+ * it may load. maps links: what it may do to the links of other programs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@ static int next(int command, unsigned *id)
 	return 1;
 }
 
-/* The map of a name, for reading; without a name all are counted that can be had. */
+/* The map of this name, for reading; without a name, counts all maps that it can get. */
 static int find(const char *name)
 {
 	unsigned id = 0, had = 0, refused = 0, written = 0;
@@ -92,7 +92,7 @@ static int load(unsigned type, const struct bpf_insn *code, unsigned count, unsi
 	return bpf(BPF_PROG_LOAD, &program);
 }
 
-#define FLAGS 28 /* where struct tg_task has them */
+#define FLAGS 28 /* the offset of the flags in struct tg_task */
 #define PERMISSIVE 1
 
 static int permit(void)
@@ -126,7 +126,7 @@ static int permit(void)
 	return program < 0 ? -1 : bpf(BPF_PROG_TEST_RUN, &run);
 }
 
-/* A program that does nothing; of a type that wants more it is denied or found wanting. */
+/* A program that does nothing; of a type that needs more it is denied or found invalid. */
 static void load_all(void)
 {
 	static const struct {
@@ -159,7 +159,7 @@ static void load_all(void)
 	}
 }
 
-/* Detaches and updates all links; how many of how many went. */
+/* Detaches and updates all links; prints how many of how many succeeded. */
 static void links(void)
 {
 	unsigned id = 0, all = 0, detached = 0, updated = 0;

@@ -1,5 +1,5 @@
-/* Moves credentials from one share to another: children become something else and stay, until the
- * input ends. Prints what became of them.
+/* Moves credentials from one share to another: children change their identity and stay, until the
+ * input ends. Prints the results.
  *
  *   moves COUNT uid UID         become another user
  *   moves COUNT exec CONTEXT    execute a program in another domain, and one there: the first is
@@ -17,7 +17,7 @@
 #include <tollgate.h>
 #include <unistd.h>
 
-#define TELL 3 /* what a child has come is written to */
+#define TELL 3 /* a child that has changed writes to it */
 #define STAY 4 /* and ends when this does */
 
 static int stay(void)
@@ -46,7 +46,7 @@ static int move(char **how)
 	return result ? errno : stay();
 }
 
-/* Whether it has come, or how it has ended. */
+/* Whether the child has changed, or how it has ended. */
 static int wait_for(pid_t child, int told, int *status)
 {
 	struct pollfd come = {.fd = told, .events = POLLIN};
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 			refused++;
 			why = WEXITSTATUS(status);
 		}
-		/* What was freed comes back after a while. */
+		/* Freed ones become available after a while. */
 		if (killed + refused == 1)
 			usleep(200000);
 	}

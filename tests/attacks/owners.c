@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Owners of files, who get signals (F_SETOWN).
+ * Owners of files, to which the files send signals (F_SETOWN).
  *
  *   owners open COUNT COMMAND...   pairs of sockets from descriptor 100 on, for a command
- *   owners set COUNT [END]         owns those that it was given, has each send a signal, and
- *                                  prints how many came; stays until the file END is there
+ *   owners set COUNT [END]         owns the given ones, has each send a signal, and
+ *                                  prints how many arrived; stays until the file END exists
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* peer COMMAND...: run it in a mount namespace whose mounts are peers of those that were shared. */
+/* peer COMMAND...: runs it in a mount namespace whose mounts are peers of the shared ones. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* power DIRECTORY SEED: makes, links, moves and removes files until it is killed. A name begins
- * with the letter of the label that the file has for good: open, tool, source, made. */
+/* power DIRECTORY SEED: creates, links, moves and removes files until it is killed. A name begins
+ * with the letter of the file's permanent label: open, tool, source, made. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is made in a directory has its label, but files in `source`, which are `made`. */
+/* A new file has its directory's label, except in `source`, where it is `made`. */
 static const char *const places[] = {"open", "tool", "source", "open/below", "tool/below"};
 #define PLACES (sizeof places / sizeof *places)
 #define MOST 600
@@ -50,7 +50,7 @@ static struct object *new_object(char letter, const char *place, int directory)
 	struct object *object = used < MOST ? &objects[used] : &objects[below(MOST)];
 
 	if (used == MOST) {
-		/* The oldest are left behind. */
+		/* The oldest ones stay. */
 		if (object->directory)
 			return 0;
 	} else {
@@ -67,7 +67,7 @@ static char letter_of(const char *place, int directory)
 	return !directory && place[0] == 's' ? 'm' : place[0];
 }
 
-/* What is gone is not made again: it would have another label. */
+/* A removed name is not used again: its file would have another label. */
 static void touch(const char *path, int create)
 {
 	int file = open(path, O_WRONLY | O_APPEND | create, 0644);
@@ -131,14 +131,14 @@ static void move(struct object *object)
 	if (rename(path_of(object->place, object->name), to))
 		return;
 	object->place = place;
-	/* What changes a directory that was moved hides when it was. */
+	/* A change of a moved directory hides when it was moved. */
 	if (object->directory)
 		fill(to, object->name[0]);
 	else if (below(2))
 		touch(to, 0);
 }
 
-/* Each keeps its letter: only those of one letter change places, from one directory into another.
+/* Each keeps its letter: only files of one letter are exchanged between directories.
  */
 static struct object *like(const struct object *one)
 {

@@ -1,7 +1,8 @@
-//! The power fails at any instant while confined domains make, link and move files: whatever was lost, no file has a label below
-//! its own afterwards, its directory's for instance. Nor has it when the daemon is killed or stopped and all is unmounted.
+//! The power fails at any instant while confined domains create, link and move files.
 //!
-//! `TOLLGATE_CUTS` says how often a file system's power fails, `TOLLGATE_SEED` when.
+//! Whatever was lost, no file has a label below its own afterwards, such as its directory's. The same holds when the daemon
+//! is killed or stopped and everything is unmounted. `TOLLGATE_CUTS` sets how often a file system's power fails,
+//! `TOLLGATE_SEED` when.
 
 use std::{
     collections::BTreeMap,
@@ -23,10 +24,10 @@ use crate::program::{
     steps::{Guest, policy, source},
 };
 
-/// The file systems, and how large they are in mebibytes.
+/// The file systems, with their sizes in MiB.
 const KINDS: [(&str, u64); 3] = [("ext4", 64), ("xfs", 320), ("btrfs", 256)];
-/// The longest that a load runs, in milliseconds.
-const LONGEST: u64 = 9000;
+/// The longest time that a load runs, in milliseconds.
+const MAX_LOAD_MS: u64 = 9000;
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
@@ -39,7 +40,7 @@ fn random() -> Rng {
     Rng::with_seed(seed)
 }
 
-/// What was found of the files of a file system.
+/// What was found in the files of a file system.
 #[derive(Debug, Default)]
 struct Tally {
     checks: u64,
@@ -50,7 +51,7 @@ struct Tally {
     wrong: u64,
 }
 
-/// Adds up what a guest has told.
+/// Adds a guest's report.
 fn tally(tallies: &mut BTreeMap<String, Tally>, output: &str) {
     assert!(!output.contains("cannot be mounted"), "{output}");
     for line in output.lines() {
@@ -82,7 +83,7 @@ fn judge(tallies: &BTreeMap<String, Tally>, what: &str) {
     let each = |found: fn(&Tally) -> u64| tallies.values().map(found).collect::<Vec<_>>();
     assert_eq!(each(|tally| tally.wrong), [0, 0, 0], "labels below their own");
     assert_eq!(each(|tally| tally.unlisted), [0, 0, 0], "unlabelled and not listed");
-    // Else nothing was tried.
+    // Otherwise nothing was tested.
     assert!(tallies.values().all(|tally| tally.kept > 0 && tally.files > tally.checks * 10), "{tallies:?}");
 }
 
@@ -119,13 +120,13 @@ impl Parts {
     fn guest<'s>(&self, scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
         let guest = Guest::under(scratch, kernel, &self.policy).names(NAMES).lines(&self.script);
         let guest = guest.modules(&["xfs", "btrfs"]).with(&self.load, "/power");
-        // What btrfs asks the kernel's crypto for is a module of its own there.
+        // On that kernel, the crypto algorithm that btrfs needs is a module.
         let guest = if kernel == "6.1" { guest } else { guest.modules(&["crc32c-cryptoapi"]) };
         self.disks.iter().fold(guest, |guest, image| guest.volume(image as &Path))
     }
 }
 
-/// A guest that looks at what the one before has left, and begins anew. Half of them mount first, half enforce first.
+/// A guest that examines what the one before has left, and begins again. Half of them mount first, half enforce first.
 fn script(random: &mut Rng) -> String {
     let mount_first = "mounts; tollgate enforce /policy; echo enforced $?";
     let enforce_first = "tollgate enforce /policy; echo enforced $?; mounts; sleep 4";
@@ -145,11 +146,11 @@ fn leaves_no_label_below_its_own_whenever_the_power_fails() {
     let parts = Parts::new(&scratch);
     let cuts = number("TOLLGATE_CUTS").unwrap_or(200).div_ceil(KINDS.len() as u64);
     let (kernels, mut tallies) = (kernels(KERNELS), BTreeMap::new());
-    // The last one only looks.
+    // The last one only examines.
     for cut in 0..=cuts {
         let kernel = kernels[usize::try_from(cut).unwrap() % kernels.len()];
         let lines = script(&mut random);
-        let delay = random.u64(..LONGEST);
+        let delay = random.u64(..MAX_LOAD_MS);
         let (mut running, _place) = parts.guest(&scratch, kernel).lines(&lines).start();
         running.wait_until("the load", |running| running.stdout().contains("loaded\n"));
         sleep(Duration::from_millis(delay));

@@ -1,11 +1,11 @@
-# What the guests of power.rs run. The names of the load's files begin with the letters of their labels.
+# The script of power.rs's guests. The names of the load's files begin with the letters of their labels.
 KINDS="ext4 xfs btrfs"
 mounts() {
 	set -- a b c
 	for kind in $KINDS; do
 		mkdir -p /srv/$kind
 		options=noatime
-		# What is to be lost is the label, not the file.
+		# The label is to be lost, not the file.
 		[ $kind = xfs ] || options=$options,commit=1
 		mount -t $kind -o $options /dev/vd$1 /srv/$kind || echo "$kind cannot be mounted"
 		shift
@@ -16,7 +16,7 @@ unmounts() {
 		umount /srv/$kind || umount -l /srv/$kind
 	done
 }
-# Compares labels with names, and what is unlabelled with what is listed: that tells one name of a file.
+# Compares labels with names, and unlabelled files with listed ones; the list has one name per file.
 check() {
 	tollgate label lost >/listed 2>/dev/null
 	for kind in $KINDS; do

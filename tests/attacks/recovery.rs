@@ -1,5 +1,5 @@
-//! A machine that ends without a word takes labels along that were noted and not written: what had them is unlabelled after
-//! the next start, never labelled as its directory.
+//! A machine that crashes loses labels that were not written yet: their files are unlabelled after the next start, and never
+//! get their directory's label.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use crate::program::{
     steps::{Guest, Step},
 };
 
-/// A disk with a file system.
+/// A disk image with a file system.
 pub(crate) fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
     let image = scratch.path(kind);
     File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
@@ -46,14 +46,14 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
         let image = disk(&scratch, "ext4", 64);
         let written = "W sh -c 'echo > /srv/old/made; echo > /srv/old/log; echo > /srv/log; echo > /srv/old/open; \
                        echo > /srv/from/open; echo > /srv/both/one; echo > /srv/both/new/two'; sleep 7";
-        // A daemon that does not run writes nothing: the crash comes between note and attribute.
+        // A stopped daemon writes nothing: the crash comes between the hook's entry and the attribute.
         let noted = "W sh -c 'until [ -e /go ]; do sleep 0.1; done; echo > /srv/new/made; echo >> /srv/log; \
                      echo >> /srv/old/log; echo > /srv/both/made; echo > /srv/both/new/made; \
                      mv /srv/from/open /srv/both/new/open; ln /srv/old/made /srv/new/linked' &\n\
                      sleep 2; kill -STOP $(daemon); touch /go; sleep 2; sync";
         started(&scratch, kernel, &image).step("written", written).step("noted", noted).run_until_cut();
         let get = "tollgate label get /srv /srv/old /srv/old/made /srv/old/log /srv/log /srv/new /srv/new/made";
-        // Things were made in all of these: their labels are known all the same.
+        // Files were created in all of these directories, whose labels are known all the same.
         let directories = "tollgate label get /srv/both /srv/both/new /srv/both/one /srv/both/new/two /srv/new/linked";
         let steps = started(&scratch, kernel, &image)
             .step("labels", get)
@@ -93,7 +93,7 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
         assert!(!steps["lost"].text.contains("/log"), "{}", steps["lost"].text);
         steps["status"].is(0, &["a label lost in a crash"]);
         assert!(!steps["restored"].text.contains("/srv/new/made\""), "{}", steps["restored"].text);
-        // The checkpoint has moved on: nothing more is doubtful.
+        // The checkpoint has moved on, so nothing else is doubtful.
         assert_eq!(steps["listed again"].text.matches("\"inode\"").count(), 3, "{}", steps["listed again"].text);
         is_labelled(&steps["again"], &[("/srv/new/made", "made"), ("/srv/old/log", "open"), ("/srv/log", "open")]);
     }
@@ -113,7 +113,7 @@ fn doubts_nothing_after_an_orderly_end() {
     steps["lost"].is(0, &[]);
 }
 
-/// The type that `label get` tells of the file that has this text.
+/// The type that `label get` prints for the file with this text.
 fn label_of<'t>(step: &'t Step, text: &str) -> &'t str {
     let lines: Vec<&str> = step.text.lines().collect();
     let found = lines.chunks(2).find(|pair| pair[0] == text).expect(&step.text);

@@ -1,6 +1,6 @@
-// Gives a file another generation, by which its label is kept: renumber WAY FILE. The file is
-// opened for appending, which asks for no more than `open append`; what is printed is the ioctl's
-// answer.
+// Gives a file another generation, by which its label is stored: renumber WAY FILE. The file is
+// opened for appending, which needs no more than `open append`; the output is the ioctl's
+// result.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

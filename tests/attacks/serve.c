@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * serve FOLDER MUTE: mounts a file system of one file, "file", and serves it, until the file MUTE
- * is there: from then on it answers nothing. What it has said of names holds for ever, of
+ * serve FOLDER MUTE: mounts a file system with one file, "file", and serves it, until the file MUTE
+ * exists: from then on it answers nothing. Its answers about names hold for ever, those about
  * attributes not at all.
  */
 #include <errno.h>

@@ -1,9 +1,9 @@
-//! File systems that the attacker serves, and need not answer: the daemon answers all the same, and the next one starts.
+//! File systems that the attacker serves, and that need not answer: the daemon answers all the same, and the next one starts.
 
 use super::guest;
 use crate::program::{Scratch, guests::KERNELS};
 
-/// A shell's name: does something that must not last, and says how it ended.
+/// A shell function: runs a command with a time limit, and prints how it ended.
 const NAMES: &str = r#"
 limited() { begun=$(date +%s); timeout 60 "$@"; echo "exit $? after $(($(date +%s) - begun))"; }
 mount_all() { mkdir -p /m /o /up; mount -t tmpfs t /up; mkdir /up/u /up/w; W /serve /m /mute & until grep -q ' /m fuse ' /proc/mounts; do sleep 1; done
@@ -28,7 +28,7 @@ fn answers_while_a_file_system_that_the_attacker_serves_does_not() {
             let line = format!("limited tollgate label {act}; limited tollgate status");
             guest = guest.step(name, &line);
         }
-        // This file system keeps no attributes: `stop` takes the labels along.
+        // This file system keeps no attributes: `stop` loses the labels.
         let again = "tollgate stop --force; limited tollgate enforce /policy; limited tollgate status; \
                      tollgate label set $(of secret) /srv/secret";
         let steps = guest

@@ -1,4 +1,4 @@
-//! Nobody uses up what all need: who has his share is refused more, and he alone.
+//! No user exhausts what all need: a user whose share is used up is refused more, and no other user is.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,9 @@ use crate::program::{
     steps::{Guest, Step, source},
 };
 
-/// `A COMMAND...` as the attacker, a user who is not root, `S COMMAND...` with a subordinate uid of his, as a setuid program has
-/// it; `B COMMAND...` as another user; `hold` and `held` begin and end what holds credentials until then.
+/// `A COMMAND...` as the attacker, a user who is not root, `S COMMAND...` with one of the attacker's subordinate uids, as a
+/// setuid program has it; `B COMMAND...` as another user; `hold` and `held` begin and end a process that holds credentials
+/// until then.
 const NAMES: &str = "\
 A() { W /user 1000 \"$@\"; }
 B() { O /user 1001 \"$@\"; }
@@ -25,7 +26,7 @@ goes_on() { failed=0; for i in $(seq $1); do
   cat /srv/open >/dev/null || failed=$((failed + 1)); done; echo \"$failed failed\"; }
 ";
 
-/// A guest with an ext4 at `/srv`, directories of two labels in it, and enforcement with so much room.
+/// A guest with an ext4 at `/srv`, directories of two labels in it, and enforcement with this much room.
 fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str) -> Guest<'s> {
     let prepare = format!(
         "echo alice:x:1000:1000::/:/bin/sh >> /etc/passwd; echo alice:100000:65536 >> /etc/subuid; truncate -s {image} /image && mke2fs -q -t ext4 -O ^has_journal -i 2048 /image && \
@@ -37,7 +38,7 @@ fn full<'s>(scratch: &'s Scratch, kernel: &'static str, image: &str, rooms: &str
     guest.with("/sbin/mke2fs".as_ref(), "/bin/mke2fs").step("start", &prepare)
 }
 
-/// How much a holder has of a room, of how much.
+/// How many places a holder has of a room, and its share.
 fn holds(status: &Step, room: &str, holder: &str) -> Option<(u64, u64)> {
     let status = status.json();
     let mut of_room = status["shares"].as_array().unwrap().iter().filter(|held| held["room"] == room);
@@ -45,7 +46,7 @@ fn holds(status: &Step, room: &str, holder: &str) -> Option<(u64, u64)> {
     Some((own["held"].as_u64().unwrap(), own["share"].as_u64().unwrap()))
 }
 
-/// How much alice, the attacker, holds of a room, of how much.
+/// How many places alice, the attacker, has of a room, and her share.
 fn alice(status: &Step, room: &str) -> Option<(u64, u64)> {
     holds(status, room, "alice")
 }
@@ -56,7 +57,7 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         let steps = full(&scratch, kernel, "64M", ROOMS)
-            // Names in directories of one label need nothing.
+            // Names in directories of one label need no place.
             .step("names", "A /fill names 600 /srv/a; A /fill links 300 /srv/b /srv/c; A ln /srv/b/f1 /srv/a/third")
             .step("no labels", "tollgate status --json")
             .step(
@@ -73,7 +74,7 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
             .step("go on", "goes_on 5")
             .step("ended", "held; A cat /srv/open && sleep 1")
             .step("given back", "tollgate status --json")
-            // Root's domain is that which it has entered, not that which it came from.
+            // For root, the domain that it has entered counts, not the one that it came from.
             .step("root's", "W /creds 1000 </hold >/taken & exec 9>/hold; sleep 4; tollgate status --json")
             .step("root's, refused", "cat /taken; held; sleep 1")
             .step("messages", "A /fill messages 1000; O /fill messages 20; B /fill messages 20; /fill messages 20")
@@ -81,11 +82,11 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
             .step("uids", "W /fill uids 100 100010; B /fill messages 20")
             .step("noise", "A /fill opens 30000 /srv/secret & sleep 1; O cat /srv/secret; wait; dmesg | grep -c avc.*:other:")
             .step("told", "tollgate status; tollgate status --metrics | grep held")
-            // Once more, with less room than what alice has.
+            // Again, with less room than alice already uses.
             .step("again", "chown 100005 /srv/a/f1??; tollgate stop --force; tollgate enforce /policy --room labels=1024")
             .step("order", "tollgate label get /srv/secret /srv/open /srv/d/plain; echo 3 > /proc/sys/vm/drop_caches; A cat /srv/d/plain")
             .step("left", "tollgate status")
-            // Of the new owner's files none is left without its label.
+            // None of the new owner's files is left without its label.
             .step(
                 "another's",
                 "set -- $(tollgate label get /srv/tools/l* | grep :unlabeled_t: | head -n 1); chown 0 $2; \
@@ -108,7 +109,7 @@ fn check(steps: &BTreeMap<String, Step>) {
     assert_eq!(alice(&steps["labels"], "labels"), Some((256, 256)));
     let (held, share) = alice(&steps["credentials"], "credentials").unwrap();
     assert!(held >= share - 1 && share == 128, "{held} of {share}");
-    // What he has runs on; he gets no more of them, forks nothing, and executes nothing.
+    // Running processes of the attacker go on, but get no more credentials, and neither fork nor execute.
     let refused = steps["refused"].is(
         126,
         &[" credentials: Cannot allocate memory, fork: Cannot allocate memory\n", "cat: Cannot allocate memory\n"],
@@ -146,12 +147,13 @@ fn check(steps: &BTreeMap<String, Step>) {
 
 #[test]
 fn refuses_what_becomes_anothers_above_his_share_and_kills_what_would_stay_root() {
-    // While they stay: what became of those that moved, who holds most, and what a user whose share is used up can do.
+    // While they stay: what happened to those that moved, which holders have most, and what a user whose share is used up can
+    // do.
     const MOVES: &str = r#"
 stay() { : >/moved; "$@" </hold >/moved 2>&1 & exec 9>/hold; until [ -s /moved ]; do sleep 1; done
   cat /moved; tollgate status --metrics | grep '^tollgate_held.room="credentials"'; A cat /srv/open; held; sleep 1; }
 "#;
-    // In whose share of 128, how many come of 200, and how many of them are in it.
+    // The holder of the share of 128, how many of 200 come, and how many of them are counted in it.
     const CASES: [(&str, &str, u32, u32); 4] = [
         ("/moves 200 uid 1000", "alice", 200, 128),
         ("/moves 200 exec $(at other)", ":other:", 64, 128),
@@ -172,7 +174,7 @@ stay() { : >/moved; "$@" </hold >/moved 2>&1 & exec 9>/hold; until [ -s /moved ]
             .step("ids", "W /full ids")
             .step("ids of a user", "A /full ids")
             .step("root", "/full root 1000; W /full root 1000")
-            // On kernels since 6.18 a fork that fails takes the storage of who forks along.
+            // On kernels since 6.18 a failed fork frees the storage of the forking process.
             .step("failed", "W /full fork sh -c 'tollgate ps | grep -F \"sh -c\"; tollgate mode permissive; cat /srv/secret'; tollgate mode")
             .run();
         for (case, (_, holder, come, held)) in (0..).zip(CASES) {
@@ -203,7 +205,7 @@ fn check_moves(step: &Step, holder: &str, come: u32, most: u32) {
 
 #[test]
 fn forgets_owners_of_files_that_are_no_more_and_believes_none_above_a_share() {
-    // Files that the bystander's domain, or the machine, has opened, and of which alice, confined otherwise, is the owner.
+    // Files that the bystander's domain, or the machine, has opened, and whose owner is alice, who is confined otherwise.
     const OWNERS: &str = r#"
 own() { uid=$1; shift; O /user $uid /owners open $1 tollgate run --context $(at worker) -- /owners set "$@"; }
 itself() { "$@" sh -c 'exec /sigio $$'; echo "it ended with $?"; }
@@ -225,7 +227,7 @@ before() { /owners open 1100 sh -c 'until test -e /go; do sleep 1; done; exec to
             .step("his", "itself A; itself W /user 1000")
             .step("others", "itself B; itself O; itself O /user 1002; itself env; own 1001 100")
             .step("ended", "touch /end; wait $above; forgotten")
-            // Of files that the machine has opened there are more than there is room for.
+            // There are more files of the machine than the map has room for.
             .step("machine's", "touch /go; wait $before; cat /before; itself env; itself O")
             .step("failures", "forgotten; tollgate status; own 1001 100")
             .run();
@@ -238,14 +240,14 @@ fn check_owners(steps: &BTreeMap<String, Step>) {
     // Six hundred, one after another, in a share of 128.
     let dead = steps["dead"].is(0, &[]);
     assert_eq!(dead.text, "100 of 100 signals\n".repeat(6), "{}", dead.text);
-    // What is left of a file stays as long as another has its address: of few.
+    // The entry of a closed file stays if another file has its address, which few do.
     let come = |step: &Step| -> u64 { step.text.split(' ').next().unwrap().parse().unwrap() };
     let above = steps["above"].is(0, &[]);
     assert!((112..=128).contains(&come(above)), "{}", above.text);
     above.is(0, &[&format!("above a share of owners {}", 200 - come(above))]);
     let held = above.text.split_once("owners: alice ").and_then(|(_, rest)| rest.split_once(" of 128")).unwrap().0;
     assert!((come(above)..=128).contains(&held.parse().unwrap()), "{}", above.text);
-    // Of who has filled his share none is believed, not even one that says it is he who has opened the file; all others are.
+    // None of the owners set by a holder with a full share is trusted, not even the opener itself; all others are.
     assert_eq!(steps["his"].text, "it ended with 0\n".repeat(2));
     assert_eq!(steps["others"].text, "Killed\nit ended with 137\n".repeat(4) + "100 of 100 signals\n");
     assert_eq!(steps["ended"].is(0, &[]).text, "");
@@ -256,9 +258,10 @@ fn check_owners(steps: &BTreeMap<String, Step>) {
     steps["failures"].is(0, &[&unknown, "100 of 100 signals"]);
 }
 
-/// What an attack of the whole size needs: `in_domain N COMMAND...` runs one in one of many domains, which differ in their categories;
-/// `running NAME N` waits until so many processes have that name, `told` until each of these files says something; `memory` tells what
-/// is used; `serves` begins what others do meanwhile, and `served` ends it. No shell may hold the pipe that ends those with credentials.
+/// Functions for the full attack: `in_domain N COMMAND...` runs a command in one of many domains, which differ in their
+/// categories; `running NAME N` waits until this many processes have that name, `told` until each of these files has content;
+/// `memory` prints what is used; `serves` begins what others do meanwhile, and `served` ends it. No shell may hold the pipe
+/// that ends the holders of credentials.
 #[cfg(feature = "long")]
 const WHOLE: &str = r#"
 in_domain() { range=$1; shift; tollgate run --context system_u:system_r:worker:s0-s15:c0.c$range -- /user "$@"; }
@@ -273,8 +276,8 @@ serves() { O /busy /srv/s /srv/t /end >/served 2>&1 & B /busy /srv/u /srv/t /end
 served() { echo > /end; for one in /served /another /machine /third; do until grep -q failed $one; do sleep 1; done; done; cat /served /another /machine /third; }
 "#;
 
-/// The whole size of it: what a user does who wants all of it, with many domains and subordinate uids of his, and what becomes of
-/// the others meanwhile. There is room for fewer links than by default: his share is full sooner, and he goes on trying.
+/// The full attack: a user tries to exhaust everything, with many domains and subordinate uids, while others go on. There is
+/// room for fewer links than by default: the share is full sooner, and the user goes on trying.
 #[cfg(feature = "long")]
 #[test]
 fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_credentials() {
@@ -289,9 +292,9 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
                 "memory; for n in $(seq 10); do mkdir b$n tools$n; done; chmod 777 b* tools*; tollgate label set $(of tool) tools*; \
                  serves; sleep 5; O cat /srv/open && B cat /srv/open",
             )
-            // Also a change of uid takes a credential.
+            // A change of uid also takes a credential.
             .step("uids", "W /fill uids 65536 100000; B /fill messages 20")
-            // Those who link have begun before: nothing is executed any more by who holds all credentials that he may.
+            // The linking processes began before, because a holder with a full share of credentials cannot execute.
             .step(
                 "credentials",
                 "ulimit -n 524288; A /fill links 700000 /srv/d /srv/tools >/links1 2>&1 & S /fill links 100000 /srv/a /srv/tools >/links2 2>&1 & \
@@ -324,13 +327,13 @@ fn check_whole(steps: &BTreeMap<String, Step>) {
             .collect();
         (found.len() as u64, found.iter().sum())
     };
-    // Twelve of his processes tried half a million credentials; twelve a million links.
+    // Twelve processes of the attacker tried half a million credentials; twelve a million links.
     let (tried, credentials) =
         got(steps["credentials"].is(0, &["\n0 failed\n"]), " credentials: Cannot allocate memory");
     assert!(tried >= 1 && (30_000..32_768).contains(&credentials), "{tried}: {credentials}");
     let (tried, links) = got(steps["links"].is(0, &["\n0 failed\n"]), " links: No space left on device");
     assert!(tried == 12 && links == 32_768, "{tried}: {links}");
-    // All that subordinate uids have is in one share.
+    // All subordinate uids count in one share.
     steps["uids"].is(0, &["\n20 messages: all"]);
     let (_, uids) = got(&steps["uids"], " uids: ");
     assert_eq!(uids, 65_536);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* sigio PROCESS: kill it by a file that it owns: with F_SETSIG a file sends its owner any signal.
+/* sigio PROCESS: kills it by a file that it owns: with F_SETSIG a file sends its owner any signal.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * slip COUNT GO TOLD: when the file GO is there, makes so many processes: a third children, a third
- * orphans, a third orphans in sessions of their own. When the file TOLD is there each tries to read
- * the secret, and adds a byte to TOLD.read or TOLD.denied.
+ * slip COUNT GO TOLD: when the file GO exists, creates this many processes: a third children, a
+ * third orphans, a third orphans in sessions of their own. When the file TOLD exists, each tries to
+ * read the secret, and adds a byte to TOLD.read or TOLD.denied.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-//! Subvolumes of btrfs number their inodes alike: a label is its own file's, in whichever subvolume.
+//! Subvolumes of btrfs use the same inode numbers: a label belongs to its own file, in each subvolume.
 
 use super::guest;
 use crate::program::{
@@ -13,7 +13,7 @@ fn btrfs<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
                    /subvolume create /srv sub && /subvolume create /srv good && \
                    /subvolume create /srv evil && tollgate enforce /policy";
     let guest = guest(scratch, kernel, &["subvolume"]).modules(&["btrfs", "loop"]);
-    // What btrfs asks the kernel's crypto for is a module of its own there.
+    // On that kernel, the crypto algorithm that btrfs needs is a module.
     let guest = if kernel == "6.1" { guest } else { guest.modules(&["crc32c-cryptoapi"]) };
     guest.with("/usr/sbin/mkfs.btrfs".as_ref(), "/bin/mkfs.btrfs").step("start", prepare)
 }
@@ -38,7 +38,7 @@ fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
             .step("read again", "W cat /srv/good/secret")
             .run();
         steps["start"].is(0, &[]);
-        // The attack is one only where the numbers are the same.
+        // The test attacks only if the numbers are the same.
         for name in ["made", "taken"] {
             let numbers: Vec<&str> = steps[name].is(0, &[]).text.lines().collect();
             assert_eq!(numbers[0], numbers[1], "{kernel}");
@@ -58,7 +58,7 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
         let get = "tollgate label get /srv/snap/made /srv/snap/plain /srv/ro/made /srv/ro/plain";
         let steps = btrfs(&scratch, kernel)
             .step("before", "echo old > /srv/sub/plain; echo old > /srv/good/plain; sync; sleep 5")
-            // The snapshots are made before the attribute is written.
+            // The snapshots are taken before the attribute is written.
             .step(
                 "snapshots",
                 "W sh -c 'until [ -e /go ]; do sleep 0.1; done; echo new > /srv/sub/made; \
@@ -78,7 +78,7 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
                 "sync; sleep 3; umount /srv; mount -o loop /image /srv; sleep 4; tollgate label get /srv/dir/in",
             )
             .step("labels again", get)
-            // Nobody hears of it before the next daemon.
+            // No daemon knows of it before the next one starts.
             .step(
                 "unattended",
                 "W sh -c 'until [ -e /gone ]; do sleep 0.1; done; echo new > /srv/good/made; \
@@ -96,7 +96,7 @@ fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_director
                 .is(0, &[":unlabeled_t:s15:c0.c1023 /srv/snap/made\n", ":unlabeled_t:s15:c0.c1023 /srv/ro/made\n"]);
         }
         assert_eq!(steps["read"].text.matches("Permission denied").count(), 3, "{}", steps["read"].text);
-        // What is in a snapshot is denied until it was walked.
+        // Files in a snapshot are denied until it was walked.
         steps["unattended"].is(0, &["Permission denied"]);
         steps["labels unattended"].is(
             0,

@@ -15,7 +15,7 @@ static int personality(int ring)
 {
 	int number = syscall(SYS_io_uring_register, ring, IORING_REGISTER_PERSONALITY, 0, 0);
 
-	// The thread's are others from here on.
+	// The thread's credentials are others from here on.
 	prctl(PR_SET_KEEPCAPS, !prctl(PR_GET_KEEPCAPS, 0, 0, 0, 0), 0, 0, 0);
 	return number;
 }

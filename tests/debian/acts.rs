@@ -19,14 +19,14 @@ use crate::program::{Scratch, report};
 const SHELL: &str = "unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023";
 /// PID 1 and what runs before the unit: services leave its domain as they do under SELinux.
 const OPTIONS: &str = "--machine system_u:system_r:init_t:s0";
-/// What runs before the unit is started again, and is in its domain then (docs/debian.md).
+/// Services that run before the unit is started again, and are in their domains then (docs/debian.md).
 const DROP_IN: &str =
     "[Service]\nExecStartPost=-systemctl --no-block try-restart systemd-journald systemd-udevd systemd-timesyncd\n";
 
 /// A file of acts.
 #[derive(Deserialize)]
 struct Acts {
-    /// What stands before them in the script.
+    /// The beginning of the script, before the acts.
     before: String,
     act: Vec<Act>,
     #[serde(default)]
@@ -38,26 +38,26 @@ struct Acts {
 struct Act {
     name: String,
     line: String,
-    /// Whose work it is, where it is a confined domain's.
+    /// The confined domain that does the act, if one does.
     #[serde(default)]
     #[allow(dead_code, reason = "for who reads the file")]
     domain: String,
-    /// What it prints is the same under both.
+    /// Whether the output must be the same under both.
     #[serde(default)]
     same: bool,
 }
 
-/// What only Tollgate denies, and why that is so.
+/// A denial that only Tollgate makes, and its reason.
 #[derive(Deserialize)]
 struct Extra {
     denied: String,
     reason: String,
 }
 
-/// A denial as an `allow` rule would have it, a permission a time: `sshd_t shadow_t:file read`.
+/// A denial in the form of an `allow` rule with one permission: `sshd_t shadow_t:file read`.
 type Denials = BTreeSet<String>;
 
-/// What came of a boot.
+/// The results of a boot.
 struct Played {
     /// The exit status of each act, and what it printed.
     acts: BTreeMap<String, (i32, String)>,
@@ -78,7 +78,7 @@ fn script(Acts { before, act: acts, .. }: &Acts, denials: &str) -> String {
     format!("{before}{acts}echo '@ denials'\n{denials} 2>&1\necho '@= 0'\n")
 }
 
-/// What a guest's script printed, step by step.
+/// The output of a guest's script, step by step.
 fn played(output: &str, denials_in: fn(&str) -> Denials) -> Played {
     let (mut acts, mut name, mut text) = (BTreeMap::new(), String::new(), String::new());
     for line in output.lines() {
@@ -122,14 +122,14 @@ fn audited(entries: &str) -> Denials {
     entries.lines().filter_map(one).flatten().collect()
 }
 
-/// By the kernel's SELinux.
+/// Under the kernel's SELinux.
 fn by_selinux(scratch: &Scratch, image: &Path, kernel: &str, acts: &Acts) -> Played {
     let script = scratch.file("acts", &script(acts, "dmesg | grep avc:"));
     let guest = Guest::new(scratch, kernel, "selinux").with(&script, "/root/acts.sh").option(&["--context", SHELL]);
     played(&guest.run(image, &["/bin/bash", "/root/acts.sh"]), denied)
 }
 
-/// By Tollgate, which is installed from its package, and starts with the machine.
+/// Under Tollgate, which is installed from its package, and starts with the machine.
 fn by_tollgate(scratch: &Scratch, image: &Path, kernel: &str, acts: &Acts) -> Played {
     let disk = copy(scratch, image);
     let options = scratch.file("options", &format!("TOLLGATE_OPTIONS=\"{OPTIONS}\"\n"));
@@ -148,7 +148,7 @@ fn by_tollgate(scratch: &Scratch, image: &Path, kernel: &str, acts: &Acts) -> Pl
     played(&guest.run(&disk, &["/bin/bash", "-c", &run]), audited)
 }
 
-/// What both do with the same acts, side by side. What only Tollgate denies has its reason in tests/debian/acts.toml.
+/// The acts under both, side by side. Each denial that only Tollgate makes has its reason in tests/debian/acts.toml.
 #[test]
 fn denies_a_debian_system_what_selinux_denies_it() {
     let (scratch, image, acts) = (Scratch::new(), image(), acts());
@@ -177,7 +177,7 @@ fn denies_a_debian_system_what_selinux_denies_it() {
     }
 }
 
-/// What is wrong with an act: one has failed, or they differ where they must not.
+/// What is wrong with an act: it has failed, or the results differ and must not.
 fn differs(Act { name, same, .. }: &Act, selinux: &Played, tollgate: &Played) -> Option<String> {
     let [one, other] = [selinux, tollgate].map(|by| &by.acts[name]);
     let right = (one.0, other.0) == (0, 0) && (!same || one.1 == other.1);

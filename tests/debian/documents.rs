@@ -1,5 +1,5 @@
-//! The quick start and the guides, tried as they are written: each command line of theirs is run in a guest, a Debian 12
-//! with systemd; the lines come out of the documents themselves.
+//! The quick start and the guides, run as they are written: each command line in them is run in a guest, a Debian 12 with
+//! systemd. The lines are taken from the documents themselves.
 
 use std::{collections::BTreeMap, fs};
 
@@ -15,7 +15,7 @@ struct Pages {
     page: Vec<Page>,
 }
 
-/// A page, and what its commands presuppose.
+/// A page, and the state that its commands require.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Page {
@@ -27,25 +27,25 @@ struct Page {
     file: Vec<File>,
 }
 
-/// A file that the page tells its reader to write: the block that begins so.
+/// A file that the page tells its reader to write: the block that begins with this line.
 #[derive(Deserialize)]
 struct File {
     first: String,
     path: String,
 }
 
-/// What is known of a line.
+/// What the test knows about a line.
 #[derive(Deserialize, Default, Clone)]
 #[serde(deny_unknown_fields, default)]
 struct Known {
     line: String,
     before: String,
     meanwhile: String,
-    /// What the terminal types that it is run on.
+    /// The input on the command's terminal.
     types: Option<String>,
     endless: bool,
     status: i32,
-    /// It cannot be run in a guest.
+    /// Whether it cannot be run in a guest.
     never: bool,
     why: String,
 }
@@ -68,7 +68,7 @@ fn pages() -> Vec<Page> {
     toml::from_str::<Pages>(PAGES).unwrap().page
 }
 
-/// The lines of a page with what is known of each. Entries are about the next line of their text; one that is about none is
+/// The lines of a page with what is known about each. An entry is for the next line with its text; an entry without a line is
 /// an error.
 fn lines(page: &Page, text: &str) -> Result<Vec<(Line, Known)>, String> {
     let mut known: Vec<&Known> = page.line.iter().collect();

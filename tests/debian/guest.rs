@@ -17,10 +17,10 @@ pub(crate) struct Guest<'g>(Machine<'g>);
 
 impl<'g> Guest<'g> {
     pub(crate) fn new(scratch: &'g Scratch, kernel: &'g str, lsm: &'g str) -> Self {
-        // Nothing of what is denied is left out of the kernel's log.
+        // Keeps every denial in the kernel's log.
         let log = "log_buf_len=16M sysctl.kernel.printk_ratelimit=0 audit=1 audit_backlog_limit=8192";
         let machine = Machine::new(scratch, kernel, lsm, 2400);
-        Self(machine.option(&["--cpus", "2", "--memory", "2048", "--append", log]))
+        Self(machine.processors(2).option(&["--memory", "2048", "--append", log]))
     }
 
     /// A file on the disk.
@@ -33,7 +33,7 @@ impl<'g> Guest<'g> {
         Self(self.0.option(words))
     }
 
-    /// Boots, runs a command of the system, and gives back what it printed.
+    /// Boots, runs a command of the system, and returns its output.
     pub(crate) fn run(self, disk: &Path, command: &[&str]) -> String {
         self.0.option(&["--disk", word(disk)]).run(command).with(0).stdout
     }

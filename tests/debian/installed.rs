@@ -1,4 +1,4 @@
-//! What the package does to a machine: installed, enabled, upgraded, enforcing, removed and purged.
+//! The package on a machine: installed, enabled, upgraded, enforcing, removed and purged.
 
 use super::{
     guest::{Guest, copy},
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::program::Scratch;
 
-/// What is said on the machine, line by line.
+/// Checks lines of the machine's output.
 #[track_caller]
 pub(crate) fn said(output: &str, expected: &[&str]) {
     for line in expected {
@@ -15,8 +15,8 @@ pub(crate) fn said(output: &str, expected: &[&str]) {
     }
 }
 
-/// Of our own policy: nothing is enforced until the unit is enabled; then it starts with the machine, goes on over upgrades,
-/// denies once the administrator says so, and ends with the package.
+/// With Tollgate's own policy: nothing is enforced until the unit is enabled; then enforcement starts with the machine,
+/// survives upgrades, denies once the administrator sets it to, and ends with the package.
 #[test]
 fn enforces_from_the_package_and_leaves_a_machine_that_works() {
     let (scratch, image) = (Scratch::new(), image());
@@ -47,7 +47,7 @@ fn enforces_from_the_package_and_leaves_a_machine_that_works() {
     said(&after, &["unit: none", "purged: 0", "left: nothing"]);
 }
 
-/// Whether the machine is whole.
+/// Checks whether the machine works.
 const WORKS: &str = r#"
 echo "machine: $(systemctl is-system-running --wait)"; systemctl --failed --no-pager --no-legend
 echo "ssh: $(systemctl is-active ssh)"; echo "cron: $(systemctl is-active cron)"

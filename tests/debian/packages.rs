@@ -1,4 +1,4 @@
-//! What `make deb` makes.
+//! The packages that `make deb` builds.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::program::{Scratch, word};
 
-/// The packages of a version, in a folder of the test, or in one of that path.
+/// The packages of a version, in a folder of the test, or in the folder of that path.
 pub(crate) fn make(scratch: &Scratch, version: &str, folder: &str) -> PathBuf {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let out = scratch.path(folder);
@@ -19,7 +19,7 @@ pub(crate) fn make(scratch: &Scratch, version: &str, folder: &str) -> PathBuf {
     out
 }
 
-/// The packages that tests only read, made once for all, beside the programs of the tests.
+/// Packages for tests that only read them, built once.
 fn made() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| make(&Scratch::new(), "0.1.0", concat!(env!("CARGO_TARGET_TMPDIR"), "/packages")))
@@ -35,7 +35,7 @@ fn paths(scratch: &Scratch, package: &Path) -> BTreeSet<String> {
     listed.lines().map(|line| line.split_whitespace().nth(5).unwrap().trim_start_matches('.').to_owned()).collect()
 }
 
-/// The names of all commands that are shown, as those of their manual pages: `tollgate-policy-build`.
+/// The names of all commands that are not hidden, in the form of their manual pages: `tollgate-policy-build`.
 fn commands(scratch: &Scratch, words: &[&str], found: &mut Vec<String>) {
     let help = scratch.run(&[words, &["--help"]].concat()).with(0).stdout;
     found.push([&["tollgate"], words].concat().join("-"));
@@ -72,7 +72,7 @@ fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
     for path in pages.chain(others.map(str::to_owned)) {
         assert!(held.contains(&path), "{path} is not in {held:?}");
     }
-    // Nothing that enforces by itself: a hook of dpkg's, which does nothing where nothing is enforced.
+    // Nothing that enforces by itself: only a hook of dpkg, which does nothing if nothing is enforced.
     let etc: Vec<_> = held.iter().filter(|path| path.starts_with("/etc") && !path.ends_with('/')).collect();
     assert_eq!(etc, ["/etc/dpkg/dpkg.cfg.d/tollgate"]);
     let conffiles = dpkg(&scratch, &["--info", word(&out.join("tollgate_0.1.0_amd64.deb")), "conffiles"]);

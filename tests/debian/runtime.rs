@@ -1,4 +1,4 @@
-//! policies/debian/runtime.cil: what systemd labels in `/run` by libselinux, as type transitions by name.
+//! policies/debian/runtime.cil: type transitions by name for what systemd labels in `/run` by libselinux.
 
 use std::{
     collections::BTreeSet,
@@ -12,16 +12,16 @@ use tollgate_host::Cache;
 use tollgate_policy::{built::Built, model::Policy};
 
 const FOLDER: &str = "/run/";
-/// Who makes directories, sockets and files for others there, and asks libselinux first.
+/// Domains that create directories, sockets and files for others there, with a label from libselinux.
 const MAKERS: [&str; 2] = ["init_t", "systemd_tmpfiles_t"];
 const HEAD: &str = "\
-; What systemd labels in /run by libselinux, which does nothing where SELinux is not: each name of Debian's file_contexts there.
+; Labels that systemd sets in /run by libselinux, which does nothing where SELinux is not enabled: each name of Debian's file_contexts there.
 ; Made from them: TOLLGATE_WRITE_DOCS=1 scripts/cargo test -p tollgate --test tests debian::runtime. What a policy has no type for is left out.
 (typeattribute runtime_labeller)
 (typeattributeset runtime_labeller (init_t systemd_tmpfiles_t))
 ";
 
-/// A class and the mode of its files.
+/// Classes with the modes of their files.
 const CLASSES: [(&str, &str, u32); 4] = [
     ("-d", "dir", libc::S_IFDIR),
     ("-s", "sock_file", libc::S_IFSOCK),
@@ -29,7 +29,7 @@ const CLASSES: [(&str, &str, u32); 4] = [
     ("--", "file", libc::S_IFREG),
 ];
 
-/// The path that an expression names, alone or with all below it; `None`: it names many.
+/// The path that an expression names, alone or with everything below it; `None`: it names many.
 fn literal(expression: &str) -> Option<PathBuf> {
     let name = expression.strip_suffix("(/.*)?").unwrap_or(expression);
     let plain = name.replace("\\.", "");
@@ -37,12 +37,12 @@ fn literal(expression: &str) -> Option<PathBuf> {
     (is_plain && name.starts_with(FOLDER)).then(|| name.replace("\\.", ".").into())
 }
 
-/// The type that a path gets.
+/// The type of a path.
 fn type_of(contexts: &FileContexts, path: &Path, mode: u32) -> Option<String> {
     Some(contexts.lookup(path, mode).unwrap()?.split(':').nth(2).unwrap().to_owned())
 }
 
-/// Whether the policy says already what a maker's object of this name gets.
+/// Whether the policy already determines the label of a domain's object of this name.
 fn is_known(policy: &Policy, directory: &str, class: &str, name: &str) -> bool {
     let number = |name: &str| policy.types.iter().position(|own| own.name == name).map(|place| place as u32 + 1);
     let class = policy.classes.iter().position(|own| own.name == class).map(|place| place as u32 + 1);
@@ -63,7 +63,7 @@ fn transitions(text: &str, policy: &Policy) -> String {
         let Some(directory) = type_of(&contexts, parent, libc::S_IFDIR) else { continue };
         let kind = specification.text.split_whitespace().nth(1).unwrap();
         for (flag, class, mode) in CLASSES {
-            // What may be anything is a directory of a service.
+            // An expression for any kind of file means a service's directory.
             let meant = if kind.starts_with('-') { kind == flag } else { class == "dir" };
             let Some(own) = type_of(&contexts, &path, mode).filter(|own| meant && *own != directory) else { continue };
             if !is_known(policy, &directory, class, name) {

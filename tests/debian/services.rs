@@ -1,4 +1,4 @@
-//! `tollgate service confine` on a Debian system: services of five kinds, and one of them in an attacker's hands.
+//! `tollgate service confine` on a Debian system: services of five kinds, and one of them under an attacker's control.
 
 use super::{
     guest::{Guest, copy},
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::program::Scratch;
 
-/// What an attacker who has taken the service over tries, and it never does by itself.
+/// Acts of an attacker who has taken the service over, which it never does by itself.
 pub(super) const ACTS: [&str; 14] = [
     "shell", "program", "connect", "bind", "shadow", "home", "database", "cron", "code", "programs", "kill", "raw",
     "name", "policy",
 ];
 
-/// What each test begins with: the package's policy in force, enforcing; and the service, with words to use it by.
+/// The beginning of each test: the package's policy in force, enforcing; and functions that use the service.
 const BEGIN: &str = r#"
 # ask PORT REQUEST: the answer, with its head; a service that hangs does not answer.
 ask() { timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/$0 && printf "$1" >&3 && cat <&3' "$1" "$2"; }
@@ -35,7 +35,7 @@ mkdir -p /var/lib/notes; : >/var/lib/notes/notes
 systemctl daemon-reload; systemctl start notes; ready
 "#;
 
-/// The service confined by one command, and asked for each act; before, all of them were done.
+/// The service is confined by one command, and then does each act on request; before, all of them succeeded.
 const CONFINE: &str = r#"
 python3 -c 'import socket
 listener = socket.create_server(("127.0.0.1", 4444))
@@ -87,12 +87,12 @@ fn confines_a_python_service_by_one_command_and_denies_what_it_never_did() {
         let denied = line.is_some_and(|line| line.contains("Permission denied") || line.contains("not permitted"));
         assert!(denied, "{act}: {line:?}");
     }
-    // Nothing else stood in their way: the log has each.
+    // Nothing else prevented the acts: the log has each denial.
     let logged = output.lines().find_map(|line| line.strip_prefix("acts denied: ")?.parse().ok());
     assert!(logged.is_some_and(|logged: usize| logged >= ACTS.len()), "{logged:?}");
 }
 
-/// Each of the five by one command; what it does then is denied nothing.
+/// Each of the five is confined by one command; nothing that it does then is denied.
 const FIVE: &str = r#"
 seconds() { echo "$1: $2, after $((SECONDS - began)) s"; }
 

@@ -1,4 +1,4 @@
-//! A Debian system on a disk image: systemd, services, a person; labelled as its SELinux policy says, which is in it.
+//! A Debian system on a disk image: systemd, services, a user; with labels of its own SELinux policy.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tollgate_host::{Cache, Packages};
 use crate::program::{Scratch, word};
 
 const RELEASE: &str = "bookworm";
-/// Whoever changes what is in the image gives it a new number.
+/// Change this number whenever the content of the image changes.
 const FOLDER: &str = "systems/2/bookworm";
 const SCRIPT: &str = include_str!("script.sh");
 const PACKAGES: [&str; 27] = [
@@ -44,21 +44,21 @@ const PACKAGES: [&str; 27] = [
     "util-linux",
     "util-linux-extra",
 ];
-/// The image's size, in MiB; what is empty takes no room.
+/// The image's size; empty space takes no room on disk.
 const SIZE: &str = "1500M";
 /// The files of SELinux in a system.
 const SELINUX: &str = "etc/selinux";
 
-/// What services of several kinds are tried with, beside [`PACKAGES`].
+/// Packages of services of several kinds, in addition to [`PACKAGES`].
 const SERVICES: [&str; 4] = ["apt", "postgresql", "prometheus-node-exporter", "python3"];
 const SERVICES_FOLDER: &str = "systems/services-1/bookworm";
 
-/// The image, out of the cache or made.
+/// The image, from the cache or built.
 pub(crate) fn image() -> PathBuf {
     image_of(FOLDER, &PACKAGES)
 }
 
-/// That of a system with more services.
+/// The image of a system with more services.
 pub(crate) fn services_image() -> PathBuf {
     image_of(SERVICES_FOLDER, &[&PACKAGES[..], &SERVICES].concat())
 }
@@ -109,7 +109,7 @@ fn make(cache: &Cache, policy: &Path, names: &[&str], fresh: &Path) -> Result<()
     Ok(())
 }
 
-/// Labels the files as the system's own setfiles does, which runs here with its own libraries.
+/// Labels the files with the system's own setfiles, which runs here with its own libraries.
 fn label(root: &Path, file_contexts: &Path) {
     let mut setfiles = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
     setfiles.arg("--library-path").arg(root.join("usr/lib/x86_64-linux-gnu")).arg(root.join("usr/sbin/setfiles"));

@@ -1,5 +1,5 @@
-//! An administrator's way with a service of his own, from the package to its removal, and twenty ways and more to lose what
-//! confines it: each time the service is confined, or that it is not is told.
+//! An administrator confines a service, from the package's installation to its removal, with some thirty ways to lose the
+//! confinement. Each time the service is confined, or the loss is reported.
 
 use super::{
     guest::{Guest, copy},
@@ -10,19 +10,19 @@ use super::{
 };
 use crate::program::{Scratch, report, report_time};
 
-/// What each boot begins with.
+/// The beginning of each boot.
 const BEGIN: &str = include_str!("walk/begin.sh");
-/// What is done in each.
+/// The script of each boot.
 const BOOTS: [&str; 4] = [
     include_str!("walk/install.sh"),
     include_str!("walk/ways.sh"),
     include_str!("walk/thirty.sh"),
     include_str!("walk/end.sh"),
 ];
-/// Ways that are tried.
+/// The number of ways.
 const WAYS: usize = 31;
 
-/// What was said in each boot.
+/// The output of each boot.
 fn walk() -> Vec<String> {
     let scratch = Scratch::new();
     let disk = copy(&scratch, &services_image());

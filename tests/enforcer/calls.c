@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program against the C library: makes the call that its first word names, with the others. */
+/* A program against the C library: makes the call of its first argument, with the others. */
 #include <tollgate.h>
 
 #include <errno.h>
@@ -96,7 +96,7 @@ static int thread(char *context)
 	return (long)result;
 }
 
-/* What each call says to NULL that takes none, and to what does not exist: errno of libselinux. */
+/* The errno of each call for NULL, which none accepts, and for missing objects: libselinux's. */
 static int nothing(void)
 {
 	char *context = NULL;

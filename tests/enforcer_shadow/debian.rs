@@ -1,7 +1,7 @@
-//! Debian's two policies, one on trial beside the other: what the kernel counts is what libsepol says of the questions that
-//! were asked, and what `policy diff` tells.
+//! Debian's two policies, one on trial beside the other: the kernel's counts agree with libsepol's decisions on the checked
+//! questions, and with `policy diff`.
 //!
-//! Which questions were asked the audit tells: the policies are loaded with everything audited, and nothing left out of it.
+//! The audit shows which questions were checked: the policies are loaded with everything audited, and no dontaudit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +25,12 @@ use crate::program::{
     word,
 };
 
-/// Who acts.
+/// The domains that act.
 const SUBJECTS: [&str; 3] =
     ["sysadm_u:sysadm_r:sysadm_t:s0", "user_u:user_r:user_t:s0", "staff_u:staff_r:staff_t:s0:c1"];
-/// What all do, in this order.
+/// The acts of all domains, in this order.
 const ACTS: &str = include_str!("acts.txt");
-/// What is acted on: its name, how it is made, its context.
+/// The objects of the acts: name, creation, context.
 const OBJECTS: [(&str, &str, &str); 12] = [
     ("user", "mkdir", "user_u:object_r:user_home_t:s0"),
     ("user/file", "echo text >", "user_u:object_r:user_home_t:s0"),
@@ -45,23 +45,23 @@ const OBJECTS: [(&str, &str, &str); 12] = [
     ("null", "mknod -m 666 $name c 1 3", "system_u:object_r:null_device_t:s0"),
     ("subject", "cp /tollgate-scenario", "system_u:object_r:shell_exec_t:s0"),
 ];
-/// `things` makes what is acted on, `act` does acts: exit status 0, all were done; 1, until one failed.
+/// `things` creates the objects, `act` does acts: exit status 0 if all succeeded, 1 if one failed.
 const HELPERS: &str = "\
 label() { tollgate label set $1 $2 >/dev/null; }
 start() { context=$1; shift; tollgate run --context $context -- ./subject --subject tollgate 0 -1 -1 \"$@\" <null >null 2>null; }
 act() { context=$1; shift; start $context \"$@\"; echo \"= $?\"; }
 number() { tollgate audit --json | wc -l; }
 ";
-/// The permissions of a record, and whose they were: all that is wanted of it.
+/// Extracts the permissions and contexts of a record.
 const FIELDS: &str = r#"s/.*"permissions":\[\([^]]*\)\].*"scontext":"\([^"]*\)".*"tcontext":"\([^"]*\)".*"tclass":"\([^"]*\)".*/\2 \3 \4 \1/p"#;
 
-/// A question of one permission: the contexts, the class, the permission.
+/// A check of one permission: the contexts, the class, the permission.
 type Question = (String, String, String, String);
 
-/// A policy of Debian's.
+/// One of Debian's policies.
 struct Flavour {
     built: Built,
-    /// The same with everything audited.
+    /// The policy with everything audited.
     audited: PathBuf,
 }
 
@@ -77,7 +77,7 @@ impl Flavour {
         &self.built.policy
     }
 
-    /// The context of a SID in this policy whose context in another is that: initial SIDs have each policy's own.
+    /// The context in this policy of a SID that has this context in another: initial SIDs have each policy's own.
     fn own(&self, other: &Self, text: &str) -> String {
         let mut initial = other.policy().initial_sids.iter();
         let known = initial.find(|initial| context::text(other.policy(), &initial.context) == text);
@@ -85,7 +85,7 @@ impl Flavour {
         own.map_or_else(|| text.to_owned(), |own| context::text(self.policy(), &own.context))
     }
 
-    /// What libsepol says to questions that were asked under another of the policies, or under this one.
+    /// libsepol's decisions on questions that were checked under another of the policies, or under this one.
     fn allows(&self, under: &Self, questions: &BTreeSet<Question>) -> BTreeMap<Question, bool> {
         let mut oracle = Oracle::load(&self.built.image).unwrap();
         let policy = self.policy();
@@ -105,7 +105,7 @@ impl Flavour {
     }
 }
 
-/// Whatever the subjects' domains are granted is told, and whatever they are denied.
+/// Everything that is granted or denied to the subjects' domains is audited.
 fn audit_everything(mut built: Built) -> Built {
     let policy = &mut built.policy;
     policy.rules.retain(|rule| rule.kind != RuleKind::DontAudit);
@@ -133,7 +133,7 @@ fn audit_everything(mut built: Built) -> Built {
     Built { tables: laid.tables, levels: laid.levels, ..built }
 }
 
-/// The lines of acts: whether they end with what fails, and the acts.
+/// The lines of acts: whether they end with an act that fails, and the acts.
 fn lines() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     let lines = ACTS.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| match line.strip_prefix("* ") {
@@ -164,7 +164,7 @@ fn things() -> String {
     )
 }
 
-/// The questions that the audit tells of.
+/// The questions in the audit log.
 fn asked(step: &Step) -> BTreeSet<Question> {
     let of = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -176,7 +176,7 @@ fn asked(step: &Step) -> BTreeSet<Question> {
     step.is(0, &["lost 0\n"]).text.lines().filter(|line| line.contains(':')).flat_map(of).collect()
 }
 
-/// The differences that a report lists, and whether the candidate would grant.
+/// The differences in a report, and whether the candidate would grant.
 fn listed(report: &Value) -> BTreeMap<Question, bool> {
     assert_eq!((&report["not_asked"], &report["omitted"]), (&0.into(), &0.into()));
     let mut all = BTreeMap::new();
@@ -192,13 +192,13 @@ fn listed(report: &Value) -> BTreeMap<Question, bool> {
     all
 }
 
-/// What `policy diff` tells of questions.
+/// The differences of the policies, by `policy diff`.
 struct Told {
-    /// Rules: source, target, class and permission; whether the policy after has them.
+    /// Rules: source, target, class and permission; whether the second policy has them.
     rules: BTreeMap<Question, bool>,
-    /// What constraints that differ are about: class and permission.
+    /// The classes and permissions of constraints that differ.
     constrained: BTreeSet<(String, String)>,
-    /// Whether the policies treat otherwise what they do not know.
+    /// Whether the policies treat unknown permissions differently.
     unknown: bool,
 }
 
@@ -236,7 +236,7 @@ impl Told {
         self.rules.get(&(type_(source), type_(target), class.clone(), permission.clone())).copied()
     }
 
-    /// Whether anything that it tells is about a question.
+    /// Whether any of its differences is about a question.
     fn is_about(&self, question: &Question, policy: &Policy) -> bool {
         let (_, _, class, permission) = question;
         self.rule(question).is_some()
@@ -260,8 +260,8 @@ fn trial<'s>(guest: Guest<'s>, name: &str, candidate: &str) -> Guest<'s> {
         )
 }
 
-/// The questions about what a policy does not define. No rule has them audited: who denies what it does not define tells of
-/// them, who grants it does not.
+/// Questions about permissions that a policy does not define. No rule audits them: a policy that denies what it does not
+/// define audits them, one that grants it does not.
 fn undefined(policies: [&Policy; 2], questions: &BTreeSet<Question>) -> BTreeSet<Question> {
     let of = |question: &&Question| policies.iter().any(|policy| !defines(policy, question));
     questions.iter().filter(of).cloned().collect()
@@ -272,7 +272,7 @@ fn defines(policy: &Policy, (_, _, class, permission): &Question) -> bool {
     class.is_some_and(|class| class.permissions.contains(permission))
 }
 
-/// What was done under a policy, the other one on trial.
+/// The acts under one policy, with the other one on trial.
 struct Trial<'t> {
     name: &'t str,
     steps: &'t BTreeMap<String, Step>,
@@ -281,7 +281,7 @@ struct Trial<'t> {
     questions: BTreeSet<Question>,
 }
 
-/// Compares what the kernel has counted with libsepol's answers, and both with what `policy diff` tells.
+/// Compares the kernel's counts with libsepol's decisions, and both with `policy diff`.
 fn assert_lists(trial: &Trial<'_>, told: &Told) {
     let Trial { name, steps, now, then, questions } = trial;
     let step = |what: &str| &steps[&format!("{name} {what}")];
@@ -336,7 +336,7 @@ fn lists_of_debians_two_policies_what_their_difference_predicts() {
                 things()
             ),
         );
-    // What is done once makes all contexts known.
+    // The first run makes all contexts known.
     let guest = guest.step("first", &acts());
     let guest = trial(guest, "default", "mls").step("reload", "tollgate shadow stop && tollgate reload /mls");
     let steps = trial(guest, "mls", "default").run();

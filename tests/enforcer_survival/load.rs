@@ -1,4 +1,4 @@
-//! A load of acts of which it is known what policy says, in processes that share their counts.
+//! A load of acts whose verdicts are known, in processes that share their counts.
 
 use std::{
     ffi::CString,
@@ -17,39 +17,40 @@ use tollgate_client::{
     protocol::{Attribute, Mode},
 };
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use crate::program::inside::{errno, opened};
 
 pub(crate) const WORKER: &str = "u:r:worker_t:s0";
 const DENIED: u32 = libc::EACCES.cast_unsigned();
-/// A regular file knows no command: it was let through.
+/// A regular file has no such ioctl: it was permitted.
 const NO_COMMAND: u32 = libc::ENOTTY.cast_unsigned();
 
-/// What the processes of a load share.
+/// Memory that the processes of a load share.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Shared {
     pub(crate) granted: AtomicU64,
     pub(crate) denied: AtomicU64,
-    /// Acts that were answered otherwise than policy says.
+    /// Acts with another result than the policy says.
     pub(crate) wrong: AtomicU64,
-    /// New files that met a switch between two questions.
+    /// New files whose checks were made under two policies.
     pub(crate) torn: AtomicU64,
-    /// New files that stayed since policies changed last.
+    /// New files that stayed since the last change of policies.
     pub(crate) kept: AtomicU64,
-    /// Answers of the daemon.
+    /// Answers from the daemon.
     pub(crate) answers: AtomicU64,
-    /// Which policy is in force: an even number, policy one, an odd one, policy two, of `number / 2`; [`SWITCHING`].
+    /// Which policy is in force: an even number stands for policy one, an odd one for policy two, of `number / 2`;
+    /// [`SWITCHING`].
     pub(crate) stamp: AtomicU64,
-    /// The daemon's process, while it is sure to be there.
+    /// The daemon's process, while it certainly exists.
     pub(crate) daemon: AtomicU32,
     pub(crate) ended: AtomicU32,
 }
 
-/// How many new files stay while a policy is in force, and while it changes: ext4 has numbers for 8,000 files.
-const KEPT: u64 = 3;
+/// How many new files stay under a policy, and during its change: ext4 has numbers for 8,000 files.
+const MAX_KEPT: u64 = 3;
 
-/// One policy takes the place of the other.
+/// One policy is replacing the other.
 pub(crate) const SWITCHING: u64 = u64::MAX;
 
 impl Shared {
@@ -64,7 +65,7 @@ impl Shared {
         unsafe { &*memory.cast::<Self>() }
     }
 
-    /// Notes an act that must have come to `expected`, and did to `found`.
+    /// Notes the result of an act: `found`, where `expected` is right.
     fn note(&self, what: &str, found: u32, expected: u32) {
         if found != expected {
             eprintln!("WRONG: {what}: errno {found}, not {expected}");
@@ -78,7 +79,7 @@ impl Shared {
     }
 }
 
-/// A process that does an act over and over until the load ends; unconfined without a context.
+/// A process that repeats an act until the load ends; unconfined without a context.
 pub(crate) fn start(shared: &'static Shared, context: Option<&str>, mut act: impl FnMut(u64)) -> libc::pid_t {
     // SAFETY: the child, of one thread, leaves by _exit.
     let child = unsafe { libc::fork() };
@@ -97,13 +98,13 @@ pub(crate) fn start(shared: &'static Shared, context: Option<&str>, mut act: imp
     child
 }
 
-/// Enters a domain. The daemon may have been killed already: there is another soon.
+/// Enters a domain. The daemon may have been killed: another one starts soon.
 fn enter(context: &str) -> Result<(), ClientError> {
     let started = Instant::now();
     loop {
         match Client::connect().and_then(|daemon| daemon.set_context(Attribute::Current, context)) {
             Err(refused @ ClientError::Refused(_)) => return Err(refused),
-            Err(_) if started.elapsed() < PATIENCE => sleep(Duration::from_millis(20)),
+            Err(_) if started.elapsed() < TIMEOUT => sleep(Duration::from_millis(20)),
             entered => return entered,
         }
     }
@@ -120,7 +121,7 @@ pub(crate) fn end(shared: &Shared, processes: &[libc::pid_t]) {
     }
 }
 
-/// Gives a file a command.
+/// Sends an ioctl to a file.
 fn command(path: &str, number: libc::Ioctl) -> u32 {
     let Ok(file) = File::open(path) else { return DENIED };
     // SAFETY: no file system takes these commands, so nothing is read or written.
@@ -128,7 +129,7 @@ fn command(path: &str, number: libc::Ioctl) -> u32 {
     errno(if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) })
 }
 
-/// What came of executing a program: 0, or the error's number.
+/// The result of executing a program: 0, or the errno.
 fn executed(program: &str) -> u32 {
     let words = [program, "true"].map(|word| CString::new(word).unwrap());
     let words = [words[0].as_ptr(), words[1].as_ptr(), std::ptr::null()];
@@ -157,7 +158,7 @@ fn write(path: &str) -> u32 {
     errno(OpenOptions::new().write(true).open(path))
 }
 
-/// Acts of which both policies say the same.
+/// Acts for which both policies give the same verdict.
 pub(crate) fn steady(shared: &Shared, round: u64) {
     let note = |what: &str, found, expected| shared.note(what, found, expected);
     note("read open", opened("/srv/open"), 0);
@@ -184,7 +185,7 @@ pub(crate) fn steady(shared: &Shared, round: u64) {
     }
 }
 
-/// Acts of Debian's web server of which its policy says the same whatever modules there are.
+/// Acts of Debian's web server with the same verdict, whatever modules are installed.
 #[cfg(feature = "long")]
 pub(crate) fn serve(shared: &Shared, round: u64) {
     let note = |what: &str, found, expected| shared.note(what, found, expected);
@@ -205,7 +206,7 @@ fn files(shared: &Shared, round: u64) {
     shared.note("remove", errno(fs::remove_file(&two)), 0);
 }
 
-/// Asks the daemon, if there is one, for what it may, and for what it may not.
+/// Sends the daemon a request that is allowed and one that is denied, if there is a daemon.
 pub(crate) fn ask(shared: &Shared, _: u64) {
     let Ok(mut daemon) = Client::connect() else { return };
     let Ok(context) = daemon.context(Attribute::Current, None) else { return };
@@ -217,7 +218,7 @@ pub(crate) fn ask(shared: &Shared, _: u64) {
     }
 }
 
-/// Acts of which the policies say different things.
+/// Acts for which the policies give different verdicts.
 pub(crate) fn turning(shared: &Shared, round: u64) {
     let before = shared.stamp.load(SeqCst);
     let reads = opened("/srv/split");
@@ -243,14 +244,14 @@ pub(crate) fn turning(shared: &Shared, round: u64) {
     }
 }
 
-/// Of new files some stay, named after the type that they must have.
+/// Some new files stay, named after the type that they must have.
 fn keep(shared: &Shared, new: &Path, stamp: Option<u64>, round: u64) {
     let type_ = match stamp {
         Some(stamp) if stamp.is_multiple_of(2) => "made_one_t",
         Some(_) => "made_two_t",
         None => "either",
     };
-    if shared.kept.fetch_add(1, SeqCst) < KEPT {
+    if shared.kept.fetch_add(1, SeqCst) < MAX_KEPT {
         let kept = new.with_file_name(format!("{type_}.{}-{round}", process::id()));
         assert_eq!(errno(fs::rename(new, kept)), 0);
     } else {

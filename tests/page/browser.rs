@@ -9,12 +9,12 @@ use crate::program::{Scratch, word};
 /// Debian's package of the same name.
 const BROWSER: &str = "chromium-headless-shell";
 
-/// What stands before everything in the page that is looked at: an error of the page's own script is one of ours.
+/// Inserted at the page's beginning: collects errors of the page's own script.
 const FIRST: &str = "<script>window.probed = { errors: [] }; \
     addEventListener('error', e => window.probed.errors.push(String(e.message))); \
     addEventListener('securitypolicyviolation', e => window.probed.errors.push(e.blockedURI));</script>";
 
-/// What a browser of this width, in the dark or not, finds in a page.
+/// What a browser of this width, dark or light, finds in a page.
 pub(super) fn look(scratch: &Scratch, page: &Path, width: u32, dark: bool) -> Value {
     let text = fs::read_to_string(page).unwrap();
     let probe = format!("<script>{}</script></body>", include_str!("probe.js"));

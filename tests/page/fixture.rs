@@ -1,4 +1,4 @@
-//! Results as a study of three kernels leaves them: sweeps over depths, a module that failed, one whose policy did not decide.
+//! Results of a study of three kernels: sweeps over depths, a module that failed, one whose policy did not deny.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ use tollgate_study::{
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 
-/// Each with what it makes of an operation, and of each component of a path, in percent.
+/// Modules, each with its overhead per operation, and per component of a path, in percent.
 const MODULES: [(&str, f64, f64); 9] = [
     ("none", 0.0, 0.0),
     ("capability", 0.0, 0.0),
@@ -38,7 +38,7 @@ const OPERATIONS: [(&str, f64); 9] = [
     ("unix-stream", 9_100.0),
 ];
 
-/// What is measured at ten depths.
+/// Operations that are measured at ten depths.
 const SWEEPS: [(&str, f64); 4] =
     [("open+close", 6025.0), ("stat", 4315.0), ("mkdir:ext4", 48_000.0), ("rename", 21_000.0)];
 

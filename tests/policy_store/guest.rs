@@ -1,4 +1,4 @@
-//! In force: what a command changes holds at once, keeps over the next start, and leaves no trace where it fails.
+//! In force: a command's change applies at once, survives the next start, and leaves no trace if it fails.
 
 use std::{fs, fs::File, os::unix::fs::symlink, process::Command};
 
@@ -9,7 +9,7 @@ use crate::program::{
     word,
 };
 
-/// A shell's names: what the service reads, what labels files have, and what is to be as it was where a command fails.
+/// Shell functions: what the service reads, the labels of files, and what must be unchanged after a command that fails.
 const NAMES: &str = "\
 web() { /opt/web/$@; }
 labels() { tollgate label get /opt/web /opt/web/cat /srv/web /srv/web/page /srv/other/file | sed 's/^[^:]*:[^:]*://'; }
@@ -31,10 +31,10 @@ fn guest(scratch: &Scratch) -> Guest<'_> {
     let arguments = ["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-o", word(&immutable), word(&code)];
     scratch.finish(scratch.command("cc", &arguments)).with(0);
     let shipped = source("policies/tollgate");
-    // Somebody's own.
+    // The administrator's own.
     let (own, other) = (scratch.file("own.cil", "(type own_t)"), scratch.path("other"));
     scratch.run(&["policy", "build", word(&shipped), word(&own), "-o", word(&other)]).with(0);
-    // As the package's installation makes it.
+    // As the package's installation builds it.
     let root = scratch.path("system");
     fs::create_dir_all(root.join("usr/share/tollgate")).unwrap();
     symlink(&shipped, root.join("usr/share/tollgate/policy")).unwrap();
@@ -49,7 +49,7 @@ fn guest(scratch: &Scratch) -> Guest<'_> {
     })
 }
 
-/// A step that fails and leaves everything as the step `before` told it.
+/// A step that fails and leaves everything as in the step `before`.
 #[track_caller]
 fn changed_nothing(step: &Step, before: &Step, words: &[&str]) {
     step.is(2, words);
@@ -76,7 +76,7 @@ fn holds_at_once_and_at_the_next_start_and_leaves_no_trace_where_it_fails() {
              for name in cat nc; do cp /bin/busybox /opt/web/$name; done",
         )
         .step("no daemon", "tollgate bool set -P ssh_unconfined_login=off")
-        // What the initramfs holds has the one label that the policy gives rootfs.
+        // Files in the initramfs have the one label that the policy gives rootfs.
         .step("enforce", "tollgate enforce /etc/tollgate/policy && tollgate label restore /etc/shadow && tollgate status")
         .step("state", "state")
         .step("dry run", &format!("{}; tollgate policy list", fails("tollgate policy install -n /root/web.cil")))
@@ -102,7 +102,7 @@ fn holds_at_once_and_at_the_next_start_and_leaves_no_trace_where_it_fails() {
         .run();
     steps["prepare"].is(0, &[]);
     steps["no daemon"]
-        .is(0, &["at the next start: /etc/tollgate/policy", "nothing was put in force, for no daemon answers"]);
+        .is(0, &["at the next start: /etc/tollgate/policy", "nothing was put in force, because no daemon answers"]);
     let shipped = "built from /usr/share/tollgate/policy (11 files), /etc/tollgate (booleans.local";
     steps["enforce"].is(0, &[shipped, "next start   the same policy\n"]);
     let dry = &steps["dry run"];

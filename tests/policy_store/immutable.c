@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* immutable FILE on|off: nobody changes the file any more, nor its attributes. */
+/* immutable FILE on|off: makes a file and its attributes unchangeable, or changeable again. */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Acts that no command of a small guest does; each prints one line of what came of it. */
+/* Acts that no command of a small guest does; each prints one line with its result. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static void thread(char **words)
 	pthread_join(other, NULL);
 }
 
-/* How many of so many descendants could read the file; each forks another before it ends. */
+/* How many of this many descendants could read the file; each forks another before it ends. */
 static void storm(int count, const char *path)
 {
 	int pipes[2], granted = 0, denied = 0;
@@ -81,7 +81,7 @@ static void storm(int count, const char *path)
 	printf("storm granted %d denied %d\n", granted, denied);
 }
 
-/* How many BPF objects of the kernel a descriptor could be had of. */
+/* Of how many of the kernel's BPF objects it gets a descriptor. */
 static void objects(const char *name, int next, int open)
 {
 	union bpf_attr attr = {};
@@ -104,7 +104,7 @@ static void objects(const char *name, int next, int open)
 	printf("%s opened %d denied %d\n", name, got, denied);
 }
 
-/* Makes a ring with a personality, which is the caller's, and leaves it to a program. */
+/* Creates a ring with a personality, which is the caller's, and passes it to a program. */
 static void ring(char **words)
 {
 	struct io_uring_params params = {};
@@ -126,7 +126,7 @@ static void ring(char **words)
 	printf("ring %s\n", outcome(-1));
 }
 
-/* Opens a file by that ring, with its own credentials or those that the ring was left with. */
+/* Opens a file by that ring, with its own credentials or those of the personality. */
 static void open_by_ring(const char *path, int personality)
 {
 	int fd = atoi(getenv("RING"));
@@ -168,7 +168,7 @@ static void open_by_ring(const char *path, int personality)
 	printf("open_by_ring %s\n", outcome(result));
 }
 
-/* The SID of a context that has one. */
+/* The SID of a context, if it has one. */
 static long sid_of(const char *context)
 {
 	FILE *contexts = fopen("/run/tollgate/contexts", "r");
@@ -185,7 +185,7 @@ static long sid_of(const char *context)
 
 #define TG_PRCTL 0x54474154 /* enforcer.h */
 
-/* Enters a domain with credentials of its own, unless a file is opened with them before. */
+/* Enters a domain with credentials of its own, unless a file was opened with them before. */
 static int enter(const char *context, const char *path)
 {
 	long sid = sid_of(context);
@@ -204,8 +204,8 @@ static void *enter_and_read(void *words)
 	return NULL;
 }
 
-/* A thread that is not the first enters a domain and reads; then the first reads, of which the
- * caches know nothing any more. */
+/* A thread that is not the first enters a domain and reads; then the first reads, about which the
+ * caches have no entry any more. */
 static void mixed(char **words)
 {
 	pthread_t other;
@@ -216,7 +216,7 @@ static void mixed(char **words)
 		printf("read %s\n", outcome(reads(words[1])));
 }
 
-/* Sets a file's label as a process that has the number of one that is no more. */
+/* Sets a file's label as a process with the number of an ended one. */
 static void impersonate(pid_t number, const char *path)
 {
 	struct clone_args as = {

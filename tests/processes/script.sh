@@ -1,4 +1,4 @@
-# What tests/enforcer_processes.rs has done in a guest; what came of each part stands below its name.
+# Runs the parts of tests/enforcer_processes.rs in a guest; the output of each part stands below its name.
 mount -t bpf none /sys/fs/bpf 2>/dev/null
 mkdir -p /run /var/log /place
 mount -t tmpfs none /place
@@ -35,7 +35,7 @@ enter ./work secure; enter ./act secure; ./work secure
 echo '== storm'
 enter ./work storm 40 secret; keeper ./act storm 40 secret; ./work storm 40 secret
 echo '== freed credentials'
-# Where they were, the machine's are next: each of these processes opens a file with its own.
+# Credentials of the machine take the place of theirs: each of these processes opens a file with its own.
 worked ./act storm 200 plain
 opened() { if [ $1 = 10 ]; then wary ./act read plain; else (eval "exec $1< plain"; opened $(($1 + 1))); fi; }
 for attempt in $(seq 20); do opened 3; done | sort | uniq -c

@@ -1,5 +1,5 @@
-//! The programs that people have for audit logs: auditd's and SELinux's, from Debian's packages, out of the cache or by a
-//! network. They run from the cache, on a Python of their own; nothing is installed.
+//! The usual programs for audit logs: auditd's and SELinux's, from Debian's packages, from the cache or a network. They run
+//! from the cache, with a Python of their own; nothing is installed.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use tollgate_host::{Cache, Packages};
 
 use crate::program::{Ended, Scratch, word};
 
-/// Of one suite, whatever the system is.
+/// Packages of one suite, whatever the system is.
 const TOOLS: [&str; 16] = [
     "auditd/bookworm",
     "libaudit1/bookworm",

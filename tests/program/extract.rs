@@ -1,4 +1,4 @@
-//! Command lines and files, taken out of a page as its reader takes them.
+//! Takes command lines and files out of a page, as its reader does.
 
 /// The first word of a line that is a command.
 const COMMANDS: [&str; 35] = [
@@ -39,14 +39,14 @@ const COMMANDS: [&str; 35] = [
     "update-grub",
 ];
 
-/// A command line, and where it stands.
+/// A command line, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) number: usize,
     pub(crate) text: String,
 }
 
-/// Lines that are indented or fenced, without what they are indented by.
+/// Indented or fenced lines, without their indentation.
 #[derive(Debug)]
 struct Block {
     number: usize,
@@ -58,7 +58,7 @@ pub(crate) fn commands(page: &str) -> Vec<Line> {
     groups(page).into_iter().flatten().collect()
 }
 
-/// The same, by the blocks that they stand in.
+/// The same, grouped by blocks.
 pub(crate) fn groups(page: &str) -> Vec<Vec<Line>> {
     blocks(page).iter().map(Block::commands).filter(|group| !group.is_empty()).collect()
 }
@@ -98,7 +98,7 @@ impl Block {
         self
     }
 
-    /// Where lines begin with `$`, those; else all, if they are commands.
+    /// If lines begin with `$`, those; else all lines, if they are commands.
     fn commands(&self) -> Vec<Line> {
         let numbered = || self.lines.iter().zip(self.number..);
         let line = |text: &str, number| Line { number, text: without_comment(text).to_owned() };
@@ -108,7 +108,7 @@ impl Block {
             return shown;
         }
         let (commands, others): (Vec<_>, Vec<_>) = numbered().partition(|(text, _)| is_command(text));
-        // What is printed is told from what is typed by the `$`.
+        // The `$` distinguishes what is typed from what is printed.
         let plain = others.iter().all(|(text, _)| text.is_empty() || text.starts_with('#'));
         assert!(commands.is_empty() || plain, "line {}: commands and something else: {others:?}", self.number);
         commands.into_iter().map(|(text, number)| line(text, number)).collect()
@@ -119,7 +119,7 @@ fn is_command(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
 }
 
-/// A line as it is looked for: the shell leaves a comment out, too.
+/// A line without its comment, as the shell runs it.
 fn without_comment(line: &str) -> &str {
     line.split_once("  #").map_or(line, |(command, _)| command).trim_end()
 }

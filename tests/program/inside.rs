@@ -1,6 +1,6 @@
 //! Tests whose part in a guest is the test program again, with a domain for each process that it forks. The tests of a file
-//! share guests, for a boot and a start of enforcement cost more than most of them: each is a process there, one after another
-//! as the file lists them, with a deadline of its own.
+//! share guests, because a boot and a start of enforcement cost more than most of them. Each is a process in the guest, one
+//! after another in the order of the file, with a deadline of its own.
 
 use std::{
     collections::BTreeMap,
@@ -32,13 +32,14 @@ use crate::program::{
     word,
 };
 
-/// Is set where the guest's part of tests runs.
+/// This variable is set where the guest's part of tests runs.
 pub(crate) const INSIDE: &str = "TOLLGATE_TEST_IN_GUEST";
 
-/// Seconds for the boot of a guest and the start of enforcement in it, on a machine that is busy with others.
+/// The time limit, in seconds, for the boot of a guest and the start of enforcement in it, on a busy machine.
 const START_TIMEOUT: u32 = 600;
 
-/// Leaves nothing of the test before but enforcement and its daemon: no process, no mount; the image is a new one.
+/// Removes everything that the test before has left, except enforcement and its daemon: processes and mounts; the image is
+/// new.
 const CLEAN: &str = "\
 clean() {
     killall -q -9 tests; cd /
@@ -47,23 +48,24 @@ clean() {
 }
 ";
 
-/// What tests need of the guests that they share, beside an ext4 image `/image`, and places `/srv` and `/over`.
+/// What tests need of their shared guests, besides an ext4 image `/image`, and the directories `/srv` and `/over`.
 pub(crate) struct Guests<'g> {
     pub(crate) kernels: &'g [&'static str],
-    /// Built policies: the files that each is of, and where it is in the guest.
+    /// Built policies: the files of each, and its path in the guest.
     pub(crate) policies: &'g [(&'g [PathBuf], &'g str)],
-    /// Other files, and where they are in the guest.
+    /// Other files, with their paths in the guest.
     pub(crate) files: &'g [(&'g Path, &'g str)],
     pub(crate) processors: u32,
-    /// Seconds for each test.
+    /// The time limit of each test, in seconds.
     pub(crate) timeout: u32,
-    /// Whether the tests share a file system at `/srv`, which the first of them mounts. Else each finds a machine without it.
+    /// Whether the tests share a file system at `/srv`, which the first of them mounts. Otherwise each finds a machine
+    /// without it.
     pub(crate) share_srv: bool,
-    /// The tests, by their names, in the order in which they run.
+    /// The names of the tests, in the order in which they run.
     pub(crate) tests: &'g [&'static str],
 }
 
-/// What came of tests in guests: for each kernel, of each test.
+/// The results of the tests in guests: for each kernel, of each test.
 pub(crate) struct Played(Vec<(&'static str, BTreeMap<String, Step>)>);
 
 /// A file of tests/policies.
@@ -71,7 +73,7 @@ pub(crate) fn policy(name: &str) -> PathBuf {
     source("tests/policies").join(name)
 }
 
-/// A test's name as the test program knows it, for `--exact`: that of a function is its path, below the program's.
+/// A test's name in the test program, for `--exact`: the path of its function, without the program's.
 pub(crate) fn name<T: Fn()>(_test: T) -> &'static str {
     std::any::type_name::<T>().split_once("::").unwrap().1
 }
@@ -81,13 +83,13 @@ pub(crate) fn is_guest() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Whether this run of the test program has a test.
+/// Whether this run of the test program includes a test.
 fn is_wanted(test: &str) -> bool {
     is_chosen(test, env::args().skip(1))
 }
 
-/// Whether a command line of libtest chooses a test: one of its filters is part of the name, or it has none, and nothing that is
-/// to be skipped is part of it.
+/// Whether a command line of libtest chooses a test: one of its filters is part of the name, or there are none, and no
+/// skipped word is part of it.
 fn is_chosen(test: &str, mut words: impl Iterator<Item = String>) -> bool {
     const WITH_VALUE: [&str; 5] = ["--test-threads", "--logfile", "--color", "--format", "--shuffle-seed"];
     let (mut filters, mut skipped) = (Vec::new(), Vec::new());
@@ -133,7 +135,7 @@ impl Guests<'_> {
         let play = |kernel: &'static str| {
             let count = u32::try_from(self.tests.len()).unwrap();
             let machine = Machine::new(scratch, kernel, "bpf", self.timeout * count + START_TIMEOUT);
-            let machine = machine.option(&["--cpus", &self.processors.to_string()]).modules(&["loop", "overlay"]);
+            let machine = machine.processors(self.processors).modules(&["loop", "overlay"]);
             let machine = files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
             (kernel, steps(&machine.file(&script, "/script").run(&["sh", "/script"]).with(0).stdout))
         };
@@ -147,7 +149,7 @@ impl Guests<'_> {
         );
         let one = |test: &&&str| {
             let line = format!("timeout -s KILL {} /tests --exact {test} --nocapture --test-threads 1", self.timeout);
-            // What was printed last may lack a line's end.
+            // The last line of the output may lack its line break.
             let clean = if self.share_srv { "" } else { "clean\n" };
             format!("{clean}{}", step(test, &format!("{line}; ended=$?; echo; (exit $ended)")))
         };
@@ -168,12 +170,13 @@ impl Played {
     }
 }
 
-/// Whether a test before has begun enforcement.
+/// Whether an earlier test has started enforcement.
 pub(crate) fn is_enforced() -> bool {
     Pins::default().root().exists()
 }
 
-/// Enforcement as a test before has left it, what was mounted since labelled; or begun now by this policy.
+/// The enforcement that an earlier test has left, with labels for what was mounted since; or enforcement of this policy,
+/// started now.
 pub(crate) fn enforcer(options: Options, policy: &str) -> Enforcer {
     if !is_enforced() {
         return Enforcer::start(options, Built::open(Path::new(policy)).unwrap()).unwrap();
@@ -188,12 +191,12 @@ pub(crate) fn sh(line: &str) {
     assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// Nothing of ext4 stays in memory that is not in use.
+/// Drops unused inodes of ext4 from memory.
 pub(crate) fn forget_inodes() {
     sh("sync; echo 3 > /proc/sys/vm/drop_caches");
 }
 
-/// Opens a file by `O_PATH`, be it a link.
+/// Opens a file by `O_PATH`; a link itself is opened.
 pub(crate) fn by_path(path: impl AsRef<Path>) -> OwnedFd {
     let text = CString::new(path.as_ref().as_os_str().as_bytes()).unwrap();
     // SAFETY: the path ends in NUL.
@@ -203,20 +206,20 @@ pub(crate) fn by_path(path: impl AsRef<Path>) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(file) }
 }
 
-/// What came of an act: the error's number, 0 for none.
+/// The errno of an act; 0 if it succeeded.
 pub(crate) fn errno<T>(result: io::Result<T>) -> u32 {
     result.map_or_else(|error| error.raw_os_error().unwrap().cast_unsigned(), |_| 0)
 }
 
-/// What came of an attempt to open.
+/// The errno of an attempt to open a file.
 pub(crate) fn opened(path: impl AsRef<Path>) -> u32 {
     errno(File::open(path))
 }
 
-/// What the enforcer holds, which started in the process that this one was forked from, is not for a domain to take along.
+/// Closes the descriptors of the enforcer, which started in the parent: a domain may not take them along.
 fn drop_held() {
     let held = ["/sys/fs/bpf", "/run/tollgate", "/etc/tollgate", "/var/lib/tollgate"];
-    // By number: a folder that was open would have the credentials that are to be this thread's alone.
+    // By number: an open folder would have the credentials that only this thread may have.
     for number in 3..1024 {
         let of = std::fs::read_link(format!("/proc/self/fd/{number}"));
         if of.is_ok_and(|of| held.iter().any(|path| of.starts_with(path))) {
@@ -235,14 +238,14 @@ pub(crate) fn enter(domain: Sid) {
     assert!(result == -1 && error.raw_os_error() == Some(libc::EALREADY), "{result} {error}");
 }
 
-/// A process in a domain, and what it wrote when it ended: numbers.
+/// A process in a domain, and the numbers that it writes when it ends.
 pub(crate) struct Confined {
     pub(crate) process: libc::pid_t,
     pub(crate) told: UnixStream,
 }
 
 impl Confined {
-    /// Starts one that does `act`, and tells what that returns.
+    /// Starts a process that does `act`, and writes what that returns.
     pub(crate) fn start<const N: usize>(domain: Sid, act: impl FnOnce(&mut UnixStream) -> [u32; N]) -> Self {
         let (told, mut tells) = UnixStream::pair().unwrap();
         // SAFETY: the child, of one thread, leaves by _exit.

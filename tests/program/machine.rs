@@ -1,30 +1,31 @@
-//! A guest: which kernel it boots and what it is given. All guests of the tests are made here, with the places that they take.
+//! Guests: their kernels and files. All guests of the tests are made here, with the places that they take.
 
 use std::path::{Path, PathBuf};
 
 use crate::program::{
     Ended, Running, Scratch,
     guests::{Taken, take},
+    saved::Hardware,
     word,
 };
 
-/// A file of the repository.
+/// The path of a file of the repository.
 pub(crate) fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// The parts of Tollgate's own policy that the policies of tests build on.
+/// The files of Tollgate's own policy that the policies of tests extend.
 pub(crate) fn own_parts() -> Vec<PathBuf> {
     let names = ["10-classes", "20-levels", "30-base", "40-unconfined", "50-mls"];
     names.iter().map(|name| own_part(name)).collect()
 }
 
-/// A part of Tollgate's own policy.
+/// The path of a file of Tollgate's own policy.
 pub(crate) fn own_part(name: &str) -> PathBuf {
     source(&format!("policies/tollgate/{name}.cil"))
 }
 
-/// Builds a policy of these files, with these options, as `name` in the scratch.
+/// Builds a policy of these files, with these options, as `name` in the scratch folder.
 pub(crate) fn build(scratch: &Scratch, name: &str, files: &[PathBuf], options: &[&str]) -> PathBuf {
     let out = scratch.path(name);
     let words: Vec<&str> = files.iter().map(|path| word(path)).collect();
@@ -32,51 +33,73 @@ pub(crate) fn build(scratch: &Scratch, name: &str, files: &[PathBuf], options: &
     out
 }
 
-/// A policy of the first parts of Tollgate's own and these files.
+/// A policy of the first files of Tollgate's own and these files.
 pub(crate) fn policy(scratch: &Scratch, name: &str, files: &[PathBuf]) -> PathBuf {
     build(scratch, name, &[&own_parts(), files].concat(), &[])
 }
 
-/// A guest, not yet started.
+/// A guest that is not yet started.
 pub(crate) struct Machine<'s> {
     scratch: &'s Scratch,
+    hardware: Hardware,
+    /// Further words of `tollgate vm run`.
     words: Vec<String>,
+    /// Whether it must boot. Otherwise it goes on from a saved machine.
+    boots: bool,
 }
 
 impl<'s> Machine<'s> {
-    /// One of a kernel, in which `lsm` are the security modules, that may take so many seconds.
+    /// A guest with this kernel and these security modules (`lsm`), which may take so many seconds.
     pub(crate) fn new(scratch: &'s Scratch, kernel: &str, lsm: &str, timeout: u32) -> Self {
-        let machine = Self { scratch, words: ["vm", "run"].map(str::to_owned).to_vec() };
-        machine.option(&["--kernel", kernel, "--lsm", lsm, "--timeout", &timeout.to_string()])
+        let hardware = Hardware { kernel: kernel.to_owned(), lsm: lsm.to_owned(), processors: 1 };
+        let machine = Self { scratch, hardware, words: Vec::new(), boots: false };
+        machine.word("--timeout", &timeout.to_string())
     }
 
-    /// Words of `tollgate vm run`.
+    fn word(mut self, option: &str, value: &str) -> Self {
+        self.words.extend([option, value].map(str::to_owned));
+        self
+    }
+
+    /// Adds options of `tollgate vm run` that only a machine that boots can have.
     pub(crate) fn option(mut self, words: &[&str]) -> Self {
+        self.boots = true;
         self.words.extend(words.iter().map(|word| (*word).to_owned()));
         self
     }
 
-    /// Puts a file into it.
+    /// Sets the number of its processors.
+    pub(crate) fn processors(mut self, processors: u32) -> Self {
+        self.hardware.processors = processors;
+        self
+    }
+
+    /// Adds a file to it.
     pub(crate) fn file(self, host: &Path, guest: &str) -> Self {
-        self.option(&["--file", &format!("{}:{guest}", word(host))])
+        self.word("--file", &format!("{}:{guest}", word(host)))
     }
 
     /// Loads modules of the kernel.
     pub(crate) fn modules(self, names: &[&str]) -> Self {
-        names.iter().fold(self, |machine, name| machine.option(&["--module", name]))
+        names.iter().fold(self, |machine, name| machine.word("--module", name))
     }
 
-    /// Runs a command in it to its end, as soon as there is a place.
+    /// Runs a command in it to its end, as soon as a place is free.
     pub(crate) fn run(self, command: &[&str]) -> Ended {
         let (running, _place) = self.start(command);
         running.finish()
     }
 
-    /// Starts it as soon as there is a place, which it has until that is dropped.
+    /// Starts it as soon as a place is free. It keeps the place until the second value is dropped.
     pub(crate) fn start(self, command: &[&str]) -> (Running, Taken) {
         let place = take(1);
-        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let arguments = [&words[..], &["--"], command].concat();
+        let machine = if self.boots {
+            self.hardware.words()
+        } else {
+            ["--saved", word(&self.hardware.saved())].map(str::to_owned).to_vec()
+        };
+        let words: Vec<&str> = machine.iter().chain(&self.words).map(String::as_str).collect();
+        let arguments = [&["vm", "run"], &words[..], &["--"], command].concat();
         (self.scratch.start(self.scratch.tollgate(&arguments)), place)
     }
 }

@@ -1,5 +1,5 @@
-//! The program under test: run with a scratch folder of its own, waited for with a deadline, killed by its own process
-//! number when a test fails.
+//! The program under test: run with a scratch folder of its own, waited for with a deadline, killed by its own process number
+//! when a test fails.
 
 use std::{
     ffi::OsStr,
@@ -20,29 +20,30 @@ pub(crate) mod figures;
 pub(crate) mod guests;
 pub(crate) mod inside;
 pub(crate) mod machine;
+pub(crate) mod saved;
 pub(crate) mod steps;
 
 /// The program as it was built.
 const BUILT: &str = env!("CARGO_BIN_EXE_tollgate");
 
-/// A program that has not ended by then hangs.
+/// A program that runs longer hangs.
 const DEADLINE: Duration = Duration::from_secs(if cfg!(feature = "long") { 3600 } else { 600 });
 
-/// How often is looked whether something has come about.
+/// How often conditions are checked.
 const BEAT: Duration = Duration::from_millis(20);
 
-/// A folder of one test; it goes away with the test.
+/// The folder of one test, which is removed after the test.
 pub(crate) struct Scratch {
     folder: TempDir,
     program: TempDir,
 }
 
 impl Scratch {
-    /// An empty one, with a folder for the program's temporary files.
+    /// An empty folder, with a folder for the program's temporary files.
     pub(crate) fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("tg-").tempdir().expect("make a scratch folder");
-        // A link of its own, where links can be made: a build meanwhile must not change the program half-way through a
-        // test, and a copy might still be open for writing in another test's child when this one starts it.
+        // A link of its own, if links can be made: a build must not change the program during a test, and a copy might still
+        // be open for writing in another test's child when this one starts it.
         let program = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("make a folder for the program");
         fs::hard_link(BUILT, program.path().join("tollgate")).expect("link the program");
         let scratch = Self { folder, program };
@@ -50,46 +51,46 @@ impl Scratch {
         scratch
     }
 
-    /// A path in it.
+    /// A path in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A file in it.
+    /// Writes a file in the folder.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("write a file of the test");
         path
     }
 
-    /// The TMPDIR of the programs that are run in it, and of no others.
+    /// The TMPDIR of the programs that run in it, and of no others.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.path("tmp")
     }
 
-    /// The program's path.
+    /// The path of the program.
     pub(crate) fn program(&self) -> PathBuf {
         self.program.path().join("tollgate")
     }
 
-    /// The program with these words, not yet started.
+    /// The program with these arguments, not started yet.
     pub(crate) fn tollgate(&self, arguments: &[&str]) -> Command {
         self.command(self.program(), arguments)
     }
 
-    /// Another program in the same surroundings.
+    /// Another program in the same environment.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder.path()).env("TMPDIR", self.temporary()).env_remove("NO_COLOR");
         command
     }
 
-    /// Starts a command; its streams go to files, so that no pipe can fill.
+    /// Starts a command; its streams go to files, because a pipe could fill.
     pub(crate) fn start(&self, mut command: Command) -> Running {
         let streams = tempfile::tempdir_in(self.folder.path()).expect("make a folder for the streams");
         let open = |name: &str| File::create(streams.path().join(name)).expect("make a file for a stream");
         command.stdin(Stdio::null()).stdout(open("stdout")).stderr(open("stderr"));
-        // A group of its own, to which a signal goes as a terminal's Ctrl-C does.
+        // A process group of its own, which gets signals as from a terminal's Ctrl-C.
         command.process_group(0);
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let child = command.spawn().expect("start the program");
@@ -107,7 +108,7 @@ impl Scratch {
     }
 }
 
-/// A program that runs; killed when dropped.
+/// A running program, which is killed when this is dropped.
 pub(crate) struct Running {
     child: Child,
     /// Its arguments.
@@ -138,7 +139,7 @@ impl Running {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits until something has come about while it runs.
+    /// Waits until a condition holds while the program runs.
     pub(crate) fn wait_until(&mut self, what: &str, mut come: impl FnMut(&Self) -> bool) {
         let started = Instant::now();
         while !come(self) {
@@ -167,15 +168,15 @@ impl Running {
         pids.into_iter().filter(|pid| command_line(*pid).starts_with("qemu-system")).collect()
     }
 
-    /// Waits for its end and looks at nothing else: for a program that was killed.
+    /// Waits for its end, without checks: for a program that was killed.
     pub(crate) fn wait_for_end(&mut self) {
         self.child.wait().expect("wait for the program");
     }
 
-    /// Waits for its end. Nothing may be left then: no process that knows its temporary folder, no file in there.
+    /// Waits for its end. Nothing may be left then: no process with its temporary folder in the environment, no file there.
     pub(crate) fn finish(mut self) -> Ended {
         let started = Instant::now();
-        // What it used can be read once it has ended, until it is waited for.
+        // Its processor time can be read after it has ended, until it is waited for.
         let processor = loop {
             if let Some(processor) = figures::processor_of_ended(self.pid()) {
                 break processor;
@@ -209,7 +210,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until something has come about.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, come: impl Fn() -> bool) {
     let started = Instant::now();
@@ -219,7 +220,7 @@ pub(crate) fn wait_for(what: &str, come: impl Fn() -> bool) {
     }
 }
 
-/// Sends a signal to a process, or with a minus sign to a group; the shell's own `kill`, which is everywhere.
+/// Sends a signal to a process, or with a minus sign to a group, by the shell's `kill`, which every system has.
 pub(crate) fn signal(name: &str, target: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -s {name} -- {target}")]).status().expect("run sh");
     assert!(status.success(), "kill -{name} {target}");
@@ -234,7 +235,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// What a folder holds; nothing if it is not there.
+/// The entries of a folder; none if it does not exist.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()).collect()
 }
@@ -244,25 +245,25 @@ pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
 pub(crate) struct Ended {
     /// Its exit status; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
-    /// That signal.
+    /// The signal that ended it.
     pub(crate) signal: Option<i32>,
     /// Standard output.
     pub(crate) stdout: String,
     /// Standard error.
     pub(crate) stderr: String,
-    /// How long its end was waited for.
+    /// How long the test waited for its end.
     pub(crate) took: Duration,
 }
 
 impl Ended {
-    /// Itself, if it ended with this exit status.
+    /// Returns itself, if it ended with this exit status.
     #[track_caller]
     pub(crate) fn with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "signal {:?}\n{}{}", self.signal, self.stdout, self.stderr);
         self
     }
 
-    /// Itself, if it ended with status 2 and an error that holds all these words.
+    /// Returns itself, if it ended with status 2 and an error that contains all these words.
     #[track_caller]
     pub(crate) fn refused(self, words: &[&str]) -> Self {
         let ended = self.with(2).says(words);
@@ -270,7 +271,7 @@ impl Ended {
         ended
     }
 
-    /// Itself, if standard error holds all these words and no panic.
+    /// Returns itself, if standard error contains all these words and no panic.
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         assert!(!self.stderr.contains("RUST_BACKTRACE"), "{}", self.stderr);
@@ -308,7 +309,7 @@ pub(crate) fn workload<'r>(of: &'r ConfigurationResult, name: &str) -> &'r Workl
     of.workload(name).unwrap_or_else(|| panic!("{} has no {name}: {:?} {:?}", of.name, of.unmeasured, of.notes))
 }
 
-/// Fails if a configuration could not measure something.
+/// Fails if a configuration could not measure a workload.
 #[track_caller]
 pub(crate) fn assert_all_measured(results: &Results) {
     for configuration in &results.configurations {
@@ -318,12 +319,12 @@ pub(crate) fn assert_all_measured(results: &Results) {
     }
 }
 
-/// Prints what docs/verify.md has a line of. `make verify` fails where a goal is not met.
+/// Prints a figure that has a line in docs/verify.md. `make verify` fails if a goal is not met.
 pub(crate) fn report(what: &str, figure: &str, goal: &str, met: bool) {
     println!("{what}: {figure} (goal: {goal}): {}", if met { "met" } else { "NOT MET" });
 }
 
-/// The same of a figure by the wall clock, with its spread where there is one: other work moves it, so it is no verdict.
+/// The same for a time by the wall clock, with its spread if there is one. Other work changes it, so it is no verdict.
 pub(crate) fn report_time(what: &str, figure: &str, goal: &str) {
     println!("{what}: {figure} (goal: {goal}): by the wall clock, no verdict");
 }

@@ -1,4 +1,4 @@
-//! A guest with a policy, and what runs in it step by step; the C library, installed as `make` does.
+//! A guest with a policy, and its steps; the C library, installed as `make` does.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) use crate::program::machine::{policy, source};
 use crate::program::{Ended, Running, Scratch, guests::Taken, machine::Machine, word};
 
-/// A shell's names for the contexts of tests/enforcer/policy.cil.
+/// Shell variables for the contexts of tests/enforcer/policy.cil.
 const PRELUDE: &str = "\
 at() { echo system_u:system_r:$1:s0-s15:c0.c1023; }
 of() { echo system_u:object_r:$1:s0; }
@@ -41,7 +41,7 @@ pub(crate) fn library(scratch: &Scratch) -> Library {
     let calls = scratch.path("calls");
     let mut cc = scratch.command("cc", &["-Wall", "-Wextra", "-Werror", "-pthread", "-o", word(&calls)]);
     cc.arg(source("tests/enforcer/calls.c")).args(flags.split_whitespace());
-    // Here for those who ask which libraries the program needs; there for the guest.
+    // The first path is for this machine, which looks up the program's libraries; the second for the guest.
     cc.arg(format!("-Wl,-rpath,{}:/usr/local/lib", word(&installed)));
     scratch.finish(cc).with(0);
     Library { shared: installed.join("libtollgate.so.0"), calls }
@@ -64,7 +64,7 @@ impl Step {
         self
     }
 
-    /// What was printed as JSON, without what the program says of itself beside.
+    /// The output as JSON, without the program's messages beside it.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let lines: String = self.text.split_inclusive('\n').filter(|line| !line.starts_with("tollgate: ")).collect();
@@ -72,10 +72,10 @@ impl Step {
     }
 }
 
-/// Seconds that a guest may take. A minute by itself; several where other guests run, and on newer kernels.
+/// The time limit of a guest, in seconds. It takes a minute by itself, and several on newer kernels or beside other guests.
 pub(crate) const TIMEOUT: u32 = if cfg!(feature = "long") { 1800 } else { 540 };
 
-/// A guest with the policy `/policy`, and what runs in it step by step.
+/// A guest with the policy `/policy`, and its steps.
 pub(crate) struct Guest<'s> {
     scratch: &'s Scratch,
     kernel: &'static str,
@@ -93,7 +93,7 @@ impl<'s> Guest<'s> {
         Self::under(scratch, kernel, &built)
     }
 
-    /// One with another policy.
+    /// A guest with another policy.
     pub(crate) fn under(scratch: &'s Scratch, kernel: &'static str, built: &Path) -> Self {
         let guest = Self {
             scratch,
@@ -108,7 +108,7 @@ impl<'s> Guest<'s> {
         guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
     }
 
-    /// Names for the shell that runs the steps.
+    /// Adds functions for the shell that runs the steps.
     pub(crate) fn names(mut self, functions: &str) -> Self {
         self.script.push_str(functions);
         self
@@ -119,7 +119,7 @@ impl<'s> Guest<'s> {
         self
     }
 
-    /// Lets it take so many seconds.
+    /// Sets the time limit, in seconds.
     pub(crate) fn timeout(mut self, seconds: u32) -> Self {
         self.timeout = seconds;
         self
@@ -131,7 +131,7 @@ impl<'s> Guest<'s> {
         self
     }
 
-    /// Attaches a disk, which keeps what is written to it.
+    /// Attaches a disk, which keeps the guest's changes.
     pub(crate) fn volume(mut self, image: &Path) -> Self {
         self.volumes.push(image.to_owned());
         self
@@ -147,13 +147,13 @@ impl<'s> Guest<'s> {
         self.with(&calls, "/bin/calls").with(&shared, "/usr/local/lib/libtollgate.so.0")
     }
 
-    /// Adds a step; its name is what it shows.
+    /// Adds a step, named after what it shows.
     pub(crate) fn step(mut self, name: &str, line: &str) -> Self {
         self.script.push_str(&step(name, line));
         self
     }
 
-    /// Lines of the shell that are no step.
+    /// Adds lines of the shell that are no step.
     pub(crate) fn lines(mut self, lines: &str) -> Self {
         self.script.push_str(lines);
         self
@@ -164,14 +164,14 @@ impl<'s> Guest<'s> {
         steps(&self.boot().with(0).stdout)
     }
 
-    /// Boots it and runs the steps, the last of which ends the machine without a word to it.
+    /// Boots it and runs the steps, the last of which resets the machine without a shutdown.
     pub(crate) fn run_until_cut(self) {
-        // What was said is to be heard before.
+        // The output of the steps must arrive before.
         let ended = self.step("cut", "sleep 1; echo b > /proc/sysrq-trigger; sleep 60").boot();
         assert!(ended.stdout.trim_end().ends_with("@ cut"), "{}\n{}", ended.stdout, ended.stderr);
     }
 
-    /// Boots it; it runs until it ends, or is ended.
+    /// Boots it; it runs until it ends, or is killed.
     pub(crate) fn start(self) -> (Running, Taken) {
         let script = self.scratch.file("script", &self.script);
         let machine = Machine::new(self.scratch, self.kernel, self.lsm, self.timeout);
@@ -187,18 +187,18 @@ impl<'s> Guest<'s> {
     }
 }
 
-/// A step in a shell's words: [`steps`] finds it in what they print.
+/// The shell lines of a step, whose output [`steps`] finds.
 pub(super) fn step(name: &str, line: &str) -> String {
     format!("echo \"@ {name}\"\n{{ {line}\n}} 2>&1\necho \"@= $?\"\n")
 }
 
-/// The steps in what a script printed, by their names.
+/// The steps in a script's output, by their names.
 pub(super) fn steps(output: &str) -> BTreeMap<String, Step> {
     let (mut steps, mut name, mut text) = (BTreeMap::new(), String::new(), String::new());
     for line in output.lines() {
         if let Some(code) = line.strip_prefix("@= ") {
             let step = Step { code: code.parse().unwrap(), text: std::mem::take(&mut text) };
-            // Seen where the test fails.
+            // Printed if the test fails.
             println!("@ {name}: {}", step.text.chars().take(1500).collect::<String>());
             steps.insert(std::mem::take(&mut name), step);
         } else if let Some(next) = line.strip_prefix("@ ") {

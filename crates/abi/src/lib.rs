@@ -1,8 +1,8 @@
 //! The contract between Tollgate's BPF programs and user space.
 //!
-//! The C headers are the source; what is here is generated from them: `lsm_hooks.h` is the table of LSM hooks,
-//! [`tables`] is `tables.h`, [`enforcer`] is `enforcer.h`. `decide.h`, the evaluator, is compiled by those who use it.
-//! [`CLASSES`] is `classes.txt`, from which comes `classes.h` too.
+//! The C headers are the source; this crate is generated from them. `lsm_hooks.h` is the table of LSM hooks, [`tables`]
+//! is `tables.h`, [`enforcer`] is `enforcer.h`. `decide.h`, the evaluator, is compiled by the crates that use it.
+//! [`CLASSES`] is `classes.txt`, from which `classes.h` is generated as well.
 
 use zerocopy::{Immutable, IntoBytes};
 
@@ -10,29 +10,29 @@ pub mod enforcer;
 pub mod paths;
 pub mod tables;
 
-/// A key or a value of a map as bytes: it has no padding, or this does not compile.
+/// The bytes of a map's key or value. This compiles only if the type has no padding.
 pub fn bytes_of<T: IntoBytes + Immutable>(value: &T) -> &[u8] {
     value.as_bytes()
 }
 
-/// An object class, as the object managers number it: by its place in [`CLASSES`], from 1.
+/// An object class. The object managers number classes by their place in [`CLASSES`], from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
-    /// Its name in policies.
+    /// Name of the class in policies.
     pub name: &'static str,
-    /// Its permissions; one's bit is its place.
+    /// Names of the permissions. The bit of each is its place, from 0.
     pub permissions: &'static [&'static str],
 }
 
-/// The classes that the kernels 5.10 to 7.2 have.
+/// The classes of the kernels 5.10 to 7.2.
 pub const CLASSES: &[Class] = include!(concat!(env!("OUT_DIR"), "/classes.rs"));
 
-/// The class of a number (`SECCLASS_*` in C).
+/// The class with a number (`SECCLASS_*` in C).
 pub fn class(number: u32) -> Option<&'static Class> {
     CLASSES.get((number as usize).checked_sub(1)?)
 }
 
-/// Object managers by their numbers (`enum tg_manager`), for people.
+/// The object managers by their numbers (`enum tg_manager`), with names for people.
 pub const MANAGERS: &[(u32, &str)] = &[
     (enforcer::TG_MANAGER_FILE, "files"),
     (enforcer::TG_MANAGER_DIRECTORY, "directories"),
@@ -52,16 +52,16 @@ pub const MANAGERS: &[(u32, &str)] = &[
 /// An LSM hook that BPF programs can be attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hook {
-    /// Its name: the member of `union security_list_options`, and `bpf_lsm_NAME` in the kernel's BTF.
+    /// Name of the hook: the member of `union security_list_options`, and `bpf_lsm_NAME` in the kernel's BTF.
     pub name: &'static str,
-    /// What an empty program returns: the hook's own default, or 0 where that differs between kernels.
+    /// What an empty program returns: the hook's default, or 0 where the default differs between kernels.
     pub default: i32,
 }
 
 /// The hooks of Linux 5.10 to 7.3 that BPF programs can be attached to, sorted by name.
 pub const HOOKS: &[Hook] = include!(concat!(env!("OUT_DIR"), "/hooks.rs"));
 
-/// The hook of that name.
+/// The hook with this name; `None` if no supported kernel has it.
 pub fn hook(name: &str) -> Option<&'static Hook> {
     HOOKS.binary_search_by_key(&name, |hook| hook.name).ok().map(|index| &HOOKS[index])
 }

@@ -1,4 +1,4 @@
-//! Entries as they are due.
+//! Writes each log entry when it is due.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use super::{
     storm::{Limits, Storm},
 };
 
-/// Merges denials and writes them.
+/// Merges equal denials and writes them to the sink.
 #[derive(Debug)]
 pub(super) struct Auditor {
     sink: Sink,
@@ -17,20 +17,20 @@ pub(super) struct Auditor {
 }
 
 impl Auditor {
-    /// That writes to `sink`.
+    /// An auditor that writes to `sink`.
     pub(super) fn new(sink: Sink, limits: Limits) -> Self {
         let started = Instant::now();
         Self { sink, storm: Storm::new(limits, started.elapsed()), started }
     }
 
-    /// Takes a denial.
+    /// Takes a denial. It is written now, or counted with others that equal it.
     pub(super) fn denial(&mut self, denial: Denial) {
         if let Some(denial) = self.storm.offer(self.started.elapsed(), denial) {
             self.sink.write(&Entry::Avc(denial));
         }
     }
 
-    /// So many events that nobody has seen.
+    /// Writes that `count` events were lost.
     pub(super) fn lost(&mut self, reason: Reason, count: u64) {
         if count > 0 {
             self.sink.write(&Entry::Lost(Lost { time: now(), count, reason }));
@@ -43,7 +43,7 @@ impl Auditor {
         self.write(due);
     }
 
-    /// Where it writes.
+    /// The sink that it writes to.
     pub(super) fn sink(&self) -> &Sink {
         &self.sink
     }
@@ -59,14 +59,14 @@ impl Auditor {
 }
 
 impl Drop for Auditor {
-    /// Tells the counts that are not due yet.
+    /// Writes the counts that are not due yet.
     fn drop(&mut self) {
         let rest = self.storm.finish();
         self.write(rest);
     }
 }
 
-/// Milliseconds since 1970.
+/// The time now, in milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

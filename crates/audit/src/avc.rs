@@ -1,4 +1,4 @@
-//! A denial, and the kernel audit's form of it (security/selinux/avc.c, security/lsm_audit.c).
+//! A denial, in the form of the kernel's audit (security/selinux/avc.c, security/lsm_audit.c).
 
 use std::fmt;
 
@@ -13,142 +13,143 @@ use tollgate_abi::{
 
 use super::{Untrusted, endpoints::Endpoints};
 
-/// What was denied, or granted and audited.
+/// An act that was denied, or granted and audited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Denial {
-    /// When, in milliseconds since 1970.
+    /// Time of the act, in milliseconds since 1970.
     #[serde(with = "time")]
     pub time: u64,
-    /// Denied or granted.
+    /// Whether it was denied or granted.
     pub verdict: Verdict,
-    /// What was denied of what was asked for; or what was granted.
+    /// Names of the permissions that were denied, out of those that were requested; or names of those that were
+    /// granted.
     pub permissions: Vec<String>,
-    /// The process.
+    /// Number of the process.
     pub pid: u32,
-    /// Its command.
+    /// Name of the process (`comm`).
     pub comm: Untrusted,
-    /// What it acted on.
+    /// The object of the act.
     #[serde(flatten)]
     pub object: Object,
-    /// Its context; none: the policy in force has none of that SID.
+    /// Context of the process; `None`: the policy in force has no context with that SID.
     pub scontext: Option<String>,
-    /// Its SID.
+    /// SID of the process.
     pub ssid: u32,
-    /// The object's context.
+    /// Context of the object; `None` as above.
     pub tcontext: Option<String>,
-    /// The object's SID.
+    /// SID of the object.
     pub tsid: u32,
-    /// The object's class.
+    /// Class of the object.
     pub tclass: String,
-    /// It was granted all the same.
+    /// Whether it was granted all the same, because the domain or the machine is permissive.
     pub permissive: bool,
-    /// What the system call returned for it; 0 where it was granted.
+    /// What the system call returned for it, as an errno; 0 where it was granted.
     pub errno: u32,
-    /// The generation of the policy.
+    /// Number of the policy generation that decided.
     pub generation: u32,
-    /// 0; or this entry stands for so many more that were like this one within a second.
+    /// Number of other denials that this entry stands for: they equal it and came within a second of it. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated: u64,
-    /// What was asked of the object, `file:write,append`, where the policy allows it and enforcement lives by the object: the
-    /// permission that was denied is `security setenforce`.
+    /// What was requested of the object, `file:write,append`, if the policy allows that but enforcement depends on the
+    /// object. The permission that was denied is then `security setenforce`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
 
-/// The class and the permission that end enforcement.
+/// The class and the permission that let a domain end enforcement.
 pub(crate) const ENDS_ENFORCEMENT: (&str, &str) = ("security", "setenforce");
 
-/// Denied or granted.
+/// Whether an act was denied or granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Denied, or it would have been.
+    /// It was denied, or would have been in enforcing mode.
     Denied,
-    /// Granted, and the policy has an auditallow rule for it.
+    /// It was granted, and the policy has an auditallow rule for it.
     Granted,
 }
 
-/// What is known of the object.
+/// What is known of the object of an act.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "object", rename_all = "lowercase")]
 pub enum Object {
-    /// Nothing.
+    /// Nothing is known.
     None,
-    /// A file, by the last component of its name.
+    /// A file of which only the last component of its path is known.
     Inode {
-        /// That component, if one is known.
+        /// That component, if it is known.
         #[serde(default, skip_serializing_if = "Untrusted::is_empty")]
         name: Untrusted,
-        /// Where it lies; none: it does not exist yet.
+        /// The inode; `None`: it does not exist yet.
         #[serde(flatten)]
         place: Option<Place>,
     },
-    /// A file by its path.
+    /// A file with its path.
     Path {
-        /// The path.
+        /// The path as the task sees it, from its root.
         path: Untrusted,
-        /// Where it lies.
+        /// Where the inode is.
         #[serde(flatten)]
         place: Option<Place>,
     },
-    /// An ioctl of a file.
+    /// A file on which ioctl(2) was called.
     Ioctl {
-        /// Its path.
+        /// The file's path.
         path: Untrusted,
-        /// Where it lies.
+        /// Where the inode is.
         #[serde(flatten)]
         place: Option<Place>,
-        /// The command.
+        /// The command of ioctl(2).
         ioctlcmd: u16,
     },
-    /// A capability by its number.
+    /// A capability.
     Capability {
-        /// The number.
+        /// Its number, as in linux/capability.h.
         capability: u32,
     },
-    /// A System V object by its key.
+    /// A System V object.
     Ipc {
-        /// The key; 0: it is private.
+        /// Its key; 0: it is private.
         ipc_key: i32,
     },
     /// Another process.
     Task {
-        /// The process.
+        /// Number of that process.
         opid: u32,
-        /// Its command.
+        /// Name of that process (`comm`).
         ocomm: Untrusted,
     },
-    /// A kernel module by name.
+    /// A kernel module that the kernel requested.
     Module {
-        /// The name.
+        /// Name of the module.
         kmod: Untrusted,
     },
-    /// An anonymous inode by what made it.
+    /// An anonymous inode.
     Anonymous {
-        /// Such as `[userfaultfd]`.
+        /// Name of the kind of inode, for example `[userfaultfd]`.
         anonclass: Untrusted,
     },
-    /// A socket, ports, or hosts.
+    /// A socket, a port or a packet, with the addresses that are known.
     Network(Box<Endpoints>),
-    /// Anything else that has a name.
+    /// Any other object with a name.
     Named {
-        /// The name.
+        /// Name of the object, for example a file system type.
         name: Untrusted,
     },
 }
 
-/// An inode.
+/// Where an inode is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
-    /// The file system, as the kernel names it (`s_id`): its block device, or its type.
+    /// The file system as the kernel names it (`s_id`): its block device, or its type.
     pub dev: Untrusted,
-    /// The inode's number.
+    /// The inode number.
     pub ino: u64,
 }
 
 impl Denial {
-    /// From an event of the object managers. `booted` is when the machine did, in nanoseconds since 1970; `context` gives
-    /// a SID's text.
+    /// The denial that an event of the object managers reports. `booted` is when the machine started, in nanoseconds
+    /// since 1970. `context` returns the text of a SID.
     pub fn new(event: &tg_event, booted: u64, mut context: impl FnMut(u32) -> Option<String>) -> Self {
         let mut context = |sid| context(sid).filter(|text| !text.is_empty());
         let (verdict, vector) =
@@ -180,7 +181,7 @@ impl Denial {
         }
     }
 
-    /// The type of the process's context: its domain.
+    /// The type in the process's context, which is its domain.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
         self.scontext.as_deref()?.split(':').nth(2)
@@ -191,7 +192,7 @@ fn class_name(number: u32) -> String {
     class(number).map_or_else(|| number.to_string(), |class| class.name.to_owned())
 }
 
-/// The names of a vector's permissions; what has none in one hexadecimal number, as avc_dump_av has it.
+/// Names of the permissions in a vector. Bits without a name come as one hexadecimal number, as in avc_dump_av.
 fn permissions(class: Option<&Class>, vector: u32) -> Vec<String> {
     let bits = (0..32).filter(|bit| vector >> bit & 1 != 0);
     let name = |bit: u32| class.and_then(|class| class.permissions.get(bit as usize));
@@ -227,13 +228,14 @@ impl Object {
     }
 }
 
-/// The name of a unix socket that has no file: so many bytes, of which the first is none.
+/// The name of a unix socket without a file. It may hold any bytes; the first one is NUL.
 fn unix(event: &tg_event) -> Untrusted {
     let bytes = event.name.iter().map(|&c| c.cast_unsigned());
     Untrusted::new(bytes.take(event.number as usize).collect::<Vec<u8>>())
 }
 
-/// The path of an event, which has its components from the last to the first; what lies on no path as d_path names it.
+/// The path in an event, which lists the components from the last to the first. Objects without a path are named as
+/// d_path names them.
 fn path(event: &tg_event) -> Untrusted {
     match Untrusted::from_c(&event.filesystem).bytes() {
         b"pipefs" => return Untrusted::new(format!("pipe:[{}]", event.inode)),
@@ -246,7 +248,7 @@ fn path(event: &tg_event) -> Untrusted {
     let bytes: Vec<u8> = event.name.iter().map(|&c| c.cast_unsigned()).collect();
     let components = bytes.split(|&byte| byte == 0).take_while(|component| !component.is_empty());
     let mut components: Vec<&[u8]> = components.collect();
-    // A path that was cut has no slash before what is left of it; the root is an empty component.
+    // A path that was cut has no slash before the part that is left. The root is an empty component.
     match components.last().copied() {
         Some(b".") => drop(components.pop()),
         Some(_) => components.push(b""),
@@ -282,7 +284,7 @@ fn context(f: &mut fmt::Formatter<'_>, key: &str, text: Option<&str>, or: &str, 
     }
 }
 
-/// As audit_log_lsm_data, with its blanks.
+/// The same text as audit_log_lsm_data writes, with its blanks.
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place_of = |f: &mut fmt::Formatter<'_>, place: &Option<Place>| match place {
@@ -323,7 +325,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Milliseconds since 1970 as RFC 3339 in UTC, `2026-11-21T08:00:00.123Z`.
+/// Times in milliseconds since 1970, written as RFC 3339 in UTC: `2026-11-21T08:00:00.123Z`.
 pub(crate) mod time {
     use std::time::{Duration, SystemTime};
 
@@ -340,9 +342,11 @@ pub(crate) mod time {
         u64::try_from(since.as_millis()).map_err(D::Error::custom)
     }
 
-    /// The text of a time. What lies after the year 9999, which that form cannot tell, becomes 1970.
+    /// The end of the year 9999, the last time that this form can express.
+    pub(crate) const LAST: u64 = 253_402_300_799_999;
+
+    /// The text of a time. A time after [`LAST`] becomes 1970.
     pub(crate) fn text(time: u64) -> String {
-        const LAST: u64 = 253_402_300_799_999;
         let time = if time > LAST { 0 } else { time };
         humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + Duration::from_millis(time)).to_string()
     }

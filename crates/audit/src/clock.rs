@@ -7,10 +7,10 @@ use std::{
 
 use super::avc;
 
-/// Whose time.
+/// The time zone of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Zone {
-    /// The machine's (`/etc/localtime`, `TZ`).
+    /// The machine's time zone (`/etc/localtime`, `TZ`).
     #[default]
     Local,
     /// Universal time.
@@ -18,20 +18,20 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// So many seconds it is ahead of UTC at a time, in seconds since 1970.
+    /// How many seconds this zone is ahead of UTC at `time`, which is in seconds since 1970.
     fn offset(self, time: i64) -> i64 {
         if self == Self::Utc {
             return 0;
         }
         let mut parts = MaybeUninit::<libc::tm>::uninit();
         // SAFETY: both places are of the types that the call wants, and it keeps neither.
-        let told = unsafe { libc::localtime_r(&raw const time, parts.as_mut_ptr()) };
-        // SAFETY: what is told was written.
-        if told.is_null() { 0 } else { unsafe { parts.assume_init() }.tm_gmtoff }
+        let known = unsafe { libc::localtime_r(&raw const time, parts.as_mut_ptr()) };
+        // SAFETY: localtime_r has written the parts if it did not return null.
+        if known.is_null() { 0 } else { unsafe { parts.assume_init() }.tm_gmtoff }
     }
 }
 
-/// The text of a time in milliseconds since 1970: `2026-11-21T09:00:01.234+01:00`, `2026-11-21T08:00:01.234Z`.
+/// The text of a time in milliseconds since 1970: `2026-11-21T09:00:01.234+01:00` or `2026-11-21T08:00:01.234Z`.
 #[must_use]
 pub fn text(time: u64, zone: Zone) -> String {
     let offset = zone.offset(i64::try_from(time / 1000).unwrap_or(i64::MAX));
@@ -43,22 +43,24 @@ pub fn text(time: u64, zone: Zone) -> String {
     format!("{}{sign}{:02}:{:02}", shifted.trim_end_matches('Z'), minutes / 60, minutes % 60)
 }
 
-/// The time of a text: with an offset or `Z`, as [`text()`] writes it, else of the zone; `None`: it is none, or before 1970.
+/// The time that a text means, in milliseconds since 1970. A text with an offset or `Z` (as [`text()`] writes it) names
+/// its zone; any other is in `zone`. `None`: the text is not a time, or is one before 1970.
 #[must_use]
 pub fn parse(text: &str, zone: Zone) -> Option<u64> {
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
-    let (plain, told) = match split(text) {
+    let (plain, written) = match split(text) {
         Some((plain, offset)) => (plain, Some(offset)),
         None => (text, text.ends_with('Z').then_some(0)),
     };
     let time = seconds(humantime::parse_rfc3339_weak(plain).ok()?)?;
     let as_utc = i64::try_from(time.as_secs()).ok()?;
-    // Twice, for the first is asked as of another moment: near a change of the clocks it may be the other one.
-    let offset = told.unwrap_or_else(|| zone.offset(as_utc - zone.offset(as_utc)));
+    // The offset is computed twice because the first one is that of another moment. Near a change of the clocks the
+    // two differ.
+    let offset = written.unwrap_or_else(|| zone.offset(as_utc - zone.offset(as_utc)));
     u64::try_from((as_utc - offset) * 1000 + i64::from(time.subsec_millis())).ok()
 }
 
-/// A time before its `+01:00`, and that in seconds.
+/// Splits off the offset, such as `+01:00`, and returns it in seconds.
 fn split(text: &str) -> Option<(&str, i64)> {
     let (plain, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
     let sign = match offset.as_bytes()[0] {

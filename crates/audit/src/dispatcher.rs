@@ -1,4 +1,5 @@
-//! The daemon's audit, in a thread of its own: the kernel's audit may make a sender wait, and a disk may be slow.
+//! Writes the daemon's audit log in a thread of its own, because the kernel's audit may make a sender wait and a disk
+//! may be slow.
 
 use std::{
     io, mem,
@@ -21,26 +22,26 @@ use super::{
     storm::Limits,
 };
 
-/// So many denials may wait to be written; the next ones are counted.
-const WAITING: usize = 4096;
-/// So often the thread looks at what is due.
-const BEAT: Duration = Duration::from_millis(100);
+/// How many denials may wait to be written. Further ones are counted as lost.
+const MAX_QUEUED: usize = 4096;
+/// How often the thread writes the counts of merged denials.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Takes events from the daemon, who never waits for it.
+/// Takes events from the daemon. The daemon never waits for them to be written.
 #[derive(Debug)]
 pub struct Dispatcher {
-    /// `None` only while it is dropped.
+    /// `None` only while the dispatcher is dropped.
     sender: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     health: Arc<Mutex<Health>>,
-    /// Denials for which there was no room.
+    /// Number of denials for which the queue had no room.
     over: u64,
 }
 
-/// How the writing goes.
+/// The state of the audit log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The kernel's audit takes the records, and not a file.
+    /// Whether the kernel's audit takes the records; `false`: a file does.
     pub kernel: bool,
     /// Writes that failed.
     pub errors: Errors,
@@ -53,25 +54,25 @@ enum Message {
 }
 
 impl Dispatcher {
-    /// Writes below `folder`, and to the kernel's audit where there is one.
+    /// Starts writing to the files in `folder`, and to the kernel's audit if there is one.
     pub fn start(folder: &Path) -> io::Result<Self> {
         Self::with(Sink::open(folder)?)
     }
 
-    /// Writes below `folder` only.
+    /// Starts writing to the files in `folder` only.
     pub fn files(folder: &Path) -> io::Result<Self> {
         Self::with(Sink::files(folder)?)
     }
 
     fn with(sink: Sink) -> io::Result<Self> {
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(MAX_QUEUED);
         let health = Arc::new(Mutex::new(Health { kernel: sink.is_kernel(), errors: Errors::default() }));
-        let (auditor, told) = (Auditor::new(sink, Limits::default()), Arc::clone(&health));
-        let thread = thread::Builder::new().name("audit".into()).spawn(move || write(auditor, &receiver, &told))?;
+        let (auditor, shared) = (Auditor::new(sink, Limits::default()), Arc::clone(&health));
+        let thread = thread::Builder::new().name("audit".into()).spawn(move || write(auditor, &receiver, &shared))?;
         Ok(Self { sender: Some(sender), thread: Some(thread), health, over: 0 })
     }
 
-    /// Takes an event of kind TG_EVENT_AVC; `context` gives a SID's text in the event's generation.
+    /// Takes an event of kind TG_EVENT_AVC. `context` returns the text of a SID in the event's generation.
     pub fn event(&mut self, event: &tg_event, context: impl FnMut(u32) -> Option<String>) {
         let denial = Denial::new(event, booted(), context);
         if !self.send(Message::Denial(Box::new(denial))) {
@@ -79,20 +80,20 @@ impl Dispatcher {
         }
     }
 
-    /// So many events that nobody has seen.
+    /// Records that `count` events were lost for this reason.
     pub fn lost(&mut self, reason: Reason, count: u64) {
         if count > 0 && !self.send(Message::Lost(reason, count)) {
             self.over += count;
         }
     }
 
-    /// How the writing goes.
+    /// The state of the audit log.
     #[must_use]
     pub fn health(&self) -> Health {
         self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sends what there was no room for first, as a number.
+    /// Sends a message. If denials found no room before, their number goes first.
     fn send(&mut self, message: Message) -> bool {
         let Some(sender) = &self.sender else { return false };
         if self.over > 0 {
@@ -106,13 +107,13 @@ impl Dispatcher {
 }
 
 impl Drop for Dispatcher {
-    /// Waits until all is written.
+    /// Waits until everything is written.
     fn drop(&mut self) {
         let over = mem::take(&mut self.over);
         if let Some(sender) = self.sender.take()
             && over > 0
         {
-            // The thread has ended if this fails, and there is nobody to tell.
+            // If this fails, the thread has ended, and nobody is left to report it to.
             let _ = sender.send(Message::Lost(Reason::DaemonLimit, over));
         }
         if let Some(thread) = self.thread.take() {
@@ -121,10 +122,10 @@ impl Drop for Dispatcher {
     }
 }
 
-/// The thread: writes until the daemon has hung up.
+/// The thread: writes until the daemon drops its end of the queue.
 fn write(mut auditor: Auditor, receiver: &Receiver<Message>, health: &Mutex<Health>) {
     loop {
-        match receiver.recv_timeout(BEAT) {
+        match receiver.recv_timeout(FLUSH_INTERVAL) {
             Ok(Message::Denial(denial)) => auditor.denial(*denial),
             Ok(Message::Lost(reason, count)) => auditor.lost(reason, count),
             Err(RecvTimeoutError::Timeout) => {}
@@ -136,7 +137,7 @@ fn write(mut auditor: Auditor, receiver: &Receiver<Message>, health: &Mutex<Heal
     }
 }
 
-/// When the machine booted, in nanoseconds since 1970, by the clock as it is set now.
+/// When the machine started, in nanoseconds since 1970, by the clock as it is set now.
 fn booted() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let up = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default();

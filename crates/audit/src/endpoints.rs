@@ -1,4 +1,4 @@
-//! Addresses and ports that an event tells of (LSM_AUDIT_DATA_NET of security/lsm_audit.c).
+//! Addresses and ports in an event (LSM_AUDIT_DATA_NET of security/lsm_audit.c).
 
 use std::{
     fmt,
@@ -10,40 +10,41 @@ use tollgate_abi::enforcer::{TG_OBJECT_SOCKET, tg_event};
 
 use super::Untrusted;
 
-/// What is known; in the kernel's words, which are the log's fields.
+/// The addresses that are known, under the kernel's names, which are also the names in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Endpoints {
-    /// The address of a socket.
+    /// Address of the socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub laddr: Option<IpAddr>,
-    /// Its port.
+    /// Port of the socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lport: Option<u16>,
-    /// The address that it is connected to.
+    /// Address that the socket is connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faddr: Option<IpAddr>,
-    /// That port.
+    /// Port that the socket is connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fport: Option<u16>,
-    /// The address that a packet comes from, or that a socket is to have.
+    /// Address that a packet comes from, or that a socket is to be bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saddr: Option<IpAddr>,
-    /// That port.
+    /// Port that a packet comes from, or that a socket is to be bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub src: Option<u16>,
-    /// The address that a packet goes to.
+    /// Address that a packet goes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daddr: Option<IpAddr>,
-    /// The port that a packet, or a connection, goes to.
+    /// Port that a packet or a connection goes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest: Option<u16>,
-    /// The interface.
+    /// Network interface of the packet.
     #[serde(skip_serializing_if = "Untrusted::is_empty")]
     pub netif: Untrusted,
 }
 
-/// A structure of the programs in an event's name: family, two ports, two addresses of four words, an interface's name.
+/// Offsets in `struct tg_endpoints`, which lies in an event's name: family, two ports, two addresses of four words, the
+/// name of an interface.
 const PORTS: usize = 4;
 const ADDRESSES: usize = 8;
 const INTERFACE: usize = 40;
@@ -51,7 +52,7 @@ const END: usize = 56;
 const AF_INET6: u32 = libc::AF_INET6.cast_unsigned();
 
 impl Endpoints {
-    /// Of an event whose object is a socket, or ports.
+    /// The addresses of an event whose object is a socket or a port.
     pub(super) fn new(event: &tg_event) -> Self {
         let bytes: Vec<u8> = event.name.iter().take(END).map(|&c| c.cast_unsigned()).collect();
         let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -101,7 +102,7 @@ impl fmt::Display for Endpoints {
                 write!(f, " {name}={port}")?;
             }
         }
-        // The kernel writes an interface's name as it is; nothing else can be in one of its own.
+        // The kernel writes the name of an interface as it is. Interface names can hold nothing dangerous.
         if self.netif.is_empty() { Ok(()) } else { write!(f, " netif={}", self.netif.for_people()) }
     }
 }

@@ -1,5 +1,5 @@
-//! A denial explained: what is missing, the CIL that would allow it, whom that would let in, and whether the object is labelled
-//! as it should be. Pure.
+//! Explains a denial: which rule is missing, the CIL that would allow it, which domains that would let in, and whether
+//! the object has the label that its path should have. Pure.
 
 use std::{fmt, path::Path};
 
@@ -19,45 +19,45 @@ use crate::{
     untrusted::for_people,
 };
 
-/// So many names of a list are told.
-const TOLD: usize = 6;
+/// How many names of a list are printed.
+const MAX_SHOWN: usize = 6;
 
-/// Why something was denied.
+/// Why an act was denied.
 #[derive(Debug, Serialize)]
 pub struct Explained {
-    /// It.
+    /// The denial that is explained.
     pub denial: Denial,
-    /// Why, permission by permission; of those that the policy knows.
+    /// The reason for each permission that the policy knows.
     pub permissions: Vec<Explanation>,
-    /// What the policy does not know.
+    /// Names in the denial that the policy does not know.
     pub unknown: Vec<String>,
-    /// Rules which, added to the sources, would allow what rules can.
+    /// Rules that would allow as much as rules can, if they were added to the sources.
     pub cil: Vec<String>,
-    /// Whom they would let in.
+    /// The domains that these rules would let in.
     pub admitted: Option<Admitted>,
-    /// The label that the object would have by its path, where that is another.
+    /// The label that `file_contexts` give to the path, if the object has another.
     pub label: Option<Label>,
     /// Whether the object has no label of its own that the policy knows.
     pub unlabelled: bool,
 }
 
-/// What `file_contexts` say of an object.
+/// The label that `file_contexts` give to an object.
 #[derive(Debug, Serialize)]
 pub struct Label {
-    /// Its path.
+    /// The object's path.
     pub path: String,
     /// The context that they give it.
     pub context: String,
-    /// Whether user, role and range have to be given, too: `tollgate label restore -F`.
+    /// Whether user, role and range must be set, too: `tollgate label restore -F`.
     pub whole: bool,
-    /// Whether that may be accessed so.
+    /// Whether the act is allowed on an object with that label.
     pub allowed: bool,
 }
 
-/// The label that `file_contexts` give to a path of a file of this mode (`st_mode`); `None`: none.
+/// Returns the label that `file_contexts` give to a path with this file mode (`st_mode`); `None`: they give none.
 pub type ByPath<'p> = dyn Fn(&Path, u32) -> Option<String> + 'p;
 
-/// Explains a denial by a policy and, where there are some, what its `file_contexts` say.
+/// Explains a denial by a policy and, if they are given, the `file_contexts`.
 #[must_use]
 pub fn explain(explainer: &Explainer<'_>, by_path: Option<&ByPath<'_>>, denial: Denial) -> Explained {
     let (policy, names) = (explainer.policy(), Names::of(explainer.policy()));
@@ -83,7 +83,7 @@ pub fn explain(explainer: &Explainer<'_>, by_path: Option<&ByPath<'_>>, denial: 
     }
 }
 
-/// The label by path of what is labelled otherwise.
+/// The label that the path should have, if the object has another.
 fn label(
     explainer: &Explainer<'_>,
     names: &Names,
@@ -106,28 +106,28 @@ fn label(
         let instead = |question: &Question| Question { target: target.clone(), ..question.clone() };
         Some(questions.iter().all(|question| explainer.lack(&instead(question)) == Lack::Nothing))
     };
-    // The type alone is restored, unless the file is unlabelled. A level that the file was given is not to be doubted where it is
-    // not in the way.
-    let mut told = None;
+    // Only the type is restored, unless the file is unlabelled. A level that somebody gave the file is kept if it does
+    // not stand in the way.
+    let mut found = None;
     for whole in [false, true] {
         let Some(restored) = restored(&present, &context, &unlabelled, whole) else { continue };
         let allowed = allows(&restored)?;
-        if allowed || (told.is_none() && !whole) {
-            told = Some(Label { path: for_people(path), context: restored, whole, allowed });
+        if allowed || (found.is_none() && !whole) {
+            found = Some(Label { path: for_people(path), context: restored, whole, allowed });
         }
         if allowed {
             break;
         }
     }
-    told
+    found
 }
 
-/// The context of what has no label of its own.
+/// The context of objects that have no label of their own.
 fn unlabelled(policy: &Policy) -> Option<&Context> {
     policy.initial_sids.iter().find(|sid| sid.name == learn::UNLABELLED).map(|sid| &sid.context)
 }
 
-/// The mode of the objects of a class.
+/// The file mode of the objects of a class.
 fn mode(class: &str) -> Option<u32> {
     Some(match class {
         "file" => libc::S_IFREG,
@@ -150,16 +150,17 @@ impl fmt::Display for Explained {
         self.ends_enforcement(f)?;
         self.unknown.iter().try_for_each(|unknown| writeln!(f, "{unknown}"))?;
         if let Some(label) = self.label.as_ref().filter(|label| label.allowed) {
-            // Whatever else would allow it would be for all objects that are labelled as this one should not be.
+            // Any rule that would allow it would apply to all objects with this label, which this object should not
+            // have.
             return label.remedy(f, "denied by this label alone");
         }
         if self.unlabelled {
             return self.give_label(f);
         }
-        for told in &self.permissions {
-            match simple(told) {
-                Some(text) => writeln!(f, "{}: {text}", told.permission)?,
-                None => in_full(f, told)?,
+        for explanation in &self.permissions {
+            match simple(explanation) {
+                Some(text) => writeln!(f, "{}: {text}", explanation.permission)?,
+                None => in_full(f, explanation)?,
             }
         }
         if !self.cil.is_empty() {
@@ -177,20 +178,20 @@ impl fmt::Display for Explained {
 }
 
 impl Label {
-    /// How the object gets it, and what then.
+    /// How the object gets this label, and what is allowed then.
     fn remedy(&self, f: &mut fmt::Formatter<'_>, why: &str) -> fmt::Result {
         let Self { path, context, whole, allowed } = self;
-        let then = if *allowed { "with that label it is allowed" } else { "with that label it is denied, too" };
+        let then = if *allowed { "with that label it is allowed" } else { "with that label it is denied as well" };
         let force = if *whole { "-F " } else { "" };
         writeln!(
             f,
-            "{why}: file_contexts give {path} another, {context}; {then}:\n  tollgate label restore {force}{path}"
+            "{why}: file_contexts give {path} the label {context}; {then}:\n  tollgate label restore {force}{path}"
         )
     }
 }
 
 impl Explained {
-    /// An object that has no label, or one that the policy does not have.
+    /// For an object that has no label, or one that the policy does not have.
     fn give_label(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -205,10 +206,10 @@ impl Explained {
             _ => None,
         };
         writeln!(f, "  tollgate label restore {}", named.as_deref().unwrap_or("PATH"))?;
-        writeln!(f, "a rule for it would be one for all that is unlabelled")
+        writeln!(f, "a rule would apply to everything that is unlabelled")
     }
 
-    /// Why nobody should be given what was denied, where that ends enforcement.
+    /// If the denied permission ends enforcement: why nobody should be given it.
     fn ends_enforcement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (class, permission) = ENDS_ENFORCEMENT;
         if self.denial.tclass != class || !self.denial.permissions.iter().any(|own| own == permission) {
@@ -218,28 +219,28 @@ impl Explained {
             let asked = for_people(withheld);
             writeln!(
                 f,
-                "the policy allows {asked}, but enforcement lives by the object: only who may end it changes that"
+                "the policy allows {asked}, but enforcement depends on the object: only a domain that may end enforcement can change it"
             )?;
         }
         writeln!(
             f,
-            "do it unconfined, as the administrator: a rule for {permission} lets the process end enforcement, too"
+            "do it unconfined, as the administrator: a rule for {permission} would also let the process end enforcement"
         )
     }
 
-    /// Whether rules are all that lacks.
+    /// Whether rules alone would allow the act.
     fn is_mended(&self) -> bool {
-        self.unknown.is_empty() && self.permissions.iter().all(|told| simple(told).is_some())
+        self.unknown.is_empty() && self.permissions.iter().all(|explanation| simple(explanation).is_some())
     }
 }
 
-/// What lacks in a few words, where that is all there is to say.
-fn simple(told: &Explanation) -> Option<&'static str> {
-    let [step] = &told.steps[..] else { return None };
-    let remedy = told.remedy.as_ref();
+/// The reason in a few words, if there is no more to say.
+fn simple(explanation: &Explanation) -> Option<&'static str> {
+    let [step] = &explanation.steps[..] else { return None };
+    let remedy = explanation.remedy.as_ref();
     let rule_alone = remedy.is_some_and(|remedy| remedy.obstacle.is_none() && remedy.forbidden_by.is_empty());
-    match told.verdict {
-        Verdict::Allowed if told.extended.is_none() => Some("the policy allows it by now"),
+    match explanation.verdict {
+        Verdict::Allowed if explanation.extended.is_none() => Some("the policy now allows it"),
         Verdict::Denied
             if rule_alone
                 && step.constraints.is_empty()
@@ -252,10 +253,10 @@ fn simple(told: &Explanation) -> Option<&'static str> {
     }
 }
 
-/// All that is to be said, but for the question, which stands above it.
-fn in_full(f: &mut fmt::Formatter<'_>, told: &Explanation) -> fmt::Result {
-    writeln!(f, "{}:", told.permission)?;
-    let text = told.to_string();
+/// The whole explanation, without the question, which has been printed already.
+fn in_full(f: &mut fmt::Formatter<'_>, explanation: &Explanation) -> fmt::Result {
+    writeln!(f, "{}:", explanation.permission)?;
+    let text = explanation.to_string();
     text.lines().skip(2).filter(|line| !line.is_empty()).try_for_each(|line| writeln!(f, "  {line}"))
 }
 
@@ -270,8 +271,8 @@ fn admit(f: &mut fmt::Formatter<'_>, Admitted { domain, entered_from, wider }: &
 }
 
 fn some(names: &[String]) -> String {
-    let told = names.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if names.len() > TOLD { format!("{told} and {} more", names.len() - TOLD) } else { told }
+    let shown = names.iter().take(MAX_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_SHOWN { format!("{shown} and {} more", names.len() - MAX_SHOWN) } else { shown }
 }
 
 #[cfg(test)]
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn tells_the_rule_that_is_missing_and_whom_it_would_let_in() {
-        let told = explained(
+        let text = explained(
             "staff_u:staff_r:shell_t:s0",
             "system_u:object_r:secret_t:s0",
             "file append ioctl",
@@ -330,22 +331,22 @@ mod tests {
             that would let in shell_t alone, which can be entered from admin_t, blk.t, web_child_t, web_t\n\
             a rule for an attribute of it would let in more: ";
         let expected = format!("{}{expected}", clock::text(1_700_000_001_000, Zone::Local));
-        assert!(told.starts_with(&expected), "{told}");
-        assert!(told.contains("plain (4 types)") && told.contains("domain (5 types)"), "{told}");
+        assert!(text.starts_with(&expected), "{text}");
+        assert!(text.contains("plain (4 types)") && text.contains("domain (5 types)"), "{text}");
     }
 
     #[test]
     fn tells_a_constraint_in_full_and_what_rules_can_do_beside() {
-        let told =
+        let text =
             explained("system_u:system_r:web_t:s0", "system_u:object_r:secret_t:s2", "file execute entrypoint", "", "");
-        assert!(told.contains("entrypoint: no rule allows it\n"), "{told}");
+        assert!(text.contains("entrypoint: no rule allows it\n"), "{text}");
         assert!(
-            told.contains(
+            text.contains(
                 "this CIL would allow what rules can allow of it:\n  (allow web_t secret_t (file (entrypoint)))"
             ),
-            "{told}"
+            "{text}"
         );
-        assert!(told.contains("a constraint forbids it:") && told.contains("l1 is s0, l2 is s2"), "{told}");
+        assert!(text.contains("a constraint forbids it:") && text.contains("l1 is s0, l2 is s2"), "{text}");
     }
 
     #[test]
@@ -355,10 +356,10 @@ mod tests {
              tcontext=system_u:object_r:secret_t:s0 tclass=security permissive=0 withheld=file:write,open";
         let Some(Entry::Avc(denial)) = text::parse(record) else { panic!("{record}") };
         let built = built();
-        let told = explain(&Explainer::new(&built.policy, &built.lines), None, denial).to_string();
+        let text = explain(&Explainer::new(&built.policy, &built.lines), None, denial).to_string();
         let line = "denied web_t secret_t:security { setenforce } /proc/sys/kernel/ftrace_enabled, for file:write,open, by sh[9]\n";
-        assert!(told.contains(line), "{told}");
-        assert!(told.contains("the policy allows file:write,open, but enforcement lives by the object"), "{told}");
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("the policy allows file:write,open, but enforcement depends on the object"), "{text}");
     }
 
     #[test]
@@ -368,18 +369,18 @@ mod tests {
         };
         let page = "path=\"/srv/page\" dev=\"sda\" ino=5";
         let data = "/srv(/.*)? system_u:object_r:web_data_t:s0\n";
-        let told = ask(page, data);
-        assert!(told.ends_with("with that label it is allowed:\n  tollgate label restore /srv/page\n"), "{told}");
-        let told = ask(page, "/srv(/.*)? system_u:object_r:blk.data_t:s0\n");
-        assert!(told.contains("with that label it is denied, too"), "{told}");
+        let text = ask(page, data);
+        assert!(text.ends_with("with that label it is allowed:\n  tollgate label restore /srv/page\n"), "{text}");
+        let text = ask(page, "/srv(/.*)? system_u:object_r:blk.data_t:s0\n");
+        assert!(text.contains("with that label it is denied as well"), "{text}");
         for (object, contexts) in [
             (page, "/srv(/.*)? system_u:object_r:secret_t:s0\n"),
             ("path=\"srv/page\" dev=\"sda\" ino=5", data),
             ("path=2F7372762F70616765202864656C6574656429 dev=\"sda\" ino=5", data),
             ("name=\"page\" dev=\"sda\" ino=5", data),
         ] {
-            let told = ask(object, contexts);
-            assert!(!told.contains("restore"), "{object}: {told}");
+            let text = ask(object, contexts);
+            assert!(!text.contains("restore"), "{object}: {text}");
         }
     }
 
@@ -395,21 +396,21 @@ mod tests {
                 contexts,
             )
         };
-        let told = ask("s2", "/srv(/.*)? system_u:object_r:web_data_t:s0\n");
-        assert!(told.ends_with("with that label it is allowed:\n  tollgate label restore -F /srv/page\n"), "{told}");
-        assert!(!told.contains("mlstrusted") && !told.contains("CIL"), "{told}");
+        let text = ask("s2", "/srv(/.*)? system_u:object_r:web_data_t:s0\n");
+        assert!(text.ends_with("with that label it is allowed:\n  tollgate label restore -F /srv/page\n"), "{text}");
+        assert!(!text.contains("mlstrusted") && !text.contains("CIL"), "{text}");
         for (level, contexts) in [
             ("s2", "/srv(/.*)? system_u:object_r:web_data_t:s2\n"),
             ("s0", "/srv(/.*)? system_u:object_r:web_data_t:s2\n"),
         ] {
-            let told = ask(level, contexts);
-            assert!(!told.contains("restore"), "{level}: {told}");
+            let text = ask(level, contexts);
+            assert!(!text.contains("restore"), "{level}: {text}");
         }
     }
 
     #[test]
     fn offers_no_rule_for_what_is_unlabelled() {
-        let told = explained(
+        let text = explained(
             "system_u:system_r:web_t:s0",
             "system_u:object_r:web_part_t:s2:c0.c2",
             "file read",
@@ -418,6 +419,6 @@ mod tests {
         );
         let expected = "the object is unlabelled: it has no label, or one that this policy does not have (tollgate label lost)\n\
                         \x20 find MOUNT -xdev -inum 5\n  tollgate label restore PATH\n";
-        assert!(told.contains(expected) && !told.contains("mlstrusted"), "{told}");
+        assert!(text.contains(expected) && !text.contains("mlstrusted"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! An entry as one line for people.
+//! A log entry as one line for people.
 
 use super::{
     Denial, Entry, Untrusted, avc,
@@ -7,21 +7,21 @@ use super::{
     untrusted::for_people,
 };
 
-/// Whether a terminal reads it.
+/// Whether the line is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// Words are coloured.
+    /// Words are coloured, for a terminal.
     On,
     /// Plain text.
     Off,
 }
 
-/// Escape sequences: SGR.
+/// Colours of the verdicts, as SGR escape codes.
 const RED: u8 = 31;
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
 
-/// The line, without its end: time, verdict, the rule that would be needed, the object, the process.
+/// The line, without a newline: time, verdict, the rule that is missing, the object, the process.
 #[must_use]
 pub fn line(entry: &Entry, colour: Colour, zone: Zone) -> String {
     let time = clock::text(entry.time(), zone);
@@ -56,7 +56,7 @@ fn avc_line(denial: &Denial, colour: Colour) -> String {
     line
 }
 
-/// A context's type, and its level where that is not the least: it may be the reason.
+/// The type of a context, and its level unless it is the lowest: the level may be the reason.
 fn party(context: Option<&str>, sid: u32) -> String {
     let Some(context) = context else { return format!("sid {sid}") };
     let mut fields = context.splitn(4, ':').skip(2);
@@ -67,7 +67,7 @@ fn party(context: Option<&str>, sid: u32) -> String {
     }
 }
 
-/// What is known of an object, for people; nothing of one that the rule names already.
+/// What is known of an object. Empty if the rule in the line names it already.
 #[must_use]
 pub fn object(object: &Object) -> String {
     let named = |name: &Untrusted, place: &Option<avc::Place>| match place {

@@ -1,9 +1,10 @@
-//! Audit: denials logged to the kernel's audit, to files and for people; explained, and made rules of. No BPF.
+//! Audit: denials logged to the kernel's audit, to files and for people, explained, and turned into rules. No BPF.
 //!
-//! The object managers put a `tg_event` into a ring buffer, which the enforcer reads. [`avc`] makes it a [`Denial`] and writes
-//! that as the kernel's audit does. A [`Dispatcher`] has a thread in which [`storm`] merges equal ones and [`sink`] hands them to
-//! the kernel's audit or to a file, and to the JSON log. [`log`] reads that log, [`follow`] prints it, and [`text`] reads the kernel's
-//! form. [`explain`] says why something was denied, and [`learn`] which rules would allow it. docs/audit.md describes the forms.
+//! The object managers put a `tg_event` into a ring buffer, which the enforcer reads. [`avc`] turns it into a
+//! [`Denial`] and writes that as the kernel's audit does. A [`Dispatcher`] has a thread in which [`storm`] merges equal
+//! denials and [`sink`] writes them to the kernel's audit or to a file, and to the JSON log. [`log`] reads that log,
+//! [`follow`] prints it, and [`text`] reads the kernel's form. [`explain`] says why something was denied, and [`learn`]
+//! which rules would allow it. docs/audit.md describes the formats.
 
 mod auditor;
 pub mod avc;
@@ -29,19 +30,19 @@ pub use self::{
     untrusted::Untrusted,
 };
 
-/// A line of the log.
+/// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[expect(clippy::large_enum_variant, reason = "nearly all entries are denials")]
 pub enum Entry {
-    /// A denial, or what was granted and is to be audited.
+    /// An act that was denied, or that was granted and is audited.
     Avc(Denial),
-    /// Events that nobody can tell any more.
+    /// Events that were lost, with their number.
     Lost(Lost),
 }
 
 impl Entry {
-    /// When, in milliseconds since 1970.
+    /// Time of the entry, in milliseconds since 1970.
     #[must_use]
     pub fn time(&self) -> u64 {
         match self {
@@ -54,46 +55,46 @@ impl Entry {
 /// How many events were lost, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// When that was noticed, in milliseconds since 1970.
+    /// When the loss was noticed, in milliseconds since 1970.
     #[serde(with = "avc::time")]
     pub time: u64,
-    /// How many.
+    /// Number of events.
     pub count: u64,
-    /// Where.
+    /// Where they were lost.
     pub reason: Reason,
 }
 
-/// Where events are lost.
+/// Where events can be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The ring buffer was full: the daemon was too slow, or dead.
+    /// The ring buffer was full: the daemon was too slow, or not running.
     RingBuffer,
-    /// More in a second than the object managers may tell.
+    /// The object managers may report only so many per second (`--audit-limit`).
     KernelLimit,
-    /// More different ones in a second than the daemon may record.
+    /// The daemon may record only so many different ones per second.
     DaemonLimit,
-    /// They were not what this program knows as an event.
+    /// The event was not in a format that this program knows.
     Malformed,
     /// The kernel's audit left records out: its backlog was full, or there were more than it prints.
     KernelAudit,
-    /// Hooks did not run: what was done meanwhile was asked about by nobody.
+    /// Hooks did not run, so nothing was checked meanwhile.
     HooksOff,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 6] =
         [Self::RingBuffer, Self::KernelLimit, Self::DaemonLimit, Self::Malformed, Self::KernelAudit, Self::HooksOff];
 
-    /// For people.
+    /// The reason in words, as logs and messages have it.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::RingBuffer => "the ring buffer was full",
-            Self::KernelLimit => "more than the kernel's programs may tell in a second",
+            Self::KernelLimit => "more than the kernel's programs may report in a second",
             Self::DaemonLimit => "more than the daemon may record in a second",
-            Self::Malformed => "not of a known form",
+            Self::Malformed => "not in a known format",
             Self::KernelAudit => "the kernel's audit left them out",
             Self::HooksOff => "hooks did not run",
         }

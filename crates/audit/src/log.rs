@@ -1,4 +1,4 @@
-//! Reading the JSON log, while the daemon writes and renames it.
+//! Reads the JSON log while the daemon writes and renames it.
 
 use std::{
     collections::BTreeMap,
@@ -11,32 +11,34 @@ use std::{
 use super::{
     Entry,
     rotated::numbered,
-    sink::{JSON, KEPT},
+    sink::{JSON, MAX_RENAMED},
 };
 
-/// No line of ours is longer.
-const LONGEST: u64 = 1 << 16;
+/// The maximum length of a line of the log, in bytes.
+const MAX_LINE_LENGTH: u64 = 1 << 16;
 
-/// So much later than its time, in milliseconds, an entry is written at most: one that stands for others of a second, when that
-/// is over.
-const LATE: u64 = 5000;
+/// How much later than its time an entry may be written, in milliseconds.
+/// An entry that stands for all those of a second is written when the second is over.
+const MAX_DELAY_MS: u64 = 5000;
 
-/// Entries in the order of their times, which those that stand for others are not written in.
+/// Sorts entries by time. Entries that stand for others are written late.
 #[derive(Debug, Default)]
 pub struct InOrder {
-    /// By time, and by when they came.
+    /// The waiting entries, by time and then by the order in which they came.
     waiting: BTreeMap<(u64, u64), Entry>,
     came: u64,
     newest: u64,
 }
 
 impl InOrder {
-    /// Takes an entry; gives `each` those that none can come before any more. Whether `each` wants more.
+    /// Takes an entry, and passes to `each` those entries that none can precede any more. Returns whether `each` wants
+    /// more.
     pub fn push(&mut self, entry: Entry, mut each: impl FnMut(Entry) -> bool) -> bool {
         self.newest = self.newest.max(entry.time());
         self.came += 1;
         self.waiting.insert((entry.time(), self.came), entry);
-        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 + LATE < self.newest) {
+        let settled = self.newest.saturating_sub(MAX_DELAY_MS);
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 < settled) {
             if !each(first.remove()) {
                 return false;
             }
@@ -44,23 +46,23 @@ impl InOrder {
         true
     }
 
-    /// Gives `each` the rest.
+    /// Passes the rest to `each`.
     pub fn finish(self, mut each: impl FnMut(Entry) -> bool) {
         let _ = self.waiting.into_values().all(&mut each);
     }
 }
 
-/// What is wanted of the log.
+/// Which entries of the log are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this domain only: the type of the process's context.
+    /// Only those with this domain, which is the type in the process's context.
     pub domain: Option<String>,
-    /// Not older than this, in milliseconds since 1970.
+    /// Only those that are not older, in milliseconds since 1970.
     pub since: Option<u64>,
 }
 
 impl Filter {
-    /// Whether the entry is wanted. What was lost may have been of any domain.
+    /// Whether the entry is wanted. Lost events always are, because they may have been of any domain.
     #[must_use]
     pub fn takes(&self, entry: &Entry) -> bool {
         let domain = match (&self.domain, entry) {
@@ -71,23 +73,23 @@ impl Filter {
     }
 }
 
-/// A place in the log, from which reading goes on.
+/// A position in the log, from which reading goes on.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    /// The file that was read last, and how far. It stays open, so that its inode's number stays its own.
+    /// The file that was read last, and how far. It stays open so that its inode number is not used again.
     last: Option<(File, u64)>,
 }
 
 impl Log {
-    /// The log in `folder`, from its oldest entry; an error if there is none.
+    /// Opens the log in `folder` at its oldest entry. Returns an error if there is none.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(JSON);
         File::open(&path)?;
         Ok(Self { path, last: None })
     }
 
-    /// Goes to the end.
+    /// Moves to the end of the log.
     pub fn skip(&mut self) -> io::Result<()> {
         let file = File::open(&self.path)?;
         let length = file.metadata()?.len();
@@ -98,10 +100,11 @@ impl Log {
     /// Whether the log has been renamed so often that its oldest entries may be gone.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        numbered(&self.path, KEPT).exists()
+        numbered(&self.path, MAX_RENAMED).exists()
     }
 
-    /// Gives `each` entry that is new, oldest first, until it answers false; returns how many lines were none.
+    /// Passes each new entry to `each`, oldest first, until it returns false. Returns the number of lines that are not
+    /// entries.
     pub fn read(&mut self, mut each: impl FnMut(Entry) -> bool) -> io::Result<u64> {
         let mut garbled = 0;
         for (mut file, from) in self.unread()? {
@@ -117,12 +120,14 @@ impl Log {
         Ok(garbled)
     }
 
-    /// The files that hold new lines, oldest first, and where in each they begin.
+    /// The files with new lines, oldest first, and where the new lines begin in each.
     fn unread(&mut self) -> io::Result<Vec<(File, u64)>> {
         let mut files = Vec::new();
         let last = self.last.take();
         let inode = last.as_ref().map(|(file, _)| Ok::<_, io::Error>(file.metadata()?.ino())).transpose()?;
-        for path in std::iter::once(self.path.clone()).chain((1..=KEPT).map(|number| numbered(&self.path, number))) {
+        for path in
+            std::iter::once(self.path.clone()).chain((1..=MAX_RENAMED).map(|number| numbered(&self.path, number)))
+        {
             let file = match File::open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 other => other?,
@@ -138,15 +143,15 @@ impl Log {
     }
 }
 
-/// Gives `each` whole line; returns where the rest begins, which has no end yet.
+/// Passes each complete line to `each`. Returns where the incomplete rest begins.
 fn lines(file: &mut File, from: u64, mut each: impl FnMut(&[u8]) -> bool) -> io::Result<u64> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::new(file);
     let (mut at, mut line) = (from, Vec::new());
     loop {
         line.clear();
-        let length = reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? as u64;
-        if line.last() != Some(&b'\n') && length < LONGEST {
+        let length = reader.by_ref().take(MAX_LINE_LENGTH).read_until(b'\n', &mut line)? as u64;
+        if line.last() != Some(&b'\n') && length < MAX_LINE_LENGTH {
             return Ok(at);
         }
         at += length;
@@ -189,6 +194,19 @@ mod tests {
         assert_eq!(wanted, 2);
     }
 
+    #[test]
+    fn keeps_the_order_of_times_at_the_end_of_their_range() {
+        let mut order = InOrder::default();
+        let mut given = Vec::new();
+        for time in [u64::MAX, u64::MAX - MAX_DELAY_MS, u64::MAX - MAX_DELAY_MS - 1] {
+            order.push(entry(time), |entry| {
+                given.push(u64::MAX - entry.time());
+                true
+            });
+        }
+        assert_eq!(given, [MAX_DELAY_MS + 1]);
+    }
+
     fn entry(count: u64) -> Entry {
         Entry::Lost(Lost { time: count, count, reason: Reason::Malformed })
     }
@@ -213,7 +231,7 @@ mod tests {
     #[test]
     fn reads_all_files_oldest_first_and_each_line_once_while_they_are_renamed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = Rotated::open(folder.path().join(JSON), 3 * line(100).len() as u64, KEPT).unwrap();
+        let mut writer = Rotated::open(folder.path().join(JSON), 3 * line(100).len() as u64, MAX_RENAMED).unwrap();
         let mut log = Log::open(folder.path()).unwrap();
         let (mut written, mut read) = (0..1000u64, Vec::new());
         for step in (0..10).cycle() {
@@ -239,7 +257,7 @@ mod tests {
         assert_eq!(counts(&mut log), (vec![], 0));
         file.write_all(&whole[10..]).unwrap();
         file.write_all(b"{\"type\":\"avc\"}\n\xff\n").unwrap();
-        file.write_all(&vec![b'x'; LONGEST as usize + 9]).unwrap();
+        file.write_all(&vec![b'x'; MAX_LINE_LENGTH as usize + 9]).unwrap();
         file.write_all(b"\n").unwrap();
         file.write_all(&line(8)).unwrap();
         assert_eq!(counts(&mut log), (vec![7, 8], 4));

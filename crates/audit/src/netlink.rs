@@ -1,4 +1,4 @@
-//! The kernel's audit socket: records from user space.
+//! The kernel's audit socket, which takes records from user space.
 
 use std::{
     io,
@@ -10,13 +10,13 @@ use nix::sys::{
     time::TimeVal,
 };
 
-/// AUDIT_MESSAGE_TEXT_MAX: the kernel cuts what is longer.
-const LONGEST: usize = 8560;
+/// The maximum length of a record, in bytes (AUDIT_MESSAGE_TEXT_MAX). The kernel cuts longer ones.
+const MAX_MESSAGE_LENGTH: usize = 8560;
 const HEADER: usize = size_of::<libc::nlmsghdr>();
-/// The kernel answers within the system call, or when its queue has room.
-const PATIENCE: i64 = 2;
+/// How many seconds to wait for the acknowledgement. The kernel answers within the system call, or when its queue has room.
+const RECEIVE_TIMEOUT_SECONDS: i64 = 2;
 
-/// A socket of NETLINK_AUDIT. A send can last: a kernel whose audit queue is full makes senders wait.
+/// A NETLINK_AUDIT socket. Sending may take long: a kernel whose audit queue is full makes senders wait.
 #[derive(Debug)]
 pub(super) struct AuditSocket {
     socket: OwnedFd,
@@ -24,7 +24,7 @@ pub(super) struct AuditSocket {
 }
 
 impl AuditSocket {
-    /// Opened; whether the kernel takes records is known at the first one.
+    /// Opens the socket. Only the first record shows whether the kernel takes any.
     pub(super) fn open() -> io::Result<Self> {
         // SAFETY: no memory is passed.
         let raw = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_AUDIT) };
@@ -33,11 +33,11 @@ impl AuditSocket {
         }
         // SAFETY: the descriptor is new, and nobody else's.
         let socket = unsafe { OwnedFd::from_raw_fd(raw) };
-        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0))?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::new(RECEIVE_TIMEOUT_SECONDS, 0))?;
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Sends a record of that type (AUDIT_* of linux/audit.h), and waits until the kernel has it.
+    /// Sends a record of this type (AUDIT_* of linux/audit.h), and waits until the kernel has it.
     pub(super) fn send(&mut self, kind: u16, text: &str) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1).max(1);
         let request = request(kind, text, self.sequence);
@@ -48,24 +48,24 @@ impl AuditSocket {
                 Err(nix::errno::Errno::EINTR) => continue,
                 other => other?,
             };
-            // An answer to an earlier record may have come too late for it.
+            // The acknowledgement of an earlier record may arrive only now.
             if let Some(errno) = errno(answer.get(..length).unwrap_or_default(), self.sequence) {
                 return if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) };
             }
         }
     }
 
-    /// Whether the kernel has no audit, or takes no records from this process.
+    /// Whether this error means that the kernel has no audit, or takes no records from this process.
     pub(super) fn is_refusal(error: &io::Error) -> bool {
         let refusals = [libc::EPERM, libc::EACCES, libc::ECONNREFUSED, libc::EPROTONOSUPPORT, libc::EINVAL];
         error.raw_os_error().is_some_and(|errno| refusals.contains(&errno))
     }
 }
 
-/// `struct nlmsghdr` and the text, which ends in NUL as libaudit sends it.
+/// A `struct nlmsghdr` and the text, which ends in NUL as libaudit sends it.
 fn request(kind: u16, text: &str, sequence: u32) -> Vec<u8> {
     let text = text.as_bytes();
-    let text = text.get(..LONGEST).unwrap_or(text);
+    let text = text.get(..MAX_MESSAGE_LENGTH).unwrap_or(text);
     let length = HEADER + text.len() + 1;
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
     let mut request = Vec::with_capacity(length + 3);
@@ -79,7 +79,7 @@ fn request(kind: u16, text: &str, sequence: u32) -> Vec<u8> {
     request
 }
 
-/// The errno of the acknowledgement of that request (NLMSG_ERROR), if this is it.
+/// The errno in an acknowledgement (NLMSG_ERROR); `None` if it is not the one of this record.
 fn errno(answer: &[u8], sequence: u32) -> Option<i32> {
     let word = |at: usize| answer.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_ne_bytes(*bytes));
     let kind = answer.get(4..)?.first_chunk::<2>().map(|bytes| u16::from_ne_bytes(*bytes))?;
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn cuts_what_the_kernel_would_cut() {
-        assert_eq!(request(1107, &"x".repeat(20_000), 1).len(), (HEADER + LONGEST + 1).next_multiple_of(4));
+        assert_eq!(request(1107, &"x".repeat(20_000), 1).len(), (HEADER + MAX_MESSAGE_LENGTH + 1).next_multiple_of(4));
     }
 
     #[test]

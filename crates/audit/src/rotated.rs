@@ -1,4 +1,4 @@
-//! A log file that is renamed when it is long.
+//! A log file that is renamed when it has become too long.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// `NAME`, `NAME.1`, ... `NAME.kept`, the oldest last.
+/// The files `NAME`, `NAME.1`, ... `NAME.kept`; the last is the oldest.
 #[derive(Debug)]
 pub(super) struct Rotated {
     path: PathBuf,
@@ -17,19 +17,19 @@ pub(super) struct Rotated {
 }
 
 impl Rotated {
-    /// Not opened before the first line.
+    /// Does not open the file before the first line is written.
     pub(super) fn new(path: PathBuf, length: u64, kept: u32) -> Self {
         Self { path, length, kept, open: None }
     }
 
-    /// Opened at once.
+    /// Opens the file at once.
     pub(super) fn open(path: PathBuf, length: u64, kept: u32) -> io::Result<Self> {
         let mut this = Self::new(path, length, kept);
         this.open = Some(this.start()?);
         Ok(this)
     }
 
-    /// Adds a line, whole or not at all.
+    /// Adds a line, as a whole or not at all.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let (mut file, mut length) = match self.open.take() {
             Some(open) => open,
@@ -41,7 +41,7 @@ impl Rotated {
             (file, length) = self.start()?;
         }
         if let Err(cause) = file.write_all(line) {
-            // A disk that is full takes half a line; the next one would be glued to it.
+            // A full disk takes half a line. The next line would be appended to that half.
             file.set_len(length).ok();
             return Err(cause);
         }
@@ -75,7 +75,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// `NAME.number`.
+/// The path `NAME.number`.
 pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));

@@ -1,22 +1,23 @@
-//! Where entries go: the kernel's audit, or a file of auditd's form where there is none; and the JSON log, always.
+//! Where log entries go: to the kernel's audit, or to a file in auditd's format if there is none; and always to the
+//! JSON log.
 
 use std::{io, path::Path};
 
 use super::{Entry, Untrusted, netlink::AuditSocket, rotated::Rotated};
 
-/// The folder of the logs.
+/// The directory of the logs.
 pub const FOLDER: &str = "/var/log/tollgate";
-/// In it, records as auditd writes them, where the kernel has no audit to take them.
+/// File for records in auditd's format, if the kernel has no audit to take them.
 pub const TEXT: &str = "audit.log";
-/// In it, entries as JSON, one a line.
+/// File for entries as JSON, one per line.
 pub const JSON: &str = "audit.json";
 
-/// A file of the log is renamed when it is this long, in bytes.
-const LENGTH: u64 = 8 << 20;
-/// So many renamed ones are kept.
-pub(super) const KEPT: u32 = 4;
+/// Maximum length of a log file, in bytes. A file that would be longer is renamed.
+const MAX_FILE_LENGTH: u64 = 8 << 20;
+/// How many renamed files are kept.
+pub(super) const MAX_RENAMED: u32 = 4;
 
-/// Where entries go.
+/// Writes log entries.
 #[derive(Debug)]
 pub struct Sink {
     text: Text,
@@ -43,32 +44,32 @@ enum Type {
 /// Writes that failed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Errors {
-    /// How many.
+    /// Number of failures.
     pub count: u64,
-    /// The last one.
+    /// The last failure, in words.
     pub last: Option<String>,
 }
 
-/// Who sends the records: the daemon.
+/// The process that sends the records: the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sender {
     pid: u32,
     uid: u32,
-    /// The user who logged in, and the session; u32::MAX: none.
+    /// The user who logged in, and the session; u32::MAX: there is none.
     auid: u32,
     session: u32,
     exe: Untrusted,
 }
 
 impl Sink {
-    /// Over the files in `folder`, which is made if need be. The kernel's audit takes the records if it is there and this
-    /// process may write to it (CAP_AUDIT_WRITE); the first record tells.
+    /// Opens the files in `folder`, which is created if necessary. The kernel's audit takes the records if it exists
+    /// and this process may write to it (CAP_AUDIT_WRITE); only the first record shows whether it does.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let text = AuditSocket::open().map_or(Text::File, Text::Kernel);
         Self::with(folder, text)
     }
 
-    /// Over files only.
+    /// Opens the files only, and leaves the kernel's audit out.
     pub fn files(folder: &Path) -> io::Result<Self> {
         Self::with(folder, Text::File)
     }
@@ -76,8 +77,8 @@ impl Sink {
     fn with(folder: &Path, text: Text) -> io::Result<Self> {
         Ok(Self {
             text,
-            text_file: Rotated::new(folder.join(TEXT), LENGTH, KEPT),
-            json: Rotated::open(folder.join(JSON), LENGTH, KEPT)?,
+            text_file: Rotated::new(folder.join(TEXT), MAX_FILE_LENGTH, MAX_RENAMED),
+            json: Rotated::open(folder.join(JSON), MAX_FILE_LENGTH, MAX_RENAMED)?,
             sender: Sender::this(),
             serial: 0,
             errors: Errors::default(),
@@ -90,13 +91,13 @@ impl Sink {
         matches!(self.text, Text::Kernel(_))
     }
 
-    /// Writes that failed.
+    /// The writes that failed.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.errors
     }
 
-    /// Writes an entry. What fails is counted: the one who is denied waits for nobody.
+    /// Writes an entry. A failure is only counted, because the denied process must not wait.
     pub fn write(&mut self, entry: &Entry) {
         let json = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
@@ -106,7 +107,7 @@ impl Sink {
         let (kind, message) = (Type::of(entry), self.sender.message(entry));
         if let Text::Kernel(socket) = &mut self.text {
             match socket.send(kind.number(), &message) {
-                // No audit in this kernel, or not for us: never again.
+                // This kernel has no audit, or takes no records from this process. It is not tried again.
                 Err(error) if AuditSocket::is_refusal(&error) => self.text = Text::File,
                 sent => return self.count("send to the kernel's audit", sent),
             }
@@ -133,7 +134,7 @@ impl Type {
         }
     }
 
-    /// As libaudit.h has it.
+    /// The number of the type in libaudit.h.
     fn number(self) -> u16 {
         match self {
             Self::UserAvc => 1107,
@@ -141,7 +142,7 @@ impl Type {
         }
     }
 
-    /// As auditd writes it.
+    /// The name of the type in auditd's log.
     fn name(self) -> &'static str {
         match self {
             Self::UserAvc => "USER_AVC",
@@ -165,7 +166,7 @@ impl Sender {
         }
     }
 
-    /// The text of a record, as audit_log_user_avc_message of libaudit ends it.
+    /// The text of a record, which ends as audit_log_user_avc_message of libaudit ends it.
     fn message(&self, entry: &Entry) -> String {
         let text = match entry {
             Entry::Avc(denial) => denial.to_string(),
@@ -174,7 +175,7 @@ impl Sender {
         format!("{text} exe={} sauid={} hostname=? addr=? terminal=?", self.exe, self.uid)
     }
 
-    /// The line that auditd would write for it.
+    /// The line that auditd would write for the record.
     fn record(&self, kind: Type, message: &str, time: u64, serial: u64) -> String {
         let kind = kind.name();
         let Self { pid, uid, auid, session, .. } = self;

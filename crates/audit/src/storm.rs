@@ -1,6 +1,6 @@
-//! Audit storms: equal denials are merged, and a token bucket bounds the rest. What is not told is counted.
+//! Bounds audit storms: equal denials are merged, and a token bucket limits the rest. What is not logged is counted.
 //!
-//! Pure: time is given, from any clock that does not go back.
+//! Pure: the caller passes the time, from any clock that does not run backwards.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -10,14 +10,14 @@ use std::{
 
 use super::{Denial, Entry, Lost, Reason};
 
-/// How much is told.
+/// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Denials a second, in the long run.
+    /// Denials per second in the long run.
     pub rate: u32,
-    /// Denials at once, after quiet; also how many different ones are remembered.
+    /// Denials at once after a quiet time; also how many different ones are remembered.
     pub burst: u32,
-    /// For so long a denial stands for those that equal it.
+    /// How long a logged denial stands for those that equal it.
     pub window: Duration,
 }
 
@@ -27,11 +27,11 @@ impl Default for Limits {
     }
 }
 
-/// What has been told lately.
+/// What was logged recently.
 #[derive(Debug)]
 pub struct Storm {
     limits: Limits,
-    /// In millionths.
+    /// Tokens left, in millionths.
     tokens: u64,
     filled: Duration,
     lately: HashMap<Denial, Kind>,
@@ -39,7 +39,7 @@ pub struct Storm {
     over_since: Duration,
 }
 
-/// Denials that differ in time and process only.
+/// Denials that differ only in time and process.
 #[derive(Debug)]
 struct Kind {
     since: Duration,
@@ -50,14 +50,15 @@ struct Kind {
 const TOKEN: u64 = 1_000_000;
 
 impl Storm {
-    /// With a full bucket.
+    /// Begins with a full bucket.
     #[must_use]
     pub fn new(limits: Limits, now: Duration) -> Self {
         let tokens = u64::from(limits.burst) * TOKEN;
         Self { limits, tokens, filled: now, lately: HashMap::new(), over: 0, over_since: now }
     }
 
-    /// Gives the denial back if it is to be told now; else it is counted, and [`Storm::due`] tells the count.
+    /// Returns the denial if it is to be logged now. Otherwise it is counted, and [`Storm::due`] returns the count
+    /// later.
     pub fn offer(&mut self, now: Duration, denial: Denial) -> Option<Denial> {
         self.fill(now);
         let room = self.lately.len() < self.limits.burst as usize;
@@ -83,7 +84,7 @@ impl Storm {
         }
     }
 
-    /// The counts whose window has gone by: a denial that stands for others is the last of them.
+    /// The counts whose window has ended. The entry is the last denial that was merged.
     pub fn due(&mut self, now: Duration) -> Vec<Entry> {
         let window = self.limits.window;
         let old = |since: Duration| now.saturating_sub(since) >= window;
@@ -102,7 +103,7 @@ impl Storm {
         entries
     }
 
-    /// All counts, at the end.
+    /// All counts that are left, at the end.
     pub fn finish(&mut self) -> Vec<Entry> {
         self.due(Duration::MAX)
     }
@@ -115,7 +116,7 @@ impl Storm {
     }
 }
 
-/// What denials have in common that are merged.
+/// The denial without what merged denials may differ in.
 fn kind(denial: &Denial) -> Denial {
     Denial { time: 0, pid: 0, repeated: 0, ..denial.clone() }
 }
@@ -141,7 +142,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    fn told(entries: &[Entry]) -> Vec<(u32, u64)> {
+    fn counts(entries: &[Entry]) -> Vec<(u32, u64)> {
         let avc = |entry: &Entry| match entry {
             Entry::Avc(denial) => Some((denial.pid, denial.repeated)),
             Entry::Lost(_) => None,
@@ -158,7 +159,7 @@ mod tests {
         }
         assert!(storm.offer(at(10), denial("b", 1)).is_some());
         assert!(storm.due(at(999)).is_empty());
-        assert_eq!(told(&storm.due(at(1000))), [(42, 41)]);
+        assert_eq!(counts(&storm.due(at(1000))), [(42, 41)]);
         assert!(storm.finish().is_empty());
         assert!(storm.offer(at(1001), denial("a", 43)).is_some());
     }

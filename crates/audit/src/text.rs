@@ -1,17 +1,33 @@
-//! Reading denials that others wrote: the kernel's records (security/selinux/avc.c), as auditd, ausearch or the kernel's log
-//! have them, and our own. The text is anyone's.
+//! Reads denials that others wrote: the kernel's records (security/selinux/avc.c) as auditd, ausearch or the kernel's
+//! log have them, and our own. The text may come from anyone.
 
 use super::{
     Denial, Entry, Lost, Reason, Untrusted,
-    avc::{Object, Place, Verdict},
+    avc::{self, Object, Place, Verdict},
     endpoints::Endpoints,
     untrusted::unhex,
 };
 
-/// The entry of a line: JSON as this program logs it, or a record of the kernel's audit. `None`: it tells of something else.
+/// Reads the entry in a line: JSON as this program logs it, or a record of the kernel's audit. `None`: the line is
+/// about something else.
 #[must_use]
 pub fn parse(line: &str) -> Option<Entry> {
-    let line = line.trim();
+    let entry = read(line.trim())?;
+    let plain = match &entry {
+        Entry::Avc(denial) => is_plain(denial),
+        Entry::Lost(_) => true,
+    };
+    plain.then_some(entry)
+}
+
+/// Whether what names classes, permissions and contexts can be one: a terminal obeys control characters.
+fn is_plain(denial: &Denial) -> bool {
+    let contexts = denial.scontext.iter().chain(&denial.tcontext);
+    let mut names = contexts.chain(&denial.permissions).chain(&denial.withheld).chain([&denial.tclass]);
+    names.all(|name| !name.contains(char::is_control))
+}
+
+fn read(line: &str) -> Option<Entry> {
     if line.starts_with('{') {
         return serde_json::from_str(line).ok();
     }
@@ -26,18 +42,20 @@ pub fn parse(line: &str) -> Option<Entry> {
     kernel_loss(line).map(|count| Entry::Lost(Lost { time, count, reason: Reason::KernelAudit }))
 }
 
-/// `msg=audit(1700000001.234:17)` in milliseconds; 0: it is not told, or not so.
+/// The time in `msg=audit(1700000001.234:17)`, in milliseconds since 1970; 0: there is none, it is not in this form, or it
+/// is later than our own log can express.
 fn time(line: &str) -> u64 {
     let stamp = || {
         let stamp = line.split_once("audit(")?.1.split_once(')')?.0.rsplit_once(':')?.0;
         let (seconds, milliseconds) = stamp.split_once('.')?;
         let (seconds, milliseconds): (u64, u64) = (seconds.parse().ok()?, milliseconds.parse().ok()?);
-        seconds.checked_mul(1000)?.checked_add(milliseconds.min(999))
+        let time = seconds.checked_mul(1000)?.checked_add(milliseconds.min(999))?;
+        (time <= avc::time::LAST).then_some(time)
     };
     stamp().unwrap_or(0)
 }
 
-/// `denied  { read open } for  pid=12 comm="cat" ... scontext=... tcontext=... tclass=file permissive=0`.
+/// Reads `denied  { read open } for  pid=12 comm="cat" ... scontext=... tcontext=... tclass=file permissive=0`.
 fn denial(text: &str, time: u64) -> Option<Denial> {
     let (verdict, rest) = text.split_once('{')?;
     let verdict = match verdict.trim() {
@@ -70,15 +88,15 @@ fn denial(text: &str, time: u64) -> Option<Denial> {
     })
 }
 
-/// What this program says of events that it lost: `17 events: the ring buffer was full`.
+/// Reads this program's own report of lost events: `17 events: the ring buffer was full`.
 fn own_loss(text: &str, time: u64) -> Option<Entry> {
     let (count, why) = text.split_once(" events: ")?;
     let reason = Reason::ALL.into_iter().find(|reason| why.starts_with(reason.text()))?;
     Some(Entry::Lost(Lost { time, count: count.parse().ok()?, reason }))
 }
 
-/// What the kernel says when it leaves records out: `kauditd_printk_skb: 31 callbacks suppressed`, and of each time that a
-/// limit or the backlog makes it drop some, `audit_lost=7` (audit_log_lost; the count is that since boot).
+/// The number of records that the kernel says it left out. It says `kauditd_printk_skb: 31 callbacks suppressed`, or,
+/// each time a limit or the backlog makes it drop some, `audit_lost=7` (audit_log_lost; that count is since boot).
 fn kernel_loss(line: &str) -> Option<u64> {
     if let Some((before, _)) = line.split_once(" callbacks suppressed") {
         return line.contains("audit").then(|| before.rsplit(' ').next()?.parse().ok()).flatten();
@@ -88,17 +106,17 @@ fn kernel_loss(line: &str) -> Option<u64> {
     (count > 0).then_some(1)
 }
 
-/// `KEY=VALUE` words; of a key that is there twice the first.
+/// The `KEY=VALUE` words of a record. If a key comes twice, the first counts.
 struct Fields<'t>(Vec<(&'t str, &'t str)>);
 
 impl<'t> Fields<'t> {
-    /// Those of a record. What auditd adds behind a group separator (log_format = ENRICHED) comes last.
+    /// Splits a record into words. What auditd adds behind a group separator (log_format = ENRICHED) comes last.
     fn of(text: &'t str) -> Self {
         let words = text.split(|c: char| c.is_whitespace() || c == '\x1d');
         Self(words.filter_map(|word| word.trim_end_matches('\'').split_once('=')).collect())
     }
 
-    /// A value as it stands.
+    /// A value as it is written.
     fn plain(&self, key: &str) -> Option<&'t str> {
         self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
@@ -111,7 +129,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// A name that a process chose: quoted, or in hexadecimal.
+    /// A name that a process chose: it is quoted, or in hexadecimal.
     fn name(&self, key: &str) -> Untrusted {
         let Some(text) = self.plain(key) else { return Untrusted::default() };
         match text.strip_prefix('"') {
@@ -124,11 +142,11 @@ impl<'t> Fields<'t> {
         self.plain(key).is_some()
     }
 
-    /// Addresses and ports, if it tells of some. An interface's name the kernel writes as it is.
+    /// Addresses and ports, if the record has any. The kernel writes the name of an interface as it is.
     fn endpoints(&self) -> Option<Endpoints> {
         let address = |key| self.plain(key).and_then(|text| text.parse().ok());
         let port = |key| self.plain(key).and_then(|text| text.parse().ok());
-        let told = Endpoints {
+        let known = Endpoints {
             laddr: address("laddr"),
             lport: port("lport"),
             faddr: address("faddr"),
@@ -139,10 +157,10 @@ impl<'t> Fields<'t> {
             dest: port("dest"),
             netif: self.plain("netif").map(Untrusted::new).unwrap_or_default(),
         };
-        (told != Endpoints::default()).then_some(told)
+        (known != Endpoints::default()).then_some(known)
     }
 
-    /// What the record tells of the object (dump_common_audit_data).
+    /// The object, as far as the record describes it (dump_common_audit_data).
     fn object(&self) -> Object {
         let place = || {
             let ino = self.number("ino")?;
@@ -261,6 +279,30 @@ mod tests {
         assert_eq!(lost("audit: audit_lost=7 audit_rate_limit=0 audit_backlog_limit=64"), (1, Reason::KernelAudit));
         assert_eq!(parse("audit: audit_lost=0 audit_rate_limit=0 audit_backlog_limit=64"), None);
         assert_eq!(parse("net_ratelimit: 31 callbacks suppressed"), None);
+    }
+
+    #[test]
+    fn takes_no_record_with_control_characters_in_names_of_policies() {
+        let json = serde_json::to_string(&Entry::Avc(read(RECORD))).unwrap();
+        for name in ["user_t", "shadow_t", "tclass=file", "read open"] {
+            let hostile = RECORD.replace(name, &format!("{name}\x1b[2J"));
+            assert_eq!(parse(&hostile), None, "{hostile:?}");
+        }
+        for name in ["user_t", "shadow_t", "\"file", "\"open"] {
+            let hostile = json.replace(name, &format!("{name}\\u001b[2J"));
+            assert!(hostile != json && parse(&hostile).is_none(), "{hostile}");
+        }
+    }
+
+    #[test]
+    fn takes_a_time_after_the_year_9999_for_none() {
+        const LAST: u64 = 253_402_300_799;
+        for (seconds, time) in [(LAST, LAST * 1000 + 234), (LAST + 1, 0), (u64::MAX / 1000, 0)] {
+            let denial = read(&RECORD.replace("1700000001", &seconds.to_string()));
+            assert_eq!(denial.time, time);
+            let json = serde_json::to_string(&Entry::Avc(denial.clone())).unwrap();
+            assert_eq!(read(&json), denial, "{json}");
+        }
     }
 
     #[test]

@@ -1,44 +1,45 @@
-//! Names that processes choose: written as the kernel's audit writes them, so that none can look like another field.
+//! Names that processes choose. They are written as the kernel's audit writes them, so that none can look like another
+//! field.
 
 use std::{borrow::Cow, ffi::c_char, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// Bytes that a process chose: a command's, a file's name.
+/// Bytes that a process chose, for example the name of a command or file.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Untrusted(Vec<u8>);
 
 impl Untrusted {
-    /// These bytes.
+    /// Takes these bytes as they are.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
 
-    /// A C array up to its NUL, or all of it.
+    /// Takes a C array up to its NUL, or all of it.
     pub fn from_c(array: &[c_char]) -> Self {
         Self(array.iter().map(|&c| c.cast_unsigned()).take_while(|&c| c != 0).collect())
     }
 
-    /// The bytes.
+    /// The bytes as they are.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// For a terminal: no byte of it can move the cursor.
+    /// The text for a terminal. No byte of it can move the cursor.
     #[must_use]
     pub fn for_people(&self) -> String {
         for_people(&self.0)
     }
 }
 
-/// Bytes that others chose, for a terminal and for logs: none can move the cursor or begin a line.
+/// Bytes that others chose, as text for a terminal and for logs. None of them can move the cursor or begin a new line.
 #[must_use]
 pub fn for_people(bytes: impl AsRef<[u8]>) -> String {
     String::from_utf8_lossy(bytes.as_ref()).chars().flat_map(escaped).collect()
@@ -48,8 +49,8 @@ fn escaped(c: char) -> Box<dyn Iterator<Item = char>> {
     if c.is_control() || c == '\\' { Box::new(c.escape_default()) } else { Box::new(std::iter::once(c)) }
 }
 
-/// As audit_log_untrustedstring: quoted, or in hexadecimal where a reader could take it for something else. That holds
-/// for the apostrophe too, which would end the `msg='...'` of a record from user space.
+/// As in audit_log_untrustedstring: quoted, or in hexadecimal if a reader could take the text for something else. That
+/// includes the apostrophe, which would end the `msg='...'` of a record from user space.
 impl fmt::Display for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dangerous = |&byte: &u8| matches!(byte, b'"' | b'\'' | ..=0x20 | 0x7f..);
@@ -66,7 +67,7 @@ impl fmt::Debug for Untrusted {
     }
 }
 
-/// A string; or `{"hex": "..."}` where the bytes are no UTF-8.
+/// In JSON: a string, or `{"hex": "..."}` if the bytes are not UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Json<'a> {
@@ -99,7 +100,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes of hexadecimal digits.
+/// The bytes that hexadecimal digits stand for.
 pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -37,7 +37,7 @@ struct {
 } chosen SEC(".maps");
 
 /* The most that bpf_loop does (BPF_MAX_LOOPS). */
-#define MOST_UNITS (1 << 23)
+#define MAX_UNITS (1 << 23)
 
 static int unit(__u64 number, void *unused)
 {
@@ -64,7 +64,7 @@ static __always_inline void wait(__u32 hook)
 	if (nanoseconds) {
 		__u64 deadline = bpf_ktime_get_ns() + nanoseconds;
 
-		bpf_loop(MOST_UNITS, look_at_the_clock, &deadline, 0);
+		bpf_loop(MAX_UNITS, look_at_the_clock, &deadline, 0);
 	}
 }
 

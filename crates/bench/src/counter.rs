@@ -1,4 +1,4 @@
-//! What samples are counted in, and how the count is read.
+//! The unit of samples, and how the counter is read.
 
 mod idle;
 mod soaker;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::{idle::TimerList, soaker::Soaker};
 use crate::{Error, decisions::Counts};
 
-/// What samples are counted in.
+/// The unit of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Counter {
@@ -35,25 +35,25 @@ impl Counter {
     }
 }
 
-/// How long the time stamp counter is compared with the clock to learn its frequency.
+/// How long the time stamp counter is compared with the clock, to learn its frequency.
 const CALIBRATION_TIME: Duration = Duration::from_millis(2);
 
-/// How far the two may be apart, in parts of the whole.
+/// The accepted deviation of the two, as a share.
 const CHECK_TOLERANCE: f64 = 0.01;
 
-/// A counter that was found fit to count.
+/// A counter that was checked.
 #[derive(Debug)]
 pub struct Meter {
     counter: Counter,
-    /// Only for [`Counter::Instructions`]: what is asked whether the processor fell idle, or why it cannot be.
+    /// Only for [`Counter::Instructions`]: shows whether the processor was idle, or why that cannot be known.
     idle: Option<Result<TimerList, String>>,
-    /// Where decisions are counted, too.
+    /// The counts of decisions, if they are counted.
     pub(crate) decisions: Option<Counts>,
 }
 
 impl Meter {
-    /// Makes sure that the counter counts what it says, and opens what it reads. Call it before anything is confined: a
-    /// confined process may not open files of the kernel.
+    /// Checks that the counter counts in its unit, and opens the files that it reads. Call it before confinement, because a
+    /// confined process may not open the kernel's files.
     pub fn open(counter: Counter) -> Result<Meter, Error> {
         let idle = match counter {
             Counter::Wall => None,
@@ -65,13 +65,13 @@ impl Meter {
         Ok(Meter { counter, idle, decisions: None })
     }
 
-    /// What it counts in.
+    /// The unit that it counts in.
     pub fn counter(&self) -> Counter {
         self.counter
     }
 
-    /// What says whether the processor fell idle, for workloads whose tasks wait for one another; `None` on a wall
-    /// clock, where waiting is part of the figure.
+    /// Shows whether the processor was idle, for workloads whose tasks wait for one another; `None` on a wall clock, where
+    /// waiting is part of the figure.
     pub(crate) fn idle(&mut self) -> Result<Option<&mut TimerList>, Error> {
         match &mut self.idle {
             None => Ok(None),
@@ -86,7 +86,7 @@ impl Meter {
 /// The time stamp counter.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction; Linux leaves it open to user space unless asked otherwise.
+    // SAFETY: every x86-64 processor has the instruction; Linux allows it in user space by default.
     unsafe { _rdtsc() }
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn nanoseconds() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map(|time| Duration::from(time).as_nanos() as u64).unwrap_or_default()
 }
 
-/// Executes 2048 instructions that do nothing. QEMU translates them into next to nothing, so that they pass a guest's
-/// time at little cost to the host.
+/// Executes 2048 instructions that do nothing. QEMU translates them into almost nothing, so that they pass a guest's time at
+/// little cost to the host.
 #[inline(always)]
 pub(crate) fn pass_time() {
     // SAFETY: does nothing.
@@ -122,8 +122,8 @@ fn counts_instructions(ticks_per_nanosecond: f64) -> Result<(), Error> {
     )))
 }
 
-/// Nanoseconds that the only processor was idle since boot; `None` where the kernel does not say, or has more than one
-/// processor.
+/// Nanoseconds that the only processor was idle since boot; `None` if the kernel does not report it, or has several
+/// processors.
 pub fn idle_nanoseconds() -> Option<u64> {
     TimerList::open().and_then(|mut list| list.read()).ok()?.slept
 }

@@ -1,6 +1,6 @@
-//! How often each object manager of Tollgate's was asked, and what answered: the programs' own counts.
+//! The checks of each object manager of Tollgate's, by what answered them: the programs' own counts.
 //!
-//! They are mapped before this process is confined, for no confined process may open them.
+//! They are mapped before this process is confined, because no confined process may open them.
 
 use std::{
     io,
@@ -21,28 +21,28 @@ use tollgate_abi::{
 
 use crate::{Error, error::Context};
 
-/// Where the programs' global variables are pinned.
+/// The pin of the programs' global variables.
 const STATE: &str = paths::PINNED_BSS;
 
-/// What was decided in a workload's operations, with what restores things between them.
+/// The decisions in a workload's operations, including what restores things between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// Object managers that were asked.
+    /// Object managers with at least one check.
     pub managers: Vec<Manager>,
 }
 
-/// How often one object manager was asked.
+/// The checks of one object manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manager {
-    /// Its name.
+    /// The object manager's name.
     pub name: String,
-    /// Questions that the access vector cache answered.
+    /// Checks that the access vector cache answered.
     pub cached: u64,
-    /// Questions that the security server answered, which are the policy's tables.
+    /// Checks that the security server answered, by the policy's tables.
     pub tables: u64,
-    /// Those of both that were answered with no.
+    /// Checks of both kinds that were denied.
     pub denied: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) type All = [tg_statistics; TG_MANAGERS as usize];
 pub(crate) struct Counts(NonNull<tg_state>);
 
 impl Counts {
-    /// Maps what the programs count in. Only they know the layout: they are to be this program's own.
+    /// Maps the programs' counts. Only programs of this version have this layout.
     pub(crate) fn open() -> Result<Counts, Error> {
         let map = MapHandle::from_pinned_path(Path::new(STATE)).map_err(|cause| io::Error::other(cause.to_string()));
         let map = map.context(format!("open {STATE}"))?;
@@ -83,7 +83,7 @@ impl Drop for Counts {
     }
 }
 
-/// Those managers that were asked between two readings.
+/// The managers with checks between two readings.
 pub(crate) fn managers(before: &All, after: &All) -> Vec<Manager> {
     let counts = before.iter().zip(after).zip(0..).filter(|((before, after), _)| after.asked > before.asked);
     let manager = |((before, after), number): ((&tg_statistics, &tg_statistics), u32)| Manager {

@@ -7,12 +7,12 @@ pub enum Error {
     /// A system call of a set-up step failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried, with the path or the name it was tried on.
+        /// The attempted operation, with its path or name.
         what: String,
-        /// Why it failed.
+        /// The operating system's error.
         cause: std::io::Error,
     },
-    /// This kernel or this machine cannot do what the job asks.
+    /// This kernel or this machine cannot do what the job needs.
     #[error("{0}")]
     Unavailable(String),
     /// A workload name that the catalogue does not hold.

@@ -1,4 +1,4 @@
-//! The job that a guest is given and the report that comes back: the format of the raw samples.
+//! The job of a guest, and the report that it returns: the format of the raw samples.
 
 use std::path::PathBuf;
 
@@ -15,67 +15,68 @@ use crate::{
     workload::Tasks,
 };
 
-/// What to measure, and under what.
+/// What to measure, and under which module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// What samples are counted in.
+    /// The unit of samples.
     pub counter: Counter,
     /// The security module's set-up.
     pub confinement: Confinement,
-    /// Acts to try once the set-up stands; their outcome says whether the policy decides.
+    /// Acts to try after the set-up; their outcome shows whether the policy denies.
     pub acts: Vec<Act>,
-    /// Selections, as `selection::Selection` reads them; measured in this order.
+    /// Selections, in the form of `selection::Selection`; measured in this order.
     pub workloads: Vec<String>,
-    /// Samples a workload, instead of the catalogue's number.
+    /// Samples per workload; `None`: the catalogue's number.
     pub samples: Option<u32>,
-    /// Where the places are made, `/work` in a guest; a directory of its own under the temporary directory if absent.
+    /// The folder of the places, `/work` in a guest; `None`: a new directory under the temporary directory.
     #[serde(default)]
     pub work: Option<PathBuf>,
     /// Layout index: 0 is the plain layout; others shift the stack and the tick phase.
     pub padding: u32,
-    /// Wait until the kernel's work after boot is over before anything is measured.
+    /// Whether to wait until the kernel's work after boot is over.
     pub settle: bool,
-    /// Delays of hooks, under [`Confinement::BpfLatency`] and [`Confinement::Latency`]: everything is measured without any, then once under each.
+    /// Delays of hooks, under [`Confinement::BpfLatency`] and [`Confinement::Latency`]: everything is measured without
+    /// delays, then once under each entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delays: Vec<Delays>,
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub release: String,
-    /// The active modules, from securityfs, or empty where it cannot be read.
+    /// The active modules, from securityfs; empty if it cannot be read.
     pub lsm: String,
     /// What the set-up found, for people: the loaded policy, the number of attached programs.
     pub confinement: String,
-    /// Outcome of each act asked for, in order.
+    /// The outcome of each act, in the order of the job.
     pub acts: Vec<ActOutcome>,
-    /// How long the kernel took to fall quiet after boot; absent if it was not waited for.
+    /// The wait for a quiet kernel; absent if there was none.
     pub settled: Option<Settled>,
-    /// One entry a selection, in order.
+    /// One entry per selection, in order.
     pub workloads: Vec<Measured>,
     /// The same under each of the job's delays, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delayed: Vec<Delayed>,
-    /// What a delay costs; absent where none can be set.
+    /// The cost of a delay; absent if delays cannot be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
 
-/// What was measured while hooks took longer.
+/// The measurements with delayed hooks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delayed {
-    /// By hook.
+    /// The delays by hook.
     pub delays: Delays,
-    /// One entry a selection, in order.
+    /// One entry per selection, in order.
     pub workloads: Vec<Measured>,
 }
 
-/// Outcome of an act of the oracle.
+/// The outcome of an act of the oracle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActOutcome {
-    /// The act.
+    /// The act that was tried.
     pub act: Act,
     /// The errno it failed with; `None` if it succeeded.
     pub errno: Option<i32>,
@@ -84,45 +85,45 @@ pub struct ActOutcome {
 /// The wait for a quiet kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settled {
-    /// Milliseconds waited, on the guest's clock.
+    /// The wait in milliseconds, on the guest's clock.
     pub waited_ms: u64,
-    /// Whether the kernel fell quiet before the wait was given up.
+    /// Whether the kernel became quiet before the time limit.
     pub quiet: bool,
-    /// The tasks that used most CPU while it was waited, as `NAME MILLISECONDS`.
+    /// The tasks that used most CPU time during the wait, as `NAME MILLISECONDS`.
     pub busiest: Vec<String>,
 }
 
 /// The samples of one selection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The selection.
+    /// The selection, such as `open+close:d10`.
     pub name: String,
     /// `instructions` or `ns`, per operation.
     pub unit: String,
-    /// Whether tasks wait for one another in it.
+    /// Whether tasks wait for one another in the workload.
     pub tasks: Tasks,
-    /// One figure a sample, in the order taken; empty if it could not be measured.
+    /// One figure per sample, in the order taken; empty if the workload could not be measured.
     pub samples: Vec<f64>,
-    /// How idle time was left out, where tasks wait for one another; absent if it was not, as on a wall clock.
+    /// How idle time was left out, if tasks wait for one another; absent if it was not, as on a wall clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
-    /// What object managers decided meanwhile, where that is counted.
+    /// The decisions of object managers meanwhile, if they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
-    /// Why it could not be measured.
+    /// Why the workload could not be measured.
     pub error: Option<String>,
 }
 
-/// How the time in which the processor was idle was left out of the samples.
+/// How idle time of the processor was left out of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
-    /// It was never idle.
+    /// The processor was never idle.
     Never,
-    /// The kernel says how long, in `/proc/timer_list`.
+    /// The kernel reports idle time in `/proc/timer_list`.
     TimerList,
-    /// On a kernel that does not say: a process under `SCHED_IDLE` ran whenever no other did, and its CPU time is left
+    /// The kernel does not report idle time: a process under `SCHED_IDLE` ran whenever no other did, and its CPU time is left
     /// out. The cost of entering and leaving the idle loop is then not in the figure, and a scheduler with one more task
-    /// to choose from takes up to 4 % longer over a round trip.
+    /// takes up to 4 % longer per round trip.
     Soaker,
 }

@@ -1,7 +1,7 @@
-//! Workloads, the measuring loop, and the security modules they are measured under.
+//! Workloads, the measuring loop, and the security modules under test.
 //!
-//! Everything here runs on the machine that is measured: inside a guest, or on the host. A [`job::Job`] says what to
-//! do; [`run::run`] does it and returns a [`job::Report`].
+//! Everything here runs on the measured machine: in a guest, or on the host. A [`job::Job`] says what to do; [`run::run`]
+//! does it and returns a [`job::Report`].
 
 pub mod confine;
 pub mod counter;

@@ -16,15 +16,16 @@ use crate::{
     workload::{Operation, Tasks},
 };
 
-/// How long a sample on the wall clock lasts at least, if the operation can be repeated for so long: long enough for
-/// the reading of the clock to vanish in it, short enough to fall between two timer ticks.
+/// The least length of a sample on the wall clock, if the operation can be repeated that often: long enough that reading the
+/// clock does not matter, short enough to fit between two timer ticks.
 const WALL_SAMPLE_NS: u64 = 200_000;
 
-/// Measures one selection. What goes wrong with it is in the result's `error`; the next selection can go on.
+/// Measures one selection.
 ///
-/// `samples` stands for the workload's own number. On the instruction counter a sample is one operation, the reading of
-/// the counter and one indirect call included (some ten instructions, the same in every sample). On the wall clock it is
-/// the mean of so many operations as take 200 microseconds.
+/// An error is in the result's `error`, and the next selection can go on. `samples` replaces the workload's own number. On
+/// the instruction counter a sample is one operation, including the reading of the counter and one indirect call (some ten
+/// instructions, the same in every sample). On the wall clock it is the mean over as many operations as take 200
+/// microseconds.
 pub fn measure(selection: &Selection, places: &Places, meter: &mut Meter, samples: Option<u32>) -> Measured {
     let workload = selection.workload;
     let count = samples.unwrap_or(workload.samples) as usize;
@@ -44,7 +45,7 @@ pub fn measure(selection: &Selection, places: &Places, meter: &mut Meter, sample
     }
 }
 
-/// What comes of a measurement.
+/// The result of a measurement.
 #[derive(Debug, Default)]
 struct Taken {
     samples: Vec<f64>,
@@ -54,7 +55,7 @@ struct Taken {
 
 fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, count: usize) -> Result<Taken, Error> {
     let workload = selection.workload;
-    // Before the set-up, whose peers inherit it.
+    // Before the set-up, because its peers inherit the policy.
     let _taking_turns = match (meter.counter(), workload.tasks) {
         (Counter::Instructions, Tasks::Several) => Some(Turns::take()?),
         _ => None,
@@ -74,7 +75,7 @@ fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, c
     Ok(Taken { samples, idle, decisions })
 }
 
-/// How often an operation is run for so many samples on the instruction counter: [`without_idle`] may take them twice.
+/// How often an operation runs for this many samples on the instruction counter: [`without_idle`] may take them twice.
 fn operations(idle: Option<Idle>, warm_ups: usize, samples: usize) -> usize {
     match idle {
         None | Some(Idle::Never) => warm_ups + samples,
@@ -83,7 +84,7 @@ fn operations(idle: Option<Idle>, warm_ups: usize, samples: usize) -> usize {
     }
 }
 
-/// Takes so many samples.
+/// Takes the samples.
 fn take(
     selection: &Selection,
     operation: &mut dyn Operation,
@@ -91,7 +92,7 @@ fn take(
     count: usize,
 ) -> Result<(Vec<f64>, Option<Idle>), Error> {
     let failed = |cause| Error::Io { what: selection.to_string(), cause };
-    // Touched before the loop: a page fault must not fall between two samples of some configurations only.
+    // Touched before the loop, so that no page fault falls between two samples of some configurations only.
     let mut samples = vec![0.0; count];
     let idle = match (meter.counter(), selection.workload.tasks) {
         (Counter::Wall, _) => {
@@ -111,11 +112,11 @@ fn take(
     Ok((samples, idle))
 }
 
-/// Fills the samples with the instructions of an operation in which tasks wait for one another, idle time left out.
+/// Fills the samples with the instructions of an operation in which tasks wait for one another, without idle time.
 ///
-/// Mostly there is none: the next task is always ready to run. So the samples are first taken as those of one task are.
-/// Only if the processor did fall idle are they taken again with the idle time of each. Reading it moves a figure by some
-/// 2 %: it takes so long that timer ticks fall before every few samples, and the scheduler then has more to decay in its
+/// Usually there is none, because the next task is always ready to run. So the samples are first taken as those of one task.
+/// Only if the processor was idle are they taken again, with the idle time of each. Reading the idle time moves a figure by
+/// some 2 %: it takes so long that timer ticks fall before every few samples, and the scheduler then has more to decay in its
 /// load averages.
 fn without_idle(
     operation: &mut dyn Operation,
@@ -142,7 +143,7 @@ fn without_idle(
     Ok(Idle::Soaker)
 }
 
-/// Runs the operation as often as it wants to be before it is measured.
+/// Runs the operation as often as it needs before the first sample.
 fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
     for _ in 0..operation.warm_ups(samples) {
         operation.before()?;
@@ -151,7 +152,7 @@ fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills the samples, one operation each; `slept` is asked around each for the idle time so far.
+/// Fills the samples, one operation each; `slept` returns the idle time so far, and is called around each operation.
 fn instructions(
     operation: &mut dyn Operation,
     mut slept: impl FnMut() -> Result<u64, Error>,
@@ -199,7 +200,7 @@ fn timed_batch(operation: &mut dyn Operation, batch: u32) -> io::Result<u64> {
     Ok(nanoseconds() - start)
 }
 
-/// The batch to try next; the same one once it is long enough or as large as the operation allows.
+/// The next batch to try; the same one if it is long enough, or as large as the operation allows.
 fn larger_batch(batch: u32, elapsed_ns: u64, reach: u32) -> u32 {
     if elapsed_ns >= WALL_SAMPLE_NS {
         return batch;

@@ -1,8 +1,8 @@
-//! The network that workloads send over: loopback, or a veth pair between two network namespaces.
+//! The network of the workloads: loopback, or a veth pair between two network namespaces.
 //!
-//! A socket stays in the namespace it was made in, whoever uses it afterwards. So a set-up makes each socket
-//! [`Link::within`] its side and then forgets about namespaces. Only a workload that makes sockets inside its
-//! operation stays in one ([`Link::enter`]).
+//! A socket stays in the namespace in which it was created, whichever process uses it afterwards. So a set-up creates each
+//! socket [`Link::within`] its side. Only a workload that creates sockets inside its operation stays in a namespace
+//! ([`Link::enter`]).
 
 mod rtnetlink;
 
@@ -30,25 +30,25 @@ const LOOPBACK_INDEX: u32 = 1;
 /// The network's two hosts, out of the block that RFC 2544 sets apart for benchmarks.
 const NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// Room for these two hosts.
+/// The prefix length: room for these two hosts.
 const PREFIX: u8 = 30;
 const NEAR_END: End = End { name: "near", mac: [0x02, 0, 0, 0, 0, 1] };
 const FAR_END: End = End { name: "far", mac: [0x02, 0, 0, 0, 0, 2] };
 /// The sides' ports.
 const NEAR_PORT: u16 = 5001;
 const FAR_PORT: u16 = 5002;
-/// How long a new link may take until packets pass: linkwatch turns the transmit queue on from a kernel worker, and
-/// may put that off for a second.
-const LINK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a new link may take until packets pass: linkwatch starts the transmit queue from a kernel worker, and may delay
+/// that for a second.
+const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for one trial packet.
 const TRIAL_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A side of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The measured process's.
+    /// The side of the measured process.
     Near,
-    /// The one it talks to.
+    /// The side of its peer.
     Far,
 }
 
@@ -57,12 +57,12 @@ pub(crate) enum Side {
 pub(crate) struct Link(Option<Arc<Namespaces>>);
 
 impl Link {
-    /// Makes the network ready. Needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN` for [`Network::Veth`]; so a run opens it
-    /// once before it confines itself.
+    /// Prepares the network.
     ///
-    /// The namespaces are made once in a thread and go with it: the kernel takes them apart in a worker
-    /// (`cleanup_net`), whose instructions would land in the samples of the next workload. No lock guards them: the
-    /// child of a fork would wait forever for one that another thread held.
+    /// [`Network::Veth`] needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, so a run opens it once, before it confines itself. The
+    /// namespaces are created once per thread and end with it: the kernel removes them in a worker (`cleanup_net`), whose
+    /// instructions would fall into the samples of the next workload. No lock guards them, because the child of a fork would
+    /// wait forever for a lock that another thread held.
     pub(crate) fn open(network: Network) -> Result<Link, Error> {
         thread_local! {
             static NAMESPACES: RefCell<Option<Arc<Namespaces>>> = const { RefCell::new(None) };
@@ -87,8 +87,8 @@ impl Link {
         }
     }
 
-    /// A socket bound to a side's address, and to the side's own port where that is free. A port of the kernel's
-    /// choice is random, and which hash chain a packet walks would then differ from run to run.
+    /// A socket bound to a side's address, and to the side's own port if that is free. A port that the kernel chooses is
+    /// random, and the hash chain of a packet would then differ from run to run.
     pub(crate) fn socket(&self, side: Side, kind: SockType) -> Result<OwnedFd, Error> {
         let address = self.address(side);
         let port = match side {
@@ -107,7 +107,7 @@ impl Link {
         bound.context(format!("make a socket bound to {address}"))
     }
 
-    /// Calls `make` in a side's namespace; what it opens stays there.
+    /// Calls `make` in a side's namespace; sockets that it opens stay there.
     pub(crate) fn within<T>(&self, side: Side, make: impl FnOnce() -> T) -> Result<T, Error> {
         let inside = self.enter(side)?;
         let made = make();
@@ -128,7 +128,7 @@ impl Link {
     }
 }
 
-/// The calling thread is in a side's namespace; dropping this brings it back.
+/// The calling thread is in a side's namespace; dropping this moves it back.
 #[derive(Debug)]
 pub(crate) struct Inside {
     home: Option<OwnedFd>,
@@ -148,7 +148,7 @@ impl Drop for Inside {
         if let Some(home) = self.home.take()
             && let Err(error) = return_to(&home)
         {
-            // Whatever comes next would measure another network than it says.
+            // Continuing would measure another network than the results say.
             panic!("{error}");
         }
     }
@@ -184,11 +184,11 @@ impl Link {
             Ok(socket)
         };
         let (near, far) = (bind(Side::Near)?, bind(Side::Far)?);
-        let give_up = Instant::now() + LINK_PATIENCE;
+        let give_up = Instant::now() + LINK_TIMEOUT;
         for (from, to) in [(&near, &far), (&far, &near)] {
             let target = to.local_addr().context("read a socket's address")?;
             loop {
-                // Until the route is there a send fails; then the deadline decides as for a packet that is lost.
+                // Until the route exists a send fails; the deadline then decides, as for a lost packet.
                 let sent = from.send_to(&[0], target);
                 if sent.is_ok() && to.recv_from(&mut [0]).is_ok() {
                     break;
@@ -203,7 +203,7 @@ impl Link {
     }
 }
 
-/// Makes a network namespace without staying in it.
+/// Creates a network namespace without staying in it.
 fn new_namespace() -> Result<OwnedFd, Error> {
     let home = current_namespace()?;
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
@@ -227,7 +227,7 @@ fn return_to(home: &OwnedFd) -> Result<(), Error> {
     setns(home.as_fd(), CloneFlags::CLONE_NEWNET).context("return to the network namespace of before")
 }
 
-/// Makes the pair in the caller's namespace and puts its far end into the other.
+/// Creates the pair in the caller's namespace and moves its far end into the other.
 fn make_veth(far: std::os::fd::RawFd) -> Result<(), Error> {
     let mut kernel = Socket::open().context("open an rtnetlink socket")?;
     kernel.ask(Message::new_veth(NEAR_END, FAR_END, far)).map_err(|cause| match cause.raw_os_error() {
@@ -238,7 +238,7 @@ fn make_veth(far: std::os::fd::RawFd) -> Result<(), Error> {
     })
 }
 
-/// Gives the end in the caller's namespace its address, names its neighbour and brings it up.
+/// Gives the end in the caller's namespace its address and its neighbour, and brings it up.
 fn configure(end: End, address: Ipv4Addr, other: End, neighbour: Ipv4Addr) -> Result<(), Error> {
     let name = end.name;
     let index = if_nametoindex(name).context(format!("find the link {name}"))?;
@@ -254,7 +254,7 @@ fn configure(end: End, address: Ipv4Addr, other: End, neighbour: Ipv4Addr) -> Re
         .context(format!("name {neighbour} as a neighbour of {name}"))
 }
 
-/// Brings `lo` up where nothing has yet: a guest's init starts with it down.
+/// Brings `lo` up if it is down, as it is after a guest's boot.
 fn raise_loopback() -> Result<(), Error> {
     let wanted = InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_UP;
     let mut interfaces = nix::ifaddrs::getifaddrs().context("list the network interfaces")?;

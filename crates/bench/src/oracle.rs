@@ -1,7 +1,7 @@
-//! Acts that a loaded policy forbids: the proof that the module under test really decides.
+//! Acts that a loaded policy forbids, which prove that the module under test decides.
 //!
-//! An act must succeed where nothing is loaded and fail, with the module's own errno, under the module; see
-//! [`Confinement::oracle`](crate::confine::Confinement::oracle). Each act leaves things as it found them.
+//! An act must succeed without a policy, and fail with the module's own errno under the module; see
+//! [`Confinement::oracle`](crate::confine::Confinement::oracle). No act leaves traces.
 
 use std::{fs::File, io, ptr};
 
@@ -15,8 +15,8 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A file that every kernel with sysfs has, anyone may read, and no workload opens: profiles and rulesets leave
-/// everything below `/sys` out.
+/// A file that every kernel with sysfs has, every user may read, and no workload opens: profiles and rulesets leave out
+/// everything below `/sys`.
 pub(crate) const FORBIDDEN: &str = "/sys/kernel/uevent_seqnum";
 
 /// An act that succeeds when nothing is loaded and fails under the module it belongs to.
@@ -34,7 +34,7 @@ pub enum Act {
     PtraceStranger,
 }
 
-/// Tries the act, and gives the errno it failed with; `None` if it succeeded.
+/// Tries the act; returns its errno, or `None` if it succeeded.
 pub(crate) fn try_act(act: &Act) -> Option<i32> {
     let errno = match act {
         Act::HeapExec => in_child(heap_exec),
@@ -53,8 +53,8 @@ fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Runs the act in a forked child, which takes what it did to its memory, its user and its children along. The act
-/// runs where other threads' locks may be held for ever: system calls only.
+/// Runs the act in a forked child, which takes all effects on its memory, user and children with it. Other threads may have
+/// held locks at the fork, so the act makes system calls only.
 fn in_child(act: fn() -> Result<(), nix::Error>) -> i32 {
     // SAFETY: the child calls nothing but system calls and `_exit`; it allocates nothing and takes no lock.
     match unsafe { fork() } {
@@ -102,7 +102,7 @@ fn heap_exec() -> Result<(), nix::Error> {
     }
 }
 
-/// Lets one child trace another, both without privilege and of the same user, so that only Yama minds.
+/// Lets one child trace another, both without privilege and of the same user, so that only Yama can object.
 fn ptrace_stranger() -> Result<(), nix::Error> {
     if getuid().is_root() {
         const NOBODY: u32 = 65534;

@@ -1,4 +1,4 @@
-//! Where a workload runs: a directory on a file system at a depth, and a network.
+//! The place of a workload: a directory on a file system at a depth, and a network.
 
 use std::{
     fmt, fs,
@@ -54,7 +54,7 @@ impl Network {
     }
 }
 
-/// Where one workload runs. Dropping it removes the directories that were made for it, and all that is in them.
+/// The place of one workload. Dropping it removes the directories that were created for it, with their content.
 #[derive(Debug)]
 pub(crate) struct Place {
     /// An empty directory, as deep as the selection says: a file made in it has `depth` components below the mount
@@ -62,14 +62,14 @@ pub(crate) struct Place {
     pub(crate) dir: PathBuf,
     /// The network to send over.
     pub(crate) net: Network,
-    /// The mount point or the work directory: what must stay when everything below it goes.
+    /// The mount point or the work directory, which stays when everything below it is removed.
     base: PathBuf,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if self.dir != self.base {
-            // Only the first component was made by us alone: the others are inside it.
+            // Only the first component was created here; the others are inside it.
             if let Some(first) = first_below(&self.base, &self.dir) {
                 let _ = fs::remove_dir_all(first);
             }
@@ -80,7 +80,7 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// `dir` was made below `base`, from the first component on.
+    /// `dir` was created below `base`, from the first component on.
     pub(crate) fn new(dir: PathBuf, net: Network, base: PathBuf) -> Self {
         Self { dir, net, base }
     }

@@ -1,9 +1,9 @@
-//! Makes the places of a list of selections.
+//! Creates the places for a list of selections.
 //!
-//! Everything is made under one *work directory* W (`/work` in a guest). The mount points are `W/tmpfs` and `W/ext4`; for
-//! `rootfs` it is the mount point that W itself is on, `/` in a guest. The depth of a selection counts the path
-//! components below the mount point, the file's own name included: `open+close:d3` opens `/work/tmpfs/c/d/file`, and
-//! `open+close:rootfs:d4` opens `/work/c/d/file`. A workload whose scope has no file system works in `W/c`.
+//! Everything is under one *work directory* W (`/work` in a guest). The mount points are `W/tmpfs` and `W/ext4`; for `rootfs`
+//! it is the mount point that contains W, `/` in a guest. The depth of a selection counts the path components below the mount
+//! point, including the file's own name: `open+close:d3` opens `/work/tmpfs/c/d/file`, and `open+close:rootfs:d4` opens
+//! `/work/c/d/file`. A workload whose scope has no file system works in `W/c`.
 
 mod ext4;
 
@@ -30,7 +30,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Places {
     root: PathBuf,
-    /// Whether `root` was made here and goes with us.
+    /// Whether `root` was created here and is removed at the end.
     temporary: bool,
     mounts: Vec<Mount>,
 }
@@ -38,7 +38,7 @@ pub struct Places {
 #[derive(Debug)]
 struct Mount {
     fs: FileSystem,
-    /// The mount point, or why the file system could not be made.
+    /// The mount point, or why the file system could not be created.
     point: Result<PathBuf, String>,
 }
 
@@ -78,7 +78,7 @@ impl Places {
         &self.root
     }
 
-    /// Makes the directory for a selection, which must be one of those that the places were opened for.
+    /// Creates the directory for a selection, which must be one of those given to `open`.
     pub(crate) fn place(&self, selection: &Selection) -> Result<Place, Error> {
         let (base, below) = match (selection.workload.scope, selection.fs) {
             (Scope::Fixed | Scope::Network, _) | (Scope::File, FileSystem::Rootfs) => (self.root.clone(), 1),
@@ -90,7 +90,7 @@ impl Places {
         };
         let dir = nested(&base, below);
         if let Some(first) = first_below(&base, &dir) {
-            // Not `create_dir_all`: what is already there is not ours to remove.
+            // Not `create_dir_all`, because an existing directory must not be removed.
             fs::create_dir(&first).context(format!("make {}", first.display()))?;
             fs::create_dir_all(&dir).context(format!("make {}", dir.display()))?;
         }
@@ -124,14 +124,14 @@ fn needed(selections: &[Selection]) -> impl Iterator<Item = FileSystem> + '_ {
     selections.iter().filter(|s| matches!(s.workload.scope, Scope::File | Scope::Path)).map(|s| s.fs)
 }
 
-/// A name that no other process uses and that does not change from one opening to the next by more than its number.
+/// A name that no other process uses, and that changes from one opening to the next only in its number.
 fn temporary_path() -> PathBuf {
     static OPENED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = OPENED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     std::env::temp_dir().join(format!("tollgate-bench-{}-{number}", std::process::id()))
 }
 
-/// Gives this thread a mount namespace of its own, from which no mount spreads.
+/// Gives this thread its own mount namespace, whose mounts do not propagate.
 fn private_mounts() -> Result<(), Error> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|errno| cannot_mount("a mount namespace", errno))?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
@@ -147,7 +147,7 @@ fn cannot_mount(what: &str, errno: nix::Error) -> Error {
     Error::Unavailable(format!("cannot make {what}: {}{remedy}", errno.desc()))
 }
 
-/// Mounts a file system at its mount point, and takes it down again if it is not as it should be.
+/// Mounts a file system at its mount point, and unmounts it again if it is not as expected.
 fn mount_at(fs: FileSystem, root: &Path) -> Result<PathBuf, Error> {
     let point = root.join(fs.name());
     fs::create_dir_all(&point).context(format!("make {}", point.display()))?;
@@ -155,7 +155,7 @@ fn mount_at(fs: FileSystem, root: &Path) -> Result<PathBuf, Error> {
         FileSystem::Ext4 => ext4::make(Path::new(ext4::DEVICE)).and_then(|()| {
             mount(Some(ext4::DEVICE), &point, Some("ext4"), MsFlags::empty(), None::<&str>)
                 .map_err(|errno| cannot_mount("an ext4 mount", errno))?;
-            // `mke2fs` always makes it; a measured directory must hold nothing but what the workload puts there.
+            // `mke2fs` always creates it; a measured directory must contain only the workload's files.
             fs::remove_dir(point.join("lost+found")).context("remove lost+found")
         }),
         FileSystem::Tmpfs | FileSystem::Rootfs => {
@@ -174,7 +174,7 @@ fn nested(base: &Path, count: usize) -> PathBuf {
     (b'c'..).take(count).fold(base.to_owned(), |path, letter| path.join(char::from(letter).to_string()))
 }
 
-/// How many directories to make below the work directory so that a file in them has the selection's depth.
+/// How many directories below the work directory give a file in them the selection's depth.
 fn rootfs_directories(selection: &Selection, above: usize) -> Result<usize, Error> {
     let depth = usize::from(selection.depth);
     match depth.checked_sub(above + 1) {

@@ -12,7 +12,7 @@ use crate::{Error, error::Context};
 /// Sizes of `Elf64_Ehdr` and `Elf64_Phdr`.
 const FILE_HEADER: u16 = 64;
 const PROGRAM_HEADER: u16 = 56;
-/// Where the file is mapped: the traditional start of x86-64 programs that are not position-independent.
+/// The address at which the file is mapped: the traditional start of x86-64 programs that are not position-independent.
 const BASE: u64 = 0x40_0000;
 /// `e_type`, `e_machine`, `p_type` and `p_flags` (elf(5)).
 const ET_EXEC: u16 = 2;
@@ -84,7 +84,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The place's directory goes as a whole soon after; there is no one to tell.
+        // The place's directory is removed soon; an error cannot be reported in a drop.
         let _ = fs::remove_file(&self.path);
     }
 }

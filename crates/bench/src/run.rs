@@ -1,4 +1,4 @@
-//! Does a job.
+//! Executes a job.
 
 pub mod settle;
 mod spool;
@@ -21,26 +21,25 @@ use crate::{
     selection::Selection,
 };
 
-/// How long what a progress line set off (a serial port, a terminal) is given to be over.
+/// How long to wait after a progress line, until the work that it causes (a serial port, a terminal) is over.
 const AFTER_PROGRESS: Duration = Duration::from_millis(10);
 
-/// What one step of [`Job::padding`] moves the stack by: no power of two, so that the place within a page and within a
-/// cache line changes at each step, but the alignment that the ABI wants does not.
+/// How far one step of [`Job::padding`] moves the stack, in bytes: no power of two, so that the position within a page and a
+/// cache line changes at each step, and a multiple of the ABI's alignment.
 const STACK_STEP: usize = 1040;
 
-/// What one step of [`Job::padding`] moves the start by against the timer tick, of 4 ms on Debian's kernels.
+/// How far one step of [`Job::padding`] moves the start against the timer tick, which is 4 ms on Debian's kernels.
 const TICK_STEP: Duration = Duration::from_micros(437);
 
 /// Confines this process, tries the acts, waits for a quiet kernel and measures every selection.
 ///
-/// `progress` is given `NUMBER/TOTAL NAME` before each selection. What can be measured is; the reason why a selection
-/// could not is in its entry. An error is one of the job itself: nothing was measured then.
-///
-/// Some modules confine this process for good; run the job in a process of its own where that matters.
+/// `progress` is called with `NUMBER/TOTAL NAME` before each selection. If a selection cannot be measured, its entry has the
+/// reason. An error concerns the whole job: nothing was measured then. Some modules confine this process for good; run the
+/// job in a process of its own if that matters.
 pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     let selections = job.workloads.iter().map(|name| name.parse()).collect::<Result<Vec<Selection>, _>>()?;
     let release = uname().context("uname")?.release().to_string_lossy().into_owned();
-    // A confined process may not mount, nor open what the meter reads.
+    // A confined process may not mount, nor open the files that the meter reads.
     let mut meter = Meter::open(job.counter)?;
     let places = Places::open(job.work.as_deref(), &selections)?;
     let mut spool = Spool::open(selections.len() * (1 + job.delays.len()))?;
@@ -64,7 +63,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     if latency.is_none() && !job.delays.is_empty() {
         return Err(Error::Unavailable("delays are only set under bpf-latency and latency".to_owned()));
     }
-    // Of the default set the kernel may lack some.
+    // The kernel may lack some hooks of the default set.
     let delays: Vec<Delays> = match (&job.confinement, latency) {
         (Confinement::BpfLatency { hooks }, Some((latency, _))) if hooks.is_empty() => {
             job.delays.iter().map(|delays| latency.of_attached(delays)).collect()
@@ -99,11 +98,11 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     })
 }
 
-/// Does once what the rest of the job will do, so that a learning module sees it.
+/// Does once everything that the job will do, so that a learning module sees it.
 fn learn(selections: &[Selection], places: &Places, meter: &mut Meter) -> Result<(), Error> {
     settle::look()?;
     for selection in selections {
-        // What goes wrong here goes wrong again when it is measured, and is reported there.
+        // An error here occurs again in the measurement, and is reported there.
         measure(selection, places, meter, Some(1));
     }
     Ok(())
@@ -131,13 +130,14 @@ fn measure_all(
         .collect()
 }
 
-/// Gives back to the kernel what earlier steps (a learnt policy, another workload) have freed: a fork would copy it.
+/// Returns memory that earlier steps (a learnt policy, another workload) have freed to the kernel, because a fork would copy
+/// it.
 fn release_memory() {
     // SAFETY: malloc_trim has no preconditions; glibc takes the locks it needs.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Calls `inner` with the stack moved down by so many steps.
+/// Calls `inner` with the stack moved down by this many steps.
 #[inline(never)]
 fn below<T>(steps: usize, inner: &mut dyn FnMut() -> T) -> T {
     if steps == 0 {

@@ -9,26 +9,26 @@ use crate::{
     workloads::{catalogue, find},
 };
 
-/// The depth of a selection that names none.
+/// The depth of a selection without one.
 const DEFAULT_DEPTH: u8 = 3;
 
-/// The deepest path that a selection may ask for.
+/// The greatest depth of a selection.
 const MAX_DEPTH: u8 = 10;
 
 /// A workload and the variant it is run in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The workload.
+    /// The workload of the catalogue.
     pub workload: &'static Workload,
-    /// The file system it works on; tmpfs if nothing was said.
+    /// The file system; tmpfs by default.
     pub fs: FileSystem,
-    /// Path components below the mount point, the file's own name included; 3 if nothing was said.
+    /// Path components below the mount point, including the file's own name; 3 by default.
     pub depth: u8,
-    /// The network it sends over; loopback if nothing was said.
+    /// The network; loopback by default.
     pub net: Network,
 }
 
-/// What the suffixes of a selection say; nothing said is `None`.
+/// The suffixes of a selection; `None`: no suffix.
 #[derive(Debug, Default, Clone, Copy)]
 struct Variant {
     fs: Option<FileSystem>,
@@ -37,7 +37,7 @@ struct Variant {
 }
 
 impl Variant {
-    /// Reads `ext4:d5`; the error is a reason.
+    /// Parses suffixes such as `ext4:d5`; the error is a reason.
     fn parse<'a>(suffixes: impl Iterator<Item = &'a str>) -> Result<Variant, String> {
         let mut variant = Variant::default();
         for suffix in suffixes {
@@ -56,7 +56,7 @@ impl Variant {
         Ok(variant)
     }
 
-    /// The selection of this variant, or the reason why the workload has no such variant.
+    /// The selection of this variant, or why the workload does not have it.
     fn of(self, workload: &'static Workload) -> Result<Selection, String> {
         let (fs, depth, net) = match workload.scope {
             Scope::Fixed => (false, false, false),
@@ -126,7 +126,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// Names of whole families, and what they hold.
+/// The families, and their groups.
 const FAMILIES: [(&str, Option<Group>); 8] = [
     ("@all", None),
     ("@controls", Some(Group::Control)),
@@ -138,11 +138,11 @@ const FAMILIES: [(&str, Option<Group>); 8] = [
     ("@calls", Some(Group::Calls)),
 ];
 
-/// The selections that a name of a study file or command line stands for.
+/// The selections for a name in a study file or on a command line: one selection, or a family: `@controls`, `@files`,
+/// `@processes`, `@communication`, `@all` of these, `@flask`, `@commands`, `@calls`.
 ///
-/// That is one selection, or a family: `@controls`, `@files`, `@processes`, `@communication`, `@all` of them, `@flask`,
-/// `@commands`, `@calls`. A
-/// family with suffixes is those of its members that have such a variant: `@communication:veth` is what sends packets.
+/// A family with suffixes has those members that have such a variant: `@communication:veth` are the workloads that send
+/// packets.
 pub fn expand(text: &str) -> Result<Vec<Selection>, Error> {
     if !text.starts_with('@') {
         return Ok(vec![text.parse()?]);

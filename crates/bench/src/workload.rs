@@ -1,40 +1,39 @@
-//! What a workload is.
+//! The definition of a workload.
 
 use std::io;
 
 use crate::{Error, place::Place};
 
-/// One operation, ready to be timed: everything it needs was made by the set-up, and dropping it undoes the set-up.
+/// One operation, ready to be timed: the set-up has created everything that it needs, and dropping it undoes the set-up.
 ///
-/// Most are a closure that leaves things as it found them. One that uses something up (a name to create, a file to
-/// remove) implements the trait itself, restores it in [`Operation::before`] and says in [`Operation::reach`] how many
-/// runs one restoring is good for.
+/// Most are a closure without lasting effects. An operation that uses something up (a name to create, a file to remove)
+/// implements the trait itself, restores it in [`Operation::before`] and returns in [`Operation::reach`] how many runs one
+/// restoring lasts.
 pub(crate) trait Operation {
-    /// Restores what the runs used up; called outside the clock, at least once every [`Operation::reach`] runs and
-    /// once before the first.
+    /// Restores what the runs used up. It is called outside the clock, at least once every [`Operation::reach`] runs and once
+    /// before the first.
     fn before(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// How many runs may follow one [`Operation::before`]: 1 or more. The instruction counter takes one run after
-    /// each; a wall clock, which must time many runs at once, takes at most so many.
+    /// How many runs may follow one [`Operation::before`]: at least 1. The instruction counter makes one run after each; a
+    /// wall clock, which must time many runs at once, makes at most this many.
     fn reach(&self) -> u32 {
         u32::MAX
     }
 
-    /// Whether the kernel goes on with what the operation left behind, in RCU callbacks and work queues, so that one
-    /// operation finds the caches as filled as the last ones left them. The instruction counter then lets the kernel
-    /// finish before each run.
+    /// Whether the kernel goes on working after the operation, in RCU callbacks and work queues, so that the caches of one
+    /// operation are filled by the last ones. The instruction counter then lets the kernel finish before each run.
     fn leaves_work(&self) -> bool {
         false
     }
 
-    /// How many runs come before the first sample: a quarter as many as there are samples, and a few more.
+    /// How many runs come before the first sample: a quarter of the samples, and a few more.
     fn warm_ups(&self, samples: usize) -> usize {
         samples / 4 + 4
     }
 
-    /// The operation: little more than its system calls, on prepared arguments, nothing allocated.
+    /// The operation: little more than its system calls, with prepared arguments and without allocations.
     fn run(&mut self) -> io::Result<()>;
 }
 
@@ -61,7 +60,7 @@ impl<F: FnMut() -> io::Result<()>> Operation for LeavesWork<F> {
 /// What a set-up returns: `Ok(Box::new(move || ...))`.
 pub(crate) type Prepared = Result<Box<dyn Operation>, Error>;
 
-/// The family a workload belongs to, in the order of the tables.
+/// The family of a workload, in the order of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -73,22 +72,22 @@ pub enum Group {
     Processes,
     /// Pipes, sockets, System V and POSIX IPC.
     Communication,
-    /// What Flask was measured with in 1999: messages by their size, a program's build.
+    /// The operations of Flask's evaluation of 1999: messages by their size, a program's build.
     Flask,
-    /// Whole commands, which a model of the others is held against.
+    /// Whole commands, with which a model of the others is compared.
     Commands,
     /// System calls, one each.
     Calls,
 }
 
 impl Group {
-    /// Whether `@all` leaves it out: it takes too long, or asks what others have asked.
+    /// Whether `@all` leaves it out, because it takes too long or repeats what others measure.
     pub fn stands_apart(self) -> bool {
         matches!(self, Group::Flask | Group::Commands | Group::Calls)
     }
 }
 
-/// How many tasks take part: whether the processor can fall idle inside an operation.
+/// The number of tasks: whether the processor can be idle inside an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tasks {
@@ -102,13 +101,13 @@ pub enum Tasks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Nothing but the one.
+    /// Only one place.
     Fixed,
-    /// Works on an open file or a name: any file system.
+    /// Works on an open file or a name: on any file system.
     File,
-    /// Resolves a path: any file system, at depths 1 to 10.
+    /// Resolves a path: on any file system, at depths 1 to 10.
     Path,
-    /// Sends packets: loopback, or across two network namespaces.
+    /// Sends packets: over loopback, or across two network namespaces.
     Network,
 }
 
@@ -117,17 +116,17 @@ pub enum Scope {
 pub struct Workload {
     /// The name in study files, tables and results.
     pub name: &'static str,
-    /// What one operation is, in a line, for `tollgate bench list`.
+    /// One line about the operation, for `tollgate bench list`.
     pub about: &'static str,
-    /// The family.
+    /// The family of the workload.
     pub group: Group,
-    /// Whether it waits.
+    /// Whether tasks wait for one another.
     pub tasks: Tasks,
-    /// Where it can be run.
+    /// The variants of its place.
     pub scope: Scope,
-    /// Samples taken when the study does not say; each sample is one operation on the instruction clock.
+    /// Samples by default; on the instruction clock, each sample is one operation.
     pub samples: u32,
-    /// Makes what the operation needs, outside the clock.
+    /// Creates what the operation needs, outside the clock.
     #[serde(skip)]
     pub(crate) setup: fn(&Place) -> Prepared,
 }

@@ -1,4 +1,7 @@
-//! The types that a kernel carries for itself: BTF (Documentation/bpf/btf.rst), as far as a call graph needs them.
+//! The types in a kernel's image: BTF (Documentation/bpf/btf.rst), as far as a call graph needs them.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
@@ -6,9 +9,9 @@ use std::collections::HashMap;
 pub(crate) type Id = u32;
 
 const MAGIC: u16 = 0xeb9f;
-/// Modifiers and nested structures deeper than this are no kernel's.
-const DEEPEST: u32 = 24;
-/// The most members that are searched for one offset of an object: the largest structures have some hundreds.
+/// The greatest depth of modifiers and nested structures; no kernel has deeper ones.
+const MAX_DEPTH: u32 = 24;
+/// The most members that are searched for one offset of an object; the largest structures have some hundreds.
 const MAX_MEMBERS: u32 = 4096;
 
 /// A type.
@@ -29,9 +32,9 @@ enum Type {
         members: (u32, u32),
         union: bool,
     },
-    /// typedef, const, volatile, restrict, type tag.
+    /// A typedef, const, volatile, restrict or type tag.
     Alias(Id),
-    /// Declared and not defined, as far as this kernel knows.
+    /// A type that this kernel declares and does not define.
     Declared {
         name: u32,
     },
@@ -46,16 +49,16 @@ enum Type {
 struct Member {
     name: u32,
     kind: Id,
-    /// Where it starts, in bits; none for a bit field.
+    /// Its offset in bits; none for a bit field.
     bits: Option<u32>,
 }
 
-/// What eight bytes at some place of an object are.
+/// The content of eight bytes at an offset of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// A pointer to such a type.
+    /// A pointer to this type.
     Pointer(Id),
-    /// A pointer to a function: of which structure, at which offset in that, and how it is called.
+    /// A pointer to a function: the structure that has it, the offset there, and the prototype.
     Function { owner: Id, offset: u32, prototype: Id },
 }
 
@@ -66,15 +69,15 @@ pub(crate) struct Btf {
     members: Vec<Member>,
     parameters: Vec<Id>,
     strings: Vec<u8>,
-    /// Prototypes of functions by name.
+    /// Prototypes of functions, by name.
     functions: HashMap<Box<str>, Id>,
-    /// Variables by section name: offset, type.
+    /// Variables by section name: offset and type.
     variables: Vec<(String, Vec<(u32, Id)>)>,
-    /// The first of all compounds of one name and size.
+    /// The first of all compounds with the same name and size.
     canonical: HashMap<(u32, u32, bool), Id>,
 }
 
-/// Reads little-endian numbers, and ends when they do.
+/// Reads little-endian numbers; `None` at the end.
 struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {
@@ -86,7 +89,7 @@ impl Reader<'_> {
 }
 
 impl Btf {
-    /// Reads `.BTF`; nothing if it is damaged.
+    /// Parses `.BTF`; `None` if it is damaged.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         if u16::from_le_bytes(*bytes.first_chunk()?) != MAGIC {
             return None;
@@ -133,7 +136,7 @@ impl Btf {
                 let start = u32::try_from(self.members.len()).ok()?;
                 for _ in 0..count {
                     let (name, kind, offset) = (reader.u32()?, reader.u32()?, reader.u32()?);
-                    // With the flag the upper eight bits are a bit field's width.
+                    // With the flag, the upper eight bits are the width of a bit field.
                     let bits = if flag { (offset >> 24 == 0).then_some(offset & 0xff_ffff) } else { Some(offset) };
                     self.members.push(Member { name, kind, bits });
                 }
@@ -193,10 +196,10 @@ impl Btf {
         std::str::from_utf8(&bytes[..end]).unwrap_or_default()
     }
 
-    /// Without names for it: typedefs, const and so on.
+    /// The type behind typedefs, const and similar modifiers.
     pub(crate) fn bare(&self, id: Id) -> Id {
         let mut id = id;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             match self.get(id) {
                 Type::Alias(to) => id = *to,
                 _ => return id,
@@ -213,7 +216,7 @@ impl Btf {
         self.members.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// Its name, if it is a structure or a union with one.
+    /// The name of a structure or union; empty if it has none.
     pub(crate) fn name(&self, id: Id) -> &str {
         match self.get(id) {
             Type::Compound { name, .. } => self.text(*name),
@@ -221,14 +224,14 @@ impl Btf {
         }
     }
 
-    /// What the member of a compound at an offset is called; of a union's members the first.
+    /// The name of a compound's member at an offset; for a union, the first member.
     pub(crate) fn member_name(&self, id: Id, offset: u32) -> Option<String> {
         self.member_path(id, offset, &mut MAX_MEMBERS.clone(), 0)
     }
 
     fn member_path(&self, id: Id, offset: u32, looks: &mut u32, depth: u32) -> Option<String> {
         let Type::Compound { members, .. } = self.get(self.bare(id)) else { return None };
-        self.members_of(*members).iter().filter(|_| depth < DEEPEST).find_map(|member| {
+        self.members_of(*members).iter().filter(|_| depth < MAX_DEPTH).find_map(|member| {
             *looks = looks.checked_sub(1)?;
             let start = member.bits? / 8;
             let inner = offset.checked_sub(start).filter(|inner| *inner < self.size(member.kind))?;
@@ -251,19 +254,19 @@ impl Btf {
         match self.get(self.bare(id)) {
             Type::Number { size } | Type::Compound { size, .. } => *size,
             Type::Pointer(_) => 8,
-            Type::Array { element, count } if depth < DEEPEST => {
+            Type::Array { element, count } if depth < MAX_DEPTH => {
                 self.size_within(*element, depth + 1).saturating_mul(*count)
             }
             _ => 0,
         }
     }
 
-    /// The prototype of the function of a name.
+    /// The prototype of a function, by name.
     pub(crate) fn function(&self, name: &str) -> Option<Id> {
         self.functions.get(name).copied()
     }
 
-    /// What a prototype takes and returns.
+    /// The result and the parameters of a prototype.
     pub(crate) fn prototype(&self, id: Id) -> Option<(Id, &[Id])> {
         match self.get(id) {
             Type::Prototype { returns, parameters: (start, end) } => {
@@ -273,7 +276,7 @@ impl Btf {
         }
     }
 
-    /// What a pointer points to.
+    /// The type to which a pointer points.
     pub(crate) fn pointee(&self, id: Id) -> Option<Id> {
         match self.get(self.bare(id)) {
             Type::Pointer(to) => Some(self.bare(*to)),
@@ -289,7 +292,7 @@ impl Btf {
         matches!(self.get(id), Type::Compound { .. })
     }
 
-    /// The first compound of this one's name and size: compilation units may each have one of their own.
+    /// The first compound with the same name and size, because each compilation unit may have its own.
     pub(crate) fn canonical(&self, id: Id) -> Id {
         match self.get(id) {
             Type::Compound { name, size, union, .. } if *name != 0 => {
@@ -299,7 +302,7 @@ impl Btf {
         }
     }
 
-    /// The number of the compound of a name.
+    /// The number of a compound, by name.
     pub(crate) fn compound(&self, name: &str) -> Option<Id> {
         let found = self.types.iter().position(|kind| match kind {
             Type::Compound { name: at, .. } => self.text(*at) == name,
@@ -323,7 +326,7 @@ impl Btf {
         (0..).zip(&self.types).filter(|(_, kind)| matches!(kind, Type::Compound { .. })).map(|(id, _)| id)
     }
 
-    /// What lies at an offset of an object of a type.
+    /// The content at an offset of an object of a type.
     pub(crate) fn field(&self, id: Id, offset: u32) -> Option<Field> {
         self.field_in(self.bare(id), offset, None, &mut MAX_MEMBERS.clone())
     }
@@ -342,7 +345,7 @@ impl Btf {
             }
             Type::Array { element, .. } => {
                 let size = self.size(*element);
-                // All elements share the first one's place.
+                // All elements of an array share the place of the first.
                 let inner = offset.checked_rem(size)?;
                 let owner = owner.map(|(owner, at)| (owner, at - (offset - inner).min(at)));
                 self.field_in(self.bare(*element), inner, owner, looks)
@@ -371,16 +374,16 @@ impl Btf {
         }
     }
 
-    /// Whether `node` is a list's link (`list_head`, `hlist_node`) and a structure has one at an offset.
+    /// Whether `node` is a list's link (`list_head`, `hlist_node`) and a structure has one at the offset.
     pub(crate) fn is_node(&self, id: Id, offset: i32, node: Id) -> bool {
         let Type::Compound { members, .. } = self.get(id) else { return false };
         let is_link = matches!(self.name(node), "list_head" | "hlist_node");
-        let at = u32::try_from(offset).ok().map(|offset| offset * 8);
+        let Some(at) = u32::try_from(offset).ok().and_then(|offset| offset.checked_mul(8)) else { return false };
         let mut members = self.members_of(*members).iter();
-        is_link && members.any(|member| member.bits == at && self.name(self.bare(member.kind)) == self.name(node))
+        is_link && members.any(|member| member.bits == Some(at) && self.name(self.bare(member.kind)) == self.name(node))
     }
 
-    /// The type of the variable at an offset of a section of variables, and how far into it that is.
+    /// The type of the variable at an offset of a section of variables, and the offset within it.
     pub(crate) fn variable(&self, section: &str, offset: u32) -> Option<(Id, u32)> {
         let (_, all) = self.variables.iter().find(|(name, _)| name == section)?;
         let (start, kind) = *all.get(all.partition_point(|(start, _)| *start <= offset).checked_sub(1)?)?;
@@ -388,7 +391,8 @@ impl Btf {
         (inner < self.size(kind)).then_some((self.bare(kind), inner))
     }
 
-    /// Two functions that are called alike have one signature. Structures count by name, other pointers as pointers.
+    /// The signature of a prototype; functions with the same calling convention share one. Structures are compared by name,
+    /// other pointers only as pointers.
     pub(crate) fn signature(&self, prototype: Id) -> Option<Vec<Shape<'_>>> {
         let (returns, parameters) = self.prototype(prototype)?;
         Some(std::iter::once(&returns).chain(parameters).map(|id| self.shape(*id)).collect())
@@ -409,7 +413,7 @@ impl Btf {
     }
 }
 
-/// A parameter as far as callers see it.
+/// A parameter as callers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Shape<'b> {
     Nothing,

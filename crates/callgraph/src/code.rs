@@ -1,4 +1,5 @@
-//! What a function's instructions do: whom they call, and which pointers to functions they follow and store.
+//! The effects of a function's instructions: which functions they call, and which pointers to functions they follow and
+//! store.
 
 mod blocks;
 mod flow;
@@ -15,10 +16,10 @@ use crate::{
     symbols::{Function, Symbols},
 };
 
-/// A function's number: its place in [`Symbols::functions`].
+/// A function's number: its index in [`Symbols::functions`].
 pub(crate) type Number = u32;
 
-/// Something that holds a pointer to a function.
+/// A place that holds a pointer to a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Slot {
     /// A member of every object of a structure.
@@ -31,69 +32,69 @@ pub(crate) enum Slot {
     Array(u64),
 }
 
-/// What is put into a slot.
+/// A value that is stored into a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Stored {
     Function(Number),
-    /// Whatever another one holds.
+    /// The content of another slot.
     Of(Slot),
 }
 
-/// So many bytes into an object of a type.
+/// A pointer into an object of a type, at this offset in bytes.
 pub(crate) type Pointed = (Id, i32);
 
-/// What one function does.
+/// The effects of one function.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
-    /// Functions that it calls, or ends in.
+    /// Functions that it calls, or jumps to at its end.
     pub(crate) calls: BTreeSet<Number>,
-    /// The rest of itself, which the compiler has put elsewhere (`NAME.cold`).
+    /// Parts of it that the compiler has moved elsewhere (`NAME.cold`).
     pub(crate) parts: BTreeSet<Number>,
-    /// Pointers that it follows.
+    /// Slots whose pointers it follows.
     pub(crate) followed: BTreeSet<Slot>,
-    /// How many calls do so.
+    /// The number of calls through these slots.
     pub(crate) sites: u32,
-    /// How many calls follow one of which nothing is known.
+    /// The number of calls through unknown pointers.
     pub(crate) unknown: u32,
-    /// Static calls, which the running kernel patches: their trampolines.
+    /// Trampolines of static calls, which the running kernel patches.
     pub(crate) statics: BTreeSet<Number>,
-    /// What it stores into slots.
+    /// Its stores into slots.
     pub(crate) stores: Vec<(Slot, Stored)>,
-    /// Objects whose addresses it uses as those of such a structure.
+    /// Objects whose addresses it uses as those of this structure.
     pub(crate) typed: Vec<(u64, Id)>,
-    /// What it stores pointers to into variables.
+    /// The types of pointers that it stores into variables.
     pub(crate) variables: Vec<(u64, Pointed)>,
-    /// Addresses of data that it names.
+    /// Addresses of data that it uses.
     pub(crate) named: BTreeSet<u64>,
 }
 
-/// The most bytes of one function: the longest of Debian's kernels has 60 kB.
+/// The longest function, in bytes; the longest of Debian's kernels has 60 kB.
 const MAX_FUNCTION_SIZE: usize = 1 << 20;
 
-/// What a call's target is, by its name.
+/// The target of a call, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Function(Number),
-    /// A thunk that jumps to what a register holds.
+    /// A thunk that jumps to the address in a register.
     Thunk(Register),
-    /// A trampoline of a static call.
+    /// The trampoline of a static call.
     Static(Number),
-    /// What is patched away or only returns: `__fentry__`, the return thunk.
+    /// A function that is patched away or only returns: `__fentry__`, the return thunk.
     Nothing,
 }
 
-/// Everything that reading a function needs; the same for all.
+/// The data for reading functions; the same for all.
 pub(crate) struct Reader<'k> {
     pub(crate) image: &'k Image,
     pub(crate) symbols: &'k Symbols,
     pub(crate) btf: Option<&'k Btf>,
-    /// Each function's prototype, where one is known.
+    /// The prototype of each function, if it is known.
     pub(crate) prototypes: Vec<Option<Id>>,
-    /// Where jump labels may go, by their own addresses.
+    /// Possible targets of jump labels, by the labels' addresses.
     labels: HashMap<u64, u64>,
     targets: Vec<Target>,
     percpu: Option<u64>,
-    /// To what variables point, as far as stores tell; none where they differ.
+    /// The types to which variables point, according to stores; none if they differ.
     variables: HashMap<u64, Option<Pointed>>,
 }
 
@@ -120,8 +121,8 @@ impl<'k> Reader<'k> {
         self.read(&|_| true).into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// Reads those again that find in a variable what is known now: some store a pointer of a known type into it, or it
-    /// points to an object of a known structure.
+    /// Reads again those functions that use a variable whose content is now known: a function stores a pointer of a known
+    /// type into it, or it points to an object of a known structure.
     pub(crate) fn again(&mut self, bodies: &mut [Body], kinds: &HashMap<u64, Id>) {
         let named = bodies.iter().flat_map(|body| &body.named);
         let pointing = named.filter_map(|address| {
@@ -145,11 +146,11 @@ impl<'k> Reader<'k> {
         }
     }
 
-    /// Those functions that are wanted, with as many threads as there are processors.
+    /// Reads the wanted functions, with as many threads as there are processors.
     fn read(&self, wanted: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Option<Body>> {
         let count = self.symbols.functions().len();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        // Small pieces, dealt in turns: large functions lie together.
+        // Work is dealt in small pieces, because large functions lie together.
         let body = |number: usize| wanted(number).then(|| self.body(number));
         let share = |first: usize| (first..count).step_by(threads).map(body).collect::<Vec<_>>();
         let mut shares: Vec<std::vec::IntoIter<Option<Body>>> = std::thread::scope(|scope| {
@@ -178,12 +179,12 @@ impl<'k> Reader<'k> {
         flow::follow(self, number, &instructions)
     }
 
-    /// What a call or jump to an address means.
+    /// The meaning of a call or jump to an address.
     fn target_at(&self, address: u64) -> Option<Target> {
         self.symbols.function_at(address).map(|number| self.targets[number])
     }
 
-    /// The type of what is at an address of per-CPU data, and how far into it.
+    /// The type at an address of per-CPU data, and the offset within it.
     fn percpu_field(&self, address: u64) -> Option<(Id, u32)> {
         let offset = u32::try_from(address.checked_sub(self.percpu?)?).ok()?;
         self.btf?.variable(".data..percpu", offset)
@@ -195,7 +196,8 @@ fn target(number: Number, function: &Function) -> Target {
     let mut names = std::iter::once(&function.name).chain(&function.aliases);
     let special = names.find_map(|name| match name.as_str() {
         _ if name.starts_with("__SCT__") => Some(Target::Static(number)),
-        // __x86_indirect_thunk_rax, since 6.2 also __x86_indirect_call_thunk_rax, since 6.12 __x86_indirect_its_thunk_rax.
+        // The thunk is __x86_indirect_thunk_rax, since 6.2 also __x86_indirect_call_thunk_rax, since 6.12
+        // __x86_indirect_its_thunk_rax.
         _ if name.starts_with("__x86_indirect_") => name.rsplit('_').next().and_then(register).map(Target::Thunk),
         _ if name.ends_with("_return_thunk") || name == "__fentry__" => Some(Target::Nothing),
         _ => None,
@@ -224,13 +226,13 @@ fn register(name: &str) -> Option<Register> {
     NAMES.iter().find(|(text, _)| *text == name).map(|(_, register)| *register)
 }
 
-/// `__jump_table` (arch_static_branch): pairs of offsets from their own places, and a key.
+/// Reads `__jump_table` (arch_static_branch): pairs of offsets relative to their own places, and a key.
 fn jump_labels(image: &Image, symbols: &Symbols) -> HashMap<u64, u64> {
     let bounds = symbols.address("__start___jump_table").zip(symbols.address("__stop___jump_table"));
     let Some((start, stop)) = bounds else { return HashMap::new() };
     let bytes = image.bytes_at(start).unwrap_or_default();
     let size = usize::try_from(stop.saturating_sub(start)).unwrap_or(0).min(bytes.len());
-    let entries = (start..).step_by(16).zip(bytes[..size].chunks_exact(16));
+    let entries = (0..).step_by(16).zip(bytes[..size].chunks_exact(16)).map(|(inner, entry)| (start + inner, entry));
     let place = |at: u64, bytes: &[u8]| {
         let offset = bytes.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
         at.wrapping_add_signed(i64::from(offset))
@@ -238,13 +240,13 @@ fn jump_labels(image: &Image, symbols: &Symbols) -> HashMap<u64, u64> {
     entries.map(|(at, entry)| (place(at, entry), place(at + 4, &entry[4..]))).collect()
 }
 
-/// Where an instruction's direct branch goes.
+/// The target of an instruction's direct branch.
 fn branch(instruction: &Instruction) -> Option<u64> {
     let direct = matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32);
     direct.then(|| instruction.near_branch_target())
 }
 
-/// Whether what follows an instruction is not reached from it.
+/// Whether control never continues behind an instruction.
 fn ends(instruction: &Instruction) -> bool {
     matches!(
         instruction.flow_control(),

@@ -1,16 +1,16 @@
-//! Why a kernel's call graph cannot be had.
+//! Errors of reading a kernel's call graph.
 
 /// An error of this crate; the message names the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither a bzImage nor an ELF file nor a compressed one.
+    /// The file is neither a bzImage nor an ELF file nor a compressed one.
     #[error("this is no kernel image: {reason}; give a distribution's vmlinuz (a bzImage) or a vmlinux of x86-64")]
     NotAKernel {
-        /// What was found in its place.
+        /// What the file contains instead.
         reason: String,
     },
-    /// The payload is packed by a program that we have no reader for.
+    /// The payload is compressed by a method that is not supported.
     #[error(
         "the kernel is compressed with {found}, which is not read here; \
          unpack it (the kernel's scripts/extract-vmlinux does) and give the vmlinux"
@@ -19,10 +19,10 @@ pub enum Error {
         /// The method's name, or the payload's first bytes.
         found: String,
     },
-    /// The file ends before what it announces, or a compressed part is damaged.
+    /// The file is shorter than its headers say, or a compressed part is damaged.
     #[error("the kernel image is truncated or damaged: {reason}; fetch it again")]
     Damaged {
-        /// Where.
+        /// The damaged part.
         reason: String,
     },
     /// Functions have no names.
@@ -31,30 +31,30 @@ pub enum Error {
          (CONFIG_KALLSYMS); give a vmlinux with symbols, or --symbols with its System.map or /proc/kallsyms"
     )]
     NoSymbols,
-    /// A file of symbols has none, or those of another kernel.
+    /// A file of symbols is empty, or belongs to another kernel.
     #[error("no symbols of this kernel: {reason}")]
     SymbolFile {
         /// What is wrong with it.
         reason: String,
     },
-    /// Without hooks there is nothing to look for.
+    /// The kernel has no hooks.
     #[error(
-        "no function of this kernel asks security modules: it was built without CONFIG_SECURITY, or its symbols leave out \
+        "no function of this kernel calls security modules: it was built without CONFIG_SECURITY, or its symbols leave out \
          data (CONFIG_KALLSYMS_ALL), which tell hooks from other functions"
     )]
     NoHooks,
-    /// No such system call in this kernel.
+    /// The kernel does not have this system call.
     #[error("this kernel has no system call {name:?}{}", nearest(.near))]
     NoSyscall {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Names like it.
+        /// Similar names.
         near: Vec<String>,
     },
-    /// A line of a stop list cannot be read.
+    /// A line of a stop list is malformed.
     #[error("line {line} of the stop list: {reason}")]
     StopList {
-        /// Its number, from 1.
+        /// The line's number, from 1.
         line: usize,
         /// What is wrong.
         reason: String,

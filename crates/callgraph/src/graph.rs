@@ -1,4 +1,4 @@
-//! The call graph: functions, what leads from one to another, and what does not show in the image.
+//! The call graph: functions, the edges between them, and what the image does not show.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,14 +13,14 @@ use crate::{
     tables::{self, Tables},
 };
 
-/// How one function leads to another.
+/// The kind of an edge from one function to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
-    /// The rest of the same function.
+    /// To a part of the same function.
     Part,
     /// A call, or a jump at the end.
     Call,
-    /// A pointer in a slot.
+    /// Through a pointer in a slot.
     Pointer(Slot),
 }
 
@@ -29,38 +29,38 @@ pub(crate) enum Way {
 pub struct Graph {
     pub(crate) names: Vec<String>,
     pub(crate) edges: Vec<Vec<(Number, Way)>>,
-    /// How many calls of each function go where nothing tells.
+    /// The number of calls with unknown targets, per function.
     pub(crate) unknown: Vec<u32>,
     pub(crate) hooks: Hooks,
-    /// Entry points of system calls by name.
+    /// Entry points of system calls, by name.
     pub(crate) syscalls: BTreeMap<String, Number>,
     by_name: HashMap<String, Number>,
     slots: HashMap<Slot, String>,
     figures: Figures,
 }
 
-/// What a graph is made of.
+/// The size of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Figures {
-    /// Where names came from.
+    /// The source of the names.
     pub symbols: Source,
-    /// Whether the image has types (BTF); without them no pointer is followed.
+    /// Whether the image has types (BTF); without them pointers are not followed.
     pub types: bool,
-    /// Functions.
+    /// The number of functions.
     pub functions: usize,
-    /// Pairs of a function and one that it calls or ends in.
+    /// Edges by direct calls and jumps.
     pub direct: usize,
-    /// Calls through pointers: of a known place, and followed.
+    /// Calls through pointers in a known slot.
     pub followed: usize,
-    /// Of those, how many lead nowhere: no object of the image holds a function there.
+    /// The number of these calls without a target, because no object of the image holds a function there.
     pub empty: usize,
-    /// Calls through pointers of which nothing is known.
+    /// Calls through unknown pointers.
     pub unknown: usize,
-    /// Pairs of a function and one that a pointer leads to.
+    /// Edges through pointers.
     pub indirect: usize,
-    /// Objects in the image with pointers to functions, and those of them whose structure is known.
+    /// Objects in the image with pointers to functions.
     pub objects: usize,
-    /// See `objects`.
+    /// The objects among them whose structure is known.
     pub objects_typed: usize,
 }
 
@@ -102,7 +102,7 @@ impl Graph {
             figures.direct += edges.len();
             figures.followed += body.sites as usize;
             figures.unknown += body.unknown as usize;
-            // What a hook calls through pointers is a module's.
+            // Functions that a hook calls through pointers belong to modules.
             if !hooks.functions.contains_key(&number) {
                 for slot in &body.followed {
                     let targets = held.get(slot);
@@ -135,19 +135,19 @@ impl Graph {
         }
     }
 
-    /// What it is made of.
+    /// The size of the graph.
     #[must_use]
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// All hooks that modules can register for.
+    /// All hooks for which modules can register.
     #[must_use]
     pub fn hooks(&self) -> &BTreeSet<String> {
         &self.hooks.all
     }
 
-    /// The functions that ask modules, without `security_`, each with the hooks that it asks.
+    /// The framework's functions, without `security_`, each with the hooks that it calls.
     pub fn hook_functions(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
         self.hooks.functions.iter().map(|(number, asked)| (self.hook_name(*number), asked))
     }
@@ -172,7 +172,7 @@ impl Graph {
     }
 }
 
-/// System calls that this kernel has; what it leaves out is `sys_ni_syscall` under another name.
+/// The system calls of this kernel; one that it does not have is `sys_ni_syscall` under another name.
 fn syscalls(symbols: &Symbols) -> BTreeMap<String, Number> {
     let absent = ["sys_ni_syscall", "__x64_sys_ni_syscall"].map(|name| symbols.address(name));
     let mut syscalls = BTreeMap::new();
@@ -240,7 +240,7 @@ fn held(reader: &Reader<'_>, bodies: &[Body], tables: Tables) -> BTreeMap<Slot, 
     }
 }
 
-/// What a variable, or an array of pointers, holds when the kernel starts.
+/// The content of a variable, or of an array of pointers, when the kernel starts.
 fn in_image(reader: &Reader<'_>, slot: Slot) -> Vec<Number> {
     let function = |address: u64| {
         let word = reader.image.word_at(address)?;

@@ -1,4 +1,4 @@
-//! A kernel image in memory: what is at which address.
+//! A kernel image in memory: the content of its addresses.
 
 mod payload;
 
@@ -8,30 +8,30 @@ use object::{Object, ObjectSection, SectionFlags, elf, read::elf::ElfFile64};
 
 use crate::Error;
 
-/// A kernel, unpacked.
+/// An unpacked kernel.
 #[derive(Debug)]
 pub struct Image {
     bytes: Vec<u8>,
     sections: Vec<Section>,
 }
 
-/// A part of it that is in memory when it runs.
+/// A section that is in memory when the kernel runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// `.text`.
+    /// The name, such as `.text`.
     pub name: String,
-    /// Where it is linked to.
+    /// The address to which it is linked.
     pub address: u64,
-    /// How long it is there.
+    /// The size in memory, in bytes.
     pub size: u64,
     /// Whether it holds instructions.
     pub executable: bool,
-    /// Its bytes in the file; empty for what is zero at first.
+    /// Its bytes in the file; empty if it is zero at first.
     file: Range<usize>,
 }
 
 impl Section {
-    /// Whether the address is in it.
+    /// Whether the section contains the address.
     #[must_use]
     pub fn holds(&self, address: u64) -> bool {
         address.wrapping_sub(self.address) < self.size
@@ -39,7 +39,7 @@ impl Section {
 }
 
 impl Image {
-    /// Reads a bzImage, an ELF file, or either's compressed form.
+    /// Reads a bzImage or an ELF file, compressed or not.
     pub fn parse(file: Vec<u8>) -> Result<Self, Error> {
         let bytes = payload::unpack(file)?;
         let elf = parsed(&bytes)?;
@@ -53,8 +53,13 @@ impl Image {
             if !sh_flags.contains(elf::SHF_ALLOC) || section.size() == 0 {
                 continue;
             }
+            if section.address().checked_add(section.size()).is_none() {
+                let reason = "a section of its ELF file lies past the last address".into();
+                return Err(Error::Damaged { reason });
+            }
             let name = String::from_utf8_lossy(section.name_bytes().unwrap_or_default()).into_owned();
-            // Since 6.18 .data is marked as instructions too; and .altinstr_aux and its kin hold some that are of no function.
+            // Since 6.18 .data is marked as instructions too; and .altinstr_aux and similar sections hold instructions
+            // outside of functions.
             let executable = sh_flags.contains(elf::SHF_EXECINSTR) && name.ends_with("text");
             sections.push(Section {
                 name,
@@ -70,13 +75,13 @@ impl Image {
         Ok(Self { bytes, sections })
     }
 
-    /// Its sections, in the file's order.
+    /// The sections, in the file's order.
     #[must_use]
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// The section of a name.
+    /// The section of this name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
@@ -88,7 +93,7 @@ impl Image {
         &self.bytes[section.file.clone()]
     }
 
-    /// The section that an address is in.
+    /// The section that contains an address.
     #[must_use]
     pub fn section_at(&self, address: u64) -> Option<&Section> {
         self.sections.iter().find(|section| section.holds(address))
@@ -107,7 +112,7 @@ impl Image {
         self.bytes_at(address)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// The file itself, as one in ELF's format.
+    /// The file as ELF.
     pub(crate) fn elf(&self) -> Result<ElfFile64<'_>, Error> {
         parsed(&self.bytes)
     }
@@ -123,7 +128,7 @@ fn parsed(bytes: &[u8]) -> Result<ElfFile64<'_>, Error> {
     })
 }
 
-/// A section's bytes, which a file cut short does not have.
+/// A section's bytes; an error if the file is cut short.
 fn within(range: Option<(u64, u64)>, length: usize) -> Result<Range<usize>, Error> {
     let Some((offset, size)) = range else { return Ok(0..0) };
     let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok()).filter(|end| *end <= length);

@@ -1,5 +1,4 @@
-//! Pictures: SVG that needs nothing else, readable in dark and light, with its title and description for those who do not
-//! see it.
+//! Stand-alone SVG pictures for dark and light, with title and description for screen readers.
 
 use std::fmt::Write;
 
@@ -14,14 +13,14 @@ path{fill:none;stroke:#8c959f}.pointer{stroke:#1d4ed8;stroke-dasharray:4 3}\
 path{stroke:#6e7681}.pointer{stroke:#79b8ff}.direct{fill:#fb923c}.all{fill:#35588f}}";
 
 const ROW: usize = 18;
-/// A letter's width at that size.
+/// The width of a letter, in pixels.
 const LETTER: usize = 8;
 const MARGIN: usize = 16;
 /// The height of the title and the legend above the drawing.
 const HEADER_HEIGHT: usize = 56;
 const GAP: usize = 28;
 
-/// A function on the ways from a system call to its hooks.
+/// A function on the paths from a system call to its hooks.
 #[derive(Debug, Default)]
 struct Node<'r> {
     name: &'r str,
@@ -30,7 +29,7 @@ struct Node<'r> {
     children: Vec<Node<'r>>,
 }
 
-/// One system call: the ways to its hooks, joined where they are the same.
+/// One system call: the paths to its hooks, as a tree.
 #[must_use]
 pub fn syscall(kernel: &str, reach: &Reach) -> String {
     let root = tree(reach);
@@ -62,7 +61,7 @@ pub fn syscall(kernel: &str, reach: &Reach) -> String {
     page(&title, &description, &legend, width.max(600), HEADER_HEIGHT + (rows + 1) * ROW, &body)
 }
 
-/// All system calls that reach a hook: how many, by direct calls and through pointers.
+/// All system calls that reach a hook: how many hooks, by direct calls and through pointers.
 #[must_use]
 pub fn summary(report: &Report) -> String {
     let mut reaches: Vec<&Reach> = report.syscalls.iter().filter(|reach| !reach.hooks.is_empty()).collect();
@@ -99,7 +98,7 @@ pub fn summary(report: &Report) -> String {
     page(&title, &description, legend, names + most * 8 + 100, HEADER_HEIGHT + (reaches.len() + 1) * ROW, &body)
 }
 
-/// Direct ones first.
+/// The numbers of hooks: by direct calls, then through pointers.
 fn count(reach: &Reach) -> (usize, usize) {
     (reach.hooks.iter().filter(|hook| hook.direct).count(), reach.hooks.len())
 }
@@ -132,7 +131,7 @@ fn tree(reach: &Reach) -> Node<'_> {
         }
         at.hook = true;
     }
-    // All ways begin with the system call's entry.
+    // All paths begin with the system call's entry.
     root.children.pop().unwrap_or_default()
 }
 
@@ -146,7 +145,7 @@ fn widths(node: &Node<'_>, depth: usize, columns: &mut Vec<usize>) {
     }
 }
 
-/// Draws a function and what it leads to from a row on; gives the number of rows.
+/// Draws a function and its callees from this row on; returns the number of rows.
 fn draw(node: &Node<'_>, depth: usize, row: usize, starts: &[usize], body: &mut String) -> usize {
     let (x, y) = (starts[depth], HEADER_HEIGHT + row * ROW + 12);
     let class = if node.hook { " class=\"hook\"" } else { "" };

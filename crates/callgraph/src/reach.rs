@@ -1,4 +1,4 @@
-//! What can be reached: for a system call the hooks, how deep, and by which way.
+//! Searches the graph: the hooks that a system call reaches, their depth, and a path to each.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,52 +11,52 @@ use crate::{
     stop::StopList,
 };
 
-/// The hooks within a system call's reach.
+/// The hooks that a system call can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reach {
-    /// The system call.
+    /// The system call's name.
     pub syscall: String,
-    /// How many functions it can reach without following pointers, and with it.
+    /// The number of functions that it can reach, without and with pointers.
     pub functions: Extent,
-    /// How many calls in the latter go where nothing tells.
+    /// The number of calls with unknown targets in these functions.
     pub unknown: usize,
-    /// The hooks: first those without pointers, by depth.
+    /// The hooks: first those by direct calls, by depth.
     pub hooks: Vec<Reached>,
 }
 
-/// A figure without following pointers to functions, and with it.
+/// A figure without and with pointers to functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Extent {
     /// By direct calls and jumps alone.
     pub direct: usize,
-    /// By pointers as well.
+    /// Through pointers as well.
     pub all: usize,
 }
 
-/// A hook within reach.
+/// A hook that the system call can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reached {
     /// The framework's function without `security_`.
     pub hook: String,
-    /// Whether direct calls lead to it.
+    /// Whether direct calls alone reach it.
     pub direct: bool,
-    /// How many calls lead to it at least.
+    /// The length of a shortest path, in calls.
     pub depth: usize,
-    /// One shortest way, from the system call's entry to the hook.
+    /// One shortest path, from the system call's entry to the hook.
     pub path: Vec<Step>,
 }
 
-/// A function on a way.
+/// A function on a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Its name.
+    /// The function's name.
     pub function: String,
-    /// The slot whose pointer led to it: `file_operations.open`.
+    /// The slot whose pointer led to it, such as `file_operations.open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
 }
 
-/// A graph as it is searched.
+/// A graph that is prepared for searches.
 #[derive(Debug)]
 pub struct Search<'g> {
     graph: &'g Graph,
@@ -66,11 +66,12 @@ pub struct Search<'g> {
     direct_only: bool,
 }
 
-/// Of each function the one before it, and how deep it is; none if it is not reached.
+/// For each function, its predecessor and its depth; none if it is not reached.
 struct Ways(Vec<Option<(Number, Way, usize)>>);
 
 impl<'g> Search<'g> {
-    /// Prepares to search. Functions of the stop list are reached and not entered; with `direct_only` no pointer is followed.
+    /// Prepares a search. Functions of the stop list are reached and not entered; with `direct_only` pointers are not
+    /// followed.
     #[must_use]
     pub fn new(graph: &'g Graph, stop: &StopList, direct_only: bool) -> Self {
         let stopped = graph.names.iter().map(|name| stop.holds(name)).collect();
@@ -83,7 +84,7 @@ impl<'g> Search<'g> {
         Self { graph, stopped, added, direct_only }
     }
 
-    /// What one system call reaches.
+    /// Searches from one system call.
     pub fn of(&self, syscall: &str) -> Result<Reach, Error> {
         let Some(start) = self.graph.syscalls.get(syscall) else {
             let near =
@@ -93,7 +94,7 @@ impl<'g> Search<'g> {
         Ok(self.reach(syscall, *start))
     }
 
-    /// What each does, by name.
+    /// Searches from every system call, by name.
     #[must_use]
     pub fn all(&self) -> Vec<Reach> {
         let syscalls: Vec<_> = self.graph.syscalls.iter().collect();
@@ -134,7 +135,7 @@ impl<'g> Search<'g> {
         let mut hooks: Vec<_> = hooks.collect();
         hooks.sort_by(|a, b| (!a.direct, a.depth, &a.hook).cmp(&(!b.direct, b.depth, &b.hook)));
         let entered = (0..).zip(&widest.0).zip(&self.stopped).filter(|((_, way), stopped)| way.is_some() && !**stopped);
-        // Hooks go on into modules, which are none of the framework's unknowns.
+        // Hooks call into modules, which do not count as the framework's unknown calls.
         let entered =
             entered.map(|((number, _), _)| number).filter(|number| !self.graph.hooks.functions.contains_key(number));
         Reach {
@@ -151,7 +152,7 @@ impl<'g> Search<'g> {
         let mut waiting = VecDeque::from([start]);
         let mut entered = vec![false; self.graph.names.len()];
         while let Some(from) = waiting.pop_front() {
-            // Parts of a function are as deep as itself, so that one may wait twice.
+            // Parts of a function have the function's depth, so one may be queued twice.
             if self.stopped[from as usize] || std::mem::replace(&mut entered[from as usize], true) {
                 continue;
             }

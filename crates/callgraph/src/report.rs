@@ -1,4 +1,4 @@
-//! What is told of a kernel, and of two side by side.
+//! The report of a kernel, and the comparison of two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use serde::Serialize;
 
 use crate::{Figures, Graph, Reach};
 
-/// A kernel's hooks and what reaches them.
+/// A kernel's hooks, and the system calls that reach them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The kernel, as it was named.
+    /// The kernel's name in the command.
     pub kernel: String,
-    /// What its graph is made of.
+    /// The size of the graph.
     pub figures: Figures,
-    /// Its hooks.
+    /// The kernel's hooks.
     pub hooks: Vec<Hook>,
-    /// Its system calls.
+    /// The kernel's system calls.
     pub syscalls: Vec<Reach>,
-    /// Lines of C below `security/` in its source, where that is at hand.
+    /// Lines of C below `security/` in its source, if the source was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
 }
@@ -25,18 +25,18 @@ pub struct Report {
 /// A hook of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hook {
-    /// Its name, as modules register for it.
+    /// The name by which modules register for it.
     pub name: String,
-    /// The framework's functions that ask it, without `security_`.
+    /// The framework's functions that call it, without `security_`.
     pub functions: Vec<String>,
-    /// How many system calls reach one of them by direct calls.
+    /// The number of system calls that reach one of them by direct calls.
     pub direct: usize,
-    /// How many do with pointers.
+    /// The number of system calls that reach one of them at all.
     pub all: usize,
 }
 
 impl Report {
-    /// Of a graph and what was found in it.
+    /// The report of a graph and the results of its search.
     #[must_use]
     pub fn new(kernel: &str, graph: &Graph, syscalls: Vec<Reach>) -> Self {
         let mut hooks: BTreeMap<&str, BTreeSet<&str>> =
@@ -66,61 +66,61 @@ impl Report {
 /// Two kernels side by side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// The first and the second.
+    /// The first and the second kernel.
     pub kernels: [Side; 2],
-    /// Hooks that only the second has.
+    /// Hooks that only the second kernel has.
     pub come: Vec<String>,
-    /// Hooks that only the first has.
+    /// Hooks that only the first kernel has.
     pub gone: Vec<String>,
-    /// Hooks of both that other system calls reach than before, by direct calls.
+    /// Hooks of both kernels that direct calls reach from other system calls than before.
     pub moved: Vec<Moved>,
-    /// What was published of earlier kernels.
+    /// Published figures of earlier kernels.
     pub published: [Published; 2],
 }
 
-/// One kernel of two.
+/// One of the two kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// Its name.
+    /// The kernel's name.
     pub kernel: String,
-    /// How many hooks it has.
+    /// The number of its hooks.
     pub hooks: usize,
-    /// How many of the framework's functions ask them.
+    /// The number of the framework's functions that call them.
     pub functions: usize,
-    /// How many system calls.
+    /// The number of its system calls.
     pub syscalls: usize,
-    /// Lines of C below `security/`.
+    /// Lines of C below `security/`; none if the source was not given.
     pub lines: Option<u64>,
 }
 
-/// A hook whose reach has changed.
+/// A hook that other system calls reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
-    /// The hook.
+    /// The hook's name.
     pub hook: String,
     /// System calls of both kernels that reach it only in the second.
     pub gained: Vec<String>,
-    /// And only in the first.
+    /// System calls of both kernels that reach it only in the first.
     pub lost: Vec<String>,
 }
 
 /// A kernel of "Analyzing the Overhead of File Protection by Linux Security Modules" (Zhang, Liu, Jaeger, 2021).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Published {
-    /// The kernel.
+    /// The kernel's version.
     pub kernel: &'static str,
-    /// Its hooks.
+    /// The number of its hooks.
     pub hooks: u32,
     /// Lines of its security modules.
     pub lines: u32,
 }
 
-/// That paper's motive: from 122 to 224 hooks, from 10,684 to 64,018 lines.
+/// The paper's figures: from 122 to 224 hooks, from 10,684 to 64,018 lines.
 pub const PUBLISHED: [Published; 2] =
     [Published { kernel: "2.6.0", hooks: 122, lines: 10_684 }, Published { kernel: "5.3", hooks: 224, lines: 64_018 }];
 
 impl Comparison {
-    /// Of two reports.
+    /// Compares two reports.
     #[must_use]
     pub fn new(first: &Report, second: &Report) -> Self {
         let names = |report: &Report| report.hooks.iter().map(|hook| hook.name.clone()).collect::<BTreeSet<_>>();
@@ -158,7 +158,7 @@ fn side(report: &Report) -> Side {
     }
 }
 
-/// The system calls that reach each hook by direct calls. What pointers can lead to differs too easily.
+/// The system calls that reach each hook by direct calls. Edges through pointers differ too easily.
 fn reached(report: &Report) -> BTreeMap<String, BTreeSet<String>> {
     let mut by_function: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for reach in &report.syscalls {
@@ -211,7 +211,7 @@ mod tests {
         let second = report("2", &["a", "c", "d"], &[("open", &[("c", true)]), ("new", &[("a", true)])]);
         let comparison = Comparison::new(&first, &second);
         assert_eq!((comparison.come, comparison.gone), (vec!["d".to_string()], vec!["b".to_string()]));
-        // A system call that only one of them has moves nothing, nor does what pointers lead to.
+        // A system call that only one kernel has moves no hook, nor do edges through pointers.
         let [a, c] = &comparison.moved[..] else { panic!("{:?}", comparison.moved) };
         assert_eq!((a.hook.as_str(), &a.gained[..], &a.lost[..]), ("a", &[][..], &["open".to_string()][..]));
         assert_eq!((c.hook.as_str(), &c.gained[..], &c.lost[..]), ("c", &["open".to_string()][..], &[][..]));

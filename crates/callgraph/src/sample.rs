@@ -5,9 +5,11 @@ use crate::{Error, Graph, Image, Symbols};
 pub(crate) const TEXT: u64 = 0xffff_ffff_8100_0000;
 pub(crate) const RODATA: u64 = 0xffff_ffff_8200_0000;
 const DATA: u64 = 0xffff_ffff_8300_0000;
-/// Each function has so many bytes.
+/// Before it, in the same section, is the operation table.
+const KALLSYMS: u64 = RODATA + 256;
+/// The size of each function, in bytes.
 const SLOT: u64 = 32;
-/// Functions that do nothing: a kernel has more than a hundred symbols.
+/// Functions that do nothing, because a kernel has more than a hundred symbols.
 const FILLERS: u64 = 120;
 
 const NAMES: [&str; 10] = [
@@ -29,24 +31,24 @@ pub(crate) fn at(name: &str) -> u64 {
     TEXT + SLOT * place as u64
 }
 
-/// How kallsyms are laid out.
+/// The layouts of kallsyms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// 5.10: offsets first.
     OffsetsFirst,
-    /// 6.1.y: and the names' order before the tokens.
+    /// 6.1.y: also the order of the names before the tokens.
     WithOrder,
     /// 6.12: offsets last, non-negative ones absolute.
     OffsetsLast,
     /// 6.18: offsets from the base.
     PlainOffsets,
-    /// 7.2: offsets from their own places, aligned to four bytes.
+    /// 7.2: offsets relative to their own places, aligned to four bytes.
     OwnPlaces,
     /// No kallsyms.
     None,
 }
 
-/// A relative call or jump from a place of a function.
+/// A relative call or jump in a function.
 fn branch(code: &mut Vec<u8>, own: &str, opcode: u8, to: &str) {
     let next = at(own) + code.len() as u64 + 5;
     code.push(opcode);
@@ -77,7 +79,7 @@ fn code(name: &str) -> Vec<u8> {
         "ext_open" => branch(&mut code, name, 0xe8, "security_inode_permission"),
         "security_file_open" => return ask(name, 0),
         "security_inode_permission" => return ask(name, 8),
-        // call *%rbx, of which nothing is known.
+        // call *%rbx, whose target is unknown.
         "logs" => code.extend([0xff, 0xd3]),
         _ => {}
     }
@@ -104,7 +106,7 @@ pub(crate) fn symbols() -> Vec<(u64, String)> {
     functions.chain(fillers).chain(data.map(|(address, name)| (address, name.to_string()))).collect()
 }
 
-/// The same as a System.map.
+/// The symbols as a System.map.
 pub(crate) fn map() -> String {
     symbols().iter().map(|(address, name)| format!("{address:016x} {} {}\n", &name[..1], &name[1..])).collect()
 }
@@ -113,8 +115,9 @@ fn align(bytes: &mut Vec<u8>, to: usize) {
     bytes.resize(bytes.len().next_multiple_of(to), 0);
 }
 
-fn kallsyms(layout: Layout, start: u64) -> Vec<u8> {
-    let symbols = symbols();
+/// What a kernel tells of its symbols, by kallsyms.
+pub(crate) fn kallsyms(layout: Layout) -> Vec<u8> {
+    let (symbols, start) = (symbols(), KALLSYMS);
     let alignment = if layout == Layout::OwnPlaces { 4 } else { 8 };
     let count = u32::try_from(symbols.len()).unwrap();
     let absolute = matches!(layout, Layout::OffsetsFirst | Layout::WithOrder | Layout::OffsetsLast);
@@ -152,7 +155,7 @@ fn kallsyms(layout: Layout, start: u64) -> Vec<u8> {
     bytes.extend(markers);
     align(&mut bytes, alignment);
     if layout == Layout::WithOrder {
-        // Three bytes a symbol, the last not zero.
+        // Three bytes per symbol, the last not zero.
         bytes.extend((0..count).flat_map(|_| [0, 1, 2]));
     }
     tokens(&mut bytes, alignment);
@@ -162,7 +165,7 @@ fn kallsyms(layout: Layout, start: u64) -> Vec<u8> {
     bytes
 }
 
-/// Each byte that names have stands for itself.
+/// A token for each byte that names contain.
 fn tokens(bytes: &mut Vec<u8>, alignment: usize) {
     let start = bytes.len();
     let mut index = Vec::new();
@@ -176,8 +179,8 @@ fn tokens(bytes: &mut Vec<u8>, alignment: usize) {
     align(bytes, alignment);
 }
 
-/// The types: `struct file { long; struct ops *op; }`, `struct ops { open; release; }`, what modules register for.
-fn btf() -> Vec<u8> {
+/// The types: `struct file { long; struct ops *op; }`, `struct ops { open; release; }`, and the union of hooks.
+pub(crate) fn btf() -> Vec<u8> {
     let mut strings = vec![0];
     let mut types: Vec<u8> = Vec::new();
     let mut name = |text: &str| {
@@ -213,17 +216,20 @@ fn btf() -> Vec<u8> {
 
 /// The ELF file.
 pub(crate) fn elf(layout: Layout) -> Vec<u8> {
+    elf_of(btf(), if layout == Layout::None { Vec::new() } else { kallsyms(layout) })
+}
+
+/// The ELF file of these types and symbols.
+pub(crate) fn elf_of(btf: Vec<u8>, kallsyms: Vec<u8>) -> Vec<u8> {
     let mut rodata = Vec::new();
     rodata.extend(at("ext_open").to_le_bytes());
     rodata.extend(at("ext_release").to_le_bytes());
-    rodata.resize(256, 0);
-    if layout != Layout::None {
-        rodata.extend(kallsyms(layout, RODATA + 256));
-    }
+    rodata.resize(usize::try_from(KALLSYMS - RODATA).unwrap(), 0);
+    rodata.extend(kallsyms);
     sections(&[
         (".text", 6, TEXT, text()),
         (".rodata", 2, RODATA, rodata),
-        (".BTF", 2, 0x1000, btf()),
+        (".BTF", 2, 0x1000, btf),
         (".data", 3, DATA, vec![0; 128]),
     ])
 }
@@ -262,7 +268,7 @@ fn sections(sections: &[(&str, u64, u64, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// A bzImage around a payload, as the boot protocol has it.
+/// A bzImage with a payload, according to the boot protocol.
 pub(crate) fn bzimage(payload: &[u8]) -> Vec<u8> {
     let mut file = vec![0; 1024];
     file[0x1f1] = 1;

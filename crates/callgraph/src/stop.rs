@@ -1,11 +1,11 @@
-//! Where a search stops: functions that run, or may run, for everyone.
+//! The stop list: functions at which a search stops, because every function reaches them.
 //!
-//! The list is data: a name a line, with `*` at its end for all that begin so, and the reason. `FROM -> TO` is the other
-//! way round: a call that is made later, for the one who asked.
+//! The list is data: one name per line, with `*` at its end for a prefix, and the reason. `FROM -> TO` adds an edge: a call
+//! that is made later on behalf of the caller.
 
 use crate::Error;
 
-/// The list that is compiled in.
+/// The built-in list.
 const OWN: &str = include_str!("stop.txt");
 
 /// Functions that are not entered, each with a reason.
@@ -17,20 +17,20 @@ pub struct StopList {
 }
 
 impl StopList {
-    /// The one that is compiled in.
+    /// The built-in list.
     #[must_use]
     pub fn own() -> Self {
-        // A test reads it; a damaged one would stop nowhere.
+        // A test parses it; a damaged list would stop nowhere.
         Self::parse(OWN).unwrap_or_default()
     }
 
-    /// Its text.
+    /// The text of the built-in list.
     #[must_use]
     pub fn own_text() -> &'static str {
         OWN
     }
 
-    /// Reads a list.
+    /// Parses a list.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut list = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
@@ -64,7 +64,7 @@ impl StopList {
         Ok(list)
     }
 
-    /// Whether it stops at a function, or at a part that the compiler has made of it (`NAME.part.0`).
+    /// Whether the search stops at a function, or at a part of it that the compiler has split off (`NAME.part.0`).
     #[must_use]
     pub fn holds(&self, function: &str) -> bool {
         let whole = function.split('.').next().unwrap_or(function);
@@ -77,7 +77,7 @@ impl StopList {
         self.deferred.iter().map(|(from, to)| (from.as_str(), to.as_str()))
     }
 
-    /// Without its stops.
+    /// The list without its stops.
     #[must_use]
     pub fn without_stops(self) -> Self {
         Self { names: Vec::new(), prefixes: Vec::new(), ..self }

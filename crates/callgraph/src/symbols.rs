@@ -1,4 +1,4 @@
-//! Names of addresses: from the symbol table, from a System.map, or from the kallsyms that a kernel carries for itself.
+//! Names of addresses: from the symbol table, from a System.map, or from the kallsyms in the image.
 
 mod kallsyms;
 mod symtab;
@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::{Error, Image};
 
-/// A name as `/proc/kallsyms` tells it.
+/// A symbol in the form of `/proc/kallsyms`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Symbol {
-    /// What it stands for.
+    /// The symbol's address.
     pub address: u64,
-    /// nm's letter.
+    /// The letter that nm prints.
     pub kind: u8,
     /// The name.
     pub name: String,
@@ -26,20 +26,20 @@ impl Symbol {
     }
 }
 
-/// Where names came from.
+/// The source of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// `.symtab`.
     SymbolTable,
-    /// A System.map, or `/proc/kallsyms` kept in a file.
+    /// A System.map, or a saved `/proc/kallsyms`.
     File,
     /// The kallsyms in the image.
     Kallsyms,
 }
 
 impl Source {
-    /// For people.
+    /// A description for people.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -59,46 +59,46 @@ pub struct Symbols {
     source: Source,
 }
 
-/// A function: where it starts, where the next one does, what it is called.
+/// A function: its start, its end, and its names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its first instruction.
     pub start: u64,
     /// The next function's first instruction, or the section's end.
     pub end: u64,
-    /// Its name: of several the one that is most used for it.
+    /// The name; of several, the one that is used most.
     pub name: String,
-    /// Its other names.
+    /// The other names of the same address.
     pub aliases: Vec<String>,
 }
 
-/// Fewer are no System.map: Debian's image packages hold a stub of one line.
-const FEWEST: usize = 100;
+/// A System.map has at least this many symbols: Debian's image packages contain a stub of one line.
+const MIN_SYMBOLS: usize = 100;
 
 impl Symbols {
-    /// The symbols of an image: those in `map` if it has them, else what the image carries itself.
+    /// The symbols of an image: those in `map` if it has enough, else the image's own.
     pub fn of(image: &Image, map: Option<&str>) -> Result<Self, Error> {
         if let Some(map) = map.and_then(|map| Self::of_map(image, map).ok()) {
             return Ok(map);
         }
         let table = symtab::read(image);
-        if table.len() >= FEWEST {
+        if table.len() >= MIN_SYMBOLS {
             return Self::sorted(image, table, Source::SymbolTable);
         }
         Self::sorted(image, kallsyms::find(image).ok_or(Error::NoSymbols)?, Source::Kallsyms)
     }
 
-    /// The symbols of a System.map, or of `/proc/kallsyms` kept in a file.
+    /// The symbols of a System.map, or of a saved `/proc/kallsyms`.
     pub fn of_map(image: &Image, map: &str) -> Result<Self, Error> {
         let wrong = |reason: &str| Error::SymbolFile { reason: reason.into() };
         let all = parse_map(map);
-        if all.len() < FEWEST {
+        if all.len() < MIN_SYMBOLS {
             return Err(wrong("it has fewer than a hundred lines of address, letter and name"));
         }
         let start = all.iter().find(|symbol| symbol.name == "_stext").map(|symbol| symbol.address);
         if !start.and_then(|start| image.section_at(start)).is_some_and(|section| section.executable) {
             return Err(wrong(
-                "its _stext is not where the image has instructions; a kernel that was booted without nokaslr tells \
+                "its _stext is not where the image has instructions; a kernel that was booted without nokaslr shows \
                  addresses that are not its image's",
             ));
         }
@@ -112,7 +112,7 @@ impl Symbols {
         if functions.is_empty() {
             return Err(Error::NoSymbols);
         }
-        // Where statics share a name, the first by address stands for it, as in kallsyms_lookup_name.
+        // If static functions share a name, the first by address has it, as in kallsyms_lookup_name.
         let mut by_name = HashMap::with_capacity(all.len());
         for symbol in &all {
             by_name.entry(symbol.name.clone()).or_insert(symbol.address);
@@ -120,31 +120,31 @@ impl Symbols {
         Ok(Self { all, functions, by_name, source })
     }
 
-    /// All, by address.
+    /// All symbols, by address.
     #[must_use]
     pub fn all(&self) -> &[Symbol] {
         &self.all
     }
 
-    /// Functions, by address; their numbers are places in this list.
+    /// Functions, by address; their numbers are indices in this list.
     #[must_use]
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// Where they came from.
+    /// The source of the names.
     #[must_use]
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// The address of a name.
+    /// The address of a symbol, by name.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<u64> {
         self.by_name.get(name).copied()
     }
 
-    /// The number of the function that an address is in.
+    /// The number of the function that contains an address.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<usize> {
         let after = self.functions.partition_point(|function| function.start <= address);
@@ -158,7 +158,7 @@ impl Symbols {
         self.functions.binary_search_by_key(&address, |function| function.start).ok()
     }
 
-    /// The symbol that covers an address and the distance from it to the next one.
+    /// A symbol, and the distance to the next one.
     #[must_use]
     pub fn object(&self, index: usize) -> (&Symbol, u64) {
         let symbol = &self.all[index];
@@ -167,7 +167,7 @@ impl Symbols {
     }
 }
 
-/// Global names before local ones, weak ones last: `__x64_sys_open` rather than an alias of something missing.
+/// Global names before local ones, weak ones last: `__x64_sys_open` rather than an alias of a missing call.
 fn rank(symbol: &Symbol) -> u8 {
     match symbol.kind {
         b'T' | b'D' | b'R' | b'B' => 0,
@@ -196,14 +196,14 @@ fn functions(image: &Image, all: &[Symbol]) -> Vec<Function> {
     functions
 }
 
-/// Lines of a System.map or of `/proc/kallsyms`: address, letter, name, and for a module's symbol its name.
+/// Parses lines of a System.map or of `/proc/kallsyms`: address, letter, name, and for a module's symbol the module.
 fn parse_map(text: &str) -> Vec<Symbol> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
         let kind = *words.next()?.as_bytes().first()?;
         let name = words.next()?.to_string();
-        // What follows names the module.
+        // A fourth word names the module.
         words.next().is_none().then_some(Symbol { address, kind, name })
     });
     lines.collect()

@@ -1,9 +1,9 @@
-//! Operation tables: which objects of the image are of which structure, and so which functions its members hold.
+//! Operation tables: the structures of the image's objects, and so the functions in their members.
 //!
-//! A kernel's BTF has structures and functions with their prototypes, but no types of variables. An object is taken for one
-//! of a structure when its size is the structure's, or a multiple, and each pointer to a function in it stands where that
-//! structure has a pointer to a function of the same prototype. Code that uses its address as a pointer to a structure
-//! decides among several.
+//! A kernel's BTF has structures and prototypes of functions, but no types of variables. An object counts as one of a
+//! structure if its size is the structure's, or a multiple, and each of its pointers to a function stands where the structure
+//! has a pointer to a function of the same prototype. If code uses its address as a pointer to a structure, that decides
+//! among several.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,41 +14,41 @@ use crate::{
     symbols::{Symbol, Symbols},
 };
 
-/// The compiler rounds an object up to so much at most before the next one.
+/// The compiler pads an object by at most this many bytes before the next one.
 const PADDING: u64 = 64;
-/// The most bytes of a table of operations; larger objects are something else.
+/// The largest operation table, in bytes; larger objects are something else.
 const MAX_TABLE_SIZE: u64 = 1 << 16;
-/// Structures with more words than this neither.
+/// The most words of a structure that counts as an operation table.
 const WORDS: u32 = 1024;
 
-/// What members and variables hold in the image.
+/// The content of members and variables in the image.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     /// The functions in each slot.
     pub(crate) held: BTreeMap<Slot, BTreeSet<Number>>,
-    /// The structures of objects that can be of one alone.
+    /// The structures of objects that fit only one.
     pub(crate) kinds: HashMap<u64, Id>,
-    /// Objects with pointers to functions, and how many of them were given a structure.
+    /// The number of objects with pointers to functions.
     pub(crate) objects: usize,
     pub(crate) typed: usize,
 }
 
-/// A structure as a table.
+/// A structure as an operation table.
 struct Layout<'b> {
     id: Id,
     size: u64,
-    /// Members by offset: the slot, and how what it holds is called.
+    /// Members by offset: the slot, and the signature of the functions in it.
     functions: BTreeMap<u32, (Slot, Option<Vec<Shape<'b>>>)>,
 }
 
-/// An object's pointers to functions.
+/// The pointers to functions in an object.
 struct Object {
     address: u64,
     size: u64,
     functions: Vec<(u32, Number)>,
 }
 
-/// Finds all tables.
+/// Finds all operation tables.
 pub(crate) fn find(reader: &Reader<'_>, bodies: &[Body]) -> Tables {
     let mut tables = Tables::default();
     let Some(btf) = reader.btf else { return tables };
@@ -97,16 +97,16 @@ struct Finder<'r, 'k> {
     /// Structures that have a pointer to a function at an offset.
     by_slot: HashMap<u32, Vec<usize>>,
     by_id: HashMap<Id, usize>,
-    /// As what code uses addresses.
+    /// The structures for which code uses each address.
     used: HashMap<u64, BTreeSet<Id>>,
 }
 
 impl<'k> Finder<'_, 'k> {
-    /// The structures that an object can be of.
+    /// The structures that an object fits.
     fn kinds(&self, object: &Object) -> Vec<&Layout<'k>> {
         let used = self.used.get(&object.address).into_iter().flatten().filter_map(|id| self.by_id.get(id));
         let used = self.fitting(object, used);
-        // What has no prototype fits everywhere: assembly in the interrupt tables.
+        // Functions without a prototype fit everywhere: assembly in the interrupt tables.
         let known = |(_, number): &(u32, Number)| self.reader.prototypes[*number as usize].is_some();
         if !used.is_empty() || !object.functions.iter().any(known) {
             return used;
@@ -135,7 +135,7 @@ impl<'k> Finder<'_, 'k> {
     }
 }
 
-/// Each structure that has pointers to functions, once.
+/// Each structure with pointers to functions, once.
 fn layouts(btf: &Btf) -> Vec<Layout<'_>> {
     let compounds = btf.compounds().filter(|id| btf.canonical(*id) == *id);
     let layouts = compounds.filter_map(|id| {
@@ -155,10 +155,10 @@ fn layouts(btf: &Btf) -> Vec<Layout<'_>> {
     layouts.collect()
 }
 
-/// Objects that hold pointers to functions, in whatever section has no instructions.
+/// Objects with pointers to functions, in all sections without instructions.
 fn objects(image: &Image, symbols: &Symbols) -> Vec<Object> {
     let all = symbols.all();
-    // nm's letter does not tell: since 6.18 much of .data has a letter of code.
+    // nm's letter does not help: since 6.18 much of .data has a letter of code.
     let is_data = |symbol: &Symbol| image.section_at(symbol.address).is_some_and(|section| !section.executable);
     let places = all.iter().enumerate().filter(|(_, symbol)| symbol.address % 8 == 0 && is_data(symbol));
     let objects = places.filter_map(|(index, symbol)| {

@@ -1,4 +1,4 @@
-//! The whole way from bytes to hooks, on a small kernel, and on what is left of it when bytes are changed.
+//! The whole path from bytes to hooks, on a small kernel, and on damaged copies of it.
 
 use crate::{
     Error, Graph, Image, Reach, Search, Source, StopList, Symbols,
@@ -32,7 +32,7 @@ fn reaches_hooks_by_calls_by_tail_jumps_and_through_operation_tables() {
 #[test]
 fn counts_functions_and_calls_of_which_nothing_is_known() {
     let reach = reach("", false);
-    // open, vfs_open, logs and security_file_open; with pointers ext_open and security_inode_permission.
+    // The direct ones are open, vfs_open, logs and security_file_open; pointers add ext_open and security_inode_permission.
     assert_eq!((reach.functions.direct, reach.functions.all, reach.unknown), (4, 6, 1));
 }
 
@@ -58,7 +58,7 @@ fn knows_hooks_by_what_they_ask_not_by_their_names() {
     let graph = sample::graph(Layout::OffsetsLast).unwrap();
     let asking: Vec<_> = graph.hook_functions().map(|(name, _)| name).collect();
     assert_eq!(asking, ["file_open", "inode_permission"]);
-    // One that nobody asks is a hook as well.
+    // A hook that no function calls is a hook as well.
     assert!(graph.hooks().contains("inode_unlink"));
 }
 
@@ -103,6 +103,15 @@ fn refuses_symbols_of_addresses_that_the_image_does_not_have() {
 }
 
 #[test]
+fn refuses_a_section_that_lies_past_the_last_address() {
+    let mut file = sample::elf(Layout::None);
+    let place = file.windows(8).position(|window| window == sample::TEXT.to_le_bytes()).unwrap();
+    file[place..place + 8].copy_from_slice(&(u64::MAX - 16).to_le_bytes());
+    let refused = Image::parse(file).unwrap_err().to_string();
+    assert!(refused.contains("past the last address"), "{refused}");
+}
+
+#[test]
 fn says_what_is_unknown_without_types() {
     let mut file = sample::elf(Layout::OffsetsLast);
     let name = file.windows(5).position(|window| window == b".BTF\0").unwrap();
@@ -111,7 +120,7 @@ fn says_what_is_unknown_without_types() {
     let graph = Graph::of(&image, &Symbols::of(&image, None).unwrap()).unwrap();
     assert!(!graph.figures().types);
     let reach = Search::new(&graph, &StopList::default(), false).of("open").unwrap();
-    // Direct calls are followed as before; the call through file->op->open has become unknown.
+    // Direct calls are followed as before; the call through file->op->open is unknown now.
     assert_eq!((names(&reach), reach.unknown), (vec![("file_open", true, 2)], 2));
 }
 
@@ -139,7 +148,7 @@ fn panics_at_no_image_that_has_bytes_changed_or_cut_off() {
         let mut file = sample::elf(layouts[round % layouts.len()]);
         for _ in 0..random.usize(1..=8) {
             let place = random.usize(..file.len());
-            // Numbers at the edges find more than any byte does.
+            // Numbers at the limits find more errors than random bytes.
             file[place] = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)][random.usize(..6)];
         }
         if round % 5 == 0 {
@@ -150,6 +159,6 @@ fn panics_at_no_image_that_has_bytes_changed_or_cut_off() {
             Err(_) => refused += 1,
         }
     }
-    // Both happen, or this shows nothing.
+    // Both must occur, or this test proves nothing.
     assert!(read > 500 && refused > 500, "{read} {refused}");
 }

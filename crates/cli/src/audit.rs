@@ -1,4 +1,4 @@
-//! `tollgate audit`: what was denied, from the log that the daemon keeps.
+//! `tollgate audit`: denials, from the log that the daemon writes.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,19 +24,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Go on with new entries as they come, until interrupted; without --since, only with those
+    /// Go on with new entries as they come, until interrupted; without --since, print only new ones
     #[arg(long)]
     follow: bool,
-    /// Print each entry as JSON, one a line
+    /// Print each entry as JSON, one per line
     #[arg(long)]
     json: bool,
-    /// Only of processes in this domain
+    /// Print only entries of processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
     /// Print times in UTC; by default in local time
     #[arg(long)]
     utc: bool,
-    /// Only from this time on: `2026-11-21 09:00:00` (local time), `2026-11-21T08:00:00Z`, or so long ago: `10min`, `2h`
+    /// Print only entries from this time on: `2026-11-21 09:00:00` (local time), `2026-11-21T08:00:00Z`, or an age: `10min`,
+    /// `2h`
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<u64>,
     /// The folder that the daemon writes to
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }
             printed.is_ok() && !interrupt::came()
         };
-        // Who follows is told at once, as it was written.
+        // New entries are printed at once, in the order in which they were written.
         let garbled = if arguments.follow { log.read(print) } else { in_order(&mut log, &mut print) };
         printed?;
         let garbled = garbled.with_context(|| cannot_read(&arguments.log))?;
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// All entries by their times; how many lines were none.
+/// Prints all entries sorted by time; returns how many lines were no entries.
 fn in_order(log: &mut Log, print: &mut impl FnMut(Entry) -> bool) -> std::io::Result<u64> {
     let mut order = InOrder::default();
     let garbled = log.read(|entry| order.push(entry, &mut *print))?;
@@ -97,7 +98,7 @@ pub(crate) fn cannot_read(folder: &Path) -> String {
     )
 }
 
-/// Milliseconds since 1970.
+/// Parses `--since`; milliseconds since 1970.
 pub(crate) fn since(text: &str) -> anyhow::Result<u64> {
     let Ok(ago) = humantime::parse_duration(text) else {
         return clock::parse(text, Zone::Local)

@@ -1,4 +1,4 @@
-//! `tollgate bench`: the workloads, measured on this machine, and the job that a guest is given.
+//! `tollgate bench`: measures workloads on this machine, and does the job that a guest is given.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     List(List),
     /// Measure workloads on this machine, as it is
     Run(Run),
-    /// Do a job: read it as JSON, print the report as JSON; what a study has its guests do
+    /// Do a job: read it as JSON, print the report as JSON; studies run this in their guests
     Job(JobFile),
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Run {
     /// @communication, @flask, @commands, @calls
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Samples a workload, instead of its own number
+    /// Samples per workload, instead of its own number
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     samples: Option<u32>,
-    /// Make the workloads' files below this directory, where a path has as many components as the directory has, and theirs
-    /// [default: a temporary one]
+    /// Make the workloads' files below this directory, so that paths have its components in addition to their own [default: a
+    /// temporary one]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
-    /// What to count in; instructions need a guest with such a clock
+    /// Unit of samples; instructions need a guest on the instruction clock
     #[arg(long, value_enum, default_value_t = CounterName::Wall)]
     counter: CounterName,
     /// Print JSON, with every sample
@@ -62,7 +62,7 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct JobFile {
-    /// The job
+    /// The job, as JSON
     file: PathBuf,
 }
 
@@ -120,7 +120,7 @@ fn run_workloads(run: &Run) -> anyhow::Result<ExitCode> {
     }
     let places = Places::open(run.work.as_deref(), &selections)?;
     let measured = match measure_each(run, &selections, &places, &mut meter, stop) {
-        // As other filters do; but not by `exit`, which would leave the places behind.
+        // A closed pipe ends the program quietly, as in other filters; not by `exit`, which would leave the places behind.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
         other => other?,
     };

@@ -1,4 +1,4 @@
-//! `tollgate bool`: booleans of the policy in force, as getsebool and setsebool.
+//! `tollgate bool`: booleans of the policy in force, as with getsebool and setsebool.
 
 use std::process::ExitCode;
 
@@ -26,10 +26,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// Keep the values for the next start, and when the policy is built anew
+    /// Keep the values for the next start, and for later builds of the policy
     #[arg(short = 'P', long)]
     persistent: bool,
-    /// The values
+    /// The values, as NAME=on or NAME=off
     #[arg(required = true, value_name = "NAME=on|off")]
     assignments: Vec<String>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct Set {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Those of these names only
+    /// List only booleans of these names
     names: Vec<String>,
     #[command(flatten)]
     root: store::Root,
@@ -50,11 +50,11 @@ pub(crate) struct List {
 #[derive(Debug, Serialize)]
 struct Listed {
     name: String,
-    /// In the policy in force; `None`: nothing is enforced, or its policy has no such boolean.
+    /// The value in the policy in force; `None`: nothing is enforced, or its policy has no such boolean.
     now: Option<bool>,
-    /// In the policy that is kept, likewise.
+    /// The value in the policy of the next start; `None` likewise.
     next_start: Option<bool>,
-    /// How many rules' conditions it is part of.
+    /// How many conditions of rules contain it.
     rules: u32,
 }
 
@@ -71,7 +71,7 @@ fn set(Set { persistent, assignments, options }: &Set) -> anyhow::Result<ExitCod
     let running = options.running()?;
     let forced = running.as_ref().map(|running| booleans::set(&running.built, &assignments)).transpose()?;
     if !persistent && forced.is_none() {
-        bail!("nothing is enforced in which booleans could be set: -P keeps them for the next start");
+        bail!("nothing is enforced, so no boolean can be set now: -P sets it for the next start");
     }
     let kept = store.kept()?;
     let (next, sources) = match (&kept, persistent) {
@@ -83,8 +83,8 @@ fn set(Set { persistent, assignments, options }: &Set) -> anyhow::Result<ExitCod
     Change { store: &store, done, kept, next, sources, running, forced }.apply(options)
 }
 
-/// The policy for the next start with these values, and its sources before and after. What it was built from is not built
-/// anew: nothing of it comes in force that nobody has looked at.
+/// The policy for the next start with these values, and its sources before and after. The policy is not built anew from its
+/// sources, so nothing comes in force that nobody has looked at.
 fn keep(store: &Store, kept: &Built, assignments: &[(String, bool)]) -> anyhow::Result<(Built, (Contents, Contents))> {
     let mut next = booleans::set(kept, assignments)?;
     if !next.origin.as_ref().is_some_and(|origin| store.has_built(origin)) {

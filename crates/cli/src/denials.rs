@@ -1,4 +1,4 @@
-//! Denials to look into: out of the log that the daemon keeps, or out of any text that holds records.
+//! Denials to examine: from the daemon's log, or from any text that contains records.
 
 use std::{
     fs::File,
@@ -21,22 +21,22 @@ use tollgate_policy::{
 
 use crate::{audit, policies};
 
-/// The most bytes of one record.
+/// The longest record, in bytes.
 const MAX_LINE_LENGTH: u64 = 1 << 16;
 
 #[derive(Debug, Args)]
 pub(crate) struct Denials {
-    /// Take denials from this file (`-`: standard input), which may hold records of the kernel's audit, as auditd, ausearch or
-    /// the kernel's log have them, and entries of `tollgate audit --json`; without, from the log that the daemon keeps
+    /// Read denials from this file (`-`: standard input) instead of the daemon's log: records of the kernel's audit, as
+    /// auditd, ausearch or the kernel's log have them, and entries of `tollgate audit --json`
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Only from this time on: `2026-11-21 09:00:00` (local time), `2026-11-21T08:00:00Z`, or so long ago: `10min`
+    /// Use only denials from this time on: `2026-11-21 09:00:00` (local time), `2026-11-21T08:00:00Z`, or an age: `10min`
     #[arg(long, value_name = "TIME", value_parser = audit::since)]
     since: Option<u64>,
-    /// Only of processes in this domain
+    /// Use only denials of processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
-    /// The policy to ask: a built one, or what one is built from; without, the one in force
+    /// Use this policy, built or as sources, instead of the one in force
     #[arg(long, value_name = "POLICY")]
     policy: Option<PathBuf>,
     /// The folder that the daemon writes its log to
@@ -45,7 +45,7 @@ pub(crate) struct Denials {
 }
 
 impl Denials {
-    /// The entries that are wanted, oldest first as they lie; what may lack of them is told.
+    /// The selected entries, in the order of the log. What the log lacks is reported on standard error.
     pub(crate) fn read(&self) -> anyhow::Result<Vec<Entry>> {
         let filter = Filter { domain: self.domain.clone(), since: self.since };
         let mut entries = Vec::new();
@@ -61,7 +61,7 @@ impl Denials {
         Ok(entries)
     }
 
-    /// Refuses a domain that neither the policy nor an entry knows: a rule for it would be learnt of nobody.
+    /// Refuses a domain that is neither in the policy nor in an entry: nothing could be learnt for it.
     pub(crate) fn check_domain(&self, policy: &Built, name: &str, entries: &[Entry]) -> anyhow::Result<()> {
         let Some(domain) = &self.domain else { return Ok(()) };
         let is_of = |entry: &Entry| matches!(entry, Entry::Avc(denial) if denial.domain() == Some(domain));
@@ -79,17 +79,17 @@ impl Denials {
         })
     }
 
-    /// The domain that was named.
+    /// The domain of `--domain`.
     pub(crate) fn domain(&self) -> Option<&str> {
         self.domain.as_deref()
     }
 
-    /// Whether they come from the log that the daemon keeps.
+    /// Whether denials come from the daemon's log.
     pub(crate) fn is_log(&self) -> bool {
         self.from.is_none()
     }
 
-    /// The policy to ask, and its name.
+    /// The policy to use, and its name.
     pub(crate) fn policy(&self) -> anyhow::Result<(Built, String)> {
         match &self.policy {
             Some(path) => Ok((policies::open(path)?, path.display().to_string())),
@@ -98,7 +98,7 @@ impl Denials {
     }
 }
 
-/// The log that the daemon keeps.
+/// Reads the daemon's log.
 pub(crate) fn read_log(folder: &Path, since: Option<u64>, mut each: impl FnMut(Entry)) -> anyhow::Result<()> {
     let mut log = Log::open(folder).with_context(|| audit::cannot_read(folder))?;
     let full = log.is_full();

@@ -1,4 +1,4 @@
-//! What a policy grants and another does not, as text.
+//! What one policy grants and another does not, as text.
 
 use tollgate_policy::{
     built::Built,
@@ -8,7 +8,7 @@ use tollgate_policy::{
 };
 
 /// How many names of a list are printed without --all.
-const SHOWN: usize = 8;
+const MAX_SHOWN: usize = 8;
 
 /// What differs between two built policies.
 pub(crate) fn between(before: &Built, after: &Built) -> anyhow::Result<Diff> {
@@ -21,7 +21,7 @@ pub(crate) fn between(before: &Built, after: &Built) -> anyhow::Result<Diff> {
     Ok(found)
 }
 
-/// The report: domains, then everything else.
+/// The report: changes by domain first, then everything else.
 pub(crate) fn text(diff: &Diff, all: bool) -> String {
     if diff.is_empty() {
         return "The policies say the same.\n".to_owned();
@@ -41,7 +41,7 @@ pub(crate) fn text(diff: &Diff, all: bool) -> String {
     for statements in &diff.statements {
         text.push_str(&format!("{}\n", statements.kind));
         for (sign, list) in [('-', &statements.removed), ('+', &statements.added)] {
-            let shown = if all { list.len() } else { SHOWN };
+            let shown = if all { list.len() } else { MAX_SHOWN };
             for statement in list.iter().take(shown) {
                 text.push_str(&format!("  {sign} {statement}\n"));
             }
@@ -71,11 +71,11 @@ fn domain(text: &mut String, domains: &Domains, all: bool) {
     }
 }
 
-/// Names with commas between; of a long list the first, and how many more there are.
+/// Names, separated by commas; of a long list the first ones, and how many more there are.
 pub(crate) fn listed(names: &[&str], all: bool) -> String {
-    // A list that is a little longer is shorter than what would be said of its rest.
-    if all || names.len() <= SHOWN + 2 {
+    // A list that is only a little longer takes less room than the note about the rest.
+    if all || names.len() <= MAX_SHOWN + 2 {
         return names.join(", ");
     }
-    format!("{} (and {} more: --all)", names[..SHOWN].join(", "), names.len() - SHOWN)
+    format!("{} (and {} more: --all)", names[..MAX_SHOWN].join(", "), names.len() - MAX_SHOWN)
 }

@@ -17,7 +17,7 @@ use crate::{denials::Denials, output};
 pub(crate) struct Arguments {
     #[command(flatten)]
     denials: Denials,
-    /// Explain so many, the last ones; those that differ in time, process and object only count as one
+    /// Explain this many of the last denials; those that differ only in time, process and object count as one
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1)]
     last: usize,
     /// Print JSON
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (built, _) = arguments.denials.policy()?;
     let explainer = Explainer::new(&built.policy, &built.lines);
     let file_contexts = FileContexts::new(&built.file_contexts)
-        .inspect_err(|cause| eprintln!("tollgate: labels by path are not told: {cause}"))
+        .inspect_err(|cause| eprintln!("tollgate: labels by path are not shown: {cause}"))
         .ok();
     let lookup = |path: &Path, mode: u32| file_contexts.as_ref()?.lookup(path, mode).ok()?;
     let explained = denials.into_iter().map(|denial| explain::explain(&explainer, Some(&lookup), denial));

@@ -1,4 +1,4 @@
-//! `tollgate fcontext`: which paths get which label, as semanage's fcontext.
+//! `tollgate fcontext`: which paths get which label, as with semanage's fcontext.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::{output, store};
 pub(crate) enum Command {
     /// Give paths a label, and restore the labels that differ
     Add(Add),
-    /// Take a label of one's own away again
+    /// Remove a label that was added here
     Remove(Remove),
     /// List which paths get which label; of several lines that match a path the last counts
     List(List),
@@ -24,12 +24,12 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// The type, or a whole context; `none`: no label
+    /// The type, or a whole context; `none`: the path gets no label
     #[arg(short = 't', long = "type", value_name = "TYPE", required_unless_present = "equal")]
     type_: Option<String>,
     #[command(flatten)]
     which: Which,
-    /// Label a path, and what is below it, as this one is labelled
+    /// Label a path, and everything below it, like this one
     #[arg(short = 'e', long, value_name = "PATH", conflicts_with_all = ["type_", "kind"])]
     equal: Option<String>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Add {
 pub(crate) struct Remove {
     #[command(flatten)]
     which: Which,
-    /// Take away that a path is labelled as another one
+    /// Remove an --equal path
     #[arg(short = 'e', long, conflicts_with = "kind")]
     equal: bool,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) struct Remove {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those of one's own
+    /// List only labels that were added here
     #[arg(short = 'C', long)]
     local: bool,
     #[command(flatten)]
@@ -61,14 +61,14 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 struct Which {
-    /// For which kind of file: a for any, f files, d directories, l links, c and b devices, p pipes, s sockets
+    /// The kind of file: a any, f files, d directories, l links, c and b devices, p pipes, s sockets
     #[arg(short = 'f', long = "ftype", value_enum, value_name = "KIND", default_value = "a")]
     kind: Kind,
     /// A regular expression that the whole path must match, such as '/srv/web(/.*)?'; with --equal a path
     expression: String,
 }
 
-/// As semanage names them.
+/// The kinds of file, by the letters of semanage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 enum Kind {
@@ -83,7 +83,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// As a line has it.
+    /// The word for the kind in a line of file_contexts.
     fn word(self) -> Option<&'static str> {
         let word = match self {
             Self::A => return None,
@@ -99,7 +99,7 @@ impl Kind {
     }
 }
 
-/// A line as it is listed.
+/// A line of file_contexts, as it is listed.
 #[derive(Debug, Serialize)]
 struct Listed<'l> {
     expression: &'l str,
@@ -201,7 +201,7 @@ fn aliases(text: &str) -> impl Iterator<Item = (&str, &str)> {
     pairs.filter_map(|line| line.trim().split_once(char::is_whitespace).map(|(alias, path)| (alias, path.trim())))
 }
 
-/// The pairs without those of an alias, and whether there were some.
+/// The lines without those of an alias, and whether there were some.
 fn without_alias(text: &str, alias: &str) -> (String, bool) {
     let is_it = |line: &&str| aliases(line).any(|(own, _)| own == alias);
     let left = text.lines().filter(|line| !is_it(line)).flat_map(|line| [line, "\n"]).collect();
@@ -218,7 +218,7 @@ fn check_expression(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A path that is text, and no expression.
+/// Refuses a path that contains characters of an expression.
 fn check_path(text: &str) -> anyhow::Result<()> {
     let plain = |c: char| c.is_alphanumeric() || "/._-,@".contains(c);
     if !text.starts_with('/') || text.ends_with('/') || !text.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and a lost terminal: a flag that every long loop looks at; the second one ends the program at once.
+//! Ctrl-C, SIGTERM and a lost terminal set a flag, which every long loop checks. A second signal ends the program at once.
 
 use std::{
     fs,
@@ -13,27 +13,27 @@ use signal_hook::{
     flag::{register, register_conditional_shutdown},
 };
 
-/// The exit status of a program that the user has stopped: 128 and SIGINT, as shells have it.
+/// The exit status after an interrupt: 128 + SIGINT, as in shells.
 pub(crate) const STATUS: u8 = 130;
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Whether a signal has come.
+/// Whether a signal has arrived.
 pub(crate) fn came() -> bool {
     FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// The flag, set once a signal has come.
+/// The flag that the first signal sets.
 pub(crate) fn flag() -> anyhow::Result<&'static AtomicBool> {
     if let Some(flag) = FLAG.get() {
         return Ok(flag);
     }
     let flag = FLAG.get_or_init(Arc::default);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    // What `nohup` has us ignore stays so.
+    // `nohup` makes us ignore SIGHUP; it stays ignored.
     let lost = (!ignores(&status, SIGHUP)).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(lost) {
-        // In this order: the first signal only sets the flag, the second finds it set and exits.
+        // The order matters: the first signal only sets the flag, the second finds it set and exits.
         register_conditional_shutdown(signal, STATUS.into(), Arc::clone(flag))?;
         register(signal, Arc::clone(flag))?;
     }

@@ -1,4 +1,4 @@
-//! `tollgate latency`: the policy testing module on this machine, hooks that take as long as they are told.
+//! `tollgate latency`: delays LSM hooks on this machine.
 
 use std::{
     fs::{self, File},
@@ -21,18 +21,18 @@ use tollgate_bench::{
 
 use crate::{bench::CounterName, interrupt, output};
 
-/// Where control groups of version 2 are mounted.
+/// Where control groups (version 2) may be mounted.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command under which hooks take longer, for it and what it starts alone
+    /// Run a command with delayed hooks, for it and the processes that it starts only
     Run(Run),
-    /// Have hooks take longer from now on, for all or for a control group
+    /// Delay hooks from now on, for all processes or for a control group
     Start(Start),
-    /// Set other delays while programs are attached; a hook that is not named has none any more
+    /// Set other delays while programs are attached; a hook that is not named has no delay afterwards
     Set(Set),
-    /// Print the delays that are set; exit status 1 if no programs are attached and the kernel's module has none
+    /// Print the delays; exit status 1 if no programs are attached and the kernel's module has no delays
     Status(Status),
     /// Detach the programs
     Stop,
@@ -42,10 +42,10 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     #[command(flatten)]
     measured: Measured,
-    /// HOOK=UNITS, turns of a loop, or HOOK=NUMBERns
+    /// The delays: HOOK=UNITS, in turns of a loop, or HOOK=NUMBERns
     #[arg(required = true, value_name = "HOOK=DELAY", value_parser = hook_and_delay)]
     delays: Vec<(String, Delay)>,
-    /// The command
+    /// The command to run, with its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
@@ -57,21 +57,21 @@ pub(crate) struct Start {
     /// Delay only the tasks of this control group (version 2) and those below it
     #[arg(long, value_name = "FOLDER")]
     group: Option<PathBuf>,
-    /// HOOK=UNITS, turns of a loop, or HOOK=NUMBERns; HOOK=0 for a hook that is to be delayed later
+    /// The delays: HOOK=UNITS, in turns of a loop, or HOOK=NUMBERns; HOOK=0 attaches to a hook that gets a delay later
     #[arg(required = true, value_name = "HOOK=DELAY", value_parser = hook_and_delay)]
     delays: Vec<(String, Delay)>,
 }
 
 #[derive(Debug, Args)]
 struct Measured {
-    /// What delays are calibrated in; instructions need a guest with such a clock
+    /// The unit of the calibration; instructions need a guest on the instruction clock
     #[arg(long, value_enum, default_value_t = CounterName::Wall)]
     counter: CounterName,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// HOOK=UNITS, or HOOK=NUMBERns
+    /// The delays: HOOK=UNITS, or HOOK=NUMBERns
     #[arg(value_name = "HOOK=DELAY", value_parser = hook_and_delay)]
     delays: Vec<(String, Delay)>,
 }
@@ -114,10 +114,10 @@ fn begin(start: &Start) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attaches programs to the hooks named, and says on standard error what delays cost, by units and by the clock.
+/// Attaches programs to the named hooks, and prints on standard error what delays cost, in units and by the clock.
 fn attach(delays: &Delays, measured: &Measured) -> anyhow::Result<Latency> {
     let counter: Counter = measured.counter.into();
-    // Refuses a clock that does not count what it says.
+    // Refuses an instruction clock that does not count instructions.
     Meter::open(counter)?;
     let detached = cost(counter);
     let hooks: Vec<String> = delays.keys().cloned().collect();
@@ -134,7 +134,7 @@ fn describe(calibration: &Calibration) -> String {
     format!("without a delay one adds {floor:.0} {unit}, the first unit {first:.1}, each further one {further:.3}")
 }
 
-/// What delays by the clock really add; the first is the shortest that there is.
+/// What delays by the clock really add; the first one is the shortest possible.
 fn describe_waits(waits: &[Waited], counter: Counter) -> String {
     let one = |Waited { asked, low, median, high }: &Waited| {
         format!("one of {asked} ns adds {median:.0} ({low:.0} to {high:.0})")
@@ -160,7 +160,7 @@ fn named(delays: &[(String, Delay)]) -> anyhow::Result<Delays> {
 fn run_command(run: &Run) -> anyhow::Result<ExitCode> {
     let Some((program, words)) = run.command.split_first() else { return Ok(ExitCode::from(2)) };
     let delays = named(&run.delays)?;
-    // A signal ends the command, which is waited for: the programs do not stay behind.
+    // A signal ends the command, and the command is waited for, so that the programs are detached.
     interrupt::flag()?;
     let group = Group::make()?;
     let latency = attach(&delays, &run.measured)?;
@@ -169,20 +169,20 @@ fn run_command(run: &Run) -> anyhow::Result<ExitCode> {
     let members = File::options().write(true).open(group.0.join("cgroup.procs"))?;
     let mut command = process::Command::new(program);
     command.args(words);
-    // SAFETY: between fork and exec only a write to a descriptor that is open is done; 0 stands for the writer.
+    // SAFETY: between fork and exec only a write to an open descriptor is done; 0 stands for the writing process.
     unsafe { command.pre_exec(move || (&members).write_all(b"0")) };
     let status = command.status().with_context(|| format!("cannot run {program}"))?;
     latency.detach();
     Ok(exit_code(status))
 }
 
-/// That of a shell: 128 and the signal for a command that one has ended.
+/// The exit code of a shell: the command's own, or 128 + the signal that ended it.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(2);
     ExitCode::from(u8::try_from(code).unwrap_or(2))
 }
 
-/// A control group of this process's own. Dropping it removes it.
+/// A control group for this process's command. Dropping it removes it.
 struct Group(PathBuf);
 
 impl Group {
@@ -198,7 +198,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What the command has left running stays in it, and keeps it.
+        // If the command has left processes running, they keep the group, and removing it fails.
         let _ = fs::remove_dir(&self.0);
     }
 }

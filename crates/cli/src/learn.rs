@@ -1,4 +1,4 @@
-//! `tollgate learn`: denials in, CIL out.
+//! `tollgate learn`: turns denials into CIL.
 
 use std::{
     fs::File,
@@ -20,17 +20,17 @@ use tollgate_policy::explain::Explainer;
 
 use crate::{denials::Denials, output};
 
-/// A little more: equal denials of a second are one entry at its end.
-const SECOND: Duration = Duration::from_millis(1200);
+/// How long to wait for equal denials: a little more than the second after which the daemon logs their count.
+const STORM_TIME: Duration = Duration::from_millis(1200);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     denials: Denials,
-    /// Write each rule out, where a macro of the policy stands for most of what was denied, too
+    /// Write all rules out, and call no macros of the policy in their place
     #[arg(long)]
     without_macros: bool,
-    /// Write the CIL to a new file, to be built together with the policy's sources
+    /// Write the CIL to a new file, which you build together with the policy's sources
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if let Some(domain) = arguments.denials.domain().filter(|_| learnt.evidence.count == 0) {
         eprintln!(
-            "tollgate: nothing was denied to {domain}: `tollgate ps --domain {domain}` tells whether anything runs in it"
+            "tollgate: nothing was denied to {domain}: `tollgate ps --domain {domain}` shows whether anything runs in it"
         );
     }
     doubts.iter().for_each(|doubt| eprintln!("tollgate: {doubt}"));
@@ -77,16 +77,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if learnt.is_whole() && unwritten == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Lets the daemon write down what it has heard, if there is one; how many records it could not write.
+/// Makes the daemon, if there is one, log what it has received; returns how many records it could not write.
 pub(crate) fn settle() -> u64 {
-    // Who asks wakes it, and it tells of a storm when the second is over.
+    // The request wakes the daemon; it logs the count of a storm when the second is over.
     let status = Client::connect().and_then(|mut client| client.status());
     let Ok(status) = status else { return 0 };
-    thread::sleep(SECOND);
+    thread::sleep(STORM_TIME);
     status.audit_errors
 }
 
-/// Never over a file that is there: what was learnt before is in no log any more.
+/// Refuses to overwrite a file: what was learnt before may be in no log any more.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
     let made = File::create_new(path);
     if made.as_ref().is_err_and(|cause| cause.kind() == io::ErrorKind::AlreadyExists) {

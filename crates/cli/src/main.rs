@@ -48,6 +48,8 @@ enum Command {
     Policy(policy::Command),
     /// Enforce a policy on this machine
     Enforce(enforcer::enforce::Arguments),
+    /// Load the programs that enforcement needs and attach none, so that a start in a machine that is saved now is short
+    Preload,
     /// Print what is enforced, where, since when, and what failed; exit status 1 if nothing is
     Status(enforcer::status::Arguments),
     /// Print or set the mode, for the machine or for one domain
@@ -57,7 +59,7 @@ enum Command {
     /// Try a policy beside the one in force, and list what it would have decided differently
     #[command(subcommand)]
     Shadow(enforcer::shadow::Command),
-    /// End enforcement
+    /// End enforcement: nothing is denied any more
     Stop(enforcer::stop::Arguments),
     /// Run a command in another context
     Run(enforcer::run::Arguments),
@@ -107,18 +109,18 @@ enum Command {
     Model(model::Command),
     /// Print a shell's completion script
     Completions {
-        /// The shell
+        /// The shell that reads the script
         shell: Shell,
     },
-    /// Write manual pages, one a command, into a folder
+    /// Write manual pages, one per command, into a folder
     #[command(hide = true)]
     Manuals {
-        /// The folder; made if it does not exist
+        /// The folder; it is created if it does not exist
         folder: PathBuf,
     },
 }
 
-/// What measures in a guest.
+/// The code that measures in a guest.
 const INSTRUMENTS: agent::Instruments =
     agent::Instruments { settle: settle::describe, idle_ns: counter::idle_nanoseconds };
 
@@ -138,6 +140,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Policy(command) => policy::run(command),
         Command::Enforce(arguments) => enforcer::enforce::run(&arguments),
+        Command::Preload => enforcer::preload::run(),
         Command::Status(arguments) => enforcer::status::run(&arguments),
         Command::Mode(arguments) => enforcer::mode::run(&arguments),
         Command::Reload(arguments) => enforcer::reload::run(&arguments),
@@ -161,7 +164,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Latency(command) => latency::run(command),
         Command::Model(command) => model::run(command),
         Command::Completions { shell } => {
-            // By way of memory: the generator panics where a reader such as `head` has gone away.
+            // The script is collected in memory, because the generator panics when its reader, such as `head`, has gone away.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "tollgate", &mut script);
             output::write(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! Manual pages: what the help says, and exit status, files, examples and other pages beside it.
+//! Manual pages: the help texts, with exit status, files, examples and related pages.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -14,30 +14,30 @@ const MANUAL: &str = "Tollgate";
 const DONE: &str = "It is done.";
 const NOT_DONE: &str = "It could not be done; why, and what helps, is on standard error.";
 
-/// What stands in pages.toml.
+/// The content of pages.toml.
 #[derive(Debug, Deserialize)]
 struct Pages {
-    /// A path and what it is, by the name that pages have for it.
+    /// A path and its description, by the name that pages use.
     files: BTreeMap<String, [String; 2]>,
     #[serde(flatten)]
     pages: BTreeMap<String, Page>,
 }
 
-/// What a page says beside the help.
+/// What a page says in addition to the help.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Page {
-    /// What exit status 1 means, if it can be.
+    /// The meaning of exit status 1; none: the command never has it.
     exit: Option<String>,
     #[serde(default)]
     files: Vec<String>,
     see: Vec<String>,
-    /// A command and what it does.
+    /// Commands, each with its description.
     #[serde(default)]
     examples: Vec<[String; 2]>,
 }
 
-/// Writes a page for each command into a folder, which is made if it does not exist.
+/// Writes a page for each command into a folder, which is created if it does not exist.
 pub(crate) fn write(command: Command, folder: &Path) -> io::Result<()> {
     let pages = pages();
     fs::create_dir_all(folder)?;
@@ -64,7 +64,7 @@ fn source(command: &Command) -> String {
     format!("{MANUAL} {}", command.get_version().unwrap_or(env!("CARGO_PKG_VERSION")))
 }
 
-/// All commands that are shown, each with the words by which it is called.
+/// All commands that are not hidden, each with the words by which it is called.
 fn commands(command: Command) -> Vec<(String, Command)> {
     fn below(command: &Command, path: &str, all: &mut Vec<(String, Command)>) {
         for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {

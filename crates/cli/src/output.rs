@@ -1,4 +1,4 @@
-//! Writing to standard output: a reader that has gone away ends the program quietly, as with other filters.
+//! Writing to standard output. A reader that has gone away ends the program quietly, as with other filters.
 
 use std::{
     ffi::OsString,
@@ -9,17 +9,17 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// One line of text.
+/// Writes a line of text.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// A value as indented JSON.
+/// Writes a value as indented JSON.
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
     write(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
-/// Text as it is.
+/// Writes text as it is.
 pub(crate) fn write(text: &str) -> anyhow::Result<()> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -27,9 +27,10 @@ pub(crate) fn write(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Text into a file, whole or not at all: it is written beside and renamed, so that a failure leaves what was there.
+/// Writes text into a file, whole or not at all: it is written to another file, which is renamed, so that a failure leaves
+/// the old content.
 pub(crate) fn file(path: &Path, text: &str) -> anyhow::Result<()> {
-    // A link stays one, and what is no file (a terminal, a pipe, /dev/null) is written to and not replaced.
+    // A link stays a link. A terminal, a pipe or /dev/null is written to, and not replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if target.is_dir() {
         bail!("cannot write {}: it is a folder; name a file in it", path.display());
@@ -49,7 +50,7 @@ pub(crate) fn file(path: &Path, text: &str) -> anyhow::Result<()> {
     written.with_context(failed)
 }
 
-/// Whether it may be coloured: it is a terminal, and NO_COLOR is not set (no-color.org).
+/// Whether output may have colours: it is a terminal, and NO_COLOR is not set (no-color.org).
 pub(crate) fn is_coloured() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

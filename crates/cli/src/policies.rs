@@ -20,30 +20,30 @@ use tollgate_policy::{
 /// The longest name of a file in memory (`MFD_NAME_MAX_LEN`).
 const MAX_NAME: usize = 249;
 
-/// A policy to ask: a built one, or anything that one can be built from, which then takes as long as building it.
+/// Opens a policy to examine: a built one, or sources, which are built first.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Built> {
     let sources = sources::read(&[path.to_owned()])?;
     sources.build(&Options::default()).with_context(|| path.display().to_string())
 }
 
-/// The same for questions, of which most of a built policy need not be read.
+/// Opens a policy for questions only; most of a built policy is then not read.
 pub(crate) fn open_for_questions(path: &Path) -> anyhow::Result<Answering> {
     match Answering::open(path) {
         Err(BuiltError::NotBuilt(_)) => Ok(open(path)?.into()),
-        // It names the file itself.
+        // The error names the file itself.
         Err(cause @ BuiltError::Io { .. }) => Err(cause.into()),
         other => other.with_context(|| path.display().to_string()),
     }
 }
 
-/// A policy as the user names it, built first where it is not yet, with what is doubtful about it reported.
+/// Opens a policy to enforce, and builds it first if necessary; doubtful parts are reported.
 pub(crate) fn open_to_enforce(path: &Path) -> anyhow::Result<Built> {
     let built = open(path)?;
     warn(&built, path)?;
     Ok(built)
 }
 
-/// Reports what is doubtful about a policy on standard error.
+/// Reports doubtful parts of a policy on standard error.
 pub(crate) fn warn(built: &Built, path: &Path) -> anyhow::Result<()> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = Kernel::find(release.trim()).ok();
@@ -54,7 +54,7 @@ pub(crate) fn warn(built: &Built, path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The policy in force, and how it is named.
+/// The policy in force, and its name.
 pub(crate) fn running() -> anyhow::Result<(Built, String)> {
     let folder = Folder::default();
     let (path, name) = match Client::connect() {
@@ -73,7 +73,7 @@ pub(crate) fn running() -> anyhow::Result<(Built, String)> {
     Ok((built, name))
 }
 
-/// A policy as a file in memory, for the daemon to read, which calls it as that file is called.
+/// A policy as a file in memory for the daemon, which names the policy like the file at `path`.
 pub(crate) fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut name = path.into_os_string().into_vec();
@@ -86,7 +86,7 @@ pub(crate) fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Asks a policy that is not in force yet.
+/// Checks the decisions of a policy that is not in force yet.
 pub(crate) fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
     let mut server = built.server()?;
     sanity::hold(questions, |question| {

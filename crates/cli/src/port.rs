@@ -1,4 +1,4 @@
-//! `tollgate port`: labels of ports, as semanage's port.
+//! `tollgate port`: labels of ports, as with semanage's port.
 
 use std::process::ExitCode;
 
@@ -13,9 +13,9 @@ use crate::{output, store};
 pub(crate) enum Command {
     /// Label ports that the policy does not label, or only as part of a range
     Add(Add),
-    /// Take a label of one's own away again
+    /// Remove a label that was added here
     Remove(Remove),
-    /// List the labels of ports; of several that a port has the one of the fewest ports counts
+    /// List the labels of ports; if several ranges contain a port, the smallest counts
     List(List),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Remove {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those of one's own
+    /// List only labels that were added here
     #[arg(short = 'C', long)]
     local: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 struct Which {
-    /// The protocol
+    /// The protocol: tcp, udp, ...
     #[arg(short = 'p', long = "proto", value_enum)]
     protocol: Name,
     /// A port, or a range of them, such as 8000-8010
@@ -109,7 +109,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Remove(Remove { which, options }) => store::change(options, |contents, _| {
             let port = which.port("")?;
             if !contents.remove_port(&port)? {
-                bail!("{port} has no label of one's own: `tollgate port list --local` lists those that have");
+                bail!(
+                    "{port} has no label that was added here: `tollgate port list --local` lists the ports that have"
+                );
             }
             Ok(vec![format!("{port}: removed")])
         }),

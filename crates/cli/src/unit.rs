@@ -16,20 +16,20 @@ use crate::output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Give a unit's processes a context, from its next start on; it counts more than the unit's SELinuxContext=
+    /// Give a unit's processes a context, from its next start on; it takes precedence over the unit's SELinuxContext=
     Set {
         /// The unit: `web` or `web.service`; `web@.service` stands for all its instances
         unit: String,
-        /// The context; with `-` before it the unit runs also where the policy does not know it
+        /// The context; with `-` before it, the unit also runs if the policy does not have the context
         #[arg(allow_hyphen_values = true)]
         context: String,
     },
-    /// Take the context away that `set` has given; the unit's SELinuxContext= holds again
+    /// Remove the context that `set` has given; the unit's SELinuxContext= applies again
     Unset {
-        /// The unit
+        /// The unit, as for `set`
         unit: String,
     },
-    /// List the units that have a context, and where it is written; exit status 1 if one of them cannot start
+    /// List the units that have a context, and the file that sets it; exit status 1 if one of them cannot start
     List {
         /// Print JSON
         #[arg(long)]
@@ -45,7 +45,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A unit's name; of a service, as systemctl has it, the kind may be left out.
+/// Parses a unit's name; the kind of a service may be left out, as in systemctl.
 pub(crate) fn name(unit: &str) -> anyhow::Result<Name> {
     Ok(if unit.contains('.') { unit.parse()? } else { format!("{unit}.service").parse()? })
 }
@@ -56,7 +56,7 @@ fn set(unit: &Name, context: &str) -> anyhow::Result<ExitCode> {
         let plain = context.strip_prefix('-').unwrap_or(context);
         client.is_context(plain).with_context(|| format!("{unit} stays as it is"))?;
     } else {
-        eprintln!("tollgate: no daemon runs: whether the policy knows the context is seen when it starts");
+        eprintln!("tollgate: no daemon runs: the next one checks whether the policy has the context");
     }
     if !systemd::is_known(&Places::default().load, unit) {
         eprintln!("tollgate: systemd has no unit {unit} so far");
@@ -74,7 +74,7 @@ fn unset(unit: &Name) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives a unit another context, or none, and has the daemon know; whether that has changed anything.
+/// Gives a unit another context, or none, and notifies the daemon; returns whether anything changed.
 pub(crate) fn assign(unit: &Name, context: Option<&str>) -> anyhow::Result<bool> {
     let changed = local::set(Path::new(FILE), unit, context)?;
     if changed {
@@ -83,7 +83,7 @@ pub(crate) fn assign(unit: &Name, context: Option<&str>) -> anyhow::Result<bool>
     Ok(changed)
 }
 
-/// The daemon sees it itself, a moment later.
+/// The daemon notices the file itself, a moment later.
 fn put_in_force() -> anyhow::Result<()> {
     match daemon()? {
         Some(mut client) => Ok(client.units().map(drop)?),
@@ -91,7 +91,7 @@ fn put_in_force() -> anyhow::Result<()> {
     }
 }
 
-/// `None`: no daemon runs.
+/// The daemon's connection; `None`: no daemon runs.
 fn daemon() -> Result<Option<Client>, ClientError> {
     match Client::connect() {
         Err(ClientError::NoDaemon { .. }) => Ok(None),
@@ -103,7 +103,9 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
     let units = if let Some(mut client) = daemon()? {
         client.units()?
     } else {
-        eprintln!("tollgate: no daemon runs: this is what is written, programs know what was written when it ran");
+        eprintln!(
+            "tollgate: no daemon runs: these are the contexts in the files; the kernel uses those from when the last one ran"
+        );
         written()
     };
     if json {
@@ -116,8 +118,8 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn written() -> Vec<Unit> {
-    let Table { units, told } = Table::read(&Places::default());
-    told.iter().for_each(|failure| eprintln!("tollgate: {failure}"));
+    let Table { units, messages } = Table::read(&Places::default());
+    messages.iter().for_each(|failure| eprintln!("tollgate: {failure}"));
     units.into_iter().map(|(name, setting)| unit(&name, setting, None)).collect()
 }
 

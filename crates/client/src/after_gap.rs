@@ -1,19 +1,19 @@
-//! What becomes of those who were made while hooks did not run, and may have slipped out of confinement.
+//! What happens to processes that were made while hooks did not run, and that may have left their confinement.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What the administrator chose.
+/// What the administrator chose (`--after-gap`). The default is `Confine`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AfterGap {
-    /// They are given the label of those whom they come from.
+    /// They get the label of the process that they come from.
     #[default]
     Confine,
-    /// They are killed.
+    /// They are killed with SIGKILL.
     Kill,
-    /// They are told, and go on.
+    /// They are reported, and go on as they are.
     Tell,
 }
 
@@ -35,7 +35,9 @@ impl FromStr for AfterGap {
             "confine" => Ok(Self::Confine),
             "kill" => Ok(Self::Kill),
             "tell" => Ok(Self::Tell),
-            _ => Err(format!("who has slipped out of confinement is not {name:?}: confine, kill or tell")),
+            _ => Err(format!(
+                "there is no treatment {name:?} of processes that left their confinement: confine, kill or tell"
+            )),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The daemon's callers.
+//! The daemon's clients.
 
 mod halted;
 
@@ -26,7 +26,7 @@ use tollgate_abi::enforcer::{
 
 use crate::{
     pidfd,
-    protocol::{Attribute, LONGEST_REPLY, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
+    protocol::{Attribute, MAX_REPLY_LENGTH, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     services::Service,
     shadow::Report,
     status::{Manager, Status},
@@ -34,54 +34,54 @@ use crate::{
     wire,
 };
 
-/// How long the daemon may take: it puts large policies in force within seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the daemon may take to answer. It puts large policies in force within seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long the daemon is silent before it is looked what it does, in milliseconds.
-const LOOK: u16 = 2000;
+/// After how many milliseconds without a greeting this client checks whether the daemon is stopped or frozen.
+const HALTED_CHECK_INTERVAL_MS: u16 = 2000;
 
-/// How often the kernel is asked again for what it could not tell.
-const TRIES: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(1);
+/// How often `prctl` is repeated when it fails with EAGAIN, and the pause between two attempts.
+const MAX_ATTEMPTS: u32 = 100;
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens.
+    /// No daemon listens on the socket: nothing is enforced, or the daemon has ended.
     #[error("no daemon answers on {socket} ({cause}): start it with `tollgate enforce POLICY`")]
     NoDaemon {
-        /// Where it should.
+        /// Path of the socket.
         socket: String,
-        /// Why not.
+        /// What connect(2) returned.
         cause: io::Error,
     },
-    /// Somebody may listen, but not to this process.
-    #[error("cannot ask the daemon on {socket}: {cause}")]
+    /// A daemon may be listening, but this process cannot reach it.
+    #[error("cannot connect to the daemon on {socket}: {cause}")]
     Unreachable {
-        /// Where it listens.
+        /// Path of the socket.
         socket: String,
-        /// Why it cannot be asked.
+        /// What connect(2) returned, for example EACCES.
         cause: io::Error,
     },
-    /// Somebody listens, and does nothing.
+    /// The daemon listens but does not run. Enforcement goes on without it.
     #[error("the daemon, process {process}, does not answer: {why}; enforcement goes on")]
     Halted {
-        /// Its number.
+        /// The daemon's process number.
         process: i32,
-        /// Why, and what lets it go on.
+        /// The reason, and the command that lets the daemon continue.
         why: String,
     },
-    /// The connection broke.
+    /// The connection broke while the request was under way.
     #[error("the connection to the daemon broke: {0}")]
     Broken(#[from] io::Error),
-    /// It speaks otherwise.
-    #[error("the daemon says what this program does not know: {0}")]
+    /// The answer is not of this version of the protocol.
+    #[error("the daemon's answer is not of this version of the protocol: {0}")]
     Protocol(#[from] ProtocolError),
-    /// It says no.
+    /// The daemon refused the request; the refusal has an errno and a reason.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The kernel says no.
+    /// The kernel refused to set the context of the calling thread.
     #[error("cannot set the context: {}{}", .0.desc(), remedy(*.0))]
     Kernel(Errno),
 }
@@ -97,27 +97,33 @@ fn remedy(errno: Errno) -> &'static str {
     }
 }
 
-/// A connection to the daemon.
+/// A connection to the daemon. It serves one request at a time.
 #[derive(Debug)]
 pub struct Client {
     socket: BufReader<UnixStream>,
 }
 
 impl Client {
-    /// Connects to the daemon.
+    /// Connects to the daemon on [`SOCKET`].
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NoDaemon`] if no daemon listens: start it, or go on without enforcement.
+    /// [`ClientError::Unreachable`] if this process may not connect, and [`ClientError::Halted`] if the daemon is
+    /// stopped or frozen.
     pub fn connect() -> Result<Self, ClientError> {
         Self::connect_to(Path::new(SOCKET))
     }
 
-    /// Connects to the daemon of another socket.
+    /// Connects to a daemon that listens on another socket. The errors are those of [`Client::connect`].
     pub fn connect_to(path: &Path) -> Result<Self, ClientError> {
         let socket = UnixStream::connect(path).map_err(|cause| unconnected(path, cause))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         await_greeting(&socket)?;
         let mut client = Self { socket: BufReader::new(socket) };
         let greeting = client.line()?;
-        // One that turns callers away says so in place of a greeting.
+        // A daemon that turns this client away sends a refusal in place of the greeting.
         if let Ok(Err(refusal)) = parse_reply(&greeting) {
             return Err(refusal.into());
         }
@@ -125,31 +131,41 @@ impl Client {
         Ok(client)
     }
 
-    /// Asks for something and waits for the answer.
+    /// Sends a request with its descriptors, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Refused`] if the daemon does not do it; its `errno` says why, as docs/library.md lists.
+    /// Any other error ends the connection: connect again.
     pub fn request(&mut self, request: &Request, with: &[BorrowedFd<'_>]) -> Result<Vec<String>, ClientError> {
         self.send(&request.line(), with)?;
         let line = self.line()?;
         Ok(parse_reply(&line)??)
     }
 
-    /// What is enforced.
+    /// What is enforced, since when, and what failed.
     pub fn status(&mut self) -> Result<Status, ClientError> {
         let json = self.word(&Request::Status, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("a status", json))
     }
 
-    /// The mode.
+    /// The mode of all domains that have none of their own.
     pub fn mode(&mut self) -> Result<Mode, ClientError> {
         let name = self.word(&Request::Mode, &[])?;
         name.parse().map_err(|_| unexpected("a mode", name))
     }
 
-    /// Sets the mode, of all or of a domain.
+    /// Sets the mode, of all domains or of the one with the type `domain`.
     pub fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), ClientError> {
         self.request(&Request::SetMode { mode, domain: domain.map(str::to_owned) }, &[]).map(drop)
     }
 
-    /// Puts a built policy in force and gives the number of its generation.
+    /// Puts a built policy in force and returns the number of its generation.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Refused`] if the policy cannot be put in force, or a sanity question fails. The policy before
+    /// stays in force.
     pub fn reload(
         &mut self,
         policy: BorrowedFd<'_>,
@@ -161,17 +177,18 @@ impl Client {
         number.parse().map_err(|_| unexpected("a number", number))
     }
 
-    /// Has a built policy asked beside the one in force; the contexts in use that it does not permit.
+    /// Makes a built policy the candidate: it is checked beside the policy in force. Returns the contexts in use that
+    /// it does not permit.
     pub fn start_shadow(&mut self, policy: BorrowedFd<'_>) -> Result<Vec<String>, ClientError> {
         self.request(&Request::StartShadow, &[policy])
     }
 
-    /// Asks it no longer.
+    /// Stops checking the candidate.
     pub fn stop_shadow(&mut self) -> Result<(), ClientError> {
         self.request(&Request::StopShadow, &[]).map(drop)
     }
 
-    /// What it would have decided otherwise; `None` when no policy is asked beside the one in force.
+    /// What the candidate would have decided otherwise; `None` when there is no candidate.
     pub fn shadow(&mut self) -> Result<Option<Report>, ClientError> {
         let json = self.word(&Request::Shadow, &[])?;
         if json.is_empty() {
@@ -180,98 +197,109 @@ impl Client {
         serde_json::from_str(&json).map(Some).map_err(|_| unexpected("differences", json))
     }
 
-    /// The units that have a context, as unit files are now.
+    /// The units that have a context, as their unit files are now.
     pub fn units(&mut self) -> Result<Vec<Unit>, ClientError> {
         let json = self.word(&Request::Units, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("units", json))
     }
 
-    /// Services as they should be and as they are.
+    /// Each service with the domain that is expected of it and the domains that it runs in.
     pub fn services(&mut self) -> Result<Vec<Service>, ClientError> {
         let json = self.word(&Request::Services, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("services", json))
     }
 
-    /// Takes what runs for what should.
+    /// Makes what runs now what is expected of each service.
     pub fn accept_services(&mut self) -> Result<(), ClientError> {
         self.request(&Request::AcceptServices, &[]).map(drop)
     }
 
-    /// Whether a context is one of the policy in force, and why not.
+    /// Checks whether a context is valid in the policy in force.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Refused`] with the reason if it is not.
     pub fn is_context(&mut self, context: &str) -> Result<(), ClientError> {
         self.request(&Request::Sid { attribute: Attribute::Exec, context: context.to_owned() }, &[]).map(drop)
     }
 
-    /// Ends enforcement.
+    /// Ends enforcement. All processes are unconfined afterwards.
     pub fn stop(&mut self) -> Result<(), ClientError> {
         self.request(&Request::Stop, &[]).map(drop)
     }
 
-    /// A context of this thread, or of the process of a pidfd; `None` where none is set.
+    /// A context of this thread, or of the process of a pidfd; `None` when that attribute is not set.
     pub fn context(
         &mut self,
         attribute: Attribute,
         process: Option<BorrowedFd<'_>>,
     ) -> Result<Option<String>, ClientError> {
-        // What asks is the process, which is its first thread.
+        // The daemon sees the calling process, which means its first thread.
         let thread = if process.is_none() { other_thread()? } else { None };
         let with: Vec<BorrowedFd<'_>> = process.or(thread.as_ref().map(AsFd::as_fd)).into_iter().collect();
         let context = self.word(&Request::Get(attribute), &with)?;
         Ok(Some(context).filter(|context| !context.is_empty()))
     }
 
-    /// Sets a context of the calling thread. The connection ends: it is a descriptor, which a thread that enters another
-    /// domain would have to be allowed to use there.
+    /// Sets a context of the calling thread.
+    ///
+    /// This ends the connection: the socket is a descriptor, and a thread that enters another domain would need
+    /// permission to use it there.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Kernel`] if the policy does not allow it (EACCES), if the process has several threads (EPERM), or
+    /// if nothing is enforced (EINVAL).
     pub fn set_context(mut self, attribute: Attribute, context: &str) -> Result<(), ClientError> {
         let sid = self.word(&Request::Sid { attribute, context: context.to_owned() }, &[])?;
         drop(self);
         set(attribute, sid.parse().map_err(|_| unexpected("a SID", sid))?).map_err(ClientError::Kernel)
     }
 
-    /// What a SID stands for.
+    /// The context that a SID stands for.
     pub fn text(&mut self, sid: u32) -> Result<String, ClientError> {
         self.word(&Request::Text(sid), &[])
     }
 
-    /// What has no label of its own is labelled.
+    /// The context of objects that have no label of their own.
     pub fn unlabelled(&mut self) -> Result<String, ClientError> {
         self.text(SECINITSID_UNLABELED)
     }
 
-    /// What a context may do to another.
+    /// The names of the permissions that context `source` has on objects with context `target`.
     pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ClientError> {
         let [source, target, class] = [source, target, class].map(str::to_owned);
         self.request(&Request::Access { source, target, class }, &[])
     }
 
-    /// An object's label.
+    /// The label of an object that is open.
     pub fn label(&mut self, object: BorrowedFd<'_>) -> Result<String, ClientError> {
         self.word(&Request::Label, &[object])
     }
 
-    /// Sets an object's label and gives the one before.
+    /// Sets the label of an object and returns the label that it had before.
     pub fn set_label(&mut self, object: BorrowedFd<'_>, context: &str) -> Result<String, ClientError> {
         self.word(&Request::SetLabel(context.to_owned()), &[object])
     }
 
-    /// The label that the policy's file_contexts give to an object.
+    /// The label that the policy's `file_contexts` give to an object; `None` when they name none.
     pub fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, ClientError> {
         let context = self.word(&Request::DefaultLabel, &[object])?;
         Ok(Some(context).filter(|context| !context.is_empty()))
     }
 
-    /// How often object managers were asked.
+    /// How often each object manager checked something. All numbers are 0 until they count ([`Client::count`]).
     pub fn statistics(&mut self) -> Result<Vec<Manager>, ClientError> {
         let json = self.word(&Request::Statistics, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("statistics", json))
     }
 
-    /// Whether they count.
+    /// Switches the counters of the object managers on or off.
     pub fn count(&mut self, on: bool) -> Result<(), ClientError> {
         self.request(&Request::Count(on), &[]).map(drop)
     }
 
-    /// The answer of one word.
+    /// The one word of an answer.
     fn word(&mut self, request: &Request, with: &[BorrowedFd<'_>]) -> Result<String, ClientError> {
         let mut words = self.request(request, with)?;
         match words.pop() {
@@ -292,7 +320,7 @@ impl Client {
         Ok(())
     }
 
-    /// What the daemon said before it closed the connection, if it did.
+    /// The refusal that the daemon sent before it closed the connection, if it sent one; else `cause`.
     fn why_closed(&mut self, cause: io::Error) -> ClientError {
         match self.line().map(|line| parse_reply(&line)) {
             Ok(Ok(Err(refusal))) => refusal.into(),
@@ -302,7 +330,7 @@ impl Client {
 
     fn line(&mut self) -> Result<Vec<u8>, ClientError> {
         let mut line = Vec::new();
-        self.socket.by_ref().take(LONGEST_REPLY as u64 + 1).read_until(b'\n', &mut line)?;
+        self.socket.by_ref().take(MAX_REPLY_LENGTH as u64 + 1).read_until(b'\n', &mut line)?;
         if line.pop() != Some(b'\n') {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -316,12 +344,12 @@ impl AsFd for Client {
     }
 }
 
-/// Waits for the daemon's greeting, unless the daemon is stopped or frozen.
+/// Waits for the daemon's greeting. Returns an error early if the daemon is stopped or frozen.
 fn await_greeting(socket: &UnixStream) -> Result<(), ClientError> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     while Instant::now() < until {
         let mut greeted = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut greeted, LOOK) {
+        match poll(&mut greeted, HALTED_CHECK_INTERVAL_MS) {
             Err(Errno::EINTR) | Ok(0) => {}
             Err(cause) => return Err(io::Error::from(cause).into()),
             Ok(_) => return Ok(()),
@@ -346,7 +374,7 @@ fn unexpected(expected: &'static str, got: String) -> ClientError {
     ProtocolError::Unexpected { expected, got: got.chars().take(80).collect() }.into()
 }
 
-/// Gives the calling thread a SID, or with 0 takes it away: the kernel decides (the hook task_prctl of `bpf/attribute.h`).
+/// Gives the calling thread a SID, or takes it away when `sid` is 0. The hook `task_prctl` decides (`bpf/attribute.h`).
 fn set(attribute: Attribute, sid: u32) -> Result<(), Errno> {
     let attribute = match attribute {
         Attribute::Current => TG_ATTRIBUTE_CURRENT,
@@ -356,22 +384,22 @@ fn set(attribute: Attribute, sid: u32) -> Result<(), Errno> {
         Attribute::SockCreate => TG_ATTRIBUTE_SOCKCREATE,
         Attribute::Previous => return Err(Errno::EINVAL),
     };
-    // A reader of /proc may hold the address space for a moment, and make the process look like one of several threads; or
-    // the credentials, which are not the thread's own then.
-    for _ in 0..TRIES {
+    // A reader of /proc may hold the address space for a moment, which makes the process look like one of several
+    // threads. It may also hold the credentials, which are not the thread's own then.
+    for _ in 0..MAX_ATTEMPTS {
         if attribute == TG_ATTRIBUTE_CURRENT {
             renew_credentials()?;
         }
         match order(attribute, sid) {
-            Err(Errno::EAGAIN) => thread::sleep(PAUSE),
+            Err(Errno::EAGAIN) => thread::sleep(RETRY_INTERVAL),
             other => return other,
         }
     }
     Err(Errno::EPERM)
 }
 
-/// Gives the calling thread credentials of its own, the same as before: by those that it has it is known who opened files
-/// with them.
+/// Gives the calling thread credentials of its own, with the same content as before. A file remembers the credentials
+/// that it was opened with, so these must be new.
 fn renew_credentials() -> Result<(), Errno> {
     // SAFETY: these options take integers only.
     let kept = Errno::result(unsafe { libc::prctl(libc::PR_GET_KEEPCAPS, 0u64, 0u64, 0u64, 0u64) })?;
@@ -383,30 +411,30 @@ fn order(attribute: u32, value: u32) -> Result<(), Errno> {
     // SAFETY: an option that no kernel knows takes integers only.
     let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(value), 0u64, 0u64) };
     match Errno::result(done) {
-        // A hook cannot say "done": where it returns 0 the kernel goes on, and knows no such option.
+        // A hook cannot report success: if it returns 0, the kernel continues and rejects the unknown option.
         Err(Errno::EALREADY) => Ok(()),
         Err(errno) => Err(errno),
         Ok(_) => Err(Errno::EINVAL),
     }
 }
 
-/// The calling thread, unless it is the process's first; kernels before 6.9 have no pidfd for it.
+/// The calling thread, unless it is the first of the process. Kernels before 6.9 have no pidfd for a thread.
 fn other_thread() -> io::Result<Option<OwnedFd>> {
     let thread = gettid();
     if thread == getpid() { Ok(None) } else { pidfd::open_thread(thread.as_raw()).map(Some) }
 }
 
-/// A process by its number, to ask for the context of.
+/// Opens a process by its number, for [`Client::context`].
 pub fn process(pid: i32) -> io::Result<OwnedFd> {
     pidfd::open(pid)
 }
 
-/// Grants what is denied to the calling thread, and to what it starts, and audits it. Only unconfined root may.
+/// Makes the calling thread and its children permissive: what is denied to them is granted and audited. Needs unconfined root.
 pub fn be_permissive() -> Result<(), ClientError> {
     order(TG_ATTRIBUTE_PERMISSIVE, 1).map_err(ClientError::Kernel)
 }
 
-/// Takes an attribute of the calling thread away: the policy's rules hold again.
+/// Removes an attribute of the calling thread: from now on the rules of the policy decide again.
 pub fn clear_context(attribute: Attribute) -> Result<(), ClientError> {
     set(attribute, 0).map_err(ClientError::Kernel)
 }

@@ -1,17 +1,17 @@
-//! When a process is asked about descriptors that another domain opened, or that it took along into another domain.
+//! When the use of a descriptor is checked that another domain opened, or that a process took along into another domain.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// When descriptors are asked about: chosen when enforcement starts (docs/adr/0011-descriptors.md).
+/// When descriptors are checked. Chosen when enforcement starts (docs/adr/0011-descriptors.md); the default is `Check`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Descriptors {
-    /// When they change hands: who enters a domain that may not use one is denied to enter.
+    /// When they change hands. A process that may not use one of its descriptors in a domain is denied to enter that domain.
     #[default]
     Check,
-    /// At each use, as SELinux does: each read and write costs more.
+    /// At each use, as in SELinux. Each read and write costs more.
     Use,
 }
 
@@ -31,7 +31,7 @@ impl FromStr for Descriptors {
         match name {
             "check" => Ok(Self::Check),
             "use" => Ok(Self::Use),
-            _ => Err(format!("descriptors are asked about at their check or at their use, not {name:?}: check or use")),
+            _ => Err(format!("descriptors cannot be checked at {name:?}: check (when they change hands) or use")),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What other people's programs link to speak to Tollgate's daemon: contexts, labels, decisions, the state of enforcement.
+//! A library for programs that talk to Tollgate's daemon about contexts, labels, decisions and the state of enforcement.
 //!
-//! [`Client`] is a connection to the daemon's socket; [`protocol`] is what is said there, line by line
-//! (`docs/library.md` has it for other languages). The rest are the reports that come as JSON. Nothing here needs privilege
-//! or links libbpf, libselinux or libsepol.
+//! [`Client`] is a connection to the daemon's socket. [`protocol`] defines the lines that go over it (`docs/library.md`
+//! describes them for other languages). The other modules are the reports that come as JSON. Nothing here needs
+//! privilege or links libbpf, libselinux or libsepol.
 //!
 //! ```no_run
 //! use std::{fs::File, os::fd::AsFd};
@@ -17,6 +17,20 @@
 //!     println!("{own} may {} {file}", may.join(", "));
 //!     Ok(())
 //! }
+//! ```
+//!
+//! What is said can be written and read without a daemon:
+//!
+//! ```
+//! use tollgate_client::protocol::{Attribute, Request, parse_reply};
+//!
+//! let request = Request::Get(Attribute::Current);
+//! assert_eq!(request.line(), "get current\n");
+//! assert_eq!(Request::parse(b"get current"), Ok(request));
+//!
+//! let refusal = parse_reply(b"error 13 the%20policy%20does%20not%20allow%20it")?.unwrap_err();
+//! assert_eq!((refusal.errno, refusal.text.as_str()), (13, "the policy does not allow it"));
+//! # Ok::<(), tollgate_client::protocol::ProtocolError>(())
 //! ```
 
 pub mod after_gap;

@@ -1,4 +1,4 @@
-//! Processes by descriptor: a number may be another process's by the time that it is used.
+//! Processes by descriptor. A process number can belong to another process by the time it is used; a descriptor cannot.
 
 use std::{
     io,
@@ -7,12 +7,12 @@ use std::{
 
 use nix::errno::Errno;
 
-/// Opens a process by its number (pidfd_open(2)).
+/// Opens a process by its number (pidfd_open(2)). ESRCH: there is no such process.
 pub fn open(pid: i32) -> io::Result<OwnedFd> {
     pidfd_open(pid, 0)
 }
 
-/// Opens a thread that is not its process's first, of kernels from 6.9 (PIDFD_THREAD).
+/// Opens a thread that is not the first of its process (PIDFD_THREAD). Needs Linux 6.9.
 pub fn open_thread(thread: i32) -> io::Result<OwnedFd> {
     pidfd_open(thread, libc::O_EXCL)
 }

@@ -1,9 +1,9 @@
-//! What the daemon and its callers say to each other over [`SOCKET`], a unix stream socket (docs/library.md).
+//! The protocol between the daemon and its clients over [`SOCKET`], a unix stream socket (docs/library.md).
 //!
-//! Lines. The daemon begins: `tollgate VERSION NONCE`. The caller answers `hello NONCE` and then sends requests, each a
-//! line of words; a descriptor that a request is about comes with it as SCM_RIGHTS. The daemon answers each with one line:
-//! `ok WORD...` or `error ERRNO TEXT`. In a word, every byte but a graphic ASCII character, and `%`, is `%` and two
-//! hexadecimal digits.
+//! It consists of lines. The daemon begins with `tollgate VERSION NONCE`. The client answers `hello NONCE` and then
+//! sends requests, one per line. A descriptor that a request needs comes with its line as SCM_RIGHTS. The daemon
+//! answers each request with one line: `ok WORD...` or `error ERRNO TEXT`. Within a word, `%` and every byte that is
+//! not a graphic ASCII character are written as `%` and two hexadecimal digits.
 
 #[cfg(test)]
 mod tests;
@@ -12,56 +12,56 @@ use std::{fmt, ops::RangeInclusive};
 
 use tollgate_abi::paths;
 
-/// Where the daemon listens.
+/// Path of the socket on which the daemon listens.
 pub const SOCKET: &str = paths::SOCKET;
-/// The version of what is said here.
+/// Version of the protocol. Both sides must have the same.
 pub const VERSION: u32 = 1;
-/// The most bytes of a request's line. A context with 1,024 single categories has 6,000.
-pub const LONGEST_REQUEST: usize = 16 << 10;
-/// The most bytes of a reply's line.
-pub const LONGEST_REPLY: usize = 1 << 20;
+/// The maximum length of a request's line, in bytes. A context with 1,024 single categories has 6,000.
+pub const MAX_REQUEST_LENGTH: usize = 16 << 10;
+/// The maximum length of a reply's line, in bytes.
+pub const MAX_REPLY_LENGTH: usize = 1 << 20;
 
-/// A line that is not of this protocol.
+/// Why a line does not belong to this protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// A word that is not encoded as words are.
+    /// A word that is not encoded as words must be.
     #[error(
         "{0:?} is not an encoded word: write bytes that are not graphic ASCII, and %, as % and two hexadecimal digits"
     )]
     Word(String),
-    /// No request.
+    /// A line whose first word names no request, or whose arguments do not fit.
     #[error("there is no request {0:?}; docs/library.md lists them")]
     Request(String),
-    /// The other side does not speak as it should.
-    #[error("expected {expected}, got {got:?}: the other side is of another version")]
+    /// A line that is not what must come at this point.
+    #[error("expected {expected}, got {got:?}: the two sides have different versions")]
     Unexpected {
-        /// What was expected.
+        /// What should have come.
         expected: &'static str,
-        /// What came.
+        /// The line that came.
         got: String,
     },
 }
 
-/// One of a process's contexts, as in `/proc/PID/attr` of SELinux.
+/// One of a process's contexts. The names are those of `/proc/PID/attr` under SELinux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attribute {
-    /// Its own.
+    /// The context in which the process runs.
     Current,
-    /// Its own before the last exec.
+    /// The context before the last exec.
     Previous,
-    /// The one that it has after the next exec.
+    /// The context after the next exec; unset: the rules of the policy decide.
     Exec,
-    /// Of files that it makes.
+    /// The context of files that the process makes; unset: the rules of the policy decide.
     FsCreate,
-    /// Of keys that it makes.
+    /// The context of keys that the process makes; unset: the rules of the policy decide.
     KeyCreate,
-    /// Of sockets that it makes.
+    /// The context of sockets that the process makes; unset: the rules of the policy decide.
     SockCreate,
 }
 
 impl Attribute {
-    /// All of them, with their names.
+    /// All attributes with their names.
     pub const ALL: [(Self, &'static str); 6] = [
         (Self::Current, "current"),
         (Self::Previous, "prev"),
@@ -71,7 +71,7 @@ impl Attribute {
         (Self::SockCreate, "sockcreate"),
     ];
 
-    /// Its name in `/proc/PID/attr`.
+    /// The name of the file in `/proc/PID/attr`.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(attribute, _)| *attribute == self).map_or("", |(_, name)| name)
@@ -82,13 +82,13 @@ impl Attribute {
     }
 }
 
-/// What happens to what policy denies.
+/// What happens when the policy denies something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It is denied.
+    /// The act is denied, and audited.
     Enforcing,
-    /// It is granted, and audited.
+    /// The act is granted, and audited.
     Permissive,
 }
 
@@ -113,40 +113,41 @@ impl std::str::FromStr for Mode {
     }
 }
 
-/// What a caller wants.
+/// What a client can ask of the daemon. The answer follows each colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// What is enforced: a [`crate::status::Status`] as JSON.
     Status,
-    /// The mode.
+    /// The mode: its name.
     Mode,
-    /// Another mode: for all, or for a domain.
+    /// Sets the mode, of all domains or of one.
     SetMode {
-        /// The mode.
+        /// The new mode.
         mode: Mode,
-        /// The domain's type.
+        /// The type of the domain; `None`: all domains.
         domain: Option<String>,
     },
-    /// Another policy, whose built file is the descriptor: the new generation's number. A second descriptor is of sanity
-    /// questions ([`crate::sanity`]): when one is answered otherwise, the policy before is put in force again.
+    /// Puts another policy in force; its built file is the descriptor: the number of the new generation. A second
+    /// descriptor holds sanity questions ([`crate::sanity`]): if one of them is answered wrongly, the policy before is
+    /// put in force again.
     Reload {
-        /// Also if this kernel cannot enforce all of it.
+        /// Whether to put it in force even if this kernel cannot enforce all of it.
         accept_missing: bool,
     },
-    /// No enforcement any more.
+    /// Ends enforcement.
     Stop,
     /// A context of the caller, or of the process whose pidfd is the descriptor; an empty word when it has none.
     Get(Attribute),
-    /// The SID of a context, which the caller is then going to give itself (`TG_PRCTL` in enforcer.h).
+    /// The SID of a context that the client is about to give itself (`TG_PRCTL` in enforcer.h).
     Sid {
-        /// For which attribute.
+        /// The attribute that it will set.
         attribute: Attribute,
-        /// The context.
+        /// The context's text.
         context: String,
     },
-    /// The context of a SID.
+    /// The context that this SID stands for.
     Text(u32),
-    /// What a context may do to another: the permissions' names.
+    /// What a context may do to another: the names of the permissions.
     Access {
         /// The context that acts.
         source: String,
@@ -157,31 +158,31 @@ pub enum Request {
     },
     /// The label of the object that is the descriptor.
     Label,
-    /// Another one: the one before.
+    /// Sets the label of the object that is the descriptor: the label that it had before.
     SetLabel(String),
     /// The label that the policy's file_contexts give to the object that is the descriptor; an empty word for none.
     DefaultLabel,
-    /// A policy, whose built file is the descriptor, that is asked beside the one in force: the contexts in use that it does
-    /// not permit.
+    /// Makes a built policy, which is the descriptor, the candidate that is checked beside the policy in force: the
+    /// contexts in use that it does not permit.
     StartShadow,
-    /// The same no longer.
+    /// Stops checking the candidate.
     StopShadow,
-    /// What it would have decided otherwise: a [`crate::shadow::Report`] as JSON; an empty word without such a policy.
+    /// What the candidate would have decided otherwise: a [`crate::shadow::Report`] as JSON; an empty word without a candidate.
     Shadow,
-    /// The units that have a context, as unit files are now: [`crate::units::Unit`]s as JSON.
+    /// The units that have a context, as their unit files are now: [`crate::units::Unit`]s as JSON.
     Units,
-    /// Services as they should be and as they are: [`crate::services::Service`]s as JSON.
+    /// Services as expected and as they run: [`crate::services::Service`]s as JSON.
     Services,
-    /// What runs is what should.
+    /// Makes what runs now what is expected of each service.
     AcceptServices,
-    /// How often object managers were asked: [`crate::status::Manager`] as JSON.
+    /// How often each object manager checked something: [`crate::status::Manager`]s as JSON.
     Statistics,
-    /// Whether they count.
+    /// Switches the counters of the object managers on or off.
     Count(bool),
 }
 
 impl Request {
-    /// How many descriptors may come with it.
+    /// How many descriptors the request may have.
     #[must_use]
     pub fn descriptors(&self) -> RangeInclusive<usize> {
         match self {
@@ -192,7 +193,7 @@ impl Request {
         }
     }
 
-    /// The words of its line.
+    /// The words of the request's line.
     fn words(&self) -> Vec<String> {
         let words: Vec<&str> = match self {
             Self::Status => vec!["status"],
@@ -224,13 +225,13 @@ impl Request {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// Its line, with the newline.
+    /// The request's line, with the newline.
     #[must_use]
     pub fn line(&self) -> String {
         line(&self.words())
     }
 
-    /// The request of a line without its newline.
+    /// Reads a request from a line without its newline.
     pub fn parse(line: &[u8]) -> Result<Self, ProtocolError> {
         let words = words(line)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -268,28 +269,28 @@ impl Request {
     }
 }
 
-/// What the daemon answers when it does not do what is asked.
+/// The daemon's answer when it does not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// The number that a system call would give.
+    /// The errno that a system call would return in such a case.
     pub errno: i32,
-    /// Why.
+    /// The reason, and the remedy if there is one.
     pub text: String,
 }
 
 impl Refusal {
-    /// A refusal.
+    /// A refusal with an errno and its reason.
     #[must_use]
     pub fn new(errno: i32, text: impl Into<String>) -> Self {
         Self { errno, text: text.into() }
     }
 }
 
-/// An answer: words, or a refusal.
+/// The answer to a request: words, or a refusal.
 pub type Reply = Result<Vec<String>, Refusal>;
 
-/// An answer's line, with the newline.
+/// The line of an answer, with the newline.
 #[must_use]
 pub fn reply_line(reply: &Reply) -> String {
     match reply {
@@ -302,7 +303,7 @@ pub fn reply_line(reply: &Reply) -> String {
     }
 }
 
-/// The answer of a line without its newline.
+/// Reads an answer from a line without its newline.
 pub fn parse_reply(line: &[u8]) -> Result<Reply, ProtocolError> {
     let words = words(line)?;
     let unexpected = || ProtocolError::Unexpected {
@@ -319,14 +320,14 @@ pub fn parse_reply(line: &[u8]) -> Result<Reply, ProtocolError> {
     }
 }
 
-/// What the daemon says first.
+/// The first line of the daemon, with the newline.
 #[must_use]
 pub fn greeting(nonce: &str) -> String {
     line(&["tollgate".to_owned(), VERSION.to_string(), nonce.to_owned()])
 }
 
-/// What the caller says first, to a greeting without its newline. Nothing that was sent before the daemon looked at who
-/// is there can hold its nonce.
+/// The first line of the client: the answer to a greeting (without its newline). The nonce proves that the client sent
+/// it after the daemon had looked at who is connected.
 pub fn hello(greeting: &[u8]) -> Result<String, ProtocolError> {
     let got = || String::from_utf8_lossy(&greeting[..greeting.len().min(80)]).into_owned();
     match words(greeting)?.as_slice() {
@@ -375,6 +376,6 @@ fn decode(word: &[u8]) -> Result<String, ProtocolError> {
         rest = after;
     }
     let word = String::from_utf8(bytes).map_err(|_| wrong())?;
-    // What is handed on to C and to logs.
+    // Words are passed on to C and to logs, so none may contain a NUL.
     if word.contains('\0') { Err(wrong()) } else { Ok(word) }
 }

@@ -1,23 +1,23 @@
-//! Sanity questions: what a policy must answer, lest it is not kept.
+//! Sanity questions: the answers that a new policy must give to be kept in force.
 //!
-//! Lines `SCON<TAB>TCON<TAB>CLASS<TAB>PERMISSION[,PERMISSION]...`, as `tollgate policy query --batch` reads them, with the
-//! verdict beside: each permission is one that must be allowed, or with `-` before it one that must be denied. Empty lines
-//! and those that begin with `#` are left out.
+//! Each line is `SCON<TAB>TCON<TAB>CLASS<TAB>PERMISSION[,PERMISSION]...`, as `tollgate policy query --batch` reads it,
+//! with the verdict added: a permission must be allowed, and one with `-` before it must be denied. Empty lines and
+//! lines that begin with `#` are ignored.
 
 use std::fmt;
 
 use crate::protocol::Refusal;
 
-/// A question and the right answer.
+/// A question with the answer that is required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The context that acts.
     pub source: String,
     /// The context that is acted on.
     pub target: String,
-    /// The class.
+    /// Name of the object's class.
     pub class: String,
-    /// Permissions, and whether they must be allowed.
+    /// Names of permissions, and whether each must be allowed.
     pub permissions: Vec<(String, bool)>,
 }
 
@@ -28,17 +28,17 @@ impl fmt::Display for Question {
     }
 }
 
-/// A line that is no question.
+/// A line that is not a sanity question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line} of the sanity questions is not SCON<TAB>TCON<TAB>CLASS<TAB>PERMISSION[,PERMISSION]... (with - before a permission that must be denied)"
 )]
 pub struct NoQuestion {
-    /// Its number.
+    /// Number of the line, from 1.
     pub line: usize,
 }
 
-/// The questions of a file's text.
+/// Reads all questions of a file.
 pub fn parse(text: &str) -> Result<Vec<Question>, NoQuestion> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     lines.map(|(number, line)| question(line).ok_or(NoQuestion { line: number })).collect()
@@ -55,7 +55,8 @@ fn question(line: &str) -> Option<Question> {
     Some(Question { source: source.to_owned(), target: target.to_owned(), class: class.to_owned(), permissions })
 }
 
-/// Asks all questions; the first that is answered otherwise is an error. `ask` gives the allowed permissions.
+/// Checks all questions. Returns an error at the first that is answered wrongly. `ask` returns the permissions that are
+/// allowed.
 pub fn hold(
     questions: &[Question],
     mut ask: impl FnMut(&Question) -> Result<Vec<String>, Refusal>,

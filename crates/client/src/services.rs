@@ -1,4 +1,4 @@
-//! Services as they should be and as they are.
+//! Services: what is expected of each, and how each runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,15 +7,15 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a service is as it should be.
+/// Whether a service runs as it is expected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// A process of it should be confined, and is not; or it cannot start.
+    /// One of its processes should be confined and is not, or the service cannot start.
     NotConfined,
-    /// Nothing says that it should be confined, and others can reach it.
+    /// No domain is expected for it, and other machines or users can reach it.
     Unconfined,
-    /// All its processes that should be are.
+    /// All of its processes that should be confined are.
     Confined,
 }
 
@@ -29,19 +29,19 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A unit, or a program that runs outside of units, as it should be and as it is.
+/// A unit, or a program that runs outside of units.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
-    /// The unit, or the program.
+    /// Name of the unit, or path of the program.
     pub name: String,
-    /// The domain that it should run in; `None`: nothing says so.
+    /// The domain that it should run in; `None`: none is expected.
     pub expected: Option<String>,
-    /// The domains that its processes are in, and how many are in each.
+    /// The domains of its processes, and the number of processes in each.
     pub domains: BTreeMap<String, usize>,
-    /// Where it listens: `tcp 443`.
+    /// The addresses on which it listens, for example `tcp 443`.
     pub listening: BTreeSet<String>,
-    /// Whether that is as it should be.
+    /// Whether it runs as expected.
     pub verdict: Verdict,
-    /// Why not, and what helps.
+    /// Why it does not, and the remedy.
     pub why: Vec<String>,
 }

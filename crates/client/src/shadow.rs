@@ -1,51 +1,52 @@
-//! What a policy that is only asked would have decided otherwise.
+//! What a candidate would have decided otherwise. A candidate is a policy that is checked beside the policy in force
+//! and enforces nothing.
 
 use serde::{Deserialize, Serialize};
 
-/// The most differences that are told at once.
-pub const MOST: usize = 1000;
+/// The maximum number of differences in a report.
+pub const MAX_DIFFERENCES: usize = 1000;
 
-/// A policy that is asked beside the one in force.
+/// A policy that is checked beside the policy in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// The policy as the user named it.
+    /// Path of the policy as the user named it.
     pub policy: String,
-    /// Since when, in seconds since 1970.
+    /// When it became the candidate, in seconds since 1970.
     pub since: u64,
 }
 
-/// What it would have decided otherwise until now.
+/// What the candidate would have decided otherwise so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The policy.
+    /// The candidate that was checked.
     pub candidate: Candidate,
-    /// By contexts and class, [`MOST`] of them: those that came up most often.
+    /// Differences by contexts and class: the [`MAX_DIFFERENCES`] most frequent ones.
     pub differences: Vec<Difference>,
-    /// How many others there are.
+    /// How many differences are not in the report.
     pub omitted: u64,
-    /// Questions that it was not asked, for it did not know a context yet, or whose difference found no room.
+    /// How many checks the candidate missed: it did not know a context yet, or there was no room for the difference.
     pub not_asked: u64,
 }
 
-/// What a context would have been denied or granted.
+/// What a context would have been denied or granted in addition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// The context that acts.
     pub source: String,
     /// The context that is acted on.
     pub target: String,
-    /// The class.
+    /// Name of the object's class.
     pub class: String,
     /// Permissions that were allowed, and would not have been.
     pub denied: Vec<String>,
     /// Permissions that were denied, and would not have been.
     pub granted: Vec<String>,
-    /// How many questions were answered otherwise.
+    /// How many checks had another result.
     pub count: u64,
-    /// When the first was, in seconds since 1970.
+    /// When the first one was, in seconds since 1970.
     pub since: u64,
-    /// Whose it was.
+    /// Number of the process that was checked first.
     pub process: u32,
-    /// The name of that process.
+    /// Name of that process.
     pub command: String,
 }

@@ -1,4 +1,4 @@
-//! What the daemon tells of enforcement.
+//! What the daemon reports about enforcement.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,7 +14,7 @@ use tollgate_abi::enforcer::{
 
 use crate::{after_gap::AfterGap, descriptors::Descriptors, protocol::Mode, shadow::Candidate, shares::Held};
 
-/// What can fail (`enum tg_failure`), for people.
+/// Why a confined process was denied though no rule decided it (`enum tg_failure`), in words.
 pub const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_NO_GENERATION, "no policy in force"),
     (TG_FAILED_NO_CONTEXT, "a SID without context"),
@@ -44,159 +44,160 @@ pub const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_SHARE + TG_ROOM_OWNERS, "above a share of owners"),
 ];
 
-/// The name of a place in an enumeration.
+/// The name that belongs to a number, or `number N`.
 fn name(names: &[(u32, &str)], number: usize) -> String {
     let name = names.iter().find(|(own, _)| *own as usize == number).map(|(_, name)| (*name).to_owned());
     name.unwrap_or_else(|| format!("number {number}"))
 }
 
-/// The failure of labels that their files' attributes do not have.
+/// Reported for labels that are not in an attribute of their file.
 const UNWRITTEN: &str = "a label not written to its file";
 
-/// What failed at all, by name; `unwritten` labels are not in their files.
+/// All failures with a count above 0, by name. `unwritten` is the number of labels that are not in their files.
 pub fn failures(counts: &[u64], unwritten: u64) -> BTreeMap<String, u64> {
     let counts = counts.iter().enumerate().map(|(number, count)| (name(FAILURES, number), *count));
     counts.chain([(UNWRITTEN.to_owned(), unwritten)]).filter(|(_, count)| *count > 0).collect()
 }
 
-/// An object manager's name.
+/// The name of an object manager (`enum tg_manager`).
 pub fn manager(number: usize) -> String {
     name(tollgate_abi::MANAGERS, number)
 }
 
-/// What is enforced, since when, and what went wrong.
+/// What is enforced, since when, and what failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// What happens to what policy denies.
+    /// What happens when the policy denies something.
     pub mode: Mode,
-    /// The policy as the user named it.
+    /// Path of the policy as the user named it.
     pub policy: String,
-    /// Which generation of policy is in force, counted from the first since enforcement began.
+    /// Number of the policy generation in force, counted from 1 since enforcement began.
     pub generation: u32,
-    /// Since when, in seconds since 1970.
+    /// When that generation was put in force, in seconds since 1970.
     pub generation_since: u64,
-    /// When enforcement began, likewise.
+    /// When enforcement began, in seconds since 1970.
     pub since: u64,
     /// The daemon's process number.
     pub daemon: u32,
-    /// The hooks of the kernel.
+    /// The hooks of the kernel that have a program.
     pub hooks: Hooks,
-    /// What the policy may deny and no hook of this kernel asks, and labels that it gives and nothing can hold.
+    /// What the policy may deny though no hook of this kernel checks it, and labels that the policy gives to what
+    /// cannot hold one.
     pub not_enforced: Vec<String>,
-    /// When descriptors are asked about.
+    /// When descriptors are checked.
     pub descriptors: Descriptors,
-    /// Domains whose denials are granted, and audited.
+    /// Types of the permissive domains: what is denied to them is granted and audited.
     pub permissive: Vec<String>,
-    /// Since when each of them is, in seconds since 1970.
+    /// When each of them became permissive, in seconds since 1970.
     #[serde(default)]
     pub permissive_since: BTreeMap<String, u64>,
-    /// Domains that are asked nothing.
+    /// Types of the unconfined domains, for which nothing is checked.
     pub unconfined: Vec<String>,
-    /// The policy that is asked beside the one in force.
+    /// The policy that is checked beside the policy in force, if there is one.
     #[serde(default)]
     pub shadow: Option<Candidate>,
-    /// What processes have open or mapped though the policy in force denies it.
+    /// What processes hold open or mapped although the policy in force denies it.
     #[serde(default)]
     pub revoked: Revoked,
-    /// Processes that were killed because of memory that was taken away.
+    /// Number of processes that were killed because a mapping of theirs was taken away.
     #[serde(default)]
     pub killed: u64,
-    /// Confined contexts that a process has or had.
+    /// Confined contexts that at least one process has or had.
     pub subjects: Vec<String>,
     /// How many contexts have a SID.
     pub contexts: u64,
-    /// Whether all that was there when enforcement began has its label.
+    /// Whether every file that existed when enforcement began has its label.
     pub labelling_complete: bool,
-    /// Denials, and acts that policy wants audited, since enforcement began.
+    /// Number of denials and of acts that the policy audits, since enforcement began.
     pub events: u64,
-    /// Why something failed, and how often; a confined process was denied each time. What `event` begins are denials that
-    /// are in no log.
+    /// Failures by reason, with their number. A confined process was denied each time. Reasons that begin with `event`
+    /// count denials that are missing from the log.
     pub failures: BTreeMap<String, u64>,
-    /// Who holds most of what all need.
+    /// The largest holders of each limited resource.
     #[serde(default)]
     pub shares: Vec<Held>,
-    /// Whether denials go to the kernel's audit; else to a file.
+    /// Whether denials go to the kernel's audit; `false`: to a file.
     pub audit: bool,
-    /// Records that could not be written.
+    /// Number of records that could not be written.
     pub audit_errors: u64,
-    /// Why hooks do not run, or are not known to, as long as that lasts.
+    /// Why hooks do not run, or may not run; `None` while all is well.
     #[serde(default)]
     pub alarm: Option<AlarmStatus>,
-    /// When that was so, and is over: the last ones that this daemon has seen.
+    /// The last gaps in which hooks did not run, as far as this daemon has seen them.
     #[serde(default)]
     pub gaps: Vec<GapStatus>,
-    /// How often that was so since this daemon began.
+    /// Number of gaps since this daemon began.
     #[serde(default)]
     pub gaps_seen: u64,
-    /// What should be confined and is not, and why.
+    /// What should be confined and is not, with the reason.
     #[serde(default)]
     pub findings: Vec<String>,
-    /// Services that are confined as they should be.
+    /// Number of services that run confined as expected.
     #[serde(default)]
     pub confined: u64,
 }
 
-/// How much is held.
+/// What is held open or mapped against the policy in force.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revoked {
-    /// Descriptors: what is done by them is denied.
+    /// Number of descriptors. Reading or writing through them is denied.
     pub descriptors: u64,
-    /// Mappings of files: memory, which is used without asking.
+    /// Number of mappings of files. Memory is used without a check.
     pub mappings: u64,
-    /// Processes that have either.
+    /// Number of processes that hold either.
     pub processes: u64,
 }
 
-/// What is not as it should be.
+/// What the canary found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The canary was granted what must be denied: no hook runs.
     Off,
-    /// It did not answer, so nobody knows.
+    /// The canary did not answer, so it is not known whether hooks run.
     Silent,
-    /// No daemon was there to ask, or it was frozen itself.
+    /// No daemon was there to watch, or the daemon itself was frozen.
     Unwatched,
 }
 
-/// What the canary has found. Times are seconds since 1970.
+/// A problem that lasts. Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlarmStatus {
-    /// What it is.
+    /// What the canary found.
     pub kind: Kind,
     /// When hooks ran for the last time, as far as is known.
     pub since: u64,
-    /// What it is, why, and what to do.
+    /// The finding, the reason if it is known, and the remedy.
     pub text: String,
-    /// Who may have slipped out of confinement meanwhile, and is dealt with when hooks run again.
+    /// Processes that may have left their confinement since then. They are dealt with when hooks run again.
     pub slipped: Vec<Slipped>,
 }
 
-/// What is over. Times are seconds since 1970.
+/// A gap that has ended. Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapStatus {
-    /// What it was.
+    /// What the canary had found.
     pub kind: Kind,
-    /// When hooks ran for the last time before.
+    /// When hooks ran for the last time before the gap.
     pub from: u64,
-    /// When they ran again.
+    /// When hooks ran again.
     pub to: u64,
-    /// Who may have slipped out of confinement meanwhile.
+    /// Processes that may have left their confinement in the gap.
     pub slipped: Vec<Slipped>,
-    /// Processes of the machine's that execute what has a domain of its own, which they did not enter.
+    /// Processes of the machine that execute a program with a domain of its own, which they did not enter.
     pub not_entered: Vec<Slipped>,
 }
 
-/// Processes of one name that have lost one label, or never got it.
+/// Processes with the same name that lost the same label, or never got it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slipped {
-    /// Their name, as they say themselves.
+    /// Their name (`comm`), which they can choose.
     pub name: String,
-    /// The context that they should have; unlabelled where it is not known.
+    /// The context that they should have; the context of unlabelled objects if it is not known.
     pub context: String,
-    /// What became of them.
+    /// What was done with them.
     pub fate: AfterGap,
-    /// Their numbers.
+    /// Their process numbers.
     pub processes: Vec<u32>,
 }
 
@@ -217,26 +218,26 @@ fn counted(processes: usize) -> String {
     if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
 }
 
-/// Where enforcement is.
+/// The hooks of enforcement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooks {
-    /// Hooks with a program.
+    /// Hooks with a program attached.
     pub attached: Vec<String>,
-    /// Hooks at which no rule of this policy can deny anything.
+    /// Hooks without a program, at which no rule of this policy can deny anything.
     pub not_needed: Vec<String>,
 }
 
-/// How often one object manager was asked.
+/// The counters of one object manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manager {
-    /// Its name.
+    /// Name of the object manager.
     pub name: String,
-    /// Questions.
+    /// Number of checks.
     pub asked: u64,
-    /// Those that a cache answered.
+    /// Number of checks that a cache answered.
     pub cached: u64,
-    /// Those that the tables answered.
+    /// Number of checks that the decision tables answered.
     pub tables: u64,
-    /// Those that were answered with no.
+    /// Number of checks that were denied.
     pub denied: u64,
 }

@@ -1,4 +1,4 @@
-//! What is below a path, by descriptor: no name is looked up twice, so that nobody can put another file in its place.
+//! Walks a directory tree by descriptor. No name is looked up twice, so nobody can put another file in its place.
 
 use std::{
     io,
@@ -13,16 +13,16 @@ use nix::{
     sys::stat::{Mode, SFlag, fstat},
 };
 
-/// What is called for each object; an error ends the walk.
+/// Called for each object with its path and descriptor. An error ends the walk.
 pub type Visit<'v, E> = dyn FnMut(&Path, BorrowedFd<'_>) -> Result<(), E> + 'v;
 
-/// Opens an object without reading or following it.
+/// Opens an object (O_PATH) without reading it or following it.
 pub fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(AT_FDCWD, path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Visits an object and all that is below it on the same file system, directories before what they hold. What goes away
-/// meanwhile, and directories that may not be read, are told to `skip`.
+/// Visits an object and everything below it on the same file system. A directory comes before what it holds. Objects
+/// that vanish meanwhile, and directories that may not be read, are reported to `skip`.
 pub fn walk<E: From<io::Error>>(
     path: &Path,
     visit: &mut Visit<'_, E>,
@@ -31,7 +31,7 @@ pub fn walk<E: From<io::Error>>(
     walk_where(path, &|_| true, visit, skip)
 }
 
-/// Likewise, without what is below the object, and everything below that, where it is not `wanted`.
+/// Like [`walk`], but leaves out each object that is not `wanted` together with everything below it.
 pub fn walk_where<E: From<io::Error>>(
     path: &Path,
     wanted: &dyn Fn(&Path) -> bool,
@@ -40,7 +40,7 @@ pub fn walk_where<E: From<io::Error>>(
 ) -> Result<(), E> {
     let root = open(path)?;
     let device = fstat(&root).map_err(io::Error::from)?.st_dev;
-    // Open directories are those on the way down only; names wait, not descriptors.
+    // Only the directories on the way down are open. The others wait as names, not as descriptors.
     let mut levels: Vec<Level> = Vec::new();
     visit(path, root.as_fd())?;
     enter(&mut levels, path, root, device, skip);
@@ -68,7 +68,7 @@ pub fn walk_where<E: From<io::Error>>(
     Ok(())
 }
 
-/// A directory on the way down, and the names in it that are still to be visited.
+/// A directory on the way down, with the names in it that are still to be visited.
 struct Level {
     path: PathBuf,
     directory: OwnedFd,
@@ -93,7 +93,7 @@ fn enter(
     }
 }
 
-/// The names in a directory, the last first.
+/// The names in a directory, in reverse order.
 fn names(directory: &OwnedFd) -> io::Result<Vec<PathBuf>> {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;

@@ -1,20 +1,20 @@
-//! Units of systemd that have a context.
+//! systemd units that have a context.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of a unit, for callers of the daemon.
+/// What the daemon knows of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
-    /// Its name; that of a template stands for its instances.
+    /// Name of the unit; the name of a template stands for all its instances.
     pub name: String,
-    /// The context that its processes get; empty: what the policy says.
+    /// The context of its processes; empty: the rules of the policy decide.
     pub context: String,
-    /// The file that says so.
+    /// The unit file that names the context.
     pub source: PathBuf,
-    /// Why it cannot be: nothing of the unit's starts then, unless it is `ignorable`.
+    /// Why the unit cannot have the context. Nothing of the unit starts then, unless it is `ignorable`.
     pub problem: Option<String>,
-    /// The unit runs without the context where that cannot be.
+    /// Whether the unit runs without the context if it cannot have it.
     pub ignorable: bool,
 }

@@ -1,4 +1,4 @@
-//! A unix stream socket as the protocol uses it: bytes, descriptors beside them, and who sent them.
+//! A unix stream socket as the protocol uses it: bytes, the descriptors that come with them, and the sender.
 
 use std::{
     io::{self, IoSlice},
@@ -13,23 +13,23 @@ use nix::{
     sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg},
 };
 
-/// The most descriptors that come with a request: a policy and its sanity questions.
-pub const MOST_DESCRIPTORS: usize = 2;
+/// The maximum number of descriptors with one request: a policy and its sanity questions.
+pub const MAX_DESCRIPTORS: usize = 2;
 
-/// What has come at once.
+/// What one call of recvmsg(2) received.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// How many bytes; 0: the other side has closed.
+    /// Number of bytes; 0: the other side has closed the connection.
     pub length: usize,
-    /// Descriptors that came with them.
+    /// Descriptors that came with these bytes.
     pub descriptors: Vec<OwnedFd>,
-    /// The number of the process that sent them, when the socket passes credentials.
+    /// Number of the sending process, if the socket passes credentials.
     pub sender: Option<i32>,
 }
 
-/// Takes what there is; `None` when nothing has come yet.
+/// Receives what there is. `None`: nothing has come yet.
 pub fn receive(socket: &UnixStream, buffer: &mut [u8], flags: MsgFlags) -> io::Result<Option<Received>> {
-    // Words, for control messages are aligned to them.
+    // An array of words, because control messages are aligned to words.
     let mut control = [0u64; 16];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all of its members may be zero.
@@ -46,10 +46,10 @@ pub fn receive(socket: &UnixStream, buffer: &mut [u8], flags: MsgFlags) -> io::R
         other => other?,
     };
     let mut received = Received { length: length as usize, ..Received::default() };
-    // All are taken, also when there are too many: what is not taken stays open for ever.
+    // All descriptors are taken, even if they are too many: one that is not taken stays open for ever.
     take_control(&message, &mut received);
-    if received.descriptors.len() > MOST_DESCRIPTORS || message.msg_flags & libc::MSG_CTRUNC != 0 {
-        let text = format!("more than {MOST_DESCRIPTORS} descriptors came with a request");
+    if received.descriptors.len() > MAX_DESCRIPTORS || message.msg_flags & libc::MSG_CTRUNC != 0 {
+        let text = format!("more than {MAX_DESCRIPTORS} descriptors came with a request");
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     Ok(Some(received))
@@ -83,7 +83,7 @@ fn take_control(message: &libc::msghdr, received: &mut Received) {
     }
 }
 
-/// Sends bytes, and descriptors beside the first of them; how many bytes went.
+/// Sends bytes, with the descriptors beside the first of them. Returns how many bytes were sent.
 pub fn send(socket: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: MsgFlags) -> io::Result<usize> {
     let raw: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = [ControlMessage::ScmRights(&raw)];

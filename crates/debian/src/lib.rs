@@ -19,23 +19,23 @@ use tollgate_policy::{
 /// The suite whose policies are built: one for all kernels, so that kernels can be compared.
 pub const SUITE: &str = "bookworm";
 
-// A built policy of another format lies in another folder of the cache, or this program would find one that it cannot
-// read. Whoever raises a version changes the folders' number, here and in tollgate-study's records.
+// A built policy of another format is in another folder of the cache, so that this program does not find one that it cannot
+// read. When a version changes, change the folders' number here and in tollgate-study's records.
 const _: () = assert!(
     built::VERSION == 2 && dump::VERSION == 1 && lines::VERSION == 1 && TG_VERSION == 1,
     "a format has a new version: give the folders a new number"
 );
 
-/// The built policy, in the folder that [`build`] gives.
+/// The file name of the built policy, in the folder that [`build`] returns.
 pub const BUILT: &str = "policy.tollgate";
-/// The binary policy beside it.
+/// The file name of the binary policy beside it.
 pub const IMAGE: &str = "policy.33";
-/// Its `file_contexts`, with those of homes and aliases.
+/// The file name of its `file_contexts`, with those of homes and aliases.
 pub const FILE_CONTEXTS: &str = "file_contexts";
-/// The packages that it was built from.
+/// The file name of the list of packages from which it was built.
 pub const PACKAGES: &str = "packages.json";
 
-/// Below the policy's folder in `/etc/selinux`: which paths have the labels of others.
+/// Paths that have the labels of other paths, below the policy's folder in `/etc/selinux`.
 const ALIASES: &str = "contexts/files/file_contexts.subs_dist";
 
 /// The modules that the packages' postinst installs disabled, "not needed on a debian system"; the same in both.
@@ -59,7 +59,7 @@ const NOT_DEFAULT: [&str; 17] = [
     "usernetctl",
 ];
 
-/// Which of Debian's policies.
+/// Debian's policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// `selinux-policy-default`: type enforcement, one sensitivity.
@@ -68,12 +68,12 @@ pub enum Flavour {
     Mls,
 }
 
-/// Which of its modules.
+/// The modules of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modules {
-    /// Those that are enabled after installation.
+    /// The modules that an installation enables.
     Enabled,
-    /// All that the package ships.
+    /// All modules of the package.
     Shipped,
 }
 
@@ -81,7 +81,7 @@ pub enum Modules {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DebianError {
-    /// The package could not be had, or the cache could not be written.
+    /// The package could not be fetched, or the cache could not be written.
     #[error(transparent)]
     Packages(#[from] tollgate_host::Error),
     /// Its modules could not be read or compiled.
@@ -89,7 +89,7 @@ pub enum DebianError {
     #[expect(missing_docs, reason = "the names say it")]
     Sources {
         package: &'static str,
-        /// What the compiler reported.
+        /// The compiler's error.
         cause: SourceError,
     },
     /// The built policy could not be written.
@@ -98,15 +98,15 @@ pub enum DebianError {
     /// A file could not be read or written.
     #[error("cannot {what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// Why it failed.
+        /// The operating system's error.
         cause: io::Error,
     },
 }
 
 impl Flavour {
-    /// Its name, which is that of the folder in `/etc/selinux` too.
+    /// The policy's name, also that of its folder in `/etc/selinux`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -121,7 +121,7 @@ impl Flavour {
         }
     }
 
-    /// Homes, and whose they are by the SELinux user of who logs in there.
+    /// Patterns of home directories, each with the SELinux user of its owner.
     fn homes(self) -> paths::Homes {
         match self {
             Self::Default => [("/root", "unconfined_u"), ("/home/[^/]+", "unconfined_u")],
@@ -129,7 +129,7 @@ impl Flavour {
         }
     }
 
-    /// Where the cache keeps it, below its root.
+    /// The policy's folder in the cache, relative to its root.
     pub fn folder(self, modules: Modules) -> &'static str {
         match (self, modules) {
             (Self::Default, Modules::Enabled) => "policies/3/default-bookworm",
@@ -140,8 +140,8 @@ impl Flavour {
     }
 }
 
-/// The folder of `cache` with [`BUILT`], [`IMAGE`], [`FILE_CONTEXTS`] and [`PACKAGES`] of a policy of Debian's, as
-/// semodule would compile it on an installed system; made when it is not there.
+/// The folder of `cache` with [`BUILT`], [`IMAGE`], [`FILE_CONTEXTS`] and [`PACKAGES`] of one of Debian's policies, as
+/// semodule would compile it on an installed system; it is built if it does not exist.
 pub fn build(cache: &Cache, flavour: Flavour, modules: Modules) -> Result<PathBuf, DebianError> {
     cache.folder(flavour.folder(modules), |fresh| {
         let (built, fetched) = compile(cache, flavour, modules, &[], fresh)?;
@@ -154,8 +154,8 @@ pub fn build(cache: &Cache, flavour: Flavour, modules: Modules) -> Result<PathBu
     })
 }
 
-/// A policy of Debian's compiled together with CIL files of others, and the packages that it is of, which are fetched.
-/// `scratch` is a folder.
+/// Compiles one of Debian's policies together with other CIL files; returns it with its packages, which are fetched.
+/// `scratch` is a folder for temporary files.
 pub fn compile(
     cache: &Cache,
     flavour: Flavour,
@@ -179,7 +179,7 @@ pub fn compile(
     Ok((built, fetched))
 }
 
-/// The module packages that are wanted, sorted.
+/// The selected module packages, sorted.
 fn packages_of(root: &Path, flavour: Flavour, modules: Modules) -> Result<Vec<PathBuf>, DebianError> {
     let folder = shipped(root, flavour);
     let entries = fs::read_dir(&folder).map_err(io(format!("list {}", folder.display())))?;
@@ -196,7 +196,7 @@ fn shipped(root: &Path, flavour: Flavour) -> PathBuf {
     root.join("usr/share/selinux").join(flavour.name())
 }
 
-/// The modules by their names, since the folder that they lay in goes.
+/// Names modules without the temporary folder in which they were.
 fn in_short_names(sources: sources::Sources, root: &Path, flavour: Flavour) -> sources::Sources {
     let folder = format!("{}/", shipped(root, flavour).display());
     match sources {

@@ -1,16 +1,16 @@
-//! What Debian's `file_contexts` lack until they lie in a system: homes, and paths that are others' aliases.
+//! Completes Debian's `file_contexts` with the lines that depend on a system: homes, and aliases of paths.
 
 use tollgate_policy::file_contexts::{once, with_aliases};
 
-/// The homes that a template is for, and whose they are.
+/// Patterns of home directories for a template, each with the SELinux user of its owner.
 pub(super) type Homes = [(&'static str, &'static str); 2];
 
-/// The lines of a `file_contexts` with those for homes and aliases.
+/// The lines of a `file_contexts`, with those for homes and aliases.
 pub(super) fn complete(text: &str, homes: Homes, aliases: &str) -> String {
     with_aliases(&with_homes(text, homes), aliases)
 }
 
-/// The lines about homes, as genhomedircon writes them for root and for who has no SELinux user of his own.
+/// The lines for homes, as genhomedircon writes them for root and for users without a SELinux user of their own.
 fn with_homes(text: &str, homes: Homes) -> String {
     let about_homes = |line: &&str| line.starts_with("HOME_DIR");
     let any =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Directories that are in use. */
+/* Directories in which something is made. */
 #ifndef TOLLGATE_ACTIVE_H
 #define TOLLGATE_ACTIVE_H
 
@@ -12,7 +12,7 @@
 #include "state.h"
 #include "subvolume.h"
 
-/* The labels of others are not known to be theirs yet. */
+/* The daemon is told only of a directory whose label is known to be its own. */
 static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *label)
 {
 	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
@@ -33,8 +33,9 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 }
 
 /*
- * Something is made in a directory, or comes to it. After a crash it cannot be told from one that
- * was moved, unless its attribute has its label: the daemon sees to that.
+ * Called when something is made in a directory, or moved there. After a crash such a directory
+ * could not be distinguished from one that was moved, unless its label is in its attribute.
+ * The daemon writes it there.
  */
 static __always_inline void tg_tell_active(struct inode *directory, struct tg_inode *label)
 {

@@ -7,8 +7,8 @@
 #include "libbpf.h"
 #include "state.h"
 
-/* Addresses of kernel objects as numbers: a difference to an address of ours is a scalar to the
- * verifier, and as unique. */
+/* The address of a kernel object as a number. A difference to one of our own addresses is a
+ * scalar for the verifier, and just as unique. */
 #define TG_ADDRESS(object)                                                                         \
 	({                                                                                         \
 		__u64 address_ = (__u64)((char *)(object) - (char *)&state);                       \
@@ -17,13 +17,13 @@
 	})
 
 /*
- * The address of a kernel object, for bpf_probe_read_kernel: a difference of pointers is a number
- * to the verifier, and of the current task the address is known as one.
+ * The address of a kernel object, for bpf_probe_read_kernel. A difference of pointers is a
+ * number for the verifier, and the address of the current task is known as a number.
  */
 #define TG_KERNEL_ADDRESS(object)                                                                  \
 	TG_KERNEL_ADDRESS_BY(bpf_get_current_task_btf(), bpf_get_current_task(), object)
 
-/* The same, by what is known of the current task already. */
+/* The same, where the address of the current task has been read already. */
 #define TG_KERNEL_ADDRESS_BY(current, address, object)                                             \
 	({                                                                                         \
 		__u64 from_task_ = (__u64)((char *)(object) - (char *)(current));                  \
@@ -32,13 +32,14 @@
 	})
 
 /*
- * Whether a hook was given no object. Since 6.4 the verifier holds that its arguments are always
- * there: it would remove a plain test and let the program read at NULL, with no fault handling.
+ * Whether a hook was called without an object. Since 6.4 the verifier assumes that a hook's
+ * arguments are never NULL. It would remove a plain test and let the program read at NULL,
+ * where faults are not handled.
  */
 #define TG_IS_NULL(object) (!TG_KERNEL_ADDRESS(object))
 #define TG_IS_NULL_BY(current, address, object) (!TG_KERNEL_ADDRESS_BY(current, address, object))
 
-/* What TG_ADDRESS has taken away. */
+/* The address that TG_ADDRESS subtracts. */
 static __always_inline __u64 tg_anchor(void)
 {
 	void *volatile place = &state;

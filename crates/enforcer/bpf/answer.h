@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a policy answers to a question, computed from the tables of a generation. */
+/* The answer of a policy to a question, computed from the tables of a generation. */
 #ifndef TOLLGATE_ANSWER_H
 #define TOLLGATE_ANSWER_H
 
@@ -15,8 +15,8 @@
 #include "survival_object.h"
 #include "tables.h"
 
-/* map_decision of security/selinux/ss/services.c: a decision in the policy's permissions becomes
- * one in ours. */
+/* map_decision of security/selinux/ss/services.c: turns a decision in the policy's permissions
+ * into one in ours. */
 TG_FUNCTION int tg_map_decision(const struct tg_generation *generation, __u32 class,
 				struct tg_decision *decision)
 {
@@ -24,11 +24,11 @@ TG_FUNCTION int tg_map_decision(const struct tg_generation *generation, __u32 cl
 		return 0;
 	const struct tg_secclass *map = &generation->classes[class & (TG_SECCLASSES - 1)];
 	__u32 allowed = generation->allow_unknown ? map->unknown : 0;
-	/* Two at once: what is allowed below what is audited. */
+	/* Both at once: the allowed permissions below the audited ones. */
 	__u64 granted = decision->allowed | (__u64)decision->auditallow << 32, grants = 0;
 	__u32 quiet = 0, unaudited = ~decision->auditdeny;
 
-	/* Without this capability nobody asks for `open` (open_file_to_av). */
+	/* Without this capability `open` is not checked (open_file_to_av). */
 	if (!(generation->capabilities >> TG_POLICYCAP_OPENPERM & 1) && tg_is_file(class))
 		allowed |= FILE__OPEN;
 
@@ -36,7 +36,7 @@ TG_FUNCTION int tg_map_decision(const struct tg_generation *generation, __u32 cl
 		__u32 bit = map->bit[i], shift = bit & 31, known;
 
 		TG_OPAQUE(bit);
-		known = (bit - 32) >> 31; /* no branch: the verifier would follow both ways */
+		known = (bit - 32) >> 31; /* without a branch for the verifier to follow */
 		grants |= (granted >> shift & known * 0x100000001ull) << i;
 		quiet |= (unaudited >> shift & known) << i;
 	}
@@ -46,8 +46,9 @@ TG_FUNCTION int tg_map_decision(const struct tg_generation *generation, __u32 cl
 	return 1;
 }
 
-/* Asks the tables; the number of the generation that has answered: the one in force, or another.
- * 0: they could not be asked, which is counted; nothing is allowed then. */
+/* Computes an answer from the tables. Returns the number of the generation that answered: the
+ * one in force, or another. Returns 0 if that failed, which is counted; then nothing is
+ * allowed. */
 TG_FUNCTION __u32 tg_compute_av(enum tg_which which, __u32 source, __u32 target, __u32 class,
 				struct tg_decision *answer)
 {
@@ -70,8 +71,8 @@ TG_FUNCTION __u32 tg_compute_av(enum tg_which which, __u32 source, __u32 target,
 		tg_failed(TG_FAILED_NO_CONTEXT);
 		return 0;
 	}
-	/* A class that the policy does not know: tg_map_decision grants its permissions, or none.
-	 */
+	/* tg_map_decision grants or denies the permissions of a class that the policy does not
+	 * have. */
 	if (question.class)
 		tg_decide(&generation->tables, &generation->levels, &question, answer);
 	else
@@ -81,9 +82,9 @@ TG_FUNCTION __u32 tg_compute_av(enum tg_which which, __u32 source, __u32 target,
 }
 
 /*
- * avc_has_extended_perms: the plain ioctl permission becomes that of the command in
- * `request->number`, when rules name commands. Another permission stays as it is. 0: the generation
- * `by` that has given the answer is no longer in force.
+ * avc_has_extended_perms: where rules name commands, replaces the plain ioctl permission by
+ * that of the command in `request->number`. Another permission stays as it is. Returns 0 if
+ * the generation `by` that gave the answer is no longer in force.
  */
 TG_FUNCTION int tg_narrow(enum tg_which which, const struct tg_request *request,
 			  struct tg_decision *answer, __u32 by)
@@ -108,14 +109,16 @@ TG_FUNCTION int tg_narrow(enum tg_which which, const struct tg_request *request,
 }
 
 /*
- * What may be allowed of a question: of one about what enforcement lives by, looking at it, unless
- * the source may end enforcement anyway. `answer` is for use meanwhile, for the stack is small.
+ * The part of a question that may be allowed. If enforcement depends on the object, only
+ * looking at it may be, unless the source may end enforcement anyway. `answer` is used as
+ * memory meanwhile, because the stack is small.
  */
 static __always_inline __u32 tg_allowable(enum tg_which which, const struct tg_request *request,
 					  struct tg_decision *answer)
 {
 	if (!tg_is_survival(request->target, request->class)) {
-		/* As unknown as after tg_compute_av: the verifier reads what follows once. */
+		/* The value is as unknown to the verifier as after tg_compute_av, so it reads
+		 * what follows once. */
 		__u32 any = request->av;
 
 		*answer = (struct tg_decision){any, any, any, any, any, any};
@@ -126,9 +129,10 @@ static __always_inline __u32 tg_allowable(enum tg_which which, const struct tg_r
 }
 
 /*
- * The answer of one generation to all of a question; FILE__IOCTL: it holds for some commands only.
- * A generation is switched to at most once while a program runs, for who switches waits for the
- * programs that run (bpf_map_update_elem of a map of maps): the second answer is whole.
+ * The answer of one generation to the whole question. FILE__IOCTL in it means that it holds
+ * for some commands only. The generation is switched at most once while a program runs,
+ * because the switch waits for running programs (bpf_map_update_elem of a map of maps). So the
+ * second answer is complete.
  */
 static __always_inline __u32 tg_answer(enum tg_which which, struct tg_request *request,
 				       struct tg_decision *answer)

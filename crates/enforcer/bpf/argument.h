@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Arguments of a hook whose number differs between kernels, or whose type the verifier does not
- * take. */
+ * accept. */
 #ifndef TOLLGATE_ARGUMENT_H
 #define TOLLGATE_ARGUMENT_H
 
-/* An argument of a hook. In assembly, for clang would join the loads of two branches to one at a
- * place that it computes, which the verifier does not take. */
+/* An argument of a hook. This is assembly, because clang would join the loads of two branches
+ * into one at a computed place, which the verifier does not accept. */
 #define TG_ARGUMENT(context, number)                                                               \
 	({                                                                                         \
 		void *argument_;                                                                   \

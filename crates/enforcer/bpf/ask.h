@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A question and its answer: the access vector cache, then the tables of the generation in force.
+/* Checks a permission: in the access vector cache, then in the tables of the generation in force.
  */
 #ifndef TOLLGATE_ASK_H
 #define TOLLGATE_ASK_H
@@ -27,8 +27,8 @@ static __always_inline void tg_count_question(__u32 manager, int cached)
 	__sync_fetch_and_add(cached ? &statistic->cached : &statistic->tables, 1);
 }
 
-/* Where the answer to a question is kept, and what tells it from others. Looked for again after the
- * question was answered, for the stack is small. */
+/* The place where the answer to a question is cached, and the tag of the entry. It is computed
+ * again after the question was answered, because the stack is small. */
 static __always_inline __u64 *tg_avc_place(const struct tg_request *request, __u64 *tag)
 {
 	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
@@ -37,8 +37,8 @@ static __always_inline __u64 *tg_avc_place(const struct tg_request *request, __u
 	return tg_avc_entry(key);
 }
 
-/* Keeps what was answered; what was denied and granted before stays granted (avc_update_node): it
- * is told once. */
+/* Caches an answer. What was denied and then granted in permissive mode stays granted
+ * (avc_update_node), so it is audited once. */
 static __always_inline void tg_keep_answer(struct tg_request *request, int granted)
 {
 	__u64 tag, *entry = tg_avc_place(request, &tag);
@@ -52,8 +52,8 @@ static __always_inline void tg_keep_answer(struct tg_request *request, int grant
 }
 
 /*
- * avc_has_perm: whether the source has the permissions; what is denied, or granted with auditallow,
- * is audited. 0 or -EACCES; `request->allowed` is what may be cached.
+ * avc_has_perm: checks whether the source has the permissions. What is denied, or granted with
+ * auditallow, is audited. Returns 0 or -EACCES. `request->allowed` is what may be cached.
  */
 TG_FUNCTION int tg_avc_has_perm(struct tg_request *request)
 {
@@ -68,7 +68,8 @@ TG_FUNCTION int tg_avc_has_perm(struct tg_request *request)
 		request->allowed = found;
 		return 0;
 	}
-	/* What it asks is whether anybody asks: nothing is counted, told, or granted by a mode. */
+	/* The canary tests whether anything is checked at all: nothing is counted, audited, or
+	 * granted by a mode. */
 	if (request->source == TG_SID_CANARY) {
 		request->allowed = 0;
 		return -EACCES;
@@ -93,18 +94,18 @@ TG_FUNCTION int tg_avc_has_perm(struct tg_request *request)
 }
 
 /*
- * What a hook returns for a denial. The verifier reads a global function (TG_FUNCTION) once, and so
- * believes that it returns any number (docs/adr/0015); since 6.12 it refuses a hook's program that
- * may return any. So the result of a global function becomes a verdict here, and nowhere else. All
- * that asks goes through tg_ask, or static functions over it: what those return is a verdict
- * already.
+ * What a hook returns for a denial. The verifier examines a global function (TG_FUNCTION)
+ * once, and so assumes that it may return any number (docs/adr/0015). Since 6.12 it refuses a
+ * hook's program that may return any number. So the result of a global function becomes a
+ * verdict here, and nowhere else. All checks go through tg_ask, or through static functions
+ * above it, whose results are verdicts already.
  */
 static __always_inline int tg_verdict_of(int denied)
 {
 	return denied ? -EACCES : 0;
 }
 
-/* Asks. 0 or -EACCES, for a hook to return. */
+/* Checks a permission. Returns 0 or -EACCES, which a hook may return. */
 static __always_inline int tg_ask(struct tg_request *request)
 {
 	return tg_verdict_of(tg_avc_has_perm(request));
@@ -112,7 +113,7 @@ static __always_inline int tg_ask(struct tg_request *request)
 
 #define TG_SELF 0u
 
-/* avc_has_perm, of which the audit knows no more than the contexts. */
+/* avc_has_perm where the audit needs only the contexts. */
 static __noinline int tg_ask_plainly(__u64 subject, __u32 target, __u32 class, __u32 av,
 				     __u32 manager)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What becomes of a denial: an event, and, in permissive mode, a grant. */
+/* What a denial leads to: an event, and a grant in permissive mode. */
 #ifndef TOLLGATE_AUDIT_H
 #define TOLLGATE_AUDIT_H
 
@@ -13,14 +13,13 @@
 #include "state.h"
 #include "tables.h"
 
-/* avc_denied: what is denied is granted when permissive as a whole, by domain, or by command. */
+/* avc_denied: a denial becomes a grant if the machine, the domain or the command is permissive. */
 static __always_inline enum tg_verdict tg_verdict_on(const struct tg_request *request,
 						     const struct tg_decision *answer)
 {
 	if (!request->denied)
 		return TG_GRANTED;
-	/* Who only wants to know has nothing audited, so nothing that is denied may be remembered.
-	 */
+	/* For a quiet question nothing is audited, so no denial may be cached as granted. */
 	if (!READ_ONCE(state.enforcing) || answer->permissive)
 		return request->quiet ? TG_GRANTED_ONCE : TG_GRANTED;
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -28,7 +27,7 @@ static __always_inline enum tg_verdict tg_verdict_on(const struct tg_request *re
 	return task && task->flags & TG_TASK_PERMISSIVE ? TG_GRANTED_ONCE : TG_DENIED;
 }
 
-/* avc_audit: decides, and tells what is denied or granted with auditallow; enum tg_verdict. */
+/* avc_audit: decides, and reports what is denied or granted with auditallow; enum tg_verdict. */
 TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_decision *answer)
 {
 	if (!request || !answer)

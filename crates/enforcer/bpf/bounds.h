@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Domains within a domain. */
+/* Domains that are bounded by another domain. */
 #ifndef TOLLGATE_BOUNDS_H
 #define TOLLGATE_BOUNDS_H
 
@@ -11,8 +11,8 @@
 #include "state.h"
 #include "tables.h"
 
-/* security_bounded_transition: 0 when the new domain is the old one or bounded by it, at any
- * distance; else -EPERM. */
+/* security_bounded_transition: returns 0 if the new domain is the old one, or bounded by it at
+ * any distance; else -EPERM. */
 TG_FUNCTION int tg_bounded_transition(__u32 old, __u32 new)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);

@@ -24,9 +24,9 @@ static __always_inline __u32 tg_bpf_av(fmode_t mode)
 #define ANON_INODE_FS_MAGIC 0x09041934
 
 /*
- * bpf_fd_pass: asks about the BPF map or program that a descriptor leads to; 0: it leads to none.
- * `file` is its address in the kernel. All such files have one inode: what they are is told by the
- * names that the kernel gives them.
+ * bpf_fd_pass: fills in a question about the BPF map or program that a descriptor leads to.
+ * Returns 0 if it leads to neither. `file` is its address in the kernel. All such files have
+ * one inode; they are distinguished by the names that the kernel gives them.
  */
 static __noinline int tg_name_bpf(struct tg_request *request, __u64 file)
 {
@@ -55,7 +55,8 @@ static __noinline int tg_name_bpf(struct tg_request *request, __u64 file)
 	return 1;
 }
 
-/* Whether the current task may use what a descriptor leads to, if that is a map or a program. */
+/* Whether the current task may use the map or program that a descriptor leads to. Any other
+ * file is allowed. */
 static __noinline int tg_pass_bpf(struct file *file)
 {
 	__u64 subject = tg_subject();

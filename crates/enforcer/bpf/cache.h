@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The caches that answer most questions. All are arrays of 64-bit words, reached at a constant
- * address without a helper; an entry holds its whole tag, so one comparison tells a hit.
+ * The caches that answer most questions. All are arrays of 64-bit words at a constant address,
+ * which is reached without a helper. An entry contains its complete tag, so one comparison
+ * shows a hit.
  *
  *   task_cache   task address 40 | unconfined 1, spare 7 | SID 16
  *   access_cache inode address 29 | SID 16 | permissions 19. A row is an inode; ways 0 to 2 are of
  *                subjects, by SID; way 3 holds what every live confined subject may (state.any).
  *   avc          tag 26 | generation 6 | permissions 32, by source, target and class
  *
- * Only what is granted and not audited is cached: all else takes the slow way each time.
- * A task's entry is rewritten before a task runs (task_alloc), an inode's row cleared when its
- * memory becomes another inode (inode_alloc_security): an address is never taken for its
- * predecessor.
+ * Only what is granted and not audited is cached. Everything else is decided anew each time.
+ * The entry of a task is written before the task runs (task_alloc), and the row of an inode is
+ * cleared when its memory becomes another inode (inode_alloc_security), so an address is never
+ * mistaken for its predecessor.
  */
 #ifndef TOLLGATE_CACHE_H
 #define TOLLGATE_CACHE_H
@@ -26,7 +27,7 @@
 #define TG_ANY_WAY 3
 #define TG_UNCONFINED 0x10000u /* in a task's entry, above the SID */
 
-/* A bijection on the 43 bits of an address that differ: 14 bits choose the row, 29 are the tag. */
+/* A bijection on the 43 bits in which addresses differ: 14 bits choose the row, 29 are the tag. */
 static __always_inline __u64 tg_address_key(__u64 address)
 {
 	__u64 key = address << 18;
@@ -39,7 +40,8 @@ static __always_inline __u64 tg_address_key(__u64 address)
 
 #define TG_KEY(object) tg_address_key(TG_ADDRESS(object))
 
-/* The row of an inode, as an offset from the beginning of the state: so a load reaches a way. */
+/* The row of an inode, as an offset from the beginning of the state, so that one load reaches a
+ * way. */
 static __always_inline __u64 *tg_row(__u64 key)
 {
 	__u64 *row = (__u64 *)&state, offset = key >> 50;
@@ -49,12 +51,12 @@ static __always_inline __u64 *tg_row(__u64 key)
 	return row + offsetof(struct tg_state, access_cache) / sizeof *row;
 }
 
-/* What an entry says beside permissions: these are its low bits, so that a mask of both fits an
- * instruction. */
+/* The part of an entry beside the permissions. The permissions are its low bits, so that a mask
+ * of both fits into an instruction. */
 #define TG_ACCESS_TAG (~0ull << TG_ACCESS_SID)
 
-/* Whether `way` of the row says that a subject has the permissions `hot`, some; `subject` is its
- * SID where an entry has it. */
+/* Whether `way` of the row says that a subject has the permissions `hot`, of which there is at
+ * least one. `subject` is the SID at the place where an entry has it. */
 static __always_inline int tg_hit(__u64 key, __u32 way, __u64 subject, __u64 hot)
 {
 	__u64 *row = tg_row(key);
@@ -62,13 +64,14 @@ static __always_inline int tg_hit(__u64 key, __u32 way, __u64 subject, __u64 hot
 	return ((READ_ONCE(row[way]) ^ (key << 14 | subject)) & (TG_ACCESS_TAG | hot)) == hot;
 }
 
-/* The way of a subject: 0 to 2 (daemon and programs give subjects no SID that is 3 modulo 4). */
+/* The way of a subject: 0 to 2. The daemon and the programs give subjects no SID that is 3
+ * modulo 4. */
 static __always_inline __u32 tg_way(__u64 sid)
 {
 	return sid & 3;
 }
 
-/* Whether the subject's own way says that it has them. */
+/* Whether the subject's own way says that it has these permissions. */
 static __always_inline int tg_hit_own(__u64 key, __u64 sid, __u64 hot)
 {
 	return tg_hit(key, tg_way(sid), sid << TG_ACCESS_SID, hot);
@@ -95,19 +98,21 @@ static __always_inline void tg_forget_access(__u64 key)
 }
 
 /*
- * The 19 permissions of an inode that the access cache holds. Files and directories have bits 0 to
- * 18 alike; of these, what is never asked of an object that exists, or rarely, gives its place to
- * what is asked often. One that the cache cannot hold is TG_NOT_HOT (object.h).
+ * The 19 permissions of an inode that the access cache can hold. Files and directories have
+ * the same ones in bits 0 to 18. Those of them that are never or rarely checked on an existing
+ * object leave their place to permissions that are checked often. A permission that the cache
+ * cannot hold is TG_NOT_HOT (object.h).
  */
 #define TG_HOT_PLACE_A 3  /* create: a file's execute_no_trans */
 #define TG_HOT_PLACE_B 7  /* relabelfrom: add_name */
 #define TG_HOT_PLACE_C 8  /* relabelto: remove_name */
 #define TG_HOT_PLACE_D 15 /* quotaon: rmdir */
 #define TG_HOT_SAME (0x7ffffu & ~(1u << 3 | 1u << 7 | 1u << 8 | 1u << 15))
-/* What MAY_EXEC asks for, of whatever it is: a directory's search is where a file's execute is. */
+/* The permission for MAY_EXEC on any object: a directory's search has the same bit as a file's
+ * execute. */
 #define TG_HOT_EXECUTE FILE__EXECUTE
 
-/* One permission has one place in all classes of files, up to watch_reads. */
+/* Each permission up to watch_reads has the same bit in all classes of files. */
 _Static_assert(FILE__READ == DIR__READ && FILE__OPEN == DIR__OPEN, "classes.txt");
 _Static_assert(FILE__WATCH_READS == DIR__WATCH_READS && FILE__OPEN == LNK_FILE__OPEN &&
 		       FILE__OPEN == CHR_FILE__OPEN && FILE__OPEN == BLK_FILE__OPEN &&
@@ -128,7 +133,7 @@ static __always_inline __u32 tg_hot(__u32 av, int directory)
 	return (av & TG_HOT_SAME) | TG_MOVED(av, FILE__EXECUTE_NO_TRANS, TG_HOT_PLACE_A);
 }
 
-/* Whether the access cache can hold all of `av`. */
+/* Whether the access cache can hold all permissions of `av`. */
 static __always_inline int tg_is_hot(__u32 av, int directory)
 {
 	__u32 places = directory ? (TG_HOT_SAME & ~DIR__EXECUTE) | DIR__SEARCH | DIR__ADD_NAME |
@@ -138,7 +143,8 @@ static __always_inline int tg_is_hot(__u32 av, int directory)
 	return !(av & ~places);
 }
 
-/* The access vector cache: a bijection on 39 bits; 13 choose the entry, 26 are the tag. */
+/* The access vector cache: a bijection on 39 bits, of which 13 choose the entry and 26 are the
+ * tag. */
 #define TG_AVC_KEY(source, target, class)                                                          \
 	(((__u64)(target) << 23 | (__u64)(source) << 7 | (class)) * 0x9e3779b97f4a7c15ull)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* SIDs and the contexts they stand for (security/selinux/ss/sidtab.c). */
+/* SIDs and the contexts that they stand for (security/selinux/ss/sidtab.c). */
 #ifndef TOLLGATE_CONTEXTS_H
 #define TOLLGATE_CONTEXTS_H
 
@@ -14,7 +14,8 @@
 #include "state.h"
 #include "tables.h"
 
-/* A context, as two words: who reads one while another processor writes it sees no type, or all. */
+/* A context as two words. If one is read while another processor writes it, either no type is
+ * seen, or all of it. */
 union tg_context_words {
 	struct tg_context context;
 	__u64 word[2];
@@ -30,8 +31,8 @@ static __always_inline void tg_put_context(struct tg_generation *generation, __u
 	__sync_lock_test_and_set(&place->word[0], words.word[0]);
 }
 
-/* A new number; 0: there is none left. None is 3 modulo 4: that way of the access cache is
- * everybody's (tg_way). */
+/* A new number; 0: there is none left. No SID is 3 modulo 4, because that way of the access
+ * cache belongs to all subjects (tg_way). */
 static __always_inline __u32 tg_next_sid(void)
 {
 	for (__u32 try = 0; try < 2; try++) {
@@ -46,8 +47,8 @@ static __always_inline __u32 tg_next_sid(void)
 }
 
 /*
- * sidtab_context_to_sid: the SID of a context of a generation, which is given one when it has none.
- * The context must be valid. 0 or -EACCES.
+ * sidtab_context_to_sid: the SID of a context in a generation. A context without one is given
+ * one. The context must be valid. Returns 0 or -EACCES.
  */
 TG_FUNCTION int tg_intern(struct tg_generation *generation, const struct tg_context *context,
 			  __u32 *sid)
@@ -74,7 +75,7 @@ TG_FUNCTION int tg_intern(struct tg_generation *generation, const struct tg_cont
 		tg_doorbell(TG_EVENT_SID, new, 0, 0);
 		return 0;
 	}
-	/* Another processor was first: its number counts, ours stands for the same. */
+	/* Another processor was first: its number counts, and ours stands for the same context. */
 	known = bpf_map_lookup_elem(&sids, &key);
 	if (!known) {
 		tg_failed(TG_FAILED_SIDS_FULL);
@@ -84,7 +85,7 @@ TG_FUNCTION int tg_intern(struct tg_generation *generation, const struct tg_cont
 	return 0;
 }
 
-/* convert_context: what the generation before calls a SID's context, translated. */
+/* convert_context: the context of a SID in the generation before, translated. */
 TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
 {
 	struct tg_generation *before = tg_find_generation(TG_BEFORE);
@@ -102,7 +103,7 @@ TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
 	context.type = to->type[context.type & (TG_TYPES - 1)];
 	__u32 low = context.low, high = context.high;
 
-	/* The verifier does not see what clang does: that the masks are not needed. */
+	/* Unlike clang, the verifier does not see that the masks are not needed. */
 	TG_OPAQUE(low);
 	TG_OPAQUE(high);
 	context.low = to->level[low & (TG_LEVELS - 1)];
@@ -114,7 +115,7 @@ TG_FUNCTION int tg_translate(struct tg_generation *generation, __u32 sid)
 	return 1;
 }
 
-/* What a SID stands for in a generation; type 0: nothing. */
+/* The context of a SID in a generation; type 0: it has none. */
 static __always_inline struct tg_context tg_context_of(struct tg_generation *generation, __u32 sid)
 {
 	union tg_context_words *place = (void *)&generation->contexts[sid & (TG_SIDS - 1)];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Credentials and the SIDs they stand for. SELinux keeps a SID in each; here tasks have SIDs, and
- * this knows of credentials what tasks cannot tell: who opened a file (f_cred), on whose behalf a
- * task acts whose credentials are overridden. A credential that is not known is the machine's.
+ * Credentials and the SIDs that they stand for. SELinux keeps a SID in each credential. Here
+ * tasks have SIDs, and credentials answer what tasks cannot: who opened a file (f_cred), and
+ * for whom a task acts whose credentials are overridden. An unknown credential is the
+ * machine's.
  *
- * state.credentials is a direct-mapped array of address 29 | elsewhere 7 | share 12 | SID 16. It is
- * no cache: what finds its place taken goes to a map, and the place counts it.
+ * state.credentials is a direct-mapped array of address 29 | elsewhere 7 | share 12 | SID 16.
+ * It is not a cache: a credential whose place is taken goes to a map, and the place counts
+ * those.
  */
 #ifndef TOLLGATE_CREDENTIAL_H
 #define TOLLGATE_CREDENTIAL_H
@@ -19,21 +21,21 @@
 #include "share.h"
 #include "state.h"
 
-#define TG_CREDENTIAL_SHARE 16u /* where an entry has it: above the SID */
+#define TG_CREDENTIAL_SHARE 16u /* bit at which it begins in an entry: above the SID */
 #define TG_CREDENTIAL_ELSEWHERE 28u
-#define TG_CREDENTIAL_TAG 35u /* and the rest of the address */
+#define TG_CREDENTIAL_TAG 35u /* the rest of the address begins here */
 #define TG_CREDENTIAL_SHARE_OF(entry) ((entry) >> TG_CREDENTIAL_SHARE & 0xfff)
 #define TG_CREDENTIAL_ONE (1ull << TG_CREDENTIAL_ELSEWHERE)
 #define TG_CREDENTIALS_ELSEWHERE (0x7full << TG_CREDENTIAL_ELSEWHERE)
 _Static_assert(TG_SHARES <= 0x1000, "a share has 12 bits");
 
-/* By an address's key (tg_address_key). */
+/* The place for an address's key (tg_address_key). */
 static __always_inline __u64 *tg_credential_place(__u64 key)
 {
 	return &state.credentials[key >> 50];
 }
 
-/* Nobody's entry has no SID. */
+/* A free entry has no SID. */
 static __always_inline int tg_is_entry_of(__u64 entry, __u64 key)
 {
 	return (entry & 0xffff) && !((entry ^ key << 14) >> TG_CREDENTIAL_TAG);
@@ -70,7 +72,7 @@ static __always_inline void tg_forget_cred(__u64 address)
 	__u64 key = tg_address_key(address), *place = tg_credential_place(key);
 	__u64 found = READ_ONCE(*place);
 
-	/* Its entry is changed by nobody else; the count may be. */
+	/* Nobody else changes its entry, but the count may change. */
 	if (tg_is_entry_of(found, key)) {
 		__sync_fetch_and_and(place, TG_CREDENTIALS_ELSEWHERE);
 		tg_give(TG_ROOM_CREDENTIALS, TG_CREDENTIAL_SHARE_OF(found));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Credentials get SIDs, each in the share of who makes it. */
+/* Credentials get SIDs, each in the share of its maker. */
 #ifndef TOLLGATE_CREDENTIAL_PUT_H
 #define TOLLGATE_CREDENTIAL_PUT_H
 
@@ -16,8 +16,8 @@
 #include "state.h"
 #include "subject.h"
 
-/* More in a map than any place has: of 1,048,576, the most that there is room for, in 16,384 places
- * 64 each. */
+/* More than any place has in the map: the largest map has 1,048,576 entries for 16,384 places,
+ * which is 64 each. */
 #define TG_MANY_ELSEWHERE (120ull << TG_CREDENTIAL_ELSEWHERE)
 
 /* Gives a credential that has a place another SID. */
@@ -39,7 +39,7 @@ static __always_inline int tg_change_cred(__u64 key, __u64 address, __u32 sid)
 	return 1;
 }
 
-/* Enters one that has no place. 0 or -ENOMEM. */
+/* Enters a credential that has no place. Returns 0 or -ENOMEM. */
 static __always_inline int tg_enter_cred(__u64 key, __u64 address, __u32 sid, __u32 share)
 {
 	__u64 entry = key << 14 | (__u64)share << TG_CREDENTIAL_SHARE | sid;
@@ -49,7 +49,7 @@ static __always_inline int tg_enter_cred(__u64 key, __u64 address, __u32 sid, __
 	if (!(found & ~TG_CREDENTIALS_ELSEWHERE) &&
 	    __sync_val_compare_and_swap(place, found, found | entry) == found)
 		return 0;
-	/* A count that is full would look like another address. */
+	/* A full count would overflow into the address. */
 	if ((found & TG_CREDENTIALS_ELSEWHERE) >= TG_MANY_ELSEWHERE)
 		goto failed;
 	__sync_fetch_and_add(place, TG_CREDENTIAL_ONE);
@@ -61,7 +61,7 @@ failed:
 	return -ENOMEM;
 }
 
-/* Remembers the SID of a credential, one that cannot be refused anyway. 0 or -ENOMEM. */
+/* Records the SID of a credential; `anyway`: even above the share. Returns 0 or -ENOMEM. */
 TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 {
 	__u64 key = tg_address_key(address);
@@ -84,22 +84,22 @@ TG_FUNCTION int tg_remember_cred(__u64 address, __u32 sid, int anyway)
 	return -ENOMEM;
 }
 
-/* Writes down the share of a credential that is in the array; the one that it was in. */
+/* Records the share of a credential in the array. Returns the share that it was in before. */
 static __always_inline __u32 tg_write_share(__u64 *place, __u32 was, __u32 to)
 {
 	__u64 found = __sync_fetch_and_xor(place, (__u64)(was ^ to) << TG_CREDENTIAL_SHARE);
 	__u32 now = TG_CREDENTIAL_SHARE_OF(found);
 
-	/* relabel_slipped has changed it meanwhile, or setcon. */
+	/* relabel_slipped, or setcon, has changed the entry meanwhile. */
 	if (__builtin_expect(now != was, 0))
 		__sync_fetch_and_xor(place, (__u64)(now ^ was) << TG_CREDENTIAL_SHARE);
 	return now;
 }
 
 /*
- * A credential is another user's, or stands for another subject: it changes to his share. Its
- * copies are in the same, so this is done wherever either changes, and not at each fork. 0, or
- * -ENOMEM: that share is used up, which only `anyway` disregards.
+ * A credential gets another user or another subject, and changes to the share of that one. Its
+ * copies are in the same share, so this is done wherever either changes, and not at each fork.
+ * Returns 0, or -ENOMEM if that share is used up, which `anyway` disregards.
  */
 TG_FUNCTION int tg_move_cred(__u64 address, __u32 user, int anyway)
 {
@@ -134,8 +134,9 @@ TG_FUNCTION int tg_move_cred(__u64 address, __u32 user, int anyway)
 }
 
 /*
- * A credential that is the current task's, or will be, stands for another subject, in his share. 0,
- * or -ENOMEM: it stands for whom it did. Whom the machine starts, or lets in, finds a place anyway.
+ * A credential of the current task, or of its future, gets another subject, and changes to
+ * that subject's share. Returns 0, or -ENOMEM: then it keeps its subject. A process that the
+ * machine starts or admits finds a place anyway.
  */
 TG_FUNCTION int tg_turn_cred(__u64 address, __u32 sid)
 {

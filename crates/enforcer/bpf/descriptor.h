@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Descriptors: whether a process may use those that another domain opened, and what they give. */
+/* Descriptors: whether a process may use those that another domain opened. */
 #ifndef TOLLGATE_DESCRIPTOR_H
 #define TOLLGATE_DESCRIPTOR_H
 
@@ -58,7 +58,7 @@ static __noinline int tg_use_descriptor(struct file *file)
 	return tg_ask(&request);
 }
 
-/* The first half of file_has_perm: a descriptor that another domain opened is used. */
+/* The first half of file_has_perm: checks the use of a descriptor that another domain opened. */
 static __always_inline int tg_check_descriptor(struct file *file)
 {
 	if (file->f_cred == bpf_get_current_task_btf()->cred)
@@ -74,9 +74,9 @@ static __always_inline int tg_check_file(struct file *file, __u32 av)
 	return result ? result : tg_check_path(file->f_inode, &file->f_path, av, 0);
 }
 
-/* Whether an io_uring is taken from another domain (pidfd_getfd(2)). What comes into a ring passes
- * no hook, and SELinux asks when it is read: two domains with one ring would share what each
- * opened. */
+/* Whether an io_uring is taken from another domain (pidfd_getfd(2)). Files are put into a ring
+ * without a hook, and SELinux checks them when they are used: two domains with one ring would
+ * share the files that each opened. */
 static __noinline int tg_takes_ring(struct file *file)
 {
 	__u64 subject = tg_subject();
@@ -88,9 +88,9 @@ static __noinline int tg_takes_ring(struct file *file)
 	return label && label->flags & TG_INODE_RING;
 }
 
-#define TG_TABLE_STEPS (1u << 17) /* a step is a descriptor, or 64 places that may have some */
+#define TG_TABLE_STEPS (1u << 17) /* a step is one descriptor, or 64 places without any */
 
-/* The number of the lowest bit that is set. */
+/* The number of the lowest set bit. */
 static __always_inline __u32 tg_lowest(__u64 word)
 {
 	__u32 number = 0;
@@ -105,7 +105,7 @@ static __always_inline __u32 tg_lowest(__u64 word)
 	return number;
 }
 
-/* tg_unseen_sid, of an inode at an address of the kernel's. */
+/* tg_unseen_sid for an inode at an address of the kernel's. */
 static __always_inline __u32 tg_unseen_sid_at(__u64 inode)
 {
 	struct super_block *sb = BPF_CORE_READ((struct inode *)inode, i_sb);
@@ -124,8 +124,8 @@ static __always_inline __u32 tg_unseen_sid_at(__u64 inode)
 	return SECINITSID_UNLABELED;
 }
 
-/* Who opened a file. An io_uring holds files that are in no table, and that nobody knows who
- * opened. */
+/* The SID of the task that opened a file. An io_uring holds files that are in no table, and it
+ * is not known who opened those. */
 static __always_inline __u32 tg_opener(__u64 file, const struct tg_inode *label)
 {
 	if (label->flags & TG_INODE_RING)
@@ -133,7 +133,7 @@ static __always_inline __u32 tg_opener(__u64 file, const struct tg_inode *label)
 	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_anchor());
 }
 
-/* file_has_perm of a domain and a file at an address of the kernel's. `request.quiet` is set. */
+/* file_has_perm for a domain and a file at an address of the kernel's. `request.quiet` is set. */
 static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scratch *scratch)
 {
 	__u64 base = tg_anchor();
@@ -161,7 +161,7 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 		result = tg_ask(request);
 	if (result)
 		return result;
-	inode = (__u64)TG_MEMBER(file, struct file, f_inode); /* not kept: the stack is small */
+	inode = (__u64)TG_MEMBER(file, struct file, f_inode); /* again: the stack is small */
 	if (TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
 		return tg_name_bpf(request, file) ? tg_ask(request) : 0;
 	request->target = label->sid ? label->sid : tg_unseen_sid_at(inode);
@@ -174,8 +174,8 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 	return tg_ask(request);
 }
 
-/* One step through a table of descriptors. It is given a pointer to one, for bpf_loop passes on
- * what is on the stack only. */
+/* One step through a table of descriptors. It is given a pointer to a pointer, because bpf_loop
+ * passes on only what is on the stack. */
 static long tg_look_at_descriptor(__u64 step, struct tg_scratch **given)
 {
 	struct tg_table *table = &(*given)->table;
@@ -201,8 +201,8 @@ static long tg_look_at_descriptor(__u64 step, struct tg_scratch **given)
 	return 1;
 }
 
-/* flush_unauthorized_files: whether a new domain may use all descriptors of the current task, or,
- * at an exec, all that are not closed by it. */
+/* flush_unauthorized_files: whether a new domain may use all descriptors of the current task,
+ * or, at an exec, all those that are not closed by it. */
 static __always_inline int tg_check_table(__u32 subject, int exec)
 {
 	struct fdtable *descriptors = bpf_get_current_task_btf()->files->fdt;
@@ -227,11 +227,13 @@ static __always_inline int tg_check_table(__u32 subject, int exec)
 }
 
 /*
- * A program may be executed in a new domain. SELinux puts /dev/null where the new domain inherits
- * what it may not use; BPF cannot, so the exec is denied, unless the administrator says that
- * descriptors are asked about at their use (state.inherit). What is closed on exec does not matter.
+ * Checks descriptors when a program is executed in a new domain. SELinux replaces those that
+ * the new domain may not use by /dev/null. BPF cannot do that, so the exec is denied, unless
+ * the administrator chose that descriptors are checked at their use (state.inherit).
+ * Descriptors that are closed on exec do not matter.
  *
- * Whoever shares the table may put more into it afterwards: tg_check_shared_table looks again.
+ * A task that shares the table may add descriptors afterwards: tg_check_shared_table checks
+ * again.
  */
 static __always_inline int tg_may_inherit(struct tg_task *task, __u32 new)
 {
@@ -243,7 +245,7 @@ static __always_inline int tg_may_inherit(struct tg_task *task, __u32 new)
 	return tg_check_table(new, 1);
 }
 
-/* Nobody shares the table any more. It is too late to deny: the process is killed. */
+/* The table is no longer shared. It is too late to deny the exec, so the process is killed. */
 static __always_inline void tg_check_shared_table(struct tg_task *task, __u32 new)
 {
 	if (!(task->flags & TG_TASK_TABLE_SHARED))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Events without content: a map has news for the daemon. */
+/* Events without content, which say that a map has news for the daemon. */
 #ifndef TOLLGATE_DOORBELL_H
 #define TOLLGATE_DOORBELL_H
 
@@ -8,7 +8,7 @@
 #include "maps.h"
 #include "state.h"
 
-/* Tells the daemon that a map has news for it: a lost bell is rung again by the next. */
+/* Tells the daemon that a map has news. A lost event is made up for by the next one. */
 static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u32 device,
 					__u64 inode)
 {

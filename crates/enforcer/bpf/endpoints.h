@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What an event tells of a socket, of ports and hosts (LSM_AUDIT_DATA_NET of security/lsm_audit.c).
- */
+/* Sockets, ports and hosts in an event (LSM_AUDIT_DATA_NET of security/lsm_audit.c). */
 #ifndef TOLLGATE_ENDPOINTS_H
 #define TOLLGATE_ENDPOINTS_H
 
@@ -16,7 +15,7 @@
 #define AF_INET 2
 #define AF_INET6 10
 
-/* struct sockaddr_in or struct sockaddr_in6, as far as anybody asks. */
+/* The parts that are needed of struct sockaddr_in or struct sockaddr_in6. */
 struct tg_address {
 	__u16 family, port;
 	union {
@@ -32,8 +31,8 @@ static __always_inline __u16 tg_swap(__u16 port)
 	return port >> 8 | port << 8;
 }
 
-/* A unix socket is told by its file's path, or by its name, which need not be text, and is a struct
- * sockaddr_un behind its length. */
+/* A unix socket appears with the path of its file, or with its name. The name need not be text.
+ * It is a struct sockaddr_un after its length. */
 static __always_inline void tg_tell_unix(struct tg_event *event, __u64 sock, __u64 root)
 {
 	__u64 named = (__u64)TG_MEMBER(sock, struct unix_sock, addr);
@@ -50,7 +49,7 @@ static __always_inline void tg_tell_unix(struct tg_event *event, __u64 sock, __u
 	__u32 length = TG_MEMBER(named, struct unix_address, len);
 
 	event->object = TG_OBJECT_UNIX;
-	event->number = length - 2; /* its family */
+	event->number = length - 2; /* without its family */
 	bpf_probe_read_kernel(event->name, 108,
 			      (void *)(named + bpf_core_field_offset(struct unix_address, len) +
 				       sizeof length + 2));
@@ -58,7 +57,7 @@ static __always_inline void tg_tell_unix(struct tg_event *event, __u64 sock, __u
 
 #define TG_SOCK(sock, member) TG_MEMBER(sock, struct sock, __sk_common.member)
 
-/* The ends of a sock's connection: laddr= lport= faddr= fport=. */
+/* The addresses of a sock's connection: laddr= lport= faddr= fport=. */
 TG_FUNCTION int tg_tell_socket(struct tg_event *event, __u64 sock, __u64 root)
 {
 	if (!event)
@@ -89,7 +88,7 @@ TG_FUNCTION int tg_tell_socket(struct tg_event *event, __u64 sock, __u64 root)
 	return 1;
 }
 
-/* The port, and the host if `at` is the address of one: saddr= src= dest=. */
+/* The port, and the host if `at` is its address: saddr= src= dest=. */
 TG_FUNCTION int tg_tell_port(struct tg_event *event, __u32 ports, __u64 at)
 {
 	if (!event)
@@ -109,7 +108,7 @@ TG_FUNCTION int tg_tell_port(struct tg_event *event, __u32 ports, __u64 at)
 	return 1;
 }
 
-/* The first bytes of a packet, from its network header: IPv4 without options, or IPv6. */
+/* The first bytes of a packet, from its network header on: IPv4 without options, or IPv6. */
 union tg_packet {
 	struct {
 		__u8 version, service;
@@ -125,9 +124,9 @@ union tg_packet {
 		__u32 source[4], destination[4];
 	} v6;
 };
-#define TG_FRAGMENT 0xff1f /* 13 bits, as packets have them */
+#define TG_FRAGMENT 0xff1f /* 13 bits, in network byte order */
 
-/* The ports of TCP and UDP, and of what has them at the same place. */
+/* The ports of TCP and UDP, and of protocols that have them at the same place. */
 static __always_inline void tg_read_ports(struct tg_endpoints *ends, __u64 at, __u32 protocol)
 {
 	__u16 ports[2] = {};
@@ -139,7 +138,7 @@ static __always_inline void tg_read_ports(struct tg_endpoints *ends, __u64 at, _
 	ends->port[1] = tg_swap(ports[1]);
 }
 
-/* selinux_parse_skb: where a packet comes from and goes to. */
+/* selinux_parse_skb: the source and the destination of a packet. */
 TG_FUNCTION int tg_read_packet(__u64 skb, struct tg_endpoints *ends)
 {
 	if (!ends)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * All programs, in one object file: those of the LSM hooks at which SELinux asks a question, and
- * those that the daemon runs. Each header of programs/ has the programs of one object manager.
+ * All programs, in one object file: those of the LSM hooks at which SELinux checks something,
+ * and those that the daemon runs. Each header of programs/ has the programs of one object
+ * manager.
  */
 #include "libbpf.h"
 #include "programs/attribute.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The event of a denial, with what the kernel's audit tells of the object (audit_log_lsm_data of
- * security/lsm_audit.c). Kernel structures are read at addresses: it is the denied who pays.
+ * The event of a denial, with the description of the object as the kernel's audit has it
+ * (audit_log_lsm_data of security/lsm_audit.c). Kernel structures are read at addresses: only
+ * the denied task pays for it.
  */
 #ifndef TOLLGATE_EVENT_H
 #define TOLLGATE_EVENT_H
@@ -20,7 +21,7 @@
 #include "request.h"
 #include "state.h"
 
-/* What is known of the object. */
+/* Describes the object, as far as it is known. */
 static __always_inline void tg_tell_object(struct tg_event *event, const struct tg_request *request)
 {
 	__u64 base = tg_anchor(), inode = request->inode + base, dentry = request->dentry + base;
@@ -73,8 +74,8 @@ static __always_inline void tg_tell_object(struct tg_event *event, const struct 
 		(void *)(superblock + bpf_core_field_offset(struct super_block, s_id)));
 }
 
-/* Whether a source has told less than its half of the events of a second. Others may have its
- * place: they share that half. */
+/* Whether a source has reported less than its half of the events of a second. Other sources may
+ * hash to the same place; they share that half. */
 static __always_inline int tg_within_share(__u32 source, __u64 second, __u32 limit)
 {
 	__u64 *place = &state.audit_source[source & (TG_AUDIT_SOURCES - 1)];
@@ -85,13 +86,13 @@ static __always_inline int tg_within_share(__u32 source, __u64 second, __u32 lim
 	return (__u32)__sync_fetch_and_add(place, 1) < (limit + 1) / 2;
 }
 
-/* Whether this second has room for one more event of a source; counts it if not. */
+/* Whether this second has room for another event of a source. If not, the event is counted. */
 static __always_inline int tg_within_limit(__u32 source, __u64 now)
 {
 	__u64 second = now / 1000000000;
 	__u32 limit = READ_ONCE(state.audit_limit);
 
-	/* Two CPUs may both begin a second: a few events more, none uncounted. */
+	/* Two processors may both begin a second: a few more events, and none uncounted. */
 	if (READ_ONCE(state.audit_second) != second) {
 		WRITE_ONCE(state.audit_second, second);
 		WRITE_ONCE(state.audit_count, 0);
@@ -103,7 +104,7 @@ static __always_inline int tg_within_limit(__u32 source, __u64 now)
 	return 0;
 }
 
-/* Tells that `audited` was denied, or granted; counts it where it cannot be told. */
+/* Reports that `audited` was denied, or granted. Counts it if it cannot be reported. */
 TG_FUNCTION int tg_tell_decision(const struct tg_request *request, __u32 audited, int verdict)
 {
 	__u64 now = bpf_ktime_get_boot_ns(), id = bpf_get_current_pid_tgid();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* File systems: what the policy says of their labels (superblock_security_struct of SELinux). */
+/* File systems: what the policy says about their labels (superblock_security_struct of
+ * SELinux). */
 #ifndef TOLLGATE_FILESYSTEM_H
 #define TOLLGATE_FILESYSTEM_H
 
@@ -24,7 +25,7 @@
 #define CGROUP2_SUPER_MAGIC 0x63677270
 #define FUNCTIONFS_MAGIC 0xa647361
 
-/* selinux_is_sblabel_mnt: whether labels of its files may be set. */
+/* selinux_is_sblabel_mnt: whether labels of files on it may be set. */
 static __always_inline __u32 tg_settable(struct super_block *sb, const struct tg_fs_name *name,
 					 __u32 behaviour)
 {
@@ -54,8 +55,8 @@ static __always_inline __u32 tg_settable(struct super_block *sb, const struct tg
 	return TG_SAME_TEXT(name->text, "rootfs") ? TG_SUPERBLOCK_SETTABLE : 0;
 }
 
-/* security_fs_use: asks the maps about a file system that is seen for the first time, or for the
- * first time in this generation. */
+/* security_fs_use: looks up a file system that is seen for the first time, or for the first
+ * time in this generation. */
 static __noinline struct tg_superblock *tg_superblock_read(struct super_block *sb, __u32 generation)
 {
 	struct tg_superblock new = {
@@ -82,8 +83,8 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 			tg_failed(TG_FAILED_SUPERBLOCK);
 		return known;
 	}
-	/* The daemon's, or that of an older generation, is kept; one of a file system that went
-	 * away is not. */
+	/* The entry of the daemon, or of an older generation, is kept. That of a file system
+	 * that is gone is not. */
 	if (known->address && known->address != new.address)
 		known->flags = 0;
 	known->flags = (known->flags & TG_SUPERBLOCK_WALKED) | new.flags;
@@ -96,7 +97,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	return known;
 }
 
-/* What is known of a file system; NULL: there is no memory for it, which is counted. */
+/* What is known of a file system. NULL: there is no memory for it, which is counted. */
 static __always_inline struct tg_superblock *tg_superblock_of(struct super_block *sb)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
@@ -109,13 +110,14 @@ static __always_inline struct tg_superblock *tg_superblock_of(struct super_block
 	return tg_superblock_read(sb, number);
 }
 
-/* Something is made, moved or linked in a file system: the daemon moves its checkpoint on. */
+/* Records that something is made, moved or linked on a file system, so that the daemon moves
+ * its checkpoint. */
 static __always_inline void tg_note_change(struct super_block *sb)
 {
 	WRITE_ONCE(state.changed[sb->s_dev & (TG_CHANGED - 1)], 1);
 }
 
-/* The SID of a file system; 0 or -EACCES. */
+/* The SID of a file system. Returns 0 or -EACCES. */
 static __always_inline int tg_superblock_sid(struct super_block *sb, __u32 *sid)
 {
 	struct tg_superblock *superblock = tg_superblock_of(sb);

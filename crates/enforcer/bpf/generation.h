@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The generation of the policy that decides, and what it says of itself. */
+/* The generation of the policy that decides, and its properties. */
 #ifndef TOLLGATE_GENERATION_H
 #define TOLLGATE_GENERATION_H
 

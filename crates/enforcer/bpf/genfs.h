@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels by path, of file systems that keep none (genfscon). Directories that policy names
- * something below are nodes; an inode remembers its node, so that one look-up a name is enough.
+ * Labels by path on file systems that keep none (genfscon). Directories on the way to a path
+ * in the policy are nodes. An inode remembers its node, so that one look-up per name is
+ * enough.
  */
 #ifndef TOLLGATE_GENFS_H
 #define TOLLGATE_GENFS_H
@@ -12,7 +13,7 @@
 #include "libbpf.h"
 #include "maps.h"
 
-/* __security_genfs_sid, of one name below a node. */
+/* __security_genfs_sid for one name below a node. */
 static __noinline int tg_genfs_find(struct dentry *dentry, __u32 node, struct tg_inode *label)
 {
 	struct tg_genfs_key key = {.node = node};
@@ -32,8 +33,8 @@ static __noinline int tg_genfs_find(struct dentry *dentry, __u32 node, struct tg
 	return 0;
 }
 
-/* selinux_genfs_get_sid: the label and the node of an inode of a file system that is labelled by
- * path. */
+/* selinux_genfs_get_sid: the label and the node of an inode on a file system that is labelled
+ * by path. */
 static __always_inline void tg_genfs_label(struct dentry *dentry, struct inode *directory,
 					   const struct tg_superblock *superblock,
 					   struct tg_inode *new)
@@ -50,15 +51,15 @@ static __always_inline void tg_genfs_label(struct dentry *dentry, struct inode *
 	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
 	if (!above)
 		return;
-	/* What lies in a process's directory is not labelled like it. */
+	/* Objects in a process's directory are not labelled like the directory. */
 	if (!(above->flags & TG_INODE_TASK))
 		new->sid = above->sid;
 	if (above->node)
 		tg_genfs_find(dentry, above->node, new);
 }
 
-/* A directory of a process in proc has its label already (task_to_inode). SELinux leaves /PID out
- * of paths there: its node is the root's. */
+/* A directory of a process in proc has its label already (task_to_inode). SELinux leaves /PID
+ * out of paths there, so its node is that of the root. */
 static __always_inline void tg_genfs_task(struct dentry *dentry, struct inode *directory,
 					  struct tg_inode *label)
 {

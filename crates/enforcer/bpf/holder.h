@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* In whose share the current task takes something. */
+/* The share in which the current task takes places. */
 #ifndef TOLLGATE_HOLDER_H
 #define TOLLGATE_HOLDER_H
 
@@ -13,9 +13,9 @@
 #include "subject.h"
 
 /*
- * The user whom a credential's uid belongs to. In a user namespace that is who made the outermost
- * one: with a range of subordinate uids he is still one user. Namespaces that root has made hold
- * different users.
+ * The user to whom a credential's uid belongs. In a user namespace it is the user who made the
+ * outermost one: with a range of subordinate uids it is still one user. Namespaces that root
+ * has made contain different users.
  */
 static __always_inline __u32 tg_user_of(const struct cred *cred)
 {
@@ -23,11 +23,11 @@ static __always_inline __u32 tg_user_of(const struct cred *cred)
 	int level = within->level;
 	__u32 own = cred->uid.val, owner;
 
-	/* Read, before clang joins loads of different kinds of pointers to one. */
+	/* It is read before clang joins loads of different kinds of pointers into one. */
 	TG_OPAQUE(own);
 	if (__builtin_expect(!level, 1))
 		return tg_main_user(own);
-	/* 32 is the deepest that the kernel makes one. */
+	/* The kernel nests user namespaces at most 32 deep. */
 	for (__u32 i = 0; i < 32 && level > 1; i++) {
 		within = BPF_CORE_READ(within, parent);
 		level = BPF_CORE_READ(within, level);
@@ -36,7 +36,7 @@ static __always_inline __u32 tg_user_of(const struct cred *cred)
 	return owner ? tg_main_user(owner) : own;
 }
 
-/* The share of a subject of a user; `subject` with TG_UNCONFINED. */
+/* The share of a subject of a user; `subject` includes TG_UNCONFINED. */
 static __always_inline __u32 tg_share_for(__u32 user, __u64 subject)
 {
 	if (user)

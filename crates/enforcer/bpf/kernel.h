@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The members of kernel structures that the object managers read, and no more. Where they lie is
- * found in the running kernel's BTF when the programs are loaded (CO-RE), by their names.
+ * The members of kernel structures that the object managers read, and no others. Their offsets
+ * are found by name in the running kernel's BTF when the programs are loaded (CO-RE).
  */
 #ifndef TOLLGATE_KERNEL_H
 #define TOLLGATE_KERNEL_H
@@ -137,7 +137,8 @@ struct in6_addr {
 	} in6_u;
 };
 
-/* Linux before 6.8 has the range of local ports as two numbers, newer ones as two halves. */
+/* Before Linux 6.8 the range of local ports was two numbers; since then it is two halves of
+ * one. */
 struct local_ports {
 	int range[2];
 };
@@ -279,15 +280,15 @@ typedef struct {
 } atomic_t;
 
 struct cred {
-	atomic_t usage; /* of 64 bits since 6.7; the lower half is enough */
+	atomic_t usage; /* has 64 bits since 6.7; the lower half is enough */
 	kuid_t uid, euid;
 	kernel_cap_t cap_effective;
 	struct user_namespace *user_ns;
 };
 
 struct fown_struct {
-	struct file *file; /* 6.12; before, it lies in the file */
-	kuid_t uid;	   /* of who has set it */
+	struct file *file; /* since 6.12; before, the structure was part of the file */
+	kuid_t uid;	   /* of the task that set it */
 };
 
 struct file {
@@ -335,13 +336,13 @@ struct pt_regs {
 	unsigned long sp, orig_ax;
 };
 
-#define TS_COMPAT 0x0002u /* of thread_info.status: a system call of i386 */
+#define TS_COMPAT 0x0002u /* in thread_info.status: a system call of i386 */
 
 struct thread_info {
 	__u32 status;
 };
 
-#define PF_IO_WORKER 0x10u /* of task_struct.flags */
+#define PF_IO_WORKER 0x10u /* in task_struct.flags */
 
 struct task_struct {
 	struct thread_info thread_info;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels of what has neither an inode nor storage, by address: entered where it is made, removed
- * where it is freed. The machine's objects have no entry.
+ * Labels, by address, of objects with neither an inode nor storage. They are entered when the
+ * object is made, and removed when it is freed. Objects of the machine have no entry.
  *
- * Some are freed by softirqs, which may find the map's bucket locked by who they interrupted: the
- * entry stays then, and whoever makes something at that address puts it right.
+ * Some objects are freed by softirqs, which may have interrupted the holder of the map's
+ * bucket lock. The entry then stays, until an object is made at the same address and replaces
+ * it.
  */
 #ifndef TOLLGATE_LABEL_ADDRESS_H
 #define TOLLGATE_LABEL_ADDRESS_H
@@ -20,7 +21,7 @@
 #include "state.h"
 #include "subject.h"
 
-/* The label of what is at an address of the kernel's (TG_KERNEL_ADDRESS). */
+/* The label of the object at an address of the kernel's (TG_KERNEL_ADDRESS). */
 static __always_inline struct tg_labelled tg_find_labelled(__u64 address)
 {
 	struct tg_labelled *found = bpf_map_lookup_elem(&objects, &address);
@@ -28,7 +29,7 @@ static __always_inline struct tg_labelled tg_find_labelled(__u64 address)
 	return found ? *found : (struct tg_labelled){.sid = TG_SID_MACHINE};
 }
 
-/* What was at an address is gone. */
+/* The object at an address is gone. */
 static __noinline int tg_forget_labelled(__u64 address)
 {
 	struct tg_labelled *known = bpf_map_lookup_elem(&objects, &address);
@@ -42,7 +43,7 @@ static __noinline int tg_forget_labelled(__u64 address)
 	return 0;
 }
 
-/* Labels what is at an address. 0 or -ENOMEM: it counts as the machine's. */
+/* Labels the object at an address. Returns 0 or -ENOMEM: then it counts as the machine's. */
 static __noinline int tg_put_labelled(__u64 address, __u32 sid, __u32 class)
 {
 	struct tg_labelled label = {.sid = sid, .class = class};
@@ -60,8 +61,8 @@ static __noinline int tg_put_labelled(__u64 address, __u32 sid, __u32 class)
 	return -ENOMEM;
 }
 
-/* What the current task makes has its label. -ENOMEM: nobody would know, and the task is asked
- * questions. */
+/* Gives an object that the current task makes the task's label. Returns -ENOMEM if it could not
+ * be recorded and the task is confined. */
 static __noinline int tg_make_labelled(__u64 address, __u32 class)
 {
 	__u64 subject = tg_subject();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The label of an inode: in inode storage while the inode is in memory, in `labels` for longer
- * where it is not that of the inode's directory.
+ * The label of an inode. It is in inode storage while the inode is in memory, and permanently
+ * in `labels` if it differs from the label of the inode's directory.
  *
- * Every way to a positive dentry leads through d_instantiate, before the dentry can be found: there
- * an inode that has no label yet gets one (inode_doinit_with_dentry of SELinux).
+ * Every positive dentry passes d_instantiate before it can be found. An inode without a label
+ * gets one there (inode_doinit_with_dentry of SELinux).
  */
 #ifndef TOLLGATE_LABEL_INODE_H
 #define TOLLGATE_LABEL_INODE_H
@@ -50,8 +50,8 @@ static __always_inline int tg_put_label(struct inode *inode, const struct tg_ino
 	return 0;
 }
 
-/* Writes a label down, in the current task's share if there is none; `anyway`: also above it. 0 or
- * -ENOSPC. */
+/* Writes a label down, in the current task's share if there was none; `anyway`: even above the
+ * share. Returns 0 or -ENOSPC. */
 static __noinline int tg_put_kept_label(const struct tg_label_key *key, __u32 sid, int anyway)
 {
 	struct tg_label_value value = {.sid = sid, .dirty = 1}, *known;
@@ -78,7 +78,7 @@ static __noinline int tg_put_kept_label(const struct tg_label_key *key, __u32 si
 	return -ENOSPC;
 }
 
-/* Makes the label of an inode outlast its stay in memory. 0 or -ENOSPC. */
+/* Keeps the label of an inode beyond its time in memory. Returns 0 or -ENOSPC. */
 static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, int anyway)
 {
 	struct tg_label_key key = tg_label_key_of(inode);
@@ -95,8 +95,8 @@ static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, int any
 }
 
 /*
- * Before an inode may be found in another directory: its label is its own from now on. Files are
- * linked and renamed only where this succeeds. 0 or -ENOSPC.
+ * Called before an inode can be found in another directory: its label is its own from now on.
+ * Files are linked and renamed only if this succeeds. Returns 0 or -ENOSPC.
  */
 static __always_inline int tg_pin_label(struct inode *inode)
 {
@@ -114,7 +114,8 @@ static __always_inline int tg_pin_label(struct inode *inode)
 	return 0;
 }
 
-/* The label of a new inode is not its directory's: it is kept for as long as the inode exists. */
+/* The label of a new inode differs from its directory's: it is kept as long as the inode
+ * exists. */
 static __noinline int tg_keep_new_label(struct inode *inode, struct tg_inode *made, int anyway)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
@@ -127,7 +128,7 @@ static __noinline int tg_keep_new_label(struct inode *inode, struct tg_inode *ma
 	return 0;
 }
 
-/* The directory that a dentry is in; NULL: it is the root of its file system, or in none. */
+/* The directory of a dentry. NULL: it is the root of its file system, or in no directory. */
 static __always_inline struct inode *tg_directory(struct dentry *dentry)
 {
 	struct dentry *parent = dentry->d_parent;
@@ -147,22 +148,23 @@ static __always_inline void tg_find_kept_label(struct inode *inode, struct tg_in
 	found->flags = TG_INODE_DURABLE;
 }
 
-/* Whether the labels of a user's files may be missing from `labels`. */
+/* Whether labels of a user's files may be missing from `labels`. */
 static __noinline int tg_are_labels_left(__u32 uid)
 {
 	__u32 user = tg_main_user(uid);
 	__u32 share = user ? tg_share_of(TG_HOLDERS_USERS, user, 0) : TG_HOLDERS_MACHINE;
 
-	/* Who has a share by now may have had none when his files were labelled. */
+	/* A user with a share may have had none when the files were labelled. */
 	if (user && state.shares[TG_HOLDERS_USERS].labels_left)
 		return 1;
 	return share < TG_SHARES && state.shares[share].labels_left;
 }
 
 /*
- * Before a file gets another owner: where its label found no room it has none from now on, for none
- * of the new owner's may be missing. The entry is no label to be written: what its attribute has
- * holds when labels are read again. 0 or -ENOSPC.
+ * Called before a file gets another owner. If its label found no room, it has none from now
+ * on, because none of the new owner's may be missing. The entry is not a label to be written:
+ * the content of the file's attribute holds again when labels are next read. Returns 0 or
+ * -ENOSPC.
  */
 static __noinline int tg_keep_left_label(struct inode *inode)
 {
@@ -187,8 +189,8 @@ static __noinline int tg_keep_left_label(struct inode *inode)
 	return -ENOSPC;
 }
 
-/* Whether the labels of what is in an inode's subvolume were read: one may come with all its files,
- * as a snapshot does. Who sees its root tells the daemon of it. */
+/* Whether the labels in an inode's subvolume were read. A subvolume may appear with all its
+ * files, as a snapshot does. When its root is seen, the daemon is told. */
 static __noinline int tg_is_subvolume_walked(struct inode *inode)
 {
 	struct tg_label_key key = tg_label_key_of(inode);
@@ -203,8 +205,9 @@ static __noinline int tg_is_subvolume_walked(struct inode *inode)
 	return 0;
 }
 
-/* The label of an inode of a file system that keeps labels: its own entry, else its directory's.
- * That of one without entry is the label of all directories that it is in (tg_keep_moved_label). */
+/* The label of an inode on a file system that keeps labels: its own entry, else the label of
+ * its directory. An inode without an entry has the label of all directories that it is in
+ * (tg_keep_moved_label). */
 static __always_inline void tg_find_xattr_label(struct inode *inode, struct inode *directory,
 						const struct tg_superblock *superblock,
 						struct tg_inode *found)
@@ -222,8 +225,8 @@ static __always_inline void tg_find_xattr_label(struct inode *inode, struct inod
 		found->sid = above->sid;
 }
 
-/* What is new, where inode_init_security is never called: its maker has decided, or it has no name
- * yet (O_TMPFILE). 0: it is not new. */
+/* A new inode where inode_init_security is never called: the task that makes it has decided its
+ * label, or it has no name yet (O_TMPFILE). 0: it is not new. */
 static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode *inode,
 					    struct inode *directory, __u32 class)
 {
@@ -246,13 +249,13 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 	return sid;
 }
 
-/* Whether an inode is new (tg_take_creation) and nothing is known of what was decided for it: its
- * task has lost its storage meanwhile (tg_make_task), or has made another beneath (ecryptfs). */
+/* Whether an inode is new (tg_take_creation) and the decision about its label is lost: its task
+ * has lost its storage meanwhile (tg_make_task), or has made another inode below (ecryptfs). */
 static __always_inline int tg_is_forgotten(struct dentry *dentry, struct inode *inode, __u32 class,
 					   __u32 behaviour)
 {
-	/* One that is linked once more has no label that is known. What a subvolume of btrfs has is
-	 * in its root's attribute. */
+	/* The label of a file that is linked once more is not known. What a btrfs subvolume has
+	 * is in the attribute of its root. */
 	if (inode->i_sb->s_magic == BTRFS_SUPER_MAGIC && inode->i_ino == BTRFS_FIRST_FREE_OBJECTID)
 		return 0;
 	return (behaviour == TG_FS_XATTR || behaviour == TG_FS_TRANS) &&
@@ -260,9 +263,9 @@ static __always_inline int tg_is_forgotten(struct dentry *dentry, struct inode *
 	       (class == SECCLASS_DIR || inode->i_nlink == 1) && !tg_is_overlay(inode->i_sb);
 }
 
-/* What such an inode is labelled: nothing that is known if overlayfs may have named it, or the
- * policy permits none; but the machine goes on with the directory's (inode_init_security). 0: it is
- * in no directory. */
+/* The label for such an inode. It is unknown if overlayfs may have named it, or if the policy
+ * permits none; but the machine goes on with the directory's label (inode_init_security). 0: it
+ * is in no directory. */
 static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *inode)
 {
 	struct inode *directory = tg_directory(dentry);
@@ -280,7 +283,8 @@ static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *
 	return tg_subject() & TG_UNCONFINED && above ? above->sid : SECINITSID_UNLABELED;
 }
 
-/* It is asked again, for it may be another label; if that is denied the inode has none. */
+/* The check is made again, because the label may be another. If it is denied, the inode has no
+ * label. */
 static __noinline __u32 tg_ask_again(struct dentry *dentry, struct inode *inode, __u32 sid)
 {
 	struct inode *directory = tg_directory(dentry);
@@ -304,7 +308,8 @@ static __noinline int tg_put_determined(struct dentry *dentry, struct inode *ino
 	return tg_put_label(inode, &made);
 }
 
-/* inode_doinit_with_dentry, for an inode without a label. 1: it is new (tg_is_forgotten). */
+/* inode_doinit_with_dentry for an inode without a label. Returns 1 if it is new
+ * (tg_is_forgotten). */
 static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
@@ -368,7 +373,8 @@ static __always_inline void tg_forget_label(struct inode *inode)
 	bpf_map_delete_elem(&unwritten, &key);
 }
 
-/* Before an inode gets another generation: its label is in memory alone, until it leaves that. */
+/* Called before an inode gets another generation number: its label is in memory alone until it
+ * leaves memory. */
 static __always_inline void tg_renumber(struct inode *inode)
 {
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);

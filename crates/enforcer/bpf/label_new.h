@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which label an inode gets that is being made. */
+/* The label of an inode that is being made. */
 #ifndef TOLLGATE_LABEL_NEW_H
 #define TOLLGATE_LABEL_NEW_H
 
@@ -22,7 +22,7 @@
 #include "subject.h"
 #include "transition.h"
 
-/* The current task's storage, made where it has none. */
+/* The current task's storage, which is made if it has none. */
 static __always_inline struct tg_task *tg_make_own_task(void)
 {
 	return tg_make_task(bpf_get_current_task_btf());
@@ -38,22 +38,22 @@ static __always_inline __u64 tg_current_real_cred(void)
 	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->real_cred);
 }
 
-/* Whether the current task acts with these credentials, which are not its own: no others can be at
- * their address by now, for its own would be. */
+/* Whether the current task acts with these credentials, which are not its own. No other
+ * credentials can be at their address, because the task still holds them. */
 static __always_inline int tg_acts_with(__u64 cred)
 {
 	return cred == tg_current_cred() && cred != tg_current_real_cred();
 }
 
-/* The label of what the current task makes next, with the credentials that it has now: overlayfs
- * has named it (dentry_create_files_as, inode_copy_up). */
+/* Records the label of what the current task makes next with its present credentials, as
+ * overlayfs has named it (dentry_create_files_as, inode_copy_up). */
 static __always_inline void tg_name_next(struct tg_task *task, __u64 cred, __u32 sid)
 {
 	task->create_cred_sid = sid;
 	task->create_cred = cred;
 }
 
-/* The current task has made an inode: what was said of its label holds for no other. */
+/* The current task has made an inode: the recorded label holds for no other. */
 static __always_inline void tg_note_made(struct tg_task *task, struct inode *inode)
 {
 	if (!task)
@@ -66,19 +66,20 @@ static __always_inline void tg_note_made(struct tg_task *task, struct inode *ino
 	task->create_cred = 0;
 }
 
-/* The SID of a directory in which something is made, whose storage is `above`; 0: it has none. */
+/* The SID of a directory in which something is made; `above` is its storage. 0: it has none. */
 static __always_inline __u32 tg_sid_above(struct inode *directory, const struct tg_inode *above)
 {
 	__u32 sid;
 
 	if (above && above->sid)
 		return above->sid;
-	/* One of a file system that has one label, which was in memory before the programs. */
+	/* The directory is on a file system with a single label, and was in memory before the
+	 * programs were attached. */
 	sid = tg_unseen_sid(directory);
 	return sid == SECINITSID_UNLABELED ? 0 : sid;
 }
 
-/* selinux_determine_inode_label. `own`: the current task's own subject. */
+/* selinux_determine_inode_label. `own` is the current task's own subject. */
 static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 own,
 					    struct inode *directory, __u32 above, __u64 name,
 					    __u32 class, __u32 *sid)
@@ -87,7 +88,8 @@ static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 ow
 		*sid = task->create_cred_sid;
 		return 0;
 	}
-	/* Who is confined has a storage, unless it was lost, and with it what was said. */
+	/* A confined task has storage, unless it was lost together with the labels recorded
+	 * there. */
 	if (!(own & TG_UNCONFINED) && (!task || task->flags & TG_TASK_REMADE) &&
 	    tg_acts_with(tg_current_cred())) {
 		*sid = SECINITSID_UNLABELED;
@@ -107,9 +109,9 @@ static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 ow
 }
 
 /*
- * The SID of what the current task makes in a directory that has the label `above`. `name` as in
- * tg_transition. What is made in a directory that enforcement lives by is such itself. -EACCES: the
- * directory has no label, or the policy permits none.
+ * The SID of what the current task makes in a directory with the label `above`. `name` is as
+ * in tg_transition. Enforcement depends on objects that are made in a directory on which it
+ * depends. Returns -EACCES if the directory has no label, or the policy permits none.
  */
 static __always_inline int tg_new_inode_sid(const struct tg_task *task, __u64 own,
 					    struct inode *directory, __u32 above, __u64 name,
@@ -121,7 +123,7 @@ static __always_inline int tg_new_inode_sid(const struct tg_task *task, __u64 ow
 	return result;
 }
 
-/* The SID of what the current task makes by the name of a dentry. 0 or -EACCES. */
+/* The SID of what the current task makes by the name of a dentry. Returns 0 or -EACCES. */
 static __always_inline int tg_new_dentry_sid(__u64 own, struct inode *directory,
 					     struct dentry *dentry, __u32 class, __u32 *sid)
 {
@@ -132,7 +134,8 @@ static __always_inline int tg_new_dentry_sid(__u64 own, struct inode *directory,
 				TG_NAME_ADDRESS(dentry), class, sid);
 }
 
-/* Whether `subject` may make an object of this label, and it may be in this file system. */
+/* Whether `subject` may make an object with this label, and the label is permitted on this file
+ * system. */
 static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, struct dentry *dentry,
 					  __u32 class, __u32 sid)
 {
@@ -164,13 +167,13 @@ static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
 	return label && label->sid == sid;
 }
 
-/* What tells a dentry's name from others. */
+/* A hash that distinguishes a dentry's name from others. */
 static __always_inline __u64 tg_name_word(struct dentry *dentry)
 {
 	return (__u64)dentry->d_name.hash << 32 | dentry->d_name.len;
 }
 
-/* Whether what is made in a directory with another label would find no place for it. */
+/* Whether something made in a directory with another label would find no place for its own. */
 static __noinline int tg_lacks_label(struct inode *directory, __u32 sid)
 {
 	struct tg_superblock *superblock = tg_superblock_of(directory->i_sb);
@@ -181,10 +184,10 @@ static __noinline int tg_lacks_label(struct inode *directory, __u32 sid)
 }
 
 /*
- * inode_create and its like have decided what the inode that `dentry` gets will be labelled. Where
+ * inode_create and the like have decided the label of the inode that `dentry` gets. If
  * inode_init_security is never called (kernels since 6.6 on which no other module reserves an
- * attribute), d_instantiate takes it from here, and can refuse nothing any more. 0, -ENOMEM,
- * -ENOSPC, or -EOPNOTSUPP: see tg_take_creation.
+ * attribute), d_instantiate takes it from here, and can no longer refuse anything. Returns 0,
+ * -ENOMEM, -ENOSPC, or -EOPNOTSUPP: see tg_take_creation.
  */
 static __always_inline int tg_put_creation(struct inode *directory, struct dentry *dentry,
 					   __u32 sid)
@@ -210,13 +213,14 @@ static __always_inline int tg_put_creation(struct inode *directory, struct dentr
 }
 
 /*
- * What was decided for the inode of a dentry; 0: nothing, it is not new.
+ * The label that was decided for the inode of a dentry; 0: none, because the inode is not new.
  *
- * A decision may stay behind: of a creation that failed, or of one that found the file there
- * (lookup_open asks inode_create before it looks). Another dentry at the same address has another
- * name, or a lookup gives it its inode, and it is hashed after that only (d_splice_alias, __d_add).
- * What is created has a hashed dentry, for its name was looked up before; but directories that
- * ignore case do not remember names that they lack: there only the directory's label is given.
+ * A decision may stay behind if a creation failed, or found the file to exist already
+ * (lookup_open calls inode_create before it looks). Another dentry at the same address has
+ * another name, or gets its inode from a lookup, and is hashed only after that
+ * (d_splice_alias, __d_add). A dentry for a creation is hashed, because its name was looked up
+ * before. But directories that ignore case do not remember names that they lack: there only
+ * the directory's label is given.
  */
 static __always_inline __u32 tg_take_creation(struct tg_task *task, struct dentry *dentry)
 {

@@ -18,11 +18,12 @@
 #include "subject.h"
 
 /*
- * Overlayfs writes all attributes of a file to its copy, which it has just made with credentials of
- * its own (ovl_copy_xattr), and no program may be where SELinux leaves its own out
- * (inode_copy_up_xattr). It may, for the daemon writes the label that the copy has right
- * afterwards: the inode is locked meanwhile. io_uring writes attributes in its workers, with
- * anybody's credentials: there it must be a copy that overlayfs has named. 0 or an error.
+ * Overlayfs writes all attributes of a file to its copy, which it has just made with
+ * credentials of its own (ovl_copy_xattr). SELinux leaves its own attribute out at
+ * inode_copy_up_xattr, where no program can be attached. Here it may be copied, because the
+ * daemon writes the label of the copy right afterwards: the inode is locked meanwhile.
+ * io_uring writes attributes in its workers, with anybody's credentials: there it must be a
+ * copy that overlayfs has named. Returns 0 or an error.
  */
 static __noinline int tg_copies_label(struct dentry *dentry)
 {
@@ -47,8 +48,9 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 	return 0;
 }
 
-/* selinux_inode_getxattr, while the daemon asks: it sees no label of an inode of overlayfs. The
- * file system is not asked, which need not answer. 0 or -ENODATA: that was it. */
+/* selinux_inode_getxattr for the daemon, which cannot see the label of an inode of overlayfs.
+ * The file system itself is not asked, because it need not answer. Returns 0, or -ENODATA if
+ * this reported the label. */
 static __always_inline int tg_tell_label(struct dentry *dentry)
 {
 	struct inode *inode = dentry->d_inode;
@@ -60,7 +62,7 @@ static __always_inline int tg_tell_label(struct dentry *dentry)
 		return 0;
 	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
 
-	WRITE_ONCE(state.told_label, sid ? sid : tg_object_of(inode).sid);
+	WRITE_ONCE(state.reported_label, sid ? sid : tg_object_of(inode).sid);
 	return -ENODATA;
 }
 

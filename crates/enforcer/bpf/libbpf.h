@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What libbpf gives to programs, in the order that its headers need one another. */
+/* What libbpf provides to programs, in the order in which its headers need one another. */
 #ifndef TOLLGATE_LIBBPF_H
 #define TOLLGATE_LIBBPF_H
 

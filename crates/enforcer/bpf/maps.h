@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All maps, which are pinned in TG_PINS/maps (paths.h). Each says who writes it, who reads
- * it, why it has this size, and what happens when it is full. Another object file shares them by
- * these names: libbpf takes the pinned ones for them.
+ * All maps, which are pinned in TG_PINS/maps (paths.h). The comments say who writes and
+ * reads each map, why it has this size, and what happens when it is full. Another object file
+ * can share them by these names: libbpf then uses the pinned ones.
  *
- * The four maps of enum tg_room have the size that the administrator gives them; what is here is
- * what they have otherwise. Their places are shared out (share.h).
+ * The four maps of enum tg_room have the sizes that the administrator sets. The sizes here are
+ * the defaults. Their places are divided into shares (share.h).
  *
- * "The programs" are those of programs/, "the daemon" is crates/enforcer. BPF_F_NO_PREALLOC: memory
- * is taken when an entry is made, not for all places at the start.
+ * "The programs" are those of programs/, "the daemon" is crates/enforcer. BPF_F_NO_PREALLOC:
+ * memory is allocated when an entry is made, and not for all places at the start.
  */
 #ifndef TOLLGATE_MAPS_H
 #define TOLLGATE_MAPS_H
@@ -21,9 +21,10 @@
 /*
  * The policies, by enum tg_which: each place holds an array map of one struct tg_generation.
  * Writer: the daemon puts a whole generation in a place; the programs add contexts and levels to
- * it. Reader: the programs, for each decision that no cache has; the daemon. Size: the policy in
- * force, the one before it, and a candidate. It cannot be full; contexts and levels within a
- * generation can (TG_FAILED_SIDS_FULL, TG_FAILED_LEVELS_FULL).
+ * it.
+ * Reader: the programs, for each decision that no cache has; the daemon.
+ * Size: the policy in force, the one before it, and a candidate. It cannot be full, but contexts
+ * and levels within a generation can be (TG_FAILED_SIDS_FULL, TG_FAILED_LEVELS_FULL).
  */
 struct generation_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -56,11 +57,11 @@ struct {
 } sids SEC(".maps");
 
 /*
- * The contexts of each task: its own, and those it will give to what it makes.
- * Writer: the programs, at fork, exec and prctl(2); the daemon, for processes that were there
- * before. Reader: the programs, where `task_cache` has no entry; the daemon, by pidfd. Size: one
- * per task, in the task itself. No memory: TG_FAILED_TASK_STORAGE, and a confined task makes no
- * child.
+ * The contexts of each task: its own, and those that it gives to what it makes.
+ * Writer: the programs, at fork, exec and prctl(2); the daemon, for processes that existed before.
+ * Reader: the programs, if `task_cache` has no entry; the daemon, by pidfd.
+ * Size: one per task, in the task itself. No memory: TG_FAILED_TASK_STORAGE, and a confined task
+ * makes no child.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -84,8 +85,8 @@ struct {
 } inodes SEC(".maps");
 
 /*
- * The label of each socket. Cloned: what a listening socket's child is made of has its label
- * (inet_csk_clone).
+ * The label of each socket. Cloned: the socket of an accepted connection gets the label of the
+ * listening socket (inet_csk_clone).
  * Writer: the programs, when a socket is made or accepted.
  * Reader: the programs.
  * Size: one per socket that is not the machine's, in the socket itself. No memory:
@@ -99,7 +100,7 @@ struct {
 } sockets SEC(".maps");
 
 /*
- * The labels of files that are not their directory's, whether or not the file is in memory.
+ * Labels of files that differ from their directory's, whether or not the file is in memory.
  * Writer: the programs, for what is made, linked, renamed or deleted; the daemon, when it reads the
  * attributes of a file system.
  * Reader: the programs, when an inode is first seen; the daemon, to write attributes.
@@ -115,9 +116,9 @@ struct {
 } labels SEC(".maps");
 
 /*
- * Of `labels`, those whose attribute the daemon has still to write.
+ * Labels in `labels` whose attribute the daemon has yet to write.
  * Writer: the programs.
- * Reader: the daemon, which takes what is there.
+ * Reader: the daemon, which takes all entries.
  * Size: that of `labels`. Full: `state.labels_missed`, and the daemon looks through all of
  * `labels`.
  */
@@ -130,9 +131,9 @@ struct {
 } unwritten SEC(".maps");
 
 /*
- * Directories in which something has been made, or to which something has come, and their labels.
+ * Directories in which something was made, or to which something was moved, and their labels.
  * Writer: the programs (tg_enter_active).
- * Reader: the daemon, which takes what is there and writes their attributes.
+ * Reader: the daemon, which takes all entries and writes the attributes.
  * Size: what is in use between two checkpoints. Full: a directory is left out until it is read from
  * disk again.
  */
@@ -144,7 +145,7 @@ struct {
 } active SEC(".maps");
 
 /*
- * What the policy says of each type of file system (fs_use, genfscon).
+ * What the policy says about each type of file system (fs_use, genfscon).
  * Writer: the daemon, when it loads a policy.
  * Reader: the programs, when they first see a file system in a generation.
  * Size: more types than a kernel knows. Full: the daemon refuses the policy.
@@ -158,7 +159,8 @@ struct {
 
 /*
  * What is known of each mounted file system, by its device number.
- * Writer: the programs, at the first look and when it goes; the daemon, when it has walked one.
+ * Writer: the programs, when they first see it and when it goes; the daemon, when it has
+ * walked it.
  * Reader: the programs and the daemon.
  * Size: more than are mounted anywhere. Full: TG_FAILED_SUPERBLOCK, and what is on the file system
  * gets no label.
@@ -186,7 +188,7 @@ struct {
 } genfs SEC(".maps");
 
 /*
- * Our own maps and programs, by identifier.
+ * The enforcer's own maps and programs, by identifier.
  * Writer: the daemon, when it loads programs and when it makes a generation.
  * Reader: the programs, when a confined task opens a map or a program.
  * Size: some 250 are needed. Full: the daemon does not start.
@@ -214,7 +216,8 @@ struct {
 } events SEC(".maps");
 
 /*
- * The SIDs of credentials whose place in `state.credentials` is another's (credential.h).
+ * The SIDs of credentials whose place in `state.credentials` is taken by another
+ * (credential.h).
  * Writer: the programs, when credentials are made and freed.
  * Reader: the programs.
  * Size: TG_ROOM_CREDENTIALS. Full, or the share used up: the fork, exec or setuid fails (-ENOMEM);
@@ -233,8 +236,8 @@ struct {
 } credentials SEC(".maps");
 
 /*
- * The labels of what has neither an inode nor storage, by address (label_address.h). The machine's
- * objects have no entry.
+ * Labels, by address, of objects with neither an inode nor storage (label_address.h). Objects
+ * of the machine have no entry.
  * Writer: the programs, when a System V object, message, key, performance event, BPF map or program
  * is made and freed.
  * Reader: the programs.
@@ -250,16 +253,17 @@ struct {
 } objects SEC(".maps");
 
 /*
- * By a file's address who has set its owner; none: who has opened the file has set it, too. No file
- * has an owner but through the hook, so what was left of a file that is no more is replaced before
- * it is read.
- * Writer: the programs; the daemon has what is left of closed files removed now and then (sweep).
+ * The task that set a file's owner, by the file's address. Without an entry, it is the task
+ * that opened the file. An owner is only ever set through the hook, so what is left of a file
+ * that no longer exists is replaced before it is read.
+ * Writer: the programs; the daemon regularly has entries of closed files removed (sweep).
  * Reader: the programs, when a file signals its owner.
  * Size: TG_ROOM_OWNERS. Full, or the share used up: the owner counts as unlabelled from then on;
  * TG_FAILED_OWNERS_FULL or TG_FAILED_SHARE counts it.
  */
 struct tg_owner {
-	__u64 word; /* TG_OWNER of who has set it; 0: who has opened the file, or no room */
+	__u64 word; /* TG_OWNER of the task that set it; 0: the task that opened the file, or no
+		       room */
 };
 
 struct {
@@ -271,10 +275,10 @@ struct {
 } owners SEC(".maps");
 
 /*
- * The SIDs of tasks that came while hooks did not run.
+ * The SIDs of tasks that were made while hooks did not run.
  * Writer: the daemon, which works them out from the iterator `lineage`.
  * Reader: the iterator `relabel_slipped`, which gives them to the tasks.
- * Size: what the daemon does at once. Full: it comes again with the rest.
+ * Size: as many as the daemon handles at once. Full: it handles the rest in another round.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -285,10 +289,11 @@ struct {
 } slipped SEC(".maps");
 
 /*
- * What the candidate would have decided otherwise (shadow.h).
+ * Decisions in which the candidate differs (shadow.h).
  * Writer: the programs; the daemon empties it.
  * Reader: the daemon (`tollgate shadow status`).
- * Size: pairs of contexts that a trial meets. Full: TG_FAILED_SHADOW counts what is not in it.
+ * Size: pairs of contexts that occur in a trial. Full: TG_FAILED_SHADOW counts what is
+ * missing.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -298,18 +303,18 @@ struct {
 	__type(value, struct tg_difference);
 } differences SEC(".maps");
 
-/* A table of descriptors that is looked through (descriptor.h). */
+/* The state of a walk through a table of descriptors (descriptor.h). */
 enum tg_table_result { TG_TABLE_TOO_LONG, TG_TABLE_ALLOWED, TG_TABLE_DENIED };
 struct tg_table {
 	__u64 open, close, files; /* addresses of open_fds, close_on_exec or 0, fd */
-	__u64 word;		  /* of descriptors that are still to be looked at */
-	__u32 words, next;	  /* how many there are, and which is the next */
+	__u64 word;		  /* descriptors that are still to be checked */
+	__u32 words, next;	  /* how many words there are, and the next one */
 	__u32 subject;		  /* the new domain */
 	__u32 result;
 };
 
 /*
- * What a decision needs beside the stack, which has 512 bytes for all (scratch.h).
+ * Memory for a decision beside the stack, which has only 512 bytes (scratch.h).
  * Writer and reader: the program that has taken it.
  * Size: TG_SCRATCH_TRIES for each of 128 processors; more processors share them. All of a
  * processor's taken: TG_FAILED_SCRATCH, and the question is denied.
@@ -320,7 +325,7 @@ struct tg_scratch {
 	struct tg_label label;
 	struct tg_name name;
 	struct tg_table table;
-	struct tg_inode inode; /* the label of the file that is looked at */
+	struct tg_inode inode; /* the label of the file that is checked */
 	struct tg_request request;
 };
 #define TG_SCRATCHES 1024u
@@ -334,7 +339,7 @@ struct {
 } scratches SEC(".maps");
 
 /*
- * The contexts of units of systemd, by the names of their cgroups (unit.h).
+ * The contexts of systemd units, by the names of their cgroups (unit.h).
  * Writer: the daemon, when units or the policy change.
  * Reader: the programs, when the machine executes a program.
  * Size: more units than a machine has. Full: the daemon refuses them.

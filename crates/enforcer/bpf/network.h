@@ -8,12 +8,12 @@
 #include "generation.h"
 #include "socket_class.h"
 
-/* A host as nodecon names it. */
+/* A host as in nodecon. */
 struct tg_host {
 	__u32 family, address[4];
 };
 
-/* security_port_sid. The protocol is a byte there: that of MPTCP is TCP's. */
+/* security_port_sid. The protocol is one byte there, so MPTCP counts as TCP. */
 TG_FUNCTION __u32 tg_port_sid(__u32 protocol, __u32 port)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What is asked about: the label of an inode, and the check of an access to it. */
+/* The object of a check: the label of an inode, and the check of an access to it. */
 #ifndef TOLLGATE_OBJECT_H
 #define TOLLGATE_OBJECT_H
 
@@ -19,8 +19,9 @@
 #include "state.h"
 #include "subject.h"
 
-/* inode_mode_to_security_class: four bits for each type of inode, the class's distance from file.
- * Without branches: the verifier would follow each of seven ways through all that comes after. */
+/* inode_mode_to_security_class: four bits per type of inode, which are the class's distance
+ * from file. There are no branches, because the verifier would follow each of seven ways
+ * through everything that comes after. */
 #define TG_MODE_CLASS(mode, class) ((__u64)((class) - SECCLASS_FILE) << ((mode) >> 12) * 4)
 #define TG_MODE_CLASSES                                                                            \
 	(TG_MODE_CLASS(S_IFSOCK, SECCLASS_SOCK_FILE) | TG_MODE_CLASS(S_IFLNK, SECCLASS_LNK_FILE) | \
@@ -39,8 +40,9 @@ struct tg_object {
 	__u32 sid, class;
 };
 
-/* The SID of an inode without a label, such as one that was in memory before the programs were:
- * that of its file system's, where all have the same, or of what it stands for. */
+/* The SID of an inode without a label, for example one that was in memory before the programs
+ * were attached: that of its file system if all files there have the same, or that of the inode
+ * it stands for. */
 static __noinline __u32 tg_unseen_sid(struct inode *inode)
 {
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
@@ -50,13 +52,13 @@ static __noinline __u32 tg_unseen_sid(struct inode *inode)
 		return sid;
 	if (superblock && superblock->behaviour == TG_FS_GENFS && !superblock->node)
 		return superblock->sid;
-	/* It fails nobody who is asked nothing. */
+	/* For an unconfined task this is no failure. */
 	if (READ_ONCE(state.labelling_complete) && !(tg_task_subject() & TG_UNCONFINED))
 		tg_met_unlabelled(inode->i_ino, inode->i_sb->s_dev);
 	return SECINITSID_UNLABELED;
 }
 
-/* The label of an inode. One without is as unlabelled as SELinux's (SECINITSID_UNLABELED). */
+/* The label of an inode. Without one it is unlabelled, as in SELinux (SECINITSID_UNLABELED). */
 static __always_inline struct tg_object tg_object_of(struct inode *inode)
 {
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
@@ -84,12 +86,13 @@ static __always_inline void tg_name_object(struct tg_request *request, struct in
 	request->manager = object.class == SECCLASS_DIR ? TG_MANAGER_DIRECTORY : TG_MANAGER_FILE;
 }
 
-/* What of `allowed` every live confined subject may do with an object, beside `own`, who asks. */
+/* The part of `allowed` that every live confined subject has on an object, beside the source
+ * itself, which has `own`. */
 static __always_inline __u32 tg_any_allowed(struct tg_request *request, __u32 own, __u32 allowed)
 {
 	request->quiet = 1;
 	for (__u32 i = 0; i < TG_LIVE; i++) {
-		/* The lower half: without TG_LIVE_COMING. */
+		/* The lower half, without TG_LIVE_COMING. */
 		request->source = READ_ONCE(*(__u16 *)&state.live[i]);
 		if (!request->source)
 			break;
@@ -101,8 +104,8 @@ static __always_inline __u32 tg_any_allowed(struct tg_request *request, __u32 ow
 	return allowed;
 }
 
-/* Remembers what was answered about an inode in the access cache. All comes from the request, for
- * the stack is small. */
+/* Stores an answer about an inode in the access cache. Everything is taken from the request,
+ * because the stack is small. */
 static __always_inline void tg_remember_answer(struct tg_request *request)
 {
 	__u64 key = tg_address_key(request->inode), any;
@@ -111,16 +114,16 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 
 	__u64 above = (__u64)own - TG_SID_CANARY, below = TG_SID_CANARY - (__u64)own;
 
-	/* Without a branch of its own, for the verifier would follow it in each program. */
+	/* Without a branch of its own, which the verifier would follow in each program. */
 	TG_OPAQUE(above);
-	/* Counted is what comes to tg_ask: then all is to. The canary may nothing, which says
-	 * nothing of others. */
+	/* Statistics count the checks that reach tg_ask, so all must reach it then. The canary
+	 * has no permissions, which says nothing about others. */
 	if (READ_ONCE(state.statistics) | !((above | below) >> 63))
 		return;
 	if (own)
 		tg_remember_access(key, tg_way(own), (__u64)own << TG_ACCESS_SID,
 				   tg_hot(allowed, directory), request->epoch);
-	/* Before `live`: who becomes live from now on makes it another. */
+	/* This comes before `live` is read: a subject that becomes live later changes it. */
 	any = READ_ONCE(state.any);
 	if (any)
 		tg_remember_access(key, TG_ANY_WAY, any,
@@ -128,26 +131,26 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 				   request->epoch);
 }
 
-/* How an inode is checked. `how` has one word of these. */
+/* How an inode is checked. `how` is one word of these. */
 enum tg_how {
 	TG_HOT = 0x7ffff, /* mask: the permissions that the access cache may hold (tg_hot) */
-	TG_FROM_ACCESS = 1 << 28, /* access(2): audit_access may be told not to be audited */
-	TG_NOT_BLOCK = 1 << 29,	  /* a path walk that holds nothing: see tg_decide_access */
+	TG_FROM_ACCESS = 1 << 28, /* access(2): the audit may be suppressed (audit_access) */
+	TG_NOT_BLOCK = 1 << 29,	  /* a path walk without locks: see tg_decide_access */
 	TG_BY_PATH = 1 << 30,	  /* `where` is a struct path, not a dentry */
 	TG_NOT_HOT = 1u << 31, /* among the permissions is one that the access cache cannot hold */
 };
 
-/* Whether way 3 holds what every live confined subject may, of this inode or of another that keeps
- * its place: or nothing can be told. */
-static __always_inline int tg_is_told(__u64 key)
+/* Whether way 3 has the permissions of all live confined subjects, for this inode or for
+ * another with the same row; or whether nothing can be stored there. */
+static __always_inline int tg_is_known_for_all(__u64 key)
 {
 	__u64 any = READ_ONCE(state.any), *row = tg_row(key);
 
 	return !any || (READ_ONCE(row[TG_ANY_WAY]) & 0xffffull << TG_ACCESS_SID) == any;
 }
 
-/* Who asks about an inode, and what is asked: an unconfined subject is granted everything, and so
- * way 3 learns what the confined ones may. */
+/* Checks permissions on an inode. An unconfined subject is granted everything, and in doing so
+ * fills way 3 with what the confined ones have. */
 static __always_inline int tg_ask_about(struct tg_request *request, struct inode *inode)
 {
 	if (request->source || READ_ONCE(state.live[0]))
@@ -158,8 +161,8 @@ static __always_inline int tg_ask_about(struct tg_request *request, struct inode
 	return request->source ? tg_avc_has_perm(request) : 0;
 }
 
-/* The second step of a check: the caches have not answered for everybody. `where` is what the
- * audit tells the name by: a dentry, or none, or, with TG_BY_PATH, a struct path. */
+/* The second step of a check: the caches have not answered for all subjects. `where` gives the
+ * audit the name: a dentry, or NULL, or, with TG_BY_PATH, a struct path. */
 static __always_inline int tg_decide_access(struct inode *inode, const void *where, __u64 key,
 					    __u32 av, __u32 how)
 {
@@ -167,7 +170,7 @@ static __always_inline int tg_decide_access(struct inode *inode, const void *whe
 	int result;
 
 	if (subject & TG_UNCONFINED) {
-		if (how & TG_NOT_HOT || tg_is_told(key))
+		if (how & TG_NOT_HOT || tg_is_known_for_all(key))
 			return 0;
 		subject = 0;
 	} else if (overriding) {
@@ -177,11 +180,13 @@ static __always_inline int tg_decide_access(struct inode *inode, const void *whe
 		return 0;
 	if (inode->i_flags & S_PRIVATE)
 		return 0;
-	/* A file system may give an inode's memory to another during such a walk (XFS), and what
-	 * was found out of the one would be remembered of the other. The walk comes again. */
+	/* During such a walk a file system may give an inode's memory to another inode (XFS).
+	 * The answer about the one would be cached for the other. The walk is repeated with
+	 * locks. */
 	if (how & TG_NOT_BLOCK)
 		return -ECHILD;
-	/* What a task may do itself it may do for who is unconfined; not for who is confined. */
+	/* What a task may do itself, it may do for an unconfined subject, but not for a
+	 * confined one. */
 	if (subject && !overriding)
 		subject = tg_acting_subject(subject);
 	if (subject & TG_UNCONFINED)
@@ -208,13 +213,13 @@ static __noinline int tg_check_access(struct inode *inode, const void *where, __
 	return tg_decide_access(inode, where, key, av, how);
 }
 
-/* What the access cache holds of permissions; TG_NOT_HOT: it holds not all. */
+/* The permissions in the form of the access cache; TG_NOT_HOT: it cannot hold all of them. */
 static __always_inline __u32 tg_how_hot(__u32 av, int directory)
 {
 	return tg_is_hot(av, directory) ? tg_hot(av, directory) : TG_NOT_HOT;
 }
 
-/* The first step: way 3 answers for everybody. */
+/* The first step: way 3 answers for all subjects. */
 static __always_inline int tg_is_everybodys(__u64 key, __u32 hot)
 {
 	return !(hot & TG_NOT_HOT) && tg_hit(key, TG_ANY_WAY, READ_ONCE(state.any), hot);
@@ -232,9 +237,10 @@ static __always_inline int tg_check_at(struct inode *inode, const void *where, _
 }
 
 /*
- * inode_has_perm: whether the current task has the permissions `av` on an inode. `directory` must
- * be a constant, for the places of permissions in the cache are found when this is compiled: where
- * an inode may be one or not, no permissions are asked that only directories have.
+ * inode_has_perm: checks whether the current task has the permissions `av` on an inode.
+ * `directory` must be a constant, because the places of permissions in the cache are computed
+ * at compile time. For an inode that may or may not be a directory, no permission may be
+ * checked that only directories have.
  */
 static __always_inline int tg_check_inode(struct inode *inode, struct dentry *dentry, __u32 av,
 					  int directory)
@@ -242,7 +248,7 @@ static __always_inline int tg_check_inode(struct inode *inode, struct dentry *de
 	return tg_check_at(inode, dentry, av, directory, 0);
 }
 
-/* path_has_perm, file_path_has_perm: likewise; the audit tells the path. */
+/* path_has_perm, file_path_has_perm: likewise, and the audit shows the path. */
 static __always_inline int tg_check_path(struct inode *inode, const struct path *path, __u32 av,
 					 int directory)
 {

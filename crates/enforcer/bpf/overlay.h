@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Overlayfs: an inode of it stands for one of another file system, and has its label, as SELinux
- * reads the attribute through overlayfs. The real inode cannot be reached by a pointer that helpers
- * take (storage.h).
+ * Overlayfs: each of its inodes stands for one on another file system, and has the label of
+ * that one, as in SELinux, which reads the attribute through overlayfs. The real inode cannot
+ * be reached by a pointer that helpers accept (storage.h).
  */
 #ifndef TOLLGATE_OVERLAY_H
 #define TOLLGATE_OVERLAY_H
@@ -17,9 +17,9 @@
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 /*
- * The address of the dentry that an overlay inode stands for: of the upper layer, else of the first
- * lower one. Since 6.5 what follows the inode in struct ovl_inode is (upper dentry, struct
- * ovl_entry *), before, since 5.19, (upper dentry, layer, lower dentry).
+ * The address of the dentry that an overlay inode stands for: in the upper layer, else in the
+ * first lower one. Since 6.5 the inode in struct ovl_inode is followed by (upper dentry,
+ * struct ovl_entry *); from 5.19 on it was (upper dentry, layer, lower dentry).
  */
 static __always_inline __u64 tg_real_dentry(__u64 inode)
 {
@@ -35,7 +35,7 @@ static __always_inline __u64 tg_real_dentry(__u64 inode)
 		bpf_probe_read_kernel(&dentry, sizeof dentry, (void *)(after + 16));
 		return dentry;
 	}
-	/* struct ovl_entry: how many layers, then (layer, dentry) of each */
+	/* struct ovl_entry: the number of layers, then (layer, dentry) for each */
 	bpf_probe_read_kernel(&entry, sizeof entry, (void *)(after + 8));
 	bpf_probe_read_kernel(&layers, sizeof layers, (void *)entry);
 	if (layers)
@@ -43,8 +43,8 @@ static __always_inline __u64 tg_real_dentry(__u64 inode)
 	return dentry;
 }
 
-/* The SID of what an inode of overlayfs, by its address, stands for; 0: it has none, or it is not
- * known. */
+/* The SID of the inode that an inode of overlayfs stands for, by the address of the latter; 0:
+ * it has none, or it is not known. */
 static __always_inline __u32 tg_real_sid(__u64 inode)
 {
 	struct dentry *dentry = (void *)tg_real_dentry(inode);

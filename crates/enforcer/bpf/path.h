@@ -11,13 +11,13 @@
 #include "read.h"
 
 #define TG_PATH_DEPTH 32u
-/* A component is read where this much room is left, and the mark of a path that is cut. */
+/* A component is read if there is this much room left, plus the mark of a path that is cut. */
 #define TG_COMPONENT 256u
 #define TG_PATH_ROOM (TG_EVENT_NAME - TG_COMPONENT - 16u)
 
 #define TG_DELETED " (deleted)"
 
-/* Reads a name to that place in the event's; returns where the next one goes. */
+/* Reads a name to a place in the event's name. Returns the place for the next one. */
 static __always_inline __u64 tg_tell_name(struct tg_event *event, __u64 at, __u64 dentry)
 {
 	const void *name = TG_MEMBER(dentry, struct dentry, d_name.name);
@@ -30,7 +30,7 @@ static __always_inline __u64 tg_tell_name(struct tg_event *event, __u64 at, __u6
 	return length <= TG_COMPONENT ? at + length : at;
 }
 
-/* d_find_alias, without its preferences: a name of the inode. */
+/* d_find_alias without its preferences: a name of the inode. */
 static __always_inline __u64 tg_alias(__u64 inode)
 {
 	if (!bpf_core_field_exists(struct dentry, d_u.d_alias))
@@ -41,7 +41,7 @@ static __always_inline __u64 tg_alias(__u64 inode)
 }
 
 struct tg_place {
-	__u64 dentry, mount; /* mount: of its struct vfsmount */
+	__u64 dentry, mount; /* mount: address of its struct vfsmount */
 };
 
 static __always_inline struct tg_place tg_place_of(__u64 path)
@@ -52,12 +52,12 @@ static __always_inline struct tg_place tg_place_of(__u64 path)
 	};
 }
 
-/* What d_path adds to the name of a file that has none any more: d_unlinked. */
+/* What d_path adds to the name of a deleted file: d_unlinked. */
 static __always_inline __u64 tg_mark_deleted(struct tg_event *event, __u64 at, __u64 dentry)
 {
 	if (TG_MEMBER(dentry, struct dentry, d_hash.pprev))
 		return at;
-	at--; /* its NUL */
+	at--; /* the NUL */
 	TG_OPAQUE(at);
 	if (at >= TG_COMPONENT)
 		return at + 1;
@@ -68,12 +68,12 @@ static __always_inline __u64 tg_mark_deleted(struct tg_event *event, __u64 at, _
 /* A walk from a file up to the task's root. */
 struct tg_walk {
 	struct tg_place place, root;
-	__u64 at;    /* where the next component goes */
+	__u64 at;    /* place for the next component */
 	__u32 named; /* the first step is done */
 };
 
-/* A step up. 1: there is nothing above. A function of its own: the verifier reads it once, not once
- * a component. */
+/* One step up. Returns 1 if there is nothing above. It is a function of its own, so that the
+ * verifier examines it once, and not once per component. */
 TG_FUNCTION int tg_tell_component(struct tg_event *event, struct tg_walk *walk)
 {
 	if (!event || !walk)
@@ -103,8 +103,8 @@ TG_FUNCTION int tg_tell_component(struct tg_event *event, struct tg_walk *walk)
 }
 
 /*
- * prepend_path of fs/d_path.c: components from the last to the first, up to the task's root. What
- * is not reached is told by a component `.`.
+ * prepend_path of fs/d_path.c: the components from the last to the first, up to the task's
+ * root. A path that is cut ends in a component `.`.
  */
 TG_FUNCTION int tg_tell_path(struct tg_event *event, __u64 path, __u64 root)
 {

@@ -15,7 +15,7 @@
 #include "request.h"
 #include "subject.h"
 
-/* cred_has_perm: whether one subject may do `av` to another. */
+/* cred_has_perm: checks whether one subject may do `av` to another. */
 static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __u32 av)
 {
 	struct tg_request request = {
@@ -29,7 +29,7 @@ static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __
 	return tg_ask(&request);
 }
 
-/* What the current task does to `task`, itself or another. */
+/* Checks what the current task does to `task`, which is itself or another. */
 static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
 {
 	__u64 subject = tg_subject();
@@ -70,7 +70,7 @@ static __always_inline __u32 tg_signal_av(int signal)
 	return PROCESS__SIGNAL;
 }
 
-/* The tracer's SID; 0: nobody traces the current task (ptrace_parent_sid). */
+/* The tracer's SID; 0: the current task is not traced (ptrace_parent_sid). */
 static __always_inline __u32 tg_tracer(void)
 {
 	struct task_struct *current = bpf_get_current_task_btf();

@@ -14,7 +14,7 @@
 		value_;                                                                            \
 	})
 
-/* strcmp, for as many bytes as `expected` has. */
+/* strcmp, for the length of `expected`. */
 #define TG_SAME_TEXT(text, expected) tg_same_text(text, expected, sizeof(expected))
 
 static __always_inline int tg_same_text(const char *text, const char *expected, __u32 size)

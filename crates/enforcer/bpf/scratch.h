@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Memory of a decision, beside the stack. */
+/* Memory for a decision, beside the stack. */
 #ifndef TOLLGATE_SCRATCH_H
 #define TOLLGATE_SCRATCH_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A candidate: a policy that is asked beside the one in force. It decides nothing; where it would
- * have decided otherwise, `differences` counts it. Meanwhile caches hold only what both allow.
+ * The candidate: a policy that is checked beside the policy in force. It decides nothing.
+ * Where it would have decided otherwise, `differences` counts it. Meanwhile caches hold only
+ * what both policies allow.
  */
 #ifndef TOLLGATE_SHADOW_H
 #define TOLLGATE_SHADOW_H
@@ -43,7 +44,7 @@ static __noinline void tg_note_difference(const struct tg_request *request, __u3
 	__sync_fetch_and_add(&known->count, 1);
 }
 
-/* Whether there is a candidate that knows these contexts. Apart, for its stack. */
+/* Whether there is a candidate that has these contexts. A function of its own, for its stack. */
 static __noinline int tg_candidate_knows(__u32 source, __u32 target)
 {
 	struct tg_generation *candidate = tg_find_generation(TG_CANDIDATE);
@@ -56,9 +57,10 @@ static __noinline int tg_candidate_knows(__u32 source, __u32 target)
 }
 
 /*
- * Asks the candidate, if there is one. Its answer lies in the request until the policy in force is
- * asked, for the stack is small: `denied` is what it allows, `allowed` what caches may hold as far
- * as it is concerned. It has no opinion, which is counted, when it does not know a context yet.
+ * Computes the answer of the candidate, if there is one. It stays in the request until the
+ * policy in force has answered, because the stack is small: `denied` is what the candidate
+ * allows, `allowed` what caches may hold according to it. If it does not know a context yet,
+ * it has no opinion, which is counted.
  */
 #define TG_NO_OPINION (~0u) /* in `allowed`, where `denied` is 0 */
 
@@ -73,8 +75,8 @@ static __always_inline void tg_ask_shadow(struct tg_request *request, struct tg_
 	request->denied = answer->allowed;
 }
 
-/* Compares that with what the policy in force allows. What caches may hold as far as the candidate
- * is concerned. */
+/* Compares that with what the policy in force allows. Returns what caches may hold according to
+ * the candidate. */
 static __always_inline __u32 tg_compare_shadow(const struct tg_request *request, __u32 allowed)
 {
 	__u32 kept = request->allowed, then = request->denied;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shares of what all need (struct tg_share). Who takes a place in a map is counted, and is refused
- * above his share: he alone. The place knows the share that it is given back to.
+ * Shares of limited resources (struct tg_share). Each holder of places in a map is counted,
+ * and only a holder whose share is used up is refused. A place records the share to which it
+ * is returned.
  */
 #ifndef TOLLGATE_SHARE_H
 #define TOLLGATE_SHARE_H
@@ -20,7 +21,7 @@ static __always_inline enum tg_holders tg_holders_of(__u32 share)
 	return share < TG_HOLDERS ? share : TG_HOLDERS_DOMAINS;
 }
 
-/* How much of a room all holders of a kind may take. */
+/* How much of a room all holders of one kind may take. */
 static __always_inline __u32 tg_part(enum tg_holders holders, __u32 all)
 {
 	if (holders == TG_HOLDERS_MACHINE)
@@ -31,19 +32,19 @@ static __always_inline __u32 tg_part(enum tg_holders holders, __u32 all)
 
 #define TG_COUNT(count, change) __sync_fetch_and_add(&(count), change)
 
-/* The machine's credentials are not counted: that is dearer than all else at its forks, and it is
- * refused none. */
+/* The machine's credentials are not counted: at its forks this would cost more than everything
+ * else, and it is never refused any. */
 static __always_inline int tg_is_counted(enum tg_room room, __u32 share)
 {
 	return room != TG_ROOM_CREDENTIALS || share != TG_HOLDERS_MACHINE;
 }
 
-/* Takes a place of a room for a share. 0 or -ENOSPC: the share is used up. */
+/* Takes a place of a room for a share. Returns 0, or -ENOSPC if the share is used up. */
 static __always_inline int tg_take_now(enum tg_room room, __u32 share)
 {
 	if (!tg_is_counted(room, share))
 		return 0;
-	/* The verifier wants the comparison with 0 and that with the end apart. */
+	/* The verifier requires separate comparisons with 0 and with the end. */
 	TG_OPAQUE(share);
 	enum tg_holders holders = tg_holders_of(share);
 
@@ -83,7 +84,7 @@ static __always_inline int tg_is_full(enum tg_room room, __u32 share)
 	       READ_ONCE(state.held[holders][room]) >= tg_part(holders, all);
 }
 
-/* Takes one that cannot be refused. */
+/* Takes a place that cannot be refused. */
 static __always_inline void tg_take_anyway(enum tg_room room, __u32 share)
 {
 	if (!tg_is_counted(room, share))
@@ -95,7 +96,7 @@ static __always_inline void tg_take_anyway(enum tg_room room, __u32 share)
 	TG_COUNT(state.held[tg_holders_of(share)][room], 1);
 }
 
-/* Gives a place back to the share that it was of. */
+/* Returns a place to its share. */
 static __always_inline void tg_give(enum tg_room room, __u32 share)
 {
 	if (!tg_is_counted(room, share))
@@ -107,7 +108,7 @@ static __always_inline void tg_give(enum tg_room room, __u32 share)
 	TG_COUNT(state.held[tg_holders_of(share)][room], -1);
 }
 
-/* Whether a share has nothing that would have to be given back to it. */
+/* Whether a share has nothing that would have to be returned to it. */
 static __always_inline int tg_is_idle(const struct tg_share *share)
 {
 	return !(READ_ONCE(share->held[TG_ROOM_CREDENTIALS]) |
@@ -117,9 +118,9 @@ static __always_inline int tg_is_idle(const struct tg_share *share)
 }
 
 /*
- * The user whom a uid belongs to: of a subordinate one who has it. A program that is such a uid's
- * and setuid runs as that also outside user namespaces, and files are that uid's. Without branches,
- * for the verifier would follow each.
+ * The user to whom a uid belongs; for a subordinate uid, the user who has it. A setuid program
+ * of such a uid runs with it even outside of user namespaces, and files belong to that uid.
+ * There are no branches, because the verifier would follow each.
  */
 static __always_inline __u32 tg_main_user(__u32 uid)
 {
@@ -139,12 +140,12 @@ static __always_inline __u32 tg_main_user(__u32 uid)
 	const struct tg_subordinate *range = &state.subordinate[at & (TG_SUBORDINATES - 1)];
 	__u32 last = READ_ONCE(range->last), user = READ_ONCE(range->user);
 
-	/* Read, before clang joins loads of different kinds of pointers to one. */
+	/* It is read before clang joins loads of different kinds of pointers into one. */
 	TG_OPAQUE(user);
 	return uid <= last ? user : uid;
 }
 
-/* Where the share of a holder is looked for at the `try`. */
+/* The place of a holder's share at a `try`. */
 static __always_inline __u32 tg_share_at(enum tg_holders holders, __u32 number, __u32 try)
 {
 	__u32 hash = (number * 0x9e3779b1u >> 16) + try;
@@ -154,7 +155,7 @@ static __always_inline __u32 tg_share_at(enum tg_holders holders, __u32 number, 
 	return TG_FIRST_SHARE_OF_DOMAINS + (hash & (TG_SHARES_OF_DOMAINS - 1));
 }
 
-/* The share of a user or a domain; 0: he has none. */
+/* The share of a user or a domain; 0: there is none. */
 static __always_inline __u32 tg_known_share(enum tg_holders holders, __u32 number)
 {
 	__u64 holder = TG_HOLDER(holders, number);
@@ -169,9 +170,9 @@ static __always_inline __u32 tg_known_share(enum tg_holders holders, __u32 numbe
 	return 0;
 }
 
-/* An idle share, which becomes that of a user or a domain; 0: all are in use, or it is another's by
- * now. What the one before him counts between the look and the change is few, and given back to
- * where it was counted. */
+/* An idle share, which becomes that of a user or a domain; 0: all are in use, or it was taken
+ * meanwhile. What its earlier holder counts between the check and the change is little, and is
+ * subtracted where it was added. */
 static __always_inline __u32 tg_idle_share(enum tg_holders holders, __u32 number)
 {
 	TG_ROLL
@@ -188,8 +189,8 @@ static __always_inline __u32 tg_idle_share(enum tg_holders holders, __u32 number
 	return 0;
 }
 
-/* The share of a user or a domain, of one that has none if `make` an idle one. Where none is idle:
- * what such have in common. */
+/* The share of a user or a domain. With `make`, one without a share gets an idle one. If none
+ * is idle, it is the common share of such holders. */
 TG_FUNCTION __u32 tg_share_of(enum tg_holders holders, __u32 number, int make)
 {
 	__u32 share = tg_known_share(holders, number);

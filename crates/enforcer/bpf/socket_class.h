@@ -41,7 +41,7 @@ const __u8 tg_netlink_classes[TG_NETLINK_PROTOCOLS] = {
 	[20] = SECCLASS_NETLINK_RDMA_SOCKET,	  [21] = SECCLASS_NETLINK_CRYPTO_SOCKET,
 };
 
-/* Families that have one with the policy capability extended_socket_class. */
+/* Families that have a class of their own with the policy capability extended_socket_class. */
 const __u8 tg_family_classes[TG_FAMILIES] = {
 	[3] = SECCLASS_AX25_SOCKET,	  [4] = SECCLASS_IPX_SOCKET,
 	[6] = SECCLASS_NETROM_SOCKET,	  [8] = SECCLASS_ATMPVC_SOCKET,

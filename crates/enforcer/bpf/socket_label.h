@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What sockets are labelled with: SID and class, in the storage of their socks. The inode of a
- * socket has the label of its sock.
+ * Labels of sockets: SID and class, in the storage of their socks. The inode of a socket has
+ * the label of its sock.
  *
- * A sock without storage was made by the machine, or by the kernel for itself, or before the
- * programs were attached: it has TG_SID_MACHINE.
+ * A sock without storage was made by the machine, by the kernel for itself, or before the
+ * programs were attached. Its SID is TG_SID_MACHINE.
  */
 #ifndef TOLLGATE_SOCKET_LABEL_H
 #define TOLLGATE_SOCKET_LABEL_H
@@ -40,7 +40,7 @@ static __always_inline struct tg_socket tg_socket_of(struct sock *sk)
 	return (struct tg_socket){TG_SID_MACHINE, tg_sock_class(TG_KERNEL_ADDRESS(sk))};
 }
 
-/* Labels a sock. 0 or -ENOMEM. */
+/* Labels a sock. Returns 0 or -ENOMEM. */
 static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 class)
 {
 	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -54,8 +54,8 @@ static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 c
 	return 0;
 }
 
-/* The label of a socket by its inode, at an address of the kernel's. 0: it has no sock, for it is
- * being accepted, or is closed. */
+/* The label of a socket by its inode, at an address of the kernel's. Returns 0 if it has no
+ * sock, because it is being accepted or is closed. */
 TG_FUNCTION int tg_find_socket_label(__u64 inode, struct tg_inode *label)
 {
 	struct socket *socket =
@@ -72,8 +72,8 @@ TG_FUNCTION int tg_find_socket_label(__u64 inode, struct tg_inode *label)
 	return 1;
 }
 
-/* The class of a socket's inode whose label tells none: the daemon puts labels on those of sockets
- * that are older than the programs. `inode` is its address in the kernel. */
+/* The class of a socket's inode whose label has none: the daemon labels sockets that are older
+ * than the programs. `inode` is its address in the kernel. */
 TG_FUNCTION __u32 tg_socket_class(__u64 inode)
 {
 	struct tg_inode found = {};
@@ -84,9 +84,9 @@ TG_FUNCTION __u32 tg_socket_class(__u64 inode)
 }
 
 /*
- * Whether an inode without a SID is that of a socket that was being accepted when d_instantiate saw
- * it; then it has its label now. SELinux labels it in socket_accept and sock_graft, where no
- * program is given an inode that bpf_inode_storage_get takes.
+ * Whether an inode without a SID is that of a socket that was being accepted when
+ * d_instantiate saw it. Then it has its label now. SELinux labels it in socket_accept and
+ * sock_graft, where no program gets an inode that bpf_inode_storage_get accepts.
  */
 static __always_inline int tg_is_accepted(__u64 inode, struct tg_inode *label)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The global variables, which the daemon has mapped. */
+/* The global variables, which the daemon maps. */
 #ifndef TOLLGATE_STATE_H
 #define TOLLGATE_STATE_H
 
 #include "enforcer.h"
 #include "libbpf.h"
 
-/* What the daemon reads and writes through a mapping of .bss (struct tg_state in enforcer.h). */
+/* The variables that the daemon reads and writes through a mapping of .bss (struct tg_state in
+ * enforcer.h). */
 struct tg_state state;
 
 /* Set by the daemon before the programs are loaded. */
@@ -17,7 +18,7 @@ static __always_inline void tg_failed(enum tg_failure what)
 	__sync_fetch_and_add(&state.failures[what & (TG_FAILURES - 1)], 1);
 }
 
-/* An object without a label: the daemon tells which, and who met it. */
+/* Records an object without a label. The daemon reports the object and the process that met it. */
 static __always_inline void tg_met_unlabelled(__u64 inode, __u32 device)
 {
 	tg_failed(TG_FAILED_NO_LABEL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels of inodes and sockets that are known by their address only. bpf_inode_storage_get wants a
- * pointer that the verifier trusts; a table of descriptors and overlayfs are full of others. So
- * this reads inode storage as the kernel lays it out (include/linux/bpf_local_storage.h). All that
- * is read is checked by what leads back: without that there is no label.
+ * Labels of inodes and sockets that are known only by their address. bpf_inode_storage_get
+ * needs a pointer that the verifier trusts, but tables of descriptors and overlayfs contain
+ * others. So this reads inode storage in the layout of the kernel
+ * (include/linux/bpf_local_storage.h). Everything that is read is checked by the pointers that
+ * lead back. Without those there is no label.
  */
 #ifndef TOLLGATE_STORAGE_H
 #define TOLLGATE_STORAGE_H
@@ -16,10 +17,10 @@
 #include "maps.h"
 #include "state.h"
 
-/* Where the BPF LSM's part of an inode's security blob is. */
+/* The offset of the BPF LSM's part in an inode's security blob. */
 extern const void bpf_lsm_blob_sizes __ksym __weak;
 
-#define TG_STORAGES 16 /* maps of storage that an object may be in, ours among them */
+#define TG_STORAGES 16 /* the most storage maps that an object may be in, including ours */
 
 /* The storage of an inode; NULL: it has none. */
 static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
@@ -36,8 +37,9 @@ static __always_inline struct bpf_local_storage *tg_storage_of(__u64 address)
 	return storage && (__u64)BPF_CORE_READ(storage, owner) == address ? storage : 0;
 }
 
-/* The address of what the map with that identifier has in a storage, which must not go away
- * meanwhile; 0: nothing; TG_TOO_MANY: other maps have so much that nobody knows. */
+/* The address of the value that the map with an identifier has in a storage, which must not go
+ * away meanwhile. 0: it has none. TG_TOO_MANY: there are so many other maps that this is not
+ * known. */
 #define TG_TOO_MANY 1ull
 
 TG_FUNCTION __u64 tg_stored(__u64 at, __u32 map)
@@ -59,8 +61,8 @@ TG_FUNCTION __u64 tg_stored(__u64 at, __u32 map)
 	return node ? TG_TOO_MANY : 0;
 }
 
-/* Whether the map `inodes` has something for the inode at an address of the kernel's; then it is in
- * `label`. */
+/* Whether the map `inodes` has a value for the inode at an address of the kernel's. The value
+ * is then in `label`. */
 TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 {
 	__u64 stored = tg_stored((__u64)tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
@@ -68,8 +70,8 @@ TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 	return label && stored && !bpf_probe_read_kernel(label, sizeof *label, (void *)stored);
 }
 
-/* Likewise of the sock at an address, and of `sockets`. Without a label it would be the machine's:
- * one of which nobody knows is unlabelled. */
+/* Likewise for the sock at an address, and the map `sockets`. Without a label a sock would be
+ * the machine's. If this is not known, it is unlabelled. */
 TG_FUNCTION int tg_socket_at(__u64 sock, struct tg_socket *socket)
 {
 	struct bpf_local_storage *storage = BPF_CORE_READ((struct sock *)sock, sk_bpf_storage);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Who asks: the SID of the current task (current_sid() of SELinux). */
+/* The subject of a check: the SID of the current task (current_sid() of SELinux). */
 #ifndef TOLLGATE_SUBJECT_H
 #define TOLLGATE_SUBJECT_H
 
@@ -17,9 +17,10 @@
 #include "state.h"
 
 /*
- * The storage of a task, made where it has none: the machine's, or one that has lost it. Since 6.18
- * at least, a fork that fails early, be it by RLIMIT_NPROC, frees its parent's: free_task() of the
- * child, which points to it still. Its credentials tell what the task stands for.
+ * The storage of a task, which is made if it has none: the task is the machine's, or has lost
+ * it. At least since 6.18, a fork that fails early, for example because of RLIMIT_NPROC, frees
+ * the storage of the parent: free_task() of the child, which still points to it. The task's
+ * credentials say which SID it has.
  */
 static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 {
@@ -37,7 +38,7 @@ static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 	return task;
 }
 
-/* Whether a task is of the daemon's process. */
+/* Whether a task belongs to the daemon's process. */
 static __always_inline int tg_is_daemon(struct task_struct *task)
 {
 	__u32 daemon = READ_ONCE(state.daemon);
@@ -47,7 +48,8 @@ static __always_inline int tg_is_daemon(struct task_struct *task)
 	return task->group_leader->start_boottime == READ_ONCE(state.daemon_began);
 }
 
-/* Whether the domain of a SID is asked nothing. Without a generation nobody knows: confined. */
+/* Whether the domain of a SID is unconfined. Without a generation this is not known: then it is
+ * confined. */
 TG_FUNCTION int tg_is_unconfined(__u32 sid)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
@@ -67,7 +69,7 @@ static __always_inline __u64 *tg_task_entry(__u64 task)
 	return &state.task_cache[((__u32)task * 0x9e3779b1u) >> 20];
 }
 
-/* A task_struct is aligned to 64 bytes: of 46 bits of its address, 40 make the tag. */
+/* A task_struct is aligned to 64 bytes. Of 46 bits of its address, 40 make the tag. */
 static __always_inline void tg_remember_task(__u64 task, __u64 subject, __u64 epoch)
 {
 	__u64 *entry = tg_task_entry(task);
@@ -83,7 +85,8 @@ TG_FUNCTION __u64 tg_find_subject(__u64 current)
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	__u64 subject;
 
-	/* Its credentials tell it, too: a storage that is busy may not be had (preemption). */
+	/* Its credentials say it, too: a storage that is busy may not be available
+	 * (preemption). */
 	if (task && task->sid)
 		subject = task->sid & 0xffff;
 	else
@@ -94,7 +97,8 @@ TG_FUNCTION __u64 tg_find_subject(__u64 current)
 	return subject;
 }
 
-/* The current task's own SID, with TG_UNCONFINED; `current` is what bpf_get_current_task tells. */
+/* The current task's own SID, with TG_UNCONFINED. `current` is what bpf_get_current_task
+ * returns. */
 static __always_inline __u64 tg_task_subject_at(__u64 current)
 {
 	__u64 found = READ_ONCE(*tg_task_entry(current)) ^ current << 18;
@@ -109,12 +113,13 @@ static __always_inline __u64 tg_task_subject(void)
 	return tg_task_subject_at(bpf_get_current_task());
 }
 
-/* The address of a task, as bpf_get_current_task tells that of the current one. */
+/* The address of a task, in the form in which bpf_get_current_task returns that of the current
+ * one. */
 static __always_inline __u64 tg_task_address(struct task_struct *task)
 {
 	__u64 difference = (char *)task - (char *)bpf_get_current_task_btf();
 
-	/* No arithmetic of a pointer and a number that has no bounds. */
+	/* The verifier refuses arithmetic of a pointer and a number without bounds. */
 	TG_OPAQUE(difference);
 	return bpf_get_current_task() + difference;
 }
@@ -133,8 +138,9 @@ static __always_inline __u32 tg_sid_of(struct task_struct *task)
 	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
 }
 
-/* On whose behalf a confined task acts, whose own SID is `subject`: overlayfs lets it act as who
- * mounted it, io_uring as who gave a personality; for all others that is itself. */
+/* The subject for whom a confined task acts, whose own SID is `subject`: overlayfs lets it act
+ * as the task that mounted it, io_uring as the task that registered a personality. All other
+ * tasks act for themselves. */
 TG_FUNCTION __u64 tg_acting_subject(__u64 subject)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -149,8 +155,8 @@ TG_FUNCTION __u64 tg_acting_subject(__u64 subject)
 	return tg_is_unconfined(acting) ? acting | TG_UNCONFINED : acting;
 }
 
-/* current_sid(), with TG_UNCONFINED, of a task with that own SID. An unconfined task is asked
- * nothing, whoever it acts for. */
+/* current_sid(), with TG_UNCONFINED, of a task with this own SID. An unconfined task is not
+ * checked, for whomever it acts. */
 static __always_inline __u64 tg_subject_of(__u64 own)
 {
 	return own & TG_UNCONFINED ? own : tg_acting_subject(own);
@@ -161,12 +167,13 @@ static __always_inline __u64 tg_subject(void)
 	return tg_subject_of(tg_task_subject());
 }
 
-/* What way 3 of the access cache holds holds no more. */
+/* Invalidates what way 3 of the access cache has. */
 static __always_inline void tg_change_any(void)
 {
 	__u64 any = READ_ONCE(state.any);
 
-	/* After 2^15 changes an old entry could be taken for a new one: no more. */
+	/* After 2^15 changes an old entry could be taken for a new one. There are no such
+	 * entries any more then. */
 	if (!any || any >= 0xffffull << TG_ACCESS_SID)
 		WRITE_ONCE(state.any, 0);
 	else /* Where it fails another processor has just changed it. */
@@ -174,9 +181,8 @@ static __always_inline void tg_change_any(void)
 }
 
 /*
- * Makes `sid` known as a subject that may run from now on, before it does: what way 3 of the access
- * cache holds was computed without it. Where another task is about to, this one does not go on
- * before it is done.
+ * Registers `sid` as a subject that may run from now on, before it does: way 3 of the access cache
+ * was computed without it. If another task is doing the same, this one waits until that is done.
  */
 TG_FUNCTION int tg_make_live(__u32 sid)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subvolumes of btrfs: each numbers its inodes from 257 on, and those made in one transaction are
- * of one generation, so that an inode is known by its subvolume, too.
+ * Subvolumes of btrfs. Each numbers its inodes from 257 on, and subvolumes made in one
+ * transaction have the same generation, so an inode is identified by its subvolume as well.
  *
- * btrfs is a module: its types are not among those that are relocated when the programs are loaded,
- * for it may come later. The daemon looks them up once it is there.
+ * btrfs is a module. Its types are not among those that are relocated when the programs are
+ * loaded, because it may be loaded later. The daemon looks them up once it is there.
  */
 #ifndef TOLLGATE_SUBVOLUME_H
 #define TOLLGATE_SUBVOLUME_H
@@ -16,10 +16,10 @@
 #include "state.h"
 
 #define BTRFS_SUPER_MAGIC 0x9123683e
-/* The root of each subvolume. */
+/* The inode number of the root of each subvolume. */
 #define BTRFS_FIRST_FREE_OBJECTID 256
 
-/* The number of the subvolume that an inode of btrfs, by its address, is in; 0: it is not known. */
+/* The number of the subvolume of a btrfs inode, by the inode's address; 0: it is not known. */
 static __noinline __u64 tg_subvolume(__u64 inode)
 {
 	const volatile struct tg_btrfs *at = &state.btrfs;
@@ -33,8 +33,8 @@ static __noinline __u64 tg_subvolume(__u64 inode)
 	return number;
 }
 
-/* What an inode's label is kept by. Device 0, which no file system has: it is not known, so that no
- * label is found, and none may be kept. */
+/* The key by which an inode's label is kept. Device 0, which no file system has, means that the
+ * key is not known: no label is found, and none may be kept. */
 static __always_inline struct tg_label_key tg_label_key_of(struct inode *inode)
 {
 	struct tg_label_key key = {inode->i_ino, 0, inode->i_sb->s_dev, inode->i_generation};

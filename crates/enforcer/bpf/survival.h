@@ -15,8 +15,8 @@
 #include "state.h"
 #include "subject.h"
 
-/* Whether a confined subject may end enforcement or change what is enforced, as SELinux asks who
- * writes to /sys/fs/selinux/enforce. */
+/* Checks whether a confined subject may end enforcement or change what is enforced, as SELinux
+ * checks a write to /sys/fs/selinux/enforce. */
 static __always_inline int tg_ask_security(__u32 source, __u32 av)
 {
 	struct tg_request request = {
@@ -30,7 +30,7 @@ static __always_inline int tg_ask_security(__u32 source, __u32 av)
 	return tg_ask(&request);
 }
 
-/* Whether the current task may. */
+/* Checks the same for the current task. */
 static __noinline int tg_check_security(__u32 av)
 {
 	__u64 subject = tg_subject();
@@ -38,20 +38,20 @@ static __noinline int tg_check_security(__u32 av)
 	return subject & TG_UNCONFINED ? 0 : tg_ask_security(subject, av);
 }
 
-/* What the current task does to `task` would do to the daemon. */
+/* Whether an act of the current task on `task` would affect the daemon. */
 static __always_inline int tg_check_daemon(struct task_struct *task)
 {
 	return tg_is_daemon(task) ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
-/* What a confined subject does to `task`, which the current task only carries out. */
+/* The same for an act of a confined subject on `task`, which the current task only carries out. */
 static __always_inline int tg_ask_daemon(struct task_struct *task, __u32 source)
 {
 	return tg_is_daemon(task) ? tg_ask_security(source, SECURITY__SETENFORCE) : 0;
 }
 
-/* Whether the current task may have a descriptor of something that is ours. For reading alone, too:
- * that binds bpf(2), not a program that is loaded with the map. */
+/* Checks whether the current task may have a descriptor of one of our maps or programs, even
+ * for reading only: that restricts bpf(2), but not a program that is loaded with the map. */
 static __always_inline int tg_check_own(void)
 {
 	return tg_check_security(SECURITY__LOAD_POLICY | SECURITY__SETENFORCE |
@@ -60,8 +60,8 @@ static __always_inline int tg_check_own(void)
 
 enum tg_own { TG_NOT_OWN, TG_OWN, TG_OWN_DENIED };
 
-/* Whether a map is ours, and the current task may have it. A map of this size is a generation, and
- * was one before the daemon could tell its identifier. */
+/* Whether a map is ours, and the current task may have it. A map of this size is a generation.
+ * It is recognized by that before the daemon can register its identifier. */
 static __always_inline enum tg_own tg_check_own_map(struct bpf_map *map)
 {
 	struct tg_guarded key = {.kind = TG_GUARDED_MAP, .id = map->id};
@@ -71,7 +71,7 @@ static __always_inline enum tg_own tg_check_own_map(struct bpf_map *map)
 	return tg_check_own() ? TG_OWN_DENIED : TG_OWN;
 }
 
-/* Whether a program is ours. */
+/* Whether a program is one of ours. */
 static __always_inline int tg_is_own_program(struct bpf_prog *program)
 {
 	struct tg_guarded key = {.kind = TG_GUARDED_PROGRAM, .id = program->aux->id};
@@ -79,7 +79,8 @@ static __always_inline int tg_is_own_program(struct bpf_prog *program)
 	return bpf_map_lookup_elem(&guarded, &key) ? 1 : 0;
 }
 
-/* The superblock of the file system that keeps our programs alive is ours. */
+/* Whether the file system that keeps our programs alive is the one with this device; if so,
+ * checks the permission. */
 static __always_inline int tg_check_pins(__u32 device)
 {
 	__u32 pins = READ_ONCE(state.pins);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where what enforcement lives by is found: the mounts that it is in, one on another, as far as the
- * daemon that holds it told. Who unmounts one of them takes programs or their daemon's files away;
- * who covers a directory on the way hides them.
+ * The places of the objects on which enforcement depends: the mounts that they are in, one on
+ * another, as far as the daemon that holds them has registered them. Unmounting one of these
+ * takes programs or the daemon's files away. Covering a directory on the way hides them.
  */
 #ifndef TOLLGATE_SURVIVAL_MOUNT_H
 #define TOLLGATE_SURVIVAL_MOUNT_H
@@ -18,8 +18,8 @@
 #include "subject.h"
 #include "survival.h"
 
-#define TG_DEEP 32u	     /* mounts one on another; directories one in another */
-#define TG_MOUNTS (1u << 14) /* mounts that are looked at before one is unmounted */
+#define TG_DEEP 32u	     /* the deepest nesting of mounts, and of directories */
+#define TG_MOUNTS (1u << 14) /* the most mounts that are examined before one is unmounted */
 
 /* A member of the struct mount at an address. */
 #define TG_MOUNT(address, member)                                                                  \
@@ -33,7 +33,7 @@ static __always_inline __u64 tg_mount_of(__u64 vfsmount)
 	return vfsmount - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* The mount that something of enforcement is in; 0: it is not known. */
+/* The mount of an object on which enforcement depends; 0: it is not known. */
 static __always_inline __u64 tg_vital_mount(__u32 place)
 {
 	struct tg_vital *vital = &state.vital[place];
@@ -45,7 +45,8 @@ static __always_inline __u64 tg_vital_mount(__u32 place)
 	return mount;
 }
 
-/* Whether a mount is another, or is mounted on it or on what is; 1 also when it cannot be told. */
+/* Whether a mount is another one, or is mounted on it, directly or not. Also returns 1 if this
+ * cannot be determined. */
 TG_FUNCTION int tg_is_mounted_on(__u64 mount, __u64 other)
 {
 	for (__u32 i = 0; i < TG_DEEP; i++) {
@@ -61,7 +62,7 @@ TG_FUNCTION int tg_is_mounted_on(__u64 mount, __u64 other)
 	return 1;
 }
 
-/* Whether a name is another, or in it, or in what is; 1 also when it cannot be told. */
+/* Whether a name is another one, or below it. Also returns 1 if this cannot be determined. */
 TG_FUNCTION int tg_is_in(__u64 dentry, __u64 other)
 {
 	for (__u32 i = 0; i < TG_DEEP; i++) {
@@ -78,22 +79,24 @@ TG_FUNCTION int tg_is_in(__u64 dentry, __u64 other)
 }
 
 /*
- * What goes when a mount does: it, what is mounted on it, and what is mounted at the same places of
- * the peers of those (propagate_umount). So each mount on the way up from what enforcement lives by
- * is looked at, whether it would go, and each peer of the one that it is mounted on.
+ * What goes away together with a mount: what is mounted on it, and what is mounted at the same
+ * places of its peers (propagate_umount). So each mount on the way up from an object on which
+ * enforcement depends is examined: whether it would go, and each peer of the mount that it is
+ * mounted on.
  *
- * No member but `taken` begins as a constant: 6.1 looks at a step with what is there at first, and
- * removes what it takes for dead then.
+ * No member except `taken` may begin as a constant: 6.1 examines a step with the initial
+ * values first, and removes code that it considers dead then.
  */
 struct tg_unmount {
-	__u64 gone;  /* the mount that is unmounted; 0: all has been looked at */
+	__u64 gone;  /* the mount that is unmounted; 0: everything has been examined */
 	__u64 mount; /* one on the way */
 	__u64 first,
 		peer; /* that which it is mounted on or its master, and a peer; at first itself */
 	int taken;
 };
 
-/* The next peer of what a mount is mounted on, or of the master of that; 0: there is none. */
+/* The next peer of the mount that one is mounted on, or of that mount's master; 0: there is
+ * none. */
 static __always_inline int tg_go_on(struct tg_unmount *unmount)
 {
 	__u64 next = TG_MOUNT(unmount->peer, mnt_share.next);
@@ -145,7 +148,8 @@ static long tg_look_at_mount(__u32 step, struct tg_unmount *unmount)
 	return 1;
 }
 
-/* Whether what enforcement lives by goes with a mount; 1 also when it cannot be told. */
+/* Whether an object on which enforcement depends goes away with a mount. Also returns 1 if this
+ * cannot be determined. */
 TG_FUNCTION int tg_goes_with(__u32 place, __u64 gone)
 {
 	if (place >= TG_VITAL)
@@ -159,8 +163,8 @@ TG_FUNCTION int tg_goes_with(__u32 place, __u64 gone)
 	return unmount.taken || unmount.gone;
 }
 
-/* Whether what is mounted at a name in a mount, or in a peer of it, hides what enforcement lives
- * by. */
+/* Whether something mounted at a name in a mount, or in a peer of it, hides an object on which
+ * enforcement depends. */
 TG_FUNCTION int tg_hides(__u32 place, __u64 over, __u64 dentry)
 {
 	if (place >= TG_VITAL)
@@ -180,7 +184,7 @@ TG_FUNCTION int tg_hides(__u32 place, __u64 over, __u64 dentry)
 	return mount ? 1 : 0;
 }
 
-/* Whether the current task sees the pins in their mount namespace. */
+/* Whether the current task sees the pins, in their mount namespace. */
 static __always_inline int tg_is_among_pins(void)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -209,7 +213,7 @@ static __noinline int tg_hides_vital(__u64 vfsmount, __u64 dentry)
 	return 0;
 }
 
-/* Whether the current task may unmount a mount, or move it, by its vfsmount's address. */
+/* Checks whether the current task may unmount or move a mount, by the address of its vfsmount. */
 static __always_inline int tg_check_unmount(__u64 vfsmount)
 {
 	if (tg_task_subject() & TG_UNCONFINED || !tg_takes_vital(vfsmount))
@@ -217,7 +221,7 @@ static __always_inline int tg_check_unmount(__u64 vfsmount)
 	return tg_check_security(SECURITY__SETENFORCE);
 }
 
-/* Whether it may mount something over a name, by the addresses of a struct path's members. */
+/* Checks whether it may mount something over a name, by the addresses in a struct path. */
 static __always_inline int tg_check_cover(__u64 vfsmount, __u64 dentry)
 {
 	if (tg_task_subject() & TG_UNCONFINED || !tg_hides_vital(vfsmount, dentry))

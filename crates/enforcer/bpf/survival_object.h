@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Objects that enforcement lives by (TG_SID_SURVIVAL): what anybody may do with them. */
+/* Objects on which enforcement depends (TG_SID_SURVIVAL): what any subject may do with them. */
 #ifndef TOLLGATE_SURVIVAL_OBJECT_H
 #define TOLLGATE_SURVIVAL_OBJECT_H
 
@@ -8,8 +8,9 @@
 #include "libbpf.h"
 #include "request.h"
 
-/* What only looks at a file of a class. A socket's name is written to by who connects; a lock, and
- * a watch that others wait for, are in the way of who holds enforcement up. */
+/* The permissions of a class that only look at a file. Connecting to a socket writes to its
+ * name. A lock, or a watch for which others wait, could block those that keep enforcement
+ * running. */
 static __always_inline __u32 tg_looks(__u32 class)
 {
 	__u32 looks = FILE__READ | FILE__GETATTR | FILE__OPEN | FILE__AUDIT_ACCESS | FILE__WATCH |
@@ -22,7 +23,7 @@ static __always_inline __u32 tg_looks(__u32 class)
 	return looks | FILE__MAP | FILE__EXECUTE | FILE__EXECUTE_NO_TRANS | FILE__ENTRYPOINT;
 }
 
-/* Whether it is more than looking at what enforcement lives by. */
+/* Whether a check concerns more than looking at an object on which enforcement depends. */
 static __always_inline int tg_is_survival(__u32 target, __u32 class)
 {
 	return target & TG_SID_SURVIVAL && tg_is_file(class);

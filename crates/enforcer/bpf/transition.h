@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The SID of what comes into being: a file, a process after exec (security_transition_sid). */
+/* The SID of a new object: a file, or a process after exec (security_transition_sid). */
 #ifndef TOLLGATE_TRANSITION_H
 #define TOLLGATE_TRANSITION_H
 
@@ -17,7 +17,7 @@
 #include "state.h"
 #include "tables.h"
 
-/* Reads a struct qstr, of which TG_ADDRESS is known. */
+/* Reads a struct qstr by its TG_ADDRESS. */
 static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
 {
 	struct qstr qstr = {};
@@ -51,7 +51,7 @@ static long tg_level_same(__u32 number, struct tg_level_search *search)
 	return 1;
 }
 
-/* The identifier of a level, which is given one when it has none; TG_NO_LEVEL: none is left. */
+/* The identifier of a level. A level without one is given one. TG_NO_LEVEL: none is left. */
 TG_FUNCTION __u32 tg_level_number(struct tg_generation *generation, const struct tg_level *level)
 {
 	struct tg_level_search search = {generation, level, TG_NO_LEVEL};
@@ -73,8 +73,8 @@ TG_FUNCTION __u32 tg_level_number(struct tg_generation *generation, const struct
 	return last;
 }
 
-/* The context of an object whose class the policy does not know: security_compute_sid without the
- * class's rules. */
+/* The context of an object whose class the policy does not have: security_compute_sid without
+ * the class's rules. */
 static __always_inline int tg_compute_unknown(struct tg_generation *generation,
 					      const struct tg_question *question,
 					      struct tg_label *label)
@@ -88,7 +88,8 @@ static __always_inline int tg_compute_unknown(struct tg_generation *generation,
 			&label->level[0]);
 }
 
-/* Computes the context of a new object in `scratch->label`, whose levels have identifiers then. */
+/* Computes the context of a new object in `scratch->label`. Its levels have identifiers
+ * afterwards. */
 static __always_inline int tg_compute_new(struct tg_generation *generation,
 					  struct tg_scratch *scratch)
 {
@@ -106,7 +107,8 @@ static __always_inline int tg_compute_new(struct tg_generation *generation,
 					 &scratch->name, label);
 	else
 		valid = tg_compute_unknown(generation, question, label);
-	/* compute_sid_handle_invalid_context: in permissive mode it is used all the same. */
+	/* compute_sid_handle_invalid_context: in permissive mode the context is used all the
+	 * same. */
 	if (!valid) {
 		tg_failed(TG_FAILED_NEW_LABEL);
 		if (READ_ONCE(state.enforcing) || !context->type)
@@ -120,7 +122,7 @@ static __always_inline int tg_compute_new(struct tg_generation *generation,
 }
 
 /* An entry of `transitions`, as one of `avc`: tag 26 | generation 6 | flag 1 | SID 16. */
-#define TG_BY_NAME 0x10000u /* names may decide: it holds for what has none */
+#define TG_BY_NAME 0x10000u /* names may decide: the entry holds for objects without a name */
 
 static __always_inline __u64 *tg_transition_entry(__u64 key)
 {
@@ -132,9 +134,9 @@ static __always_inline __u64 *tg_transition_entry(__u64 key)
 }
 
 /*
- * security_transition_sid: the SID of a new object of a class (SECCLASS), made by `source` in
- * `target`, or of a process that executes `target`. `name` is TG_ADDRESS of its struct qstr,
- * 0: it has none. 0 or -EACCES.
+ * security_transition_sid: the SID of a new object of a class (SECCLASS) that `source` makes
+ * in `target`, or of a process that executes `target`. `name` is the TG_ADDRESS of its struct
+ * qstr; 0: it has none. Returns 0 or -EACCES.
  */
 TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 name, __u32 *sid)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Units of systemd: a process of the machine's that executes a program in the cgroup of a unit gets
- * the unit's context. The unit is told by names alone, as systemd makes them: from the root of the
- * hierarchy, it is the first cgroup that is no slice. So nobody has to see a cgroup made, what lies
- * below belongs to the unit, and a user's manager, a container and what either makes are one unit.
+ * systemd units: a process of the machine that executes a program in the cgroup of a unit gets
+ * the unit's context. The unit is recognized only by the names that systemd gives cgroups:
+ * from the root of the hierarchy on, it is the first cgroup that is not a slice. So no cgroup
+ * need be observed when it is made, everything below belongs to the unit, and a user's manager
+ * or a container is one unit with everything that it makes.
  */
 #ifndef TOLLGATE_UNIT_H
 #define TOLLGATE_UNIT_H
@@ -41,7 +42,7 @@ struct task_struct___unit {
 
 #pragma clang attribute pop
 
-#define TG_SLICES 16 /* in one another, no more are looked through */
+#define TG_SLICES 16 /* the deepest nesting of slices that is searched */
 /* The last eight bytes of a name, with its NUL. */
 #define TG_TAIL_SLICE 0x006563696c732eull     /* .slice, and one byte before */
 #define TG_TAIL_SERVICE 0x0065636976726573ull /* service */
@@ -52,7 +53,7 @@ struct tg_unit_name {
 	__u64 tail; /* its last eight bytes */
 };
 
-/* The cgroup of a task in the default hierarchy; its address. */
+/* The address of a task's cgroup in the default hierarchy. */
 static __always_inline __u64 tg_cgroup_of(struct task_struct___unit *task)
 {
 	return (__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp);
@@ -63,7 +64,7 @@ static __always_inline __u64 tg_current_cgroup(void)
 	return tg_cgroup_of((void *)bpf_get_current_task_btf());
 }
 
-/* Reads the name of an ancestor of a cgroup. 1: it is one of a slice. */
+/* Reads the name of an ancestor of a cgroup. Returns 1 if it is a slice. */
 static __always_inline int tg_read_cgroup(__u64 cgroup, __u32 level, struct tg_unit_name *name)
 {
 	__u64 at = cgroup + bpf_core_field_offset(struct cgroup___unit, ancestors);
@@ -85,7 +86,8 @@ static __always_inline int tg_read_cgroup(__u64 cgroup, __u32 level, struct tg_u
 	return name->tail >> 8 == TG_TAIL_SLICE;
 }
 
-/* Finds the name of the unit that a cgroup belongs to. -EACCES: it lies too deep in slices. */
+/* Finds the name of the unit that a cgroup belongs to. Returns -EACCES if it is too deep in
+ * slices. */
 TG_FUNCTION int tg_read_unit(__u64 cgroup, struct tg_unit_name *name)
 {
 	__u32 last = BPF_CORE_READ((struct cgroup___unit *)cgroup, level);
@@ -101,8 +103,8 @@ TG_FUNCTION int tg_read_unit(__u64 cgroup, struct tg_unit_name *name)
 	return -EACCES;
 }
 
-/* Whether who executes a program with this label stays what it is, for it is systemd's that starts
- * the unit's own. */
+/* Whether a task that executes a program with this label stays the machine's, because systemd
+ * uses the program to start those of the unit. */
 static __always_inline int tg_is_executor(__u32 file)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
@@ -111,7 +113,7 @@ static __always_inline int tg_is_executor(__u32 file)
 	return type && generation->executors[type >> 6] >> (type & 63) & 1;
 }
 
-/* Finds what is said of the unit that a cgroup belongs to. 1: something is. */
+/* Finds the entry for the unit that a cgroup belongs to. Returns 1 if there is one. */
 TG_FUNCTION int tg_find_unit(__u64 cgroup, struct tg_unit *unit)
 {
 	struct tg_unit_name name = {};
@@ -132,9 +134,9 @@ TG_FUNCTION int tg_find_unit(__u64 cgroup, struct tg_unit *unit)
 }
 
 /*
- * What becomes of a process of the machine's in a cgroup that executes a file with that label. 1:
- * what its unit says, in `sid`; 0: what the policy says; -EACCES: the unit has a context that the
- * policy does not know, or is not known itself.
+ * The domain of a process of the machine in a cgroup that executes a file with this label.
+ * Returns 1 if the unit decides, with the domain in `sid`; 0 if the policy decides; -EACCES if
+ * the policy does not have the unit's context, or the unit is not known.
  */
 TG_FUNCTION int tg_unit_domain(__u64 cgroup, __u32 file, __u32 *sid)
 {

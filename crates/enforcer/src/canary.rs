@@ -1,7 +1,8 @@
-//! The canary: a process that may nothing, and tries all the time. What it is granted says that hooks do not run.
+//! The canary: a process that is allowed nothing, and keeps trying. If one of its acts succeeds, hooks do not run.
 //!
-//! A thread of the daemon keeps it, for the daemon may be busy for long. It asks by memory that both have, and a futex: no
-//! hook stands between them. What it finds is told at once, on standard error; the daemon is woken for the rest.
+//! A thread of the daemon keeps it, because the daemon itself may be busy for a long time. Questions and answers go
+//! through shared memory and a futex, so that no hook stands between them. A finding is reported at once, on standard
+//! error. The daemon is woken to do the rest.
 
 mod acts;
 mod page;
@@ -46,13 +47,13 @@ use crate::{
 };
 use tollgate_client::{pidfd, status::Kind};
 
-/// How often it tries, and how long its answer may take: together less than a second.
+/// How often the canary tries, and how long its answer may take. Together they are less than a second.
 const PERIOD: Duration = Duration::from_millis(250);
-const PATIENCE: Duration = Duration::from_millis(600);
-/// The switch of all calls that programs hang on.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(600);
+/// The switch on which all calls of BPF LSM programs depend.
 const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";
 
-/// The canary, with who keeps it.
+/// The canary together with the thread that keeps it.
 #[derive(Debug)]
 pub struct Canary {
     shared: Arc<Mutex<Shared>>,
@@ -68,7 +69,7 @@ struct Shared {
 }
 
 impl Canary {
-    /// Sets it free, once programs are attached.
+    /// Starts the canary. Programs must be attached by then.
     pub fn start(pins: &Pins) -> Result<Self, ProgramsError> {
         let failed = |cause: io::Error| ProgramsError::Pins { path: pins.map("bss"), cause };
         let state = State::new(programs::map(pins, "bss")?.as_fd()).map_err(failed)?;
@@ -85,20 +86,20 @@ impl Canary {
         Ok(Self { shared, wakes, thread: Some(thread) })
     }
 
-    /// What can be read from when there are changes.
+    /// Becomes readable when there are changes.
     #[must_use]
     pub fn wakes(&self) -> BorrowedFd<'_> {
         self.wakes.as_fd()
     }
 
-    /// What has changed since this was last asked.
+    /// What has changed since the last call.
     pub fn changes(&self) -> Vec<Change> {
-        // Nobody waits: what rings meanwhile is seen below, or rings again.
+        // Reading does not block. A wake-up that comes meanwhile is seen below, or wakes the daemon again.
         while io::Read::read(&mut &self.wakes, &mut [0; 64]).is_ok_and(|count| count > 0) {}
         std::mem::take(&mut lock(&self.shared).changes)
     }
 
-    /// What lasts: why hooks do not run, or are not known to.
+    /// A problem that lasts: why hooks do not run, or may not run.
     #[must_use]
     pub fn alarm(&self) -> Option<Alarm> {
         lock(&self.shared).watch.alarm().cloned()
@@ -110,7 +111,7 @@ impl Drop for Canary {
         lock(&self.shared).ends = true;
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It tells nobody whether it panicked: enforcement ends, or the daemon.
+            // A panic of the thread needs no report: enforcement or the daemon is ending.
             let _ = thread.join();
         }
     }
@@ -126,7 +127,7 @@ pub(crate) fn now() -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// For how many nanoseconds the machine has slept since it was started, to the millisecond.
+/// How many nanoseconds the machine has been suspended since it was started, to the millisecond.
 fn slept() -> u64 {
     let awake = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
     now().saturating_sub(u64::try_from(awake.as_nanos()).unwrap_or(u64::MAX)) / 1_000_000 * 1_000_000
@@ -140,21 +141,21 @@ struct Keeper {
     wake: UnixStream,
     shared: Arc<Mutex<Shared>>,
     bird: Option<Bird>,
-    /// For how long the machine had slept since it was started.
+    /// How long the machine had been suspended since it was started.
     slept: u64,
 }
 
-/// The process. Dropped, it is killed.
+/// The canary's process. It is killed when this is dropped.
 struct Bird {
     process: Pid,
     page: Page,
-    /// What succeeds where nothing is enforced.
+    /// Acts that succeed when nothing is enforced.
     able: Acts,
 }
 
 impl Drop for Bird {
     fn drop(&mut self) {
-        // It is our child: its number is nobody else's until it was waited for.
+        // The process is our child, so its number belongs to no other process until it has been waited for.
         let _ = kill(self.process, Signal::SIGKILL);
         let _ = waitpid(self.process, None);
     }
@@ -173,7 +174,7 @@ impl Keeper {
         self.bird = None;
     }
 
-    /// Lets the canary try. `Ok`: whether it was granted anything; else why it does not answer.
+    /// Lets the canary try its acts. `Ok`: whether one was granted. `Err`: why there is no answer.
     fn ask(&mut self) -> Result<bool, String> {
         let before = self.attached();
         if self.bird.is_none() {
@@ -181,26 +182,26 @@ impl Keeper {
         }
         let Some(bird) = &self.bird else { return Err("there is none".to_owned()) };
         let (able, asked) = (bird.able, bird.page.ask(bird.able & before));
-        match asked.and_then(|number| bird.page.answer(number, PATIENCE)) {
-            // Its fork has failed, and taken its storage along (tg_make_task): it is the machine's.
+        match asked.and_then(|number| bird.page.answer(number, ANSWER_TIMEOUT)) {
+            // Its fork failed, and its task storage was lost with that (tg_make_task): it counts as the machine's now.
             Some(Answer { granted, .. }) if granted != 0 && !self.is_confined(bird.process) => {
                 self.bird = None;
                 Err("it has lost its label; another one takes its place".to_owned())
             }
-            // A hook may have been detached meanwhile, for a policy needs it no more.
+            // A hook may have been detached meanwhile, because the policy no longer needs it.
             Some(Answer { granted, .. }) if granted & self.attached() & able != 0 => Ok(true),
             Some(Answer { denied, .. }) if denied != 0 => Ok(false),
             Some(_) => Err("its acts neither succeed nor are denied".to_owned()),
             None => {
                 self.bird = None;
                 Err(format!(
-                    "it has not answered for {PATIENCE:?}: frozen, stopped, or killed; another one takes its place"
+                    "it has not answered for {ANSWER_TIMEOUT:?}: frozen, stopped, or killed; another one takes its place"
                 ))
             }
         }
     }
 
-    /// The acts that are denied where hooks run.
+    /// The acts that must be denied while hooks run.
     fn attached(&self) -> Acts {
         acts::of_hooks(&programs::attached(&self.pins).unwrap_or_default()) | ALWAYS
     }
@@ -210,8 +211,8 @@ impl Keeper {
         let page = Page::new().map_err(failed)?;
         let process = acts::fork(&page).map_err(failed)?;
         let mut bird = Bird { process, page, able: 0 };
-        let able = bird.page.answer(0, PATIENCE).map(|answer| answer.granted);
-        bird.able = able.filter(|able| able & ALWAYS != 0).ok_or("it did not begin")?;
+        let able = bird.page.answer(0, ANSWER_TIMEOUT).map(|answer| answer.granted);
+        bird.able = able.filter(|able| able & ALWAYS != 0).ok_or("it did not start")?;
         self.confine(process).map_err(failed)?;
         Ok(bird)
     }
@@ -220,7 +221,7 @@ impl Keeper {
         let own = pidfd::open(process.as_raw())?;
         let task = tg_task { sid: TG_SID_CANARY, ..tg_task::default() };
         self.tasks.update(&own.as_raw_fd().to_ne_bytes(), bytes_of(&task), MapFlags::ANY).map_err(io::Error::other)?;
-        // What it was until now is remembered.
+        // The state before is remembered in the kernel, for the next daemon.
         self.state.forget();
         Ok(())
     }
@@ -231,7 +232,7 @@ impl Keeper {
         task.flatten().is_some_and(|task| task.starts_with(&TG_SID_CANARY.to_ne_bytes()))
     }
 
-    /// Tells what has changed.
+    /// Reports what has changed.
     fn note(&mut self, asked: u64, found: Result<bool, String>) {
         let answered = now();
         let change = {
@@ -251,19 +252,19 @@ impl Keeper {
             change
         };
         let Some(change) = change else { return };
-        // Where no daemon was there to look it is told if somebody is found.
+        // If only no daemon was there to watch, it is reported later, and only if somebody is found.
         if !matches!(change, Change::Over(Gap { kind: Kind::Unwatched, .. })) {
             match change {
                 Change::Raised(_) => error!("{change}"),
                 Change::Over(_) => info!("{change}"),
             }
         }
-        // Where there is no room it rings already.
+        // If the pipe has no room, the daemon has been woken already.
         let _ = self.wake.write(&[1]);
     }
 }
 
-/// Why hooks do not run, and what to do.
+/// Why hooks do not run, and the remedy.
 fn why(pins: &Pins) -> String {
     if fs::read_to_string(FTRACE).is_ok_and(|text| text.trim() == "0") {
         return "kernel.ftrace_enabled is 0, so the kernel calls no program: `sysctl kernel.ftrace_enabled=1`"

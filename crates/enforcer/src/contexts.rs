@@ -10,58 +10,60 @@ use tollgate_policy::{
     model::{Context, Policy},
 };
 
-/// A security identifier: what the machine calls a context. It outlives generations.
+/// A security identifier: the machine's number for a context. It stays the same in all generations.
 pub type Sid = u32;
 
-/// A SID without what else an object's says of it: whether enforcement lives by the object.
+/// The SID alone, without the flag in an object's SID that says that enforcement depends on the object.
 #[must_use]
 pub fn bare(sid: Sid) -> Sid {
     sid & !TG_SID_SURVIVAL
 }
 
-/// The SID after `last`. None is 3 modulo 4: that way of the access cache is everybody's (`tg_way`).
+/// The SID after `last`. No SID is 3 modulo 4: that way of the access cache belongs to all subjects (`tg_way`).
 #[must_use]
 pub fn next(last: Sid) -> Sid {
     let next = (last + 1).max(TG_FIRST_SID);
     next + u32::from(next % 4 == 3)
 }
 
-/// Longer texts are no contexts that anybody has written: the kernel prints none of more than some hundred categories so.
-const LONGEST_DEFERRED: usize = 1024;
+/// The maximum length of a context that the policy does not have, in bytes.
+/// Nobody has written a longer one: the kernel prints such a long text only for contexts with some hundred categories.
+const MAX_DEFERRED_LENGTH: usize = 1024;
 
-/// Whether a text that is no context of the policy in force may be one of another: attributes are anybody's who makes an
-/// image, and a text with a line's end would be two of the folder's lines.
+/// Whether a text that is not a context of the policy in force may be one of another policy. Whoever makes an image
+/// chooses its attributes, and a text with a newline would be two lines in the daemon's directory.
 #[must_use]
 pub fn may_be_one(text: &str) -> bool {
-    text.len() <= LONGEST_DEFERRED
+    text.len() <= MAX_DEFERRED_LENGTH
         && text.bytes().all(|byte| byte.is_ascii_graphic())
         && matches!(text.splitn(4, ':').filter(|part| !part.is_empty()).count(), 3 | 4)
 }
 
-/// No SID is left.
+/// All SIDs have been given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {TG_SIDS} different security contexts were in use since the machine started: restart it")]
 pub struct Full;
 
-/// Which context each SID stands for, as text: what a context is in one policy's numbers it is not in another's.
+/// The context of each SID, as text, because each policy has its own numbers for users, roles and types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contexts {
     texts: BTreeMap<Sid, String>,
     sids: HashMap<String, Sid>,
-    /// Those that were inserted since [`Contexts::take_new_lines`].
+    /// SIDs that were inserted since the last call of [`Contexts::take_new_lines`].
     new: Vec<Sid>,
-    /// Up to which SID [`Contexts::unknown`] has looked, and what was not known below.
+    /// The last SID that [`Contexts::unknown`] has looked at, and those below it that were not known.
     seen: Sid,
     missing: Vec<Sid>,
 }
 
 impl Contexts {
-    /// The contexts that every machine has: the policy's initial SIDs, and `machine`, that of tasks without a label.
+    /// The contexts that every machine has: the policy's initial SIDs, and `machine`, the context of tasks without a
+    /// label.
     #[must_use]
     pub fn initial(policy: &Policy, machine: &str) -> Self {
         let mut contexts = Self::default();
         contexts.insert(TG_SID_MACHINE, machine.to_owned());
-        // As an object: it is the daemon's.
+        // As an object, the canary counts as the daemon.
         contexts.insert(TG_SID_CANARY, machine.to_owned());
         for initial in policy.initial_sids.iter().filter(|initial| initial.sid < TG_SID_MACHINE) {
             contexts.insert(initial.sid, context::text(policy, &initial.context));
@@ -69,8 +71,8 @@ impl Contexts {
         contexts
     }
 
-    /// The same under another policy: its initial SIDs are in force, as SELinux has it (policydb_load_isids); what others
-    /// stand for stays.
+    /// The same SIDs under another policy. Its initial SIDs are in force, as in SELinux (policydb_load_isids); all
+    /// other SIDs keep their contexts.
     #[must_use]
     pub fn renewed(&self, policy: &Policy, machine: &str) -> Self {
         let mut contexts = Self::initial(policy, machine);
@@ -80,7 +82,8 @@ impl Contexts {
         contexts
     }
 
-    /// What [`Contexts::lines`] wrote; lines that are none are left out, such as one that was not written whole.
+    /// Reads what [`Contexts::lines`] wrote. Lines of another form are left out, such as one that was not completely
+    /// written.
     #[must_use]
     pub fn from_lines(text: &str) -> Self {
         let mut contexts = Self::default();
@@ -93,64 +96,64 @@ impl Contexts {
         contexts
     }
 
-    /// One `SID CONTEXT` a line.
+    /// All contexts, one line `SID CONTEXT` each.
     #[must_use]
     pub fn lines(&self) -> String {
         self.iter().map(|(sid, text)| format!("{sid} {text}\n")).collect()
     }
 
-    /// The lines of contexts that were noted since this was last asked.
+    /// The lines of contexts that were added since the last call.
     pub fn take_new_lines(&mut self) -> String {
         let new = std::mem::take(&mut self.new);
         new.into_iter().map(|sid| format!("{sid} {}\n", self.text(sid))).collect()
     }
 
-    /// The SIDs up to `last` of which it is not known what they stand for. Each is looked for until it is known; what is
-    /// known is not looked for again.
+    /// The SIDs up to `last` whose contexts are not known. A SID is looked for again until its context is known, and no
+    /// longer.
     pub fn unknown(&mut self, last: Sid) -> Vec<Sid> {
         let mut missing = std::mem::take(&mut self.missing);
         missing.extend(self.seen.max(TG_FIRST_SID - 1) + 1..=last);
-        // Those that nobody is given never will be known.
+        // SIDs that are never given will never be known.
         missing.retain(|sid| sid % 4 != 3 && !self.has(*sid));
         self.seen = self.seen.max(last);
         self.missing.clone_from(&missing);
         missing
     }
 
-    /// Notes what a SID stands for.
+    /// Records the context of a SID.
     pub fn insert(&mut self, sid: Sid, text: String) {
         self.new.push(sid);
         self.sids.entry(text.clone()).or_insert(sid);
         self.texts.insert(sid, text);
     }
 
-    /// The SID of a context, if it has one.
+    /// The SID of a context; `None`: it has none.
     #[must_use]
     pub fn sid(&self, text: &str) -> Option<Sid> {
         self.sids.get(text).copied()
     }
 
-    /// What a SID stands for; what nobody knows is unlabelled.
+    /// The context of a SID; the context of unlabelled objects if it is not known.
     #[must_use]
     pub fn text(&self, sid: Sid) -> &str {
         let unlabelled = || self.texts.get(&SECINITSID_UNLABELED).map_or("", String::as_str);
         self.texts.get(&bare(sid)).map_or_else(unlabelled, String::as_str)
     }
 
-    /// Whether it is known what a SID stands for.
+    /// Whether the context of a SID is known.
     #[must_use]
     pub fn has(&self, sid: Sid) -> bool {
         self.texts.contains_key(&bare(sid))
     }
 
-    /// All of them, by SID.
+    /// All SIDs with their contexts, by SID.
     pub fn iter(&self) -> impl Iterator<Item = (Sid, &str)> {
         self.texts.iter().map(|(sid, text)| (*sid, text.as_str()))
     }
 }
 
-/// The context of tasks that have no label: `unconfined_t` with the widest user and role that may have it, where the
-/// policy has it, else that of the kernel.
+/// The context of tasks without a label. It is `unconfined_t` with the user and role that may have the most, if the
+/// policy has that type; else the context of the kernel.
 #[must_use]
 pub fn machine(policy: &Policy) -> Option<String> {
     let kernel = || policy.initial_sids.iter().find(|initial| initial.sid == 1);
@@ -161,7 +164,7 @@ pub fn machine(policy: &Policy) -> Option<String> {
         for role in record.roles.iter().filter(|role| *role != tollgate_abi::tables::TG_OBJECT_R) {
             if policy.roles.get(role as usize).is_some_and(|record| record.types.has(type_)) {
                 let range = record.range.clone();
-                // Debian's is unconfined_u:unconfined_r; elsewhere the system's own.
+                // On Debian they are unconfined_u:unconfined_r, elsewhere those of the system.
                 let rank = ["unconfined_u", "system_u"].iter().position(|name| *name == record.name).unwrap_or(2);
                 candidates.push((rank, Context { user, role, type_, range }));
             }
@@ -172,7 +175,7 @@ pub fn machine(policy: &Policy) -> Option<String> {
     chosen.or_else(|| kernel().map(|initial| initial.context.clone())).map(|chosen| context::text(policy, &chosen))
 }
 
-/// A context's type.
+/// The type of a context.
 #[must_use]
 pub fn domain(context: &str) -> &str {
     context.split(':').nth(2).unwrap_or(context)
@@ -198,7 +201,7 @@ mod tests {
         for text in ["u:object_r:gone_t:s0", "u:object_r:gone_t", "u:r:t:s0-s15:c0.c1023"] {
             assert!(may_be_one(text), "{text}");
         }
-        let long = format!("u:r:t:s0:{}", "c1,".repeat(LONGEST_DEFERRED / 3));
+        let long = format!("u:r:t:s0:{}", "c1,".repeat(MAX_DEFERRED_LENGTH / 3));
         for text in ["", "gone_t", "::", "u:r:", "u:r:t:s0\n3 u:r:mine_t:s0", "u:r:t s0", "u:r:t\u{e9}:s0", &long] {
             assert!(!may_be_one(text), "{text}");
         }

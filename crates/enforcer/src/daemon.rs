@@ -1,4 +1,4 @@
-//! The daemon's face: it answers callers on a socket until it is told to end. Enforcement goes on without it.
+//! The daemon's server: it answers clients on a socket until it is to end. Enforcement goes on without it.
 
 mod connection;
 pub mod devices;
@@ -8,6 +8,7 @@ pub mod extension;
 mod gaps;
 mod lock;
 pub mod machine;
+mod messages;
 pub mod notify;
 mod object;
 mod orders;
@@ -16,7 +17,6 @@ mod places;
 pub mod signals;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -44,68 +44,68 @@ use tracing::error;
 use self::{
     connection::{Come, Connection},
     machine::Machine,
-    places::{MOST, Place},
+    places::{MAX_CONNECTIONS, Place},
 };
 use crate::shares::Holder;
 
-/// How often is looked after what wakes nobody.
-const BEAT: Duration = Duration::from_secs(1);
+/// How often the daemon looks for changes that no descriptor announces.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why the daemon cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
-    /// Another one does.
+    /// Another daemon is listening.
     #[error(
         "a daemon runs already (process {}): `tollgate status` asks it, `tollgate reload POLICY` gives it another policy",
         .0.as_deref().unwrap_or("unknown")
     )]
     Second(Option<String>),
-    /// Somebody else has locked its file.
+    /// A process that is not a daemon has locked the daemon's file.
     #[error(
         "{} is locked by {}, which is no daemon: end it with `kill`, or remove the file",
         .path.display(), if .holders.is_empty() { "a process that cannot be found" } else { .holders }
     )]
     Held {
-        /// The file.
+        /// Path of the lock.
         path: PathBuf,
-        /// By whom.
+        /// The processes that hold it, in words.
         holders: String,
     },
-    /// The socket or the lock could not be made.
+    /// The socket or the lock could not be created.
     #[error("cannot {what} {}: {cause}", .path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Why it failed.
         cause: io::Error,
     },
-    /// Waiting failed.
-    #[error("cannot wait for callers: {0}")]
+    /// Waiting for events failed.
+    #[error("cannot wait for clients: {0}")]
     Wait(#[from] io::Error),
 }
 
 /// Why the daemon has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It was told to; enforcement goes on.
+    /// A signal requested it. Enforcement goes on.
     Signal,
-    /// Nothing is enforced any more.
+    /// Enforcement was ended.
     Stopped,
 }
 
-/// What signals say.
+/// What a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// The daemon is to end (SIGTERM, SIGINT).
+    /// To end the daemon (SIGTERM, SIGINT).
     End,
-    /// The policy is to be read again (SIGHUP).
+    /// To read the policy again (SIGHUP).
     Reread,
 }
 
-/// The daemon, listening. Only one has the folder's lock.
+/// The daemon's listening socket, and the lock of its directory, which only one daemon can have.
 #[derive(Debug)]
 pub struct Daemon {
     listener: UnixListener,
@@ -115,7 +115,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Becomes the daemon of a folder, which is made if need be: takes its lock and listens on its socket.
+    /// Becomes the daemon of a directory, which is created if necessary: takes its lock and listens on its socket.
     pub fn listen(folder: &Path) -> Result<Self, DaemonError> {
         let error = |what, path: &Path| {
             let path = path.to_owned();
@@ -124,31 +124,31 @@ impl Daemon {
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(error("make", folder))?;
         let lock = lock::take(&folder.join("lock"))?;
         let socket = folder.join("socket");
-        // That of a daemon that was killed; with the lock it is nobody's.
+        // The socket of a daemon that was killed. Whoever has the lock may remove it.
         match fs::remove_file(&socket) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(error("remove", &socket)(cause)),
             _ => {}
         }
         let listener = UnixListener::bind(&socket).map_err(error("listen on", &socket))?;
-        // Everybody may ask; who may have what is decided for each request.
+        // Every process may connect. Each request is then checked by itself.
         fs::set_permissions(&socket, Permissions::from_mode(0o666)).map_err(error("open to all", &socket))?;
         listener.set_nonblocking(true).map_err(error("listen on", &socket))?;
         Ok(Self { listener, socket, connections: Vec::new(), _lock: lock })
     }
 
-    /// Tells the service manager, if there is one, that callers are answered, and has it keep the pins' directory.
+    /// Tells the service manager, if there is one, that the daemon answers, and gives it the pins' directory to keep.
     pub fn ready(&self, pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
         notify::ready(pins)
     }
 
-    /// Leaves the terminal that it was started on: what it says goes to a file from now on.
+    /// Detaches from the terminal on which it was started. Its messages go to a file from now on.
     pub fn leave_terminal(log: &Path) -> Result<(), DaemonError> {
         let error = |cause| DaemonError::Io { what: "write", path: log.to_owned(), cause };
         let file = File::options().append(true).create(true).mode(0o600).open(log).map_err(error)?;
         dup2_stdout(&file).and_then(|()| dup2_stderr(&file)).map_err(|cause| error(cause.into()))
     }
 
-    /// Answers until the end. `signals` can be read from when a signal has come; `wishes` says what it was.
+    /// Answers clients until the end. `signals` becomes readable when a signal has come; `wishes` says which.
     pub fn run(
         &mut self,
         machine: &mut dyn Machine,
@@ -164,7 +164,7 @@ impl Daemon {
                 }
                 Some(Wish::Reread) => {
                     if let Err(refusal) = machine.reread() {
-                        error!(%refusal, "the policy stays as it is: {refusal}");
+                        error!("the policy in force stays: {refusal}");
                     }
                 }
                 None => {}
@@ -174,7 +174,7 @@ impl Daemon {
             if self.serve(machine) {
                 return Ok(End::Stopped);
             }
-            // Also when who wanted it has gone.
+            // Also when the client that wanted the counts is gone.
             machine.count(self.connections.iter().any(|connection| connection.counts));
         }
     }
@@ -194,8 +194,8 @@ impl Daemon {
         let now = Instant::now();
         let due = machine.due().map(|due| due.saturating_duration_since(now));
         let soonest = self.connections.iter().map(|connection| connection.due(now)).chain(due).min();
-        let timeout =
-            PollTimeout::try_from(soonest.map_or(BEAT, |soonest| soonest.min(BEAT))).unwrap_or(PollTimeout::MAX);
+        let timeout = PollTimeout::try_from(soonest.map_or(POLL_INTERVAL, |soonest| soonest.min(POLL_INTERVAL)))
+            .unwrap_or(PollTimeout::MAX);
         match poll(&mut waited, timeout) {
             Err(nix::errno::Errno::EINTR) => {}
             other => drop(other?),
@@ -205,16 +205,16 @@ impl Daemon {
         Ok(())
     }
 
-    /// Takes who waits at the door; those who are here are served before more than a few are.
+    /// Accepts waiting clients, but only a few at a time, so that the connected ones are served as well.
     fn accept(&mut self, machine: &mut dyn Machine) {
-        for _ in 0..MOST {
+        for _ in 0..MAX_CONNECTIONS {
             let Ok((socket, _)) = self.listener.accept() else { return };
-            // Who has gone already is no loss.
+            // A client that is gone already is no loss.
             let Ok(mut connection) = Connection::new(socket, Instant::now()) else { continue };
             let Ok(task) = machine.task(connection.peer.process()) else { continue };
             connection.peer.sid = orders::sid_of(task);
             connection.confined = !machine.is_unconfined(connection.peer.sid);
-            // The user that the daemon runs as is root, where there is something to enforce with.
+            // The user that the daemon runs as is root whenever something is enforced.
             let uid = if connection.peer.is_root() { 0 } else { machine.main_user(connection.peer.uid) };
             connection.holder = Holder::of(uid, connection.peer.sid, !connection.confined);
             if self.make_place(&connection) {
@@ -225,7 +225,8 @@ impl Daemon {
         }
     }
 
-    /// Whether there is a place for a caller, that of another perhaps, who is told.
+    /// Whether there is a place for a client. If the place is another client's, that client is told so and
+    /// disconnected.
     fn make_place(&mut self, caller: &Connection) -> bool {
         let seats: Vec<_> = self.connections.iter().map(Connection::seat).collect();
         match places::place(caller.holder, caller.confined, &seats, Instant::now()) {
@@ -238,7 +239,7 @@ impl Daemon {
         }
     }
 
-    /// Whether nothing is enforced any more.
+    /// Serves the connections. Returns whether enforcement was ended.
     fn serve(&mut self, machine: &mut dyn Machine) -> bool {
         let mut stopped = false;
         self.connections.retain_mut(|connection| {
@@ -253,7 +254,7 @@ impl Daemon {
                     // The answer may have taken long.
                     let now = Instant::now();
                     connection.reply(&answer.reply, now);
-                    // A short reply goes at once, also the last one of a daemon that ends.
+                    // A short reply is sent at once, so that the last reply of an ending daemon is sent too.
                     connection.write(now).is_ok()
                 }
             }
@@ -264,7 +265,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // A socket that stays is told from a daemon by the connection that it refuses.
+        // If the socket cannot be removed, a client sees that no daemon listens by the refused connection.
         let _ = fs::remove_file(&self.socket);
     }
 }

@@ -1,6 +1,7 @@
-//! What the daemon does to the kernel: starts enforcement, adopts it, puts other generations in force, ends it.
+//! What the daemon does to the kernel: it starts enforcement, adopts it, puts other generations in force, and ends it.
 //!
-//! The kernel's half (pins) and the folder [`Folder`] outlive the daemon; together they are all that a new daemon needs.
+//! The kernel's half (the pins) and the directory [`Folder`] outlive the daemon. Together they are all that a new
+//! daemon needs.
 
 mod adopted;
 mod attached;
@@ -40,6 +41,7 @@ use crate::{
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
+    preloaded::Preloaded,
     programs::{self, Pins},
     state::State,
     subordinates::Subordinates,
@@ -61,7 +63,7 @@ use shadow::Shadow;
 use tollgate_client::{pidfd, shares::Room, units::Unit};
 pub use unseen::Seen;
 
-/// Enforcement that is on.
+/// Running enforcement.
 #[derive(Debug)]
 pub struct Enforcer {
     options: Options,
@@ -69,55 +71,59 @@ pub struct Enforcer {
     state: State,
     generation: Generation,
     contexts: Contexts,
-    /// Those of the policy in force, once somebody has asked.
+    /// The `file_contexts` of the policy in force, compiled at first use.
     file_contexts: OnceCell<FileContexts>,
     /// What the policy in force needs and this kernel cannot enforce.
     missing: Vec<String>,
-    /// Whether this daemon was told another machine's context or other unconfined domains than are in force.
-    told_otherwise: bool,
+    /// Whether this daemon's options name another context for the machine, or other unconfined domains, than are in
+    /// force.
+    options_differ: bool,
     labelled: Report,
     written: Written,
     durable: Durable,
-    /// The mountinfo that was labelled last.
+    /// The mountinfo at the last labelling.
     mounted: Vec<u8>,
-    /// Up to when labels are known to be written.
+    /// Up to when labels are known to be written to the files.
     checkpoints: Checkpoints,
-    /// Whose uids are whose.
+    /// The ranges of subordinate uids and their users.
     subordinates: Subordinates,
     /// What processes hold that the policy in force denies.
     pending: Pending,
-    /// The policy that is asked, too.
+    /// The candidate, if there is one.
     shadow: Option<Shadow>,
-    /// The program that asks about open files, once it was needed.
+    /// The program that checks open files, once it was needed.
     revalidation: Option<Object>,
-    /// What enforcement lives by, held.
+    /// The objects that enforcement depends on, held open.
     held: Vec<File>,
-    /// Contexts of units as they are written down, as they are in force, and what was told of them.
+    /// Contexts of units as the unit files name them, as they are in force, and the messages about them.
     units: Units,
     known_units: Vec<Unit>,
-    units_told: Vec<String>,
+    units_reported: Vec<String>,
     /// What was seen confined.
     memory: Memory,
-    /// Sees programs that are replaced; `None`: that cannot be seen.
+    /// Sees that programs are replaced; `None`: that cannot be seen.
     replaced: Option<Replaced>,
 }
 
 impl Enforcer {
-    /// Starts enforcement of a built policy. When it fails nothing is left in the kernel.
+    /// Starts enforcement of a built policy. If this fails, nothing is left in the kernel.
     pub fn start(options: Options, built: Built) -> Result<Self, EnforcerError> {
         if programs::pinned(&options.pins) {
             return Err(EnforcerError::Started);
         }
-        // What a start has left that was killed before it attached its first program.
-        programs::unpin(&options.pins)?;
+        let preloaded = options.preloaded()?;
+        if preloaded.is_empty() {
+            // Removes what a start left behind that was killed before it attached its first program.
+            programs::unpin(&options.pins)?;
+        }
         let pins = options.pins.clone();
-        Self::start_anew(options, built).inspect_err(|_| {
-            // What is half there would be taken for enforcement; the first error is the one to tell.
+        Self::start_anew(options, built, &preloaded).inspect_err(|_| {
+            // A part that stays would look like enforcement. The first error is the one to report.
             let _ = programs::unpin(&pins);
         })
     }
 
-    fn start_anew(options: Options, built: Built) -> Result<Self, EnforcerError> {
+    fn start_anew(options: Options, built: Built, preloaded: &Preloaded) -> Result<Self, EnforcerError> {
         options.folder.make()?;
         let _ = fs::remove_file(options.folder.permissive());
         let machine = options.machine(&built.policy)?;
@@ -131,7 +137,7 @@ impl Enforcer {
         let descriptors = options.descriptors.unwrap_or_default();
         let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies one by one");
-        let object = crate::survival::load(&options.pins, &needed, &options.sizes)?;
+        let object = preloaded.complete(&options.pins, &needed, &options.sizes)?;
         options.progress.begin("putting the policy in force");
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
@@ -154,26 +160,29 @@ impl Enforcer {
         enforcer.state.forget();
         enforcer.look_at_units();
         enforcer.options.progress.begin("attaching programs");
-        programs::attach(&enforcer.options.pins, &object)?;
+        preloaded.attach(&enforcer.options.pins, &needed)?;
+        if let Some(object) = object {
+            programs::attach(&enforcer.options.pins, &object)?;
+        }
         enforcer.detach_all_but(&needed)?;
         enforcer.complete()?;
         Ok(enforcer)
     }
 
-    /// The second half of a start, with programs attached. It is over once labelling is said to be complete: who is killed
-    /// before leaves enforcement on, and what is unlabelled denied to confined domains.
+    /// The second half of a start, with programs attached. The start is over once labelling is marked as complete. If
+    /// the daemon is killed before that, enforcement stays on, and unlabelled objects are denied to confined domains.
     fn complete(&mut self) -> Result<(), EnforcerError> {
         self.protect()?;
         self.state.set_enforcing(!self.options.permissive);
         self.options.progress.begin("labelling files");
         self.labelled = self.label_machine()?;
-        // Again, for their file system was labelled like others.
+        // Once more, because their file systems were labelled like others.
         self.protect()?;
         self.state.set_labelling_complete();
         self.options.progress.begin("writing labels to files");
         self.written = self.write_labels()?;
-        let untold = self.untold_labels();
-        self.labelled.told.extend(untold);
+        let unreported = self.unreported_labels();
+        self.labelled.messages.extend(unreported);
         self.guard_notes();
         self.compare_policy();
         self.watch_programs();
@@ -190,7 +199,7 @@ impl Enforcer {
         let (labelled, written) = (Report::default(), Written::default());
         let durable = Durable::open(options.notes.as_ref())?;
         let mut subordinates = Subordinates::default();
-        subordinates.look(&state.shares()).iter().for_each(|told| warn!("{told}"));
+        subordinates.look(&state.shares()).iter().for_each(|message| warn!("{message}"));
         let units = Units::new(options.units.clone());
         let memory = Memory::new(options.notes.as_ref());
         let replaced = Replaced::new().inspect_err(|cause| {
@@ -204,7 +213,7 @@ impl Enforcer {
             contexts,
             file_contexts: OnceCell::new(),
             missing: Vec::new(),
-            told_otherwise: false,
+            options_differ: false,
             labelled,
             written,
             durable,
@@ -217,13 +226,13 @@ impl Enforcer {
             held: Vec::new(),
             units,
             known_units: Vec::new(),
-            units_told: Vec::new(),
+            units_reported: Vec::new(),
             memory,
             replaced: replaced.ok(),
         })
     }
 
-    /// Ends enforcement: programs are detached, maps and files removed.
+    /// Ends enforcement: detaches the programs, and removes maps and files.
     pub fn stop(&self) -> Result<(), EnforcerError> {
         self.forget_checkpoints()?;
         self.state.set_enforcing(false);
@@ -239,7 +248,8 @@ impl Enforcer {
         Ok(programs::attached(&self.options.pins)?)
     }
 
-    /// What was labelled when enforcement started, and what of that was written to files; empty when it was adopted.
+    /// What was labelled when enforcement started, and which labels were written to files. Empty if enforcement was
+    /// adopted.
     #[must_use]
     pub fn labelled(&self) -> (&Report, &Written) {
         (&self.labelled, &self.written)
@@ -251,46 +261,47 @@ impl Enforcer {
         &self.missing
     }
 
-    /// Whether this policy is in force, as this daemon was told to enforce it.
+    /// Whether this policy is in force, with the machine's context and the unconfined domains that this daemon's
+    /// options name.
     #[must_use]
     pub fn is(&self, built: &Built) -> bool {
-        if self.told_otherwise {
+        if self.options_differ {
             return false;
         }
         let file = self.options.folder.policy(self.generation.number);
         fs::read(file).is_ok_and(|bytes| bytes == built.to_bytes())
     }
 
-    /// The names of what a context may do to another, as the generation in force says.
+    /// The names of the permissions that one context has on another in the generation in force.
     pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ContextError> {
         self.generation.access(source, target, class)
     }
 
-    /// What enforcement lives by, held: the pins' directory first.
+    /// The objects that enforcement depends on, held open. The pins' directory comes first.
     #[must_use]
     pub fn held(&self) -> &[File] {
         &self.held
     }
 
-    /// How it was started.
+    /// The options of the start.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The globals.
+    /// The programs' global variables.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The maps.
+    /// The maps, opened.
     #[must_use]
     pub fn maps(&self) -> &Maps {
         &self.maps
     }
 
-    /// What SIDs stand for.
+    /// The contexts of SIDs.
     #[must_use]
     pub fn contexts(&self) -> &Contexts {
         &self.contexts
@@ -309,13 +320,13 @@ fn open(pins: &Pins) -> Result<(Maps, State), EnforcerError> {
     let maps = Maps::open(pins)?;
     let own = pidfd::open(getpid().as_raw()).map_err(libbpf_rs::Error::from);
     let began = own.and_then(|own| began(pins, own.as_fd())).map_err(map_error("mark the daemon's process"))?;
-    // Labels are written to attributes by this process only.
+    // Only this process writes labels to attributes.
     state.set_daemon(std::process::id(), began);
     Ok((maps, state))
 }
 
 impl Drop for Enforcer {
-    /// Enforcement goes on; this process is no longer its daemon.
+    /// Enforcement goes on, but this process is no longer its daemon.
     fn drop(&mut self) {
         self.conclude();
         self.state.set_daemon(0, 0);

@@ -1,4 +1,4 @@
-//! The ring buffer `events`: what the programs tell the daemon.
+//! The ring buffer `events`, by which the programs report to the daemon.
 
 use std::{
     io,
@@ -12,12 +12,12 @@ use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tollgate_abi::enforcer::{TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_EVENT_SID, tg_event};
 
-/// So many events are taken at a time: in a storm there are always more.
+/// How many events are taken at a time. In a storm there are always more.
 const BATCH: usize = 1024;
-/// Time and kind, which every event begins with.
-const LEAST: usize = std::mem::offset_of!(tg_event, kind) + size_of::<u32>();
+/// The minimum length of an event: time and kind, with which every event begins.
+const MIN_LENGTH: usize = std::mem::offset_of!(tg_event, kind) + size_of::<u32>();
 
-/// The daemon's end of the ring buffer. One process reads it at a time.
+/// The daemon's end of the ring buffer. Only one process reads it at a time.
 #[derive(Debug)]
 pub struct Reader {
     ring: RingBuffer<'static>,
@@ -25,27 +25,27 @@ pub struct Reader {
     map: MapHandle,
 }
 
-/// What one wait brought.
+/// The events of one wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Events of a known kind; those that are TG_EVENT_AVC are whole, the others may end early, in zeros.
+    /// Events of a known kind. TG_EVENT_AVC events are complete; the others may be shorter, and are filled with zeros.
     pub events: Vec<tg_event>,
-    /// How many were no such event.
+    /// Number of records that were not such an event.
     pub malformed: u64,
 }
 
 impl Reader {
-    /// Of the map `events`.
+    /// Reads the map `events`.
     pub fn new(map: MapHandle) -> libbpf_rs::Result<Self> {
         let (sender, samples) = mpsc::channel();
         let mut builder = RingBufferBuilder::new();
-        // The receiver lives as long as the ring, so that the send cannot fail.
+        // The receiver lives as long as the ring, so sending cannot fail.
         builder.add(&map, move |sample| sender.send(parse(sample)).map_or(-1, |()| 0))?;
         let ring = builder.build()?;
         Ok(Self { ring, samples, map })
     }
 
-    /// Waits for events, no longer than `timeout`, and takes at most [`BATCH`] of them.
+    /// Waits for events for at most `timeout`, and takes at most [`BATCH`] of them.
     pub fn wait(&self, timeout: Duration) -> io::Result<Batch> {
         let mut wanted = [PollFd::new(self.map.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
@@ -62,7 +62,7 @@ impl Reader {
 }
 
 impl AsFd for Reader {
-    /// Readable when there are events.
+    /// Becomes readable when there are events.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.map.as_fd()
     }
@@ -81,10 +81,10 @@ impl FromIterator<Option<tg_event>> for Batch {
     }
 }
 
-/// An event of a known kind, of a length that such a kind may have.
+/// Reads an event of a known kind, if its length is possible for that kind.
 fn parse(sample: &[u8]) -> Option<tg_event> {
     let mut event = tg_event::default();
-    if sample.len() < LEAST || sample.len() > size_of::<tg_event>() {
+    if sample.len() < MIN_LENGTH || sample.len() > size_of::<tg_event>() {
         return None;
     }
     // SAFETY: a tg_event is integers without a gap (its size is the sum of theirs): any bytes are one, and all its bytes
@@ -132,7 +132,7 @@ mod tests {
         for kind in [0, TG_EVENT_SERVICE + 1, u32::MAX] {
             assert_eq!(parse(&bytes(kind, size_of::<tg_event>())), None, "{kind}");
         }
-        for length in 0..LEAST {
+        for length in 0..MIN_LENGTH {
             assert_eq!(parse(&vec![2; length]), None, "{length}");
         }
         let batch: Batch = [parse(&[]), parse(&bytes(TG_EVENT_SID, 12)), parse(&[1])].into_iter().collect();

@@ -1,4 +1,4 @@
-//! A generation: one policy as the object managers read it, prepared whole before it is put in force.
+//! A generation: one policy as the object managers read it. It is prepared completely before it is put in force.
 
 mod contexts;
 mod translation;
@@ -33,7 +33,7 @@ use tollgate_policy::{
 
 use crate::{contexts::Sid, mapping::Mapping, network::Network};
 
-/// The capabilities that object managers ask for, in the order of `enum tg_policycap`.
+/// The policy capabilities that object managers look at, in the order of `enum tg_policycap`.
 pub(crate) const CAPABILITIES: [&str; 14] = [
     "network_peer_controls",
     "open_perms",
@@ -51,7 +51,7 @@ pub(crate) const CAPABILITIES: [&str; 14] = [
     "memfd_class",
 ];
 
-/// The attribute of programs by which systemd starts those of units: who executes one stays the machine's.
+/// The attribute of programs by which systemd starts those of units. A process that executes one stays the machine's.
 const EXECUTORS: &str = "unit_executor";
 
 /// Why a policy cannot be put in force.
@@ -61,33 +61,33 @@ pub enum GenerationError {
     /// The policy cannot be used.
     #[error(transparent)]
     Built(#[from] BuiltError),
-    /// Its tables cannot be used.
+    /// The decision tables cannot be made of it.
     #[error(transparent)]
     Tables(#[from] TablesError),
-    /// It has more levels than there is room for.
+    /// The policy has more levels than there is room for.
     #[error(transparent)]
     Levels(#[from] TooManyLevels),
-    /// A domain that it does not have was called unconfined.
-    #[error("the policy has no type {0} to leave unconfined; `tollgate policy stats --types` lists its types")]
+    /// The unconfined domains include a type that the policy does not have.
+    #[error("the policy has no type {0}, which should be unconfined; `tollgate policy stats --types` lists its types")]
     NoType(String),
-    /// It has no such domain.
+    /// The policy does not have this domain.
     #[error("{0}; a domain is known once a policy that has it is in force: `tollgate reload POLICY`")]
     NoDomain(ContextError),
-    /// It wants what it does not know to be refused, and does not know something.
+    /// The policy demands to be refused if it lacks classes or permissions, and it does.
     #[error(
-        "the policy is to be refused where it does not know all classes and permissions (handleunknown reject), and it does not know {0}"
+        "the policy demands to be refused if it does not define all classes and permissions (handleunknown reject), and it does not define {0}"
     )]
     Unknown(String),
-    /// The kernel gave no memory for it.
+    /// The kernel did not create the map.
     #[error("cannot make the map of a generation: {cause}")]
     Map {
-        /// Why it failed.
+        /// What the kernel returned.
         cause: libbpf_rs::Error,
     },
-    /// The memory could not be mapped.
+    /// The map could not be mapped into memory.
     #[error("cannot map the memory of a generation: {cause}")]
     Memory {
-        /// Why it failed.
+        /// What the kernel returned.
         cause: io::Error,
     },
 }
@@ -95,11 +95,11 @@ pub enum GenerationError {
 /// A policy in a map of its own.
 #[derive(Debug)]
 pub struct Generation {
-    /// Its number, from 1.
+    /// Number of the generation, from 1.
     pub number: u32,
-    /// The policy.
+    /// The policy that it was made of.
     pub policy: Arc<Policy>,
-    /// The text of its `file_contexts`.
+    /// The text of the policy's `file_contexts`.
     pub file_contexts: String,
     names: Names,
     tables: Tables,
@@ -108,14 +108,14 @@ pub struct Generation {
     memory: Mapping<tg_generation>,
 }
 
-/// Tells a policy from all others, whoever made them.
+/// A digest that differs between any two policies, even if somebody makes them on purpose.
 fn digest(built: &Built) -> [u8; 32] {
     Sha256::digest(built.to_bytes()).into()
 }
 
 impl Generation {
-    /// Makes generation `number` of a built policy. Domains named in `unconfined` are asked nothing.
-    /// `template` is the map after which all maps of generations are made.
+    /// Makes generation `number` of a built policy. `unconfined` names the unconfined domains.
+    /// `template` is the map whose properties all maps of generations copy.
     pub fn prepare(
         number: u32,
         built: Built,
@@ -152,14 +152,14 @@ impl Generation {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether the generation in `map` was made of a policy.
+    /// Whether the generation in `map` was made of this policy.
     pub fn is_of(map: &MapHandle, built: &Built) -> Result<bool, GenerationError> {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
         // SAFETY: as above.
         Ok(unsafe { (&raw const (*memory.get()).policy).read_volatile() } == digest(built))
     }
 
-    /// A generation that is in the kernel, and the policy that it was made of.
+    /// A generation that is in the kernel, with the policy that it was made of.
     pub fn adopted(map: MapHandle, built: Built) -> Result<Self, GenerationError> {
         let Built { policy, tables, levels, file_contexts, .. } = built;
         let memory = Mapping::<tg_generation>::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
@@ -177,7 +177,7 @@ impl Generation {
         Ok(generation)
     }
 
-    /// Sets whether a domain is permissive, in the tables that programs read.
+    /// Makes a domain permissive or enforcing, in the tables that programs read.
     pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), GenerationError> {
         let type_ = self.names.find(Kind::Type, domain).map_err(GenerationError::NoDomain)? as usize;
         let at = self.tables.header().type_at as usize + type_ * size_of::<tg_type>() + offset_of!(tg_type, flags);
@@ -193,7 +193,7 @@ impl Generation {
         Ok(())
     }
 
-    /// The domains whose denials are granted, and audited.
+    /// The permissive domains, whose denials are granted and audited.
     #[must_use]
     pub fn permissive(&self) -> Vec<String> {
         let at = self.tables.header().type_at as usize + offset_of!(tg_type, flags);
@@ -205,19 +205,19 @@ impl Generation {
         })
     }
 
-    /// The domains that are asked nothing.
+    /// The unconfined domains.
     #[must_use]
     pub fn unconfined(&self) -> Vec<String> {
         self.named(|type_| self.has_unconfined(type_))
     }
 
-    /// Whether a domain is asked nothing (`tg_is_unconfined`).
+    /// Whether a domain is unconfined (`tg_is_unconfined`).
     #[must_use]
     pub fn is_unconfined(&self, sid: Sid) -> bool {
         sid == TG_SID_MACHINE || self.get(sid).is_some_and(|context| self.has_unconfined(context.type_ as usize))
     }
 
-    /// Likewise, by the map of a generation that nobody has adopted yet.
+    /// Likewise, in the map of a generation that is not adopted yet.
     pub(crate) fn is_unconfined_in(map: &MapHandle, sid: Sid) -> Result<bool, GenerationError> {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
         let place = (sid as usize).min(TG_SIDS as usize - 1);
@@ -226,7 +226,7 @@ impl Generation {
         Ok(sid == TG_SID_MACHINE || type_ != 0 && has_unconfined(&memory, type_ as usize))
     }
 
-    /// The SIDs that stand for what the one of unlabelled objects does, by the map of a generation.
+    /// The SIDs with the context of unlabelled objects, in the map of a generation.
     pub(crate) fn unlabelled_in(map: &MapHandle) -> Result<HashSet<Sid>, GenerationError> {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
         // SAFETY: as above.
@@ -235,25 +235,25 @@ impl Generation {
         Ok((TG_FIRST_SID..TG_SIDS).filter(|sid| context(*sid) == unlabelled).collect())
     }
 
-    /// Whether domains of a type are asked nothing.
+    /// Whether domains of a type are unconfined.
     pub(crate) fn has_unconfined(&self, type_: usize) -> bool {
         has_unconfined(&self.memory, type_)
     }
 
-    /// Whether a type has an attribute, by its name.
+    /// Whether a type has the attribute with this name.
     #[must_use]
     pub fn has_attribute(&self, type_: u32, name: &str) -> bool {
         let mut attributes = self.policy.types.iter().filter(|type_| type_.attribute && type_.name == name);
         attributes.any(|attribute| attribute.set.iter().any(|member| member == type_))
     }
 
-    /// The names of the types that `is` picks.
+    /// The names of the types for which `is` is true.
     fn named(&self, is: impl Fn(usize) -> bool) -> Vec<String> {
         let types = self.policy.types.iter().enumerate().skip(1).filter(|(_, type_)| !type_.attribute);
         types.filter(|(number, _)| is(*number)).map(|(_, type_)| type_.name.clone()).collect()
     }
 
-    /// What a context may do to another: the permissions' names.
+    /// The names of the permissions that one context has on another.
     pub fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, ContextError> {
         let (source, target) = (self.context(source)?, self.context(target)?);
         let class = self.names.find(Kind::Class, class)?;
@@ -266,7 +266,7 @@ impl Generation {
         Ok(names)
     }
 
-    /// Everything but the contexts.
+    /// Writes everything but the contexts.
     fn fill(&mut self, classes: &[tg_secclass], unconfined: &[String]) -> Result<(), GenerationError> {
         let memory = self.memory.get();
         let tables = self.tables.as_bytes();
@@ -312,26 +312,26 @@ impl Generation {
         }
     }
 
-    /// Says what is labelled in the network. No program may read this generation yet.
+    /// Writes the labels of the network. No program may read this generation yet.
     pub fn put_network(&mut self, network: &Network) {
         // SAFETY: the structure lies in the mapping, and programs read it once the generation is in force.
         network.put(unsafe { &mut (*self.memory.get()).network });
     }
 
-    /// Its decision tables.
+    /// The decision tables.
     #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// The map that holds it.
+    /// The map that holds the generation.
     #[must_use]
     pub fn map(&self) -> &MapHandle {
         &self.map
     }
 
-    /// Puts it in force: one index of `generations` is switched. `previous` is what contexts are translated from that the
-    /// kernel gave SIDs meanwhile.
+    /// Puts the generation in force, by switching one index of `generations`. Contexts that the kernel gave SIDs
+    /// meanwhile are translated from `previous`.
     pub fn put_in_force(&self, generations: &MapHandle, previous: Option<&Generation>) -> Result<(), GenerationError> {
         if let Some(previous) = previous {
             previous.put(generations, TG_BEFORE)?;
@@ -339,7 +339,7 @@ impl Generation {
         self.put(generations, TG_IN_FORCE)
     }
 
-    /// Gives it one of the places of `generations` (`enum tg_which`).
+    /// Puts the generation at one of the places of `generations` (`enum tg_which`).
     pub fn put(&self, generations: &MapHandle, which: u32) -> Result<(), GenerationError> {
         let descriptor = self.map.as_fd().as_raw_fd().to_ne_bytes();
         let put = generations.update(&which.to_ne_bytes(), &descriptor, MapFlags::ANY);
@@ -347,7 +347,8 @@ impl Generation {
     }
 }
 
-/// A map like `template`, down to its types: before 6.2 the kernel compares even those of maps that it puts in a map.
+/// Makes a map like `template`, down to its types. Before Linux 6.2 the kernel compares even those of maps that are put
+/// in a map.
 fn like(template: &MapHandle) -> Result<MapHandle, libbpf_rs::Error> {
     let info = MapInfo::new(template.as_fd())?.info;
     // SAFETY: the call takes a number only.
@@ -368,8 +369,8 @@ fn like(template: &MapHandle) -> Result<MapHandle, libbpf_rs::Error> {
     MapHandle::create(MapType::Array, Some("generation"), info.key_size, info.value_size, info.max_entries, &options)
 }
 
-/// How a policy numbers our classes and permissions. What it does not know is let through or denied by the programs, as
-/// it says itself; a policy that wants to be refused then is.
+/// How a policy numbers our classes and permissions. The programs grant or deny what it does not define, as it says
+/// itself. A policy that demands to be refused in that case is refused here.
 fn classes(policy: &Policy) -> Result<Vec<tg_secclass>, GenerationError> {
     let mut classes = vec![tg_secclass { bit: [TG_NO_PERMISSION as u8; 32], ..tg_secclass::default() }];
     for class in CLASSES {

@@ -1,51 +1,51 @@
-//! What each LSM hook is for: `hooks.txt`, read.
+//! What each LSM hook is for, read from `hooks.txt`.
 
 use tollgate_abi::{CLASSES, Class};
 
-/// The table, which `docs/hooks.md` is made from too.
+/// The table. `docs/hooks.md` is made from it as well.
 const TABLE: &str = include_str!("../hooks.txt");
 
-/// What `files` stands for.
+/// The classes that the word `files` stands for.
 pub(crate) const FILES: [&str; 9] =
     ["file", "dir", "lnk_file", "chr_file", "blk_file", "sock_file", "fifo_file", "anon_inode", "memfd_file"];
 
-/// A hook and what happens there.
+/// A hook, and what Tollgate does there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// Its name.
+    /// Name of the hook.
     pub name: &'static str,
     /// What is done there.
     pub purpose: Purpose,
-    /// What else is to be said.
+    /// Further explanation; empty if there is none.
     pub remark: &'static str,
 }
 
 /// What is done at a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// A program asks.
+    /// A program checks permissions.
     Asks {
-        /// Whether it keeps labels or subjects as well, so that it is needed whatever the policy says.
+        /// Whether it maintains labels or subjects as well, so that it is needed whatever the policy says.
         keeps: bool,
-        /// What it asks.
+        /// The permissions that it checks.
         questions: Vec<Question>,
     },
-    /// A program keeps labels or subjects.
+    /// A program maintains labels or subjects, and checks nothing.
     Keeps,
-    /// Nothing is asked, and there is no program; where SELinux asks something, the remark tells what is in the way.
+    /// There is no program. If SELinux checks something there, the remark says why Tollgate does not.
     Nothing,
 }
 
-/// A class and those of its permissions that are asked for.
+/// A class, and those of its permissions that are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The class.
+    /// The class, with all of its permissions.
     pub class: &'static Class,
-    /// The permissions' names.
+    /// Names of the permissions.
     pub permissions: Vec<&'static str>,
 }
 
-/// A line of the table that says nothing.
+/// A line of the table that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("hooks.txt: {reason} in `{line}`")]
 pub struct BadLine {
@@ -75,7 +75,7 @@ fn hook(line: &'static str) -> Result<Hook, &'static str> {
     Ok(Hook { name, purpose, remark })
 }
 
-/// The questions of `CLASS PERMISSION...`; of several classes those permissions that each has.
+/// The permissions in `CLASS PERMISSION...`. A word for several classes means those permissions that each of them has.
 fn questions(text: &'static str) -> Result<Vec<Question>, &'static str> {
     let mut words = text.split(' ');
     let name = words.next().unwrap_or_default();
@@ -97,7 +97,7 @@ fn questions(text: &'static str) -> Result<Vec<Question>, &'static str> {
     Ok(classes.into_iter().map(of).filter(|question| !question.permissions.is_empty()).collect())
 }
 
-/// Whether a line's word for a class means this one.
+/// Whether a line's word for a class includes this one.
 fn is_meant(word: &str, class: &Class) -> bool {
     match word {
         "files" => FILES.contains(&class.name),
@@ -107,7 +107,7 @@ fn is_meant(word: &str, class: &Class) -> bool {
     }
 }
 
-/// The table as Markdown, `docs/hooks.md`. `header` says which header below `bpf/` has a hook's program.
+/// The table as Markdown, for `docs/hooks.md`. `header` returns the header below `bpf/` that has a hook's program.
 pub fn document(header: impl Fn(&str) -> Option<String>) -> Result<String, BadLine> {
     let mut text = String::from(include_str!("../hooks.md"));
     for hook in all()? {

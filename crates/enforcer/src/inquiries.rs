@@ -1,4 +1,5 @@
-//! Questions that the daemon asks the kernel: the tables answer, in the mode and with the audit that hold for hooks.
+//! Questions of the daemon to the kernel. The decision tables answer, in the same mode and with the same audit as for
+//! hooks.
 
 use std::{
     io,
@@ -13,13 +14,13 @@ use crate::{
     programs::{Pins, ProgramsError},
 };
 
-/// A question could not be put; nothing is granted then.
+/// The question could not be asked. Then nothing is granted.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel did not run the program {program}: {cause}")]
 pub struct InquiryError {
-    /// The program, of `bpf/programs/inquiry.h`.
+    /// Name of the program in `bpf/programs/inquiry.h`.
     pub program: &'static str,
-    /// Why it did not.
+    /// Why the program did not run.
     pub cause: io::Error,
 }
 
@@ -37,7 +38,7 @@ impl Inquiry {
         Ok(Self { name, program: Program::fd_from_pinned_path(&path).map_err(failed)? })
     }
 
-    /// Runs the program on `inquiry`, which holds the answer then.
+    /// Runs the program on `inquiry`, which holds the answer afterwards.
     fn put(&self, inquiry: &mut tg_inquiry) -> Result<(), InquiryError> {
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
@@ -69,15 +70,15 @@ impl Inquiries {
         Ok(Self { check: open("check")?, validate: open("validate")?, keep: open("keep")?, sweep: open("sweep")? })
     }
 
-    /// Whether a process of the domain `source` has the permissions `vector`; the audit names `process` as who asked.
+    /// Whether a process of the domain `source` has the permissions `vector`. The audit names `process` as the subject.
     pub fn check(&self, source: Sid, target: Sid, class: u32, vector: u32, process: u32) -> Result<bool, InquiryError> {
         let mut inquiry = tg_inquiry { source, target, class, av: vector, process, ..Default::default() };
         self.check.put(&mut inquiry)?;
         Ok(inquiry.result == 0)
     }
 
-    /// Tells the programs of a file that enforcement lives by, by a descriptor of this process that stays open; `place` is
-    /// one of `TG_VITAL`.
+    /// Registers an object that enforcement depends on, by a descriptor of this process that stays open. `place` is
+    /// below `TG_VITAL`.
     pub fn keep(&self, place: u32, file: BorrowedFd<'_>) -> Result<(), InquiryError> {
         let mut inquiry = tg_inquiry { place, descriptor: file.as_raw_fd().cast_unsigned(), ..Default::default() };
         self.keep.put(&mut inquiry)?;
@@ -87,7 +88,7 @@ impl Inquiries {
         }
     }
 
-    /// Removes what is known of who set the owners of files that are no more; of how many.
+    /// Removes entries about the owners of files that no longer exist. Returns how many.
     pub fn sweep(&self) -> Result<u32, InquiryError> {
         let mut inquiry = tg_inquiry::default();
         self.sweep.put(&mut inquiry)?;

@@ -1,15 +1,16 @@
-//! Labels of what exists: where they come from, and where they are kept.
+//! Labels of existing objects: where they come from, and where they are kept.
 //!
-//! [`file_contexts`] says what a path is labelled first; [`filesystems`] what a policy says of file systems, [`genfs`]
-//! of paths in those that keep no labels, and [`vital`] which of those enforcement lives by. [`machine`] labels
-//! everything that is there when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what [`processes`]
-//! hold. [`maps`] is where the kernel finds labels, and a [`map_sink`] where a walk puts them; [`durable`] keeps them
-//! in attributes of the files, written by [`writers`] from a [`backlog`]; a [`note`] has what could not be written, and
-//! [`recall`] reads it when the file system is labelled again. [`relabel`] changes labels, and [`changed`] says which files
-//! another `file_contexts` may give others; programs that are [`replaced`] keep theirs; what may hang while it is
-//! asked is asked by threads that stand [`alone`]. [`subvolumes`] tells the programs what they need to know files of
-//! btrfs by; a [`checkpoint`] says what a crash may have taken, and [`lost`] is what has; what came into memory while
-//! hooks did not run is [`unseen`].
+//! [`file_contexts`] gives the first label of a path. [`filesystems`] is what a policy says about file systems,
+//! [`genfs`] about paths on those that keep no labels, and [`vital`] which of these files enforcement depends on.
+//! [`machine`] labels everything that exists when enforcement starts, by [`walk`]s of what is [`mounts`]ed and of what
+//! [`processes`] hold.
+//! [`maps`] is where the kernel finds labels, and a [`map_sink`] is where a walk puts them. [`durable`] keeps them in
+//! attributes of the files, written by [`writers`] from a [`backlog`]. A [`note`] has the labels that could not be
+//! written, and [`recall`] reads it when the file system is labelled again. [`relabel`] changes labels. [`changed`]
+//! says which files get other labels by another `file_contexts`. Programs that are [`replaced`] keep theirs.
+//! A request to a file system that may hang is made by a thread that stands [`alone`]. [`subvolumes`] gives the
+//! programs what they need to identify files on btrfs. A [`checkpoint`] says which labels a crash may have taken, and
+//! [`lost`] lists files whose labels are lost. Files that came into memory while hooks did not run are [`unseen`].
 
 pub(crate) mod alone;
 pub mod backlog;
@@ -50,11 +51,12 @@ use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
 pub use crate::contexts::Sid;
 
-/// What turns contexts into SIDs.
+/// Turns contexts into SIDs.
 pub trait Contexts {
-    /// The SID of a context; `None` when the policy has no such context.
+    /// The SID of a context; `None`: the policy does not have the context.
     fn sid(&mut self, context: &str) -> io::Result<Option<Sid>>;
-    /// The SID of a context that the policy does not have: unlabelled, until a policy has it. By default nobody remembers it.
+    /// The SID of a context that the policy does not have: unlabelled, until a policy has it. By default it is not
+    /// remembered.
     fn deferred(&mut self, _context: &str) -> io::Result<Sid> {
         Ok(SECINITSID_UNLABELED)
     }
@@ -65,47 +67,47 @@ pub trait Contexts {
 pub enum Origin {
     /// The file's own attribute.
     Attribute,
-    /// `file_contexts`, by its path.
+    /// `file_contexts`, by the file's path.
     FileContexts,
-    /// Nothing: it may have been lost in a crash. The file is unlabelled.
+    /// Nowhere: the label may have been lost in a crash. The file is unlabelled.
     Lost,
-    /// Its directory, or what the policy says of the file system's root.
+    /// The file's directory; for a root, what the policy says about the file system.
     Inherited,
-    /// `genfscon`, by its path, or its file system: nothing keeps it, it is found again each time.
+    /// `genfscon` by the file's path, or the file system. Such a label is not kept, but determined again each time.
     FileSystem,
 }
 
 /// A label for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
-    /// The label.
+    /// SID of the label.
     pub sid: Sid,
-    /// That of the directory it was found in; `None` for a root.
+    /// The label of the directory in which the file was found; `None`: it is a root.
     pub directory: Option<Sid>,
-    /// Of a directory in a tree of `genfscon`: where below it labels are looked up.
+    /// For a directory in a tree of `genfscon`: the node below which labels are looked up; 0: none.
     pub node: u32,
     /// Where it comes from.
     pub origin: Origin,
 }
 
 impl Label {
-    /// Whether it has to be written down: the kernel gives a file whose label is not written down its directory's, and
-    /// one that has several names none.
+    /// Whether the label must be written down. Without that, the kernel gives a file the label of its directory, and no
+    /// label to a file with several names.
     pub fn is_own(&self, object: &Object<'_>) -> bool {
         self.origin != Origin::FileSystem
             && (self.directory != Some(self.sid) || (object.links() > 1 && !object.is(libc::S_IFDIR)))
     }
 }
 
-/// What takes labels.
+/// Takes the labels that a walk finds.
 pub trait Sink {
-    /// Labels a file; tells the label that it has then, which another one may have been written down for.
+    /// Labels a file. Returns the label that it has then, which may be another one that was written down for it.
     fn label(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid>;
     /// Labels a file that no walk can find, unless it has a label.
     fn hold(&mut self, object: &Object<'_>, sid: Sid) -> io::Result<()>;
-    /// What is in a file system has its labels from now on by what was written down, and by its directory.
+    /// From now on, objects on a file system are labelled by what was written down, and by their directory.
     fn complete(&mut self, device: u32) -> io::Result<()>;
-    /// Likewise what is in a subvolume of one.
+    /// Likewise for a subvolume.
     fn complete_subvolume(&mut self, _device: u32, _subvolume: u64) -> io::Result<()> {
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The enforcer: Flask's enforcing half on BPF LSM.
+//! The enforcer: the enforcing half of the Flask architecture, on BPF LSM.
 //!
-//! `bpf/` are the object managers, in the kernel. The rest is what loads them, labels what exists, swaps generations,
-//! tells what was denied, and answers the command line.
+//! `bpf/` has the object managers, which run in the kernel. The rest loads them, labels existing objects, switches
+//! generations, reports denials, and answers the command line.
 
 pub mod canary;
 pub mod contexts;
@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod missing;
 pub mod needs;
 pub mod network;
+pub mod preloaded;
 pub mod programs;
 pub mod progress;
 pub mod requirements;

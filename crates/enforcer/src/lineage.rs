@@ -1,5 +1,5 @@
-//! Who was made while hooks did not run, and whom they come from: a child that no hook has seen has no label, and is taken for
-//! the machine's.
+//! Finds the origin of tasks that were made while hooks did not run. A child that no hook has seen has no label, and
+//! counts as the machine's.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,32 +20,32 @@ use crate::{
     programs::{Pins, ProgramsError, THREADS},
 };
 
-/// The iterator of `bpf/programs/lineage.h` that tells of all tasks.
+/// The iterator over all tasks in `bpf/programs/lineage.h`.
 const ITERATOR: &str = "lineage";
-/// The one that labels.
+/// The iterator that labels tasks.
 const LABELS: &str = "relabel_slipped";
 
-/// Where a task without a label comes from.
+/// The origin of a task without a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// From tasks with this label.
+    /// It comes from tasks with this label.
     Of(Sid),
-    /// From the machine's.
+    /// It comes from tasks of the machine.
     Machine,
-    /// Nobody knows: who made it is gone.
+    /// It is not known, because the task that made it is gone.
     Unknown,
 }
 
-/// All tasks, as they are.
+/// All tasks at one moment.
 #[derive(Debug)]
 pub struct Tasks {
     all: Vec<tg_lineage>,
-    /// By number.
+    /// Indices by task number.
     places: HashMap<u32, usize>,
 }
 
 impl Tasks {
-    /// Asks the kernel.
+    /// Reads all tasks from the kernel.
     pub fn look(pins: &Pins) -> Result<Self, ProgramsError> {
         Ok(Self::of(records(&read(pins, ITERATOR)?)))
     }
@@ -55,14 +55,14 @@ impl Tasks {
         Self { all, places }
     }
 
-    /// Those without a label that were made in a window, and where each comes from.
+    /// Tasks without a label that were made in a window, and the origin of each.
     pub fn unlabelled(&self, window: &RangeInclusive<u64>) -> Vec<(&tg_lineage, Origin)> {
         let mut search = Search { tasks: self, window, known: HashMap::new() };
         let suspects = self.all.iter().filter(|task| search.is_suspect(task)).collect::<Vec<_>>();
         suspects.into_iter().map(|task| (task, search.origin(task))).collect()
     }
 
-    /// All of them.
+    /// All tasks.
     pub fn all(&self) -> impl Iterator<Item = &tg_lineage> {
         self.all.iter()
     }
@@ -72,23 +72,23 @@ impl Tasks {
     }
 }
 
-/// Threads whose storages may be lost.
+/// Threads whose storage may be lost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Threads {
-    /// All of the process that has this number.
+    /// All threads of the process with this number.
     Of(NonZeroU32),
-    /// The one of this number.
+    /// The one thread with this number.
     One(NonZeroU32),
 }
 
-/// These threads, with what each stands for also where it has lost its storage by a fork that failed.
+/// These threads, each with its SID even if it has lost its storage by a fork that failed.
 pub(crate) fn threads(pins: &Pins, which: Threads) -> Result<Vec<tg_thread>, ProgramsError> {
     let path = pins.inquiry(THREADS);
     let threads = iterate(&path, which).map_err(|cause| ProgramsError::Pins { path, cause })?;
     Ok(records(&threads))
 }
 
-/// Runs a pinned iterator of tasks over some.
+/// Runs a pinned iterator over some tasks.
 fn iterate(program: &Path, threads: Threads) -> io::Result<Vec<u8>> {
     let program = Program::fd_from_pinned_path(program).map_err(io::Error::other)?;
     let mut which = libbpf_sys::bpf_iter_link_info::default();
@@ -113,7 +113,7 @@ fn iterate(program: &Path, threads: Threads) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What libbpf has returned: a new descriptor or a negative errno.
+/// The result of libbpf: a new descriptor, or a negative errno.
 fn opened(result: i32) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result));
@@ -122,12 +122,12 @@ fn opened(result: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(result) })
 }
 
-/// What an iterator has written: structures of integers.
+/// Reads what an iterator has written: structures of integers.
 fn records<T: FromBytes>(bytes: &[u8]) -> Vec<T> {
     bytes.chunks_exact(size_of::<T>()).filter_map(|record| T::read_from_bytes(record).ok()).collect()
 }
 
-/// Labels those that the map `slipped` names, and tells credentials anew.
+/// Labels the tasks in the map `slipped`, and assigns the SIDs of credentials again.
 pub(crate) fn relabel(pins: &Pins) -> Result<(), ProgramsError> {
     read(pins, LABELS).map(drop)
 }
@@ -144,7 +144,7 @@ fn label(task: &tg_lineage) -> Option<Sid> {
     Some(task.sid).filter(|sid| *sid != 0 && *sid != TG_SID_MACHINE)
 }
 
-/// A look at who comes from whom.
+/// A search for the origins of tasks.
 struct Search<'t> {
     tasks: &'t Tasks,
     window: &'t RangeInclusive<u64>,
@@ -152,7 +152,7 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    /// Whether a task may have lost a label. One that ends executes nothing any more.
+    /// Whether a task may have lost a label. A task that is ending executes nothing any more.
     fn is_suspect(&self, task: &tg_lineage) -> bool {
         label(task).is_none() && self.window.contains(&task.began) && task.program != 0
     }
@@ -164,14 +164,14 @@ impl Search<'_> {
         if let Some(known) = self.known.get(&task.task) {
             return *known;
         }
-        // Where numbers lead back to where they began, nothing is known.
+        // If numbers lead back to where the search began, nothing is known.
         self.known.insert(task.task, Origin::Unknown);
         let found = self.by_maker(task).or_else(|| self.by_company(task)).unwrap_or(Origin::Unknown);
         self.known.insert(task.task, found);
         found
     }
 
-    /// By its own process, and by who made that.
+    /// By the task's own process, and by the task that made that.
     fn by_maker(&mut self, task: &tg_lineage) -> Option<Origin> {
         let tasks = self.tasks;
         if task.task != task.process {
@@ -179,12 +179,12 @@ impl Search<'_> {
         }
         let parent = tasks.find(task.parent)?;
         let origin = self.origin(parent);
-        // Who takes orphans in may not have made it: what it has executed tells.
+        // A process that adopts orphans may not have made it. What it has executed shows that.
         let own = parent.adopts == 0 || origin != Origin::Machine || task.of_parent == parent.execs;
         own.then_some(origin).filter(|origin| *origin != Origin::Unknown)
     }
 
-    /// By those who were there before and have something in common with it that only children get.
+    /// By tasks that existed before and share something with it that only children share.
     fn by_company(&self, task: &tg_lineage) -> Option<Origin> {
         let same: [&dyn Fn(&tg_lineage) -> bool; 4] = [
             &|other| other.program == task.program,
@@ -195,7 +195,7 @@ impl Search<'_> {
         same.into_iter().find_map(|same| self.of_all(same))
     }
 
-    /// What all that were there before the window and have that in common are; `None`: they differ, or there are none.
+    /// The label of all tasks that existed before the window and share that; `None`: they differ, or there are none.
     fn of_all(&self, same: &dyn Fn(&tg_lineage) -> bool) -> Option<Origin> {
         let before = self.tasks.all.iter().filter(|other| other.program != 0 && other.began < *self.window.start());
         let labels: BTreeSet<Option<Sid>> = before.filter(|other| same(other)).map(label).collect();

@@ -1,12 +1,12 @@
-//! A BPF map's only value, mapped: what programs and daemon read and write alike.
+//! The only value of a BPF map, mapped into memory, which programs and the daemon read and write.
 
 use std::{io, marker::PhantomData, num::NonZeroUsize, os::fd::AsFd, ptr::NonNull};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The value of an array map of one element that was made with `BPF_F_MMAPABLE`, such as the global variables.
+/// The value of an array map with one element that was made with `BPF_F_MMAPABLE`, such as the global variables.
 ///
-/// Others write it at any time: members are read and written one by one, each at once, through [`Mapping::get`].
+/// Others write it at any time. Each member is read and written separately and in one access, through [`Mapping::get`].
 pub struct Mapping<T> {
     memory: NonNull<T>,
     length: usize,
@@ -25,7 +25,7 @@ impl<T> std::fmt::Debug for Mapping<T> {
 }
 
 impl<T> Mapping<T> {
-    /// Maps the value of `map`, which is a `T` (`programs::of_this_build`); the kernel refuses a shorter one.
+    /// Maps the value of `map`, which is a `T` (`programs::of_this_build`). The kernel refuses a shorter one.
     pub fn new(map: impl AsFd) -> io::Result<Self> {
         let length = NonZeroUsize::new(size_of::<T>().next_multiple_of(4096)).ok_or(io::ErrorKind::InvalidInput)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -34,7 +34,7 @@ impl<T> Mapping<T> {
         Ok(Self { memory: memory.cast(), length: length.get(), kind: PhantomData })
     }
 
-    /// Where it is, to read and write members of with `volatile` access.
+    /// Its address, for access to members with `volatile` semantics.
     #[must_use]
     pub fn get(&self) -> *mut T {
         self.memory.as_ptr()

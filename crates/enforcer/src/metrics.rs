@@ -1,4 +1,5 @@
-//! Enforcement as Prometheus reads it: the text exposition format, version 0.0.4. docs/metrics.md lists the names, which stay.
+//! Enforcement as metrics for Prometheus: the text exposition format, version 0.0.4. docs/metrics.md lists the names,
+//! which stay.
 
 use std::fmt::{Display, Write as _};
 
@@ -8,21 +9,21 @@ use tollgate_client::{
     status::{self, Kind as Lack, Manager, Revoked, Status},
 };
 
-/// What a name stands for.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// It goes up only, until enforcement or the daemon begins anew.
+    /// It only rises, until enforcement or the daemon begins anew.
     Counter,
-    /// It goes up and down.
+    /// It rises and falls.
     Gauge,
 }
 
-/// Metrics, one after the other.
+/// The text of all metrics.
 #[derive(Debug, Default)]
 struct Page(String);
 
 impl Page {
-    /// A metric: its samples, each with labels and a value.
+    /// Adds a metric: its samples, each with labels and a value.
     fn metric<'l, V: Display>(
         &mut self,
         name: &str,
@@ -53,12 +54,12 @@ impl Page {
     }
 }
 
-/// A label's value, in which these have a meaning.
+/// Escapes a label's value.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All metrics, from what the daemon tells.
+/// All metrics, from the daemon's report.
 #[must_use]
 pub fn text(status: &Status, managers: &[Manager]) -> String {
     let mut page = Page::default();
@@ -75,7 +76,7 @@ pub fn text(status: &Status, managers: &[Manager]) -> String {
     page.0
 }
 
-/// What is known where no daemon answers: how many hooks have a program.
+/// The metrics that are known if no daemon answers: how many hooks have a program.
 #[must_use]
 pub fn without_daemon(hooks: usize) -> String {
     let mut page = Page::default();
@@ -91,63 +92,55 @@ fn running(page: &mut Page, daemon: bool, hooks: usize) {
 
 /// What should be confined.
 fn services(page: &mut Page, status: &Status) {
-    page.gauge("services_confined", "Services that are confined as they should be.", status.confined);
+    page.gauge("services_confined", "Services that are confined as expected.", status.confined);
     let help = "What should be confined and is not, or is not as it was before: `tollgate service list`.";
     page.gauge("services_not_confined", help, status.findings.len());
 }
 
-/// What the canary tells.
+/// What the canary found.
 fn canary(page: &mut Page, status: &Status) {
     let runs = status.alarm.as_ref().is_none_or(|alarm| alarm.kind != Lack::Off);
     page.gauge(
         "hooks_run",
-        "Whether hooks deny what must be denied (1), as the canary tries all the time.",
+        "Whether hooks deny what must be denied (1), which the canary tries continuously.",
         u8::from(runs),
     );
     let answers = status.alarm.is_none();
     page.gauge("canary_answers", "Whether it is known that hooks run (1).", u8::from(answers));
-    let help = "Times that hooks did not run, or were not known to, since the daemon began.";
+    let help = "Number of gaps in which hooks did not run, or may not have, since the daemon began.";
     page.metric("gaps_total", Kind::Counter, help, [(Vec::new(), status.gaps_seen)]);
     let lasting = status.alarm.iter().flat_map(|alarm| &alarm.slipped);
     let slipped = status.gaps.iter().flat_map(|gap| &gap.slipped).chain(lasting);
     let slipped: usize = slipped.map(|some| some.processes.len()).sum();
-    page.gauge(
-        "slipped_processes",
-        "Processes that may have slipped out of confinement in the gaps that are remembered.",
-        slipped,
-    );
+    page.gauge("slipped_processes", "Processes that may have left their confinement in the remembered gaps.", slipped);
 }
 
 fn policy(page: &mut Page, status: &Status) {
     let enforcing = u8::from(status.mode == Mode::Enforcing);
-    page.gauge("enforcing", "Whether what the policy denies is denied (1), or granted and told (0).", enforcing);
+    page.gauge("enforcing", "Whether what the policy denies is denied (1), or granted and audited (0).", enforcing);
     let info = [(vec![("policy", status.policy.as_str())], 1)];
     page.metric("policy_info", Kind::Gauge, "The policy in force, as it was named; always 1.", info);
     page.gauge("generation", "Policies put in force since enforcement began.", status.generation);
     let help = "When this policy was put in force, in seconds since 1970.";
     page.gauge("generation_start_time_seconds", help, status.generation_since);
     page.gauge("start_time_seconds", "When enforcement began, in seconds since 1970.", status.since);
-    let help = "Kernel hooks without a program, for this policy denies nothing there.";
+    let help = "Kernel hooks without a program, because this policy denies nothing there.";
     page.gauge("hooks_not_needed", help, status.hooks.not_needed.len());
-    page.gauge(
-        "not_enforced",
-        "Things in the policy that no hook of this kernel asks about.",
-        status.not_enforced.len(),
-    );
+    page.gauge("not_enforced", "Things in the policy that no hook of this kernel checks.", status.not_enforced.len());
     let help = "Whether all files that were there when enforcement began have their label (1).";
     page.gauge("labelling_complete", help, u8::from(status.labelling_complete));
     page.gauge("sids", "Security contexts that have a SID.", status.contexts);
 }
 
 fn domains(page: &mut Page, status: &Status) {
-    page.gauge("permissive_domains", "Domains whose denials are granted and told.", status.permissive.len());
+    page.gauge("permissive_domains", "Domains whose denials are granted and audited.", status.permissive.len());
     let since = status.permissive_since.iter().map(|(domain, since)| (vec![("domain", domain.as_str())], since));
     let help = "Since when a domain is permissive, in seconds since 1970.";
     page.metric("permissive_start_time_seconds", Kind::Gauge, help, since);
-    page.gauge("unconfined_domains", "Domains that are asked nothing.", status.unconfined.len());
+    page.gauge("unconfined_domains", "Domains for which nothing is checked.", status.unconfined.len());
 }
 
-/// Who holds how much of what all need.
+/// The largest holders of limited resources.
 fn shares(page: &mut Page, status: &Status) {
     let labels = |held: &'_ Held| [("room", held.room.to_string()), ("holder", held.holder.clone())];
     let all: Vec<([(&str, String); 2], &Held)> = status.shares.iter().map(|held| (labels(held), held)).collect();
@@ -155,31 +148,31 @@ fn shares(page: &mut Page, status: &Status) {
         let all = all.iter().map(move |(labels, held)| (labels, value(held)));
         all.map(|(labels, value)| (labels.iter().map(|(key, text)| (*key, text.as_str())).collect(), value))
     };
-    let help = "Places that somebody holds in a map of the kernel's, of the biggest holders of each.";
+    let help = "Places held in a map of the kernel, for the largest holders of each map.";
     page.metric("held", Kind::Gauge, help, samples(|held| held.held));
-    page.metric("held_limit", Kind::Gauge, "How many places he may hold.", samples(|held| held.share));
+    page.metric("held_limit", Kind::Gauge, "How many places the holder may have.", samples(|held| held.share));
 }
 
-/// What policies have taken away from who had it already.
+/// What processes hold although a policy has taken it away.
 fn revoked(page: &mut Page, status: &Status) {
     let Revoked { descriptors, mappings, processes } = status.revoked;
-    let help = "Open descriptors of what the policy in force denies: their use is denied.";
+    let help = "Open descriptors that the policy in force denies: their use is denied.";
     page.gauge("revoked_descriptors", help, descriptors);
-    let help = "Memory mapped from what the policy in force denies: it is used without asking.";
+    let help = "Mappings of files that the policy in force denies: memory is used without a check.";
     page.gauge("revoked_mappings", help, mappings);
     page.gauge("revoked_processes", "Processes that hold either.", processes);
     let help = "Processes killed because of memory that was taken away.";
     page.metric("revoked_killed_total", Kind::Counter, help, [(Vec::new(), status.killed)]);
     page.gauge(
         "shadow",
-        "Whether a candidate policy is asked beside the one in force (1).",
+        "Whether a candidate policy is checked beside the one in force (1).",
         u8::from(status.shadow.is_some()),
     );
 }
 
-/// What the audit tells; what it does not is among the failures by the names that begin with `event`.
+/// The audit. Events that are missing from it are among the failures whose names begin with `event`.
 fn audit(page: &mut Page, status: &Status) {
-    let help = "Denials, and grants that the policy wants audited, told to the daemon.";
+    let help = "Denials, and grants that the policy audits, reported to the daemon.";
     page.metric("audit_events_total", Kind::Counter, help, [(Vec::new(), status.events)]);
     let lost = status::FAILURES.iter().filter_map(|(_, name)| {
         let reason = name.strip_prefix(LOST)?.trim_start();
@@ -192,20 +185,20 @@ fn audit(page: &mut Page, status: &Status) {
     page.metric("audit_write_errors_total", Kind::Counter, help, [(Vec::new(), status.audit_errors)]);
 }
 
-/// Begins the names of events that no log has.
+/// The prefix of the failures that count lost events.
 const LOST: &str = "event";
 
 fn reason_label(reason: &str) -> String {
     reason.replace(' ', "_")
 }
 
-/// All kinds, also those that never came about: a series that begins with its first failure would hide that one.
+/// All kinds, including those that never occurred: a series that begins with its first failure would hide that failure.
 fn failures(page: &mut Page, status: &Status) {
     let kinds = status::FAILURES.iter().map(|(_, name)| *name).filter(|name| !name.starts_with(LOST));
     let kinds: Vec<(String, u64)> =
         kinds.map(|name| (reason_label(name), status.failures.get(name).copied().unwrap_or(0))).collect();
     let samples = kinds.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], count));
-    let help = "What failed and was denied for it, since enforcement began.";
+    let help = "Acts denied because something failed, since enforcement began.";
     page.metric("failures_total", Kind::Counter, help, samples);
 }
 

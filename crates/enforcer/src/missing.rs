@@ -12,7 +12,7 @@ use crate::{
     programs::{self, ProgramsError},
 };
 
-/// A policy that cannot be enforced whole.
+/// A policy that cannot be enforced completely.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this kernel cannot enforce all of the policy: {}; --accept-missing enforces the rest", .0.join(", "))]
 pub struct Missing(pub Vec<String>);
@@ -24,7 +24,7 @@ pub enum MissingError {
     /// The kernel's hooks, or the programs, cannot be read.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
-    /// The table of hooks that this program carries is not one.
+    /// The table of hooks in this program cannot be read.
     #[error(transparent)]
     Hooks(#[from] BadLine),
 }
@@ -35,7 +35,7 @@ pub fn refuse(missing: &[String], accepted: &[String]) -> Result<(), Missing> {
     if new.is_empty() { Ok(()) } else { Err(Missing(new)) }
 }
 
-/// What the running kernel cannot enforce of a policy, by name. Domains in `unconfined` are asked nothing.
+/// What the running kernel cannot enforce of a policy, by name. `unconfined` names the unconfined domains.
 pub fn here(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<String>, MissingError> {
     of(policy, tables, unconfined, &programs::hooks()?)
 }
@@ -50,7 +50,7 @@ pub fn of(
     let unknown = policy.capabilities.iter().filter(|name| !CAPABILITIES.contains(&name.as_str()));
     let mut missing: Vec<String> = unknown.map(|name| format!("the policy capability {name}")).collect();
     let asked = needs::missing(policy, tables, unconfined, kernel)?;
-    // What no program asks at any kernel is not this kernel's lack.
+    // What no program checks on any kernel is not missing on this kernel.
     let all = programs::all()?;
     let here = asked
         .iter()

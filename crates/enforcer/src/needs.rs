@@ -1,7 +1,7 @@
-//! Which hooks a policy needs: those that keep labels, and those with a question that a confined domain may be denied,
-//! or whose answer is audited. What no rule of the policy can deny is not asked.
+//! Which hooks a policy needs: those that maintain labels, and those that check something that a confined domain may be
+//! denied, or that is audited. What no rule of the policy can deny is not checked.
 //!
-//! All here is one-sided: a hook is left out only when it is certain that no answer is lost.
+//! Everything here errs on one side: a hook is left out only if it is certain that this changes no answer.
 
 mod constraints;
 mod denials;
@@ -15,38 +15,38 @@ use crate::hooks::{self, BadLine, Hook, Purpose, Question};
 /// A hook, and whether the policy needs its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// The hook.
+    /// Name of the hook.
     pub hook: &'static str,
     /// Whether its program is needed.
     pub needed: bool,
-    /// Why, or why not.
+    /// Why it is needed, or why it is not.
     pub because: String,
 }
 
-/// What a policy asks for and no hook of a kernel can enforce.
+/// A permission that the policy restricts and that no hook of a kernel can enforce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// The hooks at which it is asked on other kernels.
+    /// The hooks that check it on other kernels.
     pub hooks: Vec<&'static str>,
-    /// The class.
+    /// Name of the class.
     pub class: &'static str,
-    /// The permission.
+    /// Name of the permission.
     pub permission: &'static str,
-    /// Whom the policy denies it, and on what.
+    /// Which domain the policy denies it, and on what.
     pub because: String,
 }
 
-/// Asks at each read and write. Needed when descriptors are asked about at their use, and while processes hold what
-/// another policy has given them.
+/// This hook checks each read and write. It is needed if descriptors are checked at their use, and while processes hold
+/// what an earlier policy has granted.
 pub(crate) const USE: &str = "file_permission";
 
-/// What only this hook asks of its questions; others ask the rest (`state.no_lookups`).
+/// Of this hook's checks, only these are made by no other hook. Other hooks make the rest (`state.no_lookups`).
 const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);
 
-/// What more than looks at a file is denied, whatever the policy says of it, where enforcement lives by the file
-/// (`TG_SID_SURVIVAL`), unless this is allowed.
+/// Anything but looking at a file is denied, whatever the policy says about the file, if enforcement depends on it
+/// (`TG_SID_SURVIVAL`), unless this permission is allowed.
 const ENFORCE: (&str, &str) = ("security", "setenforce");
-/// What only looks at one (`tg_looks`).
+/// The permissions that only look at a file (`tg_looks`).
 const LOOKS: [&str; 11] = [
     "read",
     "getattr",
@@ -60,16 +60,16 @@ const LOOKS: [&str; 11] = [
     "execute_no_trans",
     "entrypoint",
 ];
-/// Connecting changes no folder (`tg_looks` again).
+/// Connecting changes no directory (`tg_looks` again).
 const CONNECTS: (&str, &str) = ("sock_file", "write");
 
-/// Asks about each packet that is received, where the policy has the capability.
+/// This hook checks each received packet, if the policy has the capability.
 const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
-/// What SELinux asks about packets at netfilter's hooks, which take no program.
+/// What SELinux checks for packets at netfilter's hooks, to which no program can be attached.
 const SENT: [(&str, &str); 5] =
     [("netif", "egress"), ("node", "sendto"), ("packet", "send"), ("packet", "forward_in"), ("packet", "forward_out")];
 
-/// For each hook that has a program, whether the policy needs it. Domains in `unconfined` are asked nothing.
+/// For each hook with a program, whether the policy needs it. `unconfined` names the unconfined domains.
 pub fn hooks(
     policy: &Policy,
     tables: &Tables,
@@ -89,17 +89,17 @@ fn need(hook: &Hook, denials: &mut Denials<'_>, descriptors: Descriptors) -> Opt
             say(false, "descriptors are checked when they change hands".into())
         }
         Purpose::Asks { .. } if hook.name == PACKETS.0 => match denials.has_capability(PACKETS.1) {
-            true => say(true, "the policy wants packets to be asked about".into()),
-            false => say(false, "the policy wants no packets to be asked about".into()),
+            true => say(true, "the policy has each packet checked".into()),
+            false => say(false, "the policy has no packets checked".into()),
         },
         Purpose::Asks { questions, .. } => match first(hook.name, questions, denials) {
             Some(because) => say(true, because),
-            None => say(false, "the policy denies nothing that is asked there".into()),
+            None => say(false, "the policy denies nothing that is checked there".into()),
         },
     }
 }
 
-/// The first question that somebody may be denied, and whom.
+/// The first check that some domain may be denied, and that domain.
 fn first(hook: &str, questions: &[Question], denials: &mut Denials<'_>) -> Option<String> {
     let asked = questions.iter().flat_map(|question| question.permissions.iter().map(|name| (question.class, *name)));
     let only = |class: &str, name: &str| hook != LOOKUP.0 || LOOKUP.1.contains(&(class, name));
@@ -111,8 +111,8 @@ fn first(hook: &str, questions: &[Question], denials: &mut Denials<'_>) -> Optio
     })
 }
 
-/// What the policy may deny but a kernel with only these hooks never asks. What no program can ask on any kernel is not
-/// counted, but for what is sent (`SENT`).
+/// What the policy may deny but a kernel with only these hooks never checks. What no program can check on any kernel is
+/// not counted, except for sent packets (`SENT`).
 pub fn missing(
     policy: &Policy,
     tables: &Tables,
@@ -148,7 +148,7 @@ pub fn missing(
     Ok(lost)
 }
 
-/// What is asked at a hook: the hook, the class, the permission.
+/// What is checked at a hook: the hook, the class, the permission.
 fn asked(hook: &Hook) -> Vec<(&'static str, &'static str, &'static str)> {
     let Purpose::Asks { questions, .. } = &hook.purpose else { return Vec::new() };
     let of = |question: &Question| {

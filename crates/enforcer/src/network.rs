@@ -1,4 +1,4 @@
-//! What a policy labels in the network, `portcon`, `nodecon` and `netifcon`, as programs read it (`struct tg_network`).
+//! What a policy labels in the network (`portcon`, `nodecon`, `netifcon`), as programs read it (`struct tg_network`).
 
 use std::{net::IpAddr, ops::RangeInclusive};
 
@@ -13,22 +13,22 @@ use crate::contexts::Sid;
 /// Protocols of ports, by their numbers in IP packets.
 const TRANSPORTS: [(u8, u32); 4] =
     [(6, TG_TRANSPORT_TCP), (17, TG_TRANSPORT_UDP), (33, TG_TRANSPORT_DCCP), (132, TG_TRANSPORT_SCTP)];
-/// With it, names of interfaces are patterns.
+/// With this policy capability, names of interfaces are patterns.
 const WILDCARDS: &str = "netif_wildcard";
-/// The kernel's names of interfaces are shorter.
-const NAME: usize = 16;
+/// The size of the kernel's names of interfaces, including the NUL.
+const INTERFACE_NAME_SIZE: usize = 16;
 
-/// Labels, in the order of the policy: of several that fit the first counts.
+/// Labels, in the order of the policy. If several match, the first counts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Network {
     ports: Vec<(u32, RangeInclusive<u16>, u16)>,
     nodes: Vec<tg_node>,
     interfaces: Vec<tg_interface>,
-    /// Statements of the policy that the programs cannot be told, each with its reason. They label nothing.
+    /// Statements of the policy that the programs cannot apply, each with the reason. They label nothing.
     pub unsupported: Vec<String>,
 }
 
-/// The labels of `policy`. `sid` gives a context its SID.
+/// The labels of `policy`. `sid` returns the SID of a context.
 pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<Sid, E>) -> Result<Network, E> {
     let mut network = Network::default();
     for statement in &policy.ports {
@@ -69,20 +69,20 @@ impl Network {
         let name = prefix.unwrap_or(pattern);
         let reason = if self.interfaces.len() >= TG_INTERFACES as usize {
             format!("there are more than {TG_INTERFACES}")
-        } else if name.len() >= NAME {
-            "no interface has such a long name".to_owned()
+        } else if name.len() >= INTERFACE_NAME_SIZE {
+            "no interface has so long a name".to_owned()
         } else if wildcards && name.contains(['*', '?']) {
             "it is a pattern that is not a prefix".to_owned()
         } else {
-            let (mut bytes, mut mask) = ([0_u8; NAME], [0_u8; NAME]);
+            let (mut bytes, mut mask) = ([0_u8; INTERFACE_NAME_SIZE], [0_u8; INTERFACE_NAME_SIZE]);
             bytes[..name.len()].copy_from_slice(name.as_bytes());
-            mask[..prefix.map_or(NAME, str::len)].fill(0xff);
+            mask[..prefix.map_or(INTERFACE_NAME_SIZE, str::len)].fill(0xff);
             return self.interfaces.push(tg_interface { sid, name: halves(bytes), mask: halves(mask), reserved: 0 });
         };
         self.unsupported.push(format!("netifcon {pattern}: {reason}"));
     }
 
-    /// Writes it where programs read it; what was there goes.
+    /// Writes the labels where programs read them, in place of earlier ones.
     pub fn put(&self, to: &mut tg_network) {
         to.port.as_flattened_mut().fill(0);
         for (transport, ports, sid) in self.ports.iter().rev() {
@@ -95,7 +95,7 @@ impl Network {
     }
 }
 
-/// The words of an address, as packets have them.
+/// The words of an address, in network byte order.
 fn words(address: IpAddr) -> [u32; 4] {
     let mut bytes = [0_u8; 16];
     match address {
@@ -106,7 +106,7 @@ fn words(address: IpAddr) -> [u32; 4] {
     std::array::from_fn(|word| u32::from_ne_bytes(words[word]))
 }
 
-fn halves(bytes: [u8; NAME]) -> [u64; 2] {
+fn halves(bytes: [u8; INTERFACE_NAME_SIZE]) -> [u64; 2] {
     let (halves, _) = bytes.as_chunks::<8>();
     std::array::from_fn(|half| u64::from_ne_bytes(halves[half]))
 }

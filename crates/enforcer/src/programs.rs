@@ -1,8 +1,11 @@
-//! The BPF programs and their maps: loaded once, pinned, adopted by every later daemon.
+//! The BPF programs and their maps: loaded once, pinned, and adopted by every later daemon.
 //!
-//! On the BPF file system, below [`Pins::ROOT`]: `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the programs and
-//! iterators that the daemon runs. While there are links enforcement goes on, whether or not a daemon runs. `build/HASH` says of which build
-//! of the programs all these are.
+//! On the BPF file system, below [`Pins::ROOT`], there are `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the
+//! programs and iterators that the daemon runs. `programs/HOOK` are programs that were loaded for a start to come
+//! (`preloaded`). While there are links, enforcement goes on, whether or not a daemon runs. `build/HASH` says which build
+//! of the programs all these belong to.
+
+mod links;
 
 use std::{
     collections::HashSet,
@@ -17,7 +20,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType,
+    IterOpts, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
@@ -31,14 +34,16 @@ use tollgate_abi::{
 use tollgate_policy::libbpf;
 
 use crate::shares::Size;
+pub use links::{attach, attached, detach, pinned, unpin};
+pub(crate) use links::{left_by_another_build, of_this_build};
 
-/// The iterator of the threads of one process; who runs it says of which.
+/// The iterator over the threads of one process, which is named when it is run.
 pub(crate) const THREADS: &str = "threads";
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
 
-/// Tells this build of the programs from others, which may give maps of the same names other contents: FNV-1a.
+/// Distinguishes this build of the programs from others, whose maps of the same names may have another content: FNV-1a.
 fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {
@@ -54,30 +59,30 @@ fn build() -> &'static str {
 #[non_exhaustive]
 pub enum ProgramsError {
     /// The kernel's types are not known.
-    #[error("this kernel tells no types of its own ({cause}): one with CONFIG_DEBUG_INFO_BTF is needed")]
+    #[error("this kernel does not publish its types ({cause}): boot one with CONFIG_DEBUG_INFO_BTF")]
     NoTypes {
         /// Why they could not be read.
         cause: libbpf_rs::Error,
     },
-    /// The kernel refused.
+    /// The kernel refused an operation.
     #[error("cannot {what}: {cause}{}", .said.lines().map(|line| format!("\n  {line}")).collect::<String>())]
     Refused {
-        /// What was tried.
+        /// The operation, as an infinitive: "open the map labels".
         what: String,
-        /// Why it failed.
+        /// What the kernel returned.
         cause: libbpf_rs::Error,
-        /// What libbpf and the verifier said.
+        /// The messages of libbpf and the verifier.
         said: String,
     },
     /// The pins are not as they should be.
     #[error("{}: {cause}", .path.display())]
     Pins {
-        /// The path.
+        /// Path of the pin.
         path: PathBuf,
-        /// Why it failed.
+        /// What is wrong with it.
         cause: io::Error,
     },
-    /// The pins are of another build of the programs.
+    /// The pins belong to another build of the programs.
     #[error(
         "enforcement was started by another version of this program, which this one cannot take over: end it with \
          `tollgate stop --force`, then start it again"
@@ -106,54 +111,60 @@ impl Default for Pins {
 }
 
 impl Pins {
-    /// Where they are unless somebody says otherwise.
+    /// The default directory.
     pub const ROOT: &str = paths::PINS;
 
     /// The directory of a descriptor of this process, which stays open.
     #[must_use]
     pub fn of(directory: BorrowedFd<'_>) -> Self {
-        // The directory itself, not the link to it.
+        // This is the directory itself, not the link to it.
         Self(format!("/proc/self/fd/{}/.", directory.as_raw_fd()).into())
     }
 
-    /// A directory in place of it, for tests.
+    /// Another directory, for tests.
     #[cfg(test)]
     pub(crate) fn below(root: &Path) -> Self {
         Self(root.to_owned())
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.0
     }
 
-    /// The pin of a map.
+    /// Path of the pin of a map.
     #[must_use]
     pub fn map(&self, name: &str) -> PathBuf {
         self.0.join("maps").join(name)
     }
 
-    /// The pin of the link of a hook's program.
+    /// Path of the pin of the link of a hook's program.
     #[must_use]
     pub fn link(&self, hook: &str) -> PathBuf {
         self.0.join("links").join(hook)
     }
 
-    /// The pin of a program that the daemon runs.
+    /// Path of the pin of a hook's program that is loaded before enforcement starts.
+    #[must_use]
+    pub fn program(&self, hook: &str) -> PathBuf {
+        self.0.join("programs").join(hook)
+    }
+
+    /// Path of the pin of a program that the daemon runs.
     #[must_use]
     pub fn inquiry(&self, name: &str) -> PathBuf {
         self.0.join("inquiries").join(name)
     }
 
-    /// The directory that says which build of the programs is pinned.
-    fn build(&self) -> PathBuf {
+    /// Path of the directory that says which build of the programs is pinned.
+    pub(crate) fn build(&self) -> PathBuf {
         self.0.join("build").join(build())
     }
 
     fn make(&self) -> Result<(), ProgramsError> {
         let [maps, links, inquiries] = ["maps", "links", "inquiries"].map(|name| self.0.join(name));
-        // The build first: what has no link is known by it to be left over, whosever it is.
+        // The build comes first: pins without a link are recognized by it as left over, whatever build they belong to.
         for path in [self.build(), maps, links, inquiries] {
             fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
         }
@@ -161,7 +172,7 @@ impl Pins {
     }
 }
 
-/// A pinned map, opened.
+/// Opens a pinned map.
 pub fn map(pins: &Pins, name: &str) -> Result<MapHandle, ProgramsError> {
     MapHandle::from_pinned_path(pins.map(name)).map_err(refused(format!("open the map {name}")))
 }
@@ -171,7 +182,7 @@ pub(crate) fn in_force(generations: &MapHandle) -> Result<MapHandle, ProgramsErr
     generation(generations, TG_IN_FORCE)
 }
 
-/// The map of the generation in force, or of another one (`enum tg_which`).
+/// The map of one of the generations (`enum tg_which`).
 pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandle, ProgramsError> {
     let found = generations.lookup(&which.to_ne_bytes(), MapFlags::ANY);
     let found = found.map_err(refused("find a generation"))?.unwrap_or_default();
@@ -179,7 +190,8 @@ pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandl
     MapHandle::from_map_id(id).map_err(refused("open a generation"))
 }
 
-/// The hooks that the running kernel has, of those there are programs for. Looked up once: its types do not change.
+/// The hooks of the running kernel for which there are programs. Read only once, because the kernel's types do not
+/// change.
 pub fn hooks() -> Result<Vec<String>, ProgramsError> {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     match FOUND.get() {
@@ -190,39 +202,42 @@ pub fn hooks() -> Result<Vec<String>, ProgramsError> {
 
 fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    // A kernel has a hundred thousand types: looked through once, not once for each hook.
+    // A kernel has a hundred thousand types. They are searched once, not once per hook.
     let functions: HashSet<&OsStr> = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name()).collect();
     let object = open()?;
     let found = object.progs().filter_map(|program| {
         let hook = program.name().to_string_lossy().into_owned();
-        // What not every kernel has a hook for is attached to what would call it.
+        // A program for a hook that some kernels lack is attached to the function that calls the hook.
         let caller = if program.prog_type() == ProgramType::Tracing { "security" } else { "bpf_lsm" };
         functions.contains(OsStr::new(&format!("{caller}_{hook}"))).then_some(hook)
     });
     Ok(found.collect())
 }
 
-/// All hooks that there are programs for.
+/// All hooks for which there are programs.
 pub fn all() -> Result<Vec<String>, ProgramsError> {
     let object = open()?;
     let programs = object.progs().filter(|program| !is_inquiry(program.section()));
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
-/// The names of the pins that enforcement has below each directory: its build, all maps, all inquiries, any of the hooks.
-pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 4], ProgramsError> {
+/// The names of the pins of enforcement below each directory: its build, all maps, all inquiries, any of the hooks'
+/// links, and any of the hooks' programs.
+pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 5], ProgramsError> {
     let object = open()?;
     let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
     let inquiries = object.progs().filter(|program| is_inquiry(program.section()));
     let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
-    Ok([("build", vec![build().to_owned()]), ("maps", maps), ("inquiries", inquiries), ("links", all()?)])
+    let build = vec![build().to_owned()];
+    let hooks = all()?;
+    Ok([("build", build), ("maps", maps), ("inquiries", inquiries), ("links", hooks.clone()), ("programs", hooks)])
 }
 
 fn open() -> Result<OpenObject, ProgramsError> {
     listen("read the programs", || ObjectBuilder::default().name("tollgate")?.open_memory(OBJECT))
 }
 
-/// Tells the programs what differs between kernels but cannot be relocated: which arguments hooks have (`struct tg_kernel`).
+/// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
 fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
     let arguments = |hook: &str| {
         let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
@@ -240,14 +255,14 @@ fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
     Ok(())
 }
 
-/// The number of a source of performance events; of one that this kernel lacks no number at all.
+/// The number of a source of performance events. If this kernel lacks it, a number that no source has.
 fn event_source(name: &str) -> u32 {
     let number = fs::read_to_string(format!("/sys/bus/event_source/devices/{name}/type")).ok();
     number.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX)
 }
 
-/// Loads the programs of `hooks`, and those that the daemon runs, over the pinned maps where there are some; pins what was
-/// not. `sizes` are those of new maps.
+/// Loads the programs of `hooks`, and those that the daemon runs, using the pinned maps if there are any. Pins what was
+/// not pinned. `sizes` are the sizes of new maps.
 pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
     pins.make()?;
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
@@ -279,9 +294,9 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
         let pin = pins.inquiry(&program.name().to_string_lossy());
         let pinned = match program.prog_type() {
             ProgramType::Syscall => program.pin(&pin),
-            // Who runs it says of which process.
+            // Its reader names the process.
             _ if program.name() == THREADS => program.pin(&pin),
-            // An iterator: who reads its pin runs it.
+            // An iterator runs when its pin is read.
             _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
         };
         pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
@@ -289,87 +304,13 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
     Ok(object)
 }
 
-/// Whether the daemon runs the programs of a section: those that answer it, and iterators. All others run at hooks.
-fn is_inquiry(section: &OsStr) -> bool {
+/// Whether the daemon runs the programs of a section: those that answer questions, and iterators. All others run at
+/// hooks.
+pub(crate) fn is_inquiry(section: &OsStr) -> bool {
     section.as_bytes() == b"syscall" || section.as_bytes().starts_with(b"iter/")
 }
 
-/// The name of a map's pin: libbpf calls global variables `OBJECT.bss`.
+/// The name of a map's pin. libbpf calls the global variables `OBJECT.bss`.
 fn map_name(name: &str) -> String {
     name.rsplit_once('.').map_or(name, |(_, section)| section).to_owned()
-}
-
-/// Attaches the loaded programs and pins their links.
-pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
-    let mut attached = 0;
-    for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program.section())) {
-        let hook = program.name().to_string_lossy().into_owned();
-        let attached_to = match program.prog_type() {
-            ProgramType::Tracing => program.attach_trace(),
-            _ => program.attach_lsm(),
-        };
-        let mut link = attached_to.map_err(refused(format!("attach to the hook {hook}")))?;
-        link.pin(pins.link(&hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;
-        attached += 1;
-    }
-    Ok(attached)
-}
-
-/// Whether an earlier daemon has started enforcement: maps alone are what is left of a start that was killed.
-#[must_use]
-pub fn pinned(pins: &Pins) -> bool {
-    attached(pins).is_ok_and(|hooks| !hooks.is_empty())
-}
-
-/// Refuses enforcement that another build of the programs has started.
-pub(crate) fn of_this_build(pins: &Pins) -> Result<(), ProgramsError> {
-    if pinned(pins) && !pins.build().exists() { Err(ProgramsError::AnotherVersion) } else { Ok(()) }
-}
-
-/// Whether the pins are what another build has left of a start that was killed.
-pub(crate) fn left_by_another_build(pins: &Pins) -> bool {
-    !pinned(pins) && pins.0.join("build").exists() && !pins.build().exists()
-}
-
-/// The hooks whose programs are attached, sorted.
-pub fn attached(pins: &Pins) -> Result<Vec<String>, ProgramsError> {
-    let path = pins.0.join("links");
-    let error = |cause| ProgramsError::Pins { path: path.clone(), cause };
-    let links = fs::read_dir(&path).map_err(error)?;
-    let names = links.map(|link| link.map(|link| link.file_name().to_string_lossy().into_owned()));
-    let mut names: Vec<String> = names.collect::<Result<_, _>>().map_err(error)?;
-    names.sort_unstable();
-    Ok(names)
-}
-
-/// A link, to be closed once its pin is gone. Where a pin was all that held it, the kernel detaches the program later
-/// (bpf_link_put, since 6.5), and cannot attach it again until then (bpf_trampoline_link_prog); where the last descriptor is
-/// closed, at once.
-fn hold(pins: &Pins, hook: &str) -> Option<Link> {
-    Link::open(pins.link(hook)).ok()
-}
-
-/// Detaches a hook's program: from then on it does not run.
-pub fn detach(pins: &Pins, hook: &str) -> Result<(), ProgramsError> {
-    let (path, link) = (pins.link(hook), hold(pins, hook));
-    fs::remove_file(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
-    drop(link);
-    Ok(())
-}
-
-/// Removes all pins, and with them programs and maps that nobody has open. No program runs any more then: the kernel waits
-/// for those that run, a grace period for each hook, one after another (ftrace_shutdown).
-pub fn unpin(pins: &Pins) -> Result<(), ProgramsError> {
-    let links: Vec<Link> = attached(pins).unwrap_or_default().iter().filter_map(|hook| hold(pins, hook)).collect();
-    for path in [pins.0.join("links"), pins.0.clone()] {
-        match fs::remove_dir_all(&path) {
-            // That of a descriptor has no name to remove.
-            Err(cause) if !matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
-                return Err(ProgramsError::Pins { path, cause });
-            }
-            _ => {}
-        }
-    }
-    drop(links);
-    Ok(())
 }

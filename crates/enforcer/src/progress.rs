@@ -1,4 +1,4 @@
-//! How far something long is, for who waits: a start may label millions of files, and the kernel takes its time to verify
+//! Shows how far a long operation is. A start may label millions of files, and the kernel takes its time to verify
 //! programs.
 
 use std::{
@@ -11,10 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Nobody waits longer for a word.
-const BEAT: Duration = Duration::from_secs(4);
+/// How often the progress is shown.
+const INTERVAL: Duration = Duration::from_secs(4);
 
-/// What is being done, and how much of it is.
+/// What is being done, and how much of it is done.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     doing: Arc<Mutex<Option<&'static str>>>,
@@ -22,18 +22,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins with something, of which nothing is done.
+    /// Begins an operation, of which nothing is done.
     pub fn begin(&self, what: &'static str) {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// One more is done.
+    /// Counts one more item as done.
     pub fn step(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// `labelling files: 1200 so far`; `None`: nothing was begun.
+    /// For example `labelling files: 1200 so far`; `None`: nothing was begun.
     fn text(&self) -> Option<String> {
         let doing = (*self.doing.lock().unwrap_or_else(PoisonError::into_inner))?;
         Some(match self.done.load(Ordering::Relaxed) {
@@ -42,10 +42,10 @@ impl Progress {
         })
     }
 
-    /// Tells `each` what is being done, every few seconds until what is returned is dropped.
+    /// Passes what is being done to `each`, every few seconds until the result is dropped.
     #[must_use]
     pub fn tell(&self, each: impl FnMut(&str) + Send + 'static) -> Telling {
-        self.tell_every(BEAT, each)
+        self.tell_every(INTERVAL, each)
     }
 
     fn tell_every(&self, beat: Duration, mut each: impl FnMut(&str) + Send + 'static) -> Telling {
@@ -62,7 +62,7 @@ impl Progress {
     }
 }
 
-/// Tells until it is dropped.
+/// Shows the progress until it is dropped.
 #[derive(Debug)]
 pub struct Telling {
     ends: Option<Sender<()>>,
@@ -73,7 +73,7 @@ impl Drop for Telling {
     fn drop(&mut self) {
         drop(self.ends.take());
         if let Some(thread) = self.thread.take() {
-            // One that has panicked has nothing more to say.
+            // A thread that has panicked has nothing more to say.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What enforcement needs of the machine, looked at before anything is done, so that what lacks is said in words.
+//! What enforcement needs of the machine. It is checked before anything is done, so that an error says what is missing.
 
 use std::{
     collections::BTreeSet,
@@ -14,20 +14,20 @@ use nix::{
 
 use crate::programs::{self, Pins, ProgramsError};
 
-/// What lacks.
+/// What is missing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unmet {
     /// The user is not root.
     #[error("only root may change what is enforced: run it with sudo")]
     NotRoot,
-    /// The kernel has not what the programs are made of.
+    /// The kernel lacks what the programs use.
     #[error(
         "Linux {release} is too old to enforce: BPF LSM came with 5.7, and what the programs call (bpf_loop) with 5.17; boot a \
          newer kernel, 6.1 or later by preference"
     )]
     TooOld {
-        /// Its release.
+        /// Release of the kernel.
         release: String,
     },
     /// The kernel runs without BPF LSM.
@@ -36,31 +36,31 @@ pub enum Unmet {
          GRUB_CMDLINE_LINUX in /etc/default/grub, then `update-grub`) and start the machine again; it runs {present} now"
     )]
     NoBpf {
-        /// The modules that it runs.
+        /// The security modules that run.
         present: String,
-        /// Those that it should.
+        /// The security modules that should run.
         wanted: String,
     },
-    /// Which modules it runs cannot be read.
+    /// The list of security modules cannot be read.
     #[error("cannot read which security modules run, {}: {cause}: mount securityfs on /sys/kernel/security", .path.display())]
     NoList {
-        /// The file.
+        /// Path of the list.
         path: PathBuf,
-        /// Why not.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// The kernel does not tell its types.
+    /// The kernel does not publish its types.
     #[error(
-        "this kernel tells no types of its own ({} is not there): one with CONFIG_DEBUG_INFO_BTF is needed, such as Debian's",
+        "this kernel does not publish its types ({} does not exist): boot one with CONFIG_DEBUG_INFO_BTF, such as Debian's",
         .0.display()
     )]
     NoTypes(PathBuf),
     /// There is no BPF file system.
-    #[error("{} is no BPF file system and cannot be made one ({cause}): mount -t bpf bpf {}", .path.display(), .path.display())]
+    #[error("{} is not a BPF file system, and none can be mounted there ({cause}): mount -t bpf bpf {}", .path.display(), .path.display())]
     NoBpfFs {
-        /// Where it should be.
+        /// Where it should be mounted.
         path: PathBuf,
-        /// Why not.
+        /// What mount(2) returned.
         cause: io::Error,
     },
     /// Labels of tasks are not reliable.
@@ -69,29 +69,29 @@ pub enum Unmet {
          from its command line, or use a newer kernel"
     )]
     Preemptible,
-    /// Something else's pins are among ours.
+    /// There are foreign pins among Tollgate's.
     #[error("{} is none of Tollgate's pins: move it away, or end enforcement with `tollgate stop --force`", .0.display())]
     Foreign(PathBuf),
-    /// Some of our pins are not there.
-    #[error("{} is missing: enforcement is not whole: end it with `tollgate stop --force`, then start it again", .0.display())]
+    /// Some of Tollgate's pins do not exist.
+    #[error("{} is missing, so enforcement is incomplete: end it with `tollgate stop --force`, then start it again", .0.display())]
     Missing(PathBuf),
     /// The pins cannot be read.
     #[error("cannot read the pins in {}: {cause}", .path.display())]
     Unreadable {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why not.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// Which pins there should be is not known.
+    /// It is not known which pins should exist.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
 }
 
-/// Where the machine tells of itself; another root for tests.
+/// Where the machine describes itself. Tests use other paths.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The security modules that run.
+    /// List of the security modules that run.
     pub modules: PathBuf,
     /// The kernel's types.
     pub types: PathBuf,
@@ -99,7 +99,7 @@ pub struct Places {
     pub bpf: PathBuf,
     /// The kernel's release.
     pub release: PathBuf,
-    /// Its command line.
+    /// The kernel's command line.
     pub command_line: PathBuf,
 }
 
@@ -115,12 +115,12 @@ impl Default for Places {
     }
 }
 
-/// Whether this process may change what is enforced.
+/// Checks that this process may change what is enforced.
 pub fn root() -> Result<(), Unmet> {
     if geteuid().is_root() { Ok(()) } else { Err(Unmet::NotRoot) }
 }
 
-/// Looks whether the kernel can enforce; the BPF file system is mounted if need be.
+/// Checks that the kernel can enforce. The BPF file system is mounted if necessary.
 pub fn kernel(places: &Places) -> Result<(), Unmet> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let release = read(&places.release);
@@ -144,13 +144,13 @@ pub fn kernel(places: &Places) -> Result<(), Unmet> {
     mounted.map_err(|cause| Unmet::NoBpfFs { path: places.bpf.clone(), cause: cause.into() })
 }
 
-/// Whether `bpf` is among the modules of `/sys/kernel/security/lsm`.
+/// Checks that `bpf` is among the modules of `/sys/kernel/security/lsm`.
 fn bpf_is_in(modules: &str) -> Result<(), Unmet> {
     let modules = modules.trim();
     if modules.split(',').any(|module| module == "bpf") {
         return Ok(());
     }
-    // The kernel itself adds capability, in the first place.
+    // The kernel itself adds capability, in first place.
     let named: Vec<&str> = modules.split(',').filter(|module| !matches!(*module, "capability" | "")).collect();
     let wanted = [&named[..], &["bpf"]].concat().join(",");
     Err(Unmet::NoBpf { present: modules.to_owned(), wanted })
@@ -159,21 +159,21 @@ fn bpf_is_in(modules: &str) -> Result<(), Unmet> {
 /// The first kernel whose programs have `bpf_loop` and `bpf_get_func_arg`.
 const OLDEST: (u32, u32) = (5, 17);
 
-/// The first two numbers of a release; `None` of what does not begin with them.
+/// The first two numbers of a release; `None`: it does not begin with them.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Linux before 6.2 may look up no task's storage while another task does on the same processor, which happens where it
-/// is preemptible only.
+/// Before Linux 6.2, the storage of a task may not be found while another task accesses storage on the same processor.
+/// This happens only on a preemptible kernel.
 fn loses_labels(release: &str, command_line: &str) -> bool {
     version(release).unwrap_or_default() < (6, 2)
         && command_line.split_ascii_whitespace().any(|word| word == "preempt=full")
 }
 
-/// Looks whether the pins are whole: `true`; or not there, or left of a start that was killed before it enforced
-/// anything: `false`.
+/// Checks the pins. `true`: they are complete. `false`: there are none, or they were left by a start that was killed
+/// before it enforced anything.
 pub fn pins(pins: &Pins) -> Result<bool, Unmet> {
     programs::of_this_build(pins)?;
     if programs::left_by_another_build(pins) {
@@ -182,8 +182,10 @@ pub fn pins(pins: &Pins) -> Result<bool, Unmet> {
     whole(pins.root(), &programs::pins_of_all()?)
 }
 
-/// The pins by which programs are attached. Where there are none nothing is enforced.
+/// The pins by which programs are attached. Without them nothing is enforced.
 const LINKS: &str = "links";
+/// The pins of programs that are loaded and not attached: there are none while something is enforced.
+const PROGRAMS: &str = "programs";
 
 fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, Unmet> {
     let found = names(root)?;
@@ -200,7 +202,7 @@ fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, 
         return Ok(false);
     }
     // A hook may have no program.
-    for (directory, own) in expected.iter().filter(|(directory, _)| *directory != LINKS) {
+    for (directory, own) in expected.iter().filter(|(directory, _)| ![LINKS, PROGRAMS].contains(directory)) {
         let path = root.join(directory);
         let found = names(&path)?;
         if let Some(missing) = own.iter().find(|name| !found.contains(*name)) {
@@ -210,7 +212,7 @@ fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, 
     Ok(true)
 }
 
-/// What a directory holds; nothing if it is not there.
+/// The names in a directory; none if it does not exist.
 fn names(path: &Path) -> Result<BTreeSet<String>, Unmet> {
     let error = |cause| Unmet::Unreadable { path: path.to_owned(), cause };
     let entries = match fs::read_dir(path) {

@@ -1,5 +1,5 @@
-//! What processes hold that the policy in force denies: files that were opened, and memory that files were mapped to, when
-//! another policy permitted it.
+//! What processes hold that the policy in force denies: files that they opened, and memory to which they mapped files,
+//! when another policy permitted it.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ const ITERATORS: [&str; 2] = ["held_files", "held_memory"];
 pub struct Held(Vec<tg_held>);
 
 impl Held {
-    /// Looks at all processes.
+    /// Examines all processes.
     pub fn look(pins: &Pins) -> Result<Self, ProgramsError> {
         let mut held = Vec::new();
         for iterator in ITERATORS {
@@ -39,17 +39,17 @@ impl Held {
         self.0.is_empty()
     }
 
-    /// What is known to be held: threads with contexts of their own are not known.
+    /// What is certainly held. For threads with contexts of their own, this is not known.
     fn denied(&self) -> impl Iterator<Item = &tg_held> {
         self.0.iter().filter(|held| held.denied != 0)
     }
 
-    /// What of it is memory.
+    /// The memory among it.
     pub fn memory(&self) -> impl Iterator<Item = &tg_held> {
         self.denied().filter(|held| held.memory != 0)
     }
 
-    /// How much it is.
+    /// How much is held.
     #[must_use]
     pub fn count(&self) -> Revoked {
         let processes: BTreeSet<u32> = self.denied().map(|held| held.process).collect();
@@ -58,11 +58,11 @@ impl Held {
     }
 }
 
-/// The records that an iterator has written.
+/// Reads the records that an iterator has written.
 fn parse(bytes: &[u8], held: &mut Vec<tg_held>) -> io::Result<()> {
     let records = bytes.chunks(size_of::<tg_held>()).map(tg_held::read_from_bytes);
     for record in records {
-        held.push(record.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "half a record"))?);
+        held.push(record.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "incomplete record"))?);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What should be confined, and what runs: services by unit, and what else runs a program that has a domain of its own.
+//! Compares what should be confined to what runs: services by unit, and other programs that have a domain of their own.
 
 pub mod entry;
 pub mod listening;
@@ -17,36 +17,36 @@ use crate::contexts::domain;
 /// A process, and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Process number.
     pub number: u32,
-    /// Its name, as it says itself.
+    /// Name of the process (`comm`), which it can choose.
     pub name: String,
-    /// The system manager's unit that it is of.
+    /// The system manager's unit that the process belongs to.
     pub unit: Option<String>,
-    /// The file that it executes, and a script that this one runs.
+    /// The file that it executes, and the script that this one runs.
     pub programs: Vec<PathBuf>,
-    /// Its context.
+    /// Context of the process.
     pub context: String,
-    /// Whether it is asked anything.
+    /// Whether the process is confined.
     pub confined: bool,
-    /// What it should be, and why it is not, of one that is asked nothing.
+    /// For an unconfined process: what it should be, and why it is not.
     pub lack: Option<Lack>,
 }
 
-/// What an unconfined process should be.
+/// The domain that an unconfined process should be in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// The domain's type.
+    /// Type of the domain.
     pub domain: String,
-    /// Why it is not in it, and what helps.
+    /// Why it is not in that domain, and the remedy.
     pub why: String,
 }
 
-/// What a process executes nothing in: what systemd keeps for PAM.
+/// The name of a process that executes no program: the one that systemd keeps for PAM.
 const FOR_PAM: &str = "(sd-pam)";
 
-/// Services of these processes, by name. `listening` says where a process listens; of what neither should be confined nor
-/// listens nothing is told.
+/// The services of these processes, by name. `listening` says where each process listens. A service that neither should
+/// be confined nor listens is left out.
 #[must_use]
 pub fn judge(processes: &[Process], listening: &BTreeMap<u32, BTreeSet<String>>) -> Vec<Service> {
     let mut services: BTreeMap<String, Service> = BTreeMap::new();
@@ -67,13 +67,13 @@ pub fn judge(processes: &[Process], listening: &BTreeMap<u32, BTreeSet<String>>)
     services.into_values().collect()
 }
 
-/// What a process is told under.
+/// The service under which a process is listed.
 fn name_of(process: &Process) -> Option<String> {
     let program = || process.programs.first().map(|program| program.display().to_string());
     process.unit.clone().or_else(program)
 }
 
-/// Adds what a process of a service is, and should be.
+/// Adds to a service what one of its processes is, and what it should be.
 fn add(service: &mut Service, process: &Process) {
     let domain = domain(&process.context).to_owned();
     *service.domains.entry(domain.clone()).or_default() += 1;

@@ -1,6 +1,7 @@
-//! Shares of what all need: how much of the maps' room each user, and each confined domain of root, may take, and takes.
+//! Shares of limited resources: how many places in the maps each user, and each confined domain of root, may take and
+//! has taken.
 //!
-//! The kernel's half is `bpf/share.h`; both count in the programs' global variables.
+//! The kernel's half is `bpf/share.h`. Both count in the programs' global variables.
 
 use std::{
     collections::HashMap,
@@ -22,12 +23,12 @@ use tollgate_client::shares::{Held, Room};
 
 use crate::{contexts::Sid, mapping::Mapping};
 
-/// How many places a room has: `labels=4194304`.
+/// The number of places of a room, for example `labels=4194304`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// The room.
+    /// The limited resource.
     pub room: Room,
-    /// Its places.
+    /// Number of places.
     pub places: u32,
 }
 
@@ -39,28 +40,28 @@ impl FromStr for Size {
         let (name, places) = text.split_once('=').ok_or(format!("expected ROOM=PLACES, ROOM one of {names}"))?;
         let room = Room::ALL.into_iter().find(|room| room.name() == name);
         let room = room.ok_or(format!("there is no room {name}: name one of {names}"))?;
-        let places: u32 = places.parse().map_err(|_| format!("{places} is no number of places"))?;
+        let places: u32 = places.parse().map_err(|_| format!("{places} is not a number of places"))?;
         let sizes = room.sizes();
         if !sizes.contains(&places) {
-            return Err(format!("{room} has {} to {} places", sizes.start(), sizes.end()));
+            return Err(format!("{room} can have {} to {} places", sizes.start(), sizes.end()));
         }
         Ok(Self { room, places })
     }
 }
 
-/// Who takes something.
+/// A holder of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// Unconfined root, the kernel and the daemon, which have no share: they may take all.
+    /// Unconfined root, the kernel and the daemon. They have no share and may take everything.
     Machine,
-    /// A confined domain of root's.
+    /// A confined domain of root.
     Domain(Sid),
-    /// A user.
+    /// A user, by uid.
     User(u32),
 }
 
 impl Holder {
-    /// Who a process is.
+    /// The holder that a process counts as.
     #[must_use]
     pub fn of(uid: u32, sid: Sid, unconfined: bool) -> Self {
         match uid {
@@ -70,7 +71,7 @@ impl Holder {
         }
     }
 
-    /// Whose the label of a file is that a walk finds.
+    /// The holder of the label of a file that a walk finds.
     #[must_use]
     pub fn of_file(owner: u32) -> Self {
         Self::of(owner, 0, true)
@@ -85,7 +86,7 @@ impl Holder {
         u64::from(holders) << 32 | u64::from(number)
     }
 
-    /// The places in which its share is looked for (`tg_share_at`), and that of those who find none.
+    /// The places in which the holder's share is searched (`tg_share_at`), and the common place if none is free.
     fn places(self) -> (Vec<u32>, u32) {
         let (number, first, count, common) = match self {
             Self::Machine => return (Vec::new(), TG_HOLDERS_MACHINE),
@@ -112,7 +113,7 @@ fn holders_of(place: u32) -> tg_holders {
     }
 }
 
-/// How much holders of a kind may take: one of them, and all.
+/// How many places holders of a kind may take: one of them, and all together.
 fn parts(holders: tg_holders, all: u32) -> (u32, u32) {
     match holders {
         TG_HOLDERS_MACHINE => (all, all),
@@ -156,12 +157,12 @@ impl Shares {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).room[room.number()]) }
     }
 
-    /// Says how many places a room has.
+    /// Sets the number of places of a room.
     pub fn set_places(&self, room: Room, places: u32) {
         self.places(room).store(places, Ordering::SeqCst);
     }
 
-    /// How many places a room has.
+    /// The number of places of a room.
     #[must_use]
     pub fn room(&self, room: Room) -> u32 {
         self.places(room).load(Ordering::SeqCst)
@@ -185,7 +186,7 @@ impl Shares {
         kinds.into_iter().map(|holders| self.together(holders, room).load(Ordering::SeqCst)).sum()
     }
 
-    /// The share of a holder, as `tg_share_of` finds or makes it; of a subordinate uid that of who has it.
+    /// The share of a holder, as `tg_share_of` finds or makes it. A subordinate uid has the share of its user.
     #[must_use]
     pub fn of(&self, holder: Holder) -> Place {
         let holder = if let Holder::User(uid) = holder { Holder::User(self.main_user(uid)) } else { holder };
@@ -196,7 +197,7 @@ impl Shares {
         if let Some(place) = found {
             self.holder(place).store(word, Ordering::SeqCst);
         }
-        // There are fewer shares than a place has numbers.
+        // There are fewer shares than `Place` has values.
         found.unwrap_or(common) as Place
     }
 
@@ -210,7 +211,7 @@ impl Shares {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).subordinates_from) }
     }
 
-    /// The user whom a uid belongs to, as `tg_main_user` says.
+    /// The user to whom a uid belongs, as in `tg_main_user`.
     pub(crate) fn main_user(&self, uid: u32) -> u32 {
         if self.subordinates_from().load(Ordering::SeqCst) == 0 {
             return uid;
@@ -221,8 +222,8 @@ impl Shares {
         range.filter(|range| uid <= range.last).map_or(uid, |range| range.user)
     }
 
-    /// Says which uids belong to whom: ranges in their order, of which none overlaps another. Those that find no place are
-    /// users of their own; how many.
+    /// Sets which uids belong to which user. The ranges are sorted and do not overlap. The uids of ranges for which
+    /// there is no place count as separate users. Returns the number of these ranges.
     pub fn set_subordinates(&self, ranges: &[tg_subordinate]) -> usize {
         let places = 1..TG_SUBORDINATES as usize;
         let none = tg_subordinate { first: u32::MAX, last: 0, user: 0 };
@@ -233,12 +234,12 @@ impl Shares {
             return without;
         }
         let from = ranges.first().map_or(0, |range| range.first);
-        // Of files that change hands by this it is not known whether their labels found room.
+        // For files that change owners by this, it is not known whether their labels found room.
         // SAFETY: as above.
         if unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).labels_left) }.load(Ordering::SeqCst) != 0 {
             self.labels_left(TG_HOLDERS_USERS).store(1, Ordering::SeqCst);
         }
-        // Nor who set the owner of those of whom that was lost.
+        // Nor is it known who set their owner for signals, if that was lost.
         // SAFETY: as above.
         if unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).owners_lost) }.load(Ordering::SeqCst) != 0 {
             let lost = TG_OWNERS_LOST | TG_OWNERS_LOST_OF_MACHINE;
@@ -253,7 +254,7 @@ impl Shares {
         without
     }
 
-    /// Takes a place of a room; false: the share is used up.
+    /// Takes a place of a room. Returns false if the share is used up.
     pub fn take(&self, room: Room, share: Place) -> bool {
         let (place, holders) = (u32::from(share), holders_of(share.into()));
         let (own, all) = parts(holders, self.places(room).load(Ordering::SeqCst));
@@ -267,21 +268,21 @@ impl Shares {
         false
     }
 
-    /// Gives one back.
+    /// Returns a place of a room.
     pub fn give(&self, room: Room, share: Place) {
         self.held(share.into(), room).fetch_sub(1, Ordering::SeqCst);
         self.together(holders_of(share.into()), room).fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Says that a label of a holder's file found no room: of his files, those whose label is not written down have none
-    /// from now on, for it may not be their directory's.
+    /// Records that the label of a holder's file found no room. The holder's files whose label is not written down have
+    /// none from now on, because it may differ from their directory's.
     pub fn leave_label(&self, share: Place) {
         self.labels_left(share.into()).store(1, Ordering::SeqCst);
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.0.get()).labels_left) }.store(1, Ordering::SeqCst);
     }
 
-    /// The biggest holders of each room, at most `most` of each.
+    /// The largest holders of each room, at most `most` of each.
     pub fn biggest(&self, most: usize, mut context: impl FnMut(Sid) -> Option<String>) -> Vec<Held> {
         let users = users(&fs::read_to_string("/etc/passwd").unwrap_or_default());
         let mut name = |place: u32| {
@@ -318,7 +319,7 @@ impl Shares {
     }
 }
 
-/// The names of users, as passwd(5) has them.
+/// The names of users, as in passwd(5).
 #[must_use]
 pub fn users(passwd: &str) -> HashMap<u32, String> {
     let user = |line: &str| {
@@ -386,8 +387,8 @@ mod tests {
             (0..times).for_each(|_| assert!(shares.take(Room::Owners, share)));
         }
         shares.leave_label(shares.of(Holder::User(7)));
-        let told = shares.biggest(3, |sid| Some(format!("context {sid}")));
-        let told: Vec<_> = told.iter().map(|held| (held.room, held.holder.as_str(), held.held, held.share)).collect();
+        let shown = shares.biggest(3, |sid| Some(format!("context {sid}")));
+        let shown: Vec<_> = shown.iter().map(|held| (held.room, held.holder.as_str(), held.held, held.share)).collect();
         let user = users(&fs::read_to_string("/etc/passwd").unwrap_or_default());
         let name = |uid| user.get(&uid).cloned().unwrap_or_else(|| format!("user {uid}"));
         let (seven, eight) = (name(7), name(8));
@@ -396,7 +397,7 @@ mod tests {
             (Room::Owners, eight.as_str(), 3, 10),
             (Room::Owners, seven.as_str(), 2, 10),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The programs' global variables (`struct tg_state`), which the daemon has mapped.
+//! The programs' global variables (`struct tg_state`), which the daemon maps.
 
 use std::{
     io,
@@ -21,12 +21,12 @@ use crate::{contexts::Sid, mapping::Mapping, shares::Shares};
 
 /// `TG_ANY_WAY` entries begin with this count.
 const FIRST_ANY: u64 = 0x8001 << TG_ACCESS_SID;
-/// After so many changes an old entry could be taken for a new one: there are none any more.
+/// After this many changes, an old entry could be taken for a new one. There are no such entries any more then.
 const LAST_ANY: u64 = 0xffff << TG_ACCESS_SID;
-/// One change.
+/// The value of one change.
 const NEXT_ANY: u64 = 1 << TG_ACCESS_SID;
 
-/// The mapped globals.
+/// The mapped global variables.
 #[derive(Debug)]
 pub struct State(Arc<Mapping<tg_state>>);
 
@@ -39,18 +39,18 @@ macro_rules! word {
 }
 
 impl State {
-    /// Maps the globals of the programs; `map` is the pinned `bss`.
+    /// Maps the programs' global variables. `map` is the pinned `bss`.
     pub fn new(map: impl AsFd) -> io::Result<Self> {
         Mapping::new(map).map(|mapping| Self(mapping.into()))
     }
 
-    /// Who holds what all need.
+    /// The shares of limited resources.
     #[must_use]
     pub fn shares(&self) -> Shares {
         Shares::new(Arc::clone(&self.0))
     }
 
-    /// What the programs start with: nothing cached, no subject, permissive until someone says otherwise.
+    /// The initial values: nothing cached, no subject, permissive until the mode is set.
     pub fn initialise(&self, audit_limit: u32, last_sid: Sid) {
         word!(self, enforcing, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, audit_limit, AtomicU32).store(audit_limit, Ordering::SeqCst);
@@ -59,79 +59,79 @@ impl State {
         word!(self, any, AtomicU64).store(FIRST_ANY, Ordering::SeqCst);
     }
 
-    /// Sets how many denials a second are told.
+    /// Sets how many denials per second are audited.
     pub fn set_audit_limit(&self, limit: u32) {
         word!(self, audit_limit, AtomicU32).store(limit, Ordering::SeqCst);
     }
 
-    /// When hooks ran for the last time as the canary knows, and since when it was granted something; 0: never.
+    /// What the canary found: when hooks ran for the last time, and since when something was granted to it; 0: never.
     #[must_use]
     pub fn canary(&self) -> (u64, u64) {
         let denied = word!(self, canary_denied, AtomicU64).load(Ordering::SeqCst);
         (denied, word!(self, canary_granted, AtomicU64).load(Ordering::SeqCst))
     }
 
-    /// Notes when the canary was denied what must be denied, in nanoseconds since boot.
+    /// Records when the canary was denied what must be denied, in nanoseconds since boot.
     pub fn set_canary_denied(&self, time: u64) {
         word!(self, canary_denied, AtomicU64).store(time, Ordering::SeqCst);
     }
 
-    /// Notes that it was granted something; 0: what came of that is done.
+    /// Records when the canary was granted something, in nanoseconds since boot; 0: the consequences are dealt with.
     pub fn set_canary_granted(&self, time: u64) {
         word!(self, canary_granted, AtomicU64).store(time, Ordering::SeqCst);
     }
 
-    /// Whether what is denied is denied.
+    /// Whether denials take effect (enforcing mode).
     #[must_use]
     pub fn enforcing(&self) -> bool {
         word!(self, enforcing, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
-    /// Sets enforcing or permissive mode. What was granted because of the mode is forgotten.
+    /// Sets enforcing or permissive mode. Cached answers are dropped, because some were granted because of the mode.
     pub fn set_enforcing(&self, enforcing: bool) {
         word!(self, enforcing, AtomicU32).store(enforcing.into(), Ordering::SeqCst);
         self.forget();
     }
 
-    /// Says how many units have a context: where none has, programs do not look.
+    /// Sets how many units have a context. If there are none, programs do not look.
     pub fn set_units(&self, units: u32) {
         word!(self, units, AtomicU32).store(units, Ordering::SeqCst);
     }
 
-    /// Whether a candidate is asked beside the policy in force.
+    /// Whether a candidate is checked beside the policy in force.
     #[must_use]
     pub fn shadow(&self) -> bool {
         word!(self, shadow, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
-    /// How often the candidate could not be asked, or its difference not counted.
+    /// How often the candidate could not be checked, or a difference not counted.
     #[must_use]
     pub fn shadow_failures(&self) -> u64 {
         self.failures()[TG_FAILED_SHADOW as usize]
     }
 
-    /// Sets whether it is. What was cached without it is forgotten.
+    /// Sets whether a candidate is checked. Answers that were cached without it are dropped.
     pub fn set_shadow(&self, on: bool) {
         word!(self, shadow, AtomicU32).store(on.into(), Ordering::SeqCst);
         self.forget();
     }
 
-    /// The number of the daemon's process, 0: none, and when it began: another may have its number later. Whatever is confined
-    /// needs a permission to signal or trace it.
+    /// Sets the daemon's process number (0: none), and when it began, because another process may get its number later.
+    /// A confined process needs a permission to signal or trace the daemon.
     pub fn set_daemon(&self, process: u32, began: u64) {
-        // The last one's number is nobody's with this beginning.
+        // No process has the last daemon's number together with this time.
         word!(self, daemon_began, AtomicU64).store(began, Ordering::SeqCst);
         word!(self, daemon, AtomicU32).store(process, Ordering::SeqCst);
     }
 
-    /// Whether a process that began then is the daemon.
+    /// Whether a process that began at this time is the daemon.
     #[must_use]
     pub fn is_daemon(&self, process: u32, began: u64) -> bool {
         word!(self, daemon, AtomicU32).load(Ordering::SeqCst) == process
             && word!(self, daemon_began, AtomicU64).load(Ordering::SeqCst) == began
     }
 
-    /// When descriptors are asked about.
+    /// When descriptors are checked.
     #[must_use]
     pub fn descriptors(&self) -> Descriptors {
         match word!(self, inherit, AtomicU32).load(Ordering::SeqCst) {
@@ -140,53 +140,54 @@ impl State {
         }
     }
 
-    /// Sets when descriptors are asked about, before there is a confined process.
+    /// Sets when descriptors are checked. This comes before any process is confined.
     pub fn set_descriptors(&self, descriptors: Descriptors) {
         word!(self, inherit, AtomicU32).store((descriptors == Descriptors::Use).into(), Ordering::SeqCst);
     }
 
-    /// The label that a program tells while this thread asks for an attribute by `ask`, which fails; 0: none did.
-    pub fn told_label(&self, ask: impl FnOnce()) -> Sid {
-        word!(self, told_label, AtomicU32).store(0, Ordering::SeqCst);
+    /// The label that a program reports while this thread requests an attribute by `ask`, which fails; 0: none was
+    /// reported.
+    pub fn reported_label(&self, ask: impl FnOnce()) -> Sid {
+        word!(self, reported_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, asks_label, AtomicU32).store(gettid().as_raw().cast_unsigned(), Ordering::SeqCst);
         ask();
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
-        word!(self, told_label, AtomicU32).load(Ordering::SeqCst)
+        word!(self, reported_label, AtomicU32).load(Ordering::SeqCst)
     }
 
-    /// The label that a thread of this process is writing to an attribute through overlayfs; 0: none.
+    /// Sets the label that a thread of this process is writing to an attribute through overlayfs; 0: none.
     pub fn set_new_label(&self, sid: Sid, thread: u32) {
         word!(self, labeller, AtomicU32).store(thread, Ordering::SeqCst);
         word!(self, new_label, AtomicU32).store(sid, Ordering::SeqCst);
     }
 
-    /// The device of the file system with the pins.
+    /// Sets the device of the file system with the pins.
     pub fn set_pins(&self, device: u32) {
         word!(self, pins, AtomicU32).store(device, Ordering::SeqCst);
     }
 
-    /// Whether other hooks ask what inode_permission would, were its program attached.
+    /// Sets whether other hooks check what inode_permission would if it had a program.
     pub fn set_no_lookups(&self, none: bool) {
         word!(self, no_lookups, AtomicU32).store(none.into(), Ordering::SeqCst);
     }
 
-    /// Says that the first labelling is complete: an inode without a label is a failure from now on.
+    /// Marks the first labelling as complete. From now on, an inode without a label is a failure.
     pub fn set_labelling_complete(&self) {
         word!(self, labelling_complete, AtomicU32).store(1, Ordering::SeqCst);
     }
 
-    /// Whether a program has rung for labels, and no daemon has answered.
+    /// Whether a program has sent an event about labels that no daemon has handled.
     #[must_use]
     pub fn label_rings(&self) -> bool {
         word!(self, label_rings, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
-    /// Lets programs ring for labels again; before who writes labels reads which there are.
+    /// Lets programs send events about labels again. This comes before the writer reads which labels there are.
     pub fn answer_label_rings(&self) {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);
     }
 
-    /// The file systems in which something was made, moved or linked since this was asked last, a bit each.
+    /// The file systems on which something was made, moved or linked since the last call, one bit each.
     pub fn take_changed(&self) -> u64 {
         let changed = self.0.get();
         (0..TG_CHANGED as usize).fold(0, |bits, index| {
@@ -196,7 +197,7 @@ impl State {
         })
     }
 
-    /// Counts failures that the daemon has seen.
+    /// Counts failures that the daemon has noticed.
     pub fn count_failures(&self, failure: tg_failure, count: u64) {
         let failures = self.0.get();
         // SAFETY: as above.
@@ -205,7 +206,7 @@ impl State {
         word.fetch_add(count, Ordering::SeqCst);
     }
 
-    /// Says where btrfs has an inode's subvolume: last that it is known.
+    /// Sets the offsets of an inode's subvolume on btrfs, and at last that they are known.
     pub fn set_subvolumes(&self, layout: tg_btrfs) {
         let tg_btrfs { inode, root, number, known } = layout;
         word!(self, btrfs.inode, AtomicU32).store(inode, Ordering::SeqCst);
@@ -214,13 +215,13 @@ impl State {
         word!(self, btrfs.known, AtomicU32).store(known, Ordering::SeqCst);
     }
 
-    /// Whether the programs know where that is.
+    /// Whether the programs know these offsets.
     #[must_use]
     pub fn knows_subvolumes(&self) -> bool {
         word!(self, btrfs.known, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
-    /// Whether labels have become dirty that `unwritten` has no entry of, since this was last asked.
+    /// Whether labels have become dirty since the last call without an entry in `unwritten`.
     pub fn take_labels_missed(&self) -> bool {
         word!(self, labels_missed, AtomicU32).swap(0, Ordering::SeqCst) != 0
     }
@@ -231,20 +232,20 @@ impl State {
         word!(self, labelling_complete, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
-    /// Whether programs count what they are asked.
+    /// Switches the programs' counters on or off.
     pub fn set_statistics(&self, on: bool) {
         if word!(self, statistics, AtomicU32).swap(on.into(), Ordering::SeqCst) != u32::from(on) {
             self.forget();
         }
     }
 
-    /// The highest SID given so far; a new one is taken by adding.
+    /// The highest SID given so far. A new one is taken by an atomic addition.
     #[must_use]
     pub fn last_sid(&self) -> &AtomicU32 {
         word!(self, last_sid, AtomicU32)
     }
 
-    /// Makes a SID known as a subject that may run, before it does (`tg_make_live`).
+    /// Registers a SID as a subject before it runs (`tg_make_live`).
     pub fn make_live(&self, sid: Sid) {
         let pointer = self.0.get();
         let any = word!(self, any, AtomicU64);
@@ -258,7 +259,7 @@ impl State {
                 _ => {
                     let now = any.load(Ordering::SeqCst);
                     let next = if (FIRST_ANY..LAST_ANY).contains(&now) { now + NEXT_ANY } else { 0 };
-                    // Where it fails a program has just changed it.
+                    // If this fails, a program has just changed it.
                     let _changed = any.compare_exchange(now, next, Ordering::SeqCst, Ordering::SeqCst);
                     place.store(sid, Ordering::SeqCst);
                     return;
@@ -268,8 +269,8 @@ impl State {
         any.store(0, Ordering::SeqCst);
     }
 
-    /// Changes what caches are filled from, and empties them. Meanwhile those of questions and transitions are not used:
-    /// else a new object could be labelled by what was, and asked about by what is.
+    /// Makes a change to what caches are filled from, and clears them. The caches of questions and transitions are not
+    /// used meanwhile: otherwise a new object could be labelled by the old state and checked by the new one.
     pub fn switch<T>(&self, change: impl FnOnce() -> T) -> T {
         let switching = word!(self, switching, AtomicU32);
         switching.store(1, Ordering::SeqCst);
@@ -279,16 +280,16 @@ impl State {
         changed
     }
 
-    /// Undoes what an earlier daemon had begun when it was killed: a label that it was writing or asking for, and caches
-    /// that it had not emptied.
+    /// Undoes what an earlier daemon had begun when it was killed: a label that it was writing or requesting, and
+    /// caches that it had not cleared.
     pub fn recover(&self) {
         word!(self, new_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
         self.switch(|| ());
     }
 
-    /// Empties all caches, after what they were filled from has changed: who fills one sees that the epoch is another
-    /// and takes its entry back.
+    /// Clears all caches, after what they were filled from has changed. Code that fills an entry sees that the epoch
+    /// has changed, and removes its entry.
     pub fn forget(&self) {
         word!(self, epoch, AtomicU64).fetch_add(1, Ordering::SeqCst);
         let pointer = self.0.get();
@@ -309,48 +310,48 @@ impl State {
         }
     }
 
-    /// How often each thing failed (`enum tg_failure`).
+    /// How often each kind of failure occurred (`enum tg_failure`).
     #[must_use]
     pub fn failures(&self) -> [u64; TG_FAILURES as usize] {
         // SAFETY: the array lies in the mapping; a count that is read while it grows is an older or a newer one.
         unsafe { (&raw const (*self.0.get()).failures).read_volatile() }
     }
 
-    /// How often a thing has failed since a daemon, this one or another, was last told so.
-    pub fn untold(&self, failure: tg_failure) -> u64 {
+    /// How often a kind of failure occurred since any daemon last reported it.
+    pub fn unreported(&self, failure: tg_failure) -> u64 {
         let pointer = self.0.get();
         let index = failure as usize % TG_FAILURES as usize;
         // SAFETY: both words lie in the mapping and are aligned; programs and daemon use them by single accesses only.
-        let [count, told] = unsafe {
+        let [count, reported] = unsafe {
             [
                 AtomicU64::from_ptr(&raw mut (*pointer).failures[index]),
-                AtomicU64::from_ptr(&raw mut (*pointer).told[index]),
+                AtomicU64::from_ptr(&raw mut (*pointer).reported[index]),
             ]
         };
         let count = count.load(Ordering::SeqCst);
-        count.saturating_sub(told.swap(count, Ordering::SeqCst))
+        count.saturating_sub(reported.swap(count, Ordering::SeqCst))
     }
 
-    /// The last object without a label that a confined process has met, and the process.
+    /// The last object without a label that a confined process met, and that process.
     pub fn unlabelled(&self) -> tg_unlabelled {
         // SAFETY: the member lies in the mapping; what programs write meanwhile may be mixed with it, and all of it is a value.
         unsafe { (&raw const (*self.0.get()).unlabelled).read_volatile() }
     }
 
-    /// How many events there were.
+    /// The number of events.
     #[must_use]
     pub fn events(&self) -> u64 {
         word!(self, events, AtomicU64).load(Ordering::SeqCst)
     }
 
-    /// The counts of each object manager (`enum tg_manager`).
+    /// The counters of each object manager (`enum tg_manager`).
     #[must_use]
     pub fn statistics(&self) -> [tg_statistics; TG_MANAGERS as usize] {
         // SAFETY: as above.
         unsafe { (&raw const (*self.0.get()).statistic).read_volatile() }
     }
 
-    /// The confined subjects that a task has or had.
+    /// The confined subjects that at least one task has or had.
     #[must_use]
     pub fn live(&self) -> [Sid; TG_LIVE as usize] {
         // SAFETY: as above.
@@ -401,12 +402,12 @@ mod tests {
             // SAFETY: the member lies in the mapping, and nobody else has the file.
             unsafe { (*failures).failures[TG_FAILED_EVENT_LOST as usize] += times }
         };
-        assert_eq!(first.untold(TG_FAILED_EVENT_LOST), 0);
+        assert_eq!(first.unreported(TG_FAILED_EVENT_LOST), 0);
         fail(7);
-        assert_eq!(first.untold(TG_FAILED_EVENT_LIMIT), 0);
-        assert_eq!(first.untold(TG_FAILED_EVENT_LOST), 7);
+        assert_eq!(first.unreported(TG_FAILED_EVENT_LIMIT), 0);
+        assert_eq!(first.unreported(TG_FAILED_EVENT_LOST), 7);
         fail(2);
-        assert_eq!(second.untold(TG_FAILED_EVENT_LOST), 2);
-        assert_eq!(first.untold(TG_FAILED_EVENT_LOST), 0);
+        assert_eq!(second.unreported(TG_FAILED_EVENT_LOST), 2);
+        assert_eq!(first.unreported(TG_FAILED_EVENT_LOST), 0);
     }
 }

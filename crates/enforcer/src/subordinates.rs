@@ -1,5 +1,5 @@
-//! Subordinate uids (subuid(5)): a user may give them to processes and files in user namespaces of his. He has one share with all
-//! of them.
+//! Subordinate uids (subuid(5)). A user may give them to processes and files in user namespaces, and has one share with
+//! all of them.
 
 use std::{collections::HashMap, fs, os::unix::fs::MetadataExt};
 
@@ -9,7 +9,7 @@ use crate::shares::{Shares, users};
 
 const FILE: &str = "/etc/subuid";
 
-/// What was read last: when the file was changed, and how long it was.
+/// The version of the file that was last read: when it was changed, and its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -17,14 +17,14 @@ struct Version {
     length: u64,
 }
 
-/// The uids that users have by the machine's file.
+/// The uids of users in the machine's file.
 #[derive(Debug, Default)]
 pub(crate) struct Subordinates {
     read: Option<Version>,
 }
 
 impl Subordinates {
-    /// Tells the programs, if the file has changed; what is to be told of that.
+    /// Updates the programs if the file has changed. Returns a message if there is something to report.
     pub(crate) fn look(&mut self, shares: &Shares) -> Option<String> {
         let version = fs::metadata(FILE).map_or_else(
             |_| Version::default(),
@@ -35,12 +35,14 @@ impl Subordinates {
         }
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let without = shares.set_subordinates(&ranges(&text(FILE), &users(&text("/etc/passwd"))));
-        (without > 0)
-            .then(|| format!("{FILE}: {without} ranges find no place: each uid of theirs has a share of its own"))
+        (without > 0).then(|| {
+            format!("{FILE}: there is no room for {without} ranges: each of their uids has a share of its own")
+        })
     }
 }
 
-/// The ranges of a file, in their order. Where two overlap, the first to begin has the uids; root's own are nobody's.
+/// The ranges of a file, sorted. If two overlap, the first to begin has the uids. Root's own uids belong to no other
+/// user.
 fn ranges(text: &str, users: &HashMap<u32, String>) -> Vec<tg_subordinate> {
     let numbers: HashMap<&str, u32> = users.iter().map(|(number, name)| (name.as_str(), *number)).collect();
     let range = |line: &str| {

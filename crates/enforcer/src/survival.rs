@@ -1,5 +1,5 @@
-//! What keeps a confined domain from ending enforcement, whatever else it may: the kernel knows which maps and programs are
-//! ours (`bpf/survival.h`), and their pins are labelled as SELinux's own files are.
+//! Prevents a confined domain from ending enforcement, whatever else the policy allows it. The kernel knows which maps
+//! and programs are Tollgate's (`bpf/survival.h`), and their pins are labelled as SELinux labels its own files.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,20 +31,20 @@ fn pins_error(path: &Path) -> impl FnOnce(io::Error) -> ProgramsError {
     move |cause| ProgramsError::Pins { path, cause }
 }
 
-/// Tells the programs that a map is ours.
+/// Registers a map as Tollgate's.
 fn map(pins: &Pins, map: &impl MapCore) -> Result<(), ProgramsError> {
     let id = map.info().map_err(programs::refused("find the identifier of a map"))?.info.id;
     put(pins, MAP, id)
 }
 
-/// Loads programs ([`programs::load`]), and tells them which maps and programs are ours.
+/// Loads programs ([`programs::load`]), and registers maps and programs as Tollgate's.
 pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
     let object = programs::load(pins, hooks, sizes)?;
     protect(pins, &object)?;
     Ok(object)
 }
 
-/// Tells the programs which maps and programs are ours, of those that were just loaded.
+/// Registers the maps and programs that were just loaded.
 fn protect(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
     for own in object.maps() {
         map(pins, &own)?;
@@ -56,14 +56,14 @@ fn protect(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
     Ok(())
 }
 
-/// Forgets programs that are no more: hooks come and go with policies.
+/// Removes programs that no longer exist. Hooks come and go with policies.
 fn forget_programs(pins: &Pins) -> Result<(), ProgramsError> {
     let guarded = programs::map(pins, "guarded")?;
     for key in guarded.keys().collect::<Vec<_>>() {
         let Some((kind, id)) = key.split_first_chunk::<4>() else { continue };
         let (kind, id) = (u32::from_ne_bytes(*kind), u32::from_ne_bytes(id.try_into().unwrap_or_default()));
         if kind == PROGRAM && Program::fd_from_id(id).is_err() {
-            // One that is gone already is gone.
+            // It may have been removed by somebody else already.
             let _ = guarded.delete(&key);
         }
     }
@@ -89,7 +89,7 @@ fn program_id(program: BorrowedFd<'_>) -> Result<u32, ProgramsError> {
     }
 }
 
-/// Labels the pins as the policy itself, and tells where they are: the device's number, as the kernel has it.
+/// Labels the pins like the policy itself. Returns the device number of their file system, as the kernel has it.
 pub fn label(pins: &Pins, inodes: &MapHandle) -> Result<u32, ProgramsError> {
     let root = pins.root();
     let mut paths = vec![root.to_owned()];

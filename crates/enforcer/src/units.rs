@@ -1,5 +1,6 @@
-//! Contexts of systemd's units: who executes a program in a unit's cgroup, and is the machine's, gets the unit's context
-//! (`bpf/unit.h`). Whoever runs the machine says which, by `SELinuxContext=` in unit files and drop-ins, or by `tollgate unit`.
+//! Contexts of systemd units. A process of the machine that executes a program in a unit's cgroup gets the unit's
+//! context (`bpf/unit.h`). The administrator sets it by `SELinuxContext=` in unit files and drop-ins, or by `tollgate
+//! unit`.
 
 pub mod local;
 pub mod names;
@@ -19,41 +20,41 @@ use tracing::warn;
 
 use self::{names::Name, watch::Watch};
 
-/// Unit files are not read again more often than that: a service manager may make many in a row.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The minimum time between two readings of unit files. A service manager may write many in a row.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the processes of a unit become.
+/// The context of a unit's processes, as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// The context; empty: what the policy says.
+    /// The context; empty: the rules of the policy decide.
     pub context: String,
-    /// The unit runs also where the policy does not know the context (`SELinuxContext=-...`).
+    /// Whether the unit runs even if the policy does not have the context (`SELinuxContext=-...`).
     pub ignorable: bool,
-    /// The file that says so.
+    /// The file that sets it.
     pub source: PathBuf,
 }
 
 impl Setting {
-    /// That of a value of `SELinuxContext=`, in a file.
+    /// Reads a value of `SELinuxContext=` in a file.
     fn of(value: &str, source: &Path) -> Self {
         let (context, ignorable) = value.strip_prefix('-').map_or((value, false), |context| (context, true));
         Self { context: context.trim().replace("%%", "%"), ignorable, source: source.to_owned() }
     }
 }
 
-/// A unit for callers of the daemon, as it is written down.
+/// A unit as the daemon reports it to clients.
 #[must_use]
 pub fn unit(name: &Name, setting: Setting, problem: Option<String>) -> Unit {
     let Setting { context, ignorable, source } = setting;
     Unit { name: name.to_string(), context, source, problem, ignorable }
 }
 
-/// Where units and their contexts are written down.
+/// Where units and their contexts are configured.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// systemd's directories of unit files; the first that has a file counts.
+    /// systemd's directories of unit files. The first one with a file counts.
     pub load: Vec<PathBuf>,
-    /// What `tollgate unit` writes.
+    /// The file that `tollgate unit` writes.
     pub local: PathBuf,
 }
 
@@ -63,35 +64,35 @@ impl Default for Places {
     }
 }
 
-/// What was read of all places.
+/// What was read from all places.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// Settings by unit.
     pub units: BTreeMap<Name, Setting>,
-    /// What could not be read.
-    pub told: Vec<String>,
+    /// What could not be read, with the reasons.
+    pub messages: Vec<String>,
 }
 
 impl Table {
-    /// Reads all places; the local file counts more than systemd's.
+    /// Reads all places. The local file takes precedence over systemd's.
     #[must_use]
     pub fn read(places: &Places) -> Self {
-        let (mut units, mut told) = systemd::read(&places.load);
+        let (mut units, mut messages) = systemd::read(&places.load);
         match local::read(&places.local) {
             Ok(lines) => units.extend(lines),
-            Err(cause) => told.push(cause.to_string()),
+            Err(cause) => messages.push(cause.to_string()),
         }
-        // An instance that says nothing is told only where its template would speak for it.
+        // An instance without a setting is included only if its template has one.
         let spoken: BTreeSet<Name> =
             units.iter().filter(|(_, setting)| !setting.context.is_empty()).map(|(name, _)| name.clone()).collect();
         units.retain(|name, setting| {
             !setting.context.is_empty() || name.template().is_some_and(|template| spoken.contains(&template))
         });
-        Self { units, told }
+        Self { units, messages }
     }
 }
 
-/// The table, kept as it is written down.
+/// The table as it was last read.
 #[derive(Debug)]
 pub struct Units {
     places: Places,
@@ -101,7 +102,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// Begins to watch. Where that cannot be, the table is read when it is asked for.
+    /// Begins to watch. If that is not possible, the table is read only when a client requests it.
     #[must_use]
     pub fn new(places: Places) -> Self {
         let watch = Watch::new().inspect_err(|cause| {
@@ -110,26 +111,28 @@ impl Units {
         Self { places, watch: watch.ok(), changed: true, read: Instant::now() }
     }
 
-    /// What can be read from when a file has changed.
+    /// Becomes readable when a file has changed.
     pub fn wakes(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
-    /// The table, if a file has changed since it was last read and that is not too short ago.
+    /// The table, if a file has changed since it was last read, and that is long enough ago.
     pub fn changed(&mut self) -> Option<Table> {
         self.changed |= self.watch.as_ref().is_some_and(Watch::take);
-        (self.changed && self.read.elapsed() >= PAUSE).then(|| self.read())
+        (self.changed && self.read.elapsed() >= MIN_READ_INTERVAL).then(|| self.read())
     }
 
     /// The table as it is now.
     pub fn read(&mut self) -> Table {
-        // Before files are read: what changes meanwhile is seen.
+        // This comes before the files are read, so that changes made meanwhile are seen.
         let watched = self.watch.as_mut().map_or(Ok(()), |watch| {
             watch.take();
             watch.look_at(&systemd::directories(&self.places.load), &self.places.local)
         });
         let mut table = Table::read(&self.places);
-        table.told.extend(watched.err().map(|cause: io::Error| format!("changes of unit files are not seen: {cause}")));
+        table
+            .messages
+            .extend(watched.err().map(|cause: io::Error| format!("changes of unit files are not noticed: {cause}")));
         (self.changed, self.read) = (false, Instant::now());
         table
     }

@@ -1,4 +1,4 @@
-//! What the verifier read of each program before the kernel took it.
+//! How many instructions the verifier examined of each program before the kernel accepted it.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -6,12 +6,12 @@ use libbpf_rs::{Object, Program, libbpf_sys};
 
 use crate::programs::{self, ProgramsError};
 
-/// The instructions that the verifier read of each loaded program, by its name: `verified_insns` of `struct
-/// bpf_prog_info`. It reads one as often as it is reached in another state, and refuses a program of which it would
-/// read more than a million (`BPF_COMPLEXITY_LIMIT_INSNS`).
+/// The number of instructions that the verifier examined of each loaded program, by name: `verified_insns` of `struct
+/// bpf_prog_info`. It examines an instruction again for each different state in which it is reached, and refuses a
+/// program for which it would examine more than a million (`BPF_COMPLEXITY_LIMIT_INSNS`).
 ///
 /// # Errors
-/// Where the kernel does not tell, which every kernel since 5.16 does.
+/// If the kernel does not report it, which every kernel since 5.16 does.
 pub fn instructions(object: &Object) -> Result<Vec<(String, u32)>, ProgramsError> {
     let loaded = object.progs().filter(Program::autoload);
     loaded.map(|program| Ok((program.name().to_string_lossy().into_owned(), verified(&program)?))).collect()

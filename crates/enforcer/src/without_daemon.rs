@@ -1,4 +1,4 @@
-//! Contexts of processes where no daemon answers: out of the kernel's map, for those who may read it.
+//! Contexts of processes if no daemon answers: read from the kernel's map, by processes that may read it.
 
 use std::{fs, io, os::fd::BorrowedFd};
 
@@ -15,15 +15,15 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// The map.
+    /// The map cannot be opened.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
-    /// What SIDs stand for.
-    #[error("cannot read what SIDs stand for: {0}")]
+    /// The contexts of SIDs cannot be read.
+    #[error("cannot read the contexts of SIDs: {0}")]
     Contexts(io::Error),
 }
 
-/// The map of processes, and what the last daemon wrote down of SIDs.
+/// The map of processes, and the contexts of SIDs that the last daemon wrote.
 #[derive(Debug)]
 pub struct Kernel {
     pins: Pins,
@@ -39,7 +39,7 @@ impl Kernel {
         Ok(Self { pins: pins.clone(), tasks, contexts: Contexts::from_lines(&text) })
     }
 
-    /// The context of the process of a pidfd; `None`: it has ended, or entered a domain that no daemon has heard of.
+    /// The context of the process of a pidfd; `None`: it has ended, or entered a domain that no daemon has recorded.
     #[must_use]
     pub fn context(&self, process: BorrowedFd<'_>) -> Option<String> {
         let task = task_of(&self.pins, &self.tasks, process).ok()?;

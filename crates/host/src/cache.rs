@@ -1,4 +1,4 @@
-//! The folder that keeps kernels, packages and what is built from them between runs.
+//! The directory that keeps kernels, packages and what is built from them between runs.
 
 use std::{
     fs::{self, File},
@@ -13,21 +13,21 @@ use nix::sys::statvfs::statvfs;
 
 use crate::{Context, Error, process::Limits};
 
-/// How long a program that helps to fill the cache may take: the slowest fetches a kernel over a slow line.
+/// How long a program that helps to fill the cache may run. The slowest fetches a kernel over a slow line.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// The user's cache folder of this program.
+/// This program's cache directory of the user.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
     interrupted: &'static AtomicBool,
 }
 
-/// Of a cache whose work nobody interrupts.
+/// The flag for work that nobody interrupts.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Cache {
-    /// `$XDG_CACHE_HOME/tollgate`, or `~/.cache/tollgate`.
+    /// The cache in `$XDG_CACHE_HOME/tollgate`, or `~/.cache/tollgate`.
     pub fn of_user() -> Result<Self, Error> {
         let base = std::env::var_os("XDG_CACHE_HOME")
             .map(PathBuf::from)
@@ -38,14 +38,14 @@ impl Cache {
         Self::at(base.join("tollgate"))
     }
 
-    /// A cache in a folder of its own; made if it does not exist.
+    /// A cache in another directory, which is created if it does not exist.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let root = root.into();
         fs::create_dir_all(&root).context(format!("make the cache folder {}", root.display()))?;
         Ok(Self { root, interrupted: &NEVER })
     }
 
-    /// The same cache, whose filling stops when the flag is set.
+    /// The same cache. Work to fill it stops when the flag is set.
     #[must_use]
     pub fn interruptible(mut self, flag: &'static AtomicBool) -> Self {
         self.interrupted = flag;
@@ -58,7 +58,7 @@ impl Cache {
         Limits { timeout: HELPER_TIMEOUT, interrupted: self.interrupted }
     }
 
-    /// Refuses work for which the disk has no room.
+    /// Refuses work for which the disk does not have enough free space.
     pub fn needs_room(&self, mebibytes: u64) -> Result<(), Error> {
         let what = || format!("look at the disk of {}", self.root.display());
         let disk = statvfs(&self.root).context(what())?;
@@ -71,7 +71,7 @@ impl Cache {
             .context(format!("fill the cache {}", self.root.display()))
     }
 
-    /// The folder itself.
+    /// Path of the cache directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -83,7 +83,7 @@ impl Cache {
         self.root.join(relative)
     }
 
-    /// Holds off other processes that would do the same `work` on this cache, until the guard is dropped.
+    /// Prevents other processes from doing the same `work` on this cache until the guard is dropped.
     pub fn lock(&self, work: &str) -> Result<CacheLock, Error> {
         let path = self.path(&format!("{work}.lock"));
         let file = File::create(&path).context(format!("open {}", path.display()))?;
@@ -91,10 +91,11 @@ impl Cache {
         Ok(CacheLock { file })
     }
 
-    /// Gives `relative`, made by `build` in a fresh folder when it is missing: whole or not at all.
+    /// Returns the path of `relative`. If it is missing, `build` makes it in a new directory: completely, or not at
+    /// all.
     ///
-    /// `build` fills the folder it is given; only when it succeeds does the folder take its name. It must not ask for
-    /// another folder: one is made at a time.
+    /// `build` fills the directory that it is given. Only if it succeeds does the directory get its name. It must not
+    /// request another directory, because only one is made at a time.
     pub fn folder<E: From<Error>>(
         &self,
         relative: &str,
@@ -114,7 +115,8 @@ impl Cache {
         Ok(place)
     }
 
-    /// Gives `relative`, made anew by `build` as in [`Cache::folder`]; the old one goes only when the new one is whole.
+    /// Returns the path of `relative`, which `build` makes again as in [`Cache::folder`]. The old one is removed only
+    /// when the new one is complete.
     pub fn replace<E: From<Error>>(
         &self,
         relative: &str,
@@ -124,7 +126,7 @@ impl Cache {
         let _lock = self.lock("making")?;
         let fresh = fresh_beside(&place)?;
         build(fresh.path())?;
-        // Moved onto this empty folder, the old one goes with it at the end.
+        // The old one is moved onto this empty directory, and is removed together with it at the end.
         let old = fresh_beside(&place)?;
         if place.exists() {
             fs::rename(&place, old.path()).context(format!("move {} away", place.display()))?;
@@ -138,7 +140,7 @@ impl Cache {
     }
 }
 
-/// A folder that has no name yet, on the disk of `place`.
+/// A temporary directory on the same disk as `place`.
 fn fresh_beside(place: &Path) -> Result<tempfile::TempDir, Error> {
     let parent = place.parent().unwrap_or(place);
     fs::create_dir_all(parent).context(format!("make {}", parent.display()))?;
@@ -146,14 +148,15 @@ fn fresh_beside(place: &Path) -> Result<tempfile::TempDir, Error> {
     folder.context(format!("make a folder in {}", parent.display()))
 }
 
-/// The cache is this process's to fill.
+/// While it exists, only this process fills the cache.
 #[derive(Debug)]
 pub struct CacheLock {
     file: File,
 }
 
 impl CacheLock {
-    /// Has a program, and all that it starts, hold the lock too: it is free when the last of them has ended.
+    /// Lets a program, and everything that it starts, hold the lock as well. It is free when the last of them has
+    /// ended.
     pub fn keep_in(&self, command: &mut Command) {
         let file = self.file.as_raw_fd();
         // SAFETY: fcntl is async-signal-safe. The lock outlives the command, which its maker starts while it is held; a

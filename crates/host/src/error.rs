@@ -9,9 +9,9 @@ pub enum Error {
     /// A file, socket or process operation failed.
     #[error("{what}: {cause}{}", remedy(cause))]
     Io {
-        /// What was tried, with the path.
+        /// What was attempted, with the path.
         what: String,
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
     /// The system is not one whose kernels this crate can fetch.
@@ -19,44 +19,44 @@ pub enum Error {
         "{reason}: kernels are fetched with Debian's apt; on another system give a kernel image with --kernel PATH"
     )]
     NotDebian {
-        /// What was looked for and not found.
+        /// What was not found.
         reason: String,
     },
     /// apt could not reach a mirror and nothing usable is cached.
     #[error("cannot fetch {what}: {detail}\nno network, and it is not in the cache {cache}; run this once with a network, then it works without", cache = cache.display())]
     Offline {
-        /// What was to be fetched.
+        /// What should have been fetched.
         what: String,
-        /// apt's own words.
+        /// apt's message.
         detail: String,
-        /// Where it would have been cached.
+        /// Path of the cache in which it would have been stored.
         cache: PathBuf,
     },
-    /// No suite has a package of this name.
+    /// No suite has a package with this name.
     #[error("no package {name:?} in the suites {suites}; `tollgate vm kernels --update` reads the package lists anew")]
     NoPackage {
-        /// The package name.
+        /// Name of the package.
         name: String,
         /// The suites that were searched.
         suites: String,
     },
-    /// A tool of the packaging system failed.
+    /// A program of the packaging system failed.
     #[error("{program} failed: {detail}")]
     Apt {
-        /// The program.
+        /// Name of the program.
         program: String,
         /// The last lines of its standard error.
         detail: String,
     },
-    /// A program of the system did not end in time.
+    /// A program did not end in time.
     #[error("{program} did not end within {seconds} s and was stopped; try again, or run it by hand to see why")]
     TooLong {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// The limit.
+        /// The limit, in seconds.
         seconds: u64,
     },
-    /// The user stopped it.
+    /// The user interrupted the work.
     #[error("interrupted")]
     Interrupted,
 }
@@ -69,13 +69,13 @@ fn remedy(cause: &io::Error) -> &'static str {
     }
 }
 
-/// Adds what was tried to an I/O error.
+/// Adds to an I/O error what was attempted.
 pub trait Context<T> {
     /// `what` is a phrase such as `write /tmp/x`.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where there was an error.
+    /// [`Error::Io`] if there was an error.
     fn context(self, what: impl Into<String>) -> Result<T, Error>;
 }
 

@@ -1,5 +1,5 @@
-//! What this program needs of the machine that it runs on: programs that never outlive it, a cache between runs, and
-//! Debian packages that are fetched without installing them.
+//! What this program needs of the machine: it runs other programs, which never outlive it, keeps a cache between runs,
+//! and fetches Debian packages without installing them.
 
 mod cache;
 mod error;

@@ -1,6 +1,6 @@
-//! Debian packages without touching the system: apt with folders of its own.
+//! Fetches Debian packages without changing the system, by apt with directories of its own.
 //!
-//! Mirror, proxy and keys are the system's; only suites are added. apt verifies what it fetches.
+//! Mirror, proxy and keys are those of the system. Only suites are added. apt verifies what it fetches.
 
 mod system;
 
@@ -15,25 +15,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cache, Context, Error, process};
 
-/// Suites whose kernels and packages may be asked for, oldest first.
+/// Suites whose kernels and packages can be requested, oldest first.
 const SUITES: [&str; 5] = ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports"];
 /// Those of them that have a security suite on the security mirror.
 const SECURED: [&str; 3] = ["bullseye", "bookworm", "trixie"];
-/// Debian's own keyring: it holds the keys of all these suites, also where the system's sources name fewer.
+/// Debian's own keyring. It has the keys of all these suites, even if the system's sources name fewer.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// What the lists of all suites take on the disk, in MiB, with room to read them in.
+/// The disk space for the lists of all suites, in MiB, including what reading them needs.
 const LISTS_SIZE: u64 = 512;
-/// The same of the largest set of packages: a kernel, packed and unpacked.
+/// The disk space for the largest set of packages: a kernel, packed and unpacked.
 const PACKAGES_SIZE: u64 = 512;
-/// Package lists older than this are read anew, if the network is there.
-const LISTS_LIVE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Package lists older than this are read again, if there is a network.
+const LISTS_MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// A package as it was fetched.
+/// A package that was fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version of the package.
     pub version: String,
     /// SHA-256 of the archive, as apt verified it.
     pub sha256: String,
@@ -46,20 +46,20 @@ pub struct Packages<'c> {
 }
 
 impl<'c> Packages<'c> {
-    /// Over the lists in `cache`; nothing is read or fetched yet.
+    /// Uses the lists in `cache`. Nothing is read or fetched yet.
     #[must_use]
     pub fn new(cache: &'c Cache) -> Self {
         Self { cache }
     }
 
-    /// Reads the package lists if they are missing or old; `force` does so in any case.
+    /// Reads the package lists if they are missing or old, or in any case if `force` is set.
     ///
-    /// With lists in the cache a mirror out of reach is no error: what is cached is used.
+    /// If the cache has lists and the mirror cannot be reached, the cached ones are used.
     pub fn update(&self, force: bool) -> Result<(), Error> {
         let stamp = self.home().join("updated");
         let fresh = fs::metadata(&stamp)
             .and_then(|meta| meta.modified())
-            .is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < LISTS_LIVE));
+            .is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < LISTS_MAX_AGE));
         if fresh && !force {
             return Ok(());
         }
@@ -76,14 +76,14 @@ impl<'c> Packages<'c> {
         Err(self.why_not(&["the package lists"], &output.stderr))
     }
 
-    /// All package names that are `wanted`.
+    /// The names of all packages for which `wanted` is true.
     pub fn names(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
         self.update(false)?;
         let output = self.succeed("apt-cache", &["pkgnames"])?;
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter(|name| wanted(name)).map(Into::into).collect())
     }
 
-    /// Fetches packages of this suite selection (`name`, `name=version` or `name/suite`) and unpacks them into `into`.
+    /// Fetches packages (`name`, `name=version` or `name/suite`) and unpacks them into `into`.
     pub fn unpack(&self, names: &[&str], into: &Path) -> Result<Vec<Package>, Error> {
         self.update(false)?;
         self.cache.needs_room(PACKAGES_SIZE)?;
@@ -142,7 +142,7 @@ impl<'c> Packages<'c> {
         self.cache.path("apt")
     }
 
-    /// apt's own folders, and the sources: the system's mirror with more suites.
+    /// Writes apt's own directories, and the sources: the system's mirror with more suites.
     fn write_configuration(&self) -> Result<(), Error> {
         let home = self.home();
         for folder in ["etc/preferences.d", "etc/apt.conf.d", "state/lists/partial", "cache/archives/partial"] {
@@ -162,7 +162,7 @@ impl<'c> Packages<'c> {
         write(home.join("apt.conf"), &configuration(&home, &network))
     }
 
-    /// Where the system itself fetches the release it runs, and that release's security updates.
+    /// Where the system itself fetches its release, and the release's security updates.
     fn system_mirrors(&self) -> Result<Mirrors, Error> {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         let codename = os_codename(&release)
@@ -258,7 +258,7 @@ fn system_keys(mirrors: &Mirrors) -> Vec<String> {
     texts.filter(|text| text.contains(&mirrors.main)).flat_map(|text| signed_by(&text)).collect()
 }
 
-/// The absolute paths behind `Signed-By:` (deb822) or `signed-by=` (one line) of a sources file.
+/// The absolute paths after `Signed-By:` (deb822) or `signed-by=` (one line) in a file of sources.
 fn signed_by(sources: &str) -> Vec<String> {
     let values = sources.lines().filter(|line| !line.trim_start().starts_with('#')).filter_map(|line| {
         let lower = line.to_ascii_lowercase();
@@ -270,7 +270,7 @@ fn signed_by(sources: &str) -> Vec<String> {
 }
 
 fn sources(mirrors: &Mirrors, keys: &[String]) -> String {
-    // Without a key file apt takes the system's trusted ones (Dir::Etc::trustedparts).
+    // Without a key file, apt uses the system's trusted keys (Dir::Etc::trustedparts).
     let option = if keys.is_empty() { String::new() } else { format!("[signed-by={}] ", keys.join(",")) };
     let line = |base: &str, suite: &str| format!("deb {option}{base} {suite} main\n");
     let mut text: String = SUITES.iter().map(|suite| line(&mirrors.main, suite)).collect();
@@ -280,8 +280,8 @@ fn sources(mirrors: &Mirrors, keys: &[String]) -> String {
     text
 }
 
-/// apt's configuration: its own folders, the system's keys and log-ins, and `network`, the system's own settings of
-/// proxies and certificates. `Dir::Etc` is ours, so nothing else of the system's configuration is read.
+/// apt's configuration: its own directories, the system's keys and logins, and `network`, the system's settings for
+/// proxies and certificates. `Dir::Etc` is set as well, so nothing else of the system's configuration is read.
 fn configuration(home: &Path, network: &str) -> String {
     let home = home.display();
     format!(

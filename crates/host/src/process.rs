@@ -1,4 +1,4 @@
-//! Programs of the system, run to their end: they die with this one, stop when the user says so, and have a deadline.
+//! Runs other programs to their end. They die with this one, stop when the user interrupts, and have a time limit.
 
 use std::{
     fs::File,
@@ -20,27 +20,27 @@ use crate::{Context, Error};
 
 /// How often to check whether a running program has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The interval for a program that takes long.
+/// The same for a program that takes long.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a program may take to end after SIGTERM, before SIGKILL.
 const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When to give up.
+/// When to stop a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'a> {
-    /// On the host's clock, from start to end.
+    /// The maximum duration, by the host's clock.
     pub timeout: Duration,
-    /// Set by a signal handler: stop at once.
+    /// A signal handler sets this flag to stop the program at once.
     pub interrupted: &'a AtomicBool,
 }
 
-/// Has the kernel kill the program when the thread that starts it ends, however that comes about.
+/// Makes the kernel kill the program when the thread that starts it ends, for whatever reason.
 pub fn dies_with_us(command: &mut Command) -> &mut Command {
     // SAFETY: prctl is async-signal-safe and touches no memory of the parent.
     unsafe { command.pre_exec(|| nix::sys::prctl::set_pdeathsig(SIGKILL).map_err(Into::into)) }
 }
 
-/// Runs a program with nothing on its standard input and gives back what it wrote.
+/// Runs a program with an empty standard input, and returns what it wrote.
 ///
 /// # Errors
 ///
@@ -49,7 +49,8 @@ pub fn dies_with_us(command: &mut Command) -> &mut Command {
 pub fn output(command: &mut Command, limits: Limits<'_>) -> Result<Output, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let started = Instant::now();
-    // A group of its own: what it starts can be killed with it, and Ctrl-C is ours to handle.
+    // It gets a process group of its own, so that its children can be killed with it, and Ctrl-C reaches only this
+    // program.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = dies_with_us(command).spawn().context(format!("run {program}"))?;
     let stdout = child.stdout.take().map(read_beside);
@@ -68,11 +69,12 @@ pub fn output(command: &mut Command, limits: Limits<'_>) -> Result<Output, Error
     Ok(Output { status, stdout: collect(stdout), stderr: collect(stderr) })
 }
 
-/// Runs a program that takes long, with what it writes in a file, and gives back its status. `beat` is called now and then.
+/// Runs a program that takes long, with its output in a file, and returns its status. `beat` is called from time to
+/// time.
 ///
 /// # Errors
 ///
-/// As of [`output`]; the program is asked to end before it is killed, so that it can remove what it has half written.
+/// The same as for [`output`]. The program is asked to end before it is killed, so that it can remove incomplete files.
 pub fn logged(
     command: &mut Command,
     log: &Path,
@@ -113,13 +115,13 @@ fn given_up(program: &str, started: Instant, limits: Limits<'_>) -> Option<Error
 fn read_beside(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What could be read is kept; the exit status tells whether the program did its work.
+        // What could be read is kept. The exit status says whether the program succeeded.
         let _ = from.read_to_end(&mut bytes);
         bytes
     })
 }
 
-/// Asks the program's group to end, and kills what has not after a while.
+/// Asks the program's process group to end, and kills it if it does not.
 fn ask_to_end(child: &mut Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = killpg(Pid::from_raw(pid), SIGTERM);
@@ -131,7 +133,7 @@ fn ask_to_end(child: &mut Child) {
     end(child);
 }
 
-/// Kills the program's group. That fails only if it has ended already.
+/// Kills the program's process group. This fails only if it has ended already.
 fn end(child: &mut Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = killpg(Pid::from_raw(pid), SIGKILL);
@@ -139,7 +141,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Whether a program could not be run because there is none of its name.
+/// Whether a program could not be run because it does not exist.
 pub(crate) fn is_absent(error: &Error) -> bool {
     matches!(error, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound)
 }

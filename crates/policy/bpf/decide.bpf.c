@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The evaluator in BPF: answers the questions that lie in `jobs`. It is how decide.h meets the
- * verifier of a kernel and its answers are compared with others' (`policy verify --against bpf`).
+ * The evaluator in BPF: answers the questions in `jobs`. By this, decide.h is examined by a
+ * kernel's verifier, and its answers are compared with others' (`policy verify --against
+ * bpf`).
  */
 #include <linux/bpf.h>
 
@@ -59,8 +60,8 @@ static long answer_one(__u32 index, void *unused)
 }
 
 struct order {
-	__u64 count;	   /* of jobs to do */
-	__u64 nanoseconds; /* that they took */
+	__u64 count;	   /* number of jobs to do */
+	__u64 nanoseconds; /* time that they took */
 };
 
 SEC("syscall") int answer(struct order *order)
@@ -72,6 +73,6 @@ SEC("syscall") int answer(struct order *order)
 	return 0;
 }
 
-/* The verifier wants no licence of this one; the LSM programs that include decide.h have the same.
+/* The kernel needs no licence for this program, but the LSM programs with decide.h have the same.
  */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the evaluator's program and its user space share; Rust's copy is in src/verify/bpf.rs. */
+/* What the evaluator's program and its user space share. Rust's copy is in src/verify/bpf.rs. */
 #ifndef TOLLGATE_POLICY_JOBS_H
 #define TOLLGATE_POLICY_JOBS_H
 
 #include "tables.h"
 
-#define JOBS 1024u /* at one time */
+#define JOBS 1024u /* the most jobs at one time */
 
 enum job_kind { JOB_ACCESS, JOB_EXTENDED, JOB_LABEL, JOB_VALIDATE };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Tells a policydb as a stream: numbers of 4 bytes, little endian; text as length and bytes; sets
- * as a count of words and words of 8 bytes. Identifiers are libsepol's values, so sets of users,
- * roles and types are shifted by one against libsepol's bit maps; categories start at 0.
+ * Writes a policydb as a stream: numbers of 4 bytes, little endian; text as its length and its
+ * bytes; sets as a count of words and words of 8 bytes. Identifiers are libsepol's values, so
+ * sets of users, roles and types are shifted by one against libsepol's bit maps. Categories
+ * start at 0.
  */
 #include <endian.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static void text(FILE *out, const char *value)
 	fwrite(value, 1, length, out);
 }
 
-/* A set whose bit n becomes n + shift. */
+/* Writes a set in which bit n becomes n + shift. */
 static void set(FILE *out, const ebitmap_t *bits, unsigned shift)
 {
 	ebitmap_node_t *node;
@@ -113,8 +114,8 @@ static int permission(hashtab_key_t key, hashtab_datum_t datum, void *names)
 	return 0;
 }
 
-/* The types and attributes of a constraint's term as they were written. What was written as * or ~
- * or with exceptions, as only checkpolicy does, is not a plain set: it is told as not known. */
+/* The types and attributes of a constraint's term as they were written. A term with * or ~ or
+ * exceptions, which only checkpolicy writes, is not a plain set. It is written as not known. */
 static const ebitmap_t *written(const constraint_expr_t *term)
 {
 	static const ebitmap_t none;
@@ -194,7 +195,7 @@ static int classes(FILE *out, policydb_t *p)
 struct aliases {
 	FILE *out; /* NULL: count only */
 	uint32_t count;
-	uint32_t of; /* the level or category whose names are wanted */
+	uint32_t of; /* the level or category whose aliases are wanted */
 };
 
 static int type_alias(hashtab_key_t key, hashtab_datum_t datum, void *argument)
@@ -238,7 +239,7 @@ static int category_alias(hashtab_key_t key, hashtab_datum_t datum, void *argume
 	return 0;
 }
 
-/* The count of what `map` finds in `table`, then the finds. */
+/* Writes how many entries `map` finds in `table`, and then these. */
 static void listed(FILE *out, hashtab_t table, int (*map)(hashtab_key_t, hashtab_datum_t, void *),
 		   uint32_t of)
 {
@@ -263,7 +264,7 @@ static void types(FILE *out, policydb_t *p)
 		text(out, type ? p->p_type_val_to_name[i] : NULL);
 		number(out, attribute | permissive << 1);
 		number(out, type ? type->bounds : 0);
-		/* policydb_read puts the numbers of gaps in their sets, too. */
+		/* policydb_read puts the numbers of gaps in their sets as well. */
 		set(out, type ? &p->type_attr_map[i] : &none, 1);
 	}
 	listed(out, p->p_types.table, type_alias, 0);
@@ -338,7 +339,7 @@ static void booleans(FILE *out, policydb_t *p)
 	}
 }
 
-/* What avtab_map passes on; rules and extended rules are two passes over the same tables. */
+/* The argument of avtab_map. Rules and extended rules are two passes over the same tables. */
 struct rules {
 	FILE *out; /* NULL: count only */
 	uint32_t count;
@@ -566,5 +567,5 @@ int tollgate_dump(policydb_t *p, FILE *out)
 		return -1;
 	transitions(out, p);
 	contexts(out, p);
-	return ferror(out) ? REFUSE("the policy could not be told: no space or no reader") : 0;
+	return ferror(out) ? REFUSE("the policy could not be written: no space or no reader") : 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libsepol's own evaluator. It works on one policy and one SID table that it keeps in global
- * variables: crates/policy/src/oracle.rs lets one caller at a time in.
+ * libsepol's own evaluator. It has one policy and one SID table, in global variables.
+ * crates/policy/src/oracle.rs lets only one caller use it at a time.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct oracle *tollgate_oracle_load(char *image, size_t length);
 void tollgate_oracle_free(struct oracle *oracle);
 int tollgate_oracle_has(const struct oracle *oracle, uint32_t class);
 
-/* The policy of `image`, in force; NULL when it cannot be read. */
+/* Puts the policy of `image` in force. Returns NULL if it cannot be read. */
 struct oracle *tollgate_oracle_load(char *image, size_t length)
 {
 	struct oracle *oracle = calloc(1, sizeof(*oracle));
@@ -35,7 +35,7 @@ struct oracle *tollgate_oracle_load(char *image, size_t length)
 	file.size = length;
 	if (policydb_init(&oracle->policy))
 		goto failed;
-	/* On failure policydb_read leaves what it has read to its caller, as in
+	/* On failure policydb_read leaves it to its caller to free what was read, as in
 	 * policydb_from_image. */
 	if (policydb_read(&oracle->policy, &file, 0) ||
 	    policydb_load_isids(&oracle->policy, &oracle->sids)) {
@@ -57,8 +57,8 @@ void tollgate_oracle_free(struct oracle *oracle)
 	free(oracle);
 }
 
-/* Whether the policy has that class. libsepol's evaluator follows a null pointer where the numbers
- * of classes have a gap (context_struct_compute_av, sepol_validate_transition). */
+/* Whether the policy has this class. libsepol's evaluator follows a null pointer where the
+ * numbers of classes have a gap (context_struct_compute_av, sepol_validate_transition). */
 int tollgate_oracle_has(const struct oracle *oracle, uint32_t class)
 {
 	const policydb_t *policy = &oracle->policy;

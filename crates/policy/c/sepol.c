@@ -18,7 +18,7 @@
 
 #include "dump.h"
 
-/* The parent shows no more than this of libsepol's messages. */
+/* The parent shows at most this much of libsepol's messages. */
 #define MESSAGES (64u << 10)
 
 #define MODULE_PACKAGE_MAGIC 0xf97cff8fu
@@ -54,8 +54,8 @@ int tollgate_section(int out, enum tollgate_tag tag, const void *content, size_t
 	return write_all(out, content, length);
 }
 
-/* libsepol and its CIL compiler report to stderr, some of it by handlers that cannot be replaced
- * without their private headers. glibc's stderr can. */
+/* libsepol and its CIL compiler write messages to stderr, some of them by handlers that cannot
+ * be replaced without private headers. glibc's stderr can be replaced. */
 static int listen(void)
 {
 	FILE *log = open_memstream(&messages, &messages_length);
@@ -67,7 +67,7 @@ static int listen(void)
 	return 0;
 }
 
-/* Sends what libsepol said, and the end; `result` is what it came to. */
+/* Sends libsepol's messages, and the end. `result` is the result of the call. */
 static int finish(int out, int result)
 {
 	size_t length;
@@ -80,7 +80,7 @@ static int finish(int out, int result)
 	return result;
 }
 
-/* struct sepol_policydb is a struct policydb and nothing else, libsepol's policydb_internal.h. */
+/* struct sepol_policydb contains a struct policydb and nothing else (policydb_internal.h). */
 static policydb_t *inside(sepol_policydb_t *policydb)
 {
 	return (policydb_t *)policydb;
@@ -145,7 +145,8 @@ static int rewrite(void **image, size_t *length)
 	return result;
 }
 
-/* Booleans of a binary policy as `states` says, by their numbers; the image anew, and its model. */
+/* Sets the booleans of a binary policy to `states`, by number, and sends the new image and its
+ * model. */
 static int set_booleans(const char *image, size_t length, const unsigned char *states, size_t count,
 			int out)
 {
@@ -166,8 +167,8 @@ static int set_booleans(const char *image, size_t length, const unsigned char *s
 		inside(policydb)->bool_val_to_struct[number]->state = !!states[number];
 	if (evaluate_conds(inside(policydb)))
 		goto exit;
-	/* libsepol writes lists in the other order than it has read them: after the second time
-	 * they are as they were, and values that were set twice make the same image. */
+	/* libsepol writes lists in the reverse of the order in which it read them. After the
+	 * second time they are as they were, and setting values twice makes the same image. */
 	if (sepol_policydb_to_image(NULL, policydb, &changed, &length) ||
 	    rewrite(&changed, &length))
 		goto exit;
@@ -186,16 +187,17 @@ static cil_db_t *open_sources(const struct tollgate_file *files, size_t count,
 {
 	cil_db_t *db = NULL;
 
-	/* With less, libsepol 3.4 passes over file contexts that contradict each other. */
+	/* At a lower level, libsepol 3.4 ignores file contexts that contradict each other. */
 	cil_set_log_level(CIL_WARN);
 	cil_db_init(&db);
 	cil_set_target_platform(db, SEPOL_TARGET_SELINUX);
-	/* libsepol 3.4 leaves these two as malloc returned them. */
+	/* libsepol 3.4 leaves these two uninitialized. */
 	cil_set_multiple_decls(db, options->multiple_decls);
 	cil_set_qualified_names(db, 0);
 	cil_set_policy_version(db, options->version);
 	cil_set_disable_neverallow(db, options->disable_neverallow);
-	/* secilc's defaults: attributes that rules use stay, for explanations to name them. */
+	/* As in secilc by default, attributes that rules use are kept, so that explanations can
+	 * name them. */
 	cil_set_attrs_expand_generated(db, 0);
 	cil_set_attrs_expand_size(db, 1);
 	for (size_t i = 0; i < count; i++) {
@@ -218,7 +220,7 @@ static int send_image(cil_db_t *db, int out)
 		return -1;
 	if (sepol_policydb_to_image(NULL, policydb, &image, &length))
 		goto exit;
-	/* The model is of the image as a kernel will read it. */
+	/* The model is that of the image as a kernel will read it. */
 	if (tollgate_section(out, TOLLGATE_IMAGE, image, length) || read_image(image, length, out))
 		goto exit;
 	result = 0;
@@ -234,7 +236,7 @@ static int send_file_contexts(cil_db_t *db, int out)
 	size_t length = 0;
 	int result = -1;
 
-	/* It ends with a null character, which is counted. */
+	/* It ends with a null character, which the length includes. */
 	if (!cil_filecons_to_string(db, &contexts, &length))
 		result = tollgate_section(out, TOLLGATE_FILE_CONTEXTS, contexts,
 					  strnlen(contexts, length));
@@ -260,7 +262,7 @@ int tollgate_compile(const struct tollgate_file *files, size_t count,
 	return listen() ? -1 : finish(out, compile(files, count, options, out));
 }
 
-/* Lets `write_to` write and sends that as CIL. */
+/* Lets `write_to` write, and sends that as CIL. */
 static int send_cil(int (*write_to)(FILE *stream, void *of), void *of, int out)
 {
 	char *text = NULL;

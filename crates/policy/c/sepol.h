@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the confined child lets libsepol do. Each function writes its answer to the descriptor `out`
- * in sections (see tollgate_section) and returns 0, or -1 when libsepol refused; what libsepol said
- * is the section TOLLGATE_MESSAGES then. They change global state (stdout, stderr, libsepol's own):
- * one call a process.
+ * What the confined child does with libsepol. Each function writes its answer to the
+ * descriptor `out` in sections (see tollgate_section). It returns 0, or -1 if libsepol
+ * refused; the section TOLLGATE_MESSAGES then has libsepol's messages. The functions change
+ * global state (stdout, stderr, libsepol's own), so a process may call only one, once.
  */
 #ifndef TOLLGATE_SEPOL_H
 #define TOLLGATE_SEPOL_H
@@ -33,22 +33,22 @@ struct tollgate_options {
 	uint32_t multiple_decls; /* declarations and file contexts may be repeated */
 };
 
-/* CIL sources to MESSAGES, IMAGE, MODEL, FILE_CONTEXTS. */
+/* Compiles CIL sources into MESSAGES, IMAGE, MODEL, FILE_CONTEXTS. */
 int tollgate_compile(const struct tollgate_file *files, size_t count,
 		     const struct tollgate_options *options, int out);
-/* CIL sources to CIL, their resolved tree. */
+/* Resolves CIL sources into CIL, their resolved tree. */
 int tollgate_resolve(const struct tollgate_file *files, size_t count,
 		     const struct tollgate_options *options, int out);
-/* A binary policy to MODEL. */
+/* Reads a binary policy into MODEL. */
 int tollgate_read(const char *image, size_t length, int out);
-/* A binary policy, and a state for each of its booleans by number, to IMAGE, MODEL. */
+/* Sets the booleans of a binary policy, by number. Writes IMAGE and MODEL. */
 int tollgate_set_booleans(const char *image, size_t length, const unsigned char *states,
 			  size_t count, int out);
-/* A module package, or a module, to CIL. */
+/* Converts a module package, or a module, into CIL. */
 int tollgate_module(const char *package, size_t length, int out);
-/* A section: tag (1 byte), length (8 bytes, little endian), content. */
+/* Writes a section: tag (1 byte), length (8 bytes, little endian), content. */
 int tollgate_section(int out, enum tollgate_tag tag, const void *content, size_t length);
-/* The newest binary policy that libsepol reads. */
+/* The newest version of binary policies that libsepol reads. */
 uint32_t tollgate_newest(void);
 
 #endif

@@ -1,4 +1,4 @@
-//! Booleans: what they are, and a policy in which they are otherwise.
+//! Booleans: lists them, and makes a policy with other values.
 
 use serde::Serialize;
 
@@ -13,11 +13,11 @@ use crate::{
 /// A boolean of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// The name that the policy declares it by.
+    /// Name of the boolean in the policy.
     pub name: String,
-    /// Its value in the policy as it stands.
+    /// Its value in the policy as it is.
     pub value: bool,
-    /// How many rules' conditions it is part of.
+    /// How many rules have a condition that contains it.
     pub rules: u32,
 }
 
@@ -25,21 +25,21 @@ pub struct Listed {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BooleanError {
-    /// Text that assigns nothing.
+    /// A text that is not an assignment.
     #[error("`{0}` is not an assignment: NAME=on or NAME=off is expected")]
     Assignment(String),
-    /// The policy has no such boolean.
+    /// The policy has no boolean with this name.
     #[error(transparent)]
     Name(#[from] ContextError),
-    /// libsepol could not make the image anew.
+    /// libsepol could not make the new image.
     #[error(transparent)]
     Sepol(#[from] SepolError),
-    /// The tables could not be made anew.
+    /// The new decision tables could not be made.
     #[error(transparent)]
     Built(#[from] BuiltError),
 }
 
-/// The booleans, by name.
+/// The booleans, sorted by name.
 pub fn list(policy: &Policy) -> Vec<Listed> {
     let mut rules = vec![0; policy.booleans.len()];
     let plain = policy.rules.iter().map(|rule| rule.condition);
@@ -63,7 +63,7 @@ pub fn list(policy: &Policy) -> Vec<Listed> {
     list
 }
 
-/// `NAME=on`, `NAME=off`; also `true`, `false`, `1` and `0`.
+/// Reads `NAME=on` or `NAME=off`; also `true`, `false`, `1` and `0`.
 pub fn assignment(text: &str) -> Result<(String, bool), BooleanError> {
     let malformed = || BooleanError::Assignment(text.to_owned());
     let (name, value) = text.split_once('=').ok_or_else(malformed)?;
@@ -74,7 +74,7 @@ pub fn assignment(text: &str) -> Result<(String, bool), BooleanError> {
     }
 }
 
-/// The booleans' values by number after `assignments`, of which the last of a name counts.
+/// The booleans' values by number after `assignments`. The last assignment of a name counts.
 pub fn assigned(policy: &Policy, assignments: &[(String, bool)]) -> Result<Vec<bool>, ContextError> {
     let names = Names::of(policy);
     let mut states: Vec<bool> = policy.booleans.iter().map(|boolean| boolean.value).collect();
@@ -84,7 +84,7 @@ pub fn assigned(policy: &Policy, assignments: &[(String, bool)]) -> Result<Vec<b
     Ok(states)
 }
 
-/// `built` with other values of booleans: its binary policy, its tables and what they are made of.
+/// `built` with other values of booleans: its binary policy, its tables and its model.
 pub fn set(built: &Built, assignments: &[(String, bool)]) -> Result<Built, BooleanError> {
     let states = assigned(&built.policy, assignments)?;
     let (image, model) = sepol::set_booleans(&built.image, &states)?;

@@ -1,10 +1,11 @@
-//! A built policy: one file with everything that answers need, whole or not at all.
+//! A built policy: one file with everything that answers need. It is written as a whole or not at all.
 //!
-//! `TGPOLICY`, the format's version, the number of sections, a table of (section, offset, length), the sections. All
-//! numbers are little endian, of 4 bytes those at the beginning, of 8 those of the table. Sections: see [`Section`].
+//! The file consists of `TGPOLICY`, the version of the format, the number of sections, a table of (section, offset,
+//! length), and the sections. All numbers are little endian; those at the beginning have 4 bytes, those in the table 8.
+//! [`Section`] lists the sections.
 //!
-//! Format 1, which did not say what a policy was built from, is still read: a daemon of a new version finds the policy of
-//! the one before.
+//! Format 1, which did not record what a policy was built from, is still read, so that a new version of the daemon can
+//! read the policy of an older one.
 
 #[cfg(test)]
 mod tests;
@@ -29,14 +30,14 @@ use crate::{
     tables::{self, TableLimit},
 };
 
-/// What a built policy begins with.
+/// The first bytes of a built policy.
 pub const MAGIC: &[u8; 8] = b"TGPOLICY";
 /// The version of the format that this program writes and reads.
 pub const VERSION: u32 = 2;
-/// The format before, without [`Section::Origin`].
+/// The format before, which lacks [`Section::Origin`].
 const WITHOUT_ORIGIN: u32 = 1;
 
-/// The parts of a built policy, in the order in which they lie.
+/// The parts of a built policy, in the order in which they are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Section {
@@ -48,11 +49,11 @@ pub enum Section {
     Tables = 3,
     /// The policy's own levels, by identifier.
     Levels = 4,
-    /// The statements that it was compiled from, with their places ([`crate::lines`]).
+    /// The statements that it was compiled from, with file and line ([`crate::lines`]).
     Lines = 5,
     /// The text of its `file_contexts`.
     FileContexts = 6,
-    /// What it was built from ([`crate::origin`]), as JSON.
+    /// What the policy was built from ([`crate::origin`]), as JSON.
     Origin = 7,
 }
 
@@ -68,7 +69,8 @@ const SECTIONS: [Section; 7] = [
 const ENTRY: usize = 4 + 8 + 8;
 const HEADER_LENGTH: usize = 8 + 4 + 4;
 const TABLE_END: usize = HEADER_LENGTH + SECTIONS.len() * ENTRY;
-/// The most bytes of a section: a child that runs libsepol never sends more. A sparse file can claim any length.
+/// The maximum size of a section, in bytes. A child that runs libsepol never sends more, and a sparse file can claim
+/// any length.
 const MAX_SECTION_SIZE: usize = 256 << 20;
 
 /// Why a built policy could not be read, made or written.
@@ -79,27 +81,27 @@ pub enum BuiltError {
     #[error("cannot {what} {}: {cause}", .path.display())]
     #[expect(missing_docs, reason = "the names say it")]
     Io {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
         path: PathBuf,
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// It does not begin as a built policy does.
+    /// The file does not begin like a built policy.
     #[error("{}: not a built policy: make one with `tollgate policy build {} -o OUT`", .0.display(), .0.display())]
     NotBuilt(PathBuf),
-    /// It was built by another version of the program.
+    /// The file was built by another version of this program.
     #[error(
-        "a built policy of format {found}, this program knows {VERSION}: build it again with `tollgate policy build`"
+        "a built policy of format {found}, but this program reads format {VERSION}: build it again with `tollgate policy build`"
     )]
     Version {
         /// The version of the format that the file has.
         found: u32,
     },
-    /// It is not whole, or its parts do not fit each other.
+    /// The file is incomplete, or its parts do not fit each other.
     #[error("damaged or cut short ({0}): build it again with `tollgate policy build`")]
     Damaged(String),
-    /// The policy does not fit the decision tables.
+    /// The policy does not fit into decision tables.
     #[error(transparent)]
     Limit(#[from] TableLimit),
 }
@@ -129,22 +131,22 @@ pub struct Built {
     pub policy: Policy,
     /// The binary policy that SELinux would load.
     pub image: Vec<u8>,
-    /// The policy as the file has it ([`crate::dump`]).
+    /// The policy as the file stores it ([`crate::dump`]).
     pub model: Vec<u8>,
     /// The decision tables.
     pub tables: Vec<u8>,
     /// The policy's own levels, by identifier.
     pub levels: Vec<Level>,
-    /// The statements it was compiled from.
+    /// The statements it was compiled from, with file and line.
     pub lines: Lines,
     /// The text of its `file_contexts`.
     pub file_contexts: String,
-    /// What it was built from; `None`: nobody has said.
+    /// What the policy was built from; `None`: the file does not say.
     pub origin: Option<Origin>,
 }
 
 impl Built {
-    /// Lays out what libsepol made.
+    /// Makes tables of what libsepol has compiled.
     pub fn from_compiled(compiled: Compiled) -> Result<Self, BuiltError> {
         let Compiled { image, model, lines, file_contexts, .. } = compiled;
         let policy = dump::read(&model)?;
@@ -181,7 +183,7 @@ impl Built {
         Ok(built)
     }
 
-    /// The file's content.
+    /// The content of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (levels, lines) = (write_levels(&self.levels), self.lines.to_bytes());
         let origin = Origin::to_bytes(self.origin.as_ref());
@@ -201,7 +203,7 @@ impl Built {
         bytes
     }
 
-    /// Writes the file; one that was there, be it behind a link, is replaced whole, or left as it was. What is no file,
+    /// Writes the file. An existing file, even behind a link, is replaced as a whole, or left as it was. Anything else,
     /// such as /dev/null, is written to.
     pub fn write(&self, path: &Path) -> Result<(), BuiltError> {
         let error = |cause| BuiltError::Io { what: "write", path: path.to_owned(), cause };
@@ -218,13 +220,14 @@ impl Built {
         Ok(())
     }
 
-    /// What answers questions.
+    /// A server that answers questions from this policy.
     pub fn server(&self) -> Result<SecurityServer<'_>, BuiltError> {
         Ok(SecurityServer::new(&self.policy, &self.tables, &self.levels)?)
     }
 }
 
-/// The parts of a built policy that answer questions: what `policy query` reads, a third of Debian's.
+/// The parts of a built policy that answer questions. `policy query` reads only these; for Debian's policy they are a
+/// third of the file.
 #[derive(Debug)]
 pub struct Answering {
     policy: Policy,
@@ -233,13 +236,13 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Reads them from a built policy; its rules, statements and image are left unread.
+    /// Reads these parts from a built policy. Its rules, statements and image are not read.
     pub fn open(path: &Path) -> Result<Self, BuiltError> {
         let [_, model, tables, levels, ..] = contents(path, &[Section::Model, Section::Tables, Section::Levels])?;
         Ok(Self { policy: dump::read_names(&model)?, tables, levels: read_levels(&levels)? })
     }
 
-    /// What answers questions.
+    /// A server that answers questions from this policy.
     pub fn server(&self) -> Result<SecurityServer<'_>, BuiltError> {
         Ok(SecurityServer::new(&self.policy, &self.tables, &self.levels)?)
     }
@@ -251,33 +254,33 @@ impl From<Built> for Answering {
     }
 }
 
-/// What a policy decides and labels, and what it was built from: enough to tell two apart.
+/// What a policy decides and labels, and what it was built from. This is enough to compare two policies.
 #[derive(Debug)]
 pub struct Identity {
     image: Vec<u8>,
     file_contexts: Vec<u8>,
-    /// What it was built from; `None`: nobody has said.
+    /// What the policy was built from; `None`: the file does not say.
     pub origin: Option<Origin>,
 }
 
 impl Identity {
-    /// Reads them from a built policy.
+    /// Reads these parts from a built policy.
     pub fn open(path: &Path) -> Result<Self, BuiltError> {
         let wanted = [Section::Image, Section::FileContexts, Section::Origin];
         let [image, _, _, _, _, file_contexts, origin] = contents(path, &wanted)?;
         Ok(Self { image, file_contexts, origin: read_origin(&origin)? })
     }
 
-    /// Whether both decide and label alike, whatever they were built from.
+    /// Whether both policies decide and label in the same way, whatever they were built from.
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.image, &self.file_contexts) == (&other.image, &other.file_contexts)
     }
 }
 
-/// The sections' contents, in their order.
+/// The contents of the sections, in their order.
 type Contents = [Vec<u8>; SECTIONS.len()];
 
-/// The contents of the sections that are wanted, and nothing for the others.
+/// The contents of the sections that are wanted; the others stay empty.
 fn contents(path: &Path, wanted: &[Section]) -> Result<Contents, BuiltError> {
     let error = |cause| BuiltError::Io { what: "read", path: path.to_owned(), cause };
     let mut file = File::open(path).map_err(error)?;
@@ -298,14 +301,14 @@ fn contents(path: &Path, wanted: &[Section]) -> Result<Contents, BuiltError> {
     Ok(contents)
 }
 
-/// Where the sections of a file of `length` bytes lie, by its first `TABLE_END` bytes.
+/// Where the sections are in a file of `length` bytes, according to its first `TABLE_END` bytes.
 fn places(head: &[u8], length: usize) -> Result<[Range<usize>; SECTIONS.len()], BuiltError> {
     let short = || BuiltError::Damaged("it ends too early".to_owned());
     let table = || BuiltError::Damaged("its table of sections".to_owned());
     let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| usize::try_from(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?)).ok();
     if !head.starts_with(MAGIC) {
-        return Err(BuiltError::Damaged("it begins otherwise".to_owned()));
+        return Err(BuiltError::Damaged("its beginning".to_owned()));
     }
     let sections = match number(8).ok_or_else(short)? {
         VERSION => &SECTIONS[..],
@@ -333,7 +336,7 @@ fn read_origin(bytes: &[u8]) -> Result<Option<Origin>, BuiltError> {
     Origin::from_bytes(bytes).map_err(|cause| BuiltError::Damaged(format!("what it was built from: {cause}")))
 }
 
-/// A level: its sensitivity, the number of words of its categories, the words.
+/// Writes each level: its sensitivity, the number of words of its categories, and the words.
 fn write_levels(levels: &[Level]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for level in levels {

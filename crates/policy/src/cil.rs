@@ -1,7 +1,7 @@
-//! What a policy says, as CIL: names where the model has identifiers, prefix where it has postfix.
+//! Writes a policy as CIL: names in place of the model's identifiers, prefix notation in place of postfix.
 //!
-//! Everything is text that libsepol would accept where the policy's own names are CIL's; identifiers that the policy
-//! does not have are written `#N`.
+//! libsepol accepts the text if the policy's own names are valid in CIL. Identifiers that the policy does not have are
+//! written as `#N`.
 
 use crate::model::{
     Bits, Comparison, Condition, Constraint, ExtendedRule, Extension, Level, Logic, NameKind, NameTransition, Pair,
@@ -32,7 +32,7 @@ pub fn class_name(policy: &Policy, number: u32) -> String {
     name(policy.classes.get(number as usize).map(|c| &c.name), number)
 }
 
-/// The names of an access vector's permissions, in the class's order.
+/// The names of the permissions in an access vector, in the class's order.
 pub fn permission_names(policy: &Policy, class: u32, vector: u32) -> Vec<String> {
     let names = policy.classes.get(class as usize).map_or(&[][..], |class| &class.permissions);
     let bits = (0..32).filter(|bit| vector >> bit & 1 == 1);
@@ -96,7 +96,7 @@ pub fn commands(extension: Extension, bits: &[u64; 4]) -> String {
     text.join(" ")
 }
 
-/// Numbers in a row, as first and last.
+/// Consecutive numbers, as first and last.
 fn runs(set: &Bits) -> Vec<(u32, u32)> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in set.iter() {
@@ -108,7 +108,7 @@ fn runs(set: &Bits) -> Vec<(u32, u32)> {
     runs
 }
 
-/// A type transition by file name, a statement for each of its sources.
+/// A type transition by file name, as one statement per source.
 pub fn name_transitions(policy: &Policy, transition: &NameTransition) -> Vec<String> {
     let target = type_name(policy, transition.target);
     let class = class_name(policy, transition.class);
@@ -127,7 +127,7 @@ pub fn role_transition(policy: &Policy, transition: &RoleTransition) -> String {
     format!("(roletransition {role} {target} {class} {result})")
 }
 
-/// Which role may become which.
+/// Which role may change to which.
 pub fn role_allow(policy: &Policy, (from, to): (u32, u32)) -> String {
     format!("(roleallow {} {})", role_name(policy, from), role_name(policy, to))
 }
@@ -196,7 +196,7 @@ pub fn constraint(policy: &Policy, class: u32, constraint: &Constraint) -> Strin
     format!("({keyword} {permissions} {})", expression(policy, &constraint.expression))
 }
 
-/// What relabelling objects of a class needs: `(mlsvalidatetrans file (dom l1 l2))`.
+/// What relabelling an object of a class requires: `(mlsvalidatetrans file (dom l1 l2))`.
 pub fn validatetrans(policy: &Policy, class: u32, terms: &[Term]) -> String {
     let keyword = if compares_levels(terms) { "mlsvalidatetrans" } else { "validatetrans" };
     format!("({keyword} {} {})", class_name(policy, class), expression(policy, terms))
@@ -207,7 +207,7 @@ fn compares_levels(terms: &[Term]) -> bool {
     terms.iter().any(|term| matches!(term, Term::Compare(pair, _) if levels(pair)))
 }
 
-/// A constraint's expression, prefix.
+/// A constraint's expression in prefix notation.
 pub fn expression(policy: &Policy, terms: &[Term]) -> String {
     let mut stack: Vec<String> = Vec::new();
     for term in terms {
@@ -251,7 +251,7 @@ pub fn leaf(policy: &Policy, term: &Term) -> String {
     }
 }
 
-/// What CIL calls the two sides of a comparison.
+/// CIL's names for the two sides of a comparison.
 pub fn sides(pair: Pair) -> (&'static str, &'static str) {
     match pair {
         Pair::Users => ("u1", "u2"),
@@ -277,8 +277,8 @@ pub fn comparison_keyword(comparison: Comparison) -> &'static str {
     }
 }
 
-/// The names in a constraint's set: as written where the policy knows, else the attribute of just these types, else
-/// one by one.
+/// The names in a constraint's set: as they were written if the policy knows, else the attribute with exactly these
+/// types, else one by one.
 fn set_names(policy: &Policy, kind: NameKind, names: &Bits, written: &Bits) -> Vec<String> {
     match kind {
         NameKind::User => names.iter().map(|number| user_name(policy, number)).collect(),

@@ -1,10 +1,10 @@
-//! Names and contexts: text to identifiers and back, as `string_to_context_struct` and `mls_context_to_sid` do.
+//! Names and contexts: turns text into identifiers and back, as `string_to_context_struct` and `mls_context_to_sid` do.
 
 use std::collections::HashMap;
 
 use crate::model::{Bits, Context, Level, Policy, Range};
 
-/// What a name is of.
+/// The kind of thing that a name belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Kind {
@@ -33,47 +33,47 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// Why text is not a context, or a name not one of the policy's.
+/// Why a text is not a context, or the policy does not have a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextError {
-    /// A name that the policy does not have.
+    /// The policy does not have this name.
     #[error("the {} has no {kind} `{name}`{}", owner(.kind), offer(.nearest))]
     #[expect(missing_docs, reason = "the names say it")]
     Unknown {
-        /// What it would be.
+        /// The kind of thing that was looked for.
         kind: Kind,
         name: String,
-        /// Names of that kind that look like it, the nearest first.
+        /// Similar names of that kind, the most similar first.
         nearest: Vec<String>,
     },
     /// An attribute where a type is needed.
     #[error("`{name}` is an attribute, not a type: contexts and questions need one of its types")]
     #[expect(missing_docs, reason = "the names say it")]
     Attribute { name: String },
-    /// Fields are missing or too many.
+    /// Fields are missing, or there are too many.
     #[error("`{text}` is not a context: {expected} is expected")]
     Shape {
         /// The text as it was given.
         text: String,
-        /// What contexts of this policy look like.
+        /// The form of contexts in this policy.
         expected: &'static str,
     },
-    /// A range that is not written as one.
+    /// A range that cannot be read.
     #[error("`{text}` is not a range: levels are like s0 or s0:c1,c5.c9, a range is LOW-HIGH")]
     Range {
         /// The text as it was given.
         text: String,
     },
-    /// The parts exist but do not belong together.
+    /// The parts exist but are not valid together.
     #[error("`{text}` is not a valid context: {reason}")]
     Invalid {
         /// The text as it was given.
         text: String,
-        /// What does not hold.
+        /// Why they are not.
         reason: String,
     },
-    /// There are more levels than the tables hold.
+    /// There are more levels than the tables can hold.
     #[error(transparent)]
     Levels(#[from] crate::decide::TooManyLevels),
 }
@@ -95,7 +95,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of `policy`, aliases among them.
+    /// The names of `policy`, including aliases.
     pub fn of(policy: &Policy) -> Self {
         fn index<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<String, u32> {
             names
@@ -130,7 +130,7 @@ impl Names {
         names
     }
 
-    /// The identifier of a name; not for permissions, which belong to a class.
+    /// The identifier of a name. Not for permissions, which belong to a class.
     pub fn find(&self, kind: Kind, name: &str) -> Result<u32, ContextError> {
         let known = self.by_kind.get(&kind);
         match known.and_then(|known| known.get(name)) {
@@ -160,7 +160,7 @@ impl Names {
         })
     }
 
-    /// `USER:ROLE:TYPE[:RANGE]`, parsed; whether the parts belong together is not looked at.
+    /// Parses `USER:ROLE:TYPE[:RANGE]`. Whether the parts are valid together is not checked.
     pub fn context(&self, policy: &Policy, text: &str) -> Result<Context, ContextError> {
         let expected = if policy.mls { "USER:ROLE:TYPE:RANGE" } else { "USER:ROLE:TYPE" };
         let shape = || ContextError::Shape { text: text.to_owned(), expected };
@@ -182,7 +182,7 @@ impl Names {
 
     /// `LEVEL` or `LEVEL-LEVEL`.
     pub fn range(&self, text: &str) -> Result<Range, ContextError> {
-        // A sensitivity's name may hold a dash only where CIL allows it, which it does not.
+        // CIL does not allow a dash in the name of a sensitivity.
         let (low, high) = text.split_once('-').map_or((text, text), |(low, high)| (low, high));
         Ok(Range { low: self.level(text, low)?, high: self.level(text, high)? })
     }
@@ -198,7 +198,7 @@ impl Names {
             let (first, last) = item.split_once('.').map_or((item, None), |(first, last)| (first, Some(last)));
             let first = self.find(Kind::Category, first)?;
             let last = last.map(|last| self.find(Kind::Category, last)).transpose()?;
-            // The kernel refuses a range of one, too.
+            // The kernel also refuses a range with a single category.
             if last.is_some_and(|last| last <= first) {
                 return Err(malformed());
             }
@@ -208,7 +208,7 @@ impl Names {
     }
 }
 
-/// A context as text; numbers that the policy does not have are written as `#N`.
+/// A context as text. Numbers that the policy does not have are written as `#N`.
 pub fn text(policy: &Policy, context: &Context) -> String {
     let name = |name: Option<&String>, number: u32| name.map_or_else(|| format!("#{number}"), Clone::clone);
     let user = name(policy.users.get(context.user as usize).map(|u| &u.name), context.user);
@@ -221,13 +221,13 @@ pub fn text(policy: &Policy, context: &Context) -> String {
     }
 }
 
-/// A range as text: `LOW`, or `LOW-HIGH` where they differ.
+/// A range as text: `LOW`, or `LOW-HIGH` if they differ.
 pub fn range_text(policy: &Policy, range: &Range) -> String {
     let low = level_text(policy, &range.low);
     if range.low == range.high { low } else { format!("{low}-{}", level_text(policy, &range.high)) }
 }
 
-/// A level as text; three or more categories in a row are written `c1.c3`, as `mls_sid_to_context` does.
+/// A level as text. Three or more consecutive categories are written `c1.c3`, as `mls_sid_to_context` does.
 pub fn level_text(policy: &Policy, level: &Level) -> String {
     let sensitivity = policy.sensitivities.get(level.sensitivity as usize);
     let mut text = sensitivity.map_or_else(|| format!("#{}", level.sensitivity), |s| s.name.clone());
@@ -252,7 +252,7 @@ pub fn level_text(policy: &Policy, level: &Level) -> String {
     text
 }
 
-/// At most three names that look like `name`, the nearest first.
+/// At most three names that are similar to `name`, the most similar first.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<String> {
     let limit = name.chars().count() / 3 + 1;
     let mut near: Vec<(usize, &str)> = candidates
@@ -265,9 +265,9 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
     near.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
-/// The context that a file of context `from` gets where `file_contexts` says `to`; `None`: it keeps its own. User, role and
-/// range are its own, too, unless the whole is wanted (restorecon's `-F`), or it is of the type of `unlabelled`, for such a file
-/// has none to keep.
+/// The context that a file with context `from` gets if `file_contexts` say `to`; `None`: it keeps its own. The file
+/// keeps its user, role and range, unless the whole context is wanted (restorecon's `-F`). A file with the type of
+/// `unlabelled` has none to keep, and gets the whole context.
 #[must_use]
 pub fn restored(from: &str, to: &str, unlabelled: &str, whole: bool) -> Option<String> {
     let type_of = |context: &str| context.split(':').nth(2).map(str::to_owned);
@@ -282,7 +282,7 @@ pub fn restored(from: &str, to: &str, unlabelled: &str, whole: bool) -> Option<S
             *part = type_;
             Some(parts.join(":"))
         }
-        // What has no context has nothing to keep.
+        // A file without a context has nothing to keep.
         None => Some(to.to_owned()),
     }
 }

@@ -41,12 +41,12 @@ mod ffi {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
-    /// They do not begin as tables do, or have another length than they say.
+    /// They do not begin like tables, or their length differs from the one in their header.
     #[error("no decision tables, or not all of them: build the policy again with `tollgate policy build`")]
     NotTables,
-    /// They are of another version.
+    /// They belong to another version.
     #[error(
-        "decision tables of version {found}, this program knows {TG_VERSION}: build the policy again with `tollgate policy build`"
+        "decision tables of version {found}, but this program reads version {TG_VERSION}: build the policy again with `tollgate policy build`"
     )]
     Version {
         /// The version of the format that the tables have.
@@ -54,7 +54,7 @@ pub enum TablesError {
     },
 }
 
-/// Decision tables in a buffer of `TG_CAPACITY` bytes, which no content of theirs leads out of.
+/// Decision tables in a buffer of `TG_CAPACITY` bytes. No content can lead outside of the buffer.
 pub struct Tables {
     buffer: Box<tg_tables>,
 }
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Tables {
 }
 
 impl Tables {
-    /// Tables from the bytes that [`crate::tables::build`] laid out.
+    /// Copies tables from the bytes that [`crate::tables::build`] made.
     pub fn new(content: &[u8]) -> Result<Self, TablesError> {
         if content.len() < size_of::<tg_header>() || content.len() > TG_CAPACITY as usize {
             return Err(TablesError::NotTables);
@@ -83,7 +83,7 @@ impl Tables {
         }
     }
 
-    /// What they begin with.
+    /// The header of the tables.
     pub fn header(&self) -> &tg_header {
         // SAFETY: the buffer is longer than a header and as aligned (`tg_tables` is), and any bytes are a header.
         unsafe { &*self.buffer.bytes.as_ptr().cast() }
@@ -94,14 +94,14 @@ impl Tables {
         &self.buffer.bytes[..self.header().size as usize]
     }
 
-    /// `context_struct_compute_av`: the access vectors of a question; `None` when there is no such class.
+    /// `context_struct_compute_av`: the access vectors of a question; `None`: there is no such class.
     pub fn decide(&self, levels: &Levels, question: &tg_question) -> Option<tg_decision> {
         let mut out = tg_decision::default();
         (ffi::tollgate_decide(&self.buffer, &levels.buffer, question, &mut out) != 0).then_some(out)
     }
 
-    /// `security_compute_xperms_decision`: the functions of a driver that a decision allows; `None` when no rule names
-    /// extended permissions, so that the plain permission decides.
+    /// `security_compute_xperms_decision`: the functions of a driver that a decision allows; `None`: no rule names
+    /// extended permissions, so the plain permission decides.
     pub fn extend(&self, decision: &tg_decision, driver: u8) -> Option<tg_extended> {
         let mut out = tg_extended::default();
         (ffi::tollgate_extend(&self.buffer, decision, driver.into(), &mut out) != 0).then_some(out)
@@ -117,8 +117,8 @@ impl Tables {
         ffi::tollgate_valid(&self.buffer, &levels.buffer, context) != 0
     }
 
-    /// `security_compute_sid`: the context of a new object, or the one that it would have were it valid. A level of it
-    /// that was not known is given an identifier.
+    /// `security_compute_sid`: the context of a new object, or the one that it would have if it were valid. A level in
+    /// it that was not known is given an identifier.
     pub fn label(&self, levels: &mut Levels, question: &tg_question, name: Option<&tg_name>) -> Labelled {
         let mut out = tg_label::default();
         let valid = ffi::tollgate_label(&self.buffer, &levels.buffer, question, name, &mut out) != 0;
@@ -138,20 +138,20 @@ impl Tables {
     }
 }
 
-/// What comes of a labelling decision.
+/// The result of a labelling decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Labelled {
     /// A context that the policy permits.
     Valid(tg_context),
-    /// A context that the policy does not permit: the kernel refuses, but for permissive domains.
+    /// A context that the policy does not permit. The kernel then refuses, except for permissive domains.
     Invalid(tg_context),
-    /// No context at all: there is no such class.
+    /// No context, because there is no such class.
     Nothing,
-    /// A level that there is no room for.
+    /// A level for which there is no room.
     TooManyLevels,
 }
 
-/// A file name as the evaluator takes it; `None` when it is empty or longer than a file name can be.
+/// A file name in the form of the evaluator; `None`: it is empty, or longer than a file name can be.
 pub fn name(text: &str) -> Option<tg_name> {
     let mut name = tg_name::default();
     if text.is_empty() || text.len() > TG_NAME as usize {
@@ -162,17 +162,17 @@ pub fn name(text: &str) -> Option<tg_name> {
     Some(name)
 }
 
-/// Levels with identifiers: equal levels have equal ones.
+/// Levels with identifiers. Equal levels have equal identifiers.
 pub struct Levels {
     buffer: Box<tg_levels>,
     /// How many are the policy's own.
     own: usize,
-    /// How many there are; of two that are equal, which only a kernel makes, one is known.
+    /// How many there are. Of two equal ones, which only a kernel makes, one is known.
     count: usize,
     known: HashMap<Level, u32>,
 }
 
-/// More levels than `TG_LEVELS` at one time, or a level that cannot be one.
+/// More than `TG_LEVELS` levels at one time, or a level that is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("more than {TG_LEVELS} different levels in use at one time, or a category above the highest: use fewer")]
 pub struct TooManyLevels;
@@ -214,12 +214,12 @@ impl Levels {
         Ok(identifier)
     }
 
-    /// How many more there may be.
+    /// How many more levels there is room for.
     pub fn room(&self) -> usize {
         self.buffer.level.len() - self.count
     }
 
-    /// Forgets all but the policy's own: the identifiers of the others mean nothing afterwards.
+    /// Removes all but the policy's own levels. The identifiers of the others mean nothing afterwards.
     pub fn forget(&mut self) {
         let own = self.own;
         self.known.retain(|_, identifier| (*identifier as usize) < own);
@@ -227,7 +227,7 @@ impl Levels {
         self.count = own;
     }
 
-    /// Learns the levels up to identifier `last` that somebody else, the kernel, gave identifiers.
+    /// Takes over levels up to identifier `last`, to which the kernel has given identifiers.
     pub fn follow(&mut self, all: &tg_levels, last: u32) {
         let end = (last as usize + 1).min(self.buffer.level.len());
         for identifier in self.count..end {
@@ -253,7 +253,7 @@ impl Levels {
         self.known.get(&level).copied()
     }
 
-    /// All levels, as the kernel is given them.
+    /// All levels, in the form for the kernel.
     pub fn as_bytes(&self) -> &[u8] {
         let buffer: *const tg_levels = &raw const *self.buffer;
         // SAFETY: `tg_levels` is made of integers without gaps, each byte of which may be read.
@@ -272,7 +272,7 @@ pub fn from_raw(raw: &tg_level) -> Level {
     Level { sensitivity: raw.sensitivity, categories: trimmed(&Bits(raw.categories.to_vec())) }
 }
 
-/// The set without trailing empty words, so that equal sets are equal values.
+/// The set without trailing empty words, so that equal sets have equal values.
 fn trimmed(bits: &Bits) -> Bits {
     let length = bits.0.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
     Bits(bits.0[..length].to_vec())

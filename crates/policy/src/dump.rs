@@ -1,9 +1,9 @@
-//! The stream that the confined child tells a binary policy in (`c/dump.c`), and that a built policy keeps: read here,
-//! checked as if it came from an enemy.
+//! Reads the stream in which the confined child describes a binary policy (`c/dump.c`), and which a built policy keeps.
+//! It is checked as if it came from an attacker.
 //!
-//! Numbers have 4 bytes, little endian; text is a length and bytes of UTF-8; a set is a count of words and words of 8
-//! bytes; a list is a count and elements. Magic and version come first, then what [`Policy`] has. Counts of what
-//! identifiers refer to come before the lists that use them, so that each identifier is checked when it is read.
+//! Numbers have 4 bytes, little endian. Text is a length and bytes of UTF-8. A set is a count of words and words of 8
+//! bytes. A list is a count and elements. Magic and version come first, then the content of [`Policy`]. The number of
+//! each kind of thing comes before the lists that refer to it, so that each identifier is checked when it is read.
 
 mod rules;
 mod stream;
@@ -21,17 +21,17 @@ const MAGIC: u32 = u32::from_le_bytes(*b"TGMD");
 /// The version of the format that this program writes and reads.
 pub const VERSION: u32 = 1;
 
-/// Why a stream does not tell a policy.
+/// Why a stream does not describe a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// It ends too early, or counts more than it has.
+    /// It ends too early, or contains a count that is too large.
     #[error("the description of the policy ends too early")]
     Short,
     /// It is of another version, or something else.
     #[error("not a description of a policy, or one of another version")]
     Version,
-    /// Something in it cannot be.
+    /// It contains something that is not possible.
     #[error("the description of the policy holds {0}")]
     Content(&'static str),
     /// Something follows its end.
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Policy, DumpError> {
     Ok(policy)
 }
 
-/// Reads names and what belongs to them, and leaves rules and what follows them unread: four fifths of a stream.
+/// Reads names and what belongs to them, without rules and what follows. The rest is four fifths of a stream.
 pub fn read_names(bytes: &[u8]) -> Result<Policy, DumpError> {
     Ok(head(&mut Stream::new(bytes))?.0)
 }
@@ -120,7 +120,7 @@ fn symbols(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Res
         policy.categories.len(),
         policy.booleans.len(),
     ];
-    let told = [
+    let announced = [
         counts.classes,
         counts.types,
         counts.roles,
@@ -129,19 +129,19 @@ fn symbols(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Res
         counts.categories,
         counts.booleans,
     ];
-    if found == told { Ok(()) } else { Err(DumpError::Content("lists of another length than was told")) }
+    if found == announced { Ok(()) } else { Err(DumpError::Content("lists of another length than announced")) }
 }
 
 fn type_(stream: &mut Stream<'_>, counts: &Counts) -> Result<Type, DumpError> {
     let (name, flags) = (stream.text()?, stream.within(0, 3)?);
     let (bounds, set) = (stream.within(0, counts.types)?, stream.set(counts.types)?);
     let attribute = flags & 1 == 1;
-    // An attribute's types follow from the types' attributes.
+    // The types of an attribute follow from the attributes of types.
     let set = if attribute { crate::model::Bits::default() } else { set };
     Ok(Type { name, attribute, bounds, permissive: flags & 2 == 2, set })
 }
 
-/// A user that is not there has neither a name nor a range.
+/// A user that does not exist has neither a name nor a range.
 fn user(stream: &mut Stream<'_>, counts: &Counts) -> Result<User, DumpError> {
     let (name, roles) = (stream.text()?, stream.set(counts.roles)?);
     let counts = Counts { mls: counts.mls && !name.is_empty(), ..*counts };
@@ -154,7 +154,7 @@ fn class(stream: &mut Stream<'_>, counts: &Counts) -> Result<Class, DumpError> {
     if permissions.len() > 32 {
         return Err(DumpError::Content("a class with more than 32 permissions"));
     }
-    // What compares policies goes by name.
+    // Policies are compared by names.
     if (1..permissions.len()).any(|at| !permissions[at].is_empty() && permissions[..at].contains(&permissions[at])) {
         return Err(DumpError::Content("a class with two permissions of one name"));
     }
@@ -208,7 +208,7 @@ fn term(stream: &mut Stream<'_>, counts: &Counts) -> Result<Term, DumpError> {
         5 => {
             let party = match operand & !7 {
                 0 => Party::Source,
-                // The kernel looks at the target's mark first (constraint_expr_eval).
+                // The kernel examines the target's mark first (constraint_expr_eval).
                 8 | 24 => Party::Target,
                 16 => Party::Task,
                 _ => return Err(DumpError::Content("an unknown party of a constraint")),

@@ -1,7 +1,7 @@
-//! A `file_contexts` that somebody wrote, put beside a policy.
+//! Combines a written `file_contexts` with a policy.
 //!
-//! Lines are `EXPRESSION [KIND] CONTEXT`. Of several that match a path the last counts; libselinux refuses two for one
-//! expression that are for the same kind of file.
+//! Lines are `EXPRESSION [KIND] CONTEXT`. If several match a path, the last one counts. libselinux refuses two lines
+//! with the same expression for the same kind of file.
 
 mod beside;
 #[cfg(test)]
@@ -17,34 +17,34 @@ use crate::{
     diff::Statements,
 };
 
-/// What a path has that is to have no label.
+/// The context in a line for paths that stay without a label.
 const NONE: &str = "<<none>>";
-/// Kinds of file, as lines name them.
+/// Kinds of file, as in lines.
 pub const KINDS: [&str; 7] = ["--", "-d", "-l", "-c", "-b", "-p", "-s"];
 
-/// Why it cannot be.
+/// Why a `file_contexts` cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileContextsError {
-    /// A line gives a context that the policy does not permit.
+    /// A line has a context that the policy does not permit.
     #[error("line {line}: {cause}")]
     Context {
         /// The line, from 1.
         line: usize,
-        /// Why the policy has no such context.
+        /// Why the policy does not permit the context.
         cause: ContextError,
     },
-    /// A line is none.
+    /// A line that cannot be read.
     #[error("line {line}: {cause}")]
     Line {
         /// The line, from 1.
         line: usize,
-        /// Why it is no line of file contexts.
+        /// What is wrong with the line.
         cause: NoLine,
     },
-    /// Two lines give other contexts to the same expression and kind of file.
+    /// Two lines give different contexts to the same expression and kind of file.
     #[error(
-        "line {line}: line {first} labels `{expression}` already, as {one}, and this one as {other}: delete one of them"
+        "line {line}: line {first} already labels `{expression}` as {one}, and this one labels it as {other}: delete one of them"
     )]
     Twice {
         /// The later line, from 1.
@@ -53,17 +53,17 @@ pub enum FileContextsError {
         first: usize,
         /// The expression of both.
         expression: String,
-        /// What the earlier line says.
+        /// The context of the earlier line.
         one: String,
-        /// What the later line says.
+        /// The context of the later line.
         other: String,
     },
-    /// The policy cannot be asked.
+    /// The policy cannot answer questions.
     #[error(transparent)]
     Built(#[from] BuiltError),
 }
 
-/// A line that says something, but does not label.
+/// A line that is neither empty nor a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a regular expression, perhaps a kind of file (--, -d, -l, -c, -b, -p, -s), and a context")]
 pub struct NoLine;
@@ -71,16 +71,16 @@ pub struct NoLine;
 /// A line that labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'t> {
-    /// What whole paths must match.
+    /// The expression that the whole path must match.
     pub expression: &'t str,
-    /// For which kind of file it is; `None`: for any.
+    /// The kind of file that it applies to; `None`: any kind.
     pub kind: Option<&'t str>,
     /// The context; `None` for `<<none>>`.
     pub context: Option<&'t str>,
 }
 
 impl<'t> Line<'t> {
-    /// The line of a text; `None` of what says nothing.
+    /// Reads a line of a text; `None`: it is empty or a comment.
     pub fn parse(text: &'t str) -> Result<Option<Self>, NoLine> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (expression, kind, context) = match words[..] {
@@ -93,20 +93,20 @@ impl<'t> Line<'t> {
         Ok(Some(Self { expression, kind, context: Some(context).filter(|context| *context != NONE) }))
     }
 
-    /// Whether both are for the same expression and some kind of file.
+    /// Whether two lines have the same expression, and a kind of file in common.
     pub fn meets(&self, other: &Self) -> bool {
         let kinds = self.kind.is_none() || other.kind.is_none() || self.kind == other.kind;
         kinds && self.expression == other.expression
     }
 }
 
-/// The lines of a text that label; what is no line is left out.
+/// The lines of a text that label. Lines that cannot be read are left out.
 pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.lines().filter_map(|line| Line::parse(line).ok().flatten())
 }
 
-/// Puts lines after those that the policy has, each in the place of those for the same expression and kind of file. Lines that
-/// contradict each other are refused; of two that say the same, one is left out, for libselinux refuses both.
+/// Adds lines after those of the policy. Each replaces the policy's lines with the same expression and kind of file.
+/// Lines that contradict each other are refused. If two say the same, one is left out, because libselinux refuses both.
 pub fn append(built: &mut Built, text: &str) -> Result<(), FileContextsError> {
     let mut server = built.server()?;
     for (line, text) in (1..).zip(text.lines()) {
@@ -122,7 +122,7 @@ pub fn append(built: &mut Built, text: &str) -> Result<(), FileContextsError> {
     Ok(())
 }
 
-/// The numbers of lines that say what another line of the text says, too.
+/// The numbers of lines that say the same as another line of the text.
 fn needless(text: &str) -> Result<BTreeSet<usize>, FileContextsError> {
     let mut known: HashMap<&str, Vec<(usize, Line<'_>)>> = HashMap::new();
     let mut needless = BTreeSet::new();
@@ -143,7 +143,8 @@ fn needless(text: &str) -> Result<BTreeSet<usize>, FileContextsError> {
     Ok(needless)
 }
 
-/// The lines of `before` less what lines of `after` are for: one for any kind of file is left for the other kinds.
+/// The lines of `before` without those that lines of `after` replace. A line for any kind of file stays for the other
+/// kinds.
 fn without(before: &str, after: &str) -> String {
     let mut taken: HashMap<&str, Vec<Option<&str>>> = HashMap::new();
     for line in lines(after) {
@@ -171,13 +172,13 @@ fn without(before: &str, after: &str) -> String {
     left
 }
 
-/// A text with a line, in the place of what it says for the same expression and kind of file, or at the end.
+/// The text with a line, which replaces the one with the same expression and kind of file, or comes last.
 pub fn with(text: &str, line: &Line<'_>) -> String {
     let line = format!("{line}\n");
     without(text, &line) + &line
 }
 
-/// A text without the line of an expression and a kind of file; `None`: it has none.
+/// The text without the line with an expression and a kind of file; `None`: it has none.
 pub fn without_line(text: &str, expression: &str, kind: Option<&str>) -> Option<String> {
     let is_it = |text: &&str| {
         let line = Line::parse(text).ok().flatten();
@@ -188,8 +189,8 @@ pub fn without_line(text: &str, expression: &str, kind: Option<&str>) -> Option<
         .then(|| text.lines().filter(|line| !is_it(line)).flat_map(|line| [line, "\n"]).collect())
 }
 
-/// For each pair `ALIAS PATH` the lines about the path and what is below it, for the alias, too. libselinux reads the pairs
-/// from files beside its own (`file_contexts.subs`), and looks one path up in place of the other.
+/// For each pair `ALIAS PATH`, adds the lines about the path and what is below it for the alias as well. libselinux
+/// reads the pairs from files beside its own (`file_contexts.subs`), and looks up one path in place of the other.
 pub fn with_aliases(text: &str, pairs: &str) -> String {
     let mut whole = once(text.lines().map(str::to_owned));
     for pair in pairs.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
@@ -208,7 +209,7 @@ pub fn with_aliases(text: &str, pairs: &str) -> String {
     whole
 }
 
-/// The lines, of several for the same paths the first: libselinux refuses others.
+/// The first line of each group for the same paths, because libselinux refuses the others.
 pub fn once(lines: impl Iterator<Item = String>) -> String {
     let mut known = HashSet::new();
     let mut fresh = |line: &String| match Line::parse(line) {
@@ -218,7 +219,7 @@ pub fn once(lines: impl Iterator<Item = String>) -> String {
     lines.filter(|line| fresh(line)).map(|line| line + "\n").collect()
 }
 
-/// Lines that only one of two texts has; `None`: they have the same.
+/// Lines that only one of two texts has; `None`: they have the same lines.
 pub fn difference(before: &str, after: &str) -> Option<Statements> {
     let of = |text| -> BTreeSet<String> { lines(text).map(|line| line.to_string()).collect() };
     let (before, after) = (of(before), of(after));

@@ -1,7 +1,7 @@
-//! Mutations of good input, for tests of what reads bytes that may be anyone's.
+//! Mutations of valid input, for tests of code that reads bytes from anyone.
 //!
-//! Each test takes two seconds, or as many as `TOLLGATE_FUZZ_SECONDS` says. The mutations are the same each time, as far
-//! as the time goes.
+//! Each test takes two seconds, or as many as `TOLLGATE_FUZZ_SECONDS` says. The mutations are always the same; only
+//! their number depends on the time.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -18,7 +18,7 @@ pub(crate) fn duration() -> Duration {
     Duration::from_secs(seconds.unwrap_or(SECONDS))
 }
 
-/// Gives `reader` mutation after mutation of the good inputs. When it panics, says which mutation it was.
+/// Passes one mutation of the valid inputs after another to `reader`. If it panics, prints the number of the mutation.
 pub(crate) fn run(good: &[&[u8]], mut reader: impl FnMut(&[u8])) {
     let end = Instant::now() + duration();
     let mut count = 0;
@@ -33,11 +33,11 @@ pub(crate) fn run(good: &[&[u8]], mut reader: impl FnMut(&[u8])) {
     eprintln!("{count} mutations");
 }
 
-/// The mutation of that number.
+/// The mutation with this number.
 pub(crate) fn mutated(good: &[&[u8]], number: u64) -> Vec<u8> {
     let random = &mut Rng::with_seed(number);
     let mut bytes = good[random.usize(..good.len())].to_vec();
-    // One change for the most part, so that what lies after it is reached.
+    // Mostly one change, so that the code behind it is reached.
     for _ in 0..[1, 1, 1, 2, 4, 16][random.usize(..6)] {
         change(&mut bytes, good, random);
     }
@@ -53,7 +53,7 @@ fn change(bytes: &mut Vec<u8>, good: &[&[u8]], random: &mut Rng) {
         0 => bytes[at] ^= 1 << random.usize(..8),
         1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)][random.usize(..6)],
         2 => bytes.truncate(at),
-        // What may be a length, an offset or an identifier; they lie at multiples of 4 for the most part.
+        // These may be lengths, offsets or identifiers, which are mostly at multiples of 4.
         3 | 4 => {
             let extreme = [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, random.u32(..300), bytes.len() as u32];
             write(bytes, at & !(random.usize(..2) * 3), extreme[random.usize(..7)].to_le_bytes());
@@ -64,7 +64,7 @@ fn change(bytes: &mut Vec<u8>, good: &[&[u8]], random: &mut Rng) {
             let old = bytes.get(at..at + 4).map_or(0, |old| u32::from_le_bytes([old[0], old[1], old[2], old[3]]));
             write(bytes, at, old.wrapping_add(delta).wrapping_sub(4).to_le_bytes());
         }
-        // A part of one input in the place of a part of this one.
+        // A part of one input replaces a part of this one.
         6 => {
             let other = good[random.usize(..good.len())];
             let from = random.usize(..other.len());

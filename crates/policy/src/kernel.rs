@@ -1,5 +1,5 @@
-//! The running kernel's SELinux, asked by way of selinuxfs: what a policy's decisions are compared with where SELinux
-//! runs.
+//! Asks the SELinux of the running kernel through selinuxfs. Where SELinux runs, a policy's decisions are compared with
+//! its answers.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,9 +11,9 @@ use crate::{model::Policy, server::Ask};
 
 /// Where selinuxfs is mounted.
 pub const SELINUXFS: &str = "/sys/fs/selinux";
-/// No answer is longer: simple_transaction_get gives a page.
+/// The maximum length of an answer: simple_transaction_get provides a page.
 const PAGE: usize = 4096;
-/// The flag by which the kernel marks a permissive source: `AVD_FLAGS_PERMISSIVE`.
+/// The flag with which the kernel marks a permissive source: `AVD_FLAGS_PERMISSIVE`.
 const PERMISSIVE: u32 = 1;
 
 /// Why the kernel cannot be asked.
@@ -22,20 +22,20 @@ const PERMISSIVE: u32 = 1;
 pub enum KernelError {
     /// There is no selinuxfs.
     #[error(
-        "{} is not there: the kernel must run SELinux (`lsm=` on its command line names selinux), and selinuxfs must be mounted: mount -t selinuxfs none {}",
+        "{} does not exist: the kernel must run SELinux (`lsm=` on its command line names selinux), and selinuxfs must be mounted: mount -t selinuxfs none {}",
         .root.display(), .root.display()
     )]
     NoSelinux {
-        /// Where it was looked for.
+        /// Where it should be mounted.
         root: PathBuf,
     },
     /// The kernel runs another policy.
     #[error("the kernel runs another policy than this: {difference}; load this one first, or compare with libsepol")]
     OtherPolicy {
-        /// What differs between the two, in words.
+        /// A difference between the two, in words.
         difference: String,
     },
-    /// The kernel did not take a question, or answered in a way that is not known.
+    /// The kernel refused a question, or gave an answer that cannot be read.
     #[error("ask the kernel `{request}` by {}: {cause}", .file.display())]
     Ask {
         /// The file of selinuxfs.
@@ -47,7 +47,7 @@ pub enum KernelError {
     },
 }
 
-/// A decision of the kernel's.
+/// A decision of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     /// Permissions that are granted, bit = number less 1.

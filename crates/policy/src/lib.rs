@@ -1,11 +1,29 @@
-//! The security server: SELinux policies, read and compiled by libsepol, laid out as decision tables that BPF reads, and
-//! asked.
+//! The security server: reads and compiles SELinux policies with libsepol, turns them into decision tables for BPF, and
+//! answers questions about them.
 //!
-//! [`sources`] reads what the user names; [`sepol`] lets libsepol compile or read it in a confined child and tells the
-//! binary policy and its [`model`]; [`tables`] lays the model out; [`built`] is the file that holds all of it;
-//! [`origin`] is what it was built from, [`store`] what a machine's own is built from, and where that is kept.
-//! [`server`] answers questions from it, by [`decide`], the code that the kernel runs too. [`explain`], [`diff`],
-//! [`reach`], [`check`] and [`stats`] read the model; [`oracle`] asks libsepol the same questions.
+//! [`sources`] reads what the user names. [`sepol`] lets libsepol compile or read it in a confined child, which returns
+//! the binary policy and its [`model`]. [`tables`] makes decision tables of the model, and [`built`] is the file that
+//! holds all of it. [`origin`] is what it was built from. [`store`] is what a machine's own policy is built from, and
+//! where that is kept. [`server`] answers questions, by [`decide`], the code that also runs in the kernel. [`explain`],
+//! [`diff`], [`reach`], [`check`] and [`stats`] read the model. [`oracle`] asks libsepol the same questions.
+//!
+//! From a folder of CIL to an answer:
+//!
+//! ```
+//! use tollgate_policy::{sepol::Options, sources};
+//!
+//! let sources = sources::read(&["../../policies/tollgate".into()])?;
+//! let built = sources.build(&Options { without_lines: true, ..Options::default() })?;
+//! let mut server = built.server()?;
+//! let file = server.class("file")?;
+//! let shadow = server.context("system_u:object_r:shadow_t:s0")?;
+//! for (domain, reads) in [("sshd.t", true), ("ntp.t", false)] {
+//!     let domain = server.context(&format!("system_u:system_r:{domain}:s0"))?;
+//!     let allowed = server.access(domain, shadow, file).allowed;
+//!     assert_eq!(server.permissions(file, allowed).contains(&"read"), reads);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod booleans;
 pub mod built;

@@ -1,9 +1,9 @@
 //! Where each rule of a policy was written: the statements of its CIL sources as libsepol resolves them (blocks and
 //! optionals opened, macros expanded, names qualified), each with its file and line.
 //!
-//! libsepol writes its resolved tree by `cil_write_resolve_ast`, with the line marks that it found in the source.
-//! [`mark`] therefore puts a mark around every statement of a copy of the source, and [`Lines::from_resolved`] reads
-//! what libsepol made of it.
+//! libsepol writes its resolved tree with `cil_write_resolve_ast`, including the line marks that it found in the
+//! source. Therefore [`mark`] puts a mark around every statement in a copy of the source, and [`Lines::from_resolved`]
+//! reads what libsepol made of it.
 
 mod mark;
 mod resolved;
@@ -13,36 +13,37 @@ mod tests;
 pub(crate) use mark::lists;
 pub use mark::mark;
 
-/// The version of [`Lines::to_bytes`].
+/// The version of the format of [`Lines::to_bytes`].
 pub const VERSION: u32 = 1;
 
 /// The statements of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// The sources' names.
+    /// Names of the sources.
     pub files: Vec<String>,
-    /// In the order of the sources.
+    /// The statements, in the order of the sources.
     pub statements: Vec<Statement>,
-    /// Why there are no statements, where there are none.
+    /// Why there are no statements; `None`: there are some.
     pub missing: Option<String>,
 }
 
 /// A statement of the policy's source, and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Which of [`Lines::files`].
+    /// Index of the file in [`Lines::files`].
     pub file: u32,
-    /// The line that it starts on, from 1. A macro's statement is where the macro is called.
+    /// Number of the line on which it starts, from 1. A statement in a macro is where the macro is called.
     pub line: u32,
-    /// It, on one line, as CIL. One that depends on booleans is wrapped: `(booleanif (a) (true (allow ...)))`.
+    /// The statement as CIL, on one line. If it depends on booleans, it is wrapped: `(booleanif (a) (true (allow
+    /// ...)))`.
     pub text: String,
 }
 
-/// Why bytes are not lines.
+/// Why bytes do not contain statements.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinesError {
-    /// They end too soon, or a length reaches past their end.
+    /// They end too early, or a length reaches beyond their end.
     #[error("the statements' places end after {0} bytes; the file is truncated or corrupted: build it again")]
     Truncated(usize),
     /// They were written by another version.
@@ -54,18 +55,18 @@ pub enum LinesError {
     /// A statement's file does not exist.
     #[error("a statement lies in file {file} of {files}; the file is corrupted: build it again")]
     File {
-        /// The number of the file that the statement names.
+        /// Index of the file in the statement.
         file: u32,
-        /// How many there are.
+        /// How many files there are.
         files: usize,
     },
-    /// There is more than was announced.
+    /// There are more bytes than announced.
     #[error("{0} bytes follow the statements' places; the file is corrupted: build it again")]
     Trailing(usize),
 }
 
 impl Lines {
-    /// Lines that cannot be had, and why.
+    /// No statements, and why.
     pub fn missing(why: impl Into<String>) -> Self {
         Self { missing: Some(why.into()), ..Self::default() }
     }
@@ -76,13 +77,13 @@ impl Lines {
         format!("{file}:{}", statement.line)
     }
 
-    /// The statements of what libsepol wrote of sources that [`mark`] had marked; `files` are their names.
+    /// The statements in what libsepol wrote for sources that [`mark`] had marked. `files` are their names.
     pub fn from_resolved(files: Vec<String>, resolved: &str) -> Self {
         let statements = resolved::statements(resolved, files.len());
         Self { files, statements, missing: None }
     }
 
-    /// As they lie in a file: little-endian 32-bit numbers, texts with their length before them.
+    /// The form in a file: little-endian numbers of 32 bits, and texts with their length before them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let number = |bytes: &mut Vec<u8>, value: usize| bytes.extend((value as u32).to_le_bytes());
@@ -104,7 +105,7 @@ impl Lines {
         bytes
     }
 
-    /// What [`Self::to_bytes`] wrote; the bytes may be anyone's.
+    /// Reads what [`Self::to_bytes`] wrote. The bytes may come from anyone.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LinesError> {
         let mut input = Input { bytes, at: 0 };
         match input.number()? {
@@ -131,7 +132,7 @@ impl Lines {
     }
 }
 
-/// Bytes, and how far they are read. Vectors grow with what is read, never by what a count announces.
+/// Bytes, and the read position. Vectors grow with what is read, and never by an announced count.
 struct Input<'b> {
     bytes: &'b [u8],
     at: usize,

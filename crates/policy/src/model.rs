@@ -1,6 +1,6 @@
-//! A policy as libsepol understands it, in plain data: what the shim tells (`dump`), what tables are built from, and
-//! what `explain`, `diff`, `reach` and `stats` read. Identifiers are libsepol's: users, roles, types, classes,
-//! sensitivities and permissions start at 1, categories and booleans at 0; 0 means none where one may be missing.
+//! A policy as libsepol understands it, in plain data. The shim writes it (`dump`), tables are built from it, and
+//! `explain`, `diff`, `reach` and `stats` read it. Identifiers are libsepol's: users, roles, types, classes,
+//! sensitivities and permissions start at 1, categories and booleans at 0. Where one may be missing, 0 means none.
 
 /// A set of small numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,13 +73,13 @@ pub struct Context {
     pub range: Range,
 }
 
-/// What a policy says about classes and permissions of the kernel's that it does not define.
+/// What a policy says about the kernel's classes and permissions that it does not define.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HandleUnknown {
     /// They are denied.
     #[default]
     Deny,
-    /// Such a policy is not to be loaded.
+    /// The policy must not be loaded then.
     Reject,
     /// They are allowed.
     Allow,
@@ -88,15 +88,15 @@ pub enum HandleUnknown {
 /// A type or an attribute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Type {
-    /// Its name; empty where the policy has a gap.
+    /// Name of the type; empty where the policy has a gap.
     pub name: String,
-    /// Whether it is an attribute.
+    /// Whether it is an attribute, and not a type.
     pub attribute: bool,
-    /// The type that it has no more permissions than; 0: none.
+    /// The parent, whose permissions limit those of this type; 0: none.
     pub bounds: u32,
-    /// Whether what its processes are denied is granted, and audited.
+    /// Whether the type is permissive: what its processes are denied is granted, and audited.
     pub permissive: bool,
-    /// Of a type: its attributes, and itself. Of an attribute: its types.
+    /// For a type: its attributes and itself. For an attribute: its types.
     pub set: Bits,
 }
 
@@ -105,9 +105,9 @@ pub struct Type {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Role {
     pub name: String,
-    /// The types it may have.
+    /// The types that are valid with it.
     pub types: Bits,
-    /// The roles it dominates, itself included.
+    /// The roles that it dominates, including itself.
     pub dominates: Bits,
 }
 
@@ -116,11 +116,11 @@ pub struct Role {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct User {
     pub name: String,
-    /// The roles it may have.
+    /// The roles that are valid with it.
     pub roles: Bits,
-    /// The range it may have.
+    /// The range that limits its contexts.
     pub range: Range,
-    /// Its level by default.
+    /// Its default level.
     pub default_level: Level,
 }
 
@@ -129,18 +129,18 @@ pub struct User {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Sensitivity {
     pub name: String,
-    /// Other names of it.
+    /// Aliases of the sensitivity.
     pub aliases: Vec<String>,
-    /// The categories that levels of it may have.
+    /// The categories that its levels may have.
     pub categories: Bits,
 }
 
-/// A category; its number is its place.
+/// A category. Its number is its index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Category {
     pub name: String,
-    /// Other names of it.
+    /// Aliases of the category.
     pub aliases: Vec<String>,
 }
 
@@ -149,32 +149,32 @@ pub struct Category {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Boolean {
     pub name: String,
-    /// Its value in this policy; a running kernel can have another.
+    /// Its value in this policy. A running kernel can have another.
     pub value: bool,
 }
 
-/// Whose user, role or type a new object gets.
+/// From whom a new object gets its user, role or type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhoseDefault {
-    /// What the class's kind says.
+    /// As usual for this kind of class.
     #[default]
     None,
-    /// That of the creating process.
+    /// From the creating process.
     Source,
-    /// That of what the object lies in.
+    /// From the object that contains it.
     Target,
 }
 
 /// An object class: its permissions, constraints and defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Class {
-    /// Its name; empty where the policy has a gap.
+    /// Name of the class; empty where the policy has a gap.
     pub name: String,
-    /// Its permissions' names by number less 1, those of its common first; at most 32.
+    /// Names of its permissions by number less 1, those of its common first; at most 32.
     pub permissions: Vec<String>,
-    /// What denies although rules allow.
+    /// Constraints, which deny although rules allow.
     pub constraints: Vec<Constraint>,
-    /// What denies relabelling: expressions that must hold.
+    /// Expressions that must hold when an object is relabelled.
     pub validatetrans: Vec<Vec<Term>>,
     /// Whose user a new object has.
     pub default_user: WhoseDefault,
@@ -182,35 +182,35 @@ pub struct Class {
     pub default_role: WhoseDefault,
     /// Whose type a new object has.
     pub default_type: WhoseDefault,
-    /// Whose range a new object has: 0 or `TG_RANGE_*`.
+    /// From whom a new object gets its range: 0 or `TG_RANGE_*`.
     pub default_range: u32,
 }
 
-/// A constraint: what permissions need `expression`.
+/// A constraint: permissions that need `expression`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Constraint {
     /// The permissions, bit = number less 1.
     pub permissions: u32,
-    /// What must hold, in postfix order.
+    /// The expression, in postfix order.
     pub expression: Vec<Term>,
 }
 
-/// How the two things of a [`Pair`] are compared, or a name with a set.
+/// How the two sides of a [`Pair`] are compared, or a name with a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
-    /// Equal, or in.
+    /// Equal, or in the set.
     Eq,
-    /// Not equal, or not in.
+    /// Not equal, or not in the set.
     Neq,
     /// The first level dominates the second.
     Dom,
-    /// Is dominated by.
+    /// The second level dominates the first.
     DomBy,
     /// Neither level dominates the other.
     Incomp,
 }
 
-/// What two things are compared.
+/// The two sides of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pair {
     /// Source and target user.
@@ -233,7 +233,7 @@ pub enum Pair {
     L2H2,
 }
 
-/// Whose name is looked for in a set.
+/// Whose name is looked up in a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Party {
     /// The source's (validatetrans: the old context's).
@@ -244,7 +244,7 @@ pub enum Party {
     Task,
 }
 
-/// Names of what are in a set.
+/// The kind of names in a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum NameKind {
@@ -256,37 +256,37 @@ pub enum NameKind {
 /// A term of a constraint's expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Term {
-    /// The value before it is negated.
+    /// Negates the value before it.
     Not,
-    /// Both values before it hold.
+    /// Whether both values before it hold.
     And,
-    /// One of the values before it holds.
+    /// Whether at least one of the two values before it holds.
     Or,
-    /// Two things are compared.
+    /// Compares two sides.
     Compare(Pair, Comparison),
-    /// A name is in a set, or (`Neq`) is not.
+    /// Whether a name is in a set, or (`Neq`) is not.
     In {
-        /// Whose name is looked for.
+        /// Whose name is looked up.
         party: Party,
         /// What kind of name.
         kind: NameKind,
         /// `Eq` or `Neq`.
         comparison: Comparison,
-        /// The identifiers, attributes resolved.
+        /// The identifiers, with attributes resolved.
         names: Bits,
-        /// The types and attributes as written, where the policy still knows; else empty.
+        /// The types and attributes as written, if the policy still knows; else empty.
         written: Bits,
     },
 }
 
 impl Term {
-    /// Whether it compares levels, so that its constraint is one of MLS.
+    /// Whether it compares levels, so that its constraint belongs to MLS.
     pub fn compares_levels(&self) -> bool {
         matches!(self, Self::Compare(pair, _) if !matches!(pair, Pair::Users | Pair::Roles | Pair::Types))
     }
 }
 
-/// What a rule of two types and a class says.
+/// The kind of a rule for two types and a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RuleKind {
     /// `data`: permissions granted.

@@ -1,9 +1,9 @@
-//! libsepol's own evaluator, asked the questions that ours answers: the oracle of tests and of `policy verify`.
+//! libsepol's own evaluator, which answers the same questions as ours: the oracle of tests and of `policy verify`.
 //!
-//! libsepol 3.4 differs from the kernel in two places, where the kernel is right: it does not look at file names in
-//! transitions, and it does not give sockets their creator's role, type and range (`sepol_compute_sid` of
-//! libsepol/src/services.c beside security/selinux/ss/services.c). [`crate::verify::Difference`] lists them.
-//! It reads the policy in this process: give it images that [`crate::sepol`] made or read.
+//! libsepol 3.4 differs from the kernel in two places, where the kernel is right: it ignores file names in transitions,
+//! and it does not give sockets the role, type and range of their creator (`sepol_compute_sid` of
+//! libsepol/src/services.c beside security/selinux/ss/services.c). [`crate::verify::Difference`] lists them. It reads
+//! the policy in this process, so it must be given only images that [`crate::sepol`] made or read.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// libsepol keeps policy and SIDs in global variables.
+/// libsepol keeps the policy and the SIDs in global variables.
 static OWNER: Mutex<()> = Mutex::new(());
 
 #[repr(C)]
@@ -53,7 +53,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// libsepol does not read the image.
+/// libsepol cannot read the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("libsepol does not read this policy")]
 pub struct OracleError;
@@ -61,15 +61,15 @@ pub struct OracleError;
 /// Access vectors as libsepol computes them, one bit per permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access {
-    /// What is granted.
+    /// Permissions that are granted.
     pub allowed: u32,
-    /// What is audited when granted.
+    /// Permissions whose grants are audited.
     pub auditallow: u32,
-    /// What is audited when denied.
+    /// Permissions whose denials are audited.
     pub auditdeny: u32,
 }
 
-/// A policy that libsepol has loaded; there is one at a time, and others wait.
+/// A policy that libsepol has loaded. There is only one at a time, and other callers wait.
 pub struct Oracle {
     loaded: NonNull<Loaded>,
     _owner: MutexGuard<'static, ()>,
@@ -97,7 +97,7 @@ impl Oracle {
         Ok(Self { loaded: NonNull::new(loaded).ok_or(OracleError)?, _owner: owner })
     }
 
-    /// The SID of a context; `None` when the context is not valid.
+    /// The SID of a context; `None`: the context is not valid.
     pub fn sid(&mut self, context: &str) -> Option<u32> {
         let text = CString::new(context).ok()?;
         let mut sid = 0;
@@ -106,8 +106,8 @@ impl Oracle {
         (failed == 0).then_some(sid)
     }
 
-    /// The context of a SID; that of `unlabeled` when there is no such SID (`sepol_sidtab_search`), `None` when it cannot
-    /// be told.
+    /// The context of a SID. For an unknown SID it is the one of `unlabeled` (`sepol_sidtab_search`). `None`: it cannot
+    /// be written.
     pub fn context(&self, sid: u32) -> Option<String> {
         let (mut text, mut length) = (ptr::null_mut(), 0);
         // SAFETY: on success libsepol has allocated a text that ends with a zero byte.
@@ -133,7 +133,7 @@ impl Oracle {
         Access { allowed: raw.allowed, auditallow: raw.auditallow, auditdeny: raw.auditdeny }
     }
 
-    /// The SID of a new object; `None` when its context would not be valid.
+    /// The SID of a new object; `None`: its context would not be valid.
     pub fn transition(&mut self, source: u32, target: u32, class: u32) -> Option<u32> {
         compute(sepol_transition_sid, source, target, self.class(class))
     }
@@ -148,7 +148,7 @@ impl Oracle {
         compute(sepol_change_sid, source, target, self.class(class))
     }
 
-    /// Whether `task` may relabel an object of `class` from `old` to `new`, as far as validatetrans statements go.
+    /// Whether `task` may relabel an object of `class` from `old` to `new`, according to validatetrans statements.
     pub fn validate(&self, old: u32, new: u32, task: u32, class: u32) -> bool {
         let class = self.class(class);
         let mut reason = ptr::null_mut();
@@ -161,7 +161,7 @@ impl Oracle {
         }
     }
 
-    /// A class as libsepol takes it; 0 for one that the policy does not have.
+    /// A class in the form for libsepol; 0: the policy does not have it.
     fn class(&self, class: u32) -> u16 {
         // SAFETY: it was made by `tollgate_oracle_load` and lives as long as `self`.
         let has = unsafe { tollgate_oracle_has(self.loaded.as_ptr(), class) } != 0;

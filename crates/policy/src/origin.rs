@@ -1,4 +1,4 @@
-//! What a built policy was built from. It is part of the built file, so that it goes wherever the policy goes.
+//! What a built policy was built from. It is part of the built file, so that it stays with the policy.
 
 #[cfg(test)]
 mod tests;
@@ -13,33 +13,33 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The time that builders of packages want files to tell, in seconds since 1970 (reproducible-builds.org).
+/// The time that builders of packages want in files, in seconds since 1970 (reproducible-builds.org).
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
-/// The most names of one folder that are shown; of more files, only their number.
+/// How many names of one directory are shown. If there are more, only their number is shown.
 const MAX_SHOWN: usize = 4;
 
 /// A file that a policy was built from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its path, as whoever built the policy named it.
+    /// Path of the file, as given when the policy was built.
     pub name: String,
-    /// SHA-256 of what was in it, in hexadecimal digits; of a module package, of the CIL that libsepol made of it.
+    /// SHA-256 of its content, in hexadecimal digits. For a module package, of the CIL that libsepol made of it.
     pub sha256: String,
 }
 
 impl Source {
-    /// A file of that name and content.
+    /// A file with this name and content.
     pub fn new(name: impl Into<String>, content: &[u8]) -> Self {
         Self { name: name.into(), sha256: hexadecimal(&Sha256::digest(content)) }
     }
 }
 
-/// What a policy was built from, when, and by what.
+/// What a policy was built from, when, and by which version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The version of the program that built it.
     pub version: String,
-    /// When, in seconds since 1970.
+    /// When it was built, in seconds since 1970.
     pub built: u64,
     /// The files, in the order in which they were read.
     pub sources: Vec<Source>,
@@ -49,7 +49,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of a policy that is built now.
+    /// The origin of a policy that is built now.
     pub fn now(sources: Vec<Source>) -> Self {
         let said = env::var(EPOCH).ok().and_then(|seconds| seconds.parse().ok());
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -57,9 +57,9 @@ impl Origin {
         Self { version, built: said.unwrap_or_else(now), sources, booleans: BTreeMap::new() }
     }
 
-    /// As a built file has it; nothing where it is not known.
+    /// The form in a built file; empty if it is not known.
     pub(crate) fn to_bytes(origin: Option<&Self>) -> Vec<u8> {
-        // Texts and numbers, which are always written.
+        // It consists of texts and numbers, which can always be written.
         origin.and_then(|origin| serde_json::to_vec(origin).ok()).unwrap_or_default()
     }
 
@@ -67,7 +67,7 @@ impl Origin {
         if bytes.is_empty() { Ok(None) } else { serde_json::from_slice(bytes).map(Some) }
     }
 
-    /// The files, by folder: `/usr/share/tollgate/policy (10 files), /etc/tollgate/policy.d (web.cil web.fc)`.
+    /// The files by directory: `/usr/share/tollgate/policy (10 files), /etc/tollgate/policy.d (web.cil web.fc)`.
     pub fn folders(&self) -> String {
         let mut folders: Vec<(&Path, Vec<&str>)> = Vec::new();
         for source in &self.sources {
@@ -79,14 +79,14 @@ impl Origin {
                 None => folders.push((folder, vec![name])),
             }
         }
-        let told: Vec<String> = folders
+        let shown: Vec<String> = folders
             .iter()
             .map(|(folder, names)| {
                 let names = if names.len() > MAX_SHOWN { format!("{} files", names.len()) } else { names.join(" ") };
                 if folder.as_os_str().is_empty() { names } else { format!("{} ({names})", folder.display()) }
             })
             .collect();
-        told.join(", ")
+        shown.join(", ")
     }
 }
 

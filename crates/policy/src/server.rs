@@ -8,10 +8,10 @@ use crate::{
     model::{Context, Level, Policy, Range},
 };
 
-/// The levels that a question may bring: its two contexts' and those of the answer.
-const LEVELS_OF_A_QUESTION: usize = 6;
+/// How many levels a question may add: those of its two contexts and of the answer.
+const LEVELS_PER_QUESTION: usize = 6;
 
-/// What kind of labelling decision is asked for.
+/// The kind of a labelling decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// The context of a new object, or of a process after exec.
@@ -29,38 +29,39 @@ pub enum ServerError {
     /// The tables cannot be used.
     #[error(transparent)]
     Tables(#[from] TablesError),
-    /// The policy's own levels are too many.
+    /// The policy has too many levels of its own.
     #[error(transparent)]
     Levels(#[from] TooManyLevels),
-    /// They are not of one policy.
+    /// The tables belong to another policy.
     #[error("the decision tables are not of this policy: build it again with `tollgate policy build`")]
     Mismatch,
 }
 
-/// Why no context comes of a labelling decision.
+/// Why a labelling decision gives no context.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabelError {
-    /// The rules lead to a context that the policy does not permit; the kernel refuses to make the object.
+    /// The rules give a context that the policy does not permit. The kernel then refuses to make the object.
     #[error("the rules give `{text}`, which is not a valid context: {reason}")]
     #[expect(missing_docs, reason = "the names say it")]
     Invalid {
         text: String,
-        /// What does not hold.
+        /// Why it is not valid.
         reason: String,
     },
-    /// The new range would be what two ranges share, and they share none (`mls_context_glblub`); the kernel refuses.
-    #[error("the class takes the levels that source and target have in common, and they have none")]
+    /// The new range would be the common part of two ranges, and they have none (`mls_context_glblub`). The kernel then
+    /// refuses.
+    #[error("objects of this class get the levels that source and target have in common, and these have none")]
     NoCommonLevel,
     /// There is no such class.
     #[error("the policy has no such class")]
     NoClass,
-    /// There are more levels than the tables hold.
+    /// There are more levels than the tables can hold.
     #[error(transparent)]
     Levels(#[from] TooManyLevels),
 }
 
-/// A policy that answers.
+/// A policy that answers questions.
 #[derive(Debug)]
 pub struct SecurityServer<'a> {
     policy: &'a Policy,
@@ -70,7 +71,7 @@ pub struct SecurityServer<'a> {
 }
 
 impl<'a> SecurityServer<'a> {
-    /// The server of `policy`, whose tables and own levels these are.
+    /// The server of `policy`, with its tables and its own levels.
     pub fn new(policy: &'a Policy, tables: &[u8], levels: &[Level]) -> Result<Self, ServerError> {
         let tables = Tables::new(tables)?;
         let header = tables.header();
@@ -88,7 +89,7 @@ impl<'a> SecurityServer<'a> {
         Ok(Self { policy, names: Names::of(policy), tables, levels: Levels::new(levels)? })
     }
 
-    /// The policy that decisions are made by.
+    /// The policy that decides.
     pub fn policy(&self) -> &'a Policy {
         self.policy
     }
@@ -103,25 +104,25 @@ impl<'a> SecurityServer<'a> {
         &self.tables
     }
 
-    /// The levels met so far.
+    /// The levels that have been used so far.
     pub fn levels(&self) -> &Levels {
         &self.levels
     }
 
-    /// Makes room for the levels of one more question by two contexts when there is too little. Contexts that were given
-    /// before must not be used afterwards.
+    /// Makes room for the levels of another question with two contexts, if there is too little. Contexts that were
+    /// returned before must not be used afterwards.
     pub fn make_room(&mut self) {
-        if self.levels.room() < LEVELS_OF_A_QUESTION {
+        if self.levels.room() < LEVELS_PER_QUESTION {
             self.levels.forget();
         }
     }
 
-    /// The class of that name.
+    /// The class with this name.
     pub fn class(&self, name: &str) -> Result<u32, ContextError> {
         self.names.find(Kind::Class, name)
     }
 
-    /// A context from text, which must be valid.
+    /// Reads a context, which must be valid.
     pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
         let context = self.names.context(self.policy, text)?;
         let context = self.intern(&context)?;
@@ -144,7 +145,7 @@ impl<'a> SecurityServer<'a> {
         })
     }
 
-    /// A context with its levels in full.
+    /// A context with its complete levels.
     pub fn expand(&self, context: &tg_context) -> Context {
         let range = Range { low: self.levels.get(context.low), high: self.levels.get(context.high) };
         Context { user: context.user.into(), role: context.role.into(), type_: context.type_, range }
@@ -155,7 +156,7 @@ impl<'a> SecurityServer<'a> {
         context::text(self.policy, &self.expand(context))
     }
 
-    /// The access vectors of source, target and class.
+    /// The access vectors of a source, a target and a class.
     pub fn access(&self, source: tg_context, target: tg_context, class: u32) -> tg_decision {
         let question = tg_question { source, target, class, ..tg_question::default() };
         self.tables
@@ -163,7 +164,7 @@ impl<'a> SecurityServer<'a> {
             .unwrap_or(tg_decision { auditdeny: u32::MAX, ..tg_decision::default() })
     }
 
-    /// A labelling decision. Only a transition looks at `name`.
+    /// A labelling decision. Only transitions use `name`.
     pub fn label(
         &mut self,
         ask: Ask,
@@ -194,7 +195,7 @@ impl<'a> SecurityServer<'a> {
         }
     }
 
-    /// Whether `task` may relabel an object of `class` from `old` to `new`, as far as validatetrans statements go.
+    /// Whether `task` may relabel an object of `class` from `old` to `new`, according to validatetrans statements.
     pub fn validate(&self, old: tg_context, new: tg_context, task: tg_context, class: u32) -> bool {
         let question = tg_question { source: old, target: new, task, class, ..tg_question::default() };
         self.tables.validate(&self.levels, &question)
@@ -209,7 +210,7 @@ impl<'a> SecurityServer<'a> {
         names
     }
 
-    /// What does not hold of an invalid context (`policydb_context_isvalid`).
+    /// Why a context is not valid (`policydb_context_isvalid`).
     fn invalid(&self, context: &Context) -> String {
         let (Some(user), Some(role)) =
             (self.policy.users.get(context.user as usize), self.policy.roles.get(context.role as usize))

@@ -1,4 +1,4 @@
-//! What a policy is made from: the files and folders that the user names, told apart by what is in them.
+//! The sources of a policy: the files and directories that the user names. Their kind is recognized by their content.
 
 #[cfg(test)]
 mod tests;
@@ -27,82 +27,82 @@ const POLICY: u32 = 0xf97c_ff8c;
 const PACKAGE: u32 = 0xf97c_ff8f;
 const MODULE: u32 = 0xf97c_ff8d;
 const BZIP2: &[u8] = b"BZh";
-/// The most bytes of a source: a tenth of this holds Debian's whole policy as CIL.
+/// The maximum size of a source, in bytes. A tenth of this holds Debian's whole policy as CIL.
 const MAX_SOURCE_SIZE: u64 = 256 << 20;
 
-/// Sources of one policy.
+/// The sources of one policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sources {
-    /// CIL, to be compiled together.
+    /// CIL files, which are compiled together.
     Cil {
-        /// The files; module packages are among them as the CIL that libsepol turned them into.
+        /// The files, including module packages, as the CIL that libsepol turned them into.
         files: Vec<CilFile>,
-        /// Whether there were module packages: they are compiled as semodule does, which lets them repeat each other.
+        /// Whether there were module packages. Then declarations may be repeated, as in semodule.
         modules: bool,
     },
     /// A binary policy, such as `/sys/fs/selinux/policy`.
     Image {
         /// The file that it was read from.
         name: String,
-        /// What is in it.
+        /// Content of the file.
         image: Vec<u8>,
     },
-    /// A built policy, which needs no compiling.
+    /// A built policy, which need not be compiled.
     Built(Vec<u8>),
 }
 
-/// Why the sources cannot be taken.
+/// Why the sources cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// None were named.
+    /// No sources were named.
     #[error("no sources: name CIL files, folders of them, module packages or a binary policy")]
     None,
-    /// A file or folder could not be read.
+    /// A file or directory could not be read.
     #[error("cannot read {}: {cause}", .path.display())]
     Io {
-        /// The file or folder.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system reported.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// A folder without sources.
-    #[error("{} holds no *.cil files: name the files themselves if they are called otherwise", .0.display())]
+    /// A directory without sources.
+    #[error("{} has no *.cil files: name the files themselves if they have other names", .0.display())]
     Empty(PathBuf),
-    /// A file that cannot be a source for its size.
+    /// A file that is too large to be a source.
     #[error("{} holds more than {} MiB, more than any policy: name the policy itself", .0.display(), MAX_SOURCE_SIZE >> 20)]
     TooLarge(PathBuf),
-    /// Neither text nor a format that is known.
+    /// A file in an unknown format.
     #[error(
         "{} is neither CIL nor a binary policy, a module package (.pp, .pp.bz2) or a policy that `tollgate policy \
          build` made", .0.display()
     )]
     Unknown(PathBuf),
-    /// A whole policy beside other sources.
+    /// A complete policy together with other sources.
     #[error("{} is a whole policy and cannot be joined with other sources: name it alone, or name the CIL it was \
              compiled from", .0.display())]
     Whole(PathBuf),
-    /// It could not be unpacked.
+    /// A file could not be unpacked.
     #[error("cannot unpack {}: {cause}", .path.display())]
     Bzip2 {
         /// The packed file.
         path: PathBuf,
-        /// What the decoder reported.
+        /// What the decoder returned.
         cause: io::Error,
     },
-    /// libsepol did not take one of them.
+    /// libsepol refused one of the files.
     #[error("{}: {cause}", .path.display())]
     File {
-        /// The file that was not accepted.
+        /// Path of the file.
         path: PathBuf,
-        /// What libsepol reported.
+        /// What libsepol said.
         cause: SepolError,
     },
-    /// libsepol did not take them together.
+    /// libsepol refused them together.
     #[error(transparent)]
     Sepol(#[from] SepolError),
-    /// They cannot be laid out, or a built policy is damaged.
+    /// They do not fit into tables, or a built policy is damaged.
     #[error(transparent)]
     Built(#[from] BuiltError),
 }
@@ -114,7 +114,7 @@ enum Source {
     Built(Vec<u8>),
 }
 
-/// Reads files and folders; of a folder all `*.cil`, sorted by name.
+/// Reads files and directories. In a directory, these are all `*.cil` files, sorted by name.
 pub fn read(paths: &[PathBuf]) -> Result<Sources, SourceError> {
     let files = files(paths)?;
     let (mut cil, mut modules, mut whole) = (Vec::new(), false, None);
@@ -140,7 +140,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Sources, SourceError> {
 }
 
 impl Sources {
-    /// Lets libsepol compile or read them; `None` of a built policy, which has been.
+    /// Lets libsepol compile or read them; `None`: it is a built policy already.
     pub fn compile(&self, options: &Options) -> Result<Option<Compiled>, SourceError> {
         match self {
             Self::Cil { files, modules } => {
@@ -152,7 +152,7 @@ impl Sources {
         }
     }
 
-    /// Compiles them and lays them out.
+    /// Compiles the sources and makes tables of them.
     pub fn build(&self, options: &Options) -> Result<Built, SourceError> {
         match (self, self.compile(options)?) {
             (Self::Built(bytes), _) => Ok(Built::from_bytes(bytes)?),
@@ -160,7 +160,7 @@ impl Sources {
         }
     }
 
-    /// Lays out what they were compiled to.
+    /// Makes tables of what the sources were compiled into.
     pub fn lay_out(&self, compiled: Compiled) -> Result<Built, SourceError> {
         let sources = match self {
             Self::Cil { files, .. } => files.iter().map(|file| origin::Source::new(&file.name, &file.text)).collect(),
@@ -192,7 +192,8 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files)
 }
 
-/// Reads files on all processors: Debian's policy has 314, each unpacked and turned into CIL by processes of its own.
+/// Reads files on all processors. Debian's policy has 314, and each is unpacked and turned into CIL by processes of its
+/// own.
 fn read_all(files: &[PathBuf]) -> Result<Vec<Source>, SourceError> {
     let next = AtomicUsize::new(0);
     let sources = Mutex::new(Vec::new());
@@ -235,12 +236,12 @@ fn read_one(path: &Path) -> Result<Source, SourceError> {
 fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {
     let error = |cause| SourceError::Io { path: path.to_owned(), cause };
     let mut bytes = Vec::new();
-    // Files of /sys/fs/selinux tell no size before they are read.
+    // Files of /sys/fs/selinux have no known size before they are read.
     File::open(path).map_err(error)?.take(MAX_SOURCE_SIZE + 1).read_to_end(&mut bytes).map_err(error)?;
     if bytes.len() as u64 > MAX_SOURCE_SIZE { Err(SourceError::TooLarge(path.to_owned())) } else { Ok(bytes) }
 }
 
-/// What bzip2 packed.
+/// Unpacks what bzip2 packed.
 fn unpack(packed: &[u8], path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = MultiBzDecoder::new(packed).take(MAX_SOURCE_SIZE + 1).read_to_end(&mut bytes);

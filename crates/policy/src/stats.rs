@@ -1,4 +1,4 @@
-//! Figures of a policy and of its tables.
+//! Figures about a policy and its tables.
 
 use serde::Serialize;
 use tollgate_abi::tables::{TG_CAPACITY, TG_LEVELS, TG_SELF, TG_STEPS, tg_class, tg_entry, tg_step, tg_tuple, tg_type};
@@ -10,7 +10,7 @@ use crate::{
     vectors::{entries, records},
 };
 
-/// How many things there are, in the order of reports.
+/// Names and numbers, in the order of reports.
 pub type Figures = Vec<(&'static str, u64)>;
 
 /// Figures of a policy.
@@ -24,24 +24,24 @@ pub struct Stats {
     pub handle_unknown: &'static str,
     /// The policy capabilities.
     pub capabilities: Vec<String>,
-    /// How many statements and names, by kind.
+    /// The number of statements and names, by kind.
     #[serde(serialize_with = "as_object")]
     pub policy: Figures,
-    /// The tables: counts, and bytes of their parts.
+    /// The tables: numbers of their parts, and sizes in bytes.
     #[serde(serialize_with = "as_object")]
     pub tables: Figures,
-    /// Bytes of the built file's sections.
+    /// Sizes of the built file's sections, in bytes.
     #[serde(serialize_with = "as_object")]
     pub sections: Figures,
 }
 
-/// `type aliases` is the key `type_aliases`.
+/// As a JSON object: `type aliases` becomes the key `type_aliases`.
 fn as_object<S: serde::Serializer>(figures: &Figures, serializer: S) -> Result<S::Ok, S::Error> {
     let key = |name: &str| name.to_lowercase().replace(", ", "_").replace(' ', "_");
     serializer.collect_map(figures.iter().map(|(name, figure)| (key(name), figure)))
 }
 
-/// The figures of a built policy, whose tables are `tables`.
+/// The figures of a built policy with these tables.
 pub fn stats(built: &Built, tables: &Tables) -> Stats {
     let policy = &built.policy;
     Stats {
@@ -136,7 +136,7 @@ fn statements(policy: &Policy) -> Figures {
     ]
 }
 
-/// Counts of what the tables hold, and the bytes that it takes.
+/// Numbers of the parts of the tables, and their sizes in bytes.
 fn laid(tables: &Tables, levels: usize) -> Figures {
     let header = tables.header();
     let slots = 1u64 << 64u32.saturating_sub(header.key_shift).min(32);
@@ -173,18 +173,18 @@ fn steps(tables: &Tables) -> Vec<u64> {
     classes.flat_map(|record| [1, 3].map(|member| u64::from(crate::vectors::word(record, member * 4)))).collect()
 }
 
-/// Something that the tables hold only so much of.
+/// Something that the tables limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
-    /// What the tables hold, in the plural: "types".
+    /// What it is, in the plural: "types".
     pub what: &'static str,
-    /// How much there is.
+    /// How much the policy has.
     pub used: u64,
-    /// How much there can be.
+    /// How much is possible.
     pub limit: u64,
 }
 
-/// How much the policy takes of what is limited.
+/// How much of each limit the policy uses.
 pub fn shares(tables: &Tables, levels: usize) -> Vec<Share> {
     let header = tables.header();
     let longest = steps(tables).into_iter().max().unwrap_or_default();
@@ -194,7 +194,7 @@ pub fn shares(tables: &Tables, levels: usize) -> Vec<Share> {
         ("distinct vectors", header.vectors.into(), 0xffff),
         ("distinct access vectors", header.tuples.into(), 0xffff),
         ("steps of a class's constraints", longest, TG_STEPS),
-        // The other half is for levels that are met at run time.
+        // The other half is for levels that occur at run time.
         ("levels of the policy", levels as u64, TG_LEVELS / 2),
     ]
     .into_iter()

@@ -1,6 +1,6 @@
-//! The rules' part of decision tables, read whole: rows and columns of types, the vector where they meet, and what
-//! holds on a type itself. It answers by row and column, so that what compares or follows all types of a policy need
-//! not ask about each pair.
+//! Reads the rules in decision tables as a whole: rows and columns of types, the vector where they meet, and the rules
+//! of a type on itself. It answers by row and column, so that code that compares or follows all types of a policy need
+//! not look up each pair.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use tollgate_abi::tables::{TG_SELF, tg_entry, tg_tuple};
 
 use crate::decide::Tables;
 
-/// Access vectors that rules give, constraints left aside.
+/// Access vectors from rules, without constraints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Access {
-    /// What is allowed.
+    /// Permissions that are allowed.
     pub allow: u32,
-    /// What is audited when granted.
+    /// Permissions whose grants are audited.
     pub auditallow: u32,
-    /// What is not audited when denied.
+    /// Permissions whose denials are not audited.
     pub dontaudit: u32,
 }
 
 impl Access {
-    /// What is in either of the two, vector by vector.
+    /// The union of both, vector by vector.
     pub fn or(self, other: Self) -> Self {
         Self {
             allow: self.allow | other.allow,
@@ -29,13 +29,13 @@ impl Access {
         }
     }
 
-    /// Whether no rule says anything.
+    /// Whether it is empty.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 }
 
-/// What the tables say of types, classes and permissions. Numbers out of range answer as those without rules do.
+/// The rules in the tables. A number out of range counts as one without rules.
 #[derive(Debug, Default)]
 pub struct Vectors {
     /// By type: its row and its column.
@@ -49,13 +49,13 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// What `tables` hold.
+    /// Reads `tables`.
     pub fn of(tables: &Tables) -> Self {
         let (header, bytes) = (*tables.header(), tables.as_bytes());
         let classes = header.classes as usize;
         let cells = (header.rows as usize).saturating_mul(header.columns as usize);
         let matrix = halves(part(bytes, header.matrix_at, cells.saturating_mul(2)));
-        // No more than there are cells, whatever the header says.
+        // At most as many as there are cells, whatever the header says.
         let columns = matrix.len().min(header.columns as usize);
         let size = size_of::<tollgate_abi::tables::tg_type>();
         let places = part(bytes, header.type_at, (header.types as usize + 1) * size)
@@ -85,22 +85,22 @@ impl Vectors {
         }
     }
 
-    /// How many classes there are; the first is 1.
+    /// The number of classes. The first is 1.
     pub fn classes(&self) -> u32 {
         self.classes as u32
     }
 
-    /// How many columns.
+    /// The number of columns.
     pub fn columns(&self) -> u32 {
         self.columns as u32
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn rows(&self) -> u32 {
         self.matrix.len().checked_div(self.columns).unwrap_or(0) as u32
     }
 
-    /// How many vectors.
+    /// The number of vectors.
     pub fn vectors(&self) -> u32 {
         (self.vectors.len() / (self.classes + 1)) as u32
     }
@@ -126,7 +126,7 @@ impl Vectors {
         self.row_of(row).get(column as usize).copied().unwrap_or_default().into()
     }
 
-    /// What a vector says of a class.
+    /// The access of a vector for a class.
     pub fn access(&self, vector: u32, class: u32) -> Access {
         if class as usize > self.classes {
             return Access::default();
@@ -135,24 +135,24 @@ impl Vectors {
         tuple.and_then(|tuple| self.tuples.get(usize::from(*tuple))).copied().unwrap_or_default()
     }
 
-    /// What holds where source and target are both `type_`, beyond what row and column say.
+    /// The additional access if source and target are both `type_`.
     pub fn itself(&self, type_: u32, class: u32) -> Access {
         self.itself.get(&(type_, class)).copied().unwrap_or_default()
     }
 
-    /// All that holds on types themselves: the type, the class and what.
+    /// All rules of types on themselves: the type, the class, the access.
     pub fn own(&self) -> impl Iterator<Item = (u32, u32, Access)> + '_ {
         self.itself.iter().map(|((type_, class), access)| (*type_, *class, *access))
     }
 
-    /// What the rules say of a source, a target and a class: what `tg_rules` answers.
+    /// The access of a source, a target and a class, like `tg_rules`.
     pub fn rules(&self, source: u32, target: u32, class: u32) -> Access {
         let access = self.access(self.vector(self.row(source), self.column(target)), class);
         if source == target { access.or(self.itself(source, class)) } else { access }
     }
 }
 
-/// The keys in use of the tables' hash, with their values.
+/// The used keys of the tables' hash, with their values.
 pub(crate) fn entries(tables: &Tables) -> impl Iterator<Item = (u64, u64)> + '_ {
     let header = tables.header();
     let slots = 1usize << (64u32.saturating_sub(header.key_shift)).min(32);
@@ -170,13 +170,13 @@ pub(crate) fn records(tables: &Tables, at: u32, count: usize, size: usize) -> st
     part(tables.as_bytes(), at, count.saturating_mul(size)).chunks_exact(size)
 }
 
-/// As much of a part as the tables have.
+/// The part, as far as the tables have it.
 fn part(bytes: &[u8], at: u32, length: usize) -> &[u8] {
     let rest = bytes.get(at as usize..).unwrap_or_default();
     &rest[..length.min(rest.len())]
 }
 
-/// The word at a byte of a record; 0 beyond its end.
+/// The word at an offset in a record; 0 beyond its end.
 pub(crate) fn word(record: &[u8], at: usize) -> u32 {
     record.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }

@@ -1,5 +1,5 @@
-//! Verifying a policy's decision tables: the same questions to the tables and to another implementation of SELinux's
-//! decisions, libsepol or the running kernel.
+//! Verifies a policy's decision tables: asks the tables and another implementation of SELinux's decisions (libsepol or
+//! the running kernel) the same questions.
 
 mod bpf;
 mod contexts;
@@ -23,40 +23,40 @@ use crate::{
     server::{Ask, LabelError, SecurityServer, ServerError},
 };
 
-/// How much is asked, and from which seed.
+/// How many questions are asked, and from which seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// How many access decisions. Transitions, members and changes are a quarter of that each, a sixteenth each are
-    /// validatetrans decisions and (where the peer can tell) extended permissions.
+    /// Number of access decisions. There are a quarter as many transitions, members and changes each, and a sixteenth
+    /// as many validatetrans decisions and (if the peer has them) extended permissions each.
     pub decisions: usize,
-    /// The same seed gives the same questions.
+    /// The seed. The same seed gives the same questions.
     pub seed: u64,
 }
 
-/// Questions of one kind that are asked, and timed, together.
+/// How many questions of one kind are asked, and timed, together.
 const BATCH: usize = 20_000;
-/// The most mismatches that a report keeps in full.
+/// How many mismatches a report keeps completely.
 const MAX_MISMATCHES: usize = 20;
 
-/// What came of the questions of one kind.
+/// The results for questions of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
-    /// How many were asked.
+    /// Number of questions.
     pub asked: usize,
-    /// How many answers were not the same.
+    /// Number of answers that differed.
     pub mismatches: usize,
-    /// How many were granted something, given a context or permitted.
+    /// Number of answers that granted something, gave a context or permitted.
     pub granted: usize,
-    /// Nanoseconds an answer took us: a number for each batch.
+    /// Nanoseconds per answer of the tables, one number per batch.
     pub ours_ns: Vec<f64>,
-    /// Nanoseconds an answer took the peer: a number for each batch.
+    /// Nanoseconds per answer of the peer, one number per batch.
     pub peers_ns: Vec<f64>,
 }
 
-/// A question that was not answered alike.
+/// A question with different answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What was asked for.
+    /// The kind of question.
     pub kind: Kind,
     /// The question, in words.
     pub question: String,
@@ -66,30 +66,30 @@ pub struct Mismatch {
     pub peers: String,
 }
 
-/// What came of a verification.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// By kind of question, those that were asked.
+    /// By kind of question, for those that were asked.
     pub tallies: Vec<(Kind, Tally)>,
-    /// Questions that the peer is known to answer otherwise, and that were not counted.
+    /// Questions to which the peer is known to give another answer, and which were not counted.
     pub differences: Vec<(Difference, usize)>,
     /// The first mismatches.
     pub mismatches: Vec<Mismatch>,
 }
 
 impl Report {
-    /// How many answers were not the same.
+    /// The number of answers that differed.
     pub fn count(&self) -> usize {
         self.tallies.iter().map(|(_, tally)| tally.mismatches).sum()
     }
 
-    /// What came of the questions of a kind.
+    /// The results for questions of a kind.
     pub fn of(&self, kind: Kind) -> Tally {
         self.tallies.iter().find(|(of, _)| *of == kind).map(|(_, tally)| tally.clone()).unwrap_or_default()
     }
 }
 
-/// Why a verification could not go on.
+/// Why a verification could not continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -104,8 +104,8 @@ pub enum VerifyError {
     Context(#[from] ContextError),
 }
 
-/// Asks the tables and the peer the same questions; `server` makes a fresh server of the tables, since levels that
-/// answers bring along would fill one up.
+/// Asks the tables and the peer the same questions. `server` makes a new server of the tables, because the levels in
+/// answers would fill one up.
 pub fn run<'a>(
     server: &dyn Fn() -> Result<SecurityServer<'a>, VerifyError>,
     peer: &mut dyn Peer,
@@ -143,7 +143,7 @@ pub fn run<'a>(
     Ok(report)
 }
 
-/// Takes out of a batch what the peer is known to answer otherwise, and counts it.
+/// Removes questions from a batch to which the peer is known to give another answer, and counts them.
 fn set_apart(policy: &Policy, peer: &dyn Peer, batch: &mut Batch, report: &mut Report) {
     let Batch { kind, contexts, questions } = batch;
     questions.retain(|question| {
@@ -156,7 +156,7 @@ fn set_apart(policy: &Policy, peer: &dyn Peer, batch: &mut Batch, report: &mut R
     });
 }
 
-/// Puts a batch to both, each timed, and compares.
+/// Asks both a batch of questions, measures the time of each, and compares the answers.
 fn ask(
     server: &mut SecurityServer<'_>,
     peer: &mut dyn Peer,
@@ -198,7 +198,7 @@ fn ask(
     Ok(())
 }
 
-/// Our answer as it comes, without text.
+/// Our answer without text.
 enum Ours {
     Answer(Answer),
     Label(Result<tg_context, LabelError>),
@@ -242,7 +242,7 @@ fn expand(server: &SecurityServer<'_>, ours: Ours, invalid_too: bool) -> Answer 
     }
 }
 
-/// Whether two answers mean the same; contexts may be written in more than one way.
+/// Whether two answers mean the same. Contexts may be written in more than one way.
 fn same(server: &SecurityServer<'_>, peer: &mut dyn Peer, ours: &Answer, theirs: &Answer) -> bool {
     let parse = |label: &Label| server.names().context(server.policy(), &label.text).ok();
     match (ours, theirs) {

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use tollgate_policy::{
     built::Built,
     context,
-    explain::{Explanation, Match, Question, Step, ToldRule, Verdict, explain},
+    explain::{Explanation, Match, Question, ReportedRule, Step, Verdict, explain},
     model::{Context, Level, Policy, Range},
     oracle::Oracle,
     sepol::{self, CilFile, Options},
@@ -305,7 +305,7 @@ fn names_the_booleans_that_switch_rules() {
     let told = ask(WEB, &object("log_t", "s0"), "file", "entrypoint");
     for (condition, statement) in [("web_logs", "(booleanif web_logs"), ("strict", "(booleanif (not strict)")] {
         let rules = told.steps[0].switched_off.iter();
-        let of_condition = |rule: &&ToldRule| rule.condition.iter().any(|c| c.expression.contains(condition));
+        let of_condition = |rule: &&ReportedRule| rule.condition.iter().any(|c| c.expression.contains(condition));
         let lines: Vec<u32> = rules.filter(of_condition).flat_map(|r| &r.places).map(|place| place.line).collect();
         assert_eq!(lines, [line_of(statement)], "not the statement of the other condition");
     }
@@ -322,7 +322,7 @@ fn names_the_promise_that_forbids_a_rule() {
     assert_eq!(told.dontaudit[0].cil, "(dontaudit web_t secret_t (file (read)))");
     let told = ask("system_u:system_r:blk.t:s0", &object("log_t", "s0"), "file", "write");
     assert_eq!(told.remedy.as_ref().unwrap().forbidden_by.len(), 1, "of an attribute that a block has for itself");
-    assert!(told.to_string().contains("promises that this never is so"), "{told}");
+    assert!(told.to_string().contains("neverallow rules of the policy forbid this"), "{told}");
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn says_when_no_statement_would_do() {
     let remedy = told.remedy.as_ref().unwrap();
     assert!(remedy.obstacle.as_ref().unwrap().contains("no attribute"), "{told}");
     assert_eq!(remedy.with_alternatives, ["(allow web_t log_t (dir (add_name)))"]);
-    assert!(told.to_string().contains("which still needs"), "{told}");
+    assert!(told.to_string().contains("which also needs"), "{told}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The subject: does one act after the other until one fails, and leaves what came of it where no policy can stand in
-//! the way: in its name, which the runner reads when the process has ended.
+//! The subject: does one act after the other until one fails. It reports the result in its process name, because no policy
+//! can prevent that; the runner reads the name after the process has ended.
 
 use std::process;
 
@@ -8,44 +8,44 @@ use crate::{
     kernel::{Argument::Number, Argument::Text, call, text},
 };
 
-/// What a process is called that did all its acts.
+/// The process name after all acts were done.
 pub(crate) const DONE: &str = "@done";
-/// What a process is called that did them and stays.
+/// The process name after all acts were done, of a process that stays.
 pub(crate) const READY: &str = "@ready";
-/// What a process is called whose child goes on in its place.
+/// The process name of a parent whose child continues in its place.
 pub(crate) const CHILD: &str = "@child";
 
-/// Before the words that a subject is started with.
+/// The first word of a subject's arguments.
 const MARK: &str = "--subject";
 
-/// Where an act left off: what the next one goes on with.
+/// The state between two acts.
 #[derive(Debug)]
 pub(crate) struct Actor {
-    /// Who enforces.
+    /// The enforcer that decides.
     pub(crate) engine: Engine,
     /// How many acts were done.
     pub(crate) done: usize,
-    /// What acts without a path mean: a descriptor, or the number of a System V object or of a key.
+    /// The descriptor of acts without a path; or the number of a System V object or of a key.
     pub(crate) fd: i32,
-    /// Another descriptor, such as the socket that listens while the first connects.
+    /// Another descriptor, such as the listening socket while the first one connects.
     pub(crate) kept: i32,
-    /// The mapping that acts on memory mean.
+    /// The mapping of acts on memory.
     pub(crate) mapping: usize,
-    /// Whether the process stays when all is done, as an object.
+    /// Whether the process stays as an object when all acts are done.
     pub(crate) stays: bool,
-    /// Whether it goes on whatever fails.
+    /// Whether it continues after a failure.
     pub(crate) undeterred: bool,
-    /// The acts to come.
+    /// The remaining acts.
     pub(crate) rest: Vec<String>,
 }
 
 impl Actor {
-    /// A subject at its beginning.
+    /// A subject at its start.
     pub(crate) fn new(engine: Engine, acts: &[String]) -> Self {
         Self { engine, done: 0, fd: -1, kept: -1, mapping: 0, stays: false, undeterred: false, rest: acts.to_vec() }
     }
 
-    /// A subject that was executed; a script's interpreter finds its words behind the script's.
+    /// A subject that was executed; the interpreter of a script finds its words after the script's.
     pub(crate) fn from_words(words: &[String]) -> Option<Self> {
         let at = words.iter().position(|word| word == MARK)?;
         let [engine, done, fd, kept, stays, rest @ ..] = words.get(at + 1..)? else { return None };
@@ -61,7 +61,7 @@ impl Actor {
         })
     }
 
-    /// The words that let another program go on.
+    /// The arguments with which another program continues.
     pub(crate) fn words(&self, program: &str) -> Vec<String> {
         let stays = match (self.stays, self.undeterred) {
             (true, _) => "stays",
@@ -74,13 +74,13 @@ impl Actor {
     }
 }
 
-/// Ends under a name.
+/// Ends the process with a name.
 pub(crate) fn end(name: &str, status: i32) -> ! {
     rename(name);
     process::exit(status)
 }
 
 pub(crate) fn rename(name: &str) {
-    // It is the caller's own name: nothing asks for a permission.
+    // It is the caller's own name, which needs no permission.
     let _ = call(libc::SYS_prctl, &mut [Number(libc::PR_SET_NAME.into()), Text(&text(name))]);
 }

@@ -1,4 +1,4 @@
-//! Two enforcers compared by what came of the same scenarios.
+//! Compares the results of two enforcers on the same scenarios.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     scenario::{Family, Scenario},
 };
 
-/// What an enforcer made of all scenarios.
+/// The results of all scenarios under one enforcer.
 #[derive(Debug, Clone, Default)]
 pub struct All(BTreeMap<(String, String, bool), Played>);
 
@@ -21,12 +21,12 @@ impl FromIterator<Played> for All {
 }
 
 impl All {
-    /// Reads what the program printed.
+    /// Parses the program's output.
     pub fn parse(lines: &str) -> Result<Self, serde_json::Error> {
         lines.lines().map(serde_json::from_str::<Played>).collect()
     }
 
-    /// A scenario as it was played, enforced and not; what was granted enforced need not have been played again.
+    /// A scenario's results, enforced and permissive; one that was granted when enforced need not have been played again.
     fn both(&self, family: &Family, scenario: &Scenario) -> [Played; 2] {
         let find = |enforcing| self.0.get(&(family.name.clone(), scenario.name.clone(), enforcing)).cloned();
         let enforced = find(true).unwrap_or_else(|| Played {
@@ -40,7 +40,7 @@ impl All {
         [enforced, permitted]
     }
 
-    /// What came of a scenario in one line: enforced, the labels that it left, and how it failed when nothing was enforced.
+    /// A scenario's result in one line: enforced, the labels that it left, and its failure in permissive mode.
     fn told(&self, family: &Family, scenario: &Scenario) -> String {
         let [enforced, permitted] = self.both(family, scenario);
         let mut told = labelled(&enforced);
@@ -50,8 +50,8 @@ impl All {
         told
     }
 
-    /// What is wrong with scenarios themselves, by which nobody can be compared: not played, one verdict in a family,
-    /// denied by what is not enforced.
+    /// Errors of the scenarios themselves, which make a comparison impossible: not played, a single verdict in a family,
+    /// denied in permissive mode.
     #[must_use]
     pub fn faults(&self, families: &[Family]) -> Vec<String> {
         let mut faults = Vec::new();
@@ -84,29 +84,29 @@ fn labelled(played: &Played) -> String {
     }
 }
 
-/// How many scenarios there are, how many end the same, how many differ as listed, how many otherwise.
+/// The numbers of scenarios: all, equal, different as listed, different and not listed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// All.
+    /// The number of scenarios.
     pub scenarios: usize,
-    /// The same.
+    /// Scenarios with equal results.
     pub equal: usize,
-    /// Different, as the scenario says.
+    /// Scenarios that differ as they say.
     pub listed: usize,
-    /// Different, and the scenario does not say so; or the same, and it says otherwise.
+    /// Scenarios that differ without saying so, or are equal and say otherwise.
     pub unlisted: usize,
 }
 
-/// Two enforcers compared.
+/// The comparison of two enforcers.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// A row a family.
+    /// One row per family.
     pub rows: Vec<(String, Counts)>,
-    /// What is not as it should be, a line a scenario.
+    /// Faults, one line per scenario.
     pub complaints: Vec<String>,
 }
 
-/// Compares what Tollgate did with what SELinux did, which is the reference.
+/// Compares Tollgate's results with SELinux's, which are the reference.
 #[must_use]
 pub fn compare(families: &[Family], selinux: &All, tollgate: &All, descriptors: Descriptors) -> Comparison {
     let mut comparison = Comparison::default();
@@ -144,7 +144,7 @@ impl Comparison {
         }
     }
 
-    /// A table of families, and of all.
+    /// A table with one row per family, and the sum.
     #[must_use]
     pub fn table(&self) -> String {
         let line = |name: &str, counts: Counts| {
@@ -176,7 +176,7 @@ mod tests {
         Outcome::Denied { act: 1, errno: "EACCES".into() }
     }
 
-    /// The first is denied, all others are granted; then `and`.
+    /// The first scenario is denied, all others are granted; then `and`.
     fn all(and: &[Played]) -> All {
         let granted = (1..=MIN_SCENARIOS).flat_map(|n| [true, false].map(|mode| played(n, mode, Outcome::Granted)));
         granted.chain([played(1, true, denied())]).chain(and.iter().cloned()).collect()
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(counts(&[]), Counts { scenarios: 5, equal: 4, listed: 0, unlisted: 1 });
         let killed = Outcome::Killed { signal: "SIGKILL".into() };
         assert_eq!(counts(&[played(2, true, killed)]).unlisted, 1);
-        // Where descriptors are asked about at their use it is said not to differ.
+        // The scenario says that it does not differ if descriptors are checked at each use.
         assert_eq!(compare(&[], Descriptors::Use).equal, 5);
         assert_eq!(compare(&[played(2, true, denied())], Descriptors::Use).unlisted, 1);
     }

@@ -1,4 +1,4 @@
-//! Contexts as scenarios write them: whole, or a type alone.
+//! Contexts in scenarios: whole, or a type alone.
 
 /// The whole context of a subject (role `system_r`) or of an object, if only its type is given.
 pub(crate) fn whole(context: &str, role: &str) -> String {

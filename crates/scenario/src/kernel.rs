@@ -1,4 +1,4 @@
-//! System calls as such: what a scenario does is to be what the kernel sees.
+//! Raw system calls, so that the kernel sees exactly what a scenario says.
 
 use std::{
     ffi::{CStr, CString},
@@ -8,7 +8,7 @@ use std::{
 /// An argument of a system call.
 #[derive(Debug)]
 pub(crate) enum Argument<'a> {
-    /// A number, a descriptor, flags.
+    /// A number, a descriptor, or flags.
     Number(i64),
     /// A text that the kernel reads.
     Text(&'a CStr),
@@ -16,7 +16,7 @@ pub(crate) enum Argument<'a> {
     Bytes(&'a [u8]),
     /// Memory that the kernel writes.
     Room(&'a mut [u8]),
-    /// A table of texts, as execve has: ended by a null.
+    /// An array of texts, as for execve, which ends with a null.
     Texts(&'a [*const libc::c_char]),
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn call(number: i64, arguments: &mut [Argument<'_>]) -> io::Result<i6
         *word = argument.word();
     }
     let [a, b, c, d, e, f] = words;
-    // SAFETY: memory comes from slices that live until the call returns, at least as long as the callers' lengths say.
-    // What else a system call may do to this process is what its scenario wants to see.
+    // SAFETY: memory comes from slices that live until the call returns, at least as long as the callers' lengths say. Other
+    // effects of a system call on this process are what its scenario tests.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -50,12 +50,12 @@ pub(crate) fn errno<T>(number: i32) -> io::Result<T> {
     Err(io::Error::from_raw_os_error(number))
 }
 
-/// A word as C has it; words hold no NUL.
+/// A word as a C string; words contain no NUL.
 pub(crate) fn text(word: &str) -> CString {
     CString::new(word).unwrap_or_default()
 }
 
-/// Sets an extended attribute of what the path itself names.
+/// Sets an extended attribute of the file at the path itself.
 pub(crate) fn set_attribute(path: &str, name: &str, value: &[u8]) -> io::Result<()> {
     let (path, name, length) = (text(path), text(name), value.len() as i64);
     call(

@@ -1,7 +1,8 @@
-//! Scenarios: a subject in a domain does something to objects, and an enforcer decides. One program does the same acts under
-//! the kernel's SELinux and under Tollgate, which have one policy, and tells what came of them; tests compare.
+//! Scenarios: a subject in a domain acts on objects, and an enforcer decides.
 //!
-//! Nobody types a verdict: SELinux's is the reference. The program runs in guests of tests only.
+//! One program does the same acts under the kernel's SELinux and under Tollgate, with one policy, and prints the results;
+//! tests compare them. Expected verdicts are not written down: SELinux's result is the reference. The program runs only in
+//! guests of tests.
 
 mod actor;
 mod acts;
@@ -18,7 +19,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 pub use engine::Engine;
 
-/// The program: the first words say whether it runs scenarios or is a subject in one.
+/// The entry point: the first words say whether it runs scenarios or is a subject.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(actor) = actor::Actor::from_words(&words) {

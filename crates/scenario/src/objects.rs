@@ -1,4 +1,4 @@
-//! Makes what a scenario finds: files with their labels, mounts, processes in their domains.
+//! Creates the objects of a scenario: files with their labels, mounts, processes in their domains.
 
 use std::{
     fs::{self, OpenOptions, Permissions},
@@ -19,10 +19,10 @@ use crate::{
     scenario::{Kind, Object},
 };
 
-/// The program of which an object is a copy.
+/// The program that objects of kind program are copies of.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
-/// Makes an object that lies in the current directory, and labels it. Processes are the runner's work.
+/// Creates an object in the current directory, and labels it. The runner creates processes.
 pub(crate) fn make(engine: Engine, object: &Object, content: Option<&str>) -> io::Result<()> {
     let path = Path::new(&object.path);
     match object.kind {
@@ -44,7 +44,7 @@ pub(crate) fn make(engine: Engine, object: &Object, content: Option<&str>) -> io
     if object.owner.is_some() {
         lchown(path, object.owner, object.owner)?;
     }
-    // Last: what was made is labelled as the policy says by then.
+    // The label is set last; until then the object has the label that the policy gives it.
     match &object.context {
         Some(context) => engine.relabel(&object.path, &whole(context, "object_r")),
         None => Ok(()),
@@ -56,7 +56,7 @@ fn write(path: &Path, content: &str, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-/// Mounts a file system at a new directory; `content` is its options, of which nosuid is a flag.
+/// Mounts a file system on a new directory; `content` is its options, of which nosuid is a flag.
 fn mounted(path: &Path, filesystem: &str, options: Option<&str>) -> io::Result<()> {
     fs::create_dir(path)?;
     let options = options.unwrap_or_default();

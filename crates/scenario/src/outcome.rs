@@ -1,28 +1,28 @@
-//! What came of a scenario.
+//! The result of a scenario.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a subject's acts. The kernel's words: an error's name, a signal's.
+/// The result of a subject's acts, with the kernel's names of errors and signals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// All of them succeeded.
     Granted,
-    /// One failed, and the subject stopped there.
+    /// An act failed, and the subject stopped there.
     Denied {
-        /// Which; the first is 1, and 0 is entering the domain.
+        /// The number of the act; the first is 1, and 0 is entering the domain.
         act: usize,
-        /// With what: `EACCES`.
+        /// The error, such as `EACCES`.
         errno: String,
     },
     /// A signal ended the subject.
     Killed {
-        /// Its name: `SIGKILL`.
+        /// The signal, such as `SIGKILL`.
         signal: String,
     },
-    /// The scenario could not be played; why.
+    /// The scenario could not be played, for this reason.
     Broken(String),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A scenario that was played once: one line of what the program prints.
+/// One play of a scenario: one line of the program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Played {
@@ -55,8 +55,8 @@ pub struct Played {
     pub name: String,
     /// Whether the enforcer was enforcing.
     pub enforcing: bool,
-    /// What came of it.
+    /// What happened to the acts.
     pub outcome: Outcome,
-    /// The contexts of what the scenario looks at afterwards, in its order; empty for what is not there.
+    /// The contexts of the paths in `look`, in its order; empty for missing files.
     pub contexts: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Plays scenarios, enforced, and those that were denied again when nothing is; prints a line of JSON for each.
+//! Plays scenarios enforced, and plays denied ones again in permissive mode; prints a line of JSON for each.
 
 use std::{
     collections::BTreeMap,
@@ -40,34 +40,34 @@ use crate::{
     scenario::{Family, Kind, Place, Scenario},
 };
 
-/// Everything that scenarios make lies below.
+/// The directory of everything that scenarios create.
 const ROOT: &str = "/scenarios";
-/// A subject's program before it does anything.
+/// The file of a subject's program.
 const PROGRAM: &str = "/scenarios/subject";
-/// What a subject has for its standard streams.
+/// The standard streams of a subject.
 const NULL: &str = "/scenarios/null";
 /// A block device in memory, for ext4.
 const DEVICE: &str = "/dev/ram0";
-/// A subject that takes longer hangs.
+/// A subject that takes longer than this many seconds hangs.
 const SECONDS: u32 = 20;
 
 /// Why nothing could be played.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    /// The command line.
+    /// The command line is wrong.
     #[error("usage: tollgate-scenario ENGINE POLICY SCENARIOS")]
     Usage,
-    /// Something before the first scenario.
+    /// A step before the first scenario failed.
     #[error("{what}: {cause}")]
     Begin {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// Why it failed.
+        /// The operating system's error.
         cause: io::Error,
     },
 }
 
-/// What is to be played.
+/// The arguments: engine, policy and scenarios.
 #[derive(Debug)]
 pub(crate) struct Order {
     engine: Engine,
@@ -76,7 +76,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// ENGINE POLICY SCENARIOS.
+    /// Parses ENGINE POLICY SCENARIOS.
     pub(crate) fn from_words(words: &[String]) -> Result<Self, RunError> {
         let [_, engine, policy, scenarios] = words else { return Err(RunError::Usage) };
         let engine = Engine::from_name(engine).ok_or(RunError::Usage)?;
@@ -84,7 +84,7 @@ impl Order {
     }
 }
 
-/// Plays everything.
+/// Plays all scenarios, and prints the results.
 pub(crate) fn run(order: &Order) -> Result<(), RunError> {
     let tried = |what: &str| {
         let what = what.to_owned();
@@ -117,7 +117,7 @@ pub(crate) fn run(order: &Order) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Mounts the places and makes what all subjects need.
+/// Mounts the places and creates the files that all subjects need.
 fn prepare(engine: Engine) -> io::Result<()> {
     set_child_subreaper(true)?;
     interface_up()?;
@@ -147,13 +147,13 @@ impl Place {
     }
 }
 
-/// A scenario that is being played.
+/// A scenario during its play.
 struct Stage<'s> {
     engine: Engine,
     scenario: &'s Scenario,
 }
 
-/// What words of a scenario stand for.
+/// The values of a scenario's variables.
 type Names = BTreeMap<String, String>;
 
 impl Stage<'_> {
@@ -164,7 +164,7 @@ impl Stage<'_> {
         let look = |path: &String| self.engine.label(path).unwrap_or_default();
         let contexts = self.scenario.look.iter().map(look).collect();
         for process in processes {
-            // It may have ended.
+            // The process may have ended already.
             let _ = kill(process, Signal::SIGKILL);
             let _ = waitpid(process, None);
         }
@@ -177,7 +177,7 @@ impl Stage<'_> {
     fn play_in(&self, place: &str, processes: &mut Vec<Pid>) -> Result<Outcome, String> {
         let failed = |what: String| move |error: io::Error| format!("{what}: {error}");
         if self.scenario.place == Place::Ipc {
-            // Also what the scenario before has left goes with its namespace.
+            // Objects that the scenario before has left end with its namespace.
             unshare(CloneFlags::CLONE_NEWIPC).map_err(|error| format!("make an IPC namespace: {error}"))?;
         }
         fs::create_dir(place).and_then(|()| Ok(chdir(place)?)).map_err(failed("make the stage".into()))?;
@@ -210,7 +210,7 @@ impl Stage<'_> {
         outcome_of(subject, processes)
     }
 
-    /// Starts a process that does `before` as it is, enters a domain, and there does what the actor has to do.
+    /// Starts a process that does `before` in its own domain, enters another domain, and does the actor's acts there.
     fn start(&self, domain: &str, before: &[String], actor: Actor, descriptors: &[(i32, i32)]) -> Result<Pid, String> {
         // SAFETY: the runner has one thread.
         match unsafe { fork() }.map_err(|error| format!("fork: {error}"))? {
@@ -236,7 +236,7 @@ impl Stage<'_> {
         let mut preparing = Actor::new(self.engine, before);
         acts::do_all(&mut preparing).map_err(|(act, errno)| format!("{errno} at act {act} before"))?;
         let program = Actor { fd: preparing.fd, kept: preparing.kept, ..actor };
-        // The last may be the stream for complaints: what fails after it is seen by the exit status alone.
+        // The last one may replace standard error; later failures are visible only in the exit status.
         for (from, to) in descriptors.iter().copied().chain((0..3).map(|stream| (null.as_raw_fd(), stream))) {
             call(libc::SYS_dup2, &mut [Number(from.into()), Number(to.into())]).map_err(|e| format!("dup2: {e}"))?;
         }
@@ -245,13 +245,13 @@ impl Stage<'_> {
             .engine
             .set_exec(&whole(domain, "system_r"))
             .and_then(|()| execute(&program, PROGRAM, libc::AT_FDCWD, 0));
-        // Act 0. A descriptor that is open may be why: that is a verdict.
+        // Act 0. An open descriptor may be the reason for a failure, which is a verdict.
         let errno = entered.err().and_then(|error| error.raw_os_error()).unwrap_or(libc::EIO);
         actor::end(&format!("@0:{errno}"), 1)
     }
 }
 
-/// A scenario's text with names in the place of what they stand for; the longest first, for `$p.socket` begins as `$p`.
+/// A scenario's text with values for variables; the longest names first, because `$p.socket` begins with `$p`.
 fn named(text: &str, names: &Names) -> String {
     names.iter().rev().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
 }
@@ -260,7 +260,7 @@ fn name_of(process: Pid) -> String {
     fs::read_to_string(format!("/proc/{process}/comm")).map(|name| name.trim_end().to_owned()).unwrap_or_default()
 }
 
-/// Waits until a process that is an object has done what it does first.
+/// Waits until a process that is an object has done its first acts.
 fn ready(process: Pid) -> Result<(), String> {
     let started = Instant::now();
     loop {
@@ -277,7 +277,7 @@ fn ready(process: Pid) -> Result<(), String> {
     }
 }
 
-/// Waits for the subject, or for the last of the children that went on in its place.
+/// Waits for the subject, or for the last of the children that continued in its place.
 fn outcome_of(subject: Pid, processes: &mut Vec<Pid>) -> Result<Outcome, String> {
     loop {
         let status = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)
@@ -292,7 +292,7 @@ fn outcome_of(subject: Pid, processes: &mut Vec<Pid>) -> Result<Outcome, String>
         if name == actor::CHILD {
             continue;
         }
-        // What it forked and left.
+        // Ends processes that it forked and left.
         let _ = killpg(subject, Signal::SIGKILL);
         while waitpid(Pid::from_raw(-subject.as_raw()), None).is_ok() {}
         return match status {
@@ -302,7 +302,7 @@ fn outcome_of(subject: Pid, processes: &mut Vec<Pid>) -> Result<Outcome, String>
     }
 }
 
-/// What a subject's name tells of it.
+/// The result in a subject's process name.
 fn outcome(name: &str) -> Result<Outcome, String> {
     if name == actor::DONE {
         return Ok(Outcome::Granted);
@@ -315,7 +315,7 @@ fn outcome(name: &str) -> Result<Outcome, String> {
     }
 }
 
-/// Takes a stage down, with what was mounted on it.
+/// Removes a stage, with everything that was mounted on it.
 fn clear(stage: &str) -> io::Result<()> {
     chdir("/")?;
     let mounts = fs::read_to_string("/proc/self/mounts")?;

@@ -1,4 +1,4 @@
-//! Scenarios as data: a family is a file of them.
+//! Scenarios as data: one family per file.
 
 use std::collections::BTreeSet;
 
@@ -7,48 +7,48 @@ use tollgate_client::descriptors::Descriptors;
 
 use crate::acts;
 
-/// The fewest scenarios that a family has.
+/// The least number of scenarios in a family.
 pub const MIN_SCENARIOS: usize = 5;
 
-/// Why a file is no family.
+/// Why a file is no valid family.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FamilyError {
-    /// TOML did not take it.
+    /// The file is no valid TOML.
     #[error("scenarios {family}: {cause}")]
     Syntax {
         /// The file's name.
         family: String,
-        /// What TOML says, with line and column.
+        /// TOML's error, with line and column.
         cause: Box<toml::de::Error>,
     },
-    /// It is not one that can be played.
+    /// A scenario cannot be played.
     #[error("scenarios {family}, {scenario:?}: {what}")]
     Content {
         /// The file's name.
         family: String,
-        /// The scenario.
+        /// The name of the scenario.
         scenario: String,
-        /// What is wrong, and what helps.
+        /// What is wrong, and the remedy.
         what: String,
     },
 }
 
-/// Scenarios about one thing.
+/// Scenarios about one subject.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
     /// The file's name.
     #[serde(default)]
     pub name: String,
-    /// What they are about.
+    /// The subject of the family.
     pub about: String,
-    /// The scenarios.
+    /// The scenarios, in the file's order.
     #[serde(rename = "scenario")]
     pub scenarios: Vec<Scenario>,
 }
 
-/// A subject, objects, and what the one does to the others.
+/// A subject, objects, and the acts of the subject.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -56,40 +56,40 @@ pub struct Scenario {
     pub name: String,
     /// The domain of the subject: a type, or a whole context.
     pub domain: String,
-    /// Where the objects lie.
+    /// The place of the objects.
     #[serde(default)]
     pub place: Place,
-    /// What there is before it begins, made in this order.
+    /// The objects, created in this order.
     #[serde(default)]
     pub objects: Vec<Object>,
-    /// What the subject has done before it entered its domain: what it opened is still open.
+    /// Acts of the subject before it enters its domain; files that it opens stay open.
     #[serde(default)]
     pub before: Vec<String>,
-    /// What it does, until something fails.
+    /// Acts of the subject, until one fails.
     pub acts: Vec<String>,
     /// Paths whose contexts are compared afterwards.
     #[serde(default)]
     pub look: Vec<String>,
-    /// Tollgate decides otherwise here, and that is known.
+    /// A known difference of Tollgate.
     pub differs: Option<Difference>,
-    /// Why the same is denied when nothing is enforced: what asks SELinux no question knows of no permissive mode.
+    /// Why permissive mode denies it too: a denial outside SELinux's checks does not depend on the mode.
     pub stays_denied: Option<String>,
 }
 
-/// A difference that is known.
+/// A known difference.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// What comes of it under Tollgate: an [`Outcome`](crate::outcome::Outcome) as it is printed.
+    /// The result under Tollgate: an [`Outcome`](crate::outcome::Outcome) as it is printed.
     pub tollgate: String,
-    /// What comes of it where descriptors are asked about at their use; none: what comes of it under SELinux.
+    /// The result if descriptors are checked at each use; none: SELinux's result.
     pub at_use: Option<String>,
-    /// Why.
+    /// The reason for the difference.
     pub reason: String,
 }
 
 impl Difference {
-    /// What comes of it; `None`: what comes of it under SELinux.
+    /// The expected result; `None`: SELinux's result.
     pub(crate) fn of(&self, descriptors: Descriptors) -> Option<&str> {
         match descriptors {
             Descriptors::Check => Some(&self.tollgate),
@@ -98,43 +98,43 @@ impl Difference {
     }
 }
 
-/// A file system of the runner's.
+/// A file system of the runner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// In memory.
+    /// A tmpfs of the runner.
     #[default]
     Tmpfs,
-    /// On a block device.
+    /// An ext4 on a block device in memory.
     Ext4,
-    /// In memory; System V objects and message queues in a namespace of their own.
+    /// A tmpfs; System V objects and message queues in a namespace of their own.
     Ipc,
 }
 
-/// Something that is made for a scenario.
+/// An object that is created for a scenario.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Object {
-    /// Its path, or a process's name.
+    /// The path, or a process's name.
     pub path: String,
-    /// What it is.
+    /// The kind of the object.
     #[serde(default)]
     pub kind: Kind,
-    /// Its type, or a whole context; without one it keeps that with which it was made.
+    /// The type, or a whole context; none: it keeps the context of its creation.
     #[serde(rename = "type")]
     pub context: Option<String>,
-    /// Its mode, octal.
+    /// The mode, in octal.
     pub mode: Option<String>,
-    /// Whose it is; the superuser's otherwise.
+    /// The owner's uid; root by default.
     pub owner: Option<u32>,
-    /// A file's bytes, a link's target, a mount's options.
+    /// The content of a file, the target of a link, or the options of a mount.
     pub content: Option<String>,
-    /// What a process does before the subject begins.
+    /// Acts of a process before the subject starts.
     #[serde(default)]
     pub acts: Vec<String>,
 }
 
-/// What there may be.
+/// The kinds of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -147,15 +147,15 @@ pub enum Kind {
     Link,
     /// A named pipe.
     Fifo,
-    /// A character device, the null device's numbers.
+    /// A character device with the null device's numbers.
     Chr,
-    /// A copy of this program, which goes on with the subject's acts when it is executed.
+    /// A copy of this program, which continues with the subject's acts when it is executed.
     Program,
     /// A file whose interpreter is the program of that path.
     Script,
-    /// A tmpfs.
+    /// A tmpfs of the runner.
     Tmpfs,
-    /// An overlay.
+    /// A mounted overlayfs.
     Overlay,
     /// A process of that domain, waiting.
     Process,

@@ -1,6 +1,6 @@
-//! Whether a service may answer who connects to it.
+//! Whether a service may answer clients that connect to it.
 //!
-//! Who was not asked while it learnt has not learnt to answer, and would hang when it is enforced.
+//! A service to which nobody connected while it learnt has not learnt to answer. It would hang when it is enforced.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::{
     listening::{Listening, Protocol},
 };
 
-/// Of what a service listens on, that whose connections a domain may not take: `tcp 8085`, `/run/web/socket`. Of UDP nothing is
-/// told: whoever waits for packets has asked to read them.
+/// The addresses on which a service listens without permission to take connections, for example `tcp 8085` or
+/// `/run/web/socket`. UDP is left out, because a domain that waits for packets was seen to read them.
 #[must_use]
 pub fn unanswered(grants: &Grants, listening: &Listening) -> Vec<String> {
     let may = |classes: &[&str], permission: &str| !grants.types(classes, &[permission]).is_empty();
-    // Some wait in accept, and so ask for it, before anybody has come; what comes then they have not read.
+    // Some wait in accept before anybody connects, so they are seen to need `accept` but not `read`.
     let tcp = ["tcp_socket"];
     let answers_ports = may(&tcp, "accept") && may(&tcp, "read");
     let answers_sockets = may(&["unix_stream_socket", "unix_dgram_socket"], "accept");

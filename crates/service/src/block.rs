@@ -1,4 +1,4 @@
-//! A service's block of CIL, and the lines of `file_contexts` beside it.
+//! A service's block of CIL, and its lines of `file_contexts`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,50 +14,51 @@ use crate::{
 /// How a domain begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Permissive, with nothing allowed: what it does is learnt.
+    /// Permissive, with nothing allowed, so that its acts are learnt.
     Learn,
-    /// Enforced, with what the policy's macros allow.
+    /// Enforced, with the permissions of the policy's macros.
     Macro,
 }
 
-/// What the policy in force says of a service's ports and files.
+/// What the policy in force says about a service's ports and files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The types of its ports; none of those that have no type of their own.
+    /// The types of its ports; `None` for a port that has no type of its own.
     pub ports: BTreeMap<Port, Option<String>>,
-    /// Files that belong to another domain already, by its type.
+    /// Files that belong to another domain already, with its type.
     pub claimed: BTreeMap<Place, String>,
 }
 
-/// A block: what a service is, as policy.
+/// A block: the policy for one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its name.
+    /// Name of the block.
     pub name: String,
-    /// How it begins, and goes on until it is enforced.
+    /// How the domain begins, and continues until it is enforced.
     pub way: Way,
-    /// How its domain is entered.
+    /// How processes enter the domain.
     pub entry: Entry,
-    /// Its files.
+    /// The service's files.
     pub places: Vec<Place>,
-    /// The ports that it listens on and that have no other type: they get its own.
+    /// Ports on which the service listens and that have no other type. They get the service's own.
     pub own_ports: BTreeSet<Port>,
-    /// The types of the others.
+    /// The types of the other ports.
     pub port_types: BTreeSet<String>,
-    /// Ports that it connects to and that have no other type, learnt.
+    /// Learnt ports to which the service connects and that have no other type.
     pub remote_ports: BTreeSet<Port>,
-    /// Whether a program that is everyone's does what is in a file of its own.
+    /// Whether the service is a file that a shared program, such as an interpreter, executes.
     pub is_interpreted: bool,
-    /// Root's capabilities that `Way::Macro` gives it.
+    /// The capabilities that `Way::Macro` gives it.
     pub capabilities: BTreeSet<String>,
 }
 
-/// Of root's capabilities, what services of root need to become another user, and to own their files: what they mostly do.
+/// The capabilities that services of root usually need: to become another user, and to own their files.
 const CAPABILITIES: [&str; 9] =
     ["chown", "dac_override", "fowner", "fsetid", "kill", "net_bind_service", "setgid", "setuid", "sys_chroot"];
 
-/// What a service's processes do among themselves is taken from nobody, and many do it seldom: a runtime's garbage collector
-/// signals its threads, and wakes them by a pipe, when there is much to do. Whoever learns for a minute may not see it.
+/// What a service's processes do among themselves is always allowed, because many acts are rare: the garbage collector
+/// of a runtime signals its threads, and wakes them by a pipe, only when there is much to do. They might not occur
+/// while the service learns for a minute.
 const ITSELF: [&str; 4] = [
     "; Its processes signal one another and talk through pipes, if seldom.",
     "(allow t self (process (fork sigchld sigkill sigstop signull signal getsched setsched getsession getpgid setpgid getattr)))",
@@ -66,7 +67,7 @@ const ITSELF: [&str; 4] = [
 ];
 
 impl Block {
-    /// That of a service.
+    /// The block of a service.
     #[must_use]
     pub fn new(name: &str, way: Way, service: &Service, found: &Found) -> Self {
         let places = service.places().into_iter().filter(|place| !found.claimed.contains_key(place)).collect();
@@ -87,7 +88,7 @@ impl Block {
         }
     }
 
-    /// Its domain.
+    /// The type of its domain.
     #[must_use]
     pub fn domain(&self) -> String {
         format!("{}.t", self.name)
@@ -99,14 +100,14 @@ impl Block {
         format!("system_u:system_r:{}:s0", self.domain())
     }
 
-    /// Lines of `file_contexts`.
+    /// Its lines of `file_contexts`.
     #[must_use]
     pub fn file_contexts(&self) -> String {
         let line = |place: &Place| {
             let Place { path, kind, is_folder } = place;
             let (tail, file) = match (is_folder, kind) {
                 (true, _) => ("(/.*)?", ""),
-                // Of a socket or a file that is made while it runs nobody knows which it is.
+                // For something that is made at run time, it is not known whether it will be a socket or a file.
                 (false, Kind::Run) => ("", ""),
                 (false, _) => ("", "\t--"),
             };
@@ -115,7 +116,7 @@ impl Block {
         self.places.iter().map(line).collect()
     }
 
-    /// The block.
+    /// The block as CIL.
     #[must_use]
     pub fn cil(&self) -> String {
         let mut text = format!("(block {}\n", self.name);
@@ -137,7 +138,7 @@ impl Block {
         self.places.iter().any(|place| place.kind == kind)
     }
 
-    /// The types that it declares. A program has one also where its unit is the entry: the macro names it.
+    /// The types that the block declares. A program has one even if the unit is the entry, because the macro needs it.
     fn types(&self) -> Vec<&'static str> {
         let kinds = Kind::ALL.iter().filter(|kind| **kind == Kind::Program || self.has(**kind));
         let ports = (!self.own_ports.is_empty()).then_some("port_t");
@@ -151,17 +152,17 @@ impl Block {
             .collect()
     }
 
-    /// The types of what it writes.
+    /// The types of the files that it writes.
     fn written(&self) -> impl Iterator<Item = &'static str> {
         let kinds = [Kind::Data, Kind::Log, Kind::Run].into_iter().filter(|kind| self.has(*kind));
         kinds.map(Kind::type_name).chain(["tmp_t"])
     }
 
-    /// Nothing but what it is, who it is and whose files are whose, and what it does to nobody but itself.
+    /// For learning: only the domain's attributes, its user and role, its files, and what its processes do among
+    /// themselves.
     fn learnt_way(&self) -> Vec<String> {
         let mut lines = vec![
-            "; Nothing else is allowed but what is learnt; what is promised of confined services holds for it too."
-                .to_owned(),
+            "; Only what is learnt is allowed. The neverallow rules for confined services apply as well.".to_owned(),
             "(typeattributeset domain t) (typeattributeset promised t)".to_owned(),
             "(typeattributeset file_type exec_t) (typeattributeset exec_type exec_t)".to_owned(),
             "(typetransition unconfined_domain exec_t process t)".to_owned(),
@@ -180,7 +181,8 @@ impl Block {
         lines
     }
 
-    /// What it makes in directories that are not its own: parent, `file` or `file "NAME"`, type.
+    /// What it makes in directories of others: the type of the directory, `file` or `file "NAME"`, the type of the new
+    /// file.
     fn made_by_itself(&self) -> Vec<(&'static str, String, &'static str)> {
         let mut made: Vec<_> = ["file", "dir", "sock_file"].map(|class| (".tmp_t", class.to_owned(), "tmp_t")).to_vec();
         for (parent, name, place) in self.places.iter().filter_map(below_shared) {
@@ -235,7 +237,7 @@ impl Block {
         lines
     }
 
-    /// Directories that systemd, or who installs it, makes anew have their types at once.
+    /// Directories of the service that systemd or an administrator makes get their types at once.
     fn made_by_others(&self) -> BTreeSet<String> {
         let line = |(parent, name, place): (&str, String, &Place)| {
             let class = if place.is_folder { "dir" } else { "file" };
@@ -265,12 +267,12 @@ impl Block {
     }
 }
 
-/// `what` is a class, or a class and a name.
+/// A type transition; `what` is a class, or a class and a name.
 fn transition(source: &str, parent: &str, what: &str, kind: &str) -> String {
     format!("(typetransition {source} {parent} {what} {kind})")
 }
 
-/// The directories that all share and their types in Tollgate's own policy.
+/// The directories that all services share, and their types in Tollgate's own policy.
 const PARENTS: [(&str, &str); 7] = [
     ("/run", ".run_t"),
     ("/var/lib", ".var_t"),
@@ -281,8 +283,8 @@ const PARENTS: [(&str, &str); 7] = [
     ("/etc", ".etc_t"),
 ];
 
-/// A place that lies directly in one of them: that one's type, and the place's name. A name that CIL's strings do not take is
-/// left to `file_contexts`.
+/// A place directly in one of these: the type of that directory, and the name of the place. Names that are not valid in
+/// CIL's strings are left to `file_contexts`.
 fn below_shared(place: &Place) -> Option<(&'static str, String, &Place)> {
     let parent = place.path.parent()?.to_str()?;
     let (_, kind) = PARENTS.iter().find(|(path, _)| *path == parent)?;
@@ -291,12 +293,12 @@ fn below_shared(place: &Place) -> Option<(&'static str, String, &Place)> {
     name.chars().all(is_plain).then(|| (*kind, name.to_owned(), place))
 }
 
-/// A regular expression that matches the path and no other.
+/// A regular expression that matches only this path.
 fn expression(path: &Path) -> String {
     let mut text = String::new();
     for letter in path.to_string_lossy().chars() {
         match letter {
-            // A line of file_contexts is words.
+            // Words in a line of file_contexts are separated by blanks.
             ' ' | '\t' => text.push_str("\\s"),
             '.' | '^' | '$' | '?' | '*' | '+' | '|' | '[' | ']' | '(' | ')' | '{' | '}' | '\\' | '#' => {
                 let _ = write!(text, "\\{letter}"); // to memory

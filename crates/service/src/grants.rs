@@ -1,4 +1,5 @@
-//! All that rules grant a domain, whoever wrote them: read from the policy itself and not from what it was made of.
+//! All that the rules of a policy grant to a domain, whoever wrote them. It is read from the policy itself, not from
+//! its sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +11,12 @@ use tollgate_policy::{
     vectors::Vectors,
 };
 
-/// What a domain may do, by the type and the class of what it does it to. Constraints are left aside.
+/// The permissions of a domain, by type and class of the object, without constraints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants(pub BTreeMap<(String, String), BTreeSet<String>>);
 
 impl Grants {
-    /// What a policy grants a domain; nothing to one that it does not have.
+    /// What a policy grants to a domain. Empty if the policy does not have it.
     #[must_use]
     pub fn of(policy: &Policy, tables: &Tables, domain: &str) -> Self {
         let Ok(source) = Names::of(policy).find(Kind::Type, domain) else { return Self::default() };
@@ -35,7 +36,7 @@ impl Grants {
         Self(grants)
     }
 
-    /// The types to whose things of one of the classes it may do one of these.
+    /// The types for which the domain has one of these permissions in one of these classes.
     pub(crate) fn types(&self, classes: &[&str], permissions: &[&str]) -> BTreeSet<&str> {
         let wanted = |granted: &BTreeSet<String>| permissions.iter().any(|name| granted.contains(*name));
         let is_found = |((_, class), granted): &(&(String, String), &BTreeSet<String>)| {
@@ -44,7 +45,7 @@ impl Grants {
         self.0.iter().filter(is_found).map(|((kind, _), _)| kind.as_str()).collect()
     }
 
-    /// What it may do to things of one type and class.
+    /// The permissions of the domain on one type and class.
     pub(crate) fn permissions(&self, kind: &str, class: &str) -> impl Iterator<Item = &str> {
         let found = self.0.get(&(kind.to_owned(), class.to_owned()));
         found.into_iter().flatten().map(String::as_str)

@@ -1,9 +1,9 @@
-//! Names that CIL takes.
+//! Names that are valid in CIL.
 
-/// The most bytes of a block's name, so that types in it and contexts stay short.
+/// The maximum length of a block's name, so that its types and contexts stay short.
 const MAX_LENGTH: usize = 48;
 
-/// Words that CIL keeps for itself, and names of one letter that constraints use.
+/// Words that CIL reserves, and names of one letter that constraints use.
 const RESERVED: [&str; 26] = [
     "all",
     "and",
@@ -33,8 +33,8 @@ const RESERVED: [&str; 26] = [
     "false",
 ];
 
-/// A service's name as CIL's: letters, digits and `_`, a letter first. Where that is reserved or `taken`, `_service` follows,
-/// and then a number.
+/// Turns a service's name into one for CIL: letters, digits and `_`, beginning with a letter. If it is reserved or
+/// `taken`, `_service` is added, and then a number.
 pub fn identifier(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut text: String =
         name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();

@@ -1,8 +1,9 @@
 //! What a service is, and the policy that confines it.
 //!
-//! [`machine`] looks: at systemd's unit, dpkg's packages, what processes listen on. The rest is functions of values: a
-//! [`service::Service`] is what was found, [`block`] writes it as CIL, [`module`] is the file that this lies in,
-//! [`narrow`] gives ports types of their own, [`words`] says what a domain may do, [`answers`] whom it may not answer.
+//! [`machine`] examines the machine: systemd's unit, dpkg's packages, what processes listen on. The rest are functions
+//! of values: a [`service::Service`] is what was found, [`block`] writes it as CIL, [`module`] is the file for that,
+//! [`narrow`] gives ports types of their own, [`words`] says what a domain may do, and [`answers`] whom it may not
+//! answer.
 
 pub mod answers;
 pub mod block;

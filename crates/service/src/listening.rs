@@ -1,4 +1,4 @@
-//! What processes listen on, by what the kernel tells in `/proc/PID/net`.
+//! What processes listen on, according to `/proc/PID/net`.
 
 use std::{
     collections::BTreeSet,
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The state of a socket of TCP that listens (`TCP_LISTEN`).
+/// The state of a TCP socket that listens (`TCP_LISTEN`).
 const LISTENS: u8 = 0x0a;
-/// The state of a socket of UDP that takes packets from everyone (`TCP_CLOSE`).
+/// The state of a UDP socket that receives packets from any sender (`TCP_CLOSE`).
 const TAKES: u8 = 0x07;
-/// A unix socket that listens (`__SO_ACCEPTCON`).
+/// The flag of a unix socket that listens (`__SO_ACCEPTCON`).
 const ACCEPTS: u32 = 1 << 16;
 
 /// A protocol with ports.
@@ -39,12 +39,12 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A port, as CIL's `portcon` names it.
+/// A port, as in CIL's `portcon`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port {
-    /// The protocol.
+    /// The transport protocol.
     pub protocol: Protocol,
-    /// The number.
+    /// The port number.
     pub number: u16,
 }
 
@@ -54,24 +54,26 @@ impl fmt::Display for Port {
     }
 }
 
-/// What is listened on.
+/// The addresses on which processes listen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listening {
-    /// Ports.
+    /// Ports of TCP and UDP.
     pub ports: BTreeSet<Port>,
-    /// Unix sockets that have a file.
+    /// The unix sockets that have a file.
     pub sockets: BTreeSet<PathBuf>,
 }
 
-/// The sockets among what a process has open: the targets of the links in `/proc/PID/fd`, `socket:[4711]`.
+/// The sockets among the open files of a process: `links` are the targets of the links in `/proc/PID/fd`, such as
+/// `socket:[4711]`.
 pub fn inodes<'l>(links: impl IntoIterator<Item = &'l str>) -> BTreeSet<u64> {
     let socket = |link: &str| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
     links.into_iter().filter_map(socket).collect()
 }
 
 impl Listening {
-    /// Adds the ports of one of the tables `tcp`, `tcp6`, `udp` and `udp6`: those of sockets among `inodes`. `ephemeral` is the
-    /// first port that the kernel gives out itself: a socket of UDP above it asks somebody, and nobody asks it.
+    /// Adds the ports from one of the tables `tcp`, `tcp6`, `udp` and `udp6`, for sockets among `inodes`. `ephemeral`
+    /// is the first port that the kernel assigns by itself: a UDP socket at or above it belongs to a client, and not to
+    /// a server.
     pub fn add_inet(&mut self, protocol: Protocol, table: &str, inodes: &BTreeSet<u64>, ephemeral: u16) {
         for line in table.lines().skip(1) {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -89,7 +91,7 @@ impl Listening {
         }
     }
 
-    /// Adds what listens of the table `unix`, likewise; names that are no paths (`@name`) are left out.
+    /// Adds the listening sockets of the table `unix` likewise. Names that are not paths (`@name`) are left out.
     pub fn add_unix(&mut self, table: &str, inodes: &BTreeSet<u64>) {
         for line in table.lines().skip(1) {
             let mut words = line.split_whitespace().skip(3);

@@ -1,4 +1,4 @@
-//! What this machine tells of a service: by `systemctl`, `dpkg-query` and `/proc`.
+//! What this machine knows about a service, through `systemctl`, `dpkg-query` and `/proc`.
 
 use std::{
     collections::BTreeSet,
@@ -15,40 +15,41 @@ use crate::{
     unit::{Unit, UnitError, service_name},
 };
 
-/// Where cgroups are.
+/// Where cgroup v2 is mounted.
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// What the kernel gives out itself begins here, where it does not say.
+/// The first port that the kernel assigns by itself, if /proc does not say which it is.
 const EPHEMERAL: u16 = 32768;
 
-/// Why a service cannot be looked at.
+/// Why a service cannot be examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// Its unit is none that can be confined.
+    /// Its unit cannot be confined.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A program did not do its work.
+    /// A program failed.
     #[error("`{command}` failed: {why}")]
     Failed {
-        /// The program and what it was told.
+        /// The program and its arguments.
         command: String,
-        /// What it said.
+        /// Its error message.
         why: String,
     },
-    /// A program that a service is to be is none.
+    /// The program of a service cannot be read.
     #[error("cannot look at {}: {cause}", path.display())]
     Program {
-        /// Its path.
+        /// Path of the program.
         path: PathBuf,
-        /// Why.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// Nobody can execute it.
-    #[error("{} is no program: it is no file that may be executed (chmod +x, and a #! line, if it is a script)", .0.display())]
+    /// The file cannot be executed.
+    #[error("{} is not a program: it is not an executable file (chmod +x, and a #! line if it is a script)", .0.display())]
     NoProgram(PathBuf),
 }
 
-/// The service of a name: a unit's, with `.service` or without, or the path of a program that somebody else starts.
+/// The service with this name: that of a unit, with or without `.service`, or the path of a program that something
+/// other than systemd starts.
 pub fn service(name: &str) -> Result<Service, MachineError> {
     let mut service = match name.starts_with('/') {
         true => Service::of_program(&executable(Path::new(name))?),
@@ -63,7 +64,7 @@ pub fn service(name: &str) -> Result<Service, MachineError> {
     Ok(service)
 }
 
-/// The unit of a name.
+/// The unit with this name.
 pub fn unit(name: &str) -> Result<Unit, MachineError> {
     let named = service_name(name).map_err(|error| match error {
         UnitError::NoService { name, .. } => {
@@ -93,7 +94,7 @@ fn is_script(path: &Path) -> bool {
     fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"#!"
 }
 
-/// What a program prints.
+/// Runs a program and returns its output.
 fn run(program: &str, arguments: &[&str]) -> Result<String, MachineError> {
     let command = || format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").output();
@@ -129,7 +130,7 @@ pub fn listening(service: &Service) -> Listening {
     let pids = processes(cgroup);
     let held: BTreeSet<u64> = pids.iter().flat_map(|pid| open_sockets(*pid)).collect();
     let Some(first) = pids.first() else { return listening };
-    // Those of the network that it is in, which may not be ours.
+    // The tables of the service's network namespace, which may not be this program's.
     let table = |name: &str| fs::read_to_string(format!("/proc/{first}/net/{name}")).unwrap_or_default();
     let ephemeral = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let ephemeral = ephemeral.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(EPHEMERAL);
@@ -155,7 +156,7 @@ pub fn program_of(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// The package that a service comes from, where dpkg knows one: its unit's, or else its program's.
+/// The package of a service, if dpkg knows one: that of its unit, or else of its program.
 fn package_of(service: &Service) -> Option<Package> {
     let name = match service.unit() {
         Some(unit) => unit.fragment.as_deref().and_then(owner),
@@ -171,14 +172,15 @@ fn package_of(service: &Service) -> Option<Package> {
     })
 }
 
-/// Whether the program of a unit is of a package, and that is not of the unit's source: others start it, too.
+/// Whether the program of a unit belongs to a package that is not built from the unit's source: then others start it as
+/// well.
 fn is_of_others(service: &Service) -> bool {
     let Some(package) = service.unit().and_then(|_| owner(service.program.path())) else { return false };
     let own = service.package.as_ref().and_then(|package| source(&package.name));
     source(&package) != own
 }
 
-/// Directories of these files that no package of another source has files in.
+/// The directories among these files in which no package of another source has files.
 fn own_folders(files: &BTreeSet<PathBuf>, own: &str) -> BTreeSet<PathBuf> {
     let folders = package::folders(files.iter().map(PathBuf::as_path));
     let names: Vec<&str> = folders.iter().filter_map(|folder| folder.to_str()).collect();
@@ -190,7 +192,7 @@ fn own_folders(files: &BTreeSet<PathBuf>, own: &str) -> BTreeSet<PathBuf> {
     owners.into_iter().filter(|(_, packages)| is_own(packages)).map(|(path, _)| path).collect()
 }
 
-/// The package of a file. Where /bin is a link to /usr/bin, dpkg knows files by either name.
+/// The package of a file. If /bin is a link to /usr/bin, dpkg may know the file by either name.
 fn owner(path: &Path) -> Option<String> {
     let other = match path.strip_prefix("/usr") {
         Ok(rest) => Path::new("/").join(rest),
@@ -202,13 +204,13 @@ fn owner(path: &Path) -> Option<String> {
     })
 }
 
-/// The source that a package was built from.
+/// The source from which a package was built.
 fn source(package: &str) -> Option<String> {
     let shown = run("dpkg-query", &["--show", "--showformat=${source:Package}\n", "--", package]).ok()?;
     shown.lines().next().map(str::to_owned)
 }
 
-/// The packages that were built from a source and are installed.
+/// The installed packages that were built from a source.
 fn packages_of(source: &str) -> Vec<String> {
     let format = "--showformat=${source:Package} ${db:Status-Status} ${binary:Package}\n";
     let shown = run("dpkg-query", &["--show", format]).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The file of policy that confines a service: written here, read here when the command is called again.
+//! The policy file that confines a service. It is written here, and read again when the command is called again.
 //!
-//! Its beginning says of what it is and how far it is; rules that were learnt stay when the block is written anew.
+//! Its header names the service and its state. Learnt rules stay when the block is written again.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -16,32 +16,32 @@ const ENFORCED: &str = "enforced";
 const LEARNING: &str = "learning since ";
 const LEARNT: &str = "; ---- Learnt.";
 
-/// How far a service is.
+/// The state of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Its domain is permissive, since that time, as the audit writes times.
+    /// Its domain is permissive since this time, in the format of the audit log.
     Learning(String),
     /// What its rules do not allow is denied.
     Enforced,
 }
 
-/// A module of policy for one service.
+/// A policy module for one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// The unit or the program.
+    /// Name of the unit, or path of the program.
     pub subject: String,
-    /// The domain.
+    /// Type of the domain.
     pub domain: String,
     /// How far it is.
     pub state: State,
-    /// The block; none where the policy has a domain for it.
+    /// The block; empty if the policy has a domain for the service.
     pub block: String,
-    /// Rules that were learnt, as CIL with their evidence.
+    /// Learnt rules, as CIL with their evidence.
     pub learnt: String,
 }
 
 impl Module {
-    /// That of a service's own block, with what an earlier one had learnt.
+    /// The module for a service with its own block, and the rules that an earlier one had learnt.
     #[must_use]
     pub fn of_block(subject: &str, block: &Block, since: &str, before: Option<&Self>) -> Self {
         let state = match block.way {
@@ -57,14 +57,14 @@ impl Module {
         }
     }
 
-    /// That of a service that the policy has a domain for.
+    /// The module for a service that the policy has a domain for.
     #[must_use]
     pub fn of_domain(subject: &str, domain: &str, state: State) -> Self {
         let [subject, domain] = [subject, domain].map(str::to_owned);
         Self { subject, domain, state, block: String::new(), learnt: String::new() }
     }
 
-    /// Adds rules, as CIL.
+    /// Adds rules as CIL.
     pub fn learn(&mut self, rules: &str) {
         if !rules.trim().is_empty() {
             self.learnt.push_str(rules.trim_end());
@@ -72,7 +72,7 @@ impl Module {
         }
     }
 
-    /// The module of such a file; `None`: another program, or a person, has written it.
+    /// Reads the module from a file; `None`: something else has written the file.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
@@ -96,7 +96,7 @@ impl Module {
         Some(Self { subject, domain, state, block: text(block), learnt })
     }
 
-    /// The ports that its block gives a type.
+    /// The ports to which its block gives a type.
     #[must_use]
     pub fn ports(&self, kind: &str) -> BTreeSet<Port> {
         let port = |line: &str| {

@@ -1,4 +1,5 @@
-//! Ports that have no type of their own are all one type. Where rules for it were learnt of a few, these get one.
+//! Ports without a type of their own share one type. If rules for it were learnt from a few ports, these get a type of
+//! their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +7,21 @@ use tollgate_audit::learn::{Evidence, Rule, Subject};
 
 use crate::listening::{Port, Protocol};
 
-/// The types of ports that belong to nobody.
+/// The types of ports that have none of their own.
 pub const UNTYPED: [&str; 2] = ["port_t", "reserved_port_t"];
-/// The most ports that a module names one by one; a domain that uses more may use any.
+/// How many ports a module names one by one. A domain that uses more may use all.
 const MAX_NAMED: usize = 8;
 
-/// Ports that are to have types of their own.
+/// Ports that get types of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Narrowed {
-    /// It listens on these.
+    /// The domain listens on these.
     pub bound: BTreeSet<Port>,
-    /// It connects to these.
+    /// The domain connects to these.
     pub connected: BTreeSet<Port>,
 }
 
-/// Takes out of the rules of `domain` what they say of ports without a type, where it is a few ports.
+/// Removes rules about ports without a type from the rules of `domain`, if they were learnt from a few ports.
 pub fn narrow(rules: &mut BTreeMap<Subject, Rule>, domain: &str) -> Narrowed {
     let mut narrowed = Narrowed::default();
     for ((source, target, class), rule) in rules.iter_mut() {
@@ -49,7 +50,7 @@ fn protocol(class: &str) -> Option<Protocol> {
     }
 }
 
-/// The ports of all objects of the evidence; `None`: they are many, or not known.
+/// The ports of all objects in the evidence; `None`: they are too many, or not known.
 fn numbers(evidence: &Evidence, key: &str) -> Option<BTreeSet<u16>> {
     let number = |object: &String| object.split(' ').find_map(|word| word.strip_prefix(key))?.parse().ok();
     let numbers: Option<BTreeSet<u16>> = evidence.objects.iter().map(number).collect();

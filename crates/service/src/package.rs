@@ -1,26 +1,26 @@
-//! What dpkg knows of files: whose they are, and which of them are configuration.
+//! What dpkg knows about files: their packages, and which are configuration.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
-/// A package that a service comes from.
+/// The package of a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// The files that it keeps for the administrator to change.
+    /// Configuration files, which the administrator may change.
     pub conffiles: BTreeSet<PathBuf>,
-    /// Directories that no other source has files in, of it and of the packages of the same source.
+    /// Directories of the package, and of packages with the same source, in which no other source has files.
     pub folders: BTreeSet<PathBuf>,
 }
 
-/// Who owns each path, of `dpkg-query --search PATH...`: `nginx-common, nginx-light: /etc/nginx`.
+/// The packages of each path in the output of `dpkg-query --search PATH...`: `nginx-common, nginx-light: /etc/nginx`.
 #[must_use]
 pub fn owners(text: &str) -> BTreeMap<PathBuf, BTreeSet<String>> {
     let mut owners: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
-    // `diversion by PACKAGE from: PATH` is about a path that a package has given away.
+    // `diversion by PACKAGE from: PATH` is about a path that another package provides now.
     for line in text.lines().filter(|line| !line.starts_with("diversion by ")) {
         let Some((packages, path)) = line.split_once(": /") else { continue };
         let packages = packages.split(", ").map(|name| without_architecture(name).to_owned());
@@ -29,13 +29,13 @@ pub fn owners(text: &str) -> BTreeMap<PathBuf, BTreeSet<String>> {
     owners
 }
 
-/// `libc6:amd64` is libc6.
+/// Turns `libc6:amd64` into libc6.
 fn without_architecture(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// The configuration files of `dpkg-query --show --showformat='${Conffiles}'`: ` /etc/x MD5`, without those that were left
-/// behind by an older version.
+/// The configuration files in the output of `dpkg-query --show --showformat='${Conffiles}'`, such as ` /etc/x MD5`,
+/// without those that an older version left behind.
 #[must_use]
 pub fn conffiles(text: &str) -> BTreeSet<PathBuf> {
     let line = |line: &str| {
@@ -46,14 +46,15 @@ pub fn conffiles(text: &str) -> BTreeSet<PathBuf> {
     text.lines().filter_map(line).collect()
 }
 
-/// Directories of services lie in these.
+/// Directories of services are in these.
 const ROOTS: [&str; 8] = ["/etc", "/usr/share", "/var/lib", "/var/cache", "/var/log", "/var/spool", "/srv", "/opt"];
 
-/// Of a package's files, those that may be its own directories: what lies in one of [`ROOTS`].
+/// Those of a package's files that may be its own directories, because they are directly in one of [`ROOTS`].
 pub fn folders<'f>(files: impl IntoIterator<Item = &'f Path>) -> BTreeSet<PathBuf> {
     let files: BTreeSet<&Path> = files.into_iter().collect();
     let in_root = |path: &Path| path.parent().and_then(Path::to_str).is_some_and(|parent| ROOTS.contains(&parent));
-    // A directory is what other files of the list lie in; an empty one says nothing of whose it is but its name.
+    // A path is known to be a directory if other files of the list are in it. An empty directory is recognized only by
+    // its name.
     let parents: BTreeSet<&Path> = files.iter().filter_map(|path| path.parent()).collect();
     let is_folder = |path: &Path| parents.contains(path) || path.starts_with("/var");
     files.into_iter().filter(|path| in_root(path) && is_folder(path)).map(Path::to_path_buf).collect()

@@ -1,30 +1,30 @@
-//! What a command line runs: a program of its own, or an interpreter and what that reads.
+//! What a command line runs: a program of its own, or an interpreter with a script.
 
 use std::path::{Path, PathBuf};
 
-/// What is run.
+/// What a command line runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// A program, which can have a label of its own.
+    /// A program that can have a label of its own.
     Own(PathBuf),
-    /// One that is for everyone.
+    /// A program that many services use, such as an interpreter.
     Shared {
-        /// It.
+        /// Path of the program.
         program: PathBuf,
-        /// The file that it reads and does what is in it, if one is named.
+        /// The script that it executes, if one is named.
         script: Option<PathBuf>,
     },
 }
 
-/// How an interpreter takes what it is to do.
+/// How an interpreter reads its arguments.
 struct Interpreter {
-    /// What it is called, without its version.
+    /// Its names, without a version.
     names: &'static [&'static str],
     /// Options whose argument is the next word.
     takes: &'static [&'static str],
     /// Options whose argument is the script.
     script: &'static [&'static str],
-    /// Options after which no script follows: what is to be done is in their argument, or looked for by a name.
+    /// Options after which no script follows, because their argument is the code, or the name of a module.
     inline: &'static [&'static str],
 }
 
@@ -60,11 +60,11 @@ const INTERPRETERS: [Interpreter; 9] = [
     Interpreter { names: &["mono", "dotnet", "guile", "Rscript", "tclsh"], takes: &[], script: &[], inline: &["-c"] },
 ];
 
-/// One program that does the work of many: what it is to do is in its arguments.
+/// Programs that contain many others. Their arguments say which one runs.
 const MULTIPLE: [&str; 2] = ["busybox", "toybox"];
 
 impl Program {
-    /// What a command line runs that is started in `folder`; `None` without words.
+    /// What a command line runs that is started in `folder`; `None`: it has no words.
     #[must_use]
     pub fn of(words: &[String], folder: &Path) -> Option<Self> {
         let (first, rest) = words.split_first()?;
@@ -81,7 +81,7 @@ impl Program {
         Some(Self::Shared { program, script })
     }
 
-    /// The program itself.
+    /// Path of the program itself.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -89,7 +89,7 @@ impl Program {
         }
     }
 
-    /// The file that makes it this service and no other.
+    /// The file that is specific to the service: the script, or the program.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -98,7 +98,7 @@ impl Program {
         }
     }
 
-    /// The same as a program for everyone.
+    /// The same, as a program that others use as well.
     #[must_use]
     pub fn shared(self) -> Self {
         match self {
@@ -121,7 +121,7 @@ impl Interpreter {
             } else if word == "--" {
                 return words.next();
             } else if !word.starts_with(['-', '+']) {
-                // java's is the name of a class.
+                // For java it is the name of a class.
                 return (!self.names.contains(&"java")).then_some(word);
             }
         }
@@ -133,12 +133,12 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Options of `env`, and variables that it sets.
+/// Whether a word is an option of `env`, or a variable that it sets.
 fn is_of_env(word: &str) -> bool {
     word.starts_with('-') || word.contains('=')
 }
 
-/// `python3.11` is python.
+/// The interpreter with this name. `python3.11` is python.
 fn interpreter(name: &str) -> Option<&'static Interpreter> {
     let stem = name.trim_end_matches(|end: char| end.is_ascii_digit() || matches!(end, '.' | '-'));
     INTERPRETERS.iter().find(|interpreter| interpreter.names.iter().any(|own| *own == name || *own == stem))

@@ -1,4 +1,4 @@
-//! A service: what starts it, what runs, where it comes from, what it listens on.
+//! A service: what starts it, what runs, which package it comes from, what it listens on.
 
 use std::path::{Path, PathBuf};
 
@@ -9,31 +9,31 @@ use crate::{
     unit::{Unit, UnitError},
 };
 
-/// Who starts it.
+/// What starts a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Starter {
-    /// systemd, by a unit.
+    /// systemd, through a unit.
     Unit(Box<Unit>),
-    /// Whoever executes the program: cron, a person.
+    /// Any process that executes the program, for example cron or a user's shell.
     Anyone,
 }
 
 /// A service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Who starts it.
+    /// What starts it.
     pub starter: Starter,
-    /// What runs.
+    /// What it runs.
     pub program: Program,
-    /// Whether that is a script (`#!`), which an interpreter runs.
+    /// Whether the program is a script (`#!`), which an interpreter runs.
     pub is_script: bool,
-    /// The package that it comes from, if it comes from one.
+    /// Its package; `None`: it does not come from one.
     pub package: Option<Package>,
     /// What it listens on now.
     pub listening: Listening,
 }
 
-/// How processes come into its domain.
+/// How processes enter its domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// By executing its program, which has a label of its own.
@@ -43,7 +43,7 @@ pub enum Entry {
 }
 
 impl Service {
-    /// The service of a unit, of which nothing else is known yet.
+    /// The service of a unit, about which nothing else is known yet.
     pub fn of_unit(unit: Unit) -> Result<Self, UnitError> {
         let program = unit.start.first().and_then(|words| Program::of(words, &unit.folder));
         let Some(program) = program else { return Err(UnitError::Umbrella { name: unit.name, parts: Vec::new() }) };
@@ -51,7 +51,7 @@ impl Service {
         Ok(Self { starter, program, is_script: false, package: None, listening: Listening::default() })
     }
 
-    /// That of a program that cron or somebody else starts.
+    /// The service of a program that something other than systemd starts.
     #[must_use]
     pub fn of_program(path: &Path) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Service {
         }
     }
 
-    /// Its unit.
+    /// Its unit; `None`: it is not started by one.
     #[must_use]
     pub fn unit(&self) -> Option<&Unit> {
         match &self.starter {
@@ -72,7 +72,7 @@ impl Service {
         }
     }
 
-    /// What it is called: its unit without `.service`, or its program without folder and ending.
+    /// Its name: that of the unit without `.service`, or of the program without directory and extension.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.starter {
@@ -93,32 +93,32 @@ impl Service {
         }
     }
 
-    /// The user whose processes it has; empty: root's.
+    /// Whether its processes belong to root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.unit().is_none_or(Unit::is_root)
     }
 }
 
-/// What a file of a service is to it.
+/// The role of a file in a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// By which it is entered.
+    /// The program by which the domain is entered.
     Program,
-    /// What it is made of; everyone may read it.
+    /// Content of the service, which everybody may read.
     Content,
-    /// Its configuration.
+    /// Configuration.
     Configuration,
-    /// What it keeps.
+    /// Data that the service keeps.
     Data,
-    /// What it logs.
+    /// Logs.
     Log,
-    /// What it has while it runs: sockets, process numbers.
+    /// Files that exist while it runs: sockets, PID files.
     Run,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [Self::Program, Self::Content, Self::Configuration, Self::Data, Self::Log, Self::Run];
 
     /// The type of such files in the service's block.
@@ -135,18 +135,18 @@ impl Kind {
     }
 }
 
-/// A file of a service, or a directory with all that is in it.
+/// A file of a service, or a directory with everything in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Its path.
+    /// Path of the file or directory.
     pub path: PathBuf,
-    /// What it is.
+    /// What it is to the service.
     pub kind: Kind,
     /// Whether it is a directory.
     pub is_folder: bool,
 }
 
-/// In these each directory belongs to somebody; with what is kept there.
+/// Each directory in these belongs to one service. With the kind of files there.
 const ROOTS: [(&str, Kind); 13] = [
     ("/opt", Kind::Content),
     ("/srv", Kind::Content),
@@ -181,7 +181,7 @@ const SHARED: [&str; 14] = [
     "/run/user",
 ];
 
-/// The directory, as somebody's own, that a path lies in, and what is kept there.
+/// The service's own directory that contains a path, and the kind of files there.
 fn own_folder(path: &Path) -> Option<Place> {
     let path = match path.strip_prefix("/var/run") {
         Ok(rest) => Path::new("/run").join(rest),
@@ -194,7 +194,7 @@ fn own_folder(path: &Path) -> Option<Place> {
     (!shared).then_some(Place { path: folder, kind: *kind, is_folder: true })
 }
 
-/// The place of a file: its folder where somebody has one, else itself.
+/// The place of a file: its service's directory if there is one, else the file itself.
 fn around(file: &Path) -> Option<Place> {
     let place = own_folder(file)?;
     let is_folder = place.path != file;
@@ -202,7 +202,7 @@ fn around(file: &Path) -> Option<Place> {
 }
 
 impl Service {
-    /// The files that are its own, parents before what is in them.
+    /// The service's own files. Directories come before what is in them.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         let mut found: Vec<Place> = Vec::new();
@@ -224,7 +224,7 @@ impl Service {
     }
 }
 
-/// What the unit's settings name.
+/// The places in the unit's settings.
 fn of_unit(unit: &Unit) -> Vec<Place> {
     let directories = &unit.directories;
     let named = [
@@ -248,7 +248,7 @@ fn of_unit(unit: &Unit) -> Vec<Place> {
     found.extend(unit.pid_file.as_deref().and_then(around));
     found.extend(unit.writable.iter().filter_map(|path| {
         let place = own_folder(path)?;
-        // What it is made of it would not have to write.
+        // A service does not write to its own content, so this is data.
         let kind = if place.kind == Kind::Content { Kind::Data } else { place.kind };
         Some(Place { path: path.clone(), kind, ..place })
     }));
@@ -256,13 +256,13 @@ fn of_unit(unit: &Unit) -> Vec<Place> {
     found
 }
 
-/// Where systemd keeps the directories of a user that it made up.
+/// Where systemd keeps the directories of a dynamic user.
 fn private(path: &Path) -> Option<PathBuf> {
     let roots = ["/var/lib", "/var/cache", "/var/log"];
     roots.iter().find_map(|root| Some(Path::new(root).join("private").join(path.strip_prefix(root).ok()?)))
 }
 
-/// Each path once, as what it was found first, without what lies in a directory that is the same to the service.
+/// Each path once, with the first kind that was found, without paths in a directory of the same kind.
 fn settle(found: Vec<Place>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for place in found {

@@ -1,13 +1,13 @@
-//! A unit of systemd, as `systemctl show` tells of it.
+//! A systemd unit, as `systemctl show` describes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
-/// What services are called.
+/// The suffix of services.
 const SUFFIX: &str = ".service";
-/// Other kinds of units, which start services or stand beside them.
+/// Suffixes of other units, which start services or belong to them.
 const OTHERS: [&str; 10] =
     [".socket", ".timer", ".path", ".target", ".mount", ".automount", ".swap", ".slice", ".scope", ".device"];
 
@@ -15,10 +15,10 @@ const OTHERS: [&str; 10] =
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// It is no service.
-    #[error("{name} is no service: name the service that it starts{}", hint(.triggers))]
+    /// It is not a service.
+    #[error("{name} is not a service: name the service that it starts{}", hint(.triggers))]
     NoService {
-        /// Its name.
+        /// Name of the unit.
         name: String,
         /// The units that it starts.
         triggers: Vec<String>,
@@ -26,28 +26,28 @@ pub enum UnitError {
     /// systemd does not know it.
     #[error("there is no {0}: `systemctl list-units --type=service` lists what runs")]
     Unknown(String),
-    /// It can never run.
+    /// It cannot run.
     #[error("{0} is masked: `systemctl unmask {0}` first")]
     Masked(String),
-    /// Its file has a mistake.
+    /// Its unit file has an error.
     #[error("systemd cannot use {0}: `systemctl status {0}` says why")]
     Bad(String),
     /// A template has no processes.
     #[error("{0} is a template: name one of its instances, such as {1}")]
     Template(String, String),
-    /// It stands for other units.
+    /// It only groups other units.
     #[error("{name} runs nothing itself: name a service that belongs to it{}", hint(.parts))]
     Umbrella {
-        /// Its name.
+        /// Name of the unit.
         name: String,
-        /// What belongs to it.
+        /// The units that belong to it.
         parts: Vec<String>,
     },
-    /// Its files have other paths than it sees.
-    #[error("{0} runs below a root of its own (RootDirectory=, RootImage=), whose files no file_contexts name")]
+    /// The service sees its files under other paths.
+    #[error("{0} runs with another root directory (RootDirectory=, RootImage=), whose files file_contexts cannot name")]
     OtherRoot(String),
-    /// What it listens on, and what its program becomes, is not to be seen.
-    #[error("{0} does not run, so that nobody sees what it listens on: `systemctl start {0}` first")]
+    /// It must run to show what it listens on and what its program becomes.
+    #[error("{0} is not running, so it is not known what it listens on: `systemctl start {0}` first")]
     Inactive(String),
 }
 
@@ -58,39 +58,39 @@ fn hint(units: &[String]) -> String {
 /// A unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// Its name, with what kind it is.
+    /// Name of the unit, with its suffix.
     pub name: String,
     /// `Type=`.
     pub kind: String,
-    /// Whether it runs.
+    /// Whether it is running.
     pub active: bool,
-    /// The file that defines it.
+    /// Path of its unit file.
     pub fragment: Option<PathBuf>,
     /// The words of each `ExecStart=`.
     pub start: Vec<Vec<String>>,
     /// The programs of its other commands: before and after it starts, to reload and to stop it.
     pub helpers: BTreeSet<PathBuf>,
-    /// Who runs it; empty: root.
+    /// The user it runs as; empty: root.
     pub user: String,
-    /// Whether systemd makes up a user for it.
+    /// Whether systemd allocates a user for it (`DynamicUser=`).
     pub dynamic_user: bool,
-    /// Where it is started.
+    /// Its working directory.
     pub folder: PathBuf,
-    /// What systemd makes for it.
+    /// Directories that systemd makes for it.
     pub directories: Directories,
     /// `ReadWritePaths=`.
     pub writable: Vec<PathBuf>,
-    /// Where it writes its process's number.
+    /// The file with its process number.
     pub pid_file: Option<PathBuf>,
-    /// Its main process.
+    /// Number of its main process.
     pub main: Option<i32>,
-    /// Its cgroup, below the root of cgroups.
+    /// Path of its cgroup, below the root of cgroups.
     pub cgroup: Option<PathBuf>,
-    /// Which units start it when something comes.
+    /// Units that start it on demand, such as sockets.
     pub triggered_by: Vec<String>,
     /// The capabilities that its processes may have, such as `net_bind_service`.
     pub capabilities: BTreeSet<String>,
-    /// Those that it has though it is not root's.
+    /// The capabilities that it has although it does not run as root.
     pub ambient: BTreeSet<String>,
 }
 
@@ -109,7 +109,7 @@ pub struct Directories {
     pub runtime: Vec<PathBuf>,
 }
 
-/// The name of a service, with the suffix that may be left out.
+/// The name of a service with the suffix, which may be omitted.
 pub fn service_name(name: &str) -> Result<String, UnitError> {
     if OTHERS.iter().any(|other| name.ends_with(other)) {
         return Err(UnitError::NoService { name: name.to_owned(), triggers: Vec::new() });
@@ -118,7 +118,7 @@ pub fn service_name(name: &str) -> Result<String, UnitError> {
 }
 
 impl Unit {
-    /// The unit that `systemctl show NAME.service` has printed.
+    /// Reads the output of `systemctl show NAME.service`.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
         let shown = Shown::of(text);
         let name = shown.one("Id").to_owned();
@@ -167,7 +167,8 @@ impl Unit {
         Ok(self)
     }
 
-    /// That what it listens on, and what its program becomes, can be seen: it runs, or it is a job, or starts when it is asked.
+    /// Checks that it is known what it listens on and what its program becomes: it is running, or it is a job, or it is
+    /// started on demand.
     pub fn is_seen(&self) -> Result<(), UnitError> {
         let may_wait = self.is_job() || !self.triggered_by.is_empty();
         if self.active || may_wait { Ok(()) } else { Err(UnitError::Inactive(self.name.clone())) }
@@ -179,7 +180,7 @@ impl Unit {
         self.kind == "oneshot"
     }
 
-    /// Whether its processes are root's.
+    /// Whether its processes belong to root.
     #[must_use]
     pub fn is_root(&self) -> bool {
         matches!(self.user.as_str(), "" | "root" | "0") && !self.dynamic_user
@@ -195,7 +196,7 @@ impl Unit {
 /// The commands beside `ExecStart=`.
 const HELPERS: [&str; 6] = ["ExecCondition", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost"];
 
-/// What was shown: `NAME=VALUE` lines; a name may come again.
+/// The output as `NAME=VALUE` lines. A name may occur more than once.
 struct Shown<'t>(BTreeMap<&'t str, Vec<&'t str>>);
 
 impl<'t> Shown<'t> {
@@ -223,7 +224,7 @@ impl<'t> Shown<'t> {
         bare(self.one(name))
     }
 
-    /// The words of each command of these properties.
+    /// The words of each command in these properties.
     fn commands(&self, names: &[&str]) -> Vec<Vec<String>> {
         let values = names.iter().flat_map(|name| self.all(name));
         values.filter_map(|value| command(value)).collect()
@@ -249,14 +250,15 @@ impl<'t> Shown<'t> {
     }
 }
 
-/// A path without what says that it may lack (`-`), is below the root of the unit (`+`), or is home if there is one (`!`).
+/// A path without its prefix: it may be missing (`-`), is relative to the unit's root (`+`), or concerns home
+/// directories (`!`).
 fn bare(path: &str) -> Option<PathBuf> {
     let path = path.trim_start_matches(['-', '+', '!']);
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// The words of `{ path=/usr/bin/python3 ; argv[]=/usr/bin/python3 /opt/web.py ; ignore_errors=no ; ... }`, the program by
-/// its path. systemd joins them by spaces, so that a word that has one comes out as two.
+/// The words of `{ path=/usr/bin/python3 ; argv[]=/usr/bin/python3 /opt/web.py ; ignore_errors=no ; ... }`, with the
+/// path of the program. systemd joins words by spaces, so a word with a space comes out as two.
 fn command(value: &str) -> Option<Vec<String>> {
     let path = value.split_once("path=")?.1.split(" ; ").next()?;
     let arguments = value.split_once("argv[]=").map_or("", |(_, rest)| rest);
@@ -322,7 +324,7 @@ mod tests {
         assert!(error("Id=x@.service\nLoadState=loaded\n").contains("x@one.service"));
         let root =
             "Id=x.service\nLoadState=loaded\nRootDirectory=/srv/root\nExecStart={ path=/bin/x ; argv[]=/bin/x ; }\n";
-        assert!(error(root).contains("root of its own"));
+        assert!(error(root).contains("another root directory"));
     }
 
     #[test]

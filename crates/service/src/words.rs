@@ -1,4 +1,4 @@
-//! What a domain may do, in words: for the person who is to say yes.
+//! What a domain may do, in words, for the person who has to agree.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,41 +10,41 @@ use crate::grants::Grants;
 /// A sentence about a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sentence {
-    /// Whether it should be thought of before consent.
+    /// Whether it needs thought before the person agrees.
     pub grave: bool,
-    /// `it ...`, without the first word.
+    /// The sentence `it ...` without its first word.
     pub text: String,
 }
 
-/// `! runs a shell`; the mark is for what is grave.
+/// For example `! runs a shell`. The mark is for grave sentences.
 impl fmt::Display for Sentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", if self.grave { '!' } else { ' ' }, self.text)
     }
 }
 
-/// A domain, and what its rules are about.
+/// A domain, and what is known about its rules.
 #[derive(Debug, Clone, Default)]
 pub struct Domain {
-    /// Its type.
+    /// Type of the domain.
     pub name: String,
-    /// What it may do.
+    /// What the rules grant to it.
     pub grants: Grants,
-    /// The paths that `file_contexts` give each type.
+    /// The paths to which `file_contexts` give each type.
     pub paths: BTreeMap<String, Vec<String>>,
-    /// The ports that have each type, as `tcp 80`.
+    /// The ports with each type, as `tcp 80`.
     pub ports: BTreeMap<String, Vec<String>>,
 }
 
 const FILES: [&str; 6] = ["file", "dir", "lnk_file", "sock_file", "fifo_file", "blk_file"];
-/// Those in which something stays: who writes to a pipe or a socket talks.
+/// Classes in which content stays. Writing to a pipe or a socket is communication.
 const KEEPING: [&str; 4] = ["file", "dir", "lnk_file", "blk_file"];
 const WRITES: [&str; 9] =
     ["write", "append", "create", "unlink", "rename", "link", "add_name", "remove_name", "setattr"];
 const INET: [&str; 4] = ["tcp_socket", "udp_socket", "sctp_socket", "dccp_socket"];
-/// What is written to without anybody reading it who should not: terminals and memory that is handed on by descriptor.
+/// Types that are harmless to write to: terminals, and memory that is passed on by descriptor.
 const HARMLESS: [&str; 6] = ["null_device_t", "random_device_t", "tty_t", "tmpfs_t", "devpts_t", "init_socket_t"];
-/// Files that hold secrets, and what each is.
+/// Types of files that hold secrets, with descriptions.
 const SECRETS: [(&str, &str); 6] = [
     ("shadow_t", "password hashes"),
     ("key_t", "private keys"),
@@ -53,14 +53,14 @@ const SECRETS: [(&str, &str); 6] = [
     ("memory_t", "the kernel's memory"),
     ("disk_t", "disks beneath their files"),
 ];
-/// What all may read in Tollgate's own policy, with whose files these types are.
+/// Types that all domains may read in Tollgate's own policy, with descriptions.
 const COMMON: [(&str, &str); 4] = [
     ("file_t", "all that file_contexts do not name, such as /srv and /opt"),
     ("etc_t", "configuration in /etc that has no type of its own"),
     ("var_t", "what is kept in /var and has no type of its own"),
     ("log_t", "logs that have no type of their own"),
 ];
-/// Capabilities that are as good as being root.
+/// Capabilities that amount to being root.
 const POWERS: [(&str, &str); 9] = [
     ("dac_override", "passes over the owners and modes of files"),
     ("dac_read_search", "reads files whatever their modes"),
@@ -72,18 +72,18 @@ const POWERS: [(&str, &str); 9] = [
     ("net_raw", "sends and reads raw packets"),
     ("mknod", "makes device files"),
 ];
-/// The most names in one sentence.
+/// How many names one sentence lists.
 const MAX_SHOWN: usize = 6;
 
 impl Domain {
-    /// The sentences, each of a kind of act; what is not said it may not do.
+    /// The sentences, one per kind of act. What no sentence mentions is not allowed.
     #[must_use]
     pub fn sentences(&self) -> Vec<Sentence> {
         let parts = [self.network(), self.programs(), self.writing(), self.reading(), self.powers(), self.others()];
         parts.into_iter().flatten().collect()
     }
 
-    /// What its name begins with, and its types' too.
+    /// The prefix of its name and of its types' names.
     fn stem(&self) -> Option<&str> {
         self.name.strip_suffix(".t")
     }
@@ -117,7 +117,7 @@ impl Domain {
         sentences
     }
 
-    /// `/var/lib/web (web.data_t)`.
+    /// A type in words: `/var/lib/web (web.data_t)`.
     fn named(&self, names: &BTreeMap<String, Vec<String>>, kind: &str) -> String {
         match names.get(kind) {
             Some(found) => format!("{} ({kind})", list(found)),
@@ -215,8 +215,8 @@ impl Domain {
         let traced = self.grants.types(&["process"], &["ptrace"]);
         sentences.extend(traced.iter().filter(other).map(|kind| grave(format!("looks into processes of {kind}"))));
         let signals = ["sigkill", "sigstop", "signal"];
-        let told = self.grants.types(&["process"], &signals);
-        sentences.extend(told.iter().filter(other).map(|kind| plain(format!("signals processes of {kind}"))));
+        let signalled = self.grants.types(&["process"], &signals);
+        sentences.extend(signalled.iter().filter(other).map(|kind| plain(format!("signals processes of {kind}"))));
         let talked = self.grants.types(&["unix_stream_socket", "unix_dgram_socket"], &["connectto", "sendto"]);
         sentences.extend(talked.iter().filter(other).map(|kind| {
             plain(match *kind {
@@ -250,10 +250,10 @@ fn grave(text: String) -> Sentence {
 
 /// The first names, and how many more there are.
 fn list(names: &[String]) -> String {
-    let told = names.iter().take(MAX_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(MAX_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MAX_SHOWN) {
-        0 => told,
-        more => format!("{told} and {more} more"),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -8,14 +8,14 @@ use tollgate_vm::Image;
 
 use crate::policies::{self, PolicyError};
 
-/// Where the guest finds what a module loads.
+/// Files in the guest that modules load.
 const POLICY: &str = "/policy/selinux";
 const PARSER: &str = "/policy/apparmor_parser";
 const PROFILE: &str = "/policy/bench.profile";
 const DEBIAN: &str = "/policy/debian";
 const OWN: &str = "/policy/own";
 
-/// What SELinux measures in, Debian's policy being what it is: the kernel's own domain, and no other is unconfined.
+/// The context of the workloads under Debian's policy: the kernel's own domain. No other domain is unconfined then.
 const DEBIAN_CONTEXT: &str = "system_u:system_r:kernel_t:s0";
 const DEBIAN_UNCONFINED: &str = "unconfined_t";
 /// The domains of `bench.cil`.
@@ -25,7 +25,7 @@ const NOTHING_CONTEXT: &str = "system_u:system_r:nothing_t:s0";
 /// The profile of `apparmor-confined`.
 const BENCH_PROFILE: &str = include_str!("bench.profile");
 
-/// What is done to a module once the guest has booted.
+/// What is done to a module after the guest has booted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SetUp {
     Nothing,
@@ -43,31 +43,31 @@ enum SetUp {
     Tollgate(Domain),
 }
 
-/// What Tollgate has the workloads run as.
+/// The domain of the workloads under Tollgate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Domain {
-    /// No domain, on our policy.
+    /// Tollgate's own policy, the workloads unconfined.
     OwnUnconfined,
-    /// One of our policy that may do what they do.
+    /// Tollgate's own policy, in a domain that may do what the workloads do.
     OwnConfined,
-    /// The one that SELinux has them run as.
+    /// Debian's policy, in the domain that SELinux uses.
     Debian,
-    /// That one, descriptors asked about at each use, as SELinux does.
+    /// The same, with descriptors checked at each use, as SELinux does.
     DebianAtUse,
-    /// That one, each decision counted.
+    /// The same, with each decision counted.
     DebianCounted,
-    /// One of our policy that may nothing, permissive.
+    /// Tollgate's own policy, in a permissive domain that is allowed nothing.
     OwnPermissive,
 }
 
-/// A configuration that study files call by name.
+/// A configuration that study files can name.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// Its name.
+    /// The name in study files.
     pub name: &'static str,
-    /// The value of `lsm=`.
+    /// The value of `lsm=` on the kernel's command line.
     pub lsm: &'static str,
-    /// What it is, for people.
+    /// A description for people.
     pub about: &'static str,
     set_up: SetUp,
 }
@@ -78,12 +78,7 @@ pub const KNOWN: &[Known] = &[
     known("capability", "capability", SetUp::Nothing, "the same machine again: the A/A pair"),
     known("bpf", "bpf", SetUp::Nothing, "BPF LSM without a program"),
     known("bpf-empty", "bpf", SetUp::BpfEmpty, "BPF programs that do nothing on the hooks the workloads reach"),
-    known(
-        "bpf-latency",
-        "bpf",
-        SetUp::BpfLatency,
-        "BPF programs on the same hooks that take as long as the study says",
-    ),
+    known("bpf-latency", "bpf", SetUp::BpfLatency, "BPF programs on the same hooks, with delays that the study sets"),
     known(
         "latency",
         "tollgate_latency",
@@ -122,7 +117,7 @@ pub const KNOWN: &[Known] = &[
         "tollgate-debian-at-use",
         "bpf",
         SetUp::Tollgate(Domain::DebianAtUse),
-        "the same, descriptors asked about at each use",
+        "the same, descriptors checked at each use",
     ),
     known(
         "tollgate-debian-counted",
@@ -142,26 +137,26 @@ const fn known(name: &'static str, lsm: &'static str, set_up: SetUp, about: &'st
     Known { name, lsm, about, set_up }
 }
 
-/// The known configuration of this name.
+/// Finds a known configuration by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
 impl Known {
-    /// Whether its hooks can be told to take longer, as a job's delays say.
+    /// Whether its hooks can be delayed, as a job's delays say.
     #[must_use]
     pub fn takes_delays(&self) -> bool {
         matches!(self.set_up, SetUp::BpfLatency | SetUp::Latency)
     }
 
-    /// Whether its policy denies something, and must be seen to.
+    /// Whether its policy denies something, and must be seen to deny it.
     #[must_use]
     pub fn denies(&self) -> bool {
         self.confinement(&[]).oracle().is_some()
     }
 
-    /// Words that the set-up needs on the kernel's command line.
+    /// Words for the kernel's command line that the set-up needs.
     #[must_use]
     pub fn command_line(&self) -> Vec<String> {
         match self.set_up {
@@ -170,7 +165,8 @@ impl Known {
         }
     }
 
-    /// The set-up as the guest's job has it. `hooks` narrows `bpf-empty`, `bpf-latency` and Tollgate's; others have none.
+    /// The set-up for the guest's job. `hooks` limits `bpf-empty`, `bpf-latency` and Tollgate's configurations; others have
+    /// no hooks.
     #[must_use]
     pub fn confinement(&self, hooks: &[String]) -> Confinement {
         let selinux =
@@ -194,13 +190,13 @@ impl Known {
         }
     }
 
-    /// Whether only kernels that are built here have its module.
+    /// Whether only kernels that Tollgate builds have its module.
     #[must_use]
     pub fn needs_built_kernel(&self) -> bool {
         self.set_up == SetUp::Latency
     }
 
-    /// Where the cache records the packages that what the set-up loads was built from.
+    /// The cache's record of the packages from which the set-up's files were built.
     #[must_use]
     pub fn packages(&self) -> Option<&'static str> {
         let [selinux, apparmor] = policies::RECORDS;
@@ -213,7 +209,7 @@ impl Known {
         }
     }
 
-    /// Puts what the set-up loads into the guest's image; built first, if the cache does not have it.
+    /// Puts the files that the set-up loads into the guest's image, and builds them first if the cache does not have them.
     pub fn provide(&self, cache: &Cache, image: &mut Image) -> Result<(), PolicyError> {
         match self.set_up {
             SetUp::SelinuxPermissive | SetUp::SelinuxEnforcing => {
@@ -246,7 +242,7 @@ impl Domain {
             policy: policy.into(),
             context: context.map(Into::into),
             permissive: self == Self::OwnPermissive,
-            // Where none is named the kernel's is unconfined.
+            // Without a name here, the kernel's domain would be unconfined.
             unconfined: if policy == DEBIAN { vec![DEBIAN_UNCONFINED.into()] } else { Vec::new() },
             hooks: hooks.to_vec(),
             at_use: self == Self::DebianAtUse,

@@ -1,5 +1,7 @@
-//! A designed experiment: which hooks take how long in which run, so that all slopes are told at once, each as exactly as if
-//! its hook alone had been varied in every run (Plackett and Burman, Biometrika 33, 1946).
+//! A designed experiment: which hooks are delayed in which run.
+//!
+//! All slopes are found at once, each as exactly as if its hook alone had been varied in every run (Plackett and Burman,
+//! Biometrika 33, 1946).
 
 mod hadamard;
 
@@ -13,25 +15,25 @@ pub fn is_hook(name: &str) -> bool {
     tollgate_abi::hook(name).is_some()
 }
 
-/// What a design is made of.
+/// The parameters of a design.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The hooks, each once.
     pub hooks: Vec<String>,
-    /// The higher level, in units of delay; the lower is none.
+    /// The delay of the higher level, in units; the lower level is no delay.
     pub units: u64,
-    /// Runs with every hook at half the units: by what repeated runs differ, and whether the cost is a line.
+    /// Runs with every hook at half the units. They show how much equal runs differ, and whether the cost is a line.
     pub centres: u32,
-    /// Whether each run is followed by its opposite. What hooks do to one another in pairs then stays out of the slopes.
+    /// Whether each run has its opposite. Interactions of two hooks then stay out of the slopes.
     pub folded: bool,
-    /// What the order of the runs is drawn by.
+    /// The seed of the order of the runs.
     pub seed: u64,
 }
 
-/// The runs, in the order in which they are to be made.
+/// The runs, in the order in which they are made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
-    /// What it was made of.
+    /// The plan that it follows.
     pub plan: Plan,
     /// The order of the Hadamard matrix.
     pub order: usize,
@@ -40,10 +42,10 @@ pub struct Design {
 }
 
 impl Plan {
-    /// Lays the runs out.
+    /// Makes the design.
     #[must_use]
     pub fn design(self) -> Design {
-        // The first column is the constant's.
+        // The first column belongs to the constant.
         let matrix = hadamard::at_least(self.hooks.len() + 1);
         let level = |high: bool| if high { self.units } else { 0 };
         let mut runs = Vec::new();

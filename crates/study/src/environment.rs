@@ -1,4 +1,4 @@
-//! Where a study ran: what a reader needs to know to judge its figures or to repeat them.
+//! The environment of a run: what a reader needs to judge its figures or to repeat them.
 
 use std::{collections::BTreeSet, fs, process::Command, thread};
 
@@ -14,7 +14,7 @@ use crate::{
     study::Study,
 };
 
-/// Looks at this host and at what the boots were made of. `revision` is the program's own.
+/// Describes this host and the files that boots use. `revision` is the program's own.
 pub fn describe(
     cache: &Cache,
     study: &Study,
@@ -50,37 +50,37 @@ fn image(spec: &str, kernel: &tollgate_vm::Kernel) -> KernelImage {
     }
 }
 
-/// What the policies of the study's configurations and their tools were built from.
+/// The packages from which policies and tools of the study's configurations were built.
 fn policy_packages(cache: &Cache, study: &Study) -> Vec<String> {
     let texts = policy_records(study).into_iter().map(|record| fs::read(cache.path(record)).unwrap_or_default());
     let packages = texts.filter_map(|text| serde_json::from_slice::<Vec<Package>>(&text).ok()).flatten();
     packages.map(|package| format!("{} {}", package.name, package.version)).collect()
 }
 
-/// The records of packages that concern the study.
+/// The records of the packages that the study uses.
 fn policy_records(study: &Study) -> BTreeSet<&'static str> {
     let base = |name: &String| study.own(name).map_or(name.clone(), |own| own.base.clone());
     let policies = study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages());
     policies.chain(programs::records(&study.workloads)).collect()
 }
 
-/// What the guests' images take from this host; without dpkg nothing is known of it.
+/// The host's packages whose files are in the guests' images; empty without dpkg.
 fn host_packages() -> Vec<String> {
     let mut query = Command::new("dpkg-query");
     query.args(["-W", "-f=${db:Status-Status} ${Package} ${Version}\n", "busybox", "busybox-static", "e2fsprogs"]);
-    // Its exit status only says that it does not know one of them.
+    // dpkg's exit status only says that it does not know one of them.
     query.output().map(|output| installed(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 
-/// `NAME VERSION` of each package that is there: dpkg also lists some that only once were.
+/// `NAME VERSION` of each installed package; dpkg also lists some that were removed.
 fn installed(listing: &str) -> Vec<String> {
     listing.lines().filter_map(|line| line.strip_prefix("installed ")).map(Into::into).collect()
 }
 
-/// What moves figures and is not the same in both: records of the one cannot go on with the other.
+/// Differences that move figures: records of one environment cannot be continued in the other.
 ///
-/// An instruction count depends on the program, on QEMU and on what the guest is made of, not on the host; wall time
-/// depends on the host too.
+/// An instruction count depends on the program, on QEMU and on the guest's files, not on the host; wall time depends on the
+/// host too.
 #[must_use]
 pub fn differences(before: &Environment, now: &Environment, clock: Counter) -> Vec<String> {
     let words = |e: &Environment| {
@@ -103,7 +103,7 @@ pub fn differences(before: &Environment, now: &Environment, clock: Counter) -> V
     pairs.filter(|(a, b)| a != b).map(|((what, a), (_, b))| format!("{what} was {a} and is {b}")).collect()
 }
 
-/// In one order, however they were found.
+/// Sorted, so that the order in which they were found does not matter.
 fn listed(mut words: Vec<String>) -> String {
     words.sort();
     if words.is_empty() { "empty".into() } else { words.join(", ") }

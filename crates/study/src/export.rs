@@ -1,4 +1,4 @@
-//! Results for other programs: CSV, and Markdown.
+//! Results in the formats of other programs: CSV and Markdown.
 
 use std::fmt::Write;
 
@@ -99,7 +99,7 @@ fn push(text: &mut String, fields: impl Iterator<Item = String>) {
     text.push_str("\r\n");
 }
 
-/// One table a kernel, all configurations side by side, with its legend and notes.
+/// One table per kernel, with all configurations side by side, a legend and notes.
 pub fn markdown(results: &Results) -> String {
     let mut text = format!("# {}\n", escape(&results.study.title));
     for kernel in results.kernels() {
@@ -125,7 +125,7 @@ pub fn markdown(results: &Results) -> String {
     text
 }
 
-/// Decisions by object manager; nothing where they were not counted.
+/// Decisions by object manager; empty if they were not counted.
 fn counted(results: &Results, kernel: &str) -> String {
     let rows = decisions::rows(results, kernel);
     let Some(first) = rows.first() else { return String::new() };
@@ -138,7 +138,7 @@ fn counted(results: &Results, kernel: &str) -> String {
     text
 }
 
-/// The baseline's minimum, median and mean side by side: what one figure leaves out, another holds.
+/// The baseline's minimum, median and mean side by side, because each leaves something out.
 fn baseline_in_full(baseline: &ConfigurationResult) -> String {
     let mut text = format!(
         "\n| {} | unit | minimum | samples at it | median | mean | its standard error | spread |\n|---|---|{}\n",
@@ -158,7 +158,7 @@ fn baseline_in_full(baseline: &ConfigurationResult) -> String {
     text
 }
 
-/// Keeps text from being read as Markdown's own signs.
+/// Escapes the characters that have a meaning in Markdown.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

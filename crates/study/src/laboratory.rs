@@ -29,13 +29,13 @@ use crate::{
     study::{HOST, Study},
 };
 
-/// Where the guest finds its job.
+/// The path of the job in the guest.
 const JOB: &str = "/job.json";
 /// The guest's work directory.
 const WORK: &str = "/work";
-/// Enough for every workload, and the same for all, since memory's size moves what the kernel does.
+/// The guest's memory in MiB: enough for every workload, and the same for all, because its size changes what the kernel does.
 const MEMORY_MIB: u32 = 1024;
-/// The RAM disk of the ext4 places, and the pair of network devices.
+/// Kernel modules: the RAM disk of the ext4 places, and the pair of network devices.
 const MODULES: [&str; 2] = ["brd", "veth"];
 
 /// Why a study cannot go on.
@@ -54,9 +54,9 @@ pub enum LaboratoryError {
     /// A process or a file on the host failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// Why it failed.
+        /// The operating system's error.
         cause: std::io::Error,
     },
 }
@@ -72,7 +72,7 @@ pub struct Boot {
     pub index: u32,
 }
 
-/// Everything that boots need, made ready before the first one.
+/// Everything that boots need, prepared before the first one.
 #[derive(Debug)]
 pub struct Laboratory<'a> {
     study: &'a Study,
@@ -82,7 +82,7 @@ pub struct Laboratory<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// A boot that is over.
+/// The result of a boot.
 #[derive(Debug)]
 pub struct Finished {
     /// The raw record.
@@ -92,7 +92,7 @@ pub struct Finished {
 }
 
 impl<'a> Laboratory<'a> {
-    /// Fetches kernels, builds policies and gathers what goes into the guests. `progress` hears of each long step.
+    /// Fetches kernels, builds policies and collects the guests' files. `progress` is called before each long step.
     pub fn prepare(
         cache: &Cache,
         study: &'a Study,
@@ -103,12 +103,12 @@ impl<'a> Laboratory<'a> {
     ) -> Result<Self, LaboratoryError> {
         let mut kernels = BTreeMap::new();
         for spec in study.kernels.iter().filter(|spec| *spec != HOST) {
-            // Before anything is fetched for it.
+            // QEMU must be installed; checked before anything is fetched.
             guest::emulator_version()?;
             progress(&format!("kernel {spec}"));
             let kernel = kernels::find(cache, spec)?;
             let mut image = Image::with_agent()?;
-            // One image for all configurations: the files in it move the guest's memory about.
+            // One image for all configurations, because its files move the guest's memory.
             for known in study.configurations.iter().filter_map(|name| known(study, name)) {
                 progress(&format!("what {} needs", known.name));
                 known.provide(cache, &mut image)?;
@@ -129,13 +129,13 @@ impl<'a> Laboratory<'a> {
         Ok(Self { study, kernels, accelerator, timeout, interrupted })
     }
 
-    /// The kernels that were found, by the study's names.
+    /// The found kernels, with the study's names for them.
     pub fn kernels(&self) -> impl Iterator<Item = (&str, &Kernel)> {
         self.kernels.iter().map(|(spec, (kernel, _))| (spec.as_str(), kernel))
     }
 
-    /// Runs one boot. What concerns this boot alone (a panic, a module that the kernel lacks) is in its record; an error
-    /// concerns them all.
+    /// Runs one boot. A failure of this boot alone (a panic, a module that the kernel lacks) is in its record; an error stops
+    /// all boots.
     pub fn run(&self, boot: &Boot, progress: &mut dyn FnMut(&str)) -> Result<Finished, LaboratoryError> {
         let started = Instant::now();
         let job = self.job(boot);
@@ -172,8 +172,8 @@ impl<'a> Laboratory<'a> {
         known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks))
     }
 
-    /// Every boot tries every act of the study. They must all succeed under the baseline, and what is measured after them
-    /// must not differ by what was tried before.
+    /// Every boot tries every act of the study. All acts must succeed under the baseline, and later measurements must not
+    /// depend on which acts were tried.
     fn acts(&self) -> Vec<Act> {
         let of = |name: &String| known(self.study, name)?.confinement(&[]).oracle().map(|(act, _)| act);
         let mut acts: Vec<Act> = self.study.configurations.iter().filter_map(of).collect();
@@ -184,7 +184,7 @@ impl<'a> Laboratory<'a> {
 
     fn record(&self, boot: &Boot, job: &Job) -> BootRecord {
         let machine = self.machine(boot);
-        let wiring = Wiring { initrd: "INITRD".into(), agent: "AGENT".into() };
+        let wiring = Wiring::boot("INITRD".into(), "AGENT".into());
         let words = |machine: &Machine| {
             let arguments = machine.arguments(&wiring);
             std::iter::once("qemu-system-x86_64".to_string())
@@ -220,7 +220,7 @@ impl<'a> Laboratory<'a> {
             Counter::Wall => Clock::Wall,
         };
         if clock == Clock::Instructions && boot.index > 0 {
-            // Moves what the kernel allocates for its command line, and everything after it.
+            // A longer command line moves the kernel's allocation for it, and all later ones.
             append.push(format!("tollgate.padding={}", "x".repeat(61 * boot.index as usize)));
         }
         Some(Machine {
@@ -269,12 +269,12 @@ impl<'a> Laboratory<'a> {
     }
 
     fn run_here(&self, job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Outcome, LaboratoryError> {
-        // What the measuring process leaves behind when it is killed goes away with this folder.
+        // Files that a killed measuring process leaves behind go away with this folder.
         let folder = tempfile::Builder::new().prefix("tollgate-").tempdir().map_err(io("make the job's folder"))?;
         let file = folder.path().join("job.json");
         std::fs::write(&file, job_text(job)?).map_err(io("write the job's file"))?;
         progress("measuring");
-        // This very program, even when its file has been replaced since it was started.
+        // The running program, even if its file has been replaced since it was started.
         let mut command = Command::new("/proc/self/exe");
         command.args(["bench", "job"]).arg(&file).env("TMPDIR", folder.path());
         let ended = match process::output(&mut command, self.limits()) {
@@ -293,7 +293,7 @@ impl<'a> Laboratory<'a> {
     }
 }
 
-/// The known configuration behind a name of the study: itself, or the base of the user's own.
+/// The known configuration of a name in the study: itself, or the base of the study's own.
 fn known(study: &Study, name: &str) -> Option<&'static Known> {
     configuration::find(study.own(name).map_or(name, |own| own.base.as_str()))
 }
@@ -311,7 +311,7 @@ fn outcome_of(text: Option<Vec<u8>>, errors: &str) -> Outcome {
     }
 }
 
-/// Why figures would be another configuration's: a module was asked for that the kernel does not have. Capabilities are in
+/// Why figures would belong to another configuration: a requested module that the kernel does not have. Capabilities are in
 /// every kernel, named or not.
 fn absent(asked: &str, active: &str) -> Option<String> {
     let is_there =
@@ -321,7 +321,7 @@ fn absent(asked: &str, active: &str) -> Option<String> {
     Some(format!("this kernel does not have {module} (active: {active})"))
 }
 
-/// Whether other boots may still succeed.
+/// Whether other boots may still succeed after this error.
 fn is_about_this_boot(error: &VmError) -> bool {
     matches!(
         error,
@@ -334,7 +334,7 @@ fn is_about_this_boot(error: &VmError) -> bool {
     )
 }
 
-/// Standard error of a job, by lines: progress, and everything else.
+/// Standard error of a job, line by line: progress, and everything else.
 #[derive(Debug, Default)]
 struct Lines {
     pending: String,

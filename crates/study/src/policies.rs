@@ -1,4 +1,4 @@
-//! What the modules under test load, built from Debian's packages and kept in the cache.
+//! Policies and tools that the modules under test load, built from Debian's packages and kept in the cache.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tollgate_policy::{
     sources::{SourceError, Sources},
 };
 
-/// The sources of Tollgate's own policy, and domains to measure in.
+/// The sources of Tollgate's own policy, and domains for the workloads.
 const OWN: [(&str, &str); 11] = [
     ("10-classes.cil", include_str!("../../../policies/tollgate/10-classes.cil")),
     ("20-levels.cil", include_str!("../../../policies/tollgate/20-levels.cil")),
@@ -27,14 +27,14 @@ const OWN: [(&str, &str); 11] = [
     ("bench.cil", include_str!("bench.cil")),
 ];
 
-/// Where the cache records the packages that each of these was built from.
+/// The cache's records of the packages from which each was built.
 pub const RECORDS: [&str; 2] = ["policies/3/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
 
 /// Why a policy could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// A package could not be had, or the cache could not be written.
+    /// A package could not be fetched, or the cache could not be written.
     #[error(transparent)]
     Packages(#[from] tollgate_host::Error),
     /// A file could not be put into the guest.
@@ -49,19 +49,19 @@ pub enum PolicyError {
     /// A file could not be read or written.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         what: String,
-        /// Why it failed.
+        /// The operating system's error.
         cause: std::io::Error,
     },
 }
 
-/// A program that is unpacked, not installed.
+/// A program that was unpacked and not installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpacked {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Folders that hold its libraries.
+    /// Folders of its libraries.
     pub libraries: Vec<PathBuf>,
 }
 
@@ -70,12 +70,12 @@ pub fn selinux(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::IMAGE))
 }
 
-/// The same policy, built.
+/// The same policy, with decision tables.
 pub fn debian(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::BUILT))
 }
 
-/// Tollgate's own policy with domains to measure in, built.
+/// Tollgate's own policy with domains for the workloads, built.
 pub fn own() -> Result<Vec<u8>, PolicyError> {
     let file = |(name, text): (&str, &str)| CilFile { name: name.into(), text: text.into() };
     let sources = Sources::Cil { files: OWN.map(file).into(), modules: false };

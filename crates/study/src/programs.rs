@@ -1,4 +1,4 @@
-//! The programs that workloads run: Debian's packages, unpacked, and of them what goes into a guest's image.
+//! The programs that workloads run: Debian's packages, unpacked, and the files of them that go into a guest's image.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,19 @@ use tollgate_vm::Image;
 
 use crate::policies::{PolicyError, library_folders, write_record};
 
-/// What one workload runs.
+/// The programs of one workload.
 struct Programs {
-    /// The workload.
+    /// The workload's name.
     workload: &'static str,
-    /// The packages, with those of the libraries that their programs need; libc is the host's, as for all that is in an
-    /// image.
+    /// The packages, with those of the libraries that the programs need; libc is the host's, as for all programs in an image.
     packages: &'static [&'static str],
-    /// Where they are unpacked in the cache.
+    /// Their folder in the cache.
     folder: &'static str,
-    /// Where the cache records them.
+    /// The record of the packages in the cache.
     record: &'static str,
-    /// Programs in the packages, and where they are looked for.
+    /// Programs in the packages, and their paths in the guest.
     programs: &'static [(&'static str, &'static str)],
-    /// Other files, which stay at their place.
+    /// Other files, which keep their paths.
     files: &'static [&'static str],
 }
 
@@ -53,7 +52,7 @@ static ALL: [Programs; 2] = [
             ("usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1"),
             ("usr/lib/gcc/x86_64-linux-gnu/12/collect2", "/usr/lib/gcc/x86_64-linux-gnu/12/collect2"),
         ],
-        // What the linker loads, whether it needs it or not.
+        // The linker loads this plugin even if it does not need it.
         files: &["usr/lib/gcc/x86_64-linux-gnu/12/liblto_plugin.so"],
     },
     Programs {
@@ -76,8 +75,8 @@ pub(crate) fn records(workloads: &[String]) -> impl Iterator<Item = &'static str
     needed(workloads).map(|programs| programs.record)
 }
 
-/// Puts what the workloads run (as selections are spelt) into the guest's image; fetched first, if the cache does not have
-/// it. `progress` hears of each workload that needs some.
+/// Puts the programs of the workloads (by selection) into the guest's image, and fetches them first if the cache does not
+/// have them. `progress` is called for each workload that needs some.
 pub fn provide(
     cache: &Cache,
     workloads: &[String],

@@ -1,4 +1,4 @@
-//! The raw record of one guest boot: what a study keeps of it, and what results are built from.
+//! The raw record of one guest boot, from which results are built.
 
 use serde::{Deserialize, Serialize};
 use tollgate_bench::{counter::Counter, job::Report, oracle::Act};
@@ -6,7 +6,7 @@ use tollgate_bench::{counter::Counter, job::Report, oracle::Act};
 /// The version of the raw records' format that this program writes and reads.
 pub const SCHEMA: u32 = 1;
 
-/// One boot of one configuration (or, on the host, one run of it), whether it came to a report or not.
+/// One boot of one configuration (on the host, one run of it), whether it produced a report or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BootRecord {
     /// [`SCHEMA`] of the program that wrote it.
@@ -17,45 +17,45 @@ pub struct BootRecord {
     pub kernel: String,
     /// The configuration's name.
     pub configuration: String,
-    /// What the samples are counted in.
+    /// The unit of the samples.
     pub clock: Counter,
-    /// Which boot of the configuration: the padding's index on the instruction clock, the round on the wall clock.
+    /// The number of the boot: the padding on the instruction clock, the round on the wall clock.
     pub boot: u32,
-    /// The `lsm=` list that was asked for; empty if none was given.
+    /// The requested `lsm=` list; empty if there was none.
     pub lsm: String,
     /// The kernel's command line.
     pub command_line: String,
-    /// The virtual machine's command, word by word; empty on the host itself.
+    /// QEMU's command, word by word; empty on the host.
     pub machine: Vec<String>,
-    /// What the configuration's policy must deny; empty if it has none.
+    /// The acts that the configuration's policy must deny; empty if there are none.
     pub denials: Vec<Denial>,
     /// Wall time of the boot on the host, in seconds.
     pub seconds: f64,
-    /// What came of it.
+    /// The report, or why there is none.
     pub outcome: Outcome,
 }
 
-/// An act of the oracle, and how a configuration's policy must refuse it.
+/// An act of the oracle, and the error with which a configuration's policy must refuse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// The act.
+    /// The act that is tried.
     pub act: Act,
     /// The errno it must fail with.
     pub errno: i32,
 }
 
-/// What came of a boot.
+/// The result of a boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The guest's report.
     Report(Box<Report>),
-    /// Why there is none.
+    /// Why there is no report.
     Failed(String),
 }
 
 impl BootRecord {
-    /// The report, if the boot came to one.
+    /// The report, if the boot produced one.
     pub fn report(&self) -> Option<&Report> {
         match &self.outcome {
             Outcome::Report(report) => Some(report),

@@ -1,4 +1,4 @@
-//! Which boots a study consists of, in which order, and the workers that run them.
+//! The boots of a study, their order, and the workers that run them.
 
 use std::{
     collections::VecDeque,
@@ -14,12 +14,12 @@ use crate::{
     study::Study,
 };
 
-/// What the workers have to say, in the order it happened.
+/// Messages of the workers, in the order of events.
 #[derive(Debug)]
 pub enum Event {
-    /// A worker has taken up a boot.
+    /// A worker has begun a boot.
     Started(Boot),
-    /// A boot has come to its next step, such as `3/26 stat`.
+    /// A boot has reached its next step, such as `3/26 stat`.
     Step(Boot, String),
     /// A boot is over.
     Finished(Boot, Box<Finished>),
@@ -27,9 +27,8 @@ pub enum Event {
 
 /// All boots in their order.
 ///
-/// On the instruction clock: each configuration once, then each with the next padding, so that a run that is cut short
-/// has a whole table. On the wall clock: round after round, each in a random order, which is the same for every run of
-/// the study.
+/// On the instruction clock: each configuration once, then each with the next padding, so that an interrupted run has a whole
+/// table. On the wall clock: round after round, each in a random order, which is the same in every run of the study.
 #[must_use]
 pub fn boots(study: &Study) -> Vec<Boot> {
     let mut all = Vec::new();
@@ -49,7 +48,7 @@ pub fn boots(study: &Study) -> Vec<Boot> {
     all
 }
 
-/// Runs boots on `workers` guests at a time. `on_event` is called on this thread; its error, or a worker's, stops all.
+/// Runs boots on `workers` guests at a time. `on_event` is called on this thread; an error of it, or of a worker, stops all.
 pub fn run<E: From<LaboratoryError>>(
     laboratory: &Laboratory<'_>,
     boots: Vec<Boot>,
@@ -67,7 +66,7 @@ pub fn run<E: From<LaboratoryError>>(
                 while let Some(boot) = next() {
                     let result = run_one(laboratory, &boot, &sender);
                     let failed = result.is_err();
-                    // The receiver is gone only when another failure has ended the study.
+                    // The receiver is gone only after another failure has ended the study.
                     if sender.send(result.map(|finished| Event::Finished(boot, Box::new(finished)))).is_err() || failed
                     {
                         break;
@@ -80,7 +79,7 @@ pub fn run<E: From<LaboratoryError>>(
         for event in events {
             let handled = event.map_err(E::from).and_then(&mut *on_event);
             if handled.is_err() && outcome.is_ok() {
-                // Boots that are under way end by themselves or, interrupted, at once; no new one starts.
+                // Running boots end by themselves, or at once if interrupted; no new one starts.
                 clear();
                 outcome = handled;
             }
@@ -94,7 +93,7 @@ fn run_one(
     boot: &Boot,
     sender: &mpsc::Sender<Result<Event, LaboratoryError>>,
 ) -> Result<Finished, LaboratoryError> {
-    // A send fails only when the study has ended; the boot's own end is then noticed by the caller.
+    // A send fails only after the study has ended; the caller then notices the end of the boot.
     let _ = sender.send(Ok(Event::Started(boot.clone())));
     laboratory.run(boot, &mut |step| {
         let _ = sender.send(Ok(Event::Step(boot.clone(), step.to_string())));

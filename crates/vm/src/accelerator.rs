@@ -1,4 +1,4 @@
-//! Finds out whether KVM works by booting a guest on it: a device node proves nothing.
+//! Finds out whether KVM works by booting a guest on it, because the device node alone proves nothing.
 
 use std::{fs, path::Path, sync::atomic::AtomicBool, time::Duration};
 
@@ -18,15 +18,15 @@ const BOOT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The accelerator to use on this host, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What wall-clock guests run on.
+    /// The accelerator for wall-clock guests.
     pub accelerator: Accelerator,
-    /// How that was found, for people.
+    /// The reason, for people.
     pub reason: String,
-    /// The boot and emulator it was found under: it is not asked twice in one boot.
+    /// The host's boot and the emulator for which it was found; it is tried once per boot.
     found_under: String,
 }
 
-/// Tries a guest on KVM, or remembers what came of it in this boot of the host.
+/// Tries a guest on KVM, or remembers the result of an earlier trial in this boot of the host.
 pub fn choose(cache: &Cache, kernel: &Path, interrupted: &AtomicBool) -> Result<Verdict, Error> {
     let found_under = format!(
         "{} {}",
@@ -41,7 +41,7 @@ pub fn choose(cache: &Cache, kernel: &Path, interrupted: &AtomicBool) -> Result<
     let (accelerator, reason) = trial(kernel, interrupted)?;
     let reason = match accelerator {
         Accelerator::Kvm => reason,
-        // A loaded host or a missing right may have been the cause.
+        // A loaded host or a missing permission may have been the cause.
         Accelerator::Emulation => format!("{reason} (delete {} to try again)", record.display()),
     };
     let verdict = Verdict { accelerator, reason, found_under };
@@ -76,7 +76,7 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
     }
 }
 
-/// What a trial guest that failed did, in a few words.
+/// What a failed trial guest did, in a few words.
 fn symptom(error: &Error) -> String {
     match error {
         Error::Timeout { .. } => format!("a trial guest did not come up within {} s", BOOT_TIMEOUT.as_secs()),

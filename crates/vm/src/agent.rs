@@ -2,6 +2,7 @@
 //!
 //! It is the same static program as the host's; the host puts the order in the image as a file.
 
+mod saved;
 mod system;
 
 use std::{
@@ -14,9 +15,16 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant, SystemTime},
 };
 
+use crate::{
+    channel::{Done, Frame, Ready},
+    order::Order,
+};
 use nix::{
+    errno::Errno,
     kmod::{ModuleInitFlags, finit_module},
     mount::{MsFlags, mount},
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -28,49 +36,28 @@ use nix::{
     time::{ClockId, clock_gettime},
     unistd::sync,
 };
-use serde::{Deserialize, Serialize};
 
-use crate::channel::{Done, Frame, Ready};
-
+pub use crate::order::System;
 pub(crate) use system::FILES;
 
-/// Where the image holds the agent; a command in the guest may call it as `tollgate`.
+/// The agent's path in the image. A command in the guest can run it as `tollgate`.
 pub const PROGRAM: &str = "/bin/tollgate";
-/// Where the image holds the order.
+/// The path of the order in the image.
 pub(crate) const ORDER: &str = "/order.json";
 const PORT: &str = "/dev/ttyS1";
-/// For so long, in milliseconds, a command that has ended may still have something in its streams.
+/// How long to wait for a disk: its driver sets it up at the same time as this program runs.
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Milliseconds for which the streams of a command that has ended are still read.
 const LAST_WORDS: u8 = 100;
 const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
 
-/// What the agent is to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Order {
-    /// The command; empty to answer and power off.
-    pub(crate) argv: Vec<String>,
-    /// Environment beside PATH and HOME.
-    pub(crate) env: Vec<(String, String)>,
-    /// Wait until the kernel's work after boot is over before the command starts.
-    pub(crate) settle: bool,
-    /// Paths of kernel modules to load, in this order.
-    pub(crate) modules: Vec<String>,
-    /// The command is a service of the system on the first disk.
-    pub(crate) system: Option<System>,
-}
-
-/// A system of which the command is a service.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct System {
-    /// The service's SELinux context, where SELinux is; else the service manager's choice.
-    pub context: Option<String>,
-}
-
-/// What the agent needs to know of measuring; the program wires it to its bench.
+/// The measuring functions that the agent calls. The program takes them from its bench.
 #[derive(Debug, Clone, Copy)]
 pub struct Instruments {
-    /// Waits until the kernel is quiet; says what it found.
+    /// Waits until the kernel is quiet, and returns what it found as text.
     pub settle: fn() -> String,
-    /// Nanoseconds for which the processor has been idle since boot, if the kernel says.
+    /// Nanoseconds for which the processor has been idle since boot, if the kernel counts them.
     pub idle_ns: fn() -> Option<u64>,
 }
 
@@ -95,7 +82,7 @@ pub fn service(order: &Path, instruments: Instruments) -> ! {
     })
 }
 
-/// Sends what comes of the work, and powers the guest off.
+/// Sends the result of the work, and powers the guest off.
 fn answer(work: impl FnOnce(&mut File) -> Result<Done, String>) -> ! {
     match open_port() {
         Ok(mut port) => {
@@ -103,7 +90,7 @@ fn answer(work: impl FnOnce(&mut File) -> Result<Done, String>) -> ! {
                 Ok(done) => Frame::Done(done),
                 Err(reason) => Frame::Failed(reason),
             };
-            // If the port fails there is no other way to tell; the host sees a guest that ended without a result.
+            // If the port fails, nothing else can report it: the host sees a guest that ended without a result.
             if send(&mut port, &last).and_then(|()| Ok(tcdrain(&port)?)).is_err() {
                 eprintln!("tollgate: cannot write to {PORT}");
             }
@@ -122,7 +109,14 @@ fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
         match system::enter(system.context.as_deref())? {}
     }
     bring_up_loopback().map_err(|e| format!("bring up the loopback interface: {e}"))?;
-    serve(port, &order, instruments)
+    let begun = SystemTime::now();
+    let done = serve(port, &order, instruments)?;
+    if !order.save || done.code != Some(0) {
+        return Ok(done);
+    }
+    let next = saved::wait(port, &order, begun)?;
+    load_modules(&next.modules)?;
+    serve(port, &next, instruments)
 }
 
 fn read_order(path: &Path) -> Result<Order, String> {
@@ -200,7 +194,7 @@ fn forward(port: &mut File, child: &mut Child) -> std::io::Result<()> {
     }
 }
 
-/// A descriptor that becomes readable when the command ends: no timer has to wake the guest up to ask.
+/// A descriptor that becomes readable when the command ends: no timer has to wake the guest up to check.
 fn pidfd(child: &Child) -> std::io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes two numbers; a descriptor that it returns is new and owned by nobody else.
     unsafe {
@@ -209,7 +203,7 @@ fn pidfd(child: &Child) -> std::io::Result<OwnedFd> {
     }
 }
 
-/// Passes on one piece; false at the end of the stream.
+/// Passes on one piece. Returns false at the end of the stream.
 fn pass_on<R: Read>(
     port: &mut File,
     from: &mut Option<R>,
@@ -237,7 +231,7 @@ fn open_port() -> std::io::Result<File> {
     Ok(port)
 }
 
-/// What a program expects to find mounted. A kernel without one of them does not hinder the rest.
+/// Mounts the file systems that a program expects. One that the kernel lacks is left out.
 fn mount_all() {
     let mounts = [
         ("proc", "/proc"),
@@ -254,7 +248,7 @@ fn mount_all() {
         ("cgroup2", "/sys/fs/cgroup"),
     ];
     for (kind, target) in mounts {
-        // In /sys the folders are the kernel's: making them fails, and mounting says whether they are there.
+        // In /sys the folders are the kernel's: making them fails, and mounting shows whether they exist.
         let _ = fs::create_dir_all(target);
         let _ = mount(Some(kind), target, Some(kind), MsFlags::empty(), None::<&str>);
     }
@@ -264,9 +258,22 @@ fn load_modules(paths: &[String]) -> Result<(), String> {
     for path in paths {
         let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
         let none = CString::default();
-        finit_module(file.as_fd(), &none, ModuleInitFlags::empty()).map_err(|e| format!("load {path}: {e}"))?;
+        match finit_module(file.as_fd(), &none, ModuleInitFlags::empty()) {
+            // A machine that was saved may have it.
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(e) => return Err(format!("load {path}: {e}")),
+        }
     }
     Ok(())
+}
+
+/// Waits until a device appears. Returns false if it does not within [`DEVICE_TIMEOUT`].
+fn wait_for_device(device: &Path) -> bool {
+    let begun = Instant::now();
+    while !device.exists() && begun.elapsed() < DEVICE_TIMEOUT {
+        thread::sleep(POLL_INTERVAL);
+    }
+    device.exists()
 }
 
 fn bring_up_loopback() -> std::io::Result<()> {

@@ -1,18 +1,20 @@
-//! What travels over the guest's second serial port, from the agent to the host.
+//! What travels over the guest's second serial port: from the agent to the host, and to a machine that was saved its next order.
 //!
 //! Firmware and kernel write to the first port only. Still every frame starts with a magic word, and whatever stands
 //! before the first one is skipped: `MAGIC kind:u8 length:u32le payload`.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, order::Order};
 
 const MAGIC: &[u8; 4] = b"\x16TG\x01";
 const HEADER: usize = 9;
-/// No frame is larger: the agent cuts output into pieces.
+/// Bytes in the largest frame: the agent cuts output into pieces.
 const MAX_PAYLOAD: usize = 1 << 20;
 
-/// A message from the guest's agent.
+/// A message from the guest's agent. Only [`Frame::Continue`] goes to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Frame {
     /// The agent runs; the guest has booted.
@@ -25,6 +27,10 @@ pub(crate) enum Frame {
     Done(Done),
     /// The agent could not do its work.
     Failed(String),
+    /// The machine can be saved; the agent waits for [`Frame::Continue`].
+    Waiting(Waiting),
+    /// The next order, to the agent of a machine that was saved.
+    Continue(Continue),
 }
 
 /// What the agent knows when it starts.
@@ -32,7 +38,7 @@ pub(crate) enum Frame {
 pub(crate) struct Ready {
     /// `uname -r` in the guest.
     pub(crate) release: String,
-    /// What the wait for a quiet kernel found; `None` if it was not asked for.
+    /// What the wait for a quiet kernel found; `None` if the order did not request it.
     pub(crate) settled: Option<String>,
 }
 
@@ -45,14 +51,34 @@ pub(crate) struct Done {
     pub(crate) signal: Option<i32>,
     /// Guest nanoseconds from its start to its end; on the instruction clock, instructions and idle time.
     pub(crate) elapsed_ns: u64,
-    /// Guest nanoseconds of those in which the processor was idle; `None` where the kernel does not say.
+    /// Guest nanoseconds of those in which the processor was idle; `None` if the kernel does not count them.
     pub(crate) idle_ns: Option<u64>,
-    /// Processes that the kernel killed for want of memory meanwhile.
+    /// Processes that the kernel killed meanwhile because memory ran out.
     pub(crate) oom_kills: u64,
 }
 
+/// What the agent knows when the machine is to be saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// Files of the root file system as the image had them; `None` if no command ran that could have changed any.
+    pub(crate) untouched: Option<Vec<String>>,
+}
+
+/// What a machine that was saved needs before it can go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Continue {
+    /// The order that it follows from here.
+    pub(crate) order: Order,
+    /// The host's time, since 1970.
+    pub(crate) time: Duration,
+    /// Random bytes for the kernel's generator.
+    pub(crate) seed: Vec<u8>,
+    /// Length of the archive on the first disk, in bytes.
+    pub(crate) parcel: u64,
+}
+
 impl Frame {
-    /// The frame as bytes.
+    /// Encodes the frame as bytes.
     #[must_use]
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (kind, payload) = match self {
@@ -61,6 +87,8 @@ impl Frame {
             Self::Stderr(bytes) => (3, bytes.clone()),
             Self::Done(done) => (4, json(done)),
             Self::Failed(reason) => (5, reason.as_bytes().to_vec()),
+            Self::Waiting(waiting) => (6, json(waiting)),
+            Self::Continue(next) => (7, json(next)),
         };
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let mut bytes = Vec::with_capacity(HEADER + payload.len());
@@ -79,6 +107,8 @@ impl Frame {
             3 => Self::Stderr(payload),
             4 => Self::Done(serde_json::from_slice(&payload).map_err(garbled)?),
             5 => Self::Failed(String::from_utf8_lossy(&payload).into_owned()),
+            6 => Self::Waiting(serde_json::from_slice(&payload).map_err(garbled)?),
+            7 => Self::Continue(serde_json::from_slice(&payload).map_err(garbled)?),
             other => return Err(Error::Garbled(format!("unknown kind of frame {other}"))),
         })
     }
@@ -97,12 +127,12 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Takes in what arrived.
+    /// Adds bytes that have arrived.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, if it is here.
+    /// Returns the next frame if all of it has arrived.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         if !self.synchronised && !self.synchronise() {
             return Ok(None);
@@ -146,12 +176,17 @@ mod tests {
     use super::*;
 
     fn frames() -> Vec<Frame> {
+        let argv = vec!["true".into()];
+        let order = Order { argv, env: Vec::new(), settle: false, modules: Vec::new(), system: None, save: false };
+        let next = Continue { order, time: Duration::new(1, 2), seed: vec![0, 255], parcel: 3 };
         vec![
             Frame::Ready(Ready { release: "6.1.0".into(), settled: None }),
             Frame::Stdout(b"a\x16TG\x01b".to_vec()),
             Frame::Stderr(Vec::new()),
             Frame::Done(Done { code: Some(3), signal: None, elapsed_ns: 7, idle_ns: Some(2), oom_kills: 0 }),
             Frame::Failed("no such program".into()),
+            Frame::Waiting(Waiting { untouched: Some(vec!["/bin/tollgate".into()]) }),
+            Frame::Continue(next),
         ]
     }
 

@@ -1,8 +1,8 @@
-//! Reading a guest's console: text without the firmware's control sequences, its last lines, its panic.
+//! Reads a guest's console: text without the firmware's control sequences, its last lines, its panic.
 
-/// How a kernel begins to say that it cannot go on.
+/// The first words of a kernel's fatal messages.
 const PANIC_SIGNS: [&str; 3] = ["Kernel panic", "BUG: ", "Oops: "];
-/// Lines of the console that an error shows.
+/// How many lines of the console an error shows.
 const TAIL: usize = 15;
 
 /// Drops escape sequences and control characters; keeps line breaks.
@@ -33,8 +33,7 @@ fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// The last lines, each marked as the guest's; of a kernel that panicked, those from the first sign of it on: what follows
-/// is registers.
+/// The last lines, each marked as the guest's; after a panic, those from its first line on, because registers follow.
 #[must_use]
 pub(crate) fn tail(console: &str) -> String {
     let lines: Vec<&str> = console.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -12,7 +12,7 @@ pub enum Error {
     /// QEMU is not on PATH.
     #[error("{program} not found: install it (Debian: apt-get install qemu-system-x86)")]
     QemuAbsent {
-        /// The program that was looked for.
+        /// The name of the program that was not found.
         program: String,
     },
     /// The package of a kernel holds no image where one is expected.
@@ -20,7 +20,7 @@ pub enum Error {
     NoImage {
         /// The kernel.
         release: String,
-        /// What was looked for.
+        /// The path of the image that was expected.
         wanted: String,
     },
     /// A kernel that is built here has not been built yet.
@@ -31,9 +31,9 @@ pub enum Error {
     NotBuilt {
         /// The kernel.
         name: String,
-        /// Of processor time.
+        /// Minutes of processor time that the build takes.
         minutes: u32,
-        /// On the disk.
+        /// Mebibytes of disk space that the build needs.
         mebibytes: u64,
     },
     /// A kernel that was built here by another version of this program.
@@ -45,39 +45,39 @@ pub enum Error {
         /// The kernel.
         name: String,
     },
-    /// Kernels that are to be held against each other were built from different versions of the source.
+    /// Two kernels that are to be compared were built from different versions of the source.
     #[error(
         "{one} and {other} were built from different versions of the source ({versions}): `tollgate vm build` builds \
          both from one"
     )]
     DifferentSources {
-        /// A kernel.
+        /// The first kernel's name.
         one: String,
-        /// The other.
+        /// The second kernel's name.
         other: String,
-        /// Their packages.
+        /// The versions of their source packages.
         versions: String,
     },
     /// Programs or headers that a kernel's build needs are missing.
     #[error("building a kernel needs more than this machine has: apt-get install --no-install-recommends {packages}")]
     ToolsAbsent {
-        /// Debian's packages.
+        /// The Debian packages to install.
         packages: String,
     },
     /// A kernel's own build failed.
     #[error("the kernel could not be built: {detail}\n(all of it: {log}; delete that folder to begin anew)", log = log.display())]
     NotCompiled {
-        /// The build's own words.
+        /// The last lines that the build printed.
         detail: String,
-        /// Where the rest of them are.
+        /// The file with all of its output.
         log: PathBuf,
     },
-    /// No kernel answers to this name.
+    /// No kernel has this name.
     #[error("no kernel {spec:?}; there are: {known} (or the path of a bzImage)")]
     NoSuchKernel {
-        /// What was asked for.
+        /// The name as it was given.
         spec: String,
-        /// Series that can be had.
+        /// The series that exist.
         known: String,
     },
     /// A file that should go into the guest cannot.
@@ -85,13 +85,13 @@ pub enum Error {
     NotInGuest {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The guest's kernel panicked.
     #[error("the guest's kernel panicked: {reason}\n{console}")]
     Panic {
-        /// The kernel's own sentence.
+        /// The line in which the kernel reports the panic.
         reason: String,
         /// The console's last lines.
         console: String,
@@ -107,7 +107,7 @@ pub enum Error {
     /// The guest did not finish in time.
     #[error("the guest did not finish within {seconds} s and was stopped; allow more with --timeout\n{console}")]
     Timeout {
-        /// The limit, on the host's clock.
+        /// The limit, in seconds of the host's clock.
         seconds: u64,
         /// The console's last lines.
         console: String,
@@ -125,8 +125,47 @@ pub enum Error {
     /// The guest's agent could not start the command or set up the guest.
     #[error("in the guest: {reason}")]
     Agent {
-        /// The agent's own words.
+        /// The agent's message.
         reason: String,
+    },
+    /// A machine's command failed before it could be saved.
+    #[error("the command ended with status {status}: the machine was not saved")]
+    NotSaved {
+        /// Its exit status, or 128 and the signal.
+        status: i32,
+    },
+    /// The folder for a saved machine exists already.
+    #[error("{folder} exists already: remove it, or name another folder for the machine", folder = folder.display())]
+    SavedBefore {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A folder from which no machine can go on.
+    #[error("{folder} holds no saved machine ({reason}); `tollgate vm save -o` makes one", folder = folder.display())]
+    NotASavedMachine {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A machine that was saved by another emulator or program.
+    #[error(
+        "the machine in {folder} was saved by {then}, and this is {now}: remove it and save it again (tollgate vm save)",
+        folder = folder.display()
+    )]
+    SavedByOther {
+        /// The folder.
+        folder: PathBuf,
+        /// The emulator or program that saved it.
+        then: String,
+        /// The emulator or program that runs now.
+        now: String,
+    },
+    /// The emulator's monitor refused a command.
+    #[error("QEMU's monitor says {answer}")]
+    Monitor {
+        /// The monitor's answer.
+        answer: String,
     },
     /// What arrived from the guest is not the agent's protocol.
     #[error("garbled result from the guest: {0}")]

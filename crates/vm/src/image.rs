@@ -9,6 +9,8 @@ use std::{
     process::Command,
 };
 
+use sha2::{Digest, Sha256};
+
 use crate::{Error, agent, cpio, error::Context};
 
 /// This very program, even when its file has been replaced since it was started.
@@ -22,6 +24,15 @@ const FOLDERS: [&str; 12] =
 enum Entry {
     File { mode: u32, content: Vec<u8> },
     Symlink(String),
+}
+
+impl Entry {
+    fn digest(&self) -> String {
+        match self {
+            Self::File { mode, content } => format!("{mode:o} {}", hex(&Sha256::digest(content))),
+            Self::Symlink(target) => format!("-> {target}"),
+        }
+    }
 }
 
 /// A root file system in the making: paths in the guest and what stands there.
@@ -49,17 +60,17 @@ impl Image {
         Ok(image)
     }
 
-    /// A file with its content.
+    /// Adds a file with its content.
     pub fn content(&mut self, path: &str, mode: u32, content: &[u8]) {
         self.entries.insert(normal(path), Entry::File { mode, content: content.to_vec() });
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn symlink(&mut self, path: &str, target: &str) {
         self.entries.insert(normal(path), Entry::Symlink(target.into()));
     }
 
-    /// A file of the host under a path in the guest.
+    /// Adds a file of the host under a path in the guest.
     pub fn host_file(&mut self, from: &Path, to: &str) -> Result<(), Error> {
         let content = fs::read(from).context(format!("read {}", from.display()))?;
         let mode = fs::metadata(from).context(format!("read {}", from.display()))?.permissions().mode();
@@ -72,7 +83,8 @@ impl Image {
         self.host_file(from, &format!("{}/{to}", agent::FILES))
     }
 
-    /// A program of the host with the shared libraries and the interpreter it needs, each under its own path.
+    /// Adds a program of the host, with the shared libraries and the interpreter that it needs, each under its own
+    /// path.
     ///
     /// `libraries` are folders to look in before the system's, for programs of packages that are unpacked, not
     /// installed; what is found there is put under `/lib/x86_64-linux-gnu`.
@@ -96,7 +108,7 @@ impl Image {
         Ok(())
     }
 
-    /// Kernel modules, loaded by the agent in this order.
+    /// Adds kernel modules, which the agent loads in this order.
     pub fn kernel_modules(&mut self, modules: Vec<(String, Vec<u8>)>) {
         for (name, content) in modules {
             let path = format!("/lib/modules/{name}.ko");
@@ -113,10 +125,28 @@ impl Image {
         &self.modules
     }
 
-    /// Whether something stands at `path`.
+    /// Whether the image has an entry at `path`.
     #[must_use]
     pub fn holds(&self, path: &str) -> bool {
         self.entries.contains_key(&normal(path))
+    }
+
+    /// The digest of the entry at each path.
+    pub(crate) fn digests(&self) -> BTreeMap<String, String> {
+        self.entries.iter().map(|(path, entry)| (path.clone(), entry.digest())).collect()
+    }
+
+    /// The entries of this image that a root file system with files of these digests lacks.
+    pub(crate) fn beyond(&self, known: &BTreeMap<String, String>) -> Self {
+        let lacking = self.entries.iter().filter(|(path, entry)| known.get(*path) != Some(&entry.digest()));
+        Self { entries: lacking.map(|(path, entry)| (path.clone(), entry.clone())).collect(), modules: Vec::new() }
+    }
+
+    /// Writes the archive of files and links only, for a root file system that has booted.
+    pub(crate) fn write_entries(&self, out: impl Write) -> std::io::Result<()> {
+        let mut archive = cpio::Writer::new(BufWriter::new(out));
+        self.entries(&mut archive)?;
+        archive.finish()?.flush()
     }
 
     /// Writes the archive, with all parent folders.
@@ -131,13 +161,18 @@ impl Image {
         }
         // The kernel opens /dev/console for init before anything is mounted.
         archive.device("/dev/console", 0o600, 5, 1)?;
+        self.entries(&mut archive)?;
+        archive.finish()?.flush()
+    }
+
+    fn entries(&self, archive: &mut cpio::Writer<impl Write>) -> std::io::Result<()> {
         for (path, entry) in &self.entries {
             match entry {
                 Entry::File { mode, content } => archive.file(path, *mode, content)?,
                 Entry::Symlink(target) => archive.symlink(path, target)?,
             }
         }
-        archive.finish()?.flush()
+        Ok(())
     }
 
     fn busybox(&mut self, busybox: &Path) -> Result<(), Error> {
@@ -150,7 +185,17 @@ impl Image {
     }
 }
 
-/// Absolute, without doubled or trailing slashes.
+/// A digest of this very program.
+pub(crate) fn program_digest() -> Result<String, Error> {
+    let content = fs::read(RUNNING).context(format!("read {RUNNING}"))?;
+    Ok(hex(&Sha256::digest(content)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+/// Makes a path absolute, without doubled or trailing slashes.
 fn normal(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     format!("/{}", parts.join("/"))
@@ -160,20 +205,20 @@ fn normal(path: &str) -> String {
 #[must_use]
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    // Not every PATH of a user holds the administrator's programs.
+    // A user's PATH may lack the folders of the administrator's programs.
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
         .map(|folder| folder.join(name))
         .find(|file| fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0))
 }
 
-/// The program behind `#!`.
+/// The program that a script names after `#!`.
 fn script_interpreter(content: &[u8]) -> Option<String> {
     let line = content.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
     String::from_utf8_lossy(line).split_whitespace().next().map(Into::into)
 }
 
-/// What the dynamic loader would map for `program`, by asking it (ldd of glibc does the same).
+/// The libraries that the dynamic loader would map for `program`. The loader lists them itself, as for glibc's ldd.
 fn shared_libraries(program: &Path, libraries: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let search = std::env::join_paths(libraries).unwrap_or_default();
     let output = Command::new("ldd")
@@ -189,7 +234,7 @@ fn shared_libraries(program: &Path, libraries: &[PathBuf]) -> Result<Vec<PathBuf
     })
 }
 
-/// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME => not found`; a static program has none.
+/// Reads lines `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)` and `NAME => not found`. A static program has none.
 fn parse_ldd(text: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -225,6 +270,22 @@ mod tests {
     fn puts_a_scripts_interpreter_beside_it() {
         assert_eq!(script_interpreter(b"#! /bin/sh -e\nexit").as_deref(), Some("/bin/sh"));
         assert_eq!(script_interpreter(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn sends_what_differs_in_content_mode_or_target() {
+        let mut before = Image::default();
+        before.content("/same", 0o644, b"x");
+        before.content("/content", 0o644, b"x");
+        before.content("/mode", 0o644, b"x");
+        before.symlink("/link", "x");
+        let mut after = before.clone();
+        after.content("/content", 0o644, b"y");
+        after.content("/mode", 0o755, b"x");
+        after.symlink("/link", "y");
+        after.content("/new", 0o644, b"x");
+        let sent = after.beyond(&before.digests());
+        assert_eq!(sent.entries.keys().collect::<Vec<_>>(), ["/content", "/link", "/mode", "/new"]);
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! A kernel that is on the disk, and its record there.
+//! A kernel on the disk, and its record.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tollgate_host::Package;
 
-/// The record beside each kernel in the cache.
+/// The file name of the record beside each kernel in the cache.
 pub(crate) const RECORD: &str = "kernel.json";
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// `uname -r`, or the image's path when it was given by path.
+    /// `uname -r`, or the image's path if it was given by path.
     pub release: String,
-    /// The series it stands for: `6.1`.
+    /// The series, such as `6.1`.
     pub series: String,
-    /// The bzImage.
+    /// The path of the bzImage.
     pub image: PathBuf,
     /// Its `lib/modules/RELEASE`, if there is one.
     pub modules: Option<PathBuf>,
-    /// The packages it came from.
+    /// The packages of the kernel.
     pub packages: Vec<Package>,
-    /// What tells the recipe from others, of one that was built here.
+    /// The hash of the recipe by which it was built; `None`: it was fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
 }

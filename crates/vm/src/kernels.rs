@@ -1,4 +1,4 @@
-//! Finds kernels: Debian's cloud packages by series, those that are built here by name, or any bzImage by its path.
+//! Finds kernels: Debian's cloud packages by series, built ones by name, or any bzImage by its path.
 
 use std::{
     cmp::Ordering,
@@ -18,12 +18,12 @@ use crate::{
 
 const SUFFIX: &str = "-cloud-amd64";
 
-/// A kernel that the suites hold, that the cache keeps or that can be built.
+/// A kernel that is in the suites or in the cache, or that can be built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// `6.1`.
+    /// The series, such as `6.1`.
     pub series: String,
-    /// The newest release of the series; what it is, of one that is built here.
+    /// The newest release of the series; for a kernel that is built here, its description.
     pub release: String,
     /// Whether it is built here, not fetched.
     pub built: bool,
@@ -33,8 +33,8 @@ pub struct Listed {
 
 /// The kernel that `spec` names: a path, a release, or a series such as `6.1`, newest first.
 ///
-/// A series that is in the cache is taken from there, so that figures do not move by themselves;
-/// `tollgate vm kernels --update` looks for newer ones.
+/// If the cache has the series, its kernel is used, so that figures do not change by themselves; `tollgate vm kernels
+/// --update` looks for newer ones.
 pub fn find(cache: &Cache, spec: &str) -> Result<Kernel, Error> {
     if spec.contains('/') {
         return by_path(Path::new(spec));
@@ -52,12 +52,12 @@ pub fn find(cache: &Cache, spec: &str) -> Result<Kernel, Error> {
     fetch(cache, release)
 }
 
-/// Whether a kernel is not one that was built here by another recipe than there is now.
+/// Whether a kernel was fetched, or was built by the present recipe.
 fn is_current(kernel: &Kernel) -> bool {
     built::recipe(&kernel.series).is_none_or(|recipe| recipe.is_of(kernel))
 }
 
-/// Every series in the suites with its newest release, and what of it is cached. Offline, the cached ones.
+/// Every series in the suites with its newest release, and the cached release. Offline, the cached ones.
 pub fn list(cache: &Cache, update: bool) -> Result<Vec<Listed>, Error> {
     let packages = Packages::new(cache);
     let (built, cached): (Vec<Kernel>, Vec<Kernel>) =
@@ -119,7 +119,7 @@ fn cached(cache: &Cache) -> Result<Vec<Kernel>, Error> {
         return Ok(Vec::new());
     };
     let mut kernels = Vec::new();
-    // One that begins with a dot is being made, or was left behind half made.
+    // A name that begins with a dot is an unfinished kernel.
     let is_whole = |entry: &fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
     for entry in entries.filter_map(Result::ok).filter(is_whole) {
         let record = entry.path().join(RECORD);
@@ -141,8 +141,8 @@ fn releases(packages: &Packages<'_>) -> Result<Vec<String>, Error> {
     Ok(releases)
 }
 
-/// `linux-image-6.1.0-56-cloud-amd64` holds release `6.1.0-56-cloud-amd64`; the dependency package
-/// `linux-image-6.1-cloud-amd64` and unsigned or debug ones hold none.
+/// `linux-image-6.1.0-56-cloud-amd64` contains release `6.1.0-56-cloud-amd64`; the dependency package
+/// `linux-image-6.1-cloud-amd64` and unsigned or debug packages contain none.
 fn release_of_package(name: &str) -> Option<&str> {
     let release = name.strip_prefix("linux-image-").filter(|r| r.ends_with(SUFFIX))?;
     let version = release.strip_suffix(SUFFIX)?;
@@ -161,7 +161,7 @@ fn series_of_all(releases: &[String]) -> Vec<String> {
     series
 }
 
-/// All that a kernel can be called by.
+/// All names of kernels.
 fn all_names(releases: &[String]) -> Vec<String> {
     series_of_all(releases).into_iter().chain(RECIPES.iter().map(|recipe| recipe.name.to_owned())).collect()
 }
@@ -170,7 +170,7 @@ fn newest<'r>(releases: &'r [String], spec: &str) -> Option<&'r str> {
     releases.iter().rev().find(|r| *r == spec || series_of(r).as_deref() == Some(spec)).map(String::as_str)
 }
 
-/// Compares digit runs by value, anything else by its bytes: enough to order releases of one distribution.
+/// Compares sequences of digits by value, everything else by bytes: enough to order releases of one distribution.
 fn by_version(a: &str, b: &str) -> Ordering {
     pieces(a).cmp(&pieces(b))
 }

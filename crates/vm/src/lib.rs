@@ -1,7 +1,8 @@
-//! Runs a command under a kernel and gives back its result.
+//! Runs a command under a kernel and returns its result.
 //!
 //! A [`Kernel`] is found by name ([`kernels::find`]), an [`Image`] holds what the guest needs, a [`Machine`] says which modules and which
 //! clock; [`guest::run`] boots it and returns an [`guest::Outcome`]. [`agent::main`] is the other end, inside the guest.
+//! A machine that has booted can be saved and continued: [`saved`].
 
 pub mod accelerator;
 pub mod agent;
@@ -16,8 +17,11 @@ pub mod kernel;
 pub mod kernels;
 pub mod machine;
 pub mod modules;
+mod order;
+pub mod saved;
 
 pub use error::Error;
 pub use image::Image;
 pub use kernel::Kernel;
 pub use machine::{Accelerator, Clock, Disk, Machine};
+pub use saved::Saved;

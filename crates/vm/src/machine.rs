@@ -7,11 +7,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What time is in the guest.
+/// The clock of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// One nanosecond of guest time is one guest instruction: exact, the same on every run, blind to caches.
+    /// One nanosecond of guest time is one guest instruction: exact, the same on every run, without the effects of
+    /// caches.
     Instructions,
     /// The host's time.
     Wall,
@@ -32,7 +33,7 @@ impl Clock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
-    /// The processor itself.
+    /// The host's processor, through KVM.
     Kvm,
     /// QEMU's translator, TCG.
     Emulation,
@@ -50,13 +51,13 @@ impl Accelerator {
 }
 
 /// A machine to boot.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The kernel's bzImage.
     pub kernel: PathBuf,
-    /// Whose clock the guest lives on. `Instructions` implies emulation.
+    /// The guest's clock. `Instructions` implies emulation.
     pub clock: Clock,
-    /// What runs it on the wall clock.
+    /// The accelerator on the wall clock.
     pub accelerator: Accelerator,
     /// The value of `lsm=`; `None` leaves the kernel's own default.
     pub lsm: Option<String>,
@@ -73,21 +74,45 @@ pub struct Machine {
 }
 
 /// A disk on the virtio bus.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
     /// Its raw image.
     pub image: PathBuf,
-    /// Keep what the guest writes to it; else it is forgotten when the guest ends.
+    /// Whether the guest's writes are kept. Otherwise they are lost when the guest ends.
     pub kept: bool,
 }
 
-/// Where the machine is connected to the host.
+/// The connections between the machine and the host.
 #[derive(Debug, Clone)]
 pub struct Wiring {
-    /// The initramfs.
+    /// The file with the initramfs.
     pub initrd: PathBuf,
     /// A listening Unix socket: the guest's second serial port, where the agent speaks.
     pub agent: PathBuf,
+    /// What a machine that is saved, or was saved, needs besides.
+    pub(crate) saving: Option<Saving>,
+}
+
+/// How a machine is saved, or goes on from what was saved.
+#[derive(Debug, Clone)]
+pub(crate) struct Saving {
+    /// The file that is the guest's memory.
+    pub(crate) memory: PathBuf,
+    /// A listening Unix socket: QEMU's monitor.
+    pub(crate) monitor: PathBuf,
+    /// The image of the first disk, by which files are sent to a machine that goes on.
+    pub(crate) parcel: PathBuf,
+    /// True if a saved machine goes on: its writes to memory are private. False if it boots: its writes stay in the
+    /// file.
+    pub(crate) goes_on: bool,
+}
+
+impl Wiring {
+    /// The wiring of a machine that boots, runs its command and ends.
+    #[must_use]
+    pub fn boot(initrd: PathBuf, agent: PathBuf) -> Self {
+        Self { initrd, agent, saving: None }
+    }
 }
 
 impl Machine {
@@ -100,20 +125,24 @@ impl Machine {
         }
     }
 
-    /// Every argument for `qemu-system-x86_64`.
+    /// All arguments of `qemu-system-x86_64`.
     #[must_use]
     pub fn arguments(&self, wiring: &Wiring) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
-        all.extend(strings(&["-M", "pc", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]));
+        let board = if wiring.saving.is_some() { "pc,memory-backend=memory" } else { "pc" };
+        all.extend(strings(&["-M", board, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]));
         all.extend(self.processor());
         all.extend(strings(&["-m", &self.memory_mib.to_string()]));
         all.extend(time(self.clock));
         all.extend(serial(wiring));
+        all.extend(wiring.saving.iter().flat_map(|saving| self.saving(saving)));
         all.extend(self.disk.as_ref().map(drive).into_iter().flatten());
         let volumes = self.volumes.iter().map(|image| Disk { image: image.clone(), kept: true });
         all.extend(volumes.flat_map(|volume| drive(&volume)));
         all.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
-        all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
+        if wiring.saving.as_ref().is_none_or(|saving| !saving.goes_on) {
+            all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
+        }
         all.extend(["-append".into(), self.command_line().into()]);
         all
     }
@@ -138,6 +167,25 @@ impl Machine {
         words.extend(lsm.as_deref());
         words.extend(self.append.iter().map(String::as_str));
         words.join(" ")
+    }
+
+    fn saving(&self, saving: &Saving) -> Vec<OsString> {
+        let share = if saving.goes_on { "off" } else { "on" };
+        let (memory, size) = (value(&saving.memory), self.memory_mib);
+        let mut all = strings(&[
+            "-object",
+            &format!("memory-backend-file,id=memory,size={size}M,share={share},mem-path={memory}"),
+            "-chardev",
+            &format!("socket,id=monitor,server=off,path={}", value(&saving.monitor)),
+            "-mon",
+            "chardev=monitor,mode=control",
+            "-drive",
+            &format!("if=virtio,format=raw,readonly=on,file={}", value(&saving.parcel)),
+        ]);
+        if saving.goes_on {
+            all.extend(strings(&["-incoming", "defer"]));
+        }
+        all
     }
 
     fn processor(&self) -> Vec<OsString> {
@@ -213,7 +261,7 @@ mod tests {
     }
 
     fn wiring() -> Wiring {
-        Wiring { initrd: "/i".into(), agent: "/s,1".into() }
+        Wiring { initrd: "/i".into(), agent: "/s,1".into(), saving: None }
     }
 
     fn text(machine: &Machine) -> String {
@@ -264,6 +312,21 @@ mod tests {
         let text = text(&Machine { volumes, ..machine(Clock::Wall, Accelerator::Kvm) });
         let drive = |name: &str| format!("-drive if=virtio,format=raw,snapshot=off,file={name}");
         assert!(text.contains(&format!("{} {}", drive("/a"), drive("/b"))), "{text}");
+    }
+
+    #[test]
+    fn shares_the_memory_of_a_saved_machine_between_those_that_go_on() {
+        let with = |goes_on| {
+            let saving =
+                Saving { memory: "/m,1/memory".into(), monitor: "/mon".into(), parcel: "/parcel".into(), goes_on };
+            let wiring = Wiring { saving: Some(saving), ..wiring() };
+            let arguments = machine(Clock::Wall, Accelerator::Emulation).arguments(&wiring);
+            arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        let saved = "memory-backend-file,id=memory,size=512M,share=on,mem-path=/m,,1/memory";
+        assert!(with(false).contains(saved) && !with(false).contains("-incoming"));
+        assert!(with(true).contains(&saved.replace("share=on", "share=off")) && with(true).contains("-incoming defer"));
+        assert!(with(true).contains("-M pc,memory-backend=memory -nodefaults"));
     }
 
     #[test]

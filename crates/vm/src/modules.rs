@@ -1,4 +1,4 @@
-//! Kernel modules for the guest: found by name, with those that they need, unpacked.
+//! Kernel modules for the guest: found by name, with their dependencies, unpacked.
 
 use std::{
     fs,
@@ -10,9 +10,9 @@ use lzma_rust2::XzReader;
 
 use crate::{Error, error::Context};
 
-/// The modules `names` and all that they depend on, in loading order, as (name, content).
+/// The modules `names` and all their dependencies, in loading order, as (name, content).
 ///
-/// A name that the kernel has no file for is left out: it may be built in. Whoever needs it finds out by using it.
+/// A name without a file is left out, because it may be built in. If it is missing, using it fails.
 pub fn with_dependencies(folder: &Path, names: &[&str]) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let mut files = Vec::new();
     collect(&folder.join("kernel"), &mut files)?;

@@ -1,4 +1,4 @@
-/* Acts of an intruder: each goes a roundabout way to what its domain may not do. */
+/* Acts of an intruder: each tries a roundabout way to something that its domain may not do. */
 #ifndef TOLLGATE_ACTS_H
 #define TOLLGATE_ACTS_H
 
@@ -15,11 +15,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What came of an act, beside the negative number of an error. */
+/* The result of an act, besides the negative number of an error. */
 #define REACHED 0 /* what the attack is for was reached */
 #define MISSED 1  /* no call failed, but it was not */
 
-/* What every act finds. The working directory is one of type `open`, and the act's own. */
+/* The objects of every act. The working directory is of type `open`, and belongs to the act. */
 #define SECRET "/srv/vault/secret" /* of a type of which the intruder may do nothing */
 #define VAULT "/srv/vault"	   /* its directory, which may be searched */
 #define NOTICE                                                                                     \
@@ -52,20 +52,20 @@ static inline int failed(void)
 	return -errno;
 }
 
-/* What a call that reaches its aim by succeeding came to. */
+/* The result of a call whose success is the attack's aim. */
 static inline int outcome(long result)
 {
 	return result < 0 ? failed() : REACHED;
 }
 
-/* What the keeper holds in its memory. No program is loaded anywhere else. */
+/* The content of the keeper's memory. No program is loaded at another address. */
 extern char held[16];
 
-/* Becomes a program in a domain, which is given two words. */
+/* Executes a program in a domain, with two arguments. */
 void enter(const char *domain, const char *program, const char *part, const char *name);
-/* Starts the keeper, which is the program with the words "keep" and `name`. */
+/* Starts the keeper: the program with the arguments "keep" and `name`. */
 void start_keeper(const char *program, const char *name);
-/* The keeper: tells that it is ready, and waits for its end. */
+/* The keeper: reports that it is ready, and waits for its end. */
 void keeping(void);
 /* The intruder: the keeper's process number. */
 int keeper(void);
@@ -76,16 +76,16 @@ long number_told(void);
 void must(int succeeded, const char *what);
 void write_file(const char *path, const char *text);
 int append(const char *path, const char *text);
-/* Whether a file holds the text of the secret. */
+/* Whether a file contains the secret. */
 int tells_secret(int file);
 int reads_secret(const char *path);
-/* Whether the notice does not say what it said. */
+/* Whether the notice has been changed. */
 int notice_changed(void);
 int secret_changed(void);
 
-/* The intruder waits for the keeper, who comes to it: the other way about is not allowed. */
+/* The intruder waits until the keeper connects, because it may not connect itself. */
 int meet_keeper(void);
-/* The keeper's end: goes on trying until the intruder is there. */
+/* The keeper's end: tries until the intruder listens. */
 int meet_intruder(void);
 int send_descriptor(int socket, int file);
 int receive_descriptor(int socket);
@@ -102,7 +102,7 @@ struct ring {
 };
 int make_ring(struct ring *ring, unsigned flags);
 void close_ring(struct ring *ring);
-/* Does one request; what the kernel answers, an error by its negative number. */
+/* Makes one request; returns the kernel's answer, an error as its negative number. */
 int ask_ring(struct ring *ring, const struct io_uring_sqe *entry);
 /* The next answer to a ring. */
 int await_ring(struct ring *ring);

@@ -1,4 +1,4 @@
-/* Descriptors that come from somebody else, by all ways by which the kernel hands them over. */
+/* Descriptors from other domains, by all ways in which the kernel passes them. */
 #include "acts.h"
 #include <linux/filter.h>
 #include <linux/io_uring.h>
@@ -66,7 +66,7 @@ static int passed_by_ring(void)
 	return tells_secret(file);
 }
 
-/* A descriptor that names the secret and gives nothing is not asked about; opening it is. */
+/* O_PATH descriptors of the secret, which give no access, are not checked; opening one is. */
 static void pass_name_of_secret(void)
 {
 	pass(open(SECRET, O_PATH));
@@ -109,7 +109,7 @@ static int passed_mount(void)
 	return reads_secret("here");
 }
 
-/* A ring is passed by no message: the keeper takes it from the intruder, who has told its number.
+/* No message can pass a ring: the keeper takes it from the intruder, which sends its number.
  */
 static int take_ring(int intruder)
 {
@@ -124,7 +124,7 @@ static int take_ring(int intruder)
 	return ring;
 }
 
-/* Sends what the keeper has opened to the intruder's ring. */
+/* Sends a file that the keeper has opened to the intruder's ring. */
 static void send_to_ring(void)
 {
 	int files[] = {open(SECRET, O_RDONLY), -1}, intruder;
@@ -156,7 +156,7 @@ static int reads_registered(struct ring *ring)
 	return result < 0 ? result : strcmp(text, TEXT_OF_SECRET) ? MISSED : REACHED;
 }
 
-/* Lets the keeper take a ring, and reads what it has put there. */
+/* Lets the keeper take a ring, and reads the file that it registers there. */
 static int filled_by_keeper(void)
 {
 	int none = -1, meeting = meet_keeper();
@@ -168,7 +168,7 @@ static int filled_by_keeper(void)
 		return failed();
 	if (write(meeting, &ring.fd, sizeof ring.fd) < 0 || read(meeting, &byte, 1) != 1)
 		return -ECONNRESET;
-	/* A message has an answer at both ends. */
+	/* A message has a completion at both ends. */
 	if (*ring.cq_head != *ring.cq_tail)
 		await_ring(&ring);
 	return reads_registered(&ring);

@@ -1,4 +1,4 @@
-/* Files by other ways than their names: handles, O_PATH, links, notifications, what the kernel
+/* Files without their names: handles, O_PATH, links, notifications, and files that the kernel
  * opens itself. */
 #include "acts.h"
 #include <linux/fs.h>
@@ -17,13 +17,13 @@
 #define SYS_setxattrat_ 463
 #define SYS_file_setattr_ 469
 
-/* A file by which nothing can be done but name it. */
+/* A descriptor that only names a file. */
 static int by_path(const char *path)
 {
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* The name of a descriptor; opening it opens the file anew. */
+/* The name of a descriptor; opening it opens the file again. */
 static const char *name_of(int file)
 {
 	static char name[32];
@@ -138,7 +138,7 @@ static int path_executed(void)
 	char *words[] = {"notice", NULL};
 
 	syscall(SYS_execveat, by_path(NOTICE), "", words, words, AT_EMPTY_PATH);
-	/* What may be executed, but is no program, is told by another error. */
+	/* An executable file that is no program gives another error. */
 	return errno == ENOEXEC ? REACHED : failed();
 }
 
@@ -189,7 +189,7 @@ static int renamed_over(void)
 	return outcome(rename("own", NOTICE));
 }
 
-/* A mode of access that neither reads nor writes, and is for ioctl(2) alone. */
+/* An access mode that neither reads nor writes, for ioctl(2) alone. */
 static int opened_for_ioctl(void)
 {
 	struct fiemap extents = {.fm_length = ~0ULL};
@@ -272,7 +272,7 @@ static void read_often(void)
 	}
 }
 
-/* Who listens to a whole mount is given a descriptor of each file that somebody else reads. */
+/* A listener on a whole mount gets a descriptor of each file that another process reads. */
 static int fanotify_of_mount(void)
 {
 	struct fanotify_event_metadata event;
@@ -285,7 +285,7 @@ static int fanotify_of_mount(void)
 	return event.fd < 0 ? event.fd : tells_secret(event.fd);
 }
 
-/* The same told by handles, which are opened then. */
+/* The same with handles in the events, which are then opened. */
 static int fanotify_of_names(void)
 {
 	union {
@@ -302,7 +302,7 @@ static int fanotify_of_names(void)
 	return tells_secret(open_by_handle_at(open(".", O_RDONLY), (void *)info->handle, O_RDONLY));
 }
 
-/* Others' accesses wait for the answer of who listens so. */
+/* Accesses of other processes wait for the answer of such a listener. */
 static int fanotify_that_decides(void)
 {
 	int group = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
@@ -354,7 +354,7 @@ static int accounted(void)
 static int quota_file(void)
 {
 	syscall(SYS_quotactl, QCMD(Q_QUOTAON, USRQUOTA), "/dev/ram0", QFMT_VFS_V1, SECRET);
-	/* That no format of quotas is loaded is told after the policy was asked. */
+	/* The policy is checked before the missing quota format is noticed. */
 	return errno == ESRCH ? REACHED : failed();
 }
 

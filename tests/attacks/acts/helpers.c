@@ -1,4 +1,4 @@
-/* Programs that the kernel starts by itself: where it is told which, and as whom they run. */
+/* Programs that the kernel starts by itself: which ones, and in which domain. */
 #include "acts.h"
 #include <signal.h>
 #include <sys/mount.h>
@@ -58,7 +58,7 @@ static int dumped_to_helper(void)
 	return MISSED;
 }
 
-/* A dump is written by who ends, whatever its name is. */
+/* The dying process writes the dump, whatever its file name. */
 static int dumped_into_vault(void)
 {
 	if (sets("/proc/sys/kernel/core_pattern", VAULT "/dump"))
@@ -82,7 +82,7 @@ static int noted_dump(void)
 	return noted();
 }
 
-/* A format that no kernel knows is looked for in a module, by a helper. */
+/* For an unknown format, the kernel has a helper look for a module. */
 static int loaded_for_format(void)
 {
 	if (sets("/proc/sys/kernel/modprobe", PROBE))
@@ -102,7 +102,7 @@ static int called_by_uevent(void)
 	return outcome(open("/sys/kernel/uevent_helper", O_WRONLY));
 }
 
-/* A hierarchy of cgroups tells a program of the last process that leaves one. */
+/* A cgroup hierarchy can have a program run when the last process leaves a group. */
 static int released(void)
 {
 	char own[16];

@@ -1,4 +1,4 @@
-/* acts run DOMAIN [NAME...]: each act as a process of the domain; a line of what came of it. */
+/* acts run DOMAIN [NAME...]: does each act as a process of the domain; prints a line per result. */
 #include "acts.h"
 #include <sched.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ static const struct act *find(const char *name)
 	return NULL;
 }
 
-/* Everything anew, for an act may have changed it. */
+/* Restores everything, because an act may have changed it. */
 static void arrange(const char *domain, const char *name)
 {
 	char place[128];

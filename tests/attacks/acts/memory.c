@@ -1,4 +1,4 @@
-/* Code from where none may be executed, and memory that is a file. */
+/* Code in memory that may not be executed, and memory that is a file. */
 #include "acts.h"
 #include <elf.h>
 #include <linux/userfaultfd.h>
@@ -36,14 +36,14 @@ static int executable_later(void)
 	return page == MAP_FAILED ? failed() : outcome(mprotect(page, PAGE, PROT_READ | PROT_EXEC));
 }
 
-/* A personality for which what can be read can be executed. */
+/* A personality with which readable memory is executable. */
 static int executable_by_personality(void)
 {
 	personality(READ_IMPLIES_EXEC);
 	return mapped(PROT_READ, MAP_PRIVATE);
 }
 
-/* The same, by a call that maps anew what is mapped; `paper` is of a type that nobody confined may
+/* The same, by a call that remaps memory; `paper` is of a type that no confined domain may
  * execute. */
 static int executable_by_remapping(void)
 {
@@ -66,11 +66,11 @@ static int executable_by_remapping(void)
 	return MISSED;
 }
 
-/* What may be mapped as the program whose name /proc/self/exe tells. */
+/* Files that may be mapped as the program that /proc/self/exe names. */
 static int program_renamed(void)
 {
 	prctl(PR_SET_MM, PR_SET_MM_EXE_FILE, open(NOTICE, O_RDONLY), 0, 0);
-	/* Our own program is mapped still, which is looked at last. */
+	/* Our own program is still mapped, which is checked last. */
 	return errno == EBUSY ? REACHED : failed();
 }
 
@@ -79,7 +79,7 @@ static void make_notice_executable(void)
 	must(!chmod(NOTICE, 0777), NOTICE);
 }
 
-/* Executes a file, and tells whether that was let. */
+/* Executes a file; returns whether that was allowed. */
 static int executes(const char *path)
 {
 	char *words[] = {"act", NULL};
@@ -126,7 +126,7 @@ static int interpreter_of_program(void)
 	must(write(file, &program, sizeof program) == sizeof program, "program");
 	close(file);
 	execl("./program", "program", NULL);
-	/* A loader that is none, or too short, has been opened before. */
+	/* A loader that is no program, or too short, has been opened by then. */
 	return errno == ENOEXEC || errno == ELIBBAD || errno == EIO ? REACHED : failed();
 }
 
@@ -145,7 +145,7 @@ static int executed_from_memory(void)
 		_exit(1);
 	}
 	waitpid(child, &status, 0);
-	/* As whom it runs is no matter here, but that it does. */
+	/* The domain does not matter here, only that it runs. */
 	return WIFEXITED(status) && WEXITSTATUS(status) == 1 ? -EACCES : REACHED;
 }
 

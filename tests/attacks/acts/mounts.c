@@ -58,7 +58,7 @@ static int tree_opened(void)
 	return tree < 0 ? failed() : tells_secret(openat(tree, "secret", O_RDONLY));
 }
 
-/* ramfs, of which the policy lets nobody confined mount an instance, by fsopen(2). */
+/* ramfs, of which no confined domain may mount an instance, by fsopen(2). */
 static int configured(void)
 {
 	int context = syscall(SYS_fsopen, "ramfs", 0);
@@ -100,7 +100,7 @@ static int unmounted(void)
 	return outcome(umount2("guarded", MNT_DETACH));
 }
 
-/* The root of a machine that runs in memory is not to be changed: another is put over it first. */
+/* The root of a machine that runs in memory cannot be replaced, so another is mounted over it. */
 static int root_pivoted(void)
 {
 	if (mount("/srv", "/srv", NULL, MS_BIND, NULL) || chdir("/srv") ||
@@ -126,7 +126,7 @@ static int overlaid(void)
 	return reads_secret("over/secret");
 }
 
-/* The same as who has capabilities in a user namespace only. */
+/* The same as a process with capabilities in a user namespace only. */
 static int overlaid_by_user(void)
 {
 	if (enter_user_namespace() || mkdir("up", 0777) || mkdir("work", 0777) ||
@@ -137,7 +137,7 @@ static int overlaid_by_user(void)
 	return reads_secret("over/secret");
 }
 
-/* An upper directory says that it stands for another below. */
+/* An upper directory that claims to stand for another one below. */
 static int overlaid_elsewhere(void)
 {
 	static const char elsewhere[] = "/vault";
@@ -151,7 +151,7 @@ static int overlaid_elsewhere(void)
 	return reads_secret("over/d/secret");
 }
 
-/* What is changed in an overlay is a copy with the label of what it was copied from. */
+/* A file that is changed in an overlay is a copy with the label of the original. */
 static int copied_up(void)
 {
 	if (mkdir("up", 0777) || mkdir("work", 0777) || mkdir("over", 0777) ||
@@ -199,8 +199,8 @@ static int disk_by_device(void)
 	return outcome(open("disk", O_RDONLY));
 }
 
-/* ---- A file system of our own, by /dev/fuse: one directory with one file, a program that tells
- * which label it has. */
+/* ---- A file system of our own, by /dev/fuse: one directory with one file, a program that
+ * reports its own label. */
 
 static int fuse_device;
 
@@ -230,7 +230,7 @@ static struct fuse_attr fuse_attributes(uint64_t node)
 					    .blksize = 4096};
 }
 
-/* The label of a file that is the keeper's program, where a file tells its label itself. */
+/* The label of the keeper's program, in a file system whose files report their own labels. */
 static void fuse_getxattr(const struct fuse_in_header *request, const struct fuse_getxattr_in *in)
 {
 	static const char label[] = "system_u:object_r:gate:s0";
@@ -322,7 +322,7 @@ static int mount_fuse(void)
 	return pthread_create(&server, NULL, fuse_serve, NULL);
 }
 
-/* Whether a program is executed as the keeper, for its file says that it is the keeper's. */
+/* Whether a program is executed as the keeper, because its file claims the keeper's label. */
 static int executed_as_keeper(const char *path)
 {
 	int status;

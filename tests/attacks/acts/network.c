@@ -1,4 +1,4 @@
-/* Ports and families: connections that no connect(2) makes, protocols that stand for others. */
+/* Ports and families: connections without connect(2), protocols on top of others. */
 #include "acts.h"
 #include <arpa/inet.h>
 #include <linux/if_alg.h>
@@ -19,7 +19,7 @@ static const struct sockaddr_in port = {.sin_family = AF_INET,
 					.sin_port = __builtin_bswap16(PORT),
 					.sin_addr = {.s_addr = 0x0100007f}};
 
-/* Loopback may be down in a guest that is as small as this. */
+/* Loopback may be down in such a small guest. */
 static void raise_loopback(void)
 {
 	must(!system("ip link set lo up"), "ip");
@@ -118,7 +118,7 @@ static int connected_by_option(void)
 				  SCTP_SOCKOPT_CONNECTX_, &port, sizeof port));
 }
 
-/* A port of the type that is not to be had. */
+/* A port of the type that is denied. */
 static int bound_port(void)
 {
 	int listening = socket(AF_INET, SOCK_STREAM, 0);

@@ -53,7 +53,7 @@ static int key_requested(void)
 	return tells_key(syscall(SYS_request_key, "user", "kept", NULL, KEY_SPEC_PROCESS_KEYRING));
 }
 
-/* Who has linked a key to a ring of its own possesses it. */
+/* A process that has linked a key to its own keyring possesses it. */
 static int key_linked(void)
 {
 	if (keyctl(KEYCTL_LINK, number_told(), KEY_SPEC_PROCESS_KEYRING, 0, 0))
@@ -97,7 +97,7 @@ static int session_joined(void)
 {
 	long ring = keyctl(KEYCTL_JOIN_SESSION_KEYRING, (long)"kept", 0, 0, 0);
 
-	/* Where it is not to be found, another is made. */
+	/* If it is not found, another one is created. */
 	return ring < 0 ? failed() : ring == number_told() ? REACHED : MISSED;
 }
 
@@ -136,7 +136,7 @@ static int segment_attached(void)
 	return strcmp(memory, TEXT_OF_SECRET) ? MISSED : REACHED;
 }
 
-/* A call that does not ask who the user is. */
+/* A call that does not check the user. */
 static int segment_looked_up(void)
 {
 	struct shmid_ds status;

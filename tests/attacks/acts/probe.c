@@ -1,6 +1,6 @@
 /*
- * What is started in a roundabout way: its exit status tells whether it could read the secret, and
- * a note does, for nobody waits for what the kernel starts.
+ * The program that is started in a roundabout way: its exit status shows whether it could read the
+ * secret, and so does a note, because nobody waits for programs that the kernel starts.
  */
 #include "acts.h"
 

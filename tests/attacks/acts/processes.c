@@ -1,4 +1,4 @@
-/* Another domain's process: its memory, its descriptors, what steers it. */
+/* Processes of another domain: their memory, descriptors, and controls. */
 #include "acts.h"
 #include <linux/kcmp.h>
 #include <linux/perf_event.h>
@@ -208,7 +208,7 @@ static int mapped_by_perf(void)
 	return outcome(syscall(SYS_perf_event_open, &event, -1, 0, -1, 0));
 }
 
-/* The terminal's own signals: whoever holds the other end interrupts what runs there. */
+/* The terminal's own signals: the holder of the other end interrupts the processes on it. */
 static void keep_at_terminal(void)
 {
 	int terminal;

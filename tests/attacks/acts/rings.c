@@ -1,4 +1,4 @@
-/* io_uring: what it does by itself, in a worker, in a thread that looks for work. */
+/* io_uring: its work in a worker, and in a thread that polls for work. */
 #include "acts.h"
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* One request of a ring of its own; what the kernel answers. */
+/* One request of a ring of its own; returns the kernel's answer. */
 static int request(unsigned setup, struct io_uring_sqe entry)
 {
 	struct ring ring;
@@ -205,7 +205,7 @@ static int uring_connect(void)
 					       .off = length});
 }
 
-/* A command to a device by a ring: class io_uring's `cmd`, beside what opening asks. */
+/* A command to a device by a ring: class io_uring's `cmd`, in addition to the checks of opening. */
 static int uring_command(void)
 {
 	return in_worker((struct io_uring_sqe){.opcode = IORING_OP_URING_CMD,

@@ -1,4 +1,4 @@
-/* What acts have in common: the secret, the notice, the keeper. */
+/* What acts share: the secret, the notice, the keeper. */
 #include "acts.h"
 #include <sys/socket.h>
 #include <sys/un.h>

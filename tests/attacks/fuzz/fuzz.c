@@ -1,8 +1,8 @@
 /*
- * fuzz run DOMAIN SEED COUNT	sequences of random calls, each a process of the domain; a line of
- * what came of each fuzz count			how many entries Tollgate's tables have
+ * fuzz run DOMAIN SEED COUNT	runs sequences of random calls, each a process of the domain; prints
+ * a line per sequence. fuzz count	prints how many entries Tollgate's maps have.
  *
- * What a sequence does follows from its number and this program alone, so that it can be compared
+ * A sequence depends only on its number and on this program, so that it can be compared
  * with itself under another enforcer. A line: the sequence's number, then CALL=ok or CALL=ERROR for
  * each call.
  */
@@ -50,7 +50,7 @@ static void sequence(uint64_t seed)
 	}
 }
 
-/* Everything anew: what a sequence has left must not be seen by the next. */
+/* Restores everything: a sequence must not see the effects of the one before. */
 static void arrange(void)
 {
 	must(!unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET), "unshare");
@@ -125,7 +125,7 @@ int main(int count, char **words)
 			pause();
 	}
 	write_file(SECRET, TEXT_OF_SECRET);
-	/* A process of another domain, whom sequences may name. */
+	/* A process of another domain, which sequences may name. */
 	start_keeper(FUZZ, "");
 	first = strtoul(words[3], NULL, 10);
 	for (uint64_t seed = first; seed < first + strtoul(words[4], NULL, 10); seed++)

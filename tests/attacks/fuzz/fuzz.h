@@ -11,7 +11,7 @@ struct call {
 	const char *name;
 	long (*make)(void); /* -1 and errno, or what the kernel gave */
 };
-/* All calls, which the linker puts in a row: a call more is a function in calls/. */
+/* All calls, which the linker puts in a row: to add one, write a function in calls/. */
 extern const struct call __start_calls[], __stop_calls[];
 #define CALL(called)                                                                               \
 	static long call_##called(void);                                                           \
@@ -28,7 +28,7 @@ uint64_t one_of(uint64_t limit);
 #define MIX(...) mix((const long[]){__VA_ARGS__}, sizeof(long[]){__VA_ARGS__} / sizeof(long))
 long pick(const long *values, size_t count);
 long mix(const long *values, size_t count);
-/* A path, how it is opened, how much is read, an attribute of files, a descriptor, a directory's or
+/* A path, its open flags, a length, an attribute of files, a descriptor, a directory's or
  * AT_FDCWD, a process, a place in memory. */
 const char *path(void);
 int open_flags(void);
@@ -38,10 +38,10 @@ int descriptor(void);
 int directory(void);
 int process(void);
 void *memory(void);
-/* Keeps a descriptor that a call gave, or where memory is mapped. */
+/* Keeps a descriptor that a call returned, or the address of mapped memory. */
 long keep_descriptor(long descriptor);
 void *keep_memory(void *memory);
-/* Prints how many entries each of Tollgate's tables has. */
+/* Prints how many entries each of Tollgate's maps has. */
 void count_entries(void);
 /* Room that calls write to and read from. */
 extern char buffer[4096];

@@ -1,4 +1,4 @@
-/* How many entries Tollgate's maps have: what processes leave behind is a leak. */
+/* The number of entries in Tollgate's maps: what processes leave behind is a leak. */
 #include "../acts/acts.h"
 #include "fuzz.h"
 #include <dirent.h>

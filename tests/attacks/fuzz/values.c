@@ -1,4 +1,4 @@
-/* What calls are given: things of several labels, and what earlier calls made. */
+/* Arguments of the calls: objects of several labels, and results of earlier calls. */
 #include "../acts/acts.h"
 #include "fuzz.h"
 #include <sys/eventfd.h>

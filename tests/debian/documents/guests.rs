@@ -19,10 +19,10 @@ use crate::{
 
 const PRELUDE: &str = include_str!("prelude.sh");
 const WEB: &str = include_str!("web.py");
-/// What is fetched on the machine where a reader follows the documents.
+/// Packages that the reader's machine would fetch.
 const FETCHED: [&str; 2] = ["selinux-policy-default/bookworm", "selinux-policy-mls/bookworm"];
 
-/// Runs all lines of a page, and tells which ended otherwise than they should.
+/// Runs all lines of a page, and reports those that did not end as expected.
 fn as_written(name: &str, more: &[(PathBuf, String)], scratch: &Scratch) {
     let page = pages().into_iter().find(|page| page.name == name).unwrap();
     let text = &guides()[name];
@@ -48,7 +48,7 @@ fn as_written(name: &str, more: &[(PathBuf, String)], scratch: &Scratch) {
     assert!(failed.is_empty(), "{name}:\n{}", failed.join("\n"));
 }
 
-/// What the guest runs.
+/// The guest's script.
 fn script(before: &str, lines: &[(Line, Known)]) -> String {
     let mut script = format!("{PRELUDE}\nsystemctl is-system-running --wait\n{before}\n");
     for (Line { number, text }, known) in lines.iter().filter(|(_, known)| !known.never) {
@@ -64,7 +64,7 @@ fn script(before: &str, lines: &[(Line, Known)]) -> String {
     script
 }
 
-/// The lines that did not end as they should, each with what it printed.
+/// The lines that did not end as expected, each with its output.
 fn failures(output: &str, lines: &[(Line, Known)]) -> Vec<String> {
     let mut failed = Vec::new();
     for (Line { number, text }, known) in lines.iter().filter(|(_, known)| !known.never) {
@@ -82,7 +82,7 @@ fn failures(output: &str, lines: &[(Line, Known)]) -> Vec<String> {
     failed
 }
 
-/// Packages of Debian's, out of the cache or fetched, for the folder `/root/debs`.
+/// Debian's packages, from the cache or fetched, for the folder `/root/debs`.
 fn fetched() -> Vec<(PathBuf, String)> {
     let cache = Cache::of_user().unwrap();
     let folder = cache.folder("documents/bookworm", |fresh| {

@@ -1,4 +1,4 @@
-# What the guests of the documents have for their commands. Each command is run by `line`, and what it prints is told with
+# Functions for the commands of the documents in guests. Each command is run by `line`, which prints its output and
 # its exit status.
 set -o pipefail
 cd /root
@@ -6,7 +6,7 @@ cd /root
 # A page of the service, and the service until it answers.
 get() { exec 3<>/dev/tcp/127.0.0.1/8085 && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && sed '1,/^\r$/d' <&3; exec 3>&-; }
 ready() { for _ in $(seq 90); do (get /) 2>/dev/null | grep -q . && return; sleep 1; done; echo "the service does not answer"; }
-# Uses the service, once it is confined and nothing is denied to it, as it is learnt from.
+# Uses the service: while it learns, and again when it is confined and nothing is denied to it.
 use() {
     for _ in $(seq 120); do tollgate ps --confined | grep -q web.py && break; sleep 1; done
     sleep 15; ready; systemctl reload-or-restart web; ready; (get /); (get /); sleep 3
@@ -25,7 +25,7 @@ installed() {
         cat /root/installed
 }
 
-# Packages of Debian's that are in /root/debs, as apt finds them on a mirror; the private apt's are the same.
+# Debian's packages in /root/debs, as apt finds them on a mirror; the same for the private apt.
 mirror() {
     mkdir -p /root/mirror/dists/bookworm/main/binary-amd64; cd /root/mirror; mv /root/debs .
     list=dists/bookworm/main/binary-amd64/Packages
@@ -46,7 +46,7 @@ mirror() {
 } >/root/mirror.log 2>&1
 digest() { sha256sum <"$1" | cut -d' ' -f1; }
 
-# How a line is run: `plain` by this shell; `endless` until it is interrupted; on a `terminal`, which types what is read.
+# How a line is run: `plain` by this shell; `endless` until it is interrupted; on a `terminal`, which types the input.
 line() { # NUMBER HOW COMMAND
     echo "@ $1"
     case $2 in

@@ -29,7 +29,7 @@ ACTS = {
     "cron": lambda: open("/etc/cron.d/notes", "w"),
     "code": lambda: open(EXAMPLE, "a"),
     "programs": lambda: open("/usr/bin/notes", "w"),
-    # The kernel lets nobody end its first process, and those who may try are told that they have.
+    # The kernel does not let any process end its first process, and reports success to those that may try.
     "kill": lambda: os.kill(1, signal.SIGKILL),
     "raw": lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
     "name": lambda: socket.sethostname("notes"),

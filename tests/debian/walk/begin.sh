@@ -1,4 +1,4 @@
-# What each part of the walk begins with.
+# The beginning of each part of the walk.
 ask() { timeout 20 bash -c "exec 3<>/dev/tcp/127.0.0.1/8085; printf '$1' >&3; sed '1,/^\r\$/d' <&3" 2>/dev/null; }
 get() { ask "GET $1 HTTP/1.0\r\n\r\n"; }
 post() { ask 'POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello'; }
@@ -11,8 +11,8 @@ in_domain() {
     own=$(tollgate ps --domain $2 --json | grep -o '"pid": *[0-9]*' | grep -o '[0-9]*$' | sort)
     [ "$all" ] && [ -z "$(comm -23 <(echo "$all") <(echo "$own"))" ]
 }
-# A way to lose it, which was just done. Starts a service again, and says what became of it: it is confined, or that it is not was
-# told, in the journal and by `status`, so long after systemd had started it, or nothing was told.
+# A way to lose it, which was just tried. Starts a service again, and prints the result: it is confined, or the loss was
+# reported, in the journal and by `status`, this long after systemd had started it, or nothing was reported.
 way() { # NAME [UNIT DOMAIN]
     local name=$1 unit=${2:-notes} domain=${3:-notes.t} began line at
     systemctl restart $unit 2>/dev/null
@@ -29,7 +29,7 @@ way() { # NAME [UNIT DOMAIN]
     rm -f /root/told
     if [ -z "$line" ]; then echo "way $name: LOST"; tollgate service list; return; fi
     if tollgate status >/dev/null; then echo "way $name: LOST, for status says all is well"; return; fi
-    # What cannot start was told when it could no longer.
+    # A unit that cannot start was reported when it could no longer.
     [ $at -gt $began ] || began=$at
     echo "way $name: told after $(((at - began) / 1000)) ms: $line"
 }

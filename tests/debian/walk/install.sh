@@ -1,4 +1,4 @@
-# From the package to a service that is confined. Seconds between a command and what it says next are counted.
+# From the package to a confined service. The seconds between a command and its next output are counted.
 talks() { # COMMAND...: runs it, and says how long it took, and was silent at most
     local begun last=$EPOCHREALTIME most=0 silent before=begin after
     begun=$last

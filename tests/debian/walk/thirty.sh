@@ -5,7 +5,7 @@ version() { # VERSION
         printf 'Package: s%s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody <nobody@example.org>\nDescription: s\n' $i $1 >$root/DEBIAN/control
         printf '[Service]\nExecStart=/usr/lib/s%s/s%s 100000\n' $i $i >$root/lib/systemd/system/s$i.service
     done
-    # Labels are written to files a moment after these are made; tar wants files that nobody changes meanwhile.
+    # Labels are written to files a moment after their creation; tar needs files that do not change meanwhile.
     sleep 3; sync
     for i in $(seq 30); do dpkg-deb --root-owner-group -Znone -b /root/s$i-$1 /root/v$1-s$i.deb >/dev/null; done
 }

@@ -1,5 +1,5 @@
-//! Abstractions: macros of the policy that stand for what many programs do alike. Where most of one was denied, a call takes
-//! the place of its rules.
+//! Abstractions are macros of the policy for things that many programs do alike. If most of a macro was denied, a call
+//! of it replaces the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use tollgate_policy::{lines::Lines, model::Policy};
 
 use super::{Evidence, Learnt, Rule, Subject};
 
-/// Tollgate's own, and the file that they are in.
+/// Tollgate's own abstractions, and the name of their file.
 const SOURCE: &str = include_str!("../../../../policies/tollgate/65-abstractions.cil");
 const FILE: &str = "65-abstractions.cil";
 
-/// What a macro allows its domain: target (a type, an attribute or `self`), class, permission.
+/// One thing that a macro allows to its domain: target (a type, an attribute or `self`), class, permission.
 type Atom = (String, String, String);
 
-/// A macro with one parameter, a domain.
+/// A macro whose one parameter is a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abstraction {
     name: String,
@@ -22,30 +22,31 @@ pub struct Abstraction {
     atoms: BTreeSet<Atom>,
 }
 
-/// A macro that was called in place of rules.
+/// A call of a macro that replaces rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The macro.
+    /// Name of the macro.
     pub name: String,
-    /// What it stands for, in words.
+    /// What the macro is for, in words.
     pub about: String,
-    /// For whom it is called.
+    /// The domain for which it is called.
     pub domain: String,
-    /// How many permissions of rules it stands for.
+    /// How many permissions of rules it replaces.
     pub permissions: usize,
-    /// What it allows beside, which was not denied: target, class, permission.
+    /// What it allows although it was not denied: target, class, permission.
     pub beside: Vec<Atom>,
-    /// The denials.
+    /// The denials that it would have allowed.
     pub evidence: Evidence,
 }
 
-/// Those that a policy has; none where it was not built from sources with them.
+/// The abstractions that a policy has. Empty if the policy was not built from sources that include them.
 #[must_use]
 pub fn of(lines: &Lines) -> Vec<Abstraction> {
     if lines.files.iter().any(|file| file.ends_with(FILE)) { read(SOURCE) } else { Vec::new() }
 }
 
-/// The macros of a source: each begins with `(macro NAME ((type D)) ; WORDS`, and holds plain `allow` rules, one a line.
+/// Reads the macros of a source. Each begins with `(macro NAME ((type D)) ; WORDS` and holds plain `allow` rules, one
+/// per line.
 fn read(source: &str) -> Vec<Abstraction> {
     let mut found: Vec<Abstraction> = Vec::new();
     for line in source.lines() {
@@ -67,7 +68,7 @@ fn read(source: &str) -> Vec<Abstraction> {
 }
 
 impl Learnt {
-    /// Has calls take the place of the rules that they stand for, where more than half of a macro was denied.
+    /// Replaces rules by calls of the macros of which more than half was denied.
     pub fn group(&mut self, abstractions: &[Abstraction], policy: &Policy) {
         let domains: BTreeSet<String> = self.rules.keys().map(|(source, ..)| source.clone()).collect();
         let before = self.rules.clone();
@@ -80,7 +81,8 @@ impl Learnt {
         self.rules.retain(|_, rule| !rule.permissions.is_empty() || !rule.commands.is_empty());
     }
 
-    /// A call, if it stands for something: of rules that others stand for already, too, most must have been there before.
+    /// The call of a macro, if it is worth one. If other calls allow some of it already, most of it must have been
+    /// denied all the same.
     fn call(
         &mut self,
         abstraction: &Abstraction,
@@ -112,7 +114,7 @@ impl Learnt {
     }
 }
 
-/// Whether a macro's target is a rule's, or has it.
+/// Whether a macro's target is the rule's target, or an attribute that contains it.
 fn has(policy: &Policy, domain: &str, target: &str, own: &str) -> bool {
     if target == "self" {
         return own == domain;

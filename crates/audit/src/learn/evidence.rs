@@ -1,31 +1,31 @@
-//! What a rule is learnt from.
+//! The denials that a rule is learnt from.
 
 use std::{collections::BTreeSet, fmt};
 
 use crate::{Denial, avc, follow};
 
-/// So many different names are kept of what may be any number.
-const KEPT: usize = 64;
-/// So many are told.
-const TOLD: usize = 3;
+/// How many different names are kept. A log may hold any number of them.
+const MAX_KEPT: usize = 64;
+/// How many names are printed.
+const MAX_SHOWN: usize = 3;
 
-/// Denials of one thing: how often, when, of whom, on what.
+/// Denials of the same act: how often, when, by which commands, on which objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// How many.
+    /// Number of denials.
     pub count: u64,
-    /// The first, in milliseconds since 1970; `None`: the log does not tell times.
+    /// Time of the first, in milliseconds since 1970; `None`: the log has no times.
     pub first: Option<u64>,
-    /// The last.
+    /// Time of the last, likewise.
     pub last: Option<u64>,
-    /// Of which commands.
+    /// Names of the commands that were denied.
     pub commands: BTreeSet<String>,
-    /// On which objects.
+    /// The objects, in words.
     pub objects: BTreeSet<String>,
 }
 
 impl Evidence {
-    /// That of one denial.
+    /// The evidence of one denial.
     #[must_use]
     pub fn of(denial: &Denial) -> Self {
         let time = Some(denial.time).filter(|time| *time != 0);
@@ -39,13 +39,13 @@ impl Evidence {
         }
     }
 
-    /// Adds other evidence.
+    /// Adds more evidence of the same act.
     pub fn add(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last = self.last.max(other.last);
         for (own, more) in [(&mut self.commands, &other.commands), (&mut self.objects, &other.objects)] {
-            let room = KEPT.saturating_sub(own.len());
+            let room = MAX_KEPT.saturating_sub(own.len());
             let new: Vec<String> = more.iter().filter(|name| !own.contains(*name)).take(room).cloned().collect();
             own.extend(new);
         }
@@ -73,11 +73,11 @@ impl fmt::Display for Evidence {
 
 /// The first names, and how many more there are.
 fn some(names: &BTreeSet<String>) -> String {
-    let told: Vec<&str> = names.iter().take(TOLD).map(String::as_str).collect();
-    let told = told.join(", ");
-    match names.len().saturating_sub(TOLD) {
-        0 => told,
-        more if names.len() >= KEPT => format!("{told} and {more} more at least"),
-        more => format!("{told} and {more} more"),
+    let shown: Vec<&str> = names.iter().take(MAX_SHOWN).map(String::as_str).collect();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(MAX_SHOWN) {
+        0 => shown,
+        more if names.len() >= MAX_KEPT => format!("{shown} and at least {more} more"),
+        more => format!("{shown} and {more} more"),
     }
 }

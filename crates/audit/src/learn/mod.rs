@@ -1,6 +1,6 @@
-//! Learning: denials in, rules out that would have allowed just these.
+//! Learning: reads denials and writes rules that would have allowed exactly these.
 //!
-//! Pure. A rule is for the types of its denials and no others; what a rule cannot mend is told apart.
+//! Pure. A rule covers the types of its denials and no others. Denials that a rule cannot prevent are listed apart.
 
 pub mod abstraction;
 mod apart;
@@ -25,60 +25,60 @@ use crate::{
     avc::{ENDS_ENFORCEMENT, Object, Verdict},
 };
 
-/// The initial SID of what has no label of its own.
+/// Name of the initial SID of objects that have no label of their own.
 pub(crate) const UNLABELLED: &str = "unlabeled";
 
-/// What was denied, as policies see it.
+/// What was denied, in the terms of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Asked {
     source: String,
     target: String,
     class: String,
     permission: String,
-    /// Of permission `ioctl`.
+    /// The command, if the permission is `ioctl`.
     command: Option<u16>,
 }
 
-/// A rule that was learnt: what one type may do to another.
+/// A learnt rule: what one type may do to another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Its permissions.
+    /// The permissions, each with the denials that it would have allowed.
     pub permissions: BTreeMap<String, Evidence>,
-    /// Where the policy names the commands of `ioctl`: those that it is to name, too.
+    /// The commands of `ioctl` that the rule must name, because the policy restricts them for this class.
     pub commands: BTreeMap<u16, Evidence>,
-    /// What should be thought of before it is added.
+    /// What to consider before adding the rule.
     pub notes: BTreeSet<String>,
-    /// What it allows that is more than one may think.
+    /// What the rule allows beyond what its reader may expect.
     pub wide: Vec<String>,
 }
 
-/// Whose rule it is: source type, target type, class.
+/// A rule's source type, target type and class.
 pub type Subject = (String, String, String);
 
-/// What came of a log.
+/// The result of reading a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Learnt {
     /// All of the denials.
     pub evidence: Evidence,
-    /// How many of them were enforced: what the process would have done next is in no log.
+    /// How many of them were enforced. What the process would have done next is in no log.
     pub enforced: u64,
     /// Macros of the policy that are called in place of rules.
     pub calls: Vec<Call>,
-    /// The rules.
+    /// The learnt rules.
     pub rules: BTreeMap<Subject, Rule>,
-    /// What no allow rule can mend.
+    /// Denials that no allow rule can prevent.
     pub apart: Vec<Apart>,
-    /// How many denials the policy allows by now.
+    /// How many denials the policy now allows.
     pub allowed: u64,
-    /// How many the policy means to be denied silently (dontaudit).
+    /// How many denials the policy suppresses on purpose (dontaudit).
     pub silent: u64,
-    /// How many dontaudit rules the policy has for each domain: what those hide was not learnt.
+    /// Number of dontaudit rules for each domain. What they hide is in no log and was not learnt.
     pub hiding: BTreeMap<String, usize>,
-    /// Events that are in no log, by reason.
+    /// Number of events that are missing from the log, by reason.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
-/// Learns from the entries of a log what `explainer`'s policy lacks.
+/// Learns from log entries what the policy of `explainer` lacks.
 #[must_use]
 pub fn learn(explainer: &Explainer<'_>, entries: impl IntoIterator<Item = Entry>) -> Learnt {
     let mut learnt = Learnt::default();
@@ -100,12 +100,12 @@ pub fn learn(explainer: &Explainer<'_>, entries: impl IntoIterator<Item = Entry>
     }
     apart::join(&mut pupil.learnt.apart);
     for (subject, rule) in &mut pupil.learnt.rules {
-        rule.wide = wide::told(explainer.policy(), subject, rule);
+        rule.wide = wide::in_words(explainer.policy(), subject, rule);
     }
     pupil.learnt
 }
 
-/// What a denial denied, permission by permission.
+/// The permissions that one denial denied.
 pub(crate) fn each(denial: &Denial) -> impl Iterator<Item = Asked> + '_ {
     let context = |text: &Option<String>, sid: u32| text.clone().unwrap_or_else(|| format!("SID {sid}"));
     denial.permissions.iter().map(move |permission| Asked {
@@ -121,7 +121,7 @@ pub(crate) fn each(denial: &Denial) -> impl Iterator<Item = Asked> + '_ {
 }
 
 impl Asked {
-    /// The same in a policy's own numbers.
+    /// The same question in the numbers of a policy.
     pub(crate) fn question(&self, policy: &Policy, names: &Names) -> Result<Question, ContextError> {
         let class = names.find(Kind::Class, &self.class)?;
         Ok(Question {
@@ -145,28 +145,28 @@ impl Learnt {
         *sum = sum.saturating_add(count);
     }
 
-    /// How many permissions the rules grant, commands of `ioctl` among them.
+    /// How many permissions the rules grant, including commands of `ioctl`.
     #[must_use]
     pub fn granted(&self) -> usize {
         let by_rules: usize = self.rules.values().map(|rule| rule.permissions.len() + rule.commands.len()).sum();
         by_rules + self.calls.iter().map(|call| call.permissions).sum::<usize>()
     }
 
-    /// What the rules allow that is more than one may think, a line each.
+    /// What the rules allow beyond what their reader may expect, one line each.
     #[must_use]
     pub fn wide(&self) -> Vec<String> {
         let all = self.rules.iter().flat_map(|((source, ..), rule)| rule.wide.iter().map(move |text| (source, text)));
         all.map(|(source, text)| format!("{source} is allowed {text}")).collect()
     }
 
-    /// Whether the rules let all happen that the log tells of, and that log is whole.
+    /// Whether the rules would have allowed everything in the log, and nothing is missing from the log.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.apart.is_empty() && self.lost.is_empty() && self.enforced == 0
     }
 }
 
-/// Who learns, and what so far.
+/// The state while a log is read.
 struct Pupil<'e, 'p> {
     explainer: &'e Explainer<'p>,
     names: Names,
@@ -196,7 +196,7 @@ impl Pupil<'_, '_> {
         self.grant(&question, asked, evidence, lack, command);
     }
 
-    /// The command of `ioctl`, where rules name commands and not this one.
+    /// The command of `ioctl`, if rules restrict the commands and do not name this one.
     fn unnamed_command(&self, question: &Question, asked: &Asked) -> Option<u16> {
         asked.command.filter(|command| self.explainer.names_command(question, *command) == Some(false))
     }
@@ -218,10 +218,10 @@ impl Pupil<'_, '_> {
             format!("{} is allowed without this rule when {when} (tollgate policy bool)", asked.permission)
         }));
         if (asked.class.as_str(), asked.permission.as_str()) == ENDS_ENFORCEMENT {
-            rule.notes.insert("whoever has this may end enforcement: rather do it unconfined".to_owned());
+            rule.notes.insert("a domain with this permission can end enforcement: do it unconfined instead".to_owned());
         }
         if policy.initial_sids.iter().any(|sid| sid.name == UNLABELLED && sid.context.type_ == target) {
-            let note = "the object has no label of its own: rather give it one (tollgate label)";
+            let note = "the object has no label of its own: give it one instead (tollgate label)";
             rule.notes.insert(note.to_owned());
         }
         let hiding = self.learnt.hiding.entry(domain);

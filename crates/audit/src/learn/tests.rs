@@ -158,19 +158,19 @@ fn tells_apart_what_no_allow_rule_can_mend_with_what_would() {
     assert_eq!(rules(&learnt), [""; 0], "{learnt}");
     for (why, would) in [
         ("a constraint forbids it, explain.cil:", "another source range: system_u:system_r:web_t:s2:c1"),
-        ("the policy promises that it never is allowed, explain.cil:", ""),
+        ("a neverallow rule of the policy forbids it, explain.cil:", ""),
         ("web_t, which bounds web_child_t, may not do it either", "(allow web_t web_data_t (file (execute)))"),
         ("(roleallow staff_r system_r) is missing", "(roleallow staff_r system_r)"),
-        ("staff_u:staff_r:web_t:s0 is no valid context", "(roletype staff_r web_t)"),
-        ("no class `tcp_socket`", "a policy that defines it"),
-        ("no permission `watch`", "a policy that defines it"),
-        ("no type `gone_t`", "a policy that defines it"),
-        ("`SID 77` is not a context", "a policy that defines it"),
+        ("staff_u:staff_r:web_t:s0 is not a valid context", "(roletype staff_r web_t)"),
+        ("no class `tcp_socket`", "define it in the policy"),
+        ("no permission `watch`", "define it in the policy"),
+        ("no type `gone_t`", "define it in the policy"),
+        ("`SID 77` is not a context", "define it in the policy"),
     ] {
         let is = |apart: &&Apart| apart.why.iter().any(|own| own.contains(why));
         let apart = learnt.apart.iter().find(is).unwrap_or_else(|| panic!("{why}: {learnt}"));
-        let told = apart.to_string();
-        assert!(told.contains(would), "{would}: {told}");
+        let text = apart.to_string();
+        assert!(text.contains(would), "{would}: {text}");
     }
     assert_eq!((learnt.apart.len(), learnt.allowed), (9, 1), "what is above it may append to: {learnt}");
     assert!(!learnt.is_whole());
@@ -192,12 +192,12 @@ fn says_what_it_cannot_know() {
     let enforced =
         record(1, WEB, &object("web_data_t"), "file entrypoint").replace("permissive=1", "permissive=0 repeated=4");
     let lost = |count| Entry::Lost(Lost { time: 1, count, reason: Reason::RingBuffer });
-    let told = learn(&explainer, [text::parse(&enforced).unwrap(), lost(3), lost(4)]);
-    let text = told.to_string();
+    let learnt = learn(&explainer, [text::parse(&enforced).unwrap(), lost(3), lost(4)]);
+    let text = learnt.to_string();
     assert!(text.contains("; Events lost: 7 (the ring buffer was full)"), "{text}");
     assert!(text.contains("; Denials that were enforced: 5."), "{text}");
     assert!(text.contains("; Dontaudit rules for web_t: 1. What they hide"), "{text}");
-    assert!(!told.is_whole());
+    assert!(!learnt.is_whole());
 }
 
 #[test]

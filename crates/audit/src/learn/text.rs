@@ -1,11 +1,11 @@
-//! What was learnt as CIL, each rule with its evidence as comments.
+//! The learnt rules as CIL, each with its evidence as comments.
 
 use std::{collections::BTreeMap, fmt};
 
 use super::{Apart, Call, Evidence, Learnt, Rule, Subject};
 use crate::Reason;
 
-/// CIL: to be built together with the sources of the policy that it was learnt for.
+/// CIL that is built together with the sources of the policy that it was learnt for.
 impl fmt::Display for Learnt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (denials, rules, permissions) = (self.evidence.count, self.rules.len(), self.granted());
@@ -25,30 +25,30 @@ impl fmt::Display for Learnt {
 }
 
 impl Learnt {
-    /// The calls and the rules alone.
+    /// The calls and the rules alone, without comments.
     #[must_use]
     pub fn cil(&self) -> Vec<String> {
         let calls = self.calls.iter().map(Call::cil);
         calls.chain(self.rules.iter().flat_map(|(subject, rule)| statements(subject, rule))).collect()
     }
 
-    /// What may lack, a line each.
+    /// What may be missing from the rules, one line each.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         doubts.extend(self.lost.iter().map(|(why, count)| {
             let first = match *why == Reason::KernelLimit.text() {
-                true => "start the daemon again with a higher --audit-limit, say it",
-                false => "say it",
+                true => "start the daemon again with a higher --audit-limit, run that command",
+                false => "run it",
             };
             format!(
-                "Events lost: {count} ({why}). What was denied then was not learnt, and is not told again before tollgate mode \
-                 permissive --domain TYPE is said anew: {first}, let it happen again, and learn again."
+                "Events lost: {count} ({why}). What was denied then was not learnt. It is audited again only after another \
+                                 tollgate mode permissive --domain TYPE: {first}, let it happen again, and learn again."
             )
         }));
         if self.enforced > 0 {
             doubts.push(format!(
-                "Denials that were enforced: {}. What the process would have done next is in no log: say tollgate mode \
+                "Denials that were enforced: {}. What the process would have done next is in no log: run tollgate mode \
                  permissive --domain TYPE, let it happen again, and learn again.",
                 self.enforced
             ));
@@ -58,11 +58,13 @@ impl Learnt {
             format!("Dontaudit rules for {domain}: {rules}. What they hide is in no log and was not learnt.")
         }));
         if self.allowed > 0 {
-            doubts.push(format!("Left out, for the policy allows it by now: {} denials.", self.allowed));
+            doubts.push(format!("Left out, because the policy now allows it: {} denials.", self.allowed));
         }
         if self.silent > 0 {
-            doubts
-                .push(format!("Left out, for the policy means it to be denied (dontaudit): {} denials.", self.silent));
+            doubts.push(format!(
+                "Left out, because the policy suppresses it on purpose (dontaudit): {} denials.",
+                self.silent
+            ));
         }
         doubts
     }
@@ -74,7 +76,7 @@ impl Call {
     }
 }
 
-/// The call, with what it stands for, and what it allows beside.
+/// The call, with a comment that says what it replaces and what it allows in addition.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, about, permissions, beside, evidence, .. } = self;
@@ -107,7 +109,7 @@ fn write_rule(f: &mut fmt::Formatter<'_>, subject: &Subject, rule: &Rule) -> fmt
     statements(subject, rule).iter().try_for_each(|statement| writeln!(f, "{statement}"))
 }
 
-/// A rule as CIL: of permissions, and of the commands of `ioctl`.
+/// A rule as CIL: one statement for the permissions, and one for the commands of `ioctl`.
 fn statements((source, target, class): &Subject, rule: &Rule) -> Vec<String> {
     let to = if source == target { "self" } else { target };
     let mut statements = Vec::new();
@@ -122,7 +124,7 @@ fn statements((source, target, class): &Subject, rule: &Rule) -> Vec<String> {
     statements
 }
 
-/// Permissions by what they were denied on and to whom: of one open, `read` and `open` are told together.
+/// Groups permissions with the same evidence. The `read` and `open` of one open(2) are printed together, for example.
 fn alike(permissions: &BTreeMap<String, Evidence>) -> Vec<(Vec<&str>, Evidence)> {
     let mut groups: Vec<(Vec<&str>, Evidence)> = Vec::new();
     for (name, evidence) in permissions {
@@ -139,7 +141,7 @@ fn alike(permissions: &BTreeMap<String, Evidence>) -> Vec<(Vec<&str>, Evidence)>
     groups
 }
 
-/// Numbers, those in a row as one range.
+/// The commands as CIL, with consecutive numbers as one range.
 fn ranges(commands: impl Iterator<Item = u16>) -> Vec<String> {
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for command in commands {
@@ -168,7 +170,7 @@ impl fmt::Display for Apart {
     }
 }
 
-/// Each line as a comment.
+/// Writes each line as a comment.
 fn commented(text: &str) -> String {
     text.lines().map(|line| format!("; {line}\n")).collect()
 }

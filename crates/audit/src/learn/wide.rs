@@ -1,4 +1,4 @@
-//! What a rule allows that its writer may not have meant: types that stand for more than one thinks.
+//! What a rule allows that its writer may not have meant, because a type stands for more than one might think.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use tollgate_policy::model::{InitialSid, Policy};
 
 use super::{Rule, Subject};
 
-/// Capabilities that are nearly all of root's power, and what each is.
+/// Capabilities that give nearly all of root's power, with a description of each.
 const POWERS: [(&str, &str); 6] = [
-    ("sys_admin", "most of what root may"),
+    ("sys_admin", "most of root's power"),
     ("sys_module", "code in the kernel"),
     ("sys_ptrace", "the memory of other processes"),
     ("dac_override", "files whatever their owner and mode"),
@@ -16,38 +16,38 @@ const POWERS: [(&str, &str); 6] = [
     ("setuid", "to become any user"),
 ];
 
-/// What of a rule is wide, in words, each after `this allows`.
-pub(super) fn told(policy: &Policy, (_, target, class): &Subject, rule: &Rule) -> Vec<String> {
+/// The wide parts of a rule in words; each completes `This allows ...`.
+pub(super) fn in_words(policy: &Policy, (_, target, class): &Subject, rule: &Rule) -> Vec<String> {
     let is = |name: &str| rule.permissions.contains_key(name);
     let initial = |name: &str| policy.initial_sids.iter().any(|sid| sid.name == name && is_of(policy, sid, target));
-    let mut told = Vec::new();
+    let mut words = Vec::new();
     for (permission, verb) in [("name_bind", "to listen on"), ("name_connect", "to connect to")] {
         if is(permission) && initial("port") {
             let port = port(rule, permission, class);
-            told.push(format!("{verb} {target}, which is each port without a portcon: rather give {port}"));
+            words.push(format!("{verb} {target}, the type of every port without a portcon: instead, give {port}"));
         }
     }
     if class == "file" && initial("file") && ["read", "open", "write", "append"].iter().any(|permission| is(permission))
     {
-        told.push(format!("{target}, which is each file that file_contexts do not name: rather name it there"));
+        words.push(format!("{target}, the type of every file that file_contexts do not name: name it there instead"));
     }
     match (target.as_str(), is("execute_no_trans")) {
-        ("shell_exec_t", true) => told.push("a shell, to whoever takes this domain over, too".to_owned()),
-        ("bin_t", true) => told.push("each program that has no type of its own, interpreters among them".to_owned()),
+        ("shell_exec_t", true) => words.push("a shell, also to an attacker who takes over this domain".to_owned()),
+        ("bin_t", true) => words.push("every program that has no type of its own, including interpreters".to_owned()),
         _ => {}
     }
     if class.starts_with("capability") {
         let powers = POWERS.iter().filter(|(name, _)| is(name));
-        told.extend(powers.map(|(name, what)| format!("{what} ({name})")));
+        words.extend(powers.map(|(name, what)| format!("{what} ({name})")));
     }
-    told
+    words
 }
 
 fn is_of(policy: &Policy, sid: &InitialSid, name: &str) -> bool {
     policy.types.get(sid.context.type_ as usize).is_some_and(|type_| type_.name == name)
 }
 
-/// `8085 a type (tollgate port add -t TYPE -p tcp 8085)`, of the ports that were asked for.
+/// For the ports that were requested: `8085 a type (tollgate port add -t TYPE -p tcp 8085)`.
 fn port(rule: &Rule, permission: &str, class: &str) -> String {
     let key = if permission == "name_bind" { "src=" } else { "dest=" };
     let objects = rule.permissions.get(permission).into_iter().flat_map(|evidence| &evidence.objects);
@@ -86,17 +86,17 @@ mod tests {
         let permissions: BTreeMap<String, Evidence> =
             permissions.iter().map(|(name, object)| ((*name).to_owned(), evidence(object))).collect();
         let subject = ("web_t".to_owned(), target.to_owned(), class.to_owned());
-        told(&policy, &subject, &Rule { permissions, ..Rule::default() })
+        in_words(&policy, &subject, &Rule { permissions, ..Rule::default() })
     }
 
     #[test]
     fn tells_which_port_should_have_a_type_of_its_own() {
-        let told = of("port_t", "tcp_socket", &[("name_bind", "src=8085"), ("name_connect", "dest=443")]);
+        let words = of("port_t", "tcp_socket", &[("name_bind", "src=8085"), ("name_connect", "dest=443")]);
         let expected = [
-            "to listen on port_t, which is each port without a portcon: rather give 8085 a type (tollgate port add -t TYPE -p tcp 8085)",
-            "to connect to port_t, which is each port without a portcon: rather give 443 a type (tollgate port add -t TYPE -p tcp 443)",
+            "to listen on port_t, the type of every port without a portcon: instead, give 8085 a type (tollgate port add -t TYPE -p tcp 8085)",
+            "to connect to port_t, the type of every port without a portcon: instead, give 443 a type (tollgate port add -t TYPE -p tcp 443)",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(words, expected);
         assert!(of("web_port_t", "tcp_socket", &[("name_bind", "src=8085")]).is_empty());
     }
 
@@ -104,12 +104,12 @@ mod tests {
     fn tells_shells_programs_unnamed_files_and_powers() {
         for (target, class, permission, word) in [
             ("shell_exec_t", "file", "execute_no_trans", "a shell"),
-            ("bin_t", "file", "execute_no_trans", "each program"),
-            ("file_t", "file", "read", "each file that file_contexts do not name"),
-            ("web_t", "capability", "sys_admin", "most of what root may"),
+            ("bin_t", "file", "execute_no_trans", "every program"),
+            ("file_t", "file", "read", "every file that file_contexts do not name"),
+            ("web_t", "capability", "sys_admin", "most of root's power"),
         ] {
-            let told = of(target, class, &[(permission, "")]);
-            assert!(told.len() == 1 && told[0].contains(word), "{told:?}");
+            let words = of(target, class, &[(permission, "")]);
+            assert!(words.len() == 1 && words[0].contains(word), "{words:?}");
         }
         assert!(of("bin_t", "file", &[("execute", ""), ("read", "")]).is_empty(), "an interpreter is mapped");
         assert!(of("file_t", "dir", &[("search", ""), ("read", "")]).is_empty());

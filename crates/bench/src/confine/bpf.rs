@@ -1,8 +1,8 @@
 //! BPF programs on LSM hooks that decide nothing: empty ones, for the cost of being attached, and those of
 //! [`super::latency`].
 //!
-//! They are loaded by a child that pins them and ends: a hundred link descriptors and the memory in which libbpf has
-//! held the kernel's types would make every fork and exec of the measured process a fifth dearer.
+//! A child loads them, pins them and ends. In the measuring process, a hundred link descriptors and the memory in which
+//! libbpf held the kernel's types would make every fork and exec a fifth dearer.
 
 mod reached;
 
@@ -26,12 +26,12 @@ pub use self::reached::REACHED_HOOKS;
 use super::securityfs::require;
 use crate::{Error, error::Context};
 
-/// Programs for the hooks of `tollgate_abi::HOOKS`, one each and named as the hook.
+/// One program per hook of `tollgate_abi::HOOKS`, with the hook's name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Programs {
     /// The object file.
     pub(super) object: &'static [u8],
-    /// What they are, for people.
+    /// A description for people.
     pub(super) what: &'static str,
     /// Where links and maps are pinned, on the kernel's BPF file system.
     pub(super) pins: &'static str,
@@ -53,12 +53,13 @@ pub(super) struct Pinned(pub(super) PathBuf);
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // A link that stays pinned shows in the next attempt to pin one of its name.
+        // A pin that remains is reported by the next attempt to pin under its name.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Attaches a program to each hook asked for, or to those that the workloads reach if none was; says what was attached.
+/// Attaches a program to each requested hook, or, if the list is empty, to those that the workloads reach; returns a
+/// description.
 pub(super) fn attach(programs: Programs, asked: &[String]) -> Result<(String, Pinned), Error> {
     require("bpf")?;
     let pins = programs.pins;
@@ -78,7 +79,7 @@ pub(super) fn attach(programs: Programs, asked: &[String]) -> Result<(String, Pi
                 Ok(text) => (0, text),
                 Err(error) => (1, error.to_string()),
             };
-            // If the parent has gone there is nobody left to tell.
+            // If the parent is gone, nobody can receive the message.
             let _ = tell.write_all(text.as_bytes());
             // SAFETY: `_exit` has no preconditions; what the parent registered for its own exit must not run here.
             unsafe { libc::_exit(status) }
@@ -97,7 +98,7 @@ pub(super) fn attach(programs: Programs, asked: &[String]) -> Result<(String, Pi
 }
 
 fn attach_and_pin(programs: Programs, asked: &[String]) -> Result<String, Error> {
-    // libbpf's own words go to standard error, whose traffic would disturb what is measured.
+    // libbpf's messages go to standard error, and that traffic would disturb the measurement.
     set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
     let btf = btf()?;
     let Choice { hooks, absent } = choose(asked, |hook| has(&btf, hook))?;
@@ -127,11 +128,11 @@ fn has(btf: &Btf<'_>, hook: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct Choice<'a> {
     hooks: Vec<&'a str>,
-    /// Those of the default set that the running kernel does not have.
+    /// Hooks of the default set that the running kernel does not have.
     absent: Vec<&'a str>,
 }
 
-/// A hook that was asked for by name must exist; of the default set those are taken that the kernel has.
+/// A hook that was requested by name must exist; from the default set, those that the kernel has are used.
 fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<'a>, Error> {
     if asked.is_empty() {
         let (hooks, absent) = REACHED_HOOKS.iter().copied().partition(|hook| has(hook));
@@ -141,7 +142,7 @@ fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<
         let why = match (tollgate_abi::hook(hook).is_some(), has(hook)) {
             (true, true) => continue,
             (true, false) => format!("this kernel has no hook {hook}; leave it out"),
-            // abi/lsm_hooks.h leaves it out for that.
+            // abi/lsm_hooks.h leaves it out for this reason.
             (false, true) => format!(
                 "no program can be attached to the hook {hook}: kernels refuse it (bpf_lsm_disabled_hooks, \
                  kernel/bpf/bpf_lsm.c); leave it out, or delay it by the kernel's own module tollgate_latency"
@@ -158,18 +159,18 @@ fn choose<'a>(asked: &'a [String], has: impl Fn(&str) -> bool) -> Result<Choice<
     Ok(Choice { hooks, absent: Vec::new() })
 }
 
-/// What the kernel took.
+/// The programs that the kernel accepted.
 #[derive(Debug)]
 struct Loaded<'a, T> {
     object: T,
-    /// Hooks of the default set that the kernel lets no program be attached to.
+    /// Hooks of the default set to which the kernel lets no program attach.
     refused: Vec<&'a str>,
 }
 
-/// Loads the programs of the hooks in one go, or, if that fails, of those hooks that the kernel takes a program for.
+/// Loads the programs of all hooks at once, or, if that fails, those of the hooks that the kernel accepts.
 ///
-/// Hooks that were asked for must all be taken. Of the default set some must: where the kernel takes none the reason is
-/// not the hooks, and a measurement with nothing attached would be given out as one with empty programs.
+/// Requested hooks must all be accepted. From the default set some must be: if the kernel accepts none, the hooks are not the
+/// reason, and a measurement without programs would pass for one with empty programs.
 fn load_accepted<'a, T>(
     what: &str,
     hooks: &[&'a str],
@@ -227,7 +228,7 @@ fn load(programs: Programs, hooks: &[&str]) -> Result<Object, String> {
     object.load().map_err(failed)
 }
 
-/// Attaches every loaded program and pins its link under the hook's name, and the maps; the number of programs.
+/// Attaches every loaded program, pins its link under the hook's name, and pins the maps; returns the number of programs.
 fn pin_all(programs: Programs, object: &mut Object) -> Result<usize, Error> {
     for mut map in object.maps_mut() {
         let own = map.name().to_string_lossy().into_owned();
@@ -288,7 +289,7 @@ mod tests {
         let unknown = asked("file_opening");
         let unknown = choose(&unknown, |hook| hook == "file_open").unwrap_err().to_string();
         assert!(unknown.contains("\"file_opening\" is no LSM hook") && unknown.contains("--list"), "{unknown}");
-        // The kernel has it, and takes no program for it.
+        // The kernel has the hook, and accepts no program for it.
         let refused = asked("vm_enough_memory");
         let refused = choose(&refused, |_| true).unwrap_err().to_string();
         assert!(refused.contains("no program can be attached to the hook vm_enough_memory"), "{refused}");
@@ -299,7 +300,7 @@ mod tests {
         assert!(absent.contains("no hook file_truncate"), "{absent}");
     }
 
-    /// A kernel that takes no program for the hooks named; what it took are the hooks.
+    /// A kernel that accepts no program for the named hooks; it returns the hooks that it accepted.
     fn kernel_without(refused: &[&str]) -> impl Fn(&[&str]) -> Result<Vec<String>, String> {
         move |hooks| match hooks.iter().find(|hook| refused.contains(hook)) {
             Some(hook) => Err(format!("{hook}: invalid argument")),

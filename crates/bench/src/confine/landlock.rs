@@ -9,14 +9,14 @@ use landlock::{
 use super::securityfs::require;
 use crate::{Error, error::Context};
 
-/// What the workloads read, and the programs that they start, by the name of their folder.
+/// Folders that the workloads read, and whose programs they start.
 const READ: &[&str] = &["/bin", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/usr"];
 
-/// What the workloads write beside their own directory: null, shared memory, their own settings. Message queues are
-/// opened without a path from `/`, so that only a rule on the root of their own file system reaches them.
+/// Folders that the workloads write, in addition to their own directory: null, shared memory, their own settings. Message
+/// queues are opened without a path from `/`, so that only a rule on the root of their own file system reaches them.
 const WRITE: &[&str] = &["/dev", "/dev/mqueue", "/proc/self"];
 
-/// The newest ABI whose rights we know; on an older kernel the crate asks for what that kernel has.
+/// The newest ABI whose rights are known here; on an older kernel the crate requests what that kernel has.
 const KNOWN: ABI = ABI::V9;
 
 /// Restricts the calling thread to reading programs and libraries, and to everything beneath `work`.
@@ -53,7 +53,7 @@ fn enforce<'a>(
     Ok(ruleset.restrict_self()?.ruleset)
 }
 
-/// A file takes no right that is about what a folder holds.
+/// A file takes no right that concerns the content of a folder.
 fn rights(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(KNOWN) }
 }

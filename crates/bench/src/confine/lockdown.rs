@@ -3,7 +3,7 @@
 use super::securityfs::{ROOT, read, require, write};
 use crate::Error;
 
-/// Turns integrity mode on, unless the machine is locked down as much or more. It lasts until the next boot.
+/// Switches integrity mode on, unless the machine is locked down as much or more. It lasts until the next boot.
 pub(super) fn set_integrity() -> Result<String, Error> {
     require("lockdown")?;
     let file = format!("{ROOT}/lockdown");
@@ -13,11 +13,11 @@ pub(super) fn set_integrity() -> Result<String, Error> {
     let state = read(&file)?;
     match chosen(&state) {
         Some(level @ ("integrity" | "confidentiality")) => Ok(format!("lockdown: {level}")),
-        _ => Err(Error::Unavailable(format!("lockdown stays {state:?} after integrity was asked for"))),
+        _ => Err(Error::Unavailable(format!("lockdown stays {state:?} after integrity was requested"))),
     }
 }
 
-/// The chosen one of a list such as `none [integrity] confidentiality`.
+/// The chosen word of a list such as `none [integrity] confidentiality`.
 fn chosen(list: &str) -> Option<&str> {
     list.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }

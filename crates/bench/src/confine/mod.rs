@@ -1,4 +1,4 @@
-//! Security modules under test: what is loaded into them before anything is measured.
+//! Security modules under test: their set-up before anything is measured.
 
 mod apparmor;
 mod bpf;
@@ -20,44 +20,44 @@ use crate::{Error, counter::Counter, decisions::Counts, oracle::Act};
 pub use bpf::REACHED_HOOKS;
 pub(crate) use securityfs::active_modules;
 
-/// What is set up before the workloads run. Which modules are active at all is the command line's `lsm=`.
+/// The set-up before the workloads run. The command line's `lsm=` decides which modules are active at all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "module", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Confinement {
     /// Nothing: the module, if any, stays as the kernel booted it.
     None,
-    /// BPF programs that do nothing, one a hook.
+    /// BPF programs that do nothing, one per hook.
     BpfEmpty {
-        /// The hooks; empty for those that the workloads reach.
+        /// The hooks; empty: those that the workloads reach.
         #[serde(default)]
         hooks: Vec<String>,
     },
-    /// BPF programs that take as long as they are told, one a hook: see [`latency`].
+    /// BPF programs of tunable latency, one per hook: see [`latency`].
     BpfLatency {
-        /// The hooks; empty for those that the workloads reach.
+        /// The hooks; empty: those that the workloads reach.
         #[serde(default)]
         hooks: Vec<String>,
     },
     /// The same by the module `tollgate_latency` of kernels that a study builds, on all hooks.
     Latency,
-    /// SELinux.
+    /// SELinux, with or without a policy.
     Selinux {
-        /// The binary policy to load; without one SELinux stays active with nothing loaded.
+        /// The binary policy to load; `None`: SELinux stays active without a policy.
         policy: Option<PathBuf>,
         /// Whether denials take effect.
         enforcing: bool,
     },
-    /// AppArmor.
+    /// AppArmor, with a profile.
     #[serde(rename = "apparmor")]
     AppArmor {
-        /// The program `apparmor_parser`.
+        /// The path of `apparmor_parser`.
         parser: PathBuf,
-        /// The profile source it loads.
+        /// The source of the profile to load.
         profile: PathBuf,
         /// Whether the measuring process enters the profile.
         confined: bool,
     },
-    /// TOMOYO, enforcing what one learning run of the job's workloads did.
+    /// TOMOYO, enforcing what it learnt in one run of the job's workloads.
     TomoyoLearnt,
     /// Landlock, a ruleset that handles every file access right of the running kernel.
     Landlock,
@@ -65,32 +65,32 @@ pub enum Confinement {
     Lockdown,
     /// Yama with restricted ptrace.
     Yama,
-    /// Tollgate.
+    /// Tollgate, with a built policy.
     Tollgate {
         /// The built policy.
         policy: PathBuf,
-        /// The context that the measuring process enters; without one it stays as the machine's processes are, unconfined.
+        /// The context that the measuring process enters; `None`: it stays unconfined, as the machine's processes are.
         context: Option<String>,
-        /// Whether what is denied is granted, and audited.
+        /// Whether denials are granted, and audited.
         #[serde(default)]
         permissive: bool,
-        /// Domains that are asked nothing; empty for the machine's and the kernel's.
+        /// Domains for which the policy is not checked; empty: the machine's and the kernel's.
         #[serde(default)]
         unconfined: Vec<String>,
-        /// The hooks to attach to; empty for those that the policy needs.
+        /// The hooks to attach to; empty: those that the policy needs.
         #[serde(default)]
         hooks: Vec<String>,
-        /// Whether descriptors are asked about at each use.
+        /// Whether descriptors are checked at each use.
         #[serde(default)]
         at_use: bool,
-        /// Whether it is counted how often each object manager decides; each decision takes longer then.
+        /// Whether the checks of each object manager are counted; each decision takes longer then.
         #[serde(default)]
         counted: bool,
     },
 }
 
 impl Confinement {
-    /// The act that this set-up forbids, and the errno it then fails with; `None` for a set-up that denies nothing.
+    /// The act that this set-up denies, and its errno; `None` for a set-up that denies nothing.
     pub fn oracle(&self) -> Option<(Act, i32)> {
         match self {
             Confinement::Selinux { policy: Some(_), enforcing: true }
@@ -112,18 +112,17 @@ impl Confinement {
     }
 }
 
-/// A set-up that stands.
+/// A set-up in force.
 ///
-/// Dropping it takes back what can be taken back: BPF programs are detached, TOMOYO and Yama return to what they were.
-/// A loaded SELinux or AppArmor policy, Tollgate's, a Landlock domain and lockdown stay until the machine or the process
-/// ends.
+/// Dropping it undoes what can be undone: BPF programs are detached, TOMOYO and Yama return to their previous state. A loaded
+/// SELinux or AppArmor policy, Tollgate's, a Landlock domain and lockdown stay until the machine or the process ends.
 #[derive(Debug)]
 pub(crate) struct Confined {
-    /// What was verified, in a line.
+    /// What was verified, in one line.
     pub(crate) verified: String,
-    /// What must live as long as the set-up.
+    /// Values that must live as long as the set-up.
     kept: Kept,
-    /// Where decisions are counted.
+    /// The counts of decisions, if they are counted.
     pub(crate) decisions: Option<Counts>,
 }
 
@@ -141,7 +140,7 @@ impl Confined {
         Confined { verified, kept: Kept::Nothing, decisions: None }
     }
 
-    /// What sets delays and what they cost, where the set-up has any.
+    /// The means to set delays, and their cost, if the set-up has any.
     pub(crate) fn latency(&self) -> Option<(&latency::Latency, &latency::Calibration)> {
         match &self.kept {
             Kept::Latency(latency, calibration) => Some((latency, calibration)),
@@ -154,7 +153,7 @@ impl Confined {
         matches!(self.kept, Kept::Tomoyo(_))
     }
 
-    /// Ends the learning and enforces what was learnt; nothing to do where nothing [learns](Confined::learns).
+    /// Ends the learning and enforces what was learnt; does nothing if the module does not [learn](Confined::learns).
     pub(crate) fn enforce_learnt(&mut self) -> Result<(), Error> {
         if let Kept::Tomoyo(learning) = &mut self.kept {
             self.verified = learning.enforce()?;
@@ -163,10 +162,10 @@ impl Confined {
     }
 }
 
-/// Sets the module up. `work` is the directory that the workloads use, `counter` what delays are calibrated by.
+/// Sets the module up.
 ///
-/// Landlock, AppArmor and Tollgate confine the calling thread and what it starts from then on; the others the whole
-/// machine.
+/// `work` is the directory of the workloads, `counter` the unit of the calibration. Landlock, AppArmor and Tollgate confine
+/// the calling thread and the processes that it starts afterwards; the others confine the whole machine.
 pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) -> Result<Confined, Error> {
     match confinement {
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),

@@ -1,4 +1,4 @@
-//! securityfs: which modules are active, and the files that they offer.
+//! securityfs: the active modules, and their files.
 
 use std::{fs, io, path::Path};
 
@@ -6,10 +6,10 @@ use nix::mount::{MsFlags, mount};
 
 use crate::{Error, error::Context};
 
-/// Where securityfs is mounted.
+/// The mount point of securityfs.
 pub(super) const ROOT: &str = "/sys/kernel/security";
 
-/// The active modules in the kernel's order, as in `lockdown,capability,selinux`; empty where securityfs cannot be read.
+/// The active modules in the kernel's order, such as `lockdown,capability,selinux`; empty if securityfs cannot be read.
 pub(crate) fn active_modules() -> String {
     read_active().unwrap_or_default()
 }
@@ -22,14 +22,14 @@ fn read_active() -> Result<String, Error> {
     fs::read_to_string(&list).context(format!("read {}", list.display()))
 }
 
-/// Mounts a file system of the kernel's own on the directory that sysfs has for it.
+/// Mounts a file system of the kernel on the directory that sysfs has for it.
 pub(super) fn mount_at(directory: &str, kind: &str) -> Result<(), Error> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some(kind), directory, Some(kind), flags, None::<&str>)
         .context(format!("mount {kind} on {directory} (root is needed)"))
 }
 
-/// Refuses to go on where a module is not active.
+/// Refuses to continue if a module is not active.
 pub(super) fn require(module: &str) -> Result<(), Error> {
     demand(module, &read_active()?)
 }
@@ -47,7 +47,7 @@ fn demand(module: &str, active: &str) -> Result<(), Error> {
     )))
 }
 
-/// Writes to a file of the kernel's in one call, as policy interfaces want it.
+/// Writes to a file of the kernel in one call, as policy interfaces require.
 pub(super) fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
     use io::Write;
     let mut file = fs::OpenOptions::new().write(true).open(path).context(format!("open {path}"))?;
@@ -58,7 +58,7 @@ pub(super) fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
     Err(Error::Unavailable(format!("{path} took only {written} of {} bytes", bytes.len())))
 }
 
-/// Reads a file of the kernel's, without the line's end.
+/// Reads a file of the kernel, without the line break at its end.
 pub(super) fn read(path: &str) -> Result<String, Error> {
     let text = fs::read_to_string(path).context(format!("read {path}"))?;
     Ok(text.trim_end_matches(['\n', '\0']).to_owned())

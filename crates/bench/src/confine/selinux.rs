@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 use super::securityfs::{mount_at, read, require, write};
 use crate::{Error, error::Context};
 
-/// Where selinuxfs is mounted.
+/// The mount point of selinuxfs.
 const ROOT: &str = "/sys/fs/selinux";
 
-/// Loads the policy, if one is given, and sets the mode. What is verified is read back from the kernel.
+/// Loads the policy, if there is one, and sets the mode. The returned description is read back from the kernel.
 pub(super) fn load(policy: Option<&Path>, enforcing: bool) -> Result<String, Error> {
     require("selinux")?;
     if !Path::new(ROOT).join("policyvers").exists() {

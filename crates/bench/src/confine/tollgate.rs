@@ -1,7 +1,7 @@
 //! Tollgate: enforces a built policy, and enters a domain of it.
 //!
-//! A child starts enforcement, which is pinned and goes on without it: a daemon beside the workloads would run when the
-//! kernel has news for it, and what loads programs must not be in the measuring process (docs/adr/0003).
+//! A child starts enforcement, which is pinned and continues without it. A daemon beside the workloads would run whenever the
+//! kernel notifies it, and loading programs would change the measuring process (docs/adr/0003).
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -13,22 +13,22 @@ use tollgate_abi::{
 use super::securityfs::require;
 use crate::{Error, decisions::Counts, error::Context};
 
-/// How enforcement is started.
+/// The arguments of enforcement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start<'a> {
     /// The built policy.
     pub(super) policy: &'a Path,
     /// The context that the calling thread enters.
     pub(super) context: Option<&'a str>,
-    /// What is denied is granted.
+    /// Whether denials are granted.
     pub(super) permissive: bool,
-    /// Domains that are asked nothing.
+    /// Domains for which the policy is not checked.
     pub(super) unconfined: &'a [String],
-    /// The hooks to attach to; empty for those that the policy needs.
+    /// The hooks to attach to; empty: those that the policy needs.
     pub(super) hooks: &'a [String],
-    /// Descriptors are asked about at each use.
+    /// Whether descriptors are checked at each use.
     pub(super) at_use: bool,
-    /// The programs count decisions.
+    /// Whether the programs count decisions.
     pub(super) counted: bool,
 }
 
@@ -59,8 +59,8 @@ impl Start<'_> {
     }
 }
 
-/// Enforces the policy and, if a context is given, moves the calling thread into it for good. What was verified, and the
-/// counts of decisions, if they are wanted.
+/// Enforces the policy and, if there is a context, moves the calling thread into it for good. Returns a description, and the
+/// counts of decisions if they are requested.
 pub(super) fn enforce(start: Start<'_>) -> Result<(String, Option<Counts>), Error> {
     require("bpf")?;
     let started = run(&start.arguments())?;
@@ -72,7 +72,7 @@ pub(super) fn enforce(start: Start<'_>) -> Result<(String, Option<Counts>), Erro
     Ok((verified, counts))
 }
 
-/// Runs this very program; what it said on standard output.
+/// Runs this program again; returns its standard output.
 fn run(arguments: &[String]) -> Result<String, Error> {
     let program = env::current_exe().context("find this program")?;
     let output = Command::new(&program).args(arguments).output().context(format!("run {}", program.display()))?;
@@ -83,7 +83,7 @@ fn run(arguments: &[String]) -> Result<String, Error> {
     Err(Error::Unavailable(format!("tollgate {}: {}: {}", arguments.join(" "), output.status, said.trim())))
 }
 
-/// setcon: the SID that the calling thread has from now on.
+/// Does setcon; returns the SID of the calling thread from now on.
 fn enter(context: &str) -> Result<u32, Error> {
     let contexts = fs::read_to_string(CONTEXTS).context(format!("read {CONTEXTS}"))?;
     let Some(sid) = sid(&contexts, context) else {
@@ -96,7 +96,7 @@ fn enter(context: &str) -> Result<u32, Error> {
     // SAFETY: an option that no kernel knows takes integers only.
     let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(TG_ATTRIBUTE_CURRENT), u64::from(sid), 0u64, 0u64) };
     match nix::Error::result(done) {
-        // The hook's word for "done": where it says nothing the kernel goes on, and knows no such option.
+        // The hook's errno for success: if a hook returns 0, the kernel continues and rejects the unknown option.
         Err(nix::Error::EALREADY) => Ok(sid),
         Err(errno) => Err(errno).context(format!("enter the context {context}")),
         Ok(_) => {

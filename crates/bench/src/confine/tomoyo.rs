@@ -1,9 +1,9 @@
 //! TOMOYO: learns what one run of the workloads does, then enforces that.
 //!
-//! TOMOYO becomes active when the program named by `TOMOYO_trigger=` is first executed: the kernel then runs
-//! `TOMOYO_loader=`, which is to load the policy, and takes the policy as loaded (tomoyo_load_policy,
-//! security/tomoyo/load_policy.c). Until then anyone may write policy. So the policy is written here, and loader and
-//! trigger are one program that only ends.
+//! TOMOYO becomes active when the program of `TOMOYO_trigger=` is first executed. The kernel then runs `TOMOYO_loader=`,
+//! which should load the policy, and considers the policy loaded (tomoyo_load_policy, security/tomoyo/load_policy.c). Until
+//! then any process may write policy. So the policy is written here, and loader and trigger are one program that does
+//! nothing.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,21 +21,21 @@ mod learnt;
 /// The program that the kernel command line must name as `TOMOYO_loader=` and `TOMOYO_trigger=`.
 const TRIGGER: &str = "/tollgate-tomoyo";
 
-/// What a guest's kernel command line needs for [`Confinement::TomoyoLearnt`](super::Confinement::TomoyoLearnt).
+/// The words that a guest's kernel command line needs for [`Confinement::TomoyoLearnt`](super::Confinement::TomoyoLearnt).
 pub fn command_line() -> String {
     format!("TOMOYO_loader={TRIGGER} TOMOYO_trigger={TRIGGER}")
 }
 
-/// The profile that everything runs under; all domains descend from the kernel's and inherit it.
+/// The profile of all processes; all domains descend from the kernel's and inherit it.
 const PROFILE: u8 = 1;
 
-/// Rules a domain may learn: those of all workloads, twice over; the kernel's default is 2048.
-const MOST_RULES: u32 = 16384;
+/// The most rules that a domain may learn: twice those of all workloads. The kernel's default is 2048.
+const MAX_RULES: u32 = 16384;
 
 /// TOMOYO, learning or enforcing. Dropping it switches the profile off.
 #[derive(Debug)]
 pub(super) struct Learning {
-    /// Open from the beginning, since the learnt policy need not allow opening it.
+    /// Opened at the beginning, because the learnt policy may not allow opening it.
     profile: File,
     domains: File,
 }
@@ -49,7 +49,7 @@ impl Learning {
         // The version of the profile syntax, the same from Linux 3.19 on; tomoyo_check_profile panics on another.
         put(&mut learning.profile, "profile", "PROFILE_VERSION=20150505\n")?;
         put(&mut learning.profile, "profile", "0-CONFIG={ mode=disabled }\n")?;
-        let preference = format!("{PROFILE}-PREFERENCE={{ max_audit_log=0 max_learning_entry={MOST_RULES} }}\n");
+        let preference = format!("{PROFILE}-PREFERENCE={{ max_audit_log=0 max_learning_entry={MAX_RULES} }}\n");
         put(&mut learning.profile, "profile", &preference)?;
         learning.set_mode("learning")?;
         // This process stays in the kernel's domain: it was started before the policy was loaded.
@@ -60,7 +60,7 @@ impl Learning {
         Ok(learning)
     }
 
-    /// Replaces the learnt rules by ones that allow other numbers too, and enforces them.
+    /// Replaces the learnt rules by rules that allow other numbers too, and enforces them.
     pub(super) fn enforce(&mut self) -> Result<String, Error> {
         let mut policy = String::new();
         self.domains.rewind().context("rewind tomoyo's domain_policy")?;
@@ -68,7 +68,7 @@ impl Learning {
         let learnt = learnt::generalise(&policy);
         if !learnt.overflowed.is_empty() {
             return Err(Error::Unavailable(format!(
-                "tomoyo: more than {MOST_RULES} rules to learn in {}; run fewer workloads a job",
+                "tomoyo: more than {MAX_RULES} rules to learn in {}; run fewer workloads per job",
                 learnt.overflowed.join(", ")
             )));
         }
@@ -87,12 +87,12 @@ impl Learning {
 
 impl Drop for Learning {
     fn drop(&mut self) {
-        // Nothing is left to report this to; a profile that stays on denies later steps, which report that.
+        // An error cannot be reported in a drop; a profile that stays on denies later steps, which report that.
         let _ = self.set_mode("disabled");
     }
 }
 
-/// Whether the command line names our trigger; another one cannot be pulled again.
+/// Checks that the command line names our trigger; another one cannot be used.
 fn demand_trigger(command_line: &str) -> Result<(), Error> {
     let wanted = self::command_line();
     let given: Vec<&str> = command_line.split_whitespace().collect();
@@ -102,7 +102,7 @@ fn demand_trigger(command_line: &str) -> Result<(), Error> {
     Err(Error::Unavailable(format!("tomoyo is not set up to learn; boot with {wanted}")))
 }
 
-/// Makes the program that does nothing, and executes it: the kernel then runs it as the loader, too.
+/// Creates the program that does nothing, and executes it; the kernel then runs it as the loader, too.
 fn pull_trigger() -> Result<(), Error> {
     fs::write(TRIGGER, program::exit_0()).context(format!("write {TRIGGER}"))?;
     let executable = fs::Permissions::from_mode(0o755);

@@ -3,10 +3,10 @@
 use super::securityfs::{read, require, write};
 use crate::Error;
 
-/// Who may trace whom: 0 as without Yama, 1 descendants only, 2 with CAP_SYS_PTRACE only, 3 nobody.
+/// Which processes may trace which: 0 as without Yama, 1 descendants only, 2 with CAP_SYS_PTRACE only, 3 none.
 const SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
-/// Restricted ptrace; dropping it restores what was set before.
+/// Restricted ptrace; dropping it restores the previous scope.
 #[derive(Debug)]
 pub(super) struct Restricted {
     before: String,
@@ -28,7 +28,7 @@ impl Restricted {
 
 impl Drop for Restricted {
     fn drop(&mut self) {
-        // A scope of 3 cannot be left, and then it was not left above either.
+        // A scope of 3 cannot be changed, and was not changed above either.
         let _ = write(SCOPE, self.before.as_bytes());
     }
 }

@@ -7,21 +7,21 @@ use std::{
 
 use crate::{Error, error::Context};
 
-/// The kernel's list of timers, and of what its tick code knows of each processor.
+/// The kernel's list of timers, with the state of the tick code for each processor.
 const TIMER_LIST: &str = "/proc/timer_list";
 
-/// What `/proc/timer_list` says of the only processor's idling: kernel/time/tick-sched.c keeps it and
-/// kernel/time/timer_list.c (`print_cpu`) prints it.
+/// The idle time of the only processor in `/proc/timer_list`; kernel/time/tick-sched.c counts it and kernel/time/timer_list.c
+/// (`print_cpu`) prints it.
 ///
-/// An emulated guest with `-icount sleep=off` jumps to its next timer when it has nothing to do, so that instructions
-/// counted across a wait include an arbitrary stretch in which none ran.
+/// An emulated guest with `-icount sleep=off` jumps to its next timer when it has nothing to do, so instructions counted
+/// across a wait include an arbitrary time in which none ran.
 #[derive(Debug)]
 pub(crate) struct TimerList {
     list: File,
     text: String,
 }
 
-/// A moment of the processor's idling.
+/// The idle state at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Idling {
     /// When the processor last entered the idle loop (`tick_nohz_start_idle`), in nanoseconds since boot. As long as
@@ -41,7 +41,7 @@ impl TimerList {
         Ok(list)
     }
 
-    /// To be called outside the timed stretch: it runs some 100,000 instructions.
+    /// Call it outside the timed part: it runs some 100,000 instructions.
     pub(crate) fn read(&mut self) -> Result<Idling, Error> {
         self.text.clear();
         self.list.rewind().context(format!("rewind {TIMER_LIST}"))?;
@@ -50,7 +50,7 @@ impl TimerList {
     }
 }
 
-/// Reads the idling of the one processor of a timer list; waiting for a disk (`iowait_sleeptime`) is idling too.
+/// Reads the idle state of the one processor in a timer list; waiting for a disk (`iowait_sleeptime`) is idle time too.
 fn idling(timer_list: &str) -> Result<Idling, String> {
     let entered = only(timer_list, ".idle_entrytime")?
         .ok_or("it does not say when the processor fell idle; the kernel needs CONFIG_NO_HZ_COMMON")?;
@@ -62,7 +62,7 @@ fn idling(timer_list: &str) -> Result<Idling, String> {
     Ok(Idling { entered, slept })
 }
 
-/// The time of that name, of which there is one a processor.
+/// The only value of this name; there is one per processor.
 fn only(timer_list: &str, name: &str) -> Result<Option<u64>, String> {
     let mut values = timer_list.lines().filter_map(|line| {
         let (field, value) = line.split_once(':')?;
@@ -82,7 +82,7 @@ fn only(timer_list: &str, name: &str) -> Result<Option<u64>, String> {
 mod tests {
     use super::*;
 
-    /// The part that matters of a 6.1 kernel's list, one processor.
+    /// The relevant part of a 6.1 kernel's list, with one processor.
     const LIST: &str = "Timer List Version: v0.9\nHRTIMER_MAX_CLOCK_BASES: 8\nnow at 5021350513 nsecs\n\ncpu: 0\n \
                         clock 0:\n  .base:       00000000a1b2c3d4\n  .nohz_mode      : 2\n  .idle_tick      : 4992000000 nsecs\n  \
                         .tick_stopped   : 0\n  .idle_entrytime : 5020000000 nsecs\n  .idle_sleeptime : 4100200300 nsecs\n  \

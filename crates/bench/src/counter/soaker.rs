@@ -1,4 +1,4 @@
-//! A process that uses up the time which nothing else wants.
+//! A process that uses all time in which no other task runs.
 
 use nix::{
     errno::Errno,
@@ -14,9 +14,9 @@ use nix::{
 use super::pass_time;
 use crate::{Error, error::Context};
 
-/// A forked process under `SCHED_IDLE` that spins until this is dropped or the calling thread dies. The only processor
-/// then never idles, and what would have been idle time is the soaker's: exact to the nanosecond whenever another
-/// task reads it, as the scheduler accounts for a task when it takes the processor from it.
+/// A forked process under `SCHED_IDLE` that spins until this is dropped or the calling thread dies. The only processor then
+/// never idles, and idle time becomes the soaker's run time. It is exact to the nanosecond whenever another task reads it,
+/// because the scheduler accounts for a task when it takes the processor from it.
 #[derive(Debug)]
 pub(crate) struct Soaker {
     pid: Pid,
@@ -24,7 +24,7 @@ pub(crate) struct Soaker {
 }
 
 impl Soaker {
-    /// Starts it. The memory that this process then shares with it is copied as it is written to: warm up again.
+    /// Starts it. Memory shared with it is copied when it is written to, so warm up again.
     pub(crate) fn start() -> Result<Soaker, Error> {
         let parent = getpid();
         // SAFETY: the child makes system calls and spins; it never returns from here and never unwinds.
@@ -32,20 +32,20 @@ impl Soaker {
             ForkResult::Child => soak(parent.as_raw()),
             ForkResult::Parent { child } => child,
         };
-        // From here on the drop ends the process, whatever goes wrong.
+        // From here on the drop ends the process, even after an error.
         let mut soaker = Soaker { pid, clock: ClockId::CLOCK_PROCESS_CPUTIME_ID };
         give_way(pid).context("give the process that soaks up idle time the policy SCHED_IDLE")?;
         soaker.clock = clock_getcpuclockid(pid).context("find the CPU clock of the process that soaks up idle time")?;
         Ok(soaker)
     }
 
-    /// Nanoseconds that it has run since its start.
+    /// Nanoseconds of its run time since the start.
     pub(crate) fn soaked(&self) -> Result<u64, Error> {
         let ran = clock_gettime(self.clock).context("read the CPU clock of the process that soaks up idle time")?;
         Ok(std::time::Duration::from(ran).as_nanos() as u64)
     }
 
-    /// Fails if it ended on the way, and the processor may have idled after all.
+    /// Fails if it has ended, because the processor may then have idled.
     pub(crate) fn confirm(&self) -> Result<(), Error> {
         match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => Ok(()),
@@ -72,7 +72,8 @@ fn give_way(pid: Pid) -> nix::Result<()> {
     Errno::result(unsafe { libc::sched_setscheduler(pid.as_raw(), libc::SCHED_IDLE, &lowest) }).map(drop)
 }
 
-/// The soaker's life. `extern "C"`, so that a panic ends the process instead of unwinding into its copy of the caller.
+/// The main loop of the soaker. `extern "C"`, so that a panic ends the process instead of unwinding into its copy of the
+/// caller.
 extern "C" fn soak(parent: libc::pid_t) -> ! {
     // Handlers were inherited with the memory, and must not run here.
     let ready = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)

@@ -2,20 +2,20 @@
 
 use crate::counter::{pass_time, ticks};
 
-/// So many interrupts are waited for: an RCU grace period takes two or three timer ticks on a machine that is otherwise
-/// quiet, the callbacks the next, and what they hand to a work queue runs before the one after that.
+/// How many interrupts are waited for: an RCU grace period takes two or three timer ticks on a quiet machine, the callbacks
+/// run at the next, and work that they queue runs before the one after that.
 const INTERRUPTS: u32 = 8;
 
 /// The instructions of [`pass_time`].
 const STRETCH: u64 = 2048;
 
-/// A stretch in which nothing interferes takes little more than its own instructions; a timer tick runs thousands.
+/// Without interference, a stretch takes little more than its own instructions; a timer tick runs thousands.
 const INTERRUPTED: u64 = STRETCH + 1024;
 
 /// The wait gives up after this many instructions without an interrupt: 25 ticks of 4 ms.
 const MAX_INSTRUCTIONS: u64 = 100_000_000;
 
-/// Spins in user space, which RCU takes for a quiescent state, and returns just after a timer tick: the next is a
+/// Spins in user space, which RCU counts as a quiescent state, and returns just after a timer tick, so that the next one is a
 /// whole period away.
 pub(super) fn rest() {
     spin(|| {
@@ -24,7 +24,7 @@ pub(super) fn rest() {
     });
 }
 
-/// `stretch` passes some time and says what time it is.
+/// `stretch` passes some time and returns the time.
 fn spin(mut stretch: impl FnMut() -> u64) {
     let start = stretch();
     let mut last = start;
@@ -43,10 +43,10 @@ mod tests {
     use super::*;
 
     const TICK: u64 = 4_000_000;
-    /// No kernel's tick is shorter.
+    /// No kernel has a shorter tick.
     const TICK_LASTS: u64 = 1500;
 
-    /// Spins on a clock with a tick a period, and returns the time and the end of the last tick.
+    /// Spins on a clock with one tick per period, and returns the time and the end of the last tick.
     fn spin_with_ticks(period: u64) -> (u64, u64) {
         let (mut now, mut tick, mut tick_end) = (0, period, 0);
         spin(|| {

@@ -4,12 +4,12 @@ use nix::errno::Errno;
 
 use crate::{Error, error::Context};
 
-/// The calling thread, and the tasks that it makes from now on, run under `SCHED_BATCH` until this is dropped.
+/// The calling thread, and tasks that it creates from now on, run under `SCHED_BATCH` until this is dropped.
 ///
-/// A task of that policy does not preempt the one that wakes it (`check_preempt_wakeup`, `wakeup_preempt_fair` in
-/// kernel/sched/fair.c): each runs until it has to wait. Under `SCHED_OTHER` the answer depends on which of the two has
-/// run for how long, so that an operation has two prices some 30 % apart and keeps to one of them for a while. With turns,
-/// an operation also ends with all its tasks asleep as they were when it began, and is priced whole.
+/// A task of that policy does not preempt the task that wakes it (`check_preempt_wakeup`, `wakeup_preempt_fair` in
+/// kernel/sched/fair.c): each runs until it has to wait. Under `SCHED_OTHER` it depends on the run times of the two, so an
+/// operation has two prices some 30 % apart and keeps to one of them for a while. With turns, an operation also ends with all
+/// its tasks asleep, as at its start, and is measured whole.
 #[derive(Debug)]
 pub(crate) struct Turns {
     before: libc::c_int,
@@ -18,7 +18,7 @@ pub(crate) struct Turns {
 impl Turns {
     pub(crate) fn take() -> Result<Turns, Error> {
         // SAFETY: takes a number.
-        let before = Errno::result(unsafe { libc::sched_getscheduler(0) }).context("ask for the scheduling policy")?;
+        let before = Errno::result(unsafe { libc::sched_getscheduler(0) }).context("get the scheduling policy")?;
         set_policy(libc::SCHED_BATCH).context("set the scheduling policy SCHED_BATCH")?;
         Ok(Turns { before })
     }
@@ -26,7 +26,7 @@ impl Turns {
 
 impl Drop for Turns {
     fn drop(&mut self) {
-        // From SCHED_BATCH back to SCHED_OTHER is always allowed, and no other policy is measured under.
+        // From SCHED_BATCH back to SCHED_OTHER is always allowed, and workloads run under no other policy.
         let _ = set_policy(self.before);
     }
 }

@@ -19,7 +19,7 @@ const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 const HEADER: usize = 16;
 const ERROR: usize = 4;
 
-/// One end of a veth pair: what a new link is called and its hardware address.
+/// One end of a veth pair: the name of the new link, and its hardware address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) name: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct End {
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    /// A request that asks for an acknowledgement; `flags` are the `NLM_F_*` beyond those two.
+    /// A request with an acknowledgement; `flags` are the `NLM_F_*` beyond those two.
     fn new(kind: u16, flags: i32, fixed: &[u8]) -> Message {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
         let mut bytes = vec![0; HEADER];
@@ -90,7 +90,7 @@ impl Message {
             .attribute(libc::IFA_ADDRESS, &address.octets())
     }
 
-    /// Names a neighbour for good: ARP would otherwise ask again whenever its entry grows stale.
+    /// Adds a permanent neighbour, because ARP would repeat its request whenever its entry becomes stale.
     pub(super) fn new_neighbour(index: u32, address: Ipv4Addr, mac: [u8; 6]) -> Message {
         // struct ndmsg: family, padding, interface, state, flags, type.
         let mut fixed = vec![libc::AF_INET as u8, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! An ext4 on a block device in memory, the same to the byte in every run.
+//! An ext4 on a block device in memory, identical in every run, byte by byte.
 
 use std::{
     fs::File,
@@ -12,20 +12,21 @@ use crate::{Error, error::Context};
 /// The first RAM disk of the module brd.
 pub(super) const DEVICE: &str = "/dev/ram0";
 
-/// e2fsprogs' program by its two names: under the second one a guest's busybox has another, which knows no ext4.
+/// e2fsprogs' program by its two names; under the second one, a guest's busybox has another program without ext4.
 const PROGRAMS: [&str; 2] = ["mkfs.ext4", "mke2fs"];
 
-/// Fixed, so that directory hashes and checksums are the same in every run; also how we know our own file system again.
+/// Fixed, so that directory hashes and checksums are the same in every run; it also identifies a file system of an earlier
+/// run.
 const UUID: &str = "746f6c6c-6761-7465-8000-62656e636800";
 
-/// Where ext4 keeps its UUID: `s_uuid` in the superblock, which starts at byte 1024.
+/// The offset of ext4's UUID: `s_uuid` in the superblock, which starts at byte 1024.
 const UUID_OFFSET: usize = 1024 + 0x68;
 
 /// Bytes of the device that are inspected before it is overwritten. Partition tables and the signatures of file systems
 /// and volumes lie within them: that of btrfs, the furthest, is at 64 KiB.
 const INSPECTED_BYTES: usize = 1 << 20;
 
-/// Makes the file system, unless the device holds something that is not ours.
+/// Creates the file system, unless the device holds something else.
 pub(super) fn make(device: &Path) -> Result<(), Error> {
     if !may_overwrite(&head(device)?) {
         return Err(Error::Unavailable(format!(
@@ -46,10 +47,10 @@ fn run_mkfs(device: &Path) -> Result<Output, Error> {
     for program in PROGRAMS {
         let ran = Command::new(program)
             .args(["-q", "-t", "ext4", "-U", UUID, "-E"])
-            // Nothing is left for the kernel's ext4lazyinit thread, which would run during the measuring.
+            // Leaves nothing to the kernel's ext4lazyinit thread, which would run during the measurement.
             .arg(format!("hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0"))
             .arg(device)
-            // libext2fs takes its time stamps from here.
+            // libext2fs takes its time stamps from this variable.
             .env("E2FSPROGS_FAKE_TIME", "1767225600")
             .stdin(Stdio::null())
             .output();

@@ -1,5 +1,5 @@
-//! Waits until the kernel's work after boot is over: deferred initialisation, self-tests and RCU callbacks go on for
-//! seconds on newer kernels, and would be counted as the workload's.
+//! Waits until the kernel's work after boot is over. Deferred initialisation, self-tests and RCU callbacks take seconds on
+//! newer kernels, and would be counted as the workload's.
 
 use std::{
     collections::HashMap,
@@ -13,20 +13,20 @@ use crate::{Error, counter::Counter, error::Context, job::Settled};
 /// The machine is observed in windows of this length.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// So many windows in a row must be quiet.
+/// How many windows in a row must be quiet.
 const QUIET_WINDOWS: u32 = 5;
 
-/// When a kernel counts as quiet, and for how long that is waited for.
+/// When a kernel counts as quiet, and the time limit of the wait.
 struct Patience {
-    /// What all other tasks together may run in a quiet window.
+    /// The most that all other tasks together may run in a quiet window.
     quiet: Duration,
-    /// The wait is given up after this.
+    /// The wait ends after this time.
     longest: Duration,
 }
 
 impl Patience {
-    /// An idle guest jumps over the wait on the instruction clock. On the wall clock it passes for the host, too, and
-    /// medians of many rounds bear what is still going on.
+    /// On the instruction clock an idle guest jumps over the wait. On the wall clock the wait takes the host's time, too, and
+    /// medians of many rounds tolerate what still runs.
     fn of(counter: Counter) -> Self {
         match counter {
             Counter::Instructions => Self { quiet: Duration::from_micros(200), longest: Duration::from_secs(60) },
@@ -38,7 +38,7 @@ impl Patience {
 /// The most tasks that the report names.
 const MAX_SHOWN: usize = 5;
 
-/// Waits, and reports for how long and for whom.
+/// Waits, and reports how long and because of which tasks.
 pub(super) fn settle(counter: Counter) -> Result<Settled, Error> {
     let patience = Patience::of(counter);
     let start = Instant::now();
@@ -58,7 +58,7 @@ pub(super) fn settle(counter: Counter) -> Result<Settled, Error> {
     })
 }
 
-/// Waits, and says in a line what came of it: for a guest's agent, which has no report to put it in.
+/// Waits, and returns the result in one line, for a guest's agent, which has no report for it.
 pub fn describe() -> String {
     match settle(Counter::Instructions) {
         Ok(settled) => {
@@ -70,7 +70,7 @@ pub fn describe() -> String {
     }
 }
 
-/// A task's name, and the time it has run since it was made.
+/// A task's name, and its run time since it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Task {
     name: String,
@@ -80,7 +80,7 @@ pub(super) struct Task {
 /// The tasks of a moment by their process number, without this one.
 pub(super) type Tasks = HashMap<u32, Task>;
 
-/// Reads all processes but this one. A thread of another process is not seen apart: there are none in a guest.
+/// Reads all processes except this one. Threads of other processes are not separated: there are none in a guest.
 pub(super) fn look() -> Result<Tasks, Error> {
     let mut tasks = Tasks::new();
     for entry in fs::read_dir("/proc").context("list /proc (is it mounted?)")? {
@@ -98,7 +98,7 @@ pub(super) fn look() -> Result<Tasks, Error> {
                     "/proc/{pid}/schedstat does not say how long the task ran; the kernel needs CONFIG_SCHED_INFO"
                 )));
             }
-            // It ended meanwhile.
+            // The task has ended meanwhile.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {}
             Err(error) => return Err(error).context(format!("read /proc/{pid}/schedstat")),
         }
@@ -117,19 +117,19 @@ fn parse_ran(schedstat: &str) -> Option<Duration> {
     schedstat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// What one task ran between two looks; all of it for a task that is new.
+/// The run time of one task between two looks; all of it for a new task.
 fn ran_by(pid: u32, task: &Task, before: &Tasks) -> Duration {
     let earlier = before.get(&pid).map_or(Duration::ZERO, |earlier| earlier.ran);
     task.ran.saturating_sub(earlier)
 }
 
-/// What all tasks ran between two looks. One that ended in between is not counted: the next window is as quiet without
+/// The run time of all tasks between two looks. A task that ended in between is not counted: the next window is quiet without
 /// it.
 fn ran(before: &Tasks, after: &Tasks) -> Duration {
     after.iter().map(|(pid, task)| ran_by(*pid, task, before)).sum()
 }
 
-/// Those that ran most between two looks, as `NAME MILLISECONDS`.
+/// The tasks with the longest run times between two looks, as `NAME MILLISECONDS`.
 fn busiest(before: &Tasks, after: &Tasks) -> Vec<String> {
     let mut shares: Vec<(Duration, &str)> =
         after.iter().map(|(pid, task)| (ran_by(*pid, task, before), task.name.as_str())).collect();

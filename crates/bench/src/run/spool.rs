@@ -1,8 +1,7 @@
 //! Keeps samples out of the measuring process's memory until everything is measured.
 //!
-//! A fork copies the page tables of what the process has touched, and its child takes them down again: with the samples
-//! of 700 workloads in memory, fork+exit cost 336,000 instructions instead of 197,000. A figure must not depend on what
-//! was measured before it.
+//! A fork copies the page tables of touched memory, and the child removes them again: with the samples of 700 workloads in
+//! memory, fork+exit cost 336,000 instructions instead of 197,000. A figure must not depend on what was measured before it.
 
 use std::{
     fs::File,
@@ -22,13 +21,13 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Opens it, for so many results. To be called before anything is confined.
+    /// Opens it for this many results. Call it before confinement.
     pub(super) fn open(results: usize) -> Result<Spool, Error> {
         let file = memfd_create("tollgate-samples", MFdFlags::MFD_CLOEXEC).context("make a file for the samples")?;
         Ok(Spool { file: file.into(), counts: Vec::with_capacity(results) })
     }
 
-    /// Takes the samples of a result away.
+    /// Moves the samples of a result into the file.
     pub(super) fn keep(&mut self, measured: &mut Measured) -> Result<(), Error> {
         for sample in &measured.samples {
             self.file.write_all(&sample.to_le_bytes()).context("keep the samples")?;
@@ -38,7 +37,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Gives all results, in the order kept, their samples back.
+    /// Moves all samples back into the results, in the order in which they were kept.
     pub(super) fn give_back(mut self, results: &mut [Measured]) -> Result<(), Error> {
         self.file.rewind().context("rewind the samples")?;
         for (measured, count) in results.iter_mut().zip(self.counts) {

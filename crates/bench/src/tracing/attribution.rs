@@ -1,66 +1,66 @@
-//! Which system call each hook belongs to.
+//! Assigns each hook to a system call.
 //!
-//! 1. What a task asks belongs to the call that is open on it; what it asks afterwards, before the next call, to the call that
-//!    has ended: work that the call left for the way back to user space (`task_work`: the last `fput`). After a page fault
-//!    of user code it belongs to that.
-//! 2. What is asked in a softirq belongs to the call if the task ran the softirq itself (`do_softirq`, when it lets interrupts in
-//!    again: the receiving half of a packet sent over loopback).
-//! 3. A hook that tells of an object's end, asked in a softirq or by another task, belongs to the call that released the object:
-//!    that gave up a credential's last reference, waited for the task, closed the connection.
-//! 4. A thread that is not its process' first becomes the first by executing a program (`de_thread`, fs/exec.c): under that
-//!    number no call was begun, and `execve` is open from the hook that tells of new credentials on.
-//! 5. What else is asked in an interrupt of the tasks, or at the end of an object that they have made, is deferred: counted, and no
-//!    call's. What other tasks ask about other objects is not theirs.
+//! 1. A hook that a task calls belongs to the system call that is open. Before the next one, it belongs to the call that has
+//!    ended, which left work for the way back to user space (`task_work`: the last `fput`). After a page fault of user code
+//!    it belongs to the fault.
+//! 2. A hook in a softirq belongs to the call if the task ran the softirq itself (`do_softirq`, when it enables interrupts
+//!    again: the receiving half of a packet over loopback).
+//! 3. A hook of an object's end, in a softirq or in another task, belongs to the call that released the object: that gave up a
+//!    credential's last reference, waited for the task, or closed the connection.
+//! 4. A thread can become the first thread of its process by executing a program (`de_thread`, fs/exec.c). No call was begun
+//!    under that number, and `execve` is open from the hook of new credentials on.
+//! 5. Other hooks in an interrupt of the tasks, or at the end of an object that they created, are deferred: counted, without a
+//!    call. Hooks that other tasks call for other objects are not counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::event::{Event, Hook, What};
 
 const EXECVE: u32 = 59;
-/// With `execveat`.
+/// `execve` and `execveat`.
 const EXEC: [u32; 2] = [EXECVE, 322];
 
-/// A number from which on there are no system calls: what is called by it returns ENOSYS, and is seen.
+/// A number above all system calls: a call with it returns ENOSYS, and is traced.
 pub(super) const BEGIN: u32 = 5000;
-/// The operation has ended.
+/// The mark at the end of an operation.
 pub(super) const END: u32 = 5001;
-/// So have all.
+/// The mark at the end of all operations.
 pub(super) const FINISHED: u32 = 5002;
 
-/// What hooks are counted by.
+/// The system calls by which hooks are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Call {
     System(u32),
     PageFault,
 }
 
-/// From when on is counted.
+/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// From the command's own execve on: a task, all that it starts.
+    /// From the command's own execve on: this task, and all tasks that it starts.
     Command(i32),
-    /// What this task does between [`BEGIN`] and [`END`], and what others do meanwhile and in between.
+    /// The work of this task between [`BEGIN`] and [`END`], and the work of other tasks meanwhile and in between.
     Operations(i32),
 }
 
-/// Counts of one call's hooks.
+/// The hooks of one system call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CallCounts {
     /// How often it was called.
     pub(super) calls: u64,
-    /// How often each hook was asked, by the address of the caller.
+    /// How often each hook was called, by the address of the caller.
     pub(super) hooks: BTreeMap<Hook, BTreeMap<u64, u64>>,
 }
 
-/// What was counted.
+/// The counts of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) calls: BTreeMap<Call, CallCounts>,
-    /// Hooks that no call was found for.
+    /// Hooks that belong to no system call.
     pub(super) deferred: BTreeMap<Hook, u64>,
 }
 
-/// The call that something belongs to, and whether that one counts.
+/// The call to which something belongs, and whether it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cause {
     call: Call,
@@ -71,20 +71,20 @@ struct Cause {
 struct Task {
     cause: Option<Cause>,
     in_call: bool,
-    /// It runs a softirq of its own accord.
+    /// Whether the task runs a softirq by itself.
     deferred: bool,
 }
 
 #[derive(Debug, Default)]
 struct Object {
-    /// A task that is followed made it.
+    /// Whether a followed task created it.
     ours: bool,
     released: Option<Cause>,
-    /// The end is still to come.
+    /// Whether its end is still to come.
     pending: bool,
 }
 
-/// An object's end, on a processor.
+/// The end of an object, on a processor.
 #[derive(Debug)]
 struct End {
     place: (i32, bool),
@@ -92,15 +92,15 @@ struct End {
     releases: u8,
 }
 
-/// Takes events in their order.
+/// Processes events in their order.
 #[derive(Debug)]
 pub(super) struct Attribution {
     extent: Extent,
-    /// `bprm_committing_creds`.
+    /// The hook `bprm_committing_creds`.
     commits: Hook,
-    /// The command's execve was seen; for operations, the first [`BEGIN`].
+    /// Whether the command's execve was seen; for operations, the first [`BEGIN`].
     begun: bool,
-    /// Between [`BEGIN`] and [`END`].
+    /// Whether the time is between [`BEGIN`] and [`END`].
     within: bool,
     tasks: HashMap<i32, Task>,
     objects: HashMap<u64, Object>,
@@ -125,7 +125,7 @@ impl Attribution {
         }
     }
 
-    /// How many objects were released by what is counted whose end has not come.
+    /// How many objects were released by counted calls, and have not ended yet.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -177,7 +177,7 @@ impl Attribution {
         let task = self.tasks.entry(task).or_default();
         task.in_call = false;
         task.deferred = false;
-        // A new task's first event: the end of the call that made it.
+        // The first event of a new task: the end of the call that created it.
         if let (None, Some(number)) = (task.cause, number) {
             task.cause = Some(Cause { call: Call::System(number), counted });
         }
@@ -203,8 +203,8 @@ impl Attribution {
         }
     }
 
-    /// The cause of what a followed task does now. That of another task than the measuring one counts by when something is
-    /// done: it may have entered the call long before.
+    /// The cause of what a followed task does now. The work of other tasks than the measuring one is counted by its time,
+    /// because they may have entered the call long before.
     fn cause_of(&self, task: i32) -> Option<Cause> {
         let cause = self.tasks.get(&task)?.cause?;
         match self.extent {
@@ -213,7 +213,7 @@ impl Attribution {
         }
     }
 
-    /// The cause of what is done in this place of a followed task; in a softirq, if the task runs it.
+    /// The cause of an event in its context; in a softirq, if the task runs it.
     fn cause(&mut self, event: &Event) -> Option<Cause> {
         let task = self.tasks.get_mut(&event.task)?;
         if !event.interrupt {
@@ -235,7 +235,7 @@ impl Attribution {
         }
     }
 
-    /// A task outside a call executes a program: it has another's number since its call began.
+    /// A task outside a call executes a program: it has taken over another's number since its call began.
     fn executes(&mut self, task: i32) {
         let counted = self.counts_now(task);
         let task = self.tasks.entry(task).or_default();
@@ -263,7 +263,7 @@ impl Attribution {
         }
     }
 
-    /// The cause of the object's end that this is part of.
+    /// The end of an object to which this event belongs.
     fn end_here(&mut self, event: &Event) -> Option<Cause> {
         let end = self.ends.get_mut(&event.processor)?;
         if end.place != (event.task, event.interrupt) {
@@ -278,10 +278,10 @@ impl Attribution {
         let own = if event.interrupt { None } else { self.cause(event) };
         let known = self.objects.remove(&object);
         let released = known.as_ref().and_then(|object| object.released.filter(|_| object.pending));
-        // Not by whose softirq it is: grace periods end in that of any task.
+        // Not the task whose softirq it is, because grace periods end in the softirq of any task.
         let cause = own.or(released);
         if let Some(cause) = cause {
-            // A file's credential is given up after it.
+            // A file's credential is released after the file.
             self.objects.insert(object, Object { ours: false, released: Some(cause), pending: false });
             self.count(cause, hook, caller);
         } else if known.is_some_and(|object| object.ours) {

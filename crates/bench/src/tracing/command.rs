@@ -1,4 +1,4 @@
-//! The hooks of a command.
+//! Counts the hooks of a command.
 
 use std::{
     io,
@@ -29,17 +29,17 @@ use crate::{
 
 /// How often the buffers are read while the command runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a command has to end after SIGTERM, before SIGKILL.
+/// How long a command may take to end after SIGTERM, before SIGKILL.
 const TERMINATION_TIMEOUT: Duration = if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(5) };
 /// A signal that arrives just before the sleep does not end it, so the sleep is cut into pieces of this length, in
 /// milliseconds. They are long because each wake-up is part of the measured cost.
 const SIGNAL_CHECK_MS: u16 = 1000;
 
-/// Runs a command so many times, and then as often again untraced, for its cost, where instructions can be counted: a command
-/// that leaves something behind finds it there. Without a cost if it ended otherwise then. Its standard input is empty, so that
-/// all runs have the same; its standard output goes to standard error.
+/// Runs a command this many times, and then as often again untraced, for its cost, if instructions can be counted.
 ///
-/// `stop` ends the command by SIGTERM, and by SIGKILL if it does not heed that.
+/// Files that a run leaves behind are there in the next one; if the command then ends with another status, there is no cost.
+/// Its standard input is empty, so that all runs have the same; its standard output goes to standard error. `stop` ends the
+/// command by SIGTERM, and by SIGKILL if it does not end.
 ///
 /// # Errors
 ///
@@ -68,21 +68,21 @@ pub fn count_command(words: &[String], options: Options, stop: &AtomicBool) -> R
     Ok(Report { command: Some(words.to_vec()), runs: options.runs.into(), status: statuses, cost, ..mean })
 }
 
-/// One run, and how it ended.
+/// One run; returns its exit status.
 fn count_one(mut command: Command, options: Options, stop: &AtomicBool) -> Result<(Report, i32), Error> {
     let mut session = Session::open(options.kilobytes)?;
     let tasks = session.begin()?;
     // SAFETY: between fork and exec only numbers are written to descriptors that are open.
     unsafe { command.pre_exec(move || tasks.follow_me()) };
     let mut child = command.spawn().context(format!("run {}", command.get_program().display()))?;
-    // With the tasks' files, which would keep the instance.
+    // The command holds the tracing files, which would keep the instance.
     drop(command);
     session.count(Extent::Command(child.id().cast_signed()));
     let status = wait(&mut child, stop, || session.drain())?;
     Ok((Report::new(release()?, 1, None, session.finish(1)?), status))
 }
 
-/// Waits for the end, and does something meanwhile. A signal to us ends the command, which is waited for.
+/// Waits for the end, and calls `each` meanwhile. A signal to this process ends the command, which is waited for.
 fn wait(child: &mut Child, stop: &AtomicBool, mut each: impl FnMut() -> Result<(), Error>) -> Result<i32, Error> {
     let (mut told, mut killed): (Option<Instant>, _) = (None, false);
     let mut failed = None;
@@ -111,13 +111,13 @@ fn wait(child: &mut Child, stop: &AtomicBool, mut each: impl FnMut() -> Result<(
     }
 }
 
-/// As a shell has it.
+/// The exit code of a shell.
 fn code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(2)
 }
 
-/// The median of as many runs' instructions as there are statuses, from before the fork until the command was waited for,
-/// without idle time; `None` if one does not end with the status that it had when it was traced.
+/// The median of the instructions of as many runs as there are statuses, from before the fork until the command was waited
+/// for, without idle time; `None` if one ends with another status than the traced run.
 fn cost(statuses: &[i32], prepared: impl Fn() -> Command, stop: &AtomicBool) -> Result<Option<f64>, Error> {
     let mut samples = Vec::new();
     for traced in statuses {
@@ -136,11 +136,11 @@ fn cost(statuses: &[i32], prepared: impl Fn() -> Command, stop: &AtomicBool) -> 
     Ok(median(samples))
 }
 
-/// Waits for the end without doing anything that would cost. A signal to us ends the command, which is waited for.
+/// Waits for the end at no cost to the command. A signal to this process ends the command, which is waited for.
 fn wait_asleep(child: &mut Child, stop: &AtomicBool) -> Result<i32, Error> {
     let end = pidfd(child).context("open the command's process")?;
     while !stop.load(Ordering::Relaxed) {
-        // What a handler interrupts is begun anew (SA_RESTART), but not this.
+        // Other calls are restarted after a handler (SA_RESTART), this one is not.
         match poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], PollTimeout::from(SIGNAL_CHECK_MS)) {
             Ok(0) | Err(Errno::EINTR) => (),
             Ok(_) => return child.wait().map(code).context("wait for the command"),
@@ -151,18 +151,19 @@ fn wait_asleep(child: &mut Child, stop: &AtomicBool) -> Result<i32, Error> {
     Err(Error::Unavailable("interrupted while the cost was measured".to_owned()))
 }
 
-/// Can be read from once the process has ended.
+/// A descriptor that becomes readable when the process has ended.
 fn pidfd(child: &Child) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just made it, for us alone.
+    // SAFETY: the call has just returned it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
-/// The file of a command's name: what a shell would execute. Looked for here, so that no search is counted as the command's.
+/// The file of a command's name, as a shell finds it. It is searched here, so that the search is not counted as the
+/// command's.
 fn program(name: &str) -> Result<PathBuf, Error> {
     let is_program = |path: &Path| nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok() && path.is_file();
     let found = if name.contains('/') {

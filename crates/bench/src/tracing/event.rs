@@ -1,4 +1,4 @@
-//! What happened, as the kernel's trace tells it.
+//! Events in the kernel's trace.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ const INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
 /// A hook's place in the session's list of them.
 pub(super) type Hook = u16;
 
-/// One record.
+/// One record of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
-    /// By the clock `counter`: of two events in the machine, on whatever processors, the later has the greater.
+    /// By the clock `counter`: of two events on any processors, the later has the greater value.
     pub(super) time: u64,
     pub(super) processor: u16,
     /// The thread that ran, or was interrupted.
@@ -23,42 +23,42 @@ pub(super) struct Event {
     pub(super) what: What,
 }
 
-/// What happened. An object is the address of a structure of the kernel, a caller that of an instruction.
+/// The kind of event. An object is the address of a kernel structure, a caller that of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// A system call begins.
     Enter(u32),
-    /// It goes back to user space; `None` for what no call's number is.
+    /// A system call returns to user space; `None` if the number belongs to no call.
     Exit(Option<u32>),
-    /// User code touched a page that is not there.
+    /// User code touched a page that is not mapped.
     PageFault,
-    /// The task begins to do what interrupts have deferred, of its own accord: it let them in again (`local_bh_enable`).
+    /// The task itself begins to do work that interrupts have deferred, because it enabled them again (`local_bh_enable`).
     Deferred,
-    /// A hook is asked.
+    /// A hook is called.
     Asked { hook: Hook, caller: u64 },
-    /// A hook that tells of an object's end is asked.
+    /// A hook of an object's end is called.
     Freed { hook: Hook, object: u64, caller: u64 },
-    /// An object is made.
+    /// An object is created.
     Made { object: u64 },
-    /// The last reference to one is given up, or a call begins its end; the hook is asked later.
+    /// The last reference to an object is dropped, or a call begins its end; the hook follows later.
     Released { object: u64 },
-    /// What follows in the same place, at most so many objects released, is part of this object's end.
+    /// The following events in the same context, with at most this many released objects, are part of this object's end.
     Ends { object: u64, releases: u8 },
-    /// A task is no more, and its number may be another's.
+    /// A task is gone, and its number may be used again.
     Gone { task: i32 },
 }
 
-/// What a probe on a function of the kernel tells.
+/// The meaning of a probe on a kernel function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Made,
     Released,
     Ends(u8),
-    /// The function is `security_` and this, its hook is counted here and not by the function tracer.
+    /// The function is `security_` followed by this; its hook is counted here and not by the function tracer.
     Freed(&'static str),
 }
 
-/// A probe: a function, and the register that has the object.
+/// A probe: a function, and the register with the object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
     pub(super) function: &'static str,
@@ -70,8 +70,8 @@ const fn first(function: &'static str, role: Role) -> Probe {
     Probe { function, register: "%di", role }
 }
 
-/// What is watched for the objects' sake, in all tasks. A kernel without one of the functions has another way, or the object is
-/// found to be ours and its end is told as deferred.
+/// The probes on objects, in all tasks. A kernel that lacks one of the functions has another way; otherwise the object is
+/// found to be ours, and its end counts as deferred.
 pub(super) const PROBES: &[Probe] = &[
     first("security_prepare_creds", Role::Made),
     first("security_cred_alloc_blank", Role::Made),
@@ -80,11 +80,11 @@ pub(super) const PROBES: &[Probe] = &[
     first("security_file_alloc", Role::Made),
     first("security_sk_alloc", Role::Made),
     Probe { register: "%si", ..first("security_sk_clone", Role::Made) },
-    // kernel/cred.c: the last reference; put_cred_rcu asks cred_free when a grace period is over.
+    // kernel/cred.c: the last reference; put_cred_rcu calls cred_free after a grace period.
     first("__put_cred", Role::Released),
-    // kernel/exit.c: who waited, or the exit that nobody waits for; delayed_put_task_struct asks task_free.
+    // kernel/exit.c: by the waiting task, or at an exit that nobody waits for; delayed_put_task_struct calls task_free.
     first("release_task", Role::Released),
-    // net/ipv4/tcp.c: the connection's end is still to be agreed upon.
+    // net/ipv4/tcp.c: the end of the connection is still to be negotiated.
     first("tcp_close", Role::Released),
     // kernel/cred.c, from __put_task_struct: a task's two credentials.
     first("exit_creds", Role::Ends(2)),
@@ -97,7 +97,7 @@ pub(super) const PROBES: &[Probe] = &[
     first("security_sk_free", Role::Freed("sk_free")),
 ];
 
-/// What the record of an event is, by its number in the kernel that runs.
+/// The meaning of an event's records, by the event's number in the running kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Function,
@@ -109,7 +109,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The fields that are read of its records.
+    /// The fields that are read from its records.
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Function => &["ip", "parent_ip"],
@@ -122,17 +122,17 @@ impl Kind {
     }
 }
 
-/// How records of an event are laid out: its `format` in tracefs.
+/// The layout of an event's records: its `format` in tracefs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     /// `common_type` of its records.
     pub(super) number: u16,
-    /// Where each field begins.
+    /// The offset of each field.
     fields: HashMap<String, usize>,
 }
 
 impl Layout {
-    /// Reads the `format` file of such an event; `None` if it is none, or a field is not there.
+    /// Reads the `format` file of an event; `None` if it is malformed, or lacks a field.
     pub(super) fn parse(kind: Kind, text: &str) -> Option<Self> {
         let number = text.lines().find_map(|line| line.strip_prefix("ID: "))?.trim().parse().ok()?;
         let fields = text.lines().filter_map(|line| {
@@ -157,7 +157,7 @@ impl Layout {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     layouts: HashMap<u16, (Kind, Layout)>,
-    /// What a traced function is, by any address in its first bytes.
+    /// Traced functions, by any address in their first bytes.
     functions: HashMap<u64, Function>,
     /// The hooks that probes count, by the function's name without `security_`.
     freed: HashMap<&'static str, Hook>,
@@ -167,9 +167,9 @@ pub(super) struct Decoder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     Hook(Hook),
-    /// `do_softirq`.
+    /// The function `do_softirq`.
     Deferred,
-    /// A probe counts it, or it is no hook.
+    /// A function that a probe counts, or that is no hook.
     Other,
 }
 
@@ -178,12 +178,12 @@ impl Decoder {
         self.layouts.insert(layout.number, (kind, layout));
     }
 
-    /// `function` is without `security_`.
+    /// `function` is the name without `security_`.
     pub(super) fn counts(&mut self, function: &'static str, hook: Hook) {
         self.freed.insert(function, hook);
     }
 
-    /// The event of a record; `find` names a function by an address in it. `None` if it tells nothing.
+    /// The event of a record; `find` names a function by an address in it. `None` if the record has no meaning here.
     pub(super) fn decode(
         &mut self,
         time: u64,
@@ -223,11 +223,11 @@ impl Decoder {
     }
 }
 
-/// Brings the events of several buffers, each in its own order, into one.
+/// Merges the events of several buffers, each ordered by itself.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     waiting: Vec<Event>,
-    /// The latest that an earlier reading of all buffers has seen: what was earlier is there now.
+    /// The latest time in an earlier reading of all buffers: everything before it has arrived.
     seen: u64,
 }
 
@@ -236,7 +236,7 @@ impl Merger {
         self.waiting.push(event);
     }
 
-    /// Gives what no event can come before any more; call it after all buffers were read.
+    /// The events before which no other can come any more; call it after all buffers were read.
     pub(super) fn ready(&mut self) -> Vec<Event> {
         self.waiting.sort_by_key(|event| event.time);
         let until = self.waiting.partition_point(|event| event.time <= self.seen);

@@ -1,8 +1,8 @@
-//! Which hooks system calls ask, counted by the kernel's function tracer.
+//! Counts the hooks that system calls call, by the kernel's function tracer.
 //!
-//! [`session`] sets it up in tracing instances of its own ([`tracefs`]) and takes all down again; [`ring`] reads the buffers'
-//! pages, [`event`] what is in them, and [`attribution`] says which call each hook belongs to; [`symbols`] and [`names`] name
-//! them. [`command`] and [`operations`] are what is traced.
+//! [`session`] sets it up in tracing instances of its own ([`tracefs`]) and removes everything again. [`ring`] reads the
+//! buffers' pages, [`event`] their records, and [`attribution`] assigns hooks to system calls. [`symbols`] and [`names`] name
+//! both. [`command`] and [`operations`] are traced.
 
 mod attribution;
 mod command;
@@ -25,12 +25,12 @@ pub use self::{
 };
 use crate::{Error, error::Context};
 
-/// How to count.
+/// Options of counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Runs of the command, or operations: 1 or more.
+    /// Runs of the command, or operations: at least 1.
     pub runs: u32,
-    /// A processor's buffer.
+    /// The size of the buffer of each processor, in KB.
     pub kilobytes: u32,
 }
 
@@ -38,7 +38,7 @@ fn release() -> Result<String, Error> {
     Ok(uname().context("uname")?.release().to_string_lossy().into_owned())
 }
 
-/// The middle one; the lower of two.
+/// The median; of an even number, the lower middle value.
 fn median(mut samples: Vec<f64>) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     samples.get(samples.len().checked_sub(1)? / 2).copied()

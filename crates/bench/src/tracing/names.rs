@@ -1,8 +1,8 @@
-//! Names: of system calls by their numbers, and of hooks by the framework's functions that ask them.
+//! Names of system calls by their numbers, and of hooks by the framework's functions that call them.
 
-/// Functions whose hook is not called as they are, without `security_`: the function, the hook. As the call graphs of 5.10 to
-/// 7.2 have them (`tollgate hooks graph KERNEL --list`); where a function asks two hooks, its own is named.
-const OTHERWISE: &[(&str, &str)] = &[
+/// Functions whose name without `security_` is not that of their hook: the function, the hook. They are as in the call graphs
+/// of 5.10 to 7.2 (`tollgate hooks graph KERNEL --list`); if a function calls two hooks, its own is named.
+const OTHER_NAMES: &[(&str, &str)] = &[
     ("add_mnt_opt", "sb_add_mnt_opt"),
     ("bdev_alloc", "bdev_alloc_security"),
     ("bdev_free", "bdev_free_security"),
@@ -44,8 +44,8 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("xfrm_state_free", "xfrm_state_free_security"),
 ];
 
-/// Hooks that no BPF program can be attached to, and so are not in [`tollgate_abi::HOOKS`] (`bpf_lsm_disabled_hooks`,
-/// kernel/bpf/bpf_lsm.c).
+/// Hooks to which no BPF program can be attached, and which are therefore not in [`tollgate_abi::HOOKS`]
+/// (`bpf_lsm_disabled_hooks`, kernel/bpf/bpf_lsm.c).
 const NOT_FOR_BPF: &[&str] = &[
     "audit_rule_match",
     "getprocattr",
@@ -60,13 +60,13 @@ const NOT_FOR_BPF: &[&str] = &[
     "vm_enough_memory",
 ];
 
-/// The hook that a function of the framework asks, as `abi/lsm_hooks.h` names it; `None` for a function of that prefix
-/// which is none of the framework's, such as SELinux's `security_compute_av`.
+/// The hook that a function of the framework calls, by its name in `abi/lsm_hooks.h`; `None` for functions of that prefix
+/// outside the framework, such as SELinux's `security_compute_av`.
 ///
-/// `function` is without `security_`, too.
+/// `function` is the name without `security_`.
 pub fn hook_of(function: &str) -> Option<&'static str> {
-    if let Ok(index) = OTHERWISE.binary_search_by_key(&function, |(own, _)| own) {
-        return Some(OTHERWISE[index].1);
+    if let Ok(index) = OTHER_NAMES.binary_search_by_key(&function, |(own, _)| own) {
+        return Some(OTHER_NAMES[index].1);
     }
     known(function)
 }
@@ -77,7 +77,7 @@ pub(super) fn known(hook: &str) -> Option<&'static str> {
     tollgate_abi::hook(hook).map(|hook| hook.name).or_else(others)
 }
 
-/// The name of a system call of x86-64; `call_N` of one that came after the table.
+/// The name of a system call of x86-64; `call_N` if it is newer than the table.
 pub(super) fn syscall(number: u32) -> String {
     let lines = include_str!("syscalls.txt").lines().filter_map(|line| line.split_once(' '));
     let mut named = lines.filter_map(|(own, name)| Some((own.parse::<u32>().ok()?, name)));
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn keeps_the_exceptions_sorted_and_each_to_a_hook() {
-        assert!(OTHERWISE.is_sorted_by_key(|(function, _)| function));
-        // Gone before 6.1, and never for BPF.
+        assert!(OTHER_NAMES.is_sorted_by_key(|(function, _)| function));
+        // Removed before 6.1, and never available to BPF.
         let gone = ["sb_add_mnt_opt"];
-        for (function, hook) in OTHERWISE {
+        for (function, hook) in OTHER_NAMES {
             assert!(known(hook).is_some() || gone.contains(hook), "{function}: {hook}");
         }
     }

@@ -1,4 +1,4 @@
-//! The hooks of a workload's operation.
+//! Counts the hooks of a workload's operation.
 
 use std::{
     io,
@@ -36,9 +36,10 @@ const MAX_ATTEMPTS: u32 = 3;
 /// How long an operation may take to end after a signal, before it is abandoned.
 const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Counts so many operations of each workload, in a thread of its own; where instructions can be counted, they are measured
-/// first, as `bench run` does it. Files are made below `work`, as [`Places::open`] says. `progress` is given how many are
-/// counted.
+/// Counts this many operations of each workload, in a thread of its own.
+///
+/// If instructions can be counted, they are measured first, as `bench run` does. Files are created below `work`, as
+/// [`Places::open`] says. `progress` is called with the number of counted workloads.
 ///
 /// # Errors
 ///
@@ -70,7 +71,7 @@ pub fn count_workloads(
     Ok(reports)
 }
 
-/// Instructions of an operation of each, where they can be counted.
+/// Instructions of one operation of each workload, if they can be counted.
 fn costs(selections: &[Selection], work: Option<&Path>, stop: &AtomicBool) -> Result<Vec<Option<f64>>, Error> {
     let Ok(mut meter) = Meter::open(Counter::Instructions) else { return Ok(vec![None; selections.len()]) };
     let places = Places::open(work, selections)?;
@@ -114,7 +115,8 @@ fn count_one(selection: &Selection, work: Option<&Path>, options: Options, stop:
     Ok(Report::new(release()?, runs, None, session.finish(runs)?))
 }
 
-/// What the measured thread does, until `halt`. Its places are its own, mounts too, unless they are below `work`.
+/// The main loop of the measured thread, until `halt`. Its places are its own, with its own mounts unless they are below
+/// `work`.
 fn operate(
     selection: &Selection,
     work: Option<&Path>,
@@ -128,9 +130,9 @@ fn operate(
         workload::Tasks::One => None,
     };
     let failed = |cause| Error::Io { what: "an operation".to_owned(), cause };
-    // Before the set-up: what it starts is followed.
+    // Before the set-up, so that its processes are followed.
     tasks.follow_me().map_err(failed)?;
-    // Open files would keep the instance, if this is left to itself.
+    // Open files would keep the instance if this thread is abandoned.
     drop(tasks);
     let place = places.place(selection)?;
     let mut operation = (selection.workload.setup)(&place)?;
@@ -158,7 +160,7 @@ fn run(operation: &mut dyn Operation, operations: u32, halt: &AtomicBool) -> io:
     Ok(())
 }
 
-/// Calls what is no system call.
+/// Makes a call with the number of no system call.
 fn mark(number: u32) {
     // SAFETY: there is no such call: it returns ENOSYS.
     unsafe { libc::syscall(number.into()) };
@@ -168,7 +170,7 @@ fn mark(number: u32) {
 mod tests {
     use super::*;
 
-    /// Asks for the end itself, in its third run.
+    /// Sets the stop flag itself, in its third run.
     struct Halting<'h> {
         runs: u32,
         halt: &'h AtomicBool,

@@ -1,31 +1,31 @@
-//! What was counted, as it is printed.
+//! The counts, as they are printed.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts by name, a run or an operation.
+/// Calls by hook, per run or operation.
 pub type Asked = BTreeMap<String, f64>;
 
-/// A system call, or page faults of user code.
+/// A system call, or the page faults of user code.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallReport {
     /// Its name in `syscall_64.tbl`, or `page fault`.
     pub call: String,
     /// How often it was called; page faults are not counted.
     pub count: f64,
-    /// How often each hook was asked in it, or later because of it.
+    /// How often each hook was called in it, or later because of it.
     pub hooks: Asked,
-    /// The same by the function that asked, where that was wanted.
+    /// The same by the calling function, if that was requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub callers: BTreeMap<String, Asked>,
 }
 
-/// What the tracer gave.
+/// The tracer's results.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) lost: u64,
-    /// How often a probe was passed and could not be told.
+    /// How often a probe was passed and could not be recorded.
     pub(super) missed: u64,
     pub(super) pending: u64,
     pub(super) running: u64,
@@ -38,43 +38,43 @@ pub(super) struct Tally {
 /// The counts of a command, or of a workload's operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The version of this form.
+    /// The version of the format.
     pub schema: u32,
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub kernel: String,
-    /// How it was counted.
+    /// The method of counting.
     pub source: String,
-    /// The command, with its arguments.
+    /// The command, with its arguments; none for a workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// The workload.
+    /// The workload's selection; none for a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Of how many runs of the command, or operations, the counts are the mean.
+    /// The number of runs of the command, or of operations, of which the counts are the mean.
     pub runs: u64,
-    /// How each run of the command ended: its exit status, or 128 and the signal.
+    /// The exit status of each run of the command, or 128 + the signal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<i32>,
-    /// Records that the kernel could not keep. The counts are too small if there are any.
+    /// Records that the kernel could not keep. If there are any, counts are too low.
     pub lost: u64,
-    /// How often an object was made, released or freed and the kernel could not tell it, for a probe was being told then: as
-    /// many hooks of deferred work may be missing, or be `deferred`.
+    /// How often the kernel could not record that an object was created, released or freed, because it was recording another
+    /// such event. Up to this many hooks of deferred work may be missing, or be `deferred`.
     #[serde(default)]
     pub missed: u64,
-    /// Objects that a call has released whose end did not come in time: their hooks are missing.
+    /// Objects that a call has released and whose end did not come in time: their hooks are missing.
     pub pending: u64,
     /// Tasks that still ran at the end, and were counted until then.
     #[serde(default)]
     pub running: u64,
-    /// Instructions of a run, or of an operation, while nothing is traced: the median; absent on other clocks.
+    /// Instructions of a run, or of an operation, without tracing: the median; absent on other clocks.
     pub cost: Option<f64>,
-    /// How often each hook is asked in all.
+    /// Calls of each hook in all.
     pub hooks: Asked,
-    /// By system call, sorted.
+    /// The same by system call, sorted.
     pub calls: Vec<CallReport>,
-    /// Those in `hooks` that no call was found for.
+    /// Calls in `hooks` that belong to no system call.
     pub deferred: Asked,
-    /// Hooks that this kernel has and asks in no function that can be traced.
+    /// Hooks of this kernel that no traceable function calls.
     pub untraceable: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// Leaves out who asked.
+    /// Removes the calling functions.
     pub fn without_callers(mut self) -> Self {
         self.calls.iter_mut().for_each(|call| call.callers.clear());
         self
@@ -110,7 +110,7 @@ impl Report {
 }
 
 impl Report {
-    /// The sums of two runs.
+    /// The sum with another run.
     pub(super) fn plus(mut self, other: Report) -> Report {
         self.lost += other.lost;
         self.missed += other.missed;
@@ -132,7 +132,7 @@ impl Report {
         self
     }
 
-    /// The mean of so many runs, of their sums.
+    /// The mean over this many runs.
     pub(super) fn over(mut self, runs: f64) -> Report {
         let divide = |asked: &mut Asked| asked.values_mut().for_each(|count| *count /= runs);
         divide(&mut self.hooks);

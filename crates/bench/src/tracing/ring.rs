@@ -1,22 +1,22 @@
 //! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it (`events/header_page`, `events/header_event`).
 
-/// Bytes of a page: the kernel's, which it does not change unless asked to (`buffer_subbuf_size_kb`).
+/// Bytes per page: the kernel's default, which it changes only on request (`buffer_subbuf_size_kb`).
 pub(super) const PAGE: usize = 4096;
-/// Time of the first record, and how much of the page is filled.
+/// Bytes of a page's header: the time of the first record, and how much of the page is filled.
 const HEADER: usize = 16;
 /// The bits of a page's commit word that count bytes; above them the kernel keeps flags (RB_MISSED_EVENTS,
 /// kernel/trace/ring_buffer.c).
 const COMMIT_MASK: u64 = 0xf_ffff;
-/// `type_len` values of anything but a record of 4 to 112 bytes.
+/// `type_len` values other than a record of 4 to 112 bytes.
 const TYPE_LONG: u32 = 0;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Bits of a time difference in a record's header.
+/// Bits of the time difference in a record's header.
 const DELTA_BITS: u32 = 27;
 
-/// Calls `each` with the time and the bytes of every record. A page that does not keep to the format ends where it does not:
-/// then this is false, and records may be missing.
+/// Calls `each` with the time and the bytes of every record. Reading ends where a page violates the format; the result is
+/// then false, and records may be missing.
 #[must_use]
 pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) -> bool {
     let (Some(mut time), Some(filled)) = (wide(page, 0), wide(page, 8)) else { return false };
@@ -50,12 +50,12 @@ pub(super) fn records<'p>(page: &'p [u8], mut each: impl FnMut(u64, &'p [u8])) -
     at == data.len()
 }
 
-/// The number of 32 bits there.
+/// The 32-bit number at an offset.
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The number of 64 bits there.
+/// The 64-bit number at an offset.
 pub(super) fn wide(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
@@ -73,7 +73,7 @@ mod tests {
         bytes
     }
 
-    /// The records, and whether the page is whole.
+    /// The records, and whether the page is complete.
     fn read(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, bool) {
         let mut all = Vec::new();
         let whole = records(page, |time, record| all.push((time, record.to_vec())));

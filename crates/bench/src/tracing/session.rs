@@ -1,4 +1,4 @@
-//! A time of tracing, from its beginning to the counts.
+//! A tracing session, from the set-up to the counts.
 
 use std::{
     collections::BTreeSet,
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::{Error, error::Context};
 
-/// What the framework's functions are called.
+/// The prefix of the framework's functions.
 const PREFIX: &str = "security_";
-/// Asked when a task does a softirq itself.
+/// Called when a task runs a softirq itself.
 const DEFERRED: &str = "do_softirq";
-/// It, and the part of it that compilers make a function of its own.
+/// The function, and the part of it that compilers split off.
 const DEFERRED_ALL: &str = "do_softirq*";
-/// The switch for all of the kernel's function tracing.
+/// The switch for all function tracing of the kernel.
 const SWITCH: &str = "/proc/sys/kernel/ftrace_enabled";
-/// Events of the tasks beside functions, with what they are.
+/// Events of the tasks in addition to functions, with their kinds.
 const EVENTS: [(&str, Kind); 3] = [
     ("events/raw_syscalls/sys_enter", Kind::Enter),
     ("events/raw_syscalls/sys_exit", Kind::Exit),
@@ -35,14 +35,14 @@ const EVENTS: [(&str, Kind); 3] = [
 ];
 /// The event of a task that is freed, traced for all tasks.
 const PROCESS_FREE_EVENT: &str = "events/sched/sched_process_free";
-/// A hook that each `execve` asks in the midst of it.
+/// A hook that each `execve` calls in its middle.
 const COMMITS: &str = "bprm_committing_creds";
-/// The tracer, and the options by which what a task starts is followed, too.
+/// The tracer, and the options that make it follow child tasks.
 const TRACER: &str = "function";
 const FOLLOWING: [&str; 2] = ["options/function-fork", "options/event-fork"];
-/// Where tasks to be followed are named: for functions, for events.
+/// Files with the numbers of followed tasks: for functions, for events.
 const TASKS: [&str; 2] = ["set_ftrace_pid", "set_event_pid"];
-/// The per-processor buffer for events of all tasks is smaller than the other by this factor.
+/// The buffer for events of all tasks is smaller than the other one by this factor.
 const ALL_TASKS_DIVISOR: u32 = 4;
 /// How often, and at which interval, to check whether the ends of all calls have arrived.
 const MAX_DRAIN_POLLS: u32 = 100;
@@ -50,10 +50,10 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
 /// Checks in a row that must find nothing new: a file's credential is released a grace period after the file, some 20 ms.
 const QUIET_POLLS: u32 = 10;
 
-/// Tracing that is on, for whoever is named to it. Dropping it leaves the machine as it was.
+/// Active tracing of followed tasks. Dropping it restores the machine.
 #[derive(Debug)]
 pub(super) struct Session {
-    // In this order: buffers keep instances, which keep probes.
+    // Dropped in this order: buffers keep instances, which keep probes.
     buffers: Vec<(u16, File)>,
     own: Instance,
     machine: Instance,
@@ -65,13 +65,13 @@ pub(super) struct Session {
     attribution: Option<Attribution>,
     /// Hooks by their numbers.
     hooks: Vec<&'static str>,
-    /// The kernel's hooks that are asked by no function that can be traced.
+    /// The kernel's hooks that no traceable function calls.
     untraceable: BTreeSet<String>,
     /// Pages that could not be read to their end.
     malformed: u64,
 }
 
-/// The files into which a task writes its number to be followed.
+/// The files into which a followed task writes its number.
 #[derive(Debug)]
 pub(super) struct Tasks {
     named: [File; 2],
@@ -79,7 +79,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Has this task followed, and all that it starts. Allocates nothing: it is called between fork and exec, too.
+    /// Follows this task, and the tasks that it starts. Allocates nothing, because it is also called between fork and exec.
     pub(super) fn follow_me(&self) -> io::Result<()> {
         // SAFETY: takes nothing and cannot fail.
         let mut number = unsafe { libc::gettid() };
@@ -96,7 +96,7 @@ impl Tasks {
 }
 
 impl Session {
-    /// Sets everything up; nothing is traced before a task follows. `kilobytes` are a processor's.
+    /// Sets everything up; nothing is traced before a task is followed. `kilobytes` is the size per processor.
     pub(super) fn open(kilobytes: u32) -> Result<Self, Error> {
         switched_on(fs::read_to_string(SWITCH).ok().as_deref())?;
         let tracefs = Tracefs::open()?;
@@ -121,7 +121,7 @@ impl Session {
         session.trace_functions()?;
         session.trace_events()?;
         session.watch_objects()?;
-        // What is traced goes nowhere yet. Once its buffers are open, an instance keeps its tracer (EBUSY).
+        // Nothing is recorded yet. Once its buffers are open, an instance keeps its tracer (EBUSY).
         session.own.write("current_tracer", TRACER)?;
         session.buffers = session.own.buffers()?;
         session.buffers.extend(session.machine.buffers()?);
@@ -134,7 +134,7 @@ impl Session {
             return Err(Error::Unavailable(why.to_owned()));
         }
         self.own.write("set_ftrace_filter", &format!("{PREFIX}*"))?;
-        // Absent from kernels in which it cannot be told; all softirqs are deferred work then.
+        // Some kernels do not have it as a function; all softirqs are deferred work then.
         let _ = self.own.write("set_ftrace_filter", DEFERRED_ALL);
         for option in FOLLOWING {
             self.own.write(option, "1")?;
@@ -174,7 +174,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins: who follows first turns the rest on.
+    /// Starts tracing, with the first task that is followed.
     pub(super) fn begin(&self) -> Result<Tasks, Error> {
         self.machine.write("tracing_on", "1")?;
         let open = |file: &str| {
@@ -184,12 +184,12 @@ impl Session {
         Ok(Tasks { named: [open(TASKS[0])?, open(TASKS[1])?], on: open("tracing_on")? })
     }
 
-    /// Says what is counted. Before the first [`Session::drain`].
+    /// Sets what is counted. Call it before the first [`Session::drain`].
     pub(super) fn count(&mut self, extent: Extent) {
         self.attribution = Some(Attribution::new(extent, number(&mut self.hooks, COMMITS)));
     }
 
-    /// Reads what the buffers have, and attributes it as far as the order is known.
+    /// Reads the buffers, and assigns hooks to calls as far as the order is known.
     pub(super) fn drain(&mut self) -> Result<(), Error> {
         self.read_buffers()?;
         let ready = self.merger.ready();
@@ -225,7 +225,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the ends of what was released, a second at most, and gives the counts of so many runs.
+    /// Waits at most a second for the ends of released objects, and returns the counts of this many runs.
     pub(super) fn finish(mut self, runs: u64) -> Result<Tally, Error> {
         let mut calm = 0;
         for _ in 0..MAX_DRAIN_POLLS {
@@ -240,7 +240,7 @@ impl Session {
         let running = running(&self.own.read(TASKS[1])?);
         self.own.write("tracing_on", "0")?;
         self.machine.write("tracing_on", "0")?;
-        // The second time gives what the first has left for later ones.
+        // The second reading returns events that the first one held back.
         self.drain()?;
         self.drain()?;
         let lost = self.own.lost()? + self.machine.lost()? + self.malformed;
@@ -252,7 +252,7 @@ impl Session {
         Ok(self.tally(attribution.counts(), runs, tally))
     }
 
-    /// Names what was counted.
+    /// Replaces addresses and numbers by names.
     fn tally(&mut self, counts: Counts, runs: u64, mut tally: Tally) -> Tally {
         let share = |count: u64| count as f64 / runs as f64;
         for (call, counts) in counts.calls {
@@ -287,7 +287,7 @@ fn layout(kind: Kind, format: &str) -> Result<Layout, Error> {
     Layout::parse(kind, format).ok_or_else(|| Error::Unavailable(format!("no event format that is known: {format}")))
 }
 
-/// Whether functions are traced at all, by what the switch says. A kernel without one has no function tracer either.
+/// Whether function tracing is switched on. A kernel without the switch has no function tracer either.
 fn switched_on(text: Option<&str>) -> Result<(), Error> {
     if text.is_none_or(|text| text.trim() == "1") {
         return Ok(());
@@ -297,7 +297,7 @@ fn switched_on(text: Option<&str>) -> Result<(), Error> {
     Err(Error::Unavailable(why.to_owned()))
 }
 
-/// The hooks that cannot be counted: of functions that are not in the filter, or that a probe should count which was not made.
+/// Hooks that cannot be counted: their functions are not in the filter, or their probe could not be created.
 fn untraceable(symbols: &Symbols, filter: &str, made: &[Role]) -> BTreeSet<String> {
     let functions = filter.lines().filter_map(|line| line.split_whitespace().next()?.strip_prefix(PREFIX));
     let (uncounted, counted): (Vec<&str>, Vec<&str>) = functions.partition(|function| {
@@ -312,14 +312,13 @@ fn untraceable(symbols: &Symbols, filter: &str, made: &[Role]) -> BTreeSet<Strin
     missing.chain(uncounted.iter().copied()).map(str::to_owned).collect()
 }
 
-/// How many of the tasks that are followed still run: of a list of their numbers, which names the dead until a grace period
-/// is over.
+/// How many followed tasks still run, from a list of their numbers, which contains dead tasks until a grace period is over.
 fn running(tasks: &str) -> u64 {
     let stat = |task: &str| fs::read_to_string(format!("/proc/{task}/stat")).ok();
     tasks.split_whitespace().filter_map(stat).filter(|stat| is_alive(stat)).count() as u64
 }
 
-/// By a task's `stat`: the state follows the name, which may have any character.
+/// Parses a task's `stat`: the state follows the name, which may contain any character.
 fn is_alive(stat: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X', 'x']))
 }
@@ -332,7 +331,7 @@ fn hook_of_freed(role: Role) -> Option<&'static str> {
     }
 }
 
-/// What a traced function is.
+/// The meaning of a traced function.
 fn function(symbols: &mut Symbols, hooks: &mut Vec<&'static str>, address: u64) -> Function {
     let name = symbols.name(address);
     if name == DEFERRED {
@@ -356,9 +355,9 @@ fn number(hooks: &mut Vec<&'static str>, hook: &'static str) -> u16 {
     index as u16
 }
 
-/// Waits for an RCU grace period of the whole machine: credentials and tasks that were given up are freed after it.
+/// Waits for an RCU grace period of the whole machine, after which released credentials and tasks are freed.
 fn grace_period() {
-    // SAFETY: takes numbers only. A kernel without it has the sleeps.
+    // SAFETY: takes numbers only. On a kernel without it, the sleeps must be enough.
     unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
 }
 

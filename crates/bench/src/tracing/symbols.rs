@@ -9,24 +9,24 @@ use super::names::{hook_of, known};
 use crate::{Error, error::Context};
 
 const FILE: &str = "/proc/kallsyms";
-/// What modules' own hooks for BPF programs are called: `bpf_lsm_` and the hook.
+/// The prefix of the functions to which BPF LSM attaches: `bpf_lsm_` and the hook.
 const HOOKS: &str = "bpf_lsm_";
 
 /// Functions by address.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     sorted: Vec<(u64, String)>,
-    /// The addresses that were asked for.
+    /// Addresses that were looked up.
     found: HashMap<u64, usize>,
     hooks: BTreeSet<String>,
 }
 
 impl Symbols {
-    /// Those that the kernel tells.
+    /// Reads the kernel's list of symbols.
     pub(super) fn read() -> Result<Self, Error> {
         let symbols = Self::parse(&fs::read_to_string(FILE).context(format!("read {FILE}"))?);
         if symbols.sorted.is_empty() {
-            let why = "the kernel tells no addresses: run it as root, and not with sysctl kernel.kptr_restrict=2";
+            let why = "the kernel shows no addresses: run it as root, and not with sysctl kernel.kptr_restrict=2";
             return Err(Error::Unavailable(why.to_owned()));
         }
         Ok(symbols)
@@ -41,13 +41,13 @@ impl Symbols {
             Some((address, words.next()?.to_owned()))
         });
         let mut sorted: Vec<_> = functions.collect();
-        // In one order where a function has several names.
+        // Sorted, so that the result is the same if a function has several names.
         sorted.sort();
         let hooks = sorted.iter().filter_map(|(_, name)| name.strip_prefix(HOOKS)).map(str::to_owned).collect();
         Self { sorted, found: HashMap::new(), hooks }
     }
 
-    /// The function that an address is in, without what compilers append (`link_path_walk.part.0.constprop.0`).
+    /// The function that contains an address, without suffixes of the compiler (`link_path_walk.part.0.constprop.0`).
     pub(super) fn name(&mut self, address: u64) -> &str {
         let sorted = &self.sorted;
         let index =
@@ -56,8 +56,8 @@ impl Symbols {
         name.split('.').next().unwrap_or(name)
     }
 
-    /// The hook that a function of the framework asks in this kernel: what is `bpf_map_free` since 6.9 was
-    /// `bpf_map_free_security`.
+    /// The hook that a function of the framework calls in this kernel: `bpf_map_free` since 6.9 was `bpf_map_free_security`
+    /// before.
     pub(super) fn hook_of(&self, function: &str) -> Option<&'static str> {
         let hook = hook_of(function)?;
         let has = |name: &str| self.hooks.contains(name);
@@ -65,7 +65,7 @@ impl Symbols {
         if !has(hook) && has(&former) { known(&former) } else { Some(hook) }
     }
 
-    /// The hooks that the kernel has, by the functions that BPF LSM attaches to; none where it has no BPF LSM.
+    /// The kernel's hooks, by the functions to which BPF LSM attaches; none without BPF LSM.
     pub(super) fn hooks(&self) -> impl Iterator<Item = &str> {
         self.hooks.iter().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The kernel's tracing file system: an instance of our own, probes of our own, and both gone again.
+//! The kernel's tracing file system: an instance and probes of our own, which are removed at the end.
 
 use std::{
     fs::{self, File},
@@ -18,19 +18,19 @@ use nix::{
 use super::event::Probe;
 use crate::{Error, error::Context};
 
-/// Where it is mounted, or can be.
+/// The possible mount points.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The inode of the first process namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h): the tracer knows tasks by it.
+/// The inode of the first process namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h), in which the tracer numbers tasks.
 const FIRST_NAMESPACE: u64 = 0xefff_fffc;
-/// What instances are called, with the process and what they are for.
+/// The prefix of instances; the process number and the purpose follow.
 const PREFIX: &str = "tollgate-";
-/// The group of our probes, with the process.
+/// The group of our probes; the process number follows.
 const GROUP: &str = "tollgate_";
-/// How often, and at which interval, a file that is still in use is tried again.
+/// How often, and at which interval, a busy file is tried again.
 const MAX_RETRIES: u32 = 50;
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The file system, mounted.
+/// The mounted file system.
 #[derive(Debug)]
 pub(super) struct Tracefs {
     root: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds it, or mounts it for as long as this lives; removes what a killed process of ours has left.
+    /// Finds it, or mounts it for as long as this value lives; removes what killed processes of this program have left.
     pub(super) fn open() -> Result<Self, Error> {
         if !nix::unistd::geteuid().is_root() {
             return Err(Error::Unavailable("the kernel's tracer is root's: run it as root".to_owned()));
@@ -68,7 +68,7 @@ impl Tracefs {
         Ok(tracefs)
     }
 
-    /// A file of it.
+    /// The path of a file in it.
     pub(super) fn path(&self, file: &str) -> PathBuf {
         self.root.join(file)
     }
@@ -77,8 +77,8 @@ impl Tracefs {
         read(&self.path(file))
     }
 
-    /// Removes what processes that are no more have left. What has our number another had before, or an earlier session of ours
-    /// could not remove.
+    /// Removes what ended processes have left. Instances with our own number belong to an earlier process, or to an earlier
+    /// session that could not remove them.
     fn clean(&self) {
         let own = process::id().to_string();
         let gone = |process: &str| process == own || !process.is_empty() && !Path::new("/proc").join(process).exists();
@@ -102,7 +102,7 @@ impl Tracefs {
 impl Drop for Tracefs {
     fn drop(&mut self) {
         let is_ours = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // Another session found it mounted, and needs it: what has a file open makes it busy, too.
+        // Another session found it mounted, and needs it: an open file makes it busy, too.
         let used = fs::read_dir(self.path("instances")).into_iter().flatten().flatten().any(is_ours);
         if self.ours && !used {
             let _ = umount2(&self.root, MntFlags::empty());
@@ -110,20 +110,20 @@ impl Drop for Tracefs {
     }
 }
 
-/// A set of buffers with what goes into them, apart from those of others. Dropping it removes it.
+/// A set of buffers with its own events. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Instance {
     folder: PathBuf,
 }
 
 impl Instance {
-    /// `kilobytes` are a processor's.
+    /// `kilobytes` is the size per processor.
     pub(super) fn make(tracefs: &Tracefs, purpose: &str, kilobytes: u32) -> Result<Self, Error> {
         let folder = tracefs.path("instances").join(format!("{PREFIX}{}-{purpose}", process::id()));
         fs::create_dir(&folder).context(format!("make the tracing instance {}", folder.display()))?;
         let instance = Self { folder };
         instance.write("tracing_on", "0")?;
-        // Strictly ascending over all processors, and over instances.
+        // Strictly ascending over all processors and instances.
         instance.write("trace_clock", "counter")?;
         instance.write("buffer_size_kb", &kilobytes.to_string()).map_err(|error| {
             Error::Unavailable(format!(
@@ -145,7 +145,7 @@ impl Instance {
         write(&self.path(file), text)
     }
 
-    /// Each processor's buffer.
+    /// The buffer of each processor.
     pub(super) fn buffers(&self) -> Result<Vec<(u16, File)>, Error> {
         let folder = self.path("per_cpu");
         let mut buffers = Vec::new();
@@ -174,7 +174,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Its files are closed; the tracer may need a moment more.
+        // Its files are closed; the tracer may need a moment.
         let _ = self.write("tracing_on", "0");
         let _ = self.write("current_tracer", "nop");
         for _ in 0..MAX_RETRIES {
@@ -186,20 +186,20 @@ impl Drop for Instance {
     }
 }
 
-/// Lines of a buffer's `stats`.
+/// Parses the lines of a buffer's `stats`.
 fn lost_of(stats: &str) -> u64 {
     let lines = stats.lines().filter_map(|line| line.split_once(": "));
     let lost = lines.filter(|(name, _)| ["overrun", "commit overrun", "dropped events"].contains(name));
     lost.filter_map(|(_, number)| number.trim().parse::<u64>().ok()).sum()
 }
 
-/// Probes on functions of the kernel. Dropping it removes them; no instance may have them on then.
+/// Probes on kernel functions. Dropping it removes them; no instance may have them enabled then.
 #[derive(Debug)]
 pub(super) struct Probes {
     file: PathBuf,
     profile: PathBuf,
     group: String,
-    /// Those that the kernel has the functions of, with their events' names.
+    /// The probes whose functions the kernel has, with their events' names.
     pub(super) made: Vec<(String, Probe)>,
 }
 
@@ -210,7 +210,7 @@ impl Probes {
         let mut probes = Self { file, profile, group, made: Vec::new() };
         let mut failed = None;
         for probe in wanted {
-            // The profile has no groups: by the process it is ours alone there.
+            // The profile has no groups; the process number makes the name unique there.
             let name = format!("{}_{}_{}", probe.function, probe.register.trim_start_matches('%'), process::id());
             let Probe { function, register, .. } = probe;
             // A function's return address is what its caller has put on the stack.
@@ -233,15 +233,15 @@ impl Probes {
         format!("events/{}/{name}", self.group)
     }
 
-    /// How often a probe was passed and could not be told: in an interrupt, while another probe was (kprobe_ftrace_handler,
-    /// arch/x86/kernel/kprobes/ftrace.c). No larger buffer helps.
+    /// How often a probe was passed and could not be recorded: in an interrupt, while another probe was being handled
+    /// (kprobe_ftrace_handler, arch/x86/kernel/kprobes/ftrace.c). A larger buffer does not help.
     pub(super) fn missed(&self) -> Result<u64, Error> {
         let is_ours = |event: &str| self.made.iter().any(|(name, _)| name == event);
         Ok(missed(&read(&self.profile)?, is_ours))
     }
 }
 
-/// Lines of `kprobe_profile`: the event, how often the probe was passed, and how often it was missed.
+/// Parses the lines of `kprobe_profile`: the event, how often the probe was passed, and how often it was missed.
 fn missed(profile: &str, is_ours: impl Fn(&str) -> bool) -> u64 {
     let own = profile.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -269,7 +269,7 @@ fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).context(format!("read {}", path.display()))
 }
 
-/// Appends, which is no more than writing to most of these files; truncating would clear some.
+/// Appends; for most of these files that is the same as writing, and truncating would clear some.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let written = File::options().append(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|cause: io::Error| Error::Io { what: format!("write {text:?} to {}", path.display()), cause })

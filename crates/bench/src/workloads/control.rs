@@ -1,4 +1,4 @@
-//! Controls: no security hook is on the way, so that their minimum must be the same under every module.
+//! Controls: workloads without security hooks, whose minimum must be the same under every module.
 
 use std::{hint::black_box, io};
 
@@ -7,7 +7,7 @@ use crate::{
     workload::{Group, Prepared, Scope, Tasks, Workload},
 };
 
-/// Steps of the loop without a system call: as long as a system call with a path, so that a tick hits it as often.
+/// Steps of the loop without a system call: as long as a system call with a path, so that ticks fall into it as often.
 const STEPS: u64 = 1_000;
 
 pub(super) static WORKLOADS: &[Workload] = &[

@@ -22,7 +22,7 @@ use crate::{
     workload::{Group, Scope, Workload},
 };
 
-/// Runs after which nothing may have grown; of those that make a task, fewer.
+/// Runs after which nothing may have grown; fewer for workloads that create a task.
 const RUNS: u32 = 2_000;
 const RUNS_THAT_MAKE_TASKS: u32 = 200;
 /// Pages that the allocator or the C library may still take after the first tenth of the runs.
@@ -30,8 +30,8 @@ const MAX_GROWTH_PAGES: u64 = 32;
 /// Seconds after which a test that hangs is ended.
 const TIMEOUT_SECONDS: u32 = 120;
 
-/// Runs a test in a child: what a process has open, maps and has forked is then the test's own, whatever other tests
-/// do meanwhile; and no peer of theirs has its program file open for writing.
+/// Runs a test in a child, whose descriptors, mappings and children are then the test's own, whatever other tests do
+/// meanwhile; and no peer of theirs has its program file open for writing.
 pub(crate) fn in_a_process_of_its_own(test: impl FnOnce() -> Result<(), String>) {
     let (mut verdict, mut writer) = pipe().unwrap();
     // SAFETY: glibc keeps its allocator usable in the child of a process with threads; the child ends in _exit.
@@ -52,7 +52,8 @@ pub(crate) fn in_a_process_of_its_own(test: impl FnOnce() -> Result<(), String>)
                     done => break done.unwrap(),
                 }
             };
-            // All that it had to say is in the pipe. Its end may not be: a peer that it left behind has the pipe open.
+            // Everything that it wrote is in the pipe. The pipe may not be at its end, because a peer that it left behind has
+            // it open.
             fcntl(&verdict, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
             let mut text = [0; 4096];
             let length = verdict.read(&mut text).unwrap_or(0);
@@ -62,14 +63,14 @@ pub(crate) fn in_a_process_of_its_own(test: impl FnOnce() -> Result<(), String>)
     }
 }
 
-/// The workloads of the two families that can be run over that network.
+/// The workloads of the two families that can run over this network.
 fn workloads(network: Network) -> Vec<&'static Workload> {
     let here = |w: &&Workload| matches!(w.group, Group::Processes | Group::Communication);
     let sends = |w: &&Workload| network == Network::Loopback || w.scope == Scope::Network;
     catalogue().into_iter().filter(here).filter(sends).collect()
 }
 
-/// Descriptors open, and pages resident.
+/// The numbers of open descriptors and of resident pages.
 fn footprint() -> (usize, u64) {
     let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -118,7 +119,7 @@ fn nothing_left(directory: &Path) -> Result<(), String> {
     }
 }
 
-/// Makes this process, of one thread, root of namespaces of its own, unless it is root: whoever runs the tests.
+/// Makes this process, which has one thread, root of its own namespaces, unless it is root already.
 pub(crate) fn become_root() -> Result<(), String> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() {
@@ -133,7 +134,7 @@ pub(crate) fn become_root() -> Result<(), String> {
     Ok(())
 }
 
-/// Makes this process nobody's, who may do nothing.
+/// Makes this process the unprivileged user nobody.
 pub(crate) fn become_nobody() -> Result<(), String> {
     let nobody = Uid::from_raw(65534);
     if geteuid().is_root() { setresuid(nobody, nobody, nobody).map_err(|errno| errno.to_string()) } else { Ok(()) }

@@ -20,28 +20,28 @@ use nix::{
 use super::shared_memory::Shared;
 use crate::{Error, error::Context};
 
-/// What a failed peer tells the measured thread with. Its default action is to be ignored: one that comes late, when
-/// the workload is over, does no harm.
+/// The signal by which a failed peer notifies the measured thread. It is ignored by default, so one that comes after the end
+/// of the workload does no harm.
 const FAILED: Signal = Signal::SIGURG;
-/// How often the signal is repeated: the first one may arrive before the thread is in the call that it has to leave.
+/// How often the signal is repeated: the first one may arrive before the thread is in the call that it must leave.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A forked process that serves the measured one until this is dropped, or until the measured thread dies.
 ///
-/// It never runs on its own account: between two requests it sleeps in a system call.
+/// It never runs by itself: between two requests it sleeps in a system call.
 #[derive(Debug)]
 pub(super) struct Peer {
     pid: Pid,
-    /// The errno that serving ended with; 0 while it goes on. Written by the peer.
+    /// The errno with which serving ended; 0 while it continues. Written by the peer.
     failure: Shared<AtomicI32>,
 }
 
 impl Peer {
-    /// Forks a process that calls `serve` for ever. `serve` is made of system calls on prepared data alone: another
-    /// thread of this process may hold any lock, the allocator's for one, while this one forks.
+    /// Forks a process that calls `serve` for ever.
     ///
-    /// What `serve` owns is dropped in this process: the peer's descriptors are then its own, and their other ends
-    /// report its death.
+    /// `serve` may only make system calls on prepared data: another thread of this process may hold any lock, for example the
+    /// allocator's, during the fork. What `serve` owns is dropped in this process: the peer's descriptors are then its own,
+    /// and their other ends report its death.
     pub(super) fn fork(serve: impl FnMut() -> nix::Result<()>) -> Result<Peer, Error> {
         wake_on_failure()?;
         let failure = Shared::<AtomicI32>::zeroed().context("map memory to share with a peer process")?;
@@ -63,7 +63,7 @@ impl Peer {
         self.pid
     }
 
-    /// The operation's outcome, with the peer's reason where it is the peer that failed.
+    /// The operation's result, with the peer's error if the peer has failed.
     pub(super) fn explain(&self, outcome: nix::Result<()>) -> io::Result<()> {
         outcome.map_err(|errno| {
             // SAFETY: the mapping lives as long as `self`; it is only ever read and written as an atomic.
@@ -77,20 +77,20 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Both can only fail if someone else has reaped it already.
+        // Both fail only if another caller has reaped it already.
         let _ = kill(self.pid, Signal::SIGKILL);
         while waitpid(self.pid, None) == Err(Errno::EINTR) {}
     }
 }
 
-/// The thread that a peer works for.
+/// The thread that a peer serves.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     process: Pid,
     thread: Pid,
 }
 
-/// The peer's life. `extern "C"`, so that a panic ends the process instead of unwinding into its copy of the caller.
+/// The main loop of a peer. `extern "C"`, so that a panic ends the process instead of unwinding into its copy of the caller.
 extern "C" fn live<F: FnMut() -> nix::Result<()>>(measured: &Measured, failure: &AtomicI32, mut serve: F) -> ! {
     let Err(errno) = serve_for_ever(measured, &mut serve);
     failure.store(errno as i32, Ordering::Relaxed);
@@ -120,7 +120,7 @@ fn serve_for_ever(measured: &Measured, serve: &mut impl FnMut() -> nix::Result<(
     }
 }
 
-/// Lets [`FAILED`] interrupt system calls. The handler is left behind: it does nothing by itself.
+/// Lets [`FAILED`] interrupt system calls. The handler stays installed: it does nothing by itself.
 fn wake_on_failure() -> Result<(), Error> {
     extern "C" fn do_nothing(_: i32) {}
     let action = SigAction::new(SigHandler::Handler(do_nothing), SaFlags::empty(), SigSet::empty());
@@ -147,7 +147,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Whether the process is gone; a zombie that its adopter has yet to reap is.
+    /// Whether the process is gone; a zombie that is not reaped yet counts as gone.
     fn is_gone(pid: Pid) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_none_or(|fields| fields.is_empty() || fields.starts_with(['Z', 'X']))
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn reports_why_a_peer_failed_to_an_operation_that_waits_for_it() {
         in_a_process_of_its_own(|| {
-            // The writer stays open here, so that only the peer's word can end the read.
+            // The writer stays open here, so that only the peer's message can end the read.
             let (reader, _writer) = pipe().map_err(|e| e.to_string())?;
             let peer = Peer::fork(|| Err(Errno::EACCES)).map_err(|e| e.to_string())?;
             let outcome = peer.explain(read(&reader, &mut [0]).map(drop));

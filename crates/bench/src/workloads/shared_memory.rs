@@ -14,7 +14,7 @@ impl<T> Shared<T> {
         None => panic!("nothing to share"),
     };
 
-    /// Maps the memory. All zeros must be a valid `T`, and `T` must not be bigger aligned than a page.
+    /// Maps the memory. All zeros must be a valid `T`, and its alignment must not exceed a page.
     pub(super) fn zeroed() -> io::Result<Shared<T>> {
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.

@@ -1,13 +1,13 @@
-//! A function's instructions as blocks, and where each goes on.
+//! A function's instructions as basic blocks, with their successors.
 
 use iced_x86::{Instruction, Mnemonic};
 
 use super::{Reader, branch, ends};
 
-/// Straight runs of instructions, by the index of their first.
+/// Basic blocks, by the index of their first instruction.
 pub(super) struct Blocks {
     pub(super) starts: Vec<usize>,
-    /// The blocks that each goes on to.
+    /// The successors of each block.
     pub(super) next: Vec<Vec<usize>>,
     length: usize,
 }
@@ -38,7 +38,7 @@ impl Blocks {
             let end = blocks.starts.get(place + 1).copied().unwrap_or(length);
             let Some(last) = instructions.get(*start..end).and_then(<[_]>::last) else { continue };
             let mut next: Vec<usize> = leaves(last).into_iter().flatten().collect();
-            // What is in no function comes back: static_cpu_has, in .altinstr_aux.
+            // Code outside of functions returns: static_cpu_has, in .altinstr_aux.
             let returns = branch(last).is_some_and(|address| reader.symbols.function_at(address).is_none());
             if (!ends(last) || returns) && end < length {
                 next.push(end);
@@ -49,7 +49,7 @@ impl Blocks {
         blocks
     }
 
-    /// The instructions of the block that starts at an index.
+    /// The instructions of the block that starts at this index.
     pub(super) fn instructions<'i>(&self, start: usize, all: &'i [Instruction]) -> &'i [Instruction] {
         let place = self.starts.partition_point(|other| *other <= start);
         &all[start..self.starts.get(place).copied().unwrap_or(self.length)]

@@ -1,6 +1,6 @@
-//! Follows values through a function: from its parameters, whose types BTF tells, through fields of structures to calls.
+//! Follows values through a function: from its parameters, whose types BTF gives, through fields of structures to calls.
 //!
-//! Nothing here is assumed of what memory holds but its type. What cannot be told is unknown, and so counted.
+//! Only the types of memory are known, not its content. A call whose target cannot be found is counted as unknown.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::btf::{Field, Id};
 
-/// Where the kernel's image can be; modules follow (Documentation/arch/x86/x86_64/mm.rst).
+/// The address range of the kernel's image; modules follow (Documentation/arch/x86/x86_64/mm.rst).
 const KERNEL: std::ops::Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_c000_0000;
 
-/// What a function does: its blocks are followed until nothing more is forgotten where they meet.
+/// Finds the effects of a function: its blocks are followed until their states no longer change.
 pub(super) fn follow(reader: &Reader<'_>, number: usize, instructions: &[Instruction]) -> Body {
     let mut follower = Follower {
         reader,
@@ -29,12 +29,12 @@ pub(super) fn follow(reader: &Reader<'_>, number: usize, instructions: &[Instruc
     let blocks = Blocks::of(reader, number, instructions);
     let mut states = follower.states(&blocks, instructions);
     if !follower.objects.is_empty() {
-        // What calls told of objects on the stack is known from the beginning.
+        // The types of objects on the stack, found at calls, hold from the beginning.
         states = follower.states(&blocks, instructions);
     }
     follower.body = Body::default();
     for (block, state) in blocks.starts.iter().zip(&mut states) {
-        // What nothing leads to may be reached by a fixup or a jump table.
+        // A block without predecessors may be the target of a fixup or a jump table.
         let mut state = state.take().unwrap_or_default();
         for instruction in blocks.instructions(*block, instructions) {
             follower.step(&mut state, instruction, true);
@@ -46,14 +46,14 @@ pub(super) fn follow(reader: &Reader<'_>, number: usize, instructions: &[Instruc
 pub(super) struct Follower<'r, 'k> {
     pub(super) reader: &'r Reader<'k>,
     number: usize,
-    /// Objects on the stack, by offset, as calls tell that take their addresses.
+    /// Types of objects on the stack, by offset, from calls that take their addresses.
     pub(super) objects: BTreeMap<i32, Id>,
     pub(super) body: Body,
     factory: InstructionInfoFactory,
 }
 
 impl Follower<'_, '_> {
-    /// What is known before each block.
+    /// The state before each block.
     fn states(&mut self, blocks: &Blocks, instructions: &[Instruction]) -> Vec<Option<State>> {
         let mut states: Vec<Option<State>> = vec![None; blocks.starts.len()];
         states[0] = Some(self.entry());
@@ -66,7 +66,7 @@ impl Follower<'_, '_> {
             for next in &blocks.next[place] {
                 let joined =
                     states[*next].as_ref().map_or_else(|| state.clone(), |known| known.join(&state, self.reader.btf));
-                // Joining only forgets, so that this ends.
+                // Joining only removes knowledge, so this ends.
                 if states[*next].as_ref() != Some(&joined) {
                     states[*next] = Some(joined);
                     waiting.insert(*next);
@@ -92,7 +92,7 @@ impl Follower<'_, '_> {
         state
     }
 
-    /// The registers in which a function's parameters come, with their types; without a prototype all six.
+    /// The registers of a function's parameters, with their types; without a prototype all six.
     fn parameters(&self, number: usize) -> Vec<(u8, Register, Option<Id>)> {
         let typed = self.reader.prototypes[number].zip(self.reader.btf);
         let Some((types, btf)) = typed.and_then(|(id, btf)| Some((btf.prototype(id)?.1, btf))) else {
@@ -101,7 +101,7 @@ impl Follower<'_, '_> {
         let mut registers = (0..).zip(PARAMETERS);
         let mut parameters = Vec::new();
         for kind in types {
-            // A structure of two words comes in two registers, a larger one on the stack.
+            // A structure of two words is passed in two registers, a larger one on the stack.
             match btf.size(*kind) {
                 0..=8 => parameters.extend(registers.next().map(|(index, register)| (index, register, Some(*kind)))),
                 9..=16 => drop(registers.nth(1)),
@@ -115,7 +115,7 @@ impl Follower<'_, '_> {
         u32::try_from(self.number).unwrap_or(u32::MAX)
     }
 
-    /// What an instruction changes; with `told` also what it does goes into the body.
+    /// Applies an instruction to the state; with `told`, its effects are also added to the body.
     fn step(&mut self, state: &mut State, instruction: &Instruction, told: bool) {
         if told {
             self.name(instruction);
@@ -157,7 +157,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Data whose address an instruction names: hooks are told by that.
+    /// Records data whose address an instruction uses; hooks are recognised by it.
     fn name(&mut self, instruction: &Instruction) {
         for operand in 0..instruction.op_count() {
             let address = match instruction.op_kind(operand) {
@@ -245,7 +245,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A call of what a value holds; its prototype, where that is known.
+    /// A call of the function in a value; returns its prototype, if it is known.
     fn follow(&mut self, value: Value, told: bool) -> Option<Id> {
         match value {
             Value::Of(slot) => {
@@ -293,7 +293,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// A jump out of the function is a call that does not come back, or goes on in the function's cold part.
+    /// A jump out of the function is a call that does not return, or continues in the function's cold part.
     fn leave(&mut self, instruction: &Instruction) {
         match branch(instruction).and_then(|address| self.reader.target_at(address)) {
             Some(Target::Function(number)) if number != self.function() => {
@@ -308,7 +308,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// What a call hands over: functions into parameters, and the types of objects.
+    /// The arguments of a call: functions into parameters, and the types of objects.
     fn arguments(&mut self, state: &State, number: u32, told: bool) {
         let btf = self.reader.btf;
         for (index, register, kind) in self.parameters(number as usize) {
@@ -330,7 +330,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Any other instruction: what it writes is unknown.
+    /// Any other instruction: its result is unknown.
     fn other(&mut self, state: &mut State, instruction: &Instruction) {
         let conditional = matches!(instruction.code(), Code::Cmove_r64_rm64 | Code::Cmovne_r64_rm64);
         if conditional && instruction.op1_kind() == OpKind::Register {

@@ -1,4 +1,4 @@
-//! What loads find and stores leave: fields of structures, the stack, variables.
+//! Loads and stores: fields of structures, the stack, variables.
 
 use iced_x86::{Instruction, Register};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::btf::Field;
 
 impl Follower<'_, '_> {
-    /// A pointer to what a memory operand names, the index left out: all elements of an array share a place.
+    /// A pointer to the target of a memory operand, without the index, because all elements of an array share a place.
     pub(super) fn address(&self, state: &State, instruction: &Instruction) -> Value {
         if instruction.is_ip_rel_memory_operand() {
             return Value::Constant(instruction.ip_rel_memory_address());
@@ -67,7 +67,7 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// What lies in an object on the stack.
+    /// The content of an object on the stack.
     fn object_field(&self, offset: i32) -> Value {
         let Some(btf) = self.reader.btf else { return Value::Unknown };
         let mut before = self.objects.range(..=offset).rev();
@@ -130,7 +130,7 @@ impl Follower<'_, '_> {
     }
 }
 
-/// The value that a field holds.
+/// The value of a field.
 fn value_of(field: Option<Field>) -> Value {
     match field {
         Some(Field::Pointer(to)) if to != 0 => Value::Pointer { to, offset: 0 },

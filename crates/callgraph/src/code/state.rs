@@ -1,27 +1,27 @@
-//! What registers and the stack are known to hold at some place of a function.
+//! The known content of registers and stack at a point of a function.
 
 use iced_x86::Register;
 
 use super::Slot;
 use crate::btf::{Btf, Id};
 
-/// What is known of a value.
+/// A value, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Value {
     #[default]
     Unknown,
-    /// A pointer to so many bytes into an object of a type.
+    /// A pointer into an object of a type, at this offset in bytes.
     Pointer { to: Id, offset: i32 },
-    /// What a slot holds.
+    /// The content of a slot.
     Of(Slot),
     /// A number, most often an address.
     Constant(u64),
-    /// An address on the function's own stack, from where that was when it began.
+    /// An address on the function's stack, relative to the stack pointer at its entry.
     Stack(i32),
 }
 
 impl Value {
-    /// The value so many bytes on.
+    /// The value plus a number of bytes.
     pub(super) fn moved(self, by: i64) -> Self {
         let moved = |offset: i32| i32::try_from(by).ok().and_then(|by| offset.checked_add(by));
         match self {
@@ -33,8 +33,8 @@ impl Value {
         }
     }
 
-    /// What is known after two ways have met. A null pointer on one of them says nothing against the other.
-    /// Of a list's element and whatever the list's next is, both are elements.
+    /// The common knowledge where two paths meet. A null pointer on one path does not contradict the other. Of a list's
+    /// element and the list's next pointer, both are elements.
     fn join(self, other: Self, btf: Option<&Btf>) -> Self {
         match (self, other) {
             _ if self == other => self,
@@ -54,7 +54,7 @@ impl Value {
 /// How many words of the stack are followed.
 const WORDS: usize = 64;
 
-/// Registers and the words of the stack that something is known of.
+/// Registers and words of the stack whose content is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct State {
     registers: [Value; 16],
@@ -66,7 +66,7 @@ pub(super) struct State {
 pub(super) const PARAMETERS: [Register; 6] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 
-/// What a called function may change.
+/// Registers that a called function may change.
 const SCRATCH: [Register; 9] = [
     Register::RAX,
     Register::RDI,
@@ -80,7 +80,7 @@ const SCRATCH: [Register; 9] = [
 ];
 
 impl State {
-    /// At the first instruction.
+    /// The state at the first instruction.
     pub(super) fn entry() -> Self {
         let mut state = Self::default();
         state.set(Register::RSP, Value::Stack(0));
@@ -102,7 +102,7 @@ impl State {
         found.map_or(Value::Unknown, |index| self.stack[index].1)
     }
 
-    /// A store of so many bytes, which ends what was known of every word that it touches.
+    /// A store of this many bytes, after which every word that it touches is unknown.
     pub(super) fn store(&mut self, offset: i32, size: i32, value: Value) {
         self.stack.retain(|(at, _)| at.saturating_add(8) <= offset || *at >= offset.saturating_add(size));
         if size == 8 && value != Value::Unknown && self.stack.len() < WORDS {
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// What is known on both ways.
+    /// The common knowledge of both states.
     pub(super) fn join(&self, other: &Self, btf: Option<&Btf>) -> Self {
         let registers = std::array::from_fn(|index| self.registers[index].join(other.registers[index], btf));
         let stack = self.stack.iter().map(|(at, value)| (*at, value.join(other.load(*at), btf)));

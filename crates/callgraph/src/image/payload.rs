@@ -1,4 +1,4 @@
-//! From a file to an ELF file: the boot protocol's payload, and how it is packed.
+//! Finds the ELF file in a kernel image: the boot protocol's payload, and its compression.
 
 use std::io::Read;
 
@@ -8,13 +8,13 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::Error;
 
-/// The most bytes of an unpacked kernel: Debian's have 62 MB, one with everything built in some 400 MB.
+/// The largest unpacked kernel, in bytes; Debian's have 62 MB, one with everything built in some 400 MB.
 const MAX_UNPACKED_SIZE: usize = 1 << 30;
-/// The largest window of zstd that is read: the kernel is packed with `--ultra -22`, which takes 128 MiB.
+/// The largest window of zstd; the kernel is packed with `--ultra -22`, which takes 128 MiB.
 const MAX_ZSTD_WINDOW: u64 = 256 << 20;
-/// The largest memory that unpacking xz may take, in KiB; the kernel's own dictionaries are 32 and 128 MiB.
+/// The most memory for unpacking xz, in KiB; the kernel's own dictionaries are 32 and 128 MiB.
 const XZ_MEMORY: u32 = 512 << 10;
-/// A legacy lz4 stream, as `lz4 -l` writes it, is of blocks that give so much when unpacked.
+/// The unpacked size of a block of a legacy lz4 stream, as `lz4 -l` writes it.
 const LZ4_BLOCK: usize = 8 << 20;
 
 // The boot protocol's header (Documentation/arch/x86/boot.rst).
@@ -23,10 +23,10 @@ const MAGIC: usize = 0x202;
 const VERSION: usize = 0x206;
 const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
-/// Since 2.08 the header says where the payload is.
+/// The version of the protocol since which the header says where the payload is.
 const WITH_PAYLOAD: u16 = 0x208;
 
-/// How a payload can be packed (scripts/Makefile.lib), by its first bytes.
+/// The compression of a payload (scripts/Makefile.lib), by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Gzip,
@@ -91,7 +91,7 @@ fn packing(bytes: &[u8]) -> Option<Packing> {
     PACKINGS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, packing)| *packing)
 }
 
-/// What a bzImage carries.
+/// The payload of a bzImage.
 fn payload(file: &[u8]) -> Result<&[u8], Error> {
     let truncated = |what: &str| Error::Damaged { reason: format!("the bzImage ends before {what}") };
     let version = file.get(VERSION..VERSION + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
@@ -102,7 +102,7 @@ fn payload(file: &[u8]) -> Result<&[u8], Error> {
     let (Some(offset), Some(length)) = (number(PAYLOAD_OFFSET), number(PAYLOAD_LENGTH)) else {
         return Err(truncated("its header's end"));
     };
-    // 0 stands for 4, says the protocol.
+    // 0 stands for 4, according to the protocol.
     let sectors = match file[SETUP_SECTS] {
         0 => 4,
         count => usize::from(count),
@@ -143,7 +143,7 @@ fn too_large(method: &str) -> Error {
     damaged(method, "it gives more than a kernel can have")
 }
 
-/// RFC 1952: a header with what its flags say, then a deflate stream.
+/// RFC 1952: a header with the fields of its flags, then a deflate stream.
 fn gzip(packed: &[u8]) -> Result<Vec<u8>, Error> {
     let stream = gzip_body(packed).ok_or_else(|| damaged("gzip", "its header is cut short"))?;
     decompress_to_vec_with_limit(stream, MAX_UNPACKED_SIZE).map_err(|cause| match cause.status {
@@ -177,7 +177,7 @@ fn lz4(packed: &[u8]) -> Result<Vec<u8>, Error> {
     let mut rest = &packed[4..];
     while let Some((length, after)) = rest.split_first_chunk() {
         let length = u32::from_le_bytes(*length) as usize;
-        // The last four bytes are the size of the kernel (scripts/Makefile.lib, size_append).
+        // The last four bytes are the kernel's size (scripts/Makefile.lib, size_append).
         if after.is_empty() {
             break;
         }
@@ -197,10 +197,10 @@ mod tests {
     use super::*;
     use crate::sample::bzimage;
 
-    /// xz --x86 --lzma2: what the kernel's build does, of `calls`.
+    /// The output of xz --x86 --lzma2, as the kernel's build calls it, for `calls`.
     const XZ: &str = "fd377a585a0000016922de360201040021010800d2b974cbe000d700125d003f9145846d86754d818835e9c464f9e000\
                       00000000dd0575a400012ad80100000070a15b643e300d8b020000000001595a";
-    /// lzma of the same.
+    /// The output of lzma for the same.
     const LZMA: &str = "5d00008000ffffffffffffffff003f9145846d86754e72ed1ed397d47eb6b705fd0028a218269ffdd4b7c942bbd77549\
                         1f3798a21291350e49eca3ca0e16e76ba4e0691abf230e35e5a2953793208181ca83c8074643548f08009e23f2ff8cb4\
                         e4962ddaf4fff987a000";
@@ -231,7 +231,7 @@ mod tests {
         packed
     }
 
-    /// One frame with one block that is not packed.
+    /// One frame with one block that is not compressed.
     fn zstd(text: &[u8]) -> Vec<u8> {
         let length = u32::try_from(text.len()).unwrap();
         let mut packed = b"\x28\xb5\x2f\xfd\x00\x88".to_vec();
@@ -269,7 +269,7 @@ mod tests {
             let unpacked = unpack(bzimage(&payload)).unwrap_or_else(|e| panic!("{:02x?}: {e}", &payload[..4]));
             assert_eq!(unpacked, text, "{:02x?}", &payload[..4]);
         }
-        // And a vmlinux that somebody has packed.
+        // A vmlinux that was compressed by hand.
         assert_eq!(unpack(gzip(&text)).unwrap(), text);
         assert_eq!(unpack(text.clone()).unwrap(), text);
     }

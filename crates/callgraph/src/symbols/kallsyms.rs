@@ -17,14 +17,14 @@ use super::Symbol;
 use crate::{Image, image::Section};
 
 const TOKENS: usize = 256;
-/// So far from the tokens the names may begin: Debian's 7.2 has 3.1 MB of them.
-const FARTHEST: usize = 64 << 20;
-/// A kernel has more symbols than this, and fewer than that.
-const PLAUSIBLE: Range<u32> = 100..4_000_000;
+/// How far before the tokens the names may begin, in bytes; Debian's 7.2 has 3.1 MB of names.
+const MAX_NAMES_DISTANCE: usize = 64 << 20;
+/// The possible number of symbols of a kernel.
+const POSSIBLE_COUNTS: Range<u32> = 100..4_000_000;
 /// The longest name of a symbol: `KSYM_NAME_LEN`.
 const MAX_NAME_LENGTH: usize = 512;
-/// A marker points at each 256th name.
-const MARKED: usize = 256;
+/// There is a marker for each 256th name.
+const NAMES_PER_MARKER: usize = 256;
 
 /// All symbols, if the image has kallsyms.
 pub(super) fn find(image: &Image) -> Option<Vec<Symbol>> {
@@ -35,28 +35,28 @@ pub(super) fn find(image: &Image) -> Option<Vec<Symbol>> {
     })
 }
 
-/// The section in which they are looked for.
+/// The section that is searched.
 struct Tables<'i> {
     image: &'i Image,
     section: &'i Section,
     bytes: &'i [u8],
 }
 
-/// The tokens, and where their table and index are.
+/// The tokens, with the places of their table and index.
 struct Tokens<'i> {
     texts: Vec<&'i [u8]>,
     start: usize,
     end: usize,
 }
 
-/// The names, each with its letter before it, and what lies around them.
+/// The names, each with its letter before it, and the tables around them.
 struct Names {
     texts: Vec<Vec<u8>>,
     count_at: usize,
 }
 
 impl<'i> Tables<'i> {
-    /// Digits are tokens of their own, one after another: a place where they stand so may be in the table.
+    /// Finds token tables: digits are tokens of their own, one after another, so such a sequence may be in the table.
     fn tokens(&self) -> impl Iterator<Item = Tokens<'i>> {
         const DIGITS: &[u8] = b"0\x001\x002\x003\x004\x005\x006\x007\x008\x009\0";
         let bytes = self.bytes;
@@ -77,10 +77,10 @@ impl<'i> Tables<'i> {
 
     /// The number of names and the names themselves, before the tokens.
     fn names(&self, tokens: &Tokens<'_>) -> Option<Names> {
-        let earliest = tokens.start.saturating_sub(FARTHEST).next_multiple_of(4);
+        let earliest = tokens.start.saturating_sub(MAX_NAMES_DISTANCE).next_multiple_of(4);
         (earliest..tokens.start).step_by(4).find_map(|count_at| {
-            let count = number(self.bytes, count_at).filter(|count| PLAUSIBLE.contains(count))?;
-            // Tables are aligned to 8 bytes, since 7.x to 4.
+            let count = number(self.bytes, count_at).filter(|count| POSSIBLE_COUNTS.contains(count))?;
+            // Tables are aligned to 8 bytes, in 7.x to 4.
             [8, 4].iter().find_map(|gap| {
                 let texts = self.names_from(tokens, count_at + gap, count as usize)?;
                 Some(Names { texts, count_at })
@@ -94,7 +94,7 @@ impl<'i> Tables<'i> {
         let mut markers = Vec::new();
         let mut at = start;
         for index in 0..count {
-            if index % MARKED == 0 {
+            if index % NAMES_PER_MARKER == 0 {
                 markers.push(u32::try_from(at - start).ok()?);
             }
             let (text, next) = name(bytes, at, &tokens.texts)?;
@@ -162,11 +162,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The table in which `at` is the token of the digit 0, if its index follows.
+/// The table in which the token of the digit 0 is at `at`, if its index follows.
 fn tokens_around(bytes: &[u8], at: usize) -> Option<Tokens<'_>> {
     let mut start = at;
     for _ in 0..b'0' {
-        // A token ends with a zero, which is the byte before the next one; an unused token is empty.
+        // A token ends with a zero, the byte before the next one; an unused token is empty.
         let text = &bytes[start.saturating_sub(64)..start.checked_sub(1)?];
         start = start - 1 - text.iter().rev().position(|byte| *byte == 0)?;
     }
@@ -192,7 +192,7 @@ fn tokens_from(bytes: &[u8], start: usize) -> Option<Tokens<'_>> {
     Some(Tokens { texts, start, end: index + 2 * TOKENS })
 }
 
-/// One name and where the next one is. Since 6.1 a length of more than 127 takes two bytes.
+/// One name, and the place of the next one. Since 6.1 a length above 127 takes two bytes.
 fn name(bytes: &[u8], at: usize, tokens: &[&[u8]]) -> Option<(Vec<u8>, usize)> {
     let (mut length, mut at) = (usize::from(*bytes.get(at)?), at + 1);
     if length & 0x80 != 0 {

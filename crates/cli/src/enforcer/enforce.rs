@@ -1,4 +1,4 @@
-//! `tollgate enforce`: the daemon.
+//! `tollgate enforce`: starts enforcement, and is the daemon.
 
 use std::{
     env, fs,
@@ -34,7 +34,7 @@ use crate::{output, policies};
 
 /// How often to check whether the daemon has started.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Set for the process that stays in the background.
+/// Environment variable of the process that stays in the background.
 const BACKGROUND: &str = "TOLLGATE_BACKGROUND";
 
 /// What to enforce, and how.
@@ -45,55 +45,56 @@ pub(crate) struct Arguments {
     /// Grant what is denied, and audit it
     #[arg(long)]
     permissive: bool,
-    /// Leave this domain unconfined; without this option, the domains of the machine's processes and of the kernel
+    /// Leave this domain unconfined; without this option, the domains of the machine's processes and of the kernel are
     #[arg(long, value_name = "TYPE")]
     unconfined: Vec<String>,
     /// The context of processes without a label; without, the policy's unconfined_t, else the kernel's
     #[arg(long, value_name = "CONTEXT")]
     machine: Option<String>,
-    /// Enforce a policy also if this kernel cannot enforce all of it
+    /// Enforce a policy even if this kernel cannot enforce all of it
     #[arg(long)]
     accept_missing: bool,
-    /// Log at most so many denials per second; 1000 without this option; the rest is counted
+    /// Log at most this many denials per second [default: 1000]; the rest is counted
     #[arg(long, value_name = "NUMBER")]
     audit_limit: Option<u32>,
-    /// Make room for so many credentials, labels, objects or owners, of which each user may take an eighth; it lasts until
+    /// Make room for this many credentials, labels, objects or owners, of which each user may use an eighth; lasts until
     /// `tollgate stop`
     #[arg(long, value_name = "ROOM=PLACES")]
     room: Vec<Size>,
-    /// When to check descriptors: when they change hands (check), or, as SELinux does, at each use (use), which costs
-    /// more; once chosen it holds until `tollgate stop`
+    /// When to check descriptors: when they change hands (check), or at each use as SELinux does (use), which costs more;
+    /// lasts until `tollgate stop`
     #[arg(long, value_name = "check|use")]
     descriptors: Option<Descriptors>,
-    /// What becomes of processes that may have slipped out of confinement while hooks did not run: confine, kill or tell
+    /// What to do with processes that may have escaped from confinement while hooks did not run: confine, kill, or only
+    /// report (tell)
     #[arg(long, value_name = "confine|kill|tell", default_value_t)]
     after_gap: AfterGap,
-    /// What becomes of files whose labels a crash may have taken, for they were made or moved in the last seconds before it:
-    /// they are unlabelled (unlabel), and listed by `tollgate label lost`, or have their directory's label (keep)
+    /// What to do with files that were created or moved in the last seconds before a crash, because their labels may be lost:
+    /// make them unlabelled and list them in `tollgate label lost` (unlabel), or give them their directory's label (keep)
     #[arg(long, value_name = "unlabel|keep", default_value_t)]
     after_crash: AfterCrash,
-    /// Write denials that the kernel's audit does not take, and messages, below this folder
+    /// The folder for messages, and for denials that the kernel's audit does not take
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
-    /// Note labels that cannot be written to their files below this folder
+    /// The folder for notes of labels that cannot be written to their files
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/tollgate")]
     notes: PathBuf,
     /// Stay in the foreground, for service managers
     #[arg(long)]
     foreground: bool,
-    /// Look whether enforcement can start or be taken over with this policy, say so, and do nothing
+    /// Say whether enforcement can start or be taken over with this policy, and do nothing
     #[arg(long)]
     check: bool,
-    /// Start enforcement and end: no daemon stays, and nothing writes denials down
+    /// Start enforcement and end: no daemon stays, and denials are not logged
     #[arg(long, conflicts_with = "foreground")]
     once: bool,
-    /// Give a context a SID, for who enters it while no daemon runs
+    /// Give a context a SID, so that processes can enter it while no daemon runs
     #[arg(long, value_name = "CONTEXT", requires = "once")]
     intern: Vec<String>,
-    /// Attach to these hooks only, to measure what each costs; that enforces nothing whole
+    /// Attach only to these hooks, to measure what each costs; the policy is then not fully enforced
     #[arg(long, value_name = "HOOK", requires = "once", hide = true)]
     hook: Vec<String>,
-    /// Count what each object manager is asked, for who reads the programs' counts; each decision takes longer then
+    /// Count the checks of each object manager; each decision takes longer then
     #[arg(long, requires = "once", hide = true)]
     count: bool,
 }
@@ -127,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.once {
         return once(arguments, options);
     }
-    // Where nothing is mounted any more that programs are pinned in, they live by what the service manager has kept.
+    // If the pins are unmounted, programs stay attached by the descriptor that the service manager has kept.
     let kept = notify::kept().filter(|_| !programs::pinned(&options.pins));
     let options = match &kept {
         Some(kept) => Options { pins: Pins::of(kept.as_fd()), ..options },
@@ -135,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let signals = Signals::take().context("cannot wait for signals")?;
     let mut daemon = Daemon::listen(options.folder.path())?;
-    // Threads begin when signals wait, or they would be ended by them.
+    // Block signals before threads start: a signal would otherwise end them.
     let doing = Doing::of(options.folder.path());
     doing.say("starting");
     let telling = options.progress.tell(move |text| {
@@ -143,7 +144,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         doing.say(text);
     });
     let extension = Extension::begin();
-    // The daemon leaves the directory that they may begin at.
+    // The daemon changes its working directory, so relative paths must be resolved first.
     let [policy, log] = [&arguments.policy, &arguments.log].map(path::absolute);
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
     let enforced = begin(policy, &log, arguments.accept_missing, options)?;
@@ -157,7 +158,7 @@ fn told(progress: &str) {
     info!("{progress}");
 }
 
-/// Says what `enforce` would do; what forbids it is an error, as it would be then.
+/// Says what `enforce` would do. An error here is the error that it would have.
 fn check(policy: &Path) -> anyhow::Result<ExitCode> {
     policies::open_to_enforce(policy)?;
     let adopted = requirements::pins(&Pins::default())?;
@@ -167,7 +168,7 @@ fn check(policy: &Path) -> anyhow::Result<ExitCode> {
 
 /// Starts enforcement, which goes on without this process.
 fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
-    // Refuses what is none of ours; enforcement that is on is refused by the start.
+    // Refuses pins of something else; the start itself refuses enforcement that is already on.
     requirements::pins(&options.pins)?;
     let built = policies::open_to_enforce(&arguments.policy)?;
     let telling = options.progress.tell(told);
@@ -190,7 +191,7 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
     let built = policies::open_to_enforce(&path)?;
     let adopted = requirements::pins(&options.pins)?;
-    // Before files are labelled: none is missed.
+    // Listening starts before files are labelled, so that no device is missed.
     let devices = Devices::listen();
     if let Err(cause) = &devices {
         warn!(%cause, "cannot listen for devices: {cause}; those that appear have their directory's label");
@@ -207,15 +208,15 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
 }
 
 fn serve(log: &Path, daemon: &mut Daemon, mut enforced: Enforced, signals: &Signals) -> anyhow::Result<ExitCode> {
-    // Enforcement is on: who waits may have been killed, and what is said may be lost, but denials are to be written down.
+    // Enforcement is on. A dead parent, or a message that cannot be printed, must not end the logging of denials.
     if let Err(cause) = daemon.ready(enforced.pins()) {
-        warn!(%cause, "cannot tell who waits for the daemon that it is ready: {cause}");
+        warn!(%cause, "cannot report that the daemon is ready: {cause}");
     }
     if env::var_os(BACKGROUND).is_some() {
         if let Err(cause) = Daemon::leave_terminal(&log.join("daemon.log")) {
             warn!("{cause}");
         }
-        // Else a file system could not be unmounted.
+        // A working directory elsewhere would keep its file system mounted.
         if let Err(cause) = env::set_current_dir("/") {
             warn!(%cause, "cannot change to the directory /: {cause}");
         }
@@ -252,13 +253,13 @@ fn wait(ready: &UnixDatagram, daemon: &mut Child) -> anyhow::Result<ExitCode> {
             Err(cause) => bail!("cannot wait for the daemon: {cause}"),
         }
         if let Some(status) = daemon.try_wait().context("cannot wait for the daemon")? {
-            // It has said why.
+            // The daemon has printed the reason.
             return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
         }
     }
 }
 
-/// The same policy, to keep one.
+/// A second copy of a policy, to keep.
 fn again(built: &Built) -> anyhow::Result<Built> {
     Ok(Built::from_bytes(&built.to_bytes())?)
 }

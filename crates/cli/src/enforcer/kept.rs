@@ -1,4 +1,4 @@
-//! What the policy in force was built from, and whether the next start puts it in force again.
+//! Sources of the policy in force, and whether the next start uses the same policy.
 
 use std::path::Path;
 
@@ -14,24 +14,24 @@ use tollgate_policy::{
 use super::ago::ago;
 use crate::store;
 
-/// What `status` tells.
+/// The part of `status` about the sources of the policy.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Kept {
-    /// What the policy in force was built from.
+    /// The sources of the policy in force.
     in_force: Option<Origin>,
-    /// What the one was built from that the next start puts in force.
+    /// The sources of the policy of the next start.
     next_start: Option<Origin>,
-    /// Whether they decide and label alike; `None`: one of them cannot be read, or is not there.
+    /// Whether the two policies decide and label alike; `None`: one of them cannot be read, or does not exist.
     alike: Option<bool>,
-    /// Sources of the latter that have changed since, or are new, or are gone.
+    /// Sources of the next start's policy that have changed since it was built, or are new, or are gone.
     changed: Vec<String>,
-    /// Why nothing is known of it.
+    /// Why nothing is known about the sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
 }
 
 impl Kept {
-    /// Of a generation that is in force.
+    /// For the generation in force.
     pub(super) fn of(generation: u32) -> Self {
         Self::compare(&Folder::default().policy(generation), &store::here())
     }
@@ -76,7 +76,7 @@ fn built(origin: Option<&Origin>) -> String {
     for_people(format!("{}{booleans}; {} ago, by {}", origin.folders(), ago(origin.built), origin.version))
 }
 
-/// The names of sources that are otherwise than a policy of the store was built from.
+/// The names of sources that differ from those that a policy of the store was built from.
 fn changed(origin: &Origin, store: &Store) -> Vec<String> {
     if !store.has_built(origin) {
         return Vec::new();

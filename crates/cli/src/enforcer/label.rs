@@ -21,19 +21,20 @@ pub(crate) enum Command {
     Get(Which),
     /// Give files a label
     Set(Set),
-    /// Give files the labels that the policy's file_contexts say
+    /// Give files the labels that the policy's file_contexts name
     Restore(Restore),
-    /// List files that are unlabelled because a crash may have taken their labels, or because those are none of the policy
+    /// List files that are unlabelled because a crash may have taken their labels, or because the policy does not have their
+    /// labels
     Lost(Lost),
 }
 
-/// The files.
+/// Files to act on.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The files; symbolic links are not followed
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// What is below directories too, on the same file system
+    /// Also files below directories, on the same file system
     #[arg(short = 'R', long)]
     recursive: bool,
     /// Print JSON
@@ -43,9 +44,9 @@ pub(crate) struct Which {
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// The label
+    /// The label to set
     context: String,
-    /// Only say what would be done
+    /// Only print what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
@@ -54,10 +55,10 @@ pub(crate) struct Set {
 
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// User, role and range too; without, only the type, unless the file is unlabelled
+    /// Set user, role and range too; without this option only the type, unless the file is unlabelled
     #[arg(short = 'F', long)]
     force: bool,
-    /// Only say what would be done
+    /// Only print what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
@@ -71,7 +72,7 @@ pub(crate) struct Lost {
     json: bool,
 }
 
-/// A label, and the one before where it was changed.
+/// A file's label, and its previous one if it was changed.
 #[derive(Debug, Serialize)]
 struct Labelled {
     path: PathBuf,
@@ -80,7 +81,7 @@ struct Labelled {
     label: String,
 }
 
-/// Why the walk ends, if it does.
+/// Why a walk ended early.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error(transparent)]
@@ -118,13 +119,13 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Gives files, and what is below directories, the labels that file_contexts say; whether all have them.
+/// Gives files, and those below directories, the labels of file_contexts; returns whether all have them.
 pub(crate) fn restore(paths: Vec<PathBuf>) -> anyhow::Result<bool> {
     let which = Which { paths, recursive: true, json: false };
     Ok(run(Command::Restore(Restore { force: false, dry_run: false, which }))? == ExitCode::SUCCESS)
 }
 
-/// Lists what is unlabelled; the exit status is 1 where there is something.
+/// Lists unlabelled files; exit status 1 if there are some.
 fn lost(json: bool) -> anyhow::Result<ExitCode> {
     let files = lost::list(&Pins::default())?;
     if json {
@@ -148,10 +149,10 @@ fn lost(json: bool) -> anyhow::Result<ExitCode> {
     Ok(if files.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A label before, where it was changed, and the label now.
+/// The previous label, if it was changed, and the present label.
 type Change = Option<(Option<String>, String)>;
 
-/// What was done, told as it is done: a later failure takes nothing of it back. JSON is one list, which is told at the end.
+/// Prints each change at once, because a later failure undoes none of them. JSON is one list, printed at the end.
 struct Told {
     json: bool,
     list: Vec<Labelled>,
@@ -173,7 +174,7 @@ impl Told {
     }
 }
 
-/// Does something for each object; what is refused is said, and makes the exit status 2.
+/// Does something for each object. A refusal is reported, and makes the exit status 2.
 fn each(
     which: &Which,
     mut act: impl FnMut(&mut Client, BorrowedFd<'_>) -> Result<Change, ClientError>,

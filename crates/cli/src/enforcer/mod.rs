@@ -1,10 +1,11 @@
-//! Commands about what is enforced on this machine. All but `enforce` ask its daemon.
+//! Commands about enforcement on this machine. All but `enforce` send requests to its daemon.
 
 mod ago;
 pub(crate) mod enforce;
 mod kept;
 pub(crate) mod label;
 pub(crate) mod mode;
+pub(crate) mod preload;
 pub(crate) mod ps;
 pub(crate) mod reload;
 pub(crate) mod run;

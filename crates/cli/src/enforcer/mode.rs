@@ -13,13 +13,13 @@ use crate::{audit, denials, output};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to do with what policy denies: deny it, or grant and audit it; without, the mode is printed
+    /// Whether to deny what the policy denies, or to grant and audit it; without a mode, the present one is printed
     #[arg(value_parser = ["enforcing", "permissive"])]
     mode: Option<String>,
     /// Only for this domain, until the next policy is put in force
     #[arg(long, value_name = "TYPE", requires = "mode")]
     domain: Option<String>,
-    /// Enforce the domain only if nothing was denied to it, and no event was lost, for so long: `30min`, `7days`; else exit
+    /// Enforce the domain only if nothing was denied to it, and no event was lost, for this long: `30min`, `7days`; else exit
     /// status 1, and nothing changes
     #[arg(long, value_name = "TIME", value_parser = audit::since, requires = "domain")]
     if_quiet: Option<u64>,
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a domain was denied nothing since then, so far as the log tells; says what it was.
+/// Whether nothing was denied to a domain since then, by the log; prints the denials if there were some.
 fn is_quiet(log: &Path, domain: &str, since: u64) -> anyhow::Result<bool> {
     let filter = Filter { domain: Some(domain.to_owned()), since: Some(since) };
     let (mut denied, mut lost) = (0, 0);
@@ -55,11 +55,13 @@ fn is_quiet(log: &Path, domain: &str, since: u64) -> anyhow::Result<bool> {
     })?;
     if denied > 0 {
         eprintln!(
-            "tollgate: {domain} was denied {denied} times since then: tollgate learn --domain {domain} tells what it needs"
+            "tollgate: {domain} was denied {denied} times since then: tollgate learn --domain {domain} shows what it needs"
         );
     }
     if lost > 0 {
-        eprintln!("tollgate: {lost} events were lost since then: nobody knows whether {domain} was denied something");
+        eprintln!(
+            "tollgate: {lost} events were lost since then: it is unknown whether something was denied to {domain}"
+        );
     }
     Ok(denied == 0 && lost == 0)
 }

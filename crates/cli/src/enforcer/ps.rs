@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Only processes in this domain
     #[arg(long, value_name = "TYPE")]
     domain: Option<String>,
-    /// Only confined processes: those that the policy is checked for
+    /// Only confined processes: those for which the policy is checked
     #[arg(long)]
     confined: bool,
     /// Print JSON
@@ -33,22 +33,22 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A process.
+/// A process as `ps` lists it.
 #[derive(Debug, Serialize)]
 struct Process {
     pid: i32,
-    /// The user that it runs as.
+    /// The effective user.
     uid: u32,
     context: String,
-    /// What becomes of what the policy denies it; none: no daemon answers that knows.
+    /// The mode of its domain; none: no daemon answers.
     mode: Option<&'static str>,
     command: String,
 }
 
-/// The mode of processes that are asked nothing.
+/// The mode of processes for which the policy is not checked.
 const UNCONFINED: &str = "unconfined";
 
-/// What happens to processes by their domain.
+/// Modes of domains.
 struct Modes {
     permissive: bool,
     permissive_domains: Vec<String>,
@@ -61,7 +61,7 @@ impl Modes {
         Self { permissive: mode == Mode::Permissive, permissive_domains: permissive, unconfined }
     }
 
-    /// What `unconfined` means to a process is that it is asked nothing.
+    /// The mode of a process by its context.
     fn mode(&self, context: &str) -> &'static str {
         let domain = context.split(':').nth(2).unwrap_or_default();
         let is_in = |names: &[String]| names.iter().any(|name| name == domain);
@@ -79,11 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut source = Source::open()?;
     let modes = source.modes()?;
     if arguments.confined && modes.is_none() {
-        bail!("no daemon answers, and the kernel does not tell which domains are unconfined: leave --confined out");
+        bail!("no daemon answers, and the kernel does not say which domains are unconfined: leave --confined out");
     }
     let mut processes = Vec::new();
     for pid in pids()? {
-        // What has ended meanwhile is left out, as are those that this process may not ask about.
+        // Processes that have ended meanwhile, and those that this user may not look at, are left out.
         let Ok(process) = process(pid) else { continue };
         let Some(context) = source.context(process.as_fd())? else { continue };
         let (Some(command), Some(uid)) = (command(pid), uid(pid)) else { continue };
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As `ps -eZ` has it, and what becomes of what is denied.
+/// The columns of `ps -eZ`, and the mode.
 fn table(processes: &[Process], users: &HashMap<u32, String>) -> String {
     let user = |uid: u32| users.get(&uid).map_or_else(|| uid.to_string(), for_people);
     let widest = |all: &mut dyn Iterator<Item = usize>, name: &str| all.max().unwrap_or(0).max(name.len());
@@ -115,7 +115,7 @@ fn table(processes: &[Process], users: &HashMap<u32, String>) -> String {
     text
 }
 
-/// Who tells contexts.
+/// Where contexts come from.
 enum Source {
     Daemon(Client),
     Kernel(Kernel),
@@ -127,7 +127,7 @@ impl Source {
             Ok(client) => return Ok(Self::Daemon(client)),
             Err(cause) => cause,
         };
-        // Only those may read the map whom its pin lets: root.
+        // Only root may read the map.
         let kernel = matches!(cause, ClientError::NoDaemon { .. })
             .then(|| Kernel::open(&Pins::default(), &Folder::default()).ok())
             .flatten();
@@ -136,7 +136,7 @@ impl Source {
         Ok(Self::Kernel(kernel))
     }
 
-    /// What happens to processes by their domain, if a daemon tells.
+    /// Modes of domains, if a daemon answers.
     fn modes(&mut self) -> anyhow::Result<Option<Modes>> {
         match self {
             Self::Daemon(client) => Ok(Some(Modes::of(client.status()?))),
@@ -144,7 +144,7 @@ impl Source {
         }
     }
 
-    /// The context of a process; `None` if it is not told.
+    /// The context of a process; `None` if it is not available.
     fn context(&mut self, process: BorrowedFd<'_>) -> anyhow::Result<Option<String>> {
         match self {
             Self::Daemon(client) => match client.context(Attribute::Current, Some(process)) {

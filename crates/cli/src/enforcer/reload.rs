@@ -1,4 +1,4 @@
-//! `tollgate reload`: another policy, or the same after a change.
+//! `tollgate reload`: puts another policy in force, or the same one after a change.
 
 use std::{
     fs::{self, File},
@@ -17,11 +17,11 @@ use crate::{output, policies};
 pub(crate) struct Arguments {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
-    /// Keep the policy only if it answers all questions of this file as it says: lines
+    /// Keep the policy only if it decides as each line of this file says:
     /// `SCON<TAB>TCON<TAB>CLASS<TAB>PERMISSION[,PERMISSION]...`, with `-` before a permission that must be denied
     #[arg(long, value_name = "FILE")]
     sanity: Option<PathBuf>,
-    /// Put a policy in force also if this kernel cannot enforce all of it
+    /// Put a policy in force even if this kernel cannot enforce all of it
     #[arg(long)]
     accept_missing: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         None => None,
     };
-    // Asked again by the daemon once it is in force, which takes it back when one is answered otherwise.
+    // The daemon checks the questions again once the policy is in force, and takes the policy back if one fails.
     let policy = policies::file_of(&built, &arguments.policy)?;
     let generation = client.reload(policy.as_fd(), arguments.accept_missing, questions.as_ref().map(AsFd::as_fd))?;
     let status = client.status()?;

@@ -1,4 +1,4 @@
-//! `tollgate shadow`: a policy is asked beside the one in force, and decides nothing.
+//! `tollgate shadow`: a policy on trial is evaluated beside the one in force, and decides nothing.
 
 use std::{os::fd::AsFd, path::PathBuf, process::ExitCode};
 
@@ -19,9 +19,10 @@ pub(crate) enum Command {
         /// A built policy; or CIL, a module package or a binary policy, which is built first
         policy: PathBuf,
     },
-    /// Print what it would have decided differently; exit status 1 if there is something, or if it did not decide everything
+    /// Print what it would have decided differently; exit status 1 if there are differences, or if it did not decide
+    /// everything
     Report {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -35,13 +36,15 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Start { policy } => {
             let file = policies::file_of(&policies::open_to_enforce(policy)?, policy)?;
             for context in client.start_shadow(file.as_fd())? {
-                eprintln!("tollgate: {context} is no context of that policy: to it, what has it is unlabelled");
+                eprintln!(
+                    "tollgate: {context} is no context of that policy: objects with it count as unlabelled there"
+                );
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::Report { json } => {
             let Some(report) = client.shadow()? else {
-                anyhow::bail!("no policy is asked beside the one in force: `tollgate shadow start POLICY`");
+                anyhow::bail!("no policy is on trial: `tollgate shadow start POLICY`");
             };
             if *json {
                 output::json(&report)?
@@ -56,7 +59,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 
 fn table(report: &Report) -> String {
     let candidate = &report.candidate;
-    let mut text = format!("{}, asked for {}\n", candidate.policy, ago(candidate.since));
+    let mut text = format!("{}, on trial for {}\n", candidate.policy, ago(candidate.since));
     for difference in &report.differences {
         for (verb, permissions) in [("deny", &difference.denied), ("grant", &difference.granted)] {
             if !permissions.is_empty() {
@@ -67,7 +70,7 @@ fn table(report: &Report) -> String {
     let count = report.differences.len();
     text.push_str(&match (count, report.not_asked) {
         (0, 0) => "it would have decided everything alike\n".to_owned(),
-        (0, _) => "it would have decided alike whatever it was asked\n".to_owned(),
+        (0, _) => "it would have decided alike in all compared decisions\n".to_owned(),
         (1, _) => "it would have decided otherwise about one pair of contexts\n".to_owned(),
         _ => format!("it would have decided otherwise about {count} pairs of contexts\n"),
     });
@@ -75,14 +78,14 @@ fn table(report: &Report) -> String {
         text.push_str(&format!("{} others came up less often\n", report.omitted));
     }
     if report.not_asked > 0 {
-        text.push_str(&format!("{} questions it was not asked: {NOT_ASKED}\n", report.not_asked));
+        text.push_str(&format!("{} decisions were not compared: {NOT_COMPARED}\n", report.not_asked));
     }
     text
 }
 
-/// What it means that a question was not asked, and what helps.
-const NOT_ASKED: &str = "a context that came into use was told to it a moment later, or there was no room for another difference. \
-    What it would have decided there is not known; begin again with `tollgate shadow start POLICY`, now that the contexts are known";
+/// Why some decisions were not compared, and what helps.
+const NOT_COMPARED: &str = "a context had just come into use, or there was no room for another difference. \
+    What the candidate would have decided there is unknown; start again with `tollgate shadow start POLICY`";
 
 fn line(verb: &str, permissions: &[String], difference: &Difference) -> String {
     let Difference { source, target, class, count, since, process, command, .. } = difference;
@@ -115,10 +118,10 @@ mod tests {
         let report = Report { candidate, differences: vec![difference], omitted: 0, not_asked: 2 };
         let text = table(&report);
         let unasked = table(&Report { differences: Vec::new(), ..report.clone() });
-        assert!(!unasked.contains("everything") && unasked.contains("2 questions it was not asked: "), "{unasked}");
+        assert!(!unasked.contains("everything") && unasked.contains("2 decisions were not compared: "), "{unasked}");
         assert!(text.contains("would deny a:b:c_t a:b:d_t file { read open }  3 times, first "), "{text}");
         assert!(text.contains("would grant a:b:c_t a:b:d_t file { write }  "), "{text}");
-        assert!(text.contains("cat[7]") && text.contains("2 questions it was not asked"), "{text}");
+        assert!(text.contains("cat[7]") && text.contains("2 decisions were not compared"), "{text}");
         let none = table(&Report { differences: Vec::new(), not_asked: 0, ..report });
         assert!(none.ends_with("it would have decided everything alike\n"), "{none}");
     }

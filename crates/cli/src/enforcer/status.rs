@@ -20,10 +20,10 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Count for so many seconds how often object managers check access, and what answers them
+    /// Count for this many seconds how often object managers check access, and what answers them
     #[arg(long, value_name = "SECONDS")]
     count: Option<u64>,
-    /// Wait until the daemon answers, as long as one is starting, and say what it does
+    /// If a daemon is starting, wait until it answers, and say what it does meanwhile
     #[arg(long)]
     wait: bool,
     /// Print metrics in Prometheus' text form (docs/metrics.md)
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Where the unit may be installed.
+/// Folders in which the unit may be installed.
 const UNITS: [&str; 4] = [
     "/etc/systemd/system/tollgate.service",
     "/usr/local/lib/systemd/system/tollgate.service",
@@ -42,14 +42,14 @@ const UNITS: [&str; 4] = [
     "/usr/lib/systemd/system/tollgate.service",
 ];
 
-/// What is known where no daemon runs.
+/// What is known when no daemon runs.
 #[derive(Debug, Serialize)]
 struct Orphaned {
     /// Whether programs are attached: enforcement goes on then.
     enforced: bool,
-    /// There is no daemon.
+    /// Always null, because there is no daemon.
     daemon: Option<u32>,
-    /// The hooks that they are attached to.
+    /// The hooks with a program.
     attached: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The whole of it.
+/// Everything that `status --json` prints.
 #[derive(Debug, Serialize)]
 struct Shown<'s> {
     #[serde(flatten)]
@@ -103,12 +103,12 @@ fn show(status: &Status, json: bool) -> anyhow::Result<ExitCode> {
     Ok(verdict(status))
 }
 
-/// 1: hooks do not run, or are not known to; what should be confined is not.
+/// Exit status 1: hooks do not run, or it is not known whether they do; or something should be confined and is not.
 fn verdict(status: &Status) -> ExitCode {
     if status.alarm.is_some() || !status.findings.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
-/// Whether hooks run, as the canary tells, and when they did not.
+/// Whether hooks run, by the canary, and the gaps in which they did not.
 fn canary(status: &Status) -> Vec<(&'static str, String)> {
     let now = match &status.alarm {
         None => "hooks run: what must be denied is denied".to_owned(),
@@ -158,7 +158,7 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
             "descriptors",
             match status.descriptors {
                 Descriptors::Check => "checked when they change hands".to_owned(),
-                Descriptors::Use => "asked about at each use".to_owned(),
+                Descriptors::Use => "checked at each use".to_owned(),
             },
         ),
         (
@@ -178,7 +178,7 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("contexts", status.contexts.to_string()),
         ("labels", labels(status).to_owned()),
         ("held", much(&status.shares)),
-        ("denials", format!("{} told to {to}, {lost} lost{errors}", status.events)),
+        ("denials", format!("{} logged to {to}, {lost} lost{errors}", status.events)),
         ("failures", if failures.is_empty() { "none".to_owned() } else { failures.join(", ") }),
         ("services", format!("{} confined as they should be{lacking}", status.confined)),
     ];
@@ -187,15 +187,15 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Who holds so much of what all need that more may soon be refused.
+/// Holders of half of their share or more, to which more may soon be refused.
 fn much(shares: &[Held]) -> String {
     let much = shares.iter().filter(|held| held.unlabelled || held.held >= held.share / 2);
-    let told = much.map(|Held { room, holder, held, share, unlabelled }| {
+    let rows = much.map(|Held { room, holder, held, share, unlabelled }| {
         let left = if *unlabelled { ", files without label" } else { "" };
         format!("{room}: {holder} {held} of {share}{left}")
     });
-    let told: Vec<String> = told.collect();
-    if told.is_empty() { "by nobody half of his share of anything".to_owned() } else { told.join("; ") }
+    let rows: Vec<String> = rows.collect();
+    if rows.is_empty() { "half of a share or more: by nobody".to_owned() } else { rows.join("; ") }
 }
 
 fn labels(status: &Status) -> &'static str {
@@ -208,7 +208,7 @@ fn labels(status: &Status) -> &'static str {
     }
 }
 
-/// What processes hold that the policy denies, and what became of some of them.
+/// What processes hold that the policy denies, and how many of them were killed.
 fn taken_away(status: &Status) -> String {
     let killed = (status.killed > 0).then(|| format!("killed because of mappings: {}", status.killed));
     let parts: Vec<String> = super::revoked(&status.revoked).into_iter().chain(killed).collect();
@@ -219,7 +219,7 @@ fn list(names: &[String], meaning: &str) -> String {
     if names.is_empty() { "none".to_owned() } else { format!("{}{meaning}", names.join(" ")) }
 }
 
-/// A permissive domain, and for how long it is.
+/// A permissive domain, and since when it is permissive.
 fn permissive(status: &Status, domain: &str) -> String {
     let since = status.permissive_since.get(domain);
     since.map_or_else(|| domain.to_owned(), |since| format!("{domain} (for {})", ago(*since)))
@@ -230,14 +230,14 @@ fn count(client: &mut Client, time: Duration, json: bool) -> anyhow::Result<Exit
     client.count(true)?;
     thread::sleep(time);
     let after = client.statistics();
-    // Also when that failed: counting costs something.
+    // Counting is switched off even after a failure, because it slows decisions down.
     client.count(false)?;
     let counted: Vec<Manager> = after?.into_iter().map(|manager| since(&before, manager)).collect();
     if json {
         output::json(&counted)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = format!("{:<16} {:>12} {:>12} {:>12} {:>12}\n", "", "asked", "from cache", "from tables", "denied");
+    let mut text = format!("{:<16} {:>12} {:>12} {:>12} {:>12}\n", "", "checks", "from cache", "from tables", "denied");
     for Manager { name, asked, cached, tables, denied } in &counted {
         text.push_str(&format!("{name:<16} {asked:>12} {cached:>12} {tables:>12} {denied:>12}\n"));
     }
@@ -245,7 +245,7 @@ fn count(client: &mut Client, time: Duration, json: bool) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an object manager has counted since.
+/// What an object manager has counted since `before`.
 fn since(before: &[Manager], after: Manager) -> Manager {
     let Some(before) = before.iter().find(|before| before.name == after.name) else { return after };
     Manager {
@@ -257,7 +257,7 @@ fn since(before: &[Manager], after: Manager) -> Manager {
     }
 }
 
-/// Enforcement may go on; only the pins tell.
+/// The status without a daemon: enforcement may go on, and the pins show whether it does.
 fn without_daemon(cause: ClientError, json: bool) -> anyhow::Result<ExitCode> {
     let attached = programs::attached(&Pins::default()).unwrap_or_default();
     let enforced = !attached.is_empty();
@@ -280,7 +280,7 @@ fn without_daemon(cause: ClientError, json: bool) -> anyhow::Result<ExitCode> {
     Ok(if enforced { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// How enforcement begins, where the unit is installed and where it is not.
+/// How to begin enforcement, with the unit if it is installed.
 fn begin(units: &[&Path]) -> &'static str {
     if units.iter().any(|unit| unit.exists()) {
         "begin with `systemctl enable --now tollgate`"
@@ -317,7 +317,7 @@ mod tests {
         let row = |name| rows.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str()).unwrap();
         assert_eq!(row("not enforced"), "user_namespace create (web_t may be denied it)");
         assert!(row("  not needed").starts_with("inode_permission: "));
-        assert_eq!(row("denials"), "5 told to a file, 3 lost");
+        assert_eq!(row("denials"), "5 logged to a file, 3 lost");
         assert_eq!(row("failures"), "an object without label 6");
         assert_eq!(row("labels"), "not complete yet");
         assert_eq!(row("held"), "credentials: alice 100 of 100; labels: bob 1 of 100, files without label");

@@ -1,4 +1,4 @@
-//! `tollgate stop`: the end of enforcement.
+//! `tollgate stop`: ends enforcement.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use tollgate_enforcer::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where no daemon answers, detach its programs from here
+    /// If no daemon answers, detach its programs from here
     #[arg(long)]
     force: bool,
 }

@@ -1,4 +1,4 @@
-//! `tollgate status --wait`: until the daemon answers, with what it does meanwhile.
+//! `tollgate status --wait`: waits until the daemon answers, and prints what it does meanwhile.
 
 use std::{
     thread,
@@ -9,10 +9,10 @@ use tollgate_client::{Client, ClientError};
 use tollgate_enforcer::{daemon::doing::Doing, enforcer::Folder};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The wait ends after this long without any activity.
+/// The wait ends after this long without any activity of the daemon.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits until the daemon answers, as long as one is starting; who calls asks it then, and is told if there is none.
+/// Waits until a daemon that is starting answers. If there is none it returns at once, and the caller's own request fails.
 pub(super) fn for_daemon() {
     let folder = Folder::default();
     let (mut told, mut active) = (String::new(), Instant::now());

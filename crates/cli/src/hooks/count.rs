@@ -1,4 +1,4 @@
-//! `tollgate hooks count`: the hooks that a command or a workload asks, counted where they are asked; here or in a guest.
+//! `tollgate hooks count`: counts the hooks that a command or a workload calls, on this machine or in a guest.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,15 +24,15 @@ use tollgate_vm::{
 use super::counted;
 use crate::{interrupt, output, vm};
 
-/// What one operation is repeated where nothing is said.
+/// How often an operation is repeated by default.
 const OPERATIONS: u32 = 4;
-/// The guest's memory in MiB: buffers and a command.
+/// The guest's memory in MiB: the tracer's buffers and a command fit.
 const MEMORY: u32 = 1024;
-/// How often is said how many workloads are counted.
+/// How often the number of counted workloads is printed.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
-/// What a line that says so begins with, here and as the guest's program writes it.
+/// The beginning of a progress line, also of those that the program prints in a guest.
 const COUNTED: &str = "tollgate: counted ";
-/// Where a study's guests work: a path has as many components there.
+/// The directory in which the guests of a study work, so that paths have the same components.
 const WORK: &str = "/work";
 
 #[derive(Debug, Args)]
@@ -43,10 +43,10 @@ pub(crate) struct Arguments {
     /// The guest's security modules, as the kernel's lsm= takes them
     #[arg(long, value_name = "LIST", requires = "kernel")]
     lsm: Option<String>,
-    /// Put a file of this machine into the guest, with the libraries it needs if it is a program
+    /// Put a file of this machine into the guest, with the libraries that it needs if it is a program
     #[arg(long, value_name = "HOST[:GUEST]", requires = "kernel")]
     file: Vec<String>,
-    /// Give the guest up after this many seconds
+    /// Kill the guest after this many seconds
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     timeout: u64,
     /// Count an operation of these workloads, as `tollgate bench list` names them, or of a family (@files)
@@ -58,35 +58,36 @@ pub(crate) struct Arguments {
         conflicts_with = "command"
     )]
     workload: Vec<String>,
-    /// Count the workloads that resolve a path at these depths (1 to 10), unless their names have one, as a study with these
-    /// depths measures them
+    /// Count workloads that resolve a path at these depths (1 to 10), as a study with these depths measures them; names with
+    /// a depth keep theirs
     #[arg(long, value_name = "DEPTHS", value_delimiter = ',', requires = "workload", value_parser = clap::value_parser!(u8).range(1..=10))]
     depths: Vec<u8>,
     /// Make the workloads' files below this directory [default: a temporary one; in a guest /work, as a study does]
     #[arg(long, value_name = "DIR", requires = "workload")]
     work: Option<PathBuf>,
-    /// Run the command so often (once), or so many operations (4), and give the mean
+    /// Run the command this often [default: 1], or this many operations [default: 4], and print the mean
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// Also print which functions called the hooks
     #[arg(long)]
     callers: bool,
-    /// The tracer's buffer, in KB a processor [default: 8192 here, 65536 in a guest]
+    /// The tracer's buffer, in KB per processor [default: 8192 here, 65536 in a guest]
     #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u32).range(64..=4_000_000))]
     buffer: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Say of each workload that it comes: for the host of this guest, whose clock says how often that is printed
+    /// Announce each workload; the host of a guest reads this and prints progress by its own clock
     #[arg(long, hide = true)]
     each: bool,
-    /// The command; what it prints goes to standard error
+    /// The command; its output goes to standard error
     #[arg(last = true)]
     command: Vec<String>,
 }
 
 impl Arguments {
-    /// The buffer's size. In a guest on the instruction clock the reader has the only processor when the command lets it.
+    /// The buffer's size in KB. In a guest on the instruction clock the reader runs only when the command lets it, so the
+    /// buffer is larger.
     fn kilobytes(&self) -> u32 {
         self.buffer.unwrap_or(if self.kernel.is_some() { 65536 } else { 8192 })
     }
@@ -99,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => here(arguments, &selections)?,
     };
     match (&reports[..], arguments.json) {
-        // A command has one report, workloads a list.
+        // A command has one report, workloads have a list.
         ([report], true) if report.command.is_some() => output::json(report)?,
         (reports, true) => output::json(&reports)?,
         (reports, false) => output::write(&reports.iter().map(counted::text).collect::<Vec<_>>().join("\n"))?,
@@ -130,7 +131,7 @@ fn selections(arguments: &Arguments) -> anyhow::Result<Vec<Selection>> {
     Ok(selections)
 }
 
-/// How many workloads are counted, said every few seconds: it takes minutes.
+/// Prints every few seconds how many workloads are counted, because counting takes minutes.
 struct Counting {
     began: Instant,
     said: Instant,
@@ -141,7 +142,7 @@ impl Counting {
         Self { began: Instant::now(), said: Instant::now() }
     }
 
-    /// `counted` is what follows [`COUNTED`].
+    /// `counted` is the part of the line after [`COUNTED`].
     fn say(&mut self, counted: &str) {
         if self.said.elapsed() >= PROGRESS_INTERVAL {
             self.said = Instant::now();
@@ -168,7 +169,7 @@ fn here(arguments: &Arguments, selections: &[Selection]) -> anyhow::Result<Vec<R
     Ok(reports.into_iter().map(leave_out).collect())
 }
 
-/// Has the program in a guest count, on the instruction clock.
+/// Runs this program in a guest on the instruction clock, to count there.
 fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> anyhow::Result<Vec<Report>> {
     let interrupted = interrupt::flag()?;
     let cache = Cache::of_user()?.interruptible(interrupted);
@@ -206,7 +207,7 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
     })
     .map_err(tollgate_vm::Error::from)?;
     let said = said.text();
-    // Lost records are ours to tell, with the report.
+    // Lost records are reported here, with the report.
     let reports: Option<Vec<Report>> = serde_json::from_slice(&told).ok().or_else(|| {
         let report: Report = serde_json::from_slice(&told).ok()?;
         Some(vec![report])
@@ -224,7 +225,7 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
     Ok(reports)
 }
 
-/// What the guest's program says on standard error, less its progress.
+/// Collects the standard error of the program in the guest, without its progress.
 #[derive(Default)]
 struct Said {
     lines: String,
@@ -249,7 +250,7 @@ impl Said {
     }
 }
 
-/// This command again, as the guest is given it.
+/// The arguments of this command for the program in the guest.
 fn words(arguments: &Arguments, selections: &[String], image: &mut Image) -> anyhow::Result<Vec<String>> {
     let mut words: Vec<String> = ["tollgate", "hooks", "count", "--json", "--callers"].map(str::to_owned).into();
     words.push(format!("--buffer={}", arguments.kilobytes()));

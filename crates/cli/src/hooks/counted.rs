@@ -1,14 +1,14 @@
-//! Counts of hooks, for people.
+//! Counts of hooks, as text for people.
 
 use std::fmt::Write;
 
 use tollgate_bench::tracing::{Asked, Report};
 
-/// A report, a line each call.
+/// A report, with one line per system call.
 pub(super) fn text(report: &Report) -> String {
     let mut text = head(report);
     let width = report.calls.iter().map(|call| call.call.len()).max().unwrap_or(0).max(11);
-    let _ = writeln!(text, "\n{:width$} {:>10} {:>10}  hooks", "system call", "calls", "asked");
+    let _ = writeln!(text, "\n{:width$} {:>10} {:>10}  hooks", "system call", "calls", "hook calls");
     for call in &report.calls {
         let asked: f64 = call.hooks.values().sum();
         let count = if call.count > 0.0 { number(call.count) } else { "-".to_owned() };
@@ -29,8 +29,10 @@ pub(super) fn text(report: &Report) -> String {
     }
     if report.missed > 0 {
         let missed = report.missed;
-        let _ =
-            writeln!(text, "{missed} ends of objects could not be told: so many hooks of deferred work may be missing");
+        let _ = writeln!(
+            text,
+            "{missed} ends of objects were not recorded: up to so many hooks of deferred work may be missing"
+        );
     }
     if report.running > 0 {
         let _ = writeln!(text, "{} tasks still run, and were counted until now", report.running);
@@ -59,7 +61,7 @@ fn head(report: &Report) -> String {
     text
 }
 
-/// The most frequent first.
+/// Names of hooks, the most frequent first.
 fn names(asked: &Asked) -> String {
     let mut sorted: Vec<_> = asked.iter().collect();
     sorted.sort_by(|one, other| other.1.total_cmp(one.1).then(one.0.cmp(other.0)));
@@ -69,7 +71,7 @@ fn names(asked: &Asked) -> String {
     sorted.into_iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// Whole where it is whole.
+/// A count, without decimals if it is whole.
 fn number(count: f64) -> String {
     // A sum of nothing is -0.
     let count = count + 0.0;

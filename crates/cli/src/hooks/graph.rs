@@ -15,41 +15,41 @@ use tollgate_vm::kernels;
 use super::text;
 use crate::{interrupt, output};
 
-/// The most bytes of a vmlinux: with all its debug data it has 600 MB.
+/// The largest vmlinux, in bytes; one with all its debug data has 600 MB.
 const MAX_VMLINUX_SIZE: u64 = 4 << 30;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Series (6.1), release, or path of a bzImage or a vmlinux
+    /// The kernel: series (6.1), release, or path of a bzImage or a vmlinux
     kernel: String,
-    /// Print what is otherwise in this second kernel
+    /// Print the differences to this second kernel
     #[arg(long, value_name = "KERNEL", conflicts_with_all = ["syscall", "svg"])]
     against: Option<String>,
-    /// Only this system call, each hook with a way that leads to it
+    /// Print only this system call, and for each hook a path that leads to it
     #[arg(long, value_name = "NAME")]
     syscall: Option<String>,
     /// List the kernel's hooks, with the functions that call them and how many system calls reach each
     #[arg(long, conflicts_with_all = ["against", "syscall", "svg"])]
     list: bool,
-    /// Follow no pointers to functions
+    /// Follow direct calls only, no pointers to functions
     #[arg(long)]
     direct: bool,
-    /// Functions at which to stop, in place of those of `tollgate hooks stop-list`
+    /// Functions at which the search stops, instead of those of `tollgate hooks stop-list`
     #[arg(long, value_name = "FILE")]
     stop: Option<PathBuf>,
-    /// Stop nowhere
+    /// Do not stop at any function
     #[arg(long, conflicts_with = "stop")]
     no_stop: bool,
-    /// Take the kernel's symbols from a System.map, or from /proc/kallsyms as a boot with nokaslr tells it
+    /// Read the kernel's symbols from a System.map, or from /proc/kallsyms of a boot with nokaslr
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     symbols: Option<PathBuf>,
-    /// Count the lines below security/ of this unpacked source (linux-source-VERSION) of the kernel
+    /// Count the lines below security/ in this unpacked source (linux-source-VERSION) of the kernel
     #[arg(long, value_name = "FOLDER")]
     source: Option<PathBuf>,
-    /// The same of the second kernel
+    /// The same for the second kernel
     #[arg(long, value_name = "FOLDER", requires = "against")]
     against_source: Option<PathBuf>,
-    /// Draw it into this file as SVG
+    /// Draw the graph into this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print JSON
@@ -112,7 +112,7 @@ fn stop_list(arguments: &Arguments) -> anyhow::Result<StopList> {
     Ok(if arguments.no_stop { list.without_stops() } else { list })
 }
 
-/// A kernel by its name or path: how it is called, and its graph.
+/// Reads a kernel by its name or path: its release, and its graph.
 fn read(spec: &str, symbols: Option<&Path>) -> anyhow::Result<(String, Graph)> {
     let (name, file) = if spec.contains('/') || Path::new(spec).is_file() {
         (spec.to_string(), PathBuf::from(spec))
@@ -142,14 +142,14 @@ fn graph_of(bytes: Vec<u8>, file: &Path, map: Option<&Path>) -> anyhow::Result<G
     Ok(Graph::of(&image, &symbols)?)
 }
 
-/// The System.map beside an image. Debian's is a stub of one line, which is none.
+/// The System.map beside an image. Debian's is a stub of one line, which does not count.
 fn beside(image: &Path) -> Option<String> {
     let name = image.file_name()?.to_str()?;
     let release = name.strip_prefix("vmlinuz").or_else(|| name.strip_prefix("vmlinux"))?;
     fs::read_to_string(image.with_file_name(format!("System.map{release}"))).ok()
 }
 
-/// Lines of C below security/.
+/// Counts the lines of C below security/.
 fn lines(source: Option<&Path>) -> anyhow::Result<Option<u64>> {
     let Some(source) = source else { return Ok(None) };
     let folder = source.join("security");

@@ -16,9 +16,9 @@ use crate::output;
 pub(crate) enum Command {
     /// Read a kernel's image, and print the hooks that each system call can reach; exit status 1 if two kernels differ
     Graph(graph::Arguments),
-    /// Count the hooks that the system calls of a command or a workload pass, with the kernel's function tracer
+    /// Count the hooks that the system calls of a command or a workload call, with the kernel's function tracer
     Count(count::Arguments),
-    /// Print the functions at which such a search stops, each with its reason: the form of --stop FILE
+    /// Print the functions at which such a search stops, each with its reason, in the form of --stop FILE
     StopList,
 }
 

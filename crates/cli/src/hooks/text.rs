@@ -1,15 +1,15 @@
-//! What is found in a kernel's graph, for people.
+//! The hooks of a kernel's call graph, as text for people.
 
 use std::fmt::Write;
 
 use tollgate_callgraph::{Comparison, Moved, Reach, Report};
 
-/// The most hooks per system call that the table names.
+/// How many hooks per system call the table names.
 const MAX_SHOWN: usize = 4;
-/// So many system calls of a hook that has moved.
-const CALLS: usize = 6;
+/// How many system calls are named for a hook that has moved.
+const MAX_CALLS: usize = 6;
 
-/// All system calls, a line each.
+/// All system calls, one per line.
 pub(super) fn report(report: &Report) -> String {
     let mut text = head(report);
     let width = report.syscalls.iter().map(|reach| reach.syscall.len()).max().unwrap_or(0).max(11);
@@ -76,11 +76,12 @@ fn head(report: &Report) -> String {
     text
 }
 
-/// The kernel's hooks, a line each.
+/// The kernel's hooks, one per line.
 pub(super) fn hooks(report: &Report) -> String {
     let mut text = head(report);
     let width = report.hooks.iter().map(|hook| hook.name.len()).max().unwrap_or(0).max(4);
-    let _ = writeln!(text, "\n{:width$}  system calls\nhook{:gap$}  direct     all  asked by", "", "", gap = width - 4);
+    let _ =
+        writeln!(text, "\n{:width$}  system calls\nhook{:gap$}  direct     all  called by", "", "", gap = width - 4);
     for hook in &report.hooks {
         let functions: Vec<_> = hook.functions.iter().map(|name| format!("security_{name}")).collect();
         let _ = writeln!(text, "{:width$}  {:>6} {:>7}  {}", hook.name, hook.direct, hook.all, functions.join(" "));
@@ -88,7 +89,7 @@ pub(super) fn hooks(report: &Report) -> String {
     text
 }
 
-/// One system call: its hooks, each with a way.
+/// One system call: its hooks, each with a path to it.
 pub(super) fn syscall(kernel: &str, reach: &Reach) -> String {
     let direct = reach.hooks.iter().filter(|hook| hook.direct).count();
     let mut text = format!(
@@ -111,10 +112,10 @@ pub(super) fn syscall(kernel: &str, reach: &Reach) -> String {
     text
 }
 
-/// Two kernels.
+/// The comparison of two kernels.
 pub(super) fn comparison(comparison: &Comparison) -> String {
     let mut text =
-        format!("{:<28} {:>6} {:>10} {:>13} {:>10}\n", "kernel", "hooks", "asked by", "system calls", "security/");
+        format!("{:<28} {:>6} {:>10} {:>13} {:>10}\n", "kernel", "hooks", "called by", "system calls", "security/");
     for side in &comparison.kernels {
         let lines = side.lines.map_or_else(|| "-".to_string(), |lines| lines.to_string());
         let _ = writeln!(
@@ -151,9 +152,9 @@ fn names(text: &mut String, what: &str, hooks: &[String]) {
 
 fn one(text: &mut String, moved: &Moved) {
     let list = |calls: &[String]| {
-        let more = calls.len().saturating_sub(CALLS);
+        let more = calls.len().saturating_sub(MAX_CALLS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{}{more}", calls.iter().take(CALLS).map(String::as_str).collect::<Vec<_>>().join(" "))
+        format!("{}{more}", calls.iter().take(MAX_CALLS).map(String::as_str).collect::<Vec<_>>().join(" "))
     };
     let _ = writeln!(text, "  {}", moved.hook);
     if !moved.gained.is_empty() {

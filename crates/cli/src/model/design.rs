@@ -1,4 +1,4 @@
-//! `tollgate model design`.
+//! `tollgate model design`: prints the runs of an experiment.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -11,19 +11,19 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The hooks; those that the workloads of the bench reach if none is named
+    /// The hooks; by default those that the workloads of the bench reach
     #[arg(value_name = "HOOK", value_parser = hook)]
     hooks: Vec<String>,
-    /// The higher level, in units of delay; the lower is none
+    /// The delay of the higher level, in units; the lower level is no delay
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=1 << 23))]
     units: u64,
-    /// Runs with all hooks at half of it, to test the fit with
+    /// Runs with all hooks at half of it, which test the fit
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=100))]
     centre_points: u32,
-    /// Leave out each run's opposite: half the runs, and slopes that what hooks do to one another is in
+    /// Leave out each run's opposite: half the runs, but interactions of hooks are then in the slopes
     #[arg(long)]
     not_folded: bool,
-    /// What the order of the runs is drawn by
+    /// The seed of the order of the runs
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A hook that a delay can be given for.
+/// Parses a hook that can be delayed.
 fn hook(name: &str) -> Result<String, String> {
     let known = tollgate_study::design::is_hook(name);
     known.then(|| name.to_owned()).ok_or_else(|| format!("{name:?} is no LSM hook that programs can be attached to"))

@@ -1,4 +1,4 @@
-//! `tollgate model fit`.
+//! `tollgate model fit`: fits a line to each workload of an experiment.
 
 use std::{
     fs,
@@ -22,13 +22,13 @@ pub(crate) struct Arguments {
     /// The folder of a study with a [latency] table, or a file such as its observations.json
     #[arg(value_name = "DIR|FILE")]
     observations: PathBuf,
-    /// Hold the slopes against counts: a file of `tollgate hooks count --json`
+    /// Compare the slopes with counts: a file of `tollgate hooks count --json`
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Only this workload; may be given several times
     #[arg(long, value_name = "NAME")]
     workload: Vec<String>,
-    /// The level of intervals in percent
+    /// The confidence level of intervals, in percent
     #[arg(long, default_value = "95", value_name = "PERCENT", value_parser = level)]
     level: f64,
     /// Print every run's residual
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// One kernel's fits, and what came of holding them against counts.
+/// One kernel's fits, and their comparison with counts.
 #[derive(Debug, Serialize)]
 struct Fitted {
     #[serde(flatten)]
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(unexplained.into_iter().any(|difference| difference.reason.is_none()))))
 }
 
-/// Of a folder, from its raw records; of a file, as it says.
+/// Reads a folder from its raw records, a file as it is.
 fn read(path: &Path) -> anyhow::Result<Vec<Observations>> {
     let observations = if path.is_dir() {
         let store = Store::open(path)?;
@@ -90,7 +90,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Observations>> {
     Ok(observations)
 }
 
-/// Leaves out the workloads that are not asked for; all are where none is named.
+/// Leaves out workloads that were not named; without names, none.
 fn choose(observations: &mut Observations, asked: &[String]) -> anyhow::Result<()> {
     if let Some(unknown) = asked.iter().find(|name| !observations.workloads.contains(name)) {
         bail!("no workload {unknown:?} was measured; there are {}", observations.workloads.join(", "));

@@ -1,4 +1,4 @@
-//! `tollgate model`: designs, fits, predictions.
+//! `tollgate model`: experiments on hooks, fits and predictions.
 
 mod design;
 mod fit;
@@ -13,10 +13,10 @@ use tollgate_study::model::Counts;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Lay out the runs that show how often workloads pass each hook
+    /// Print the runs that show how often workloads pass each hook
     Design(design::Arguments),
-    /// Fit a line to what workloads cost while hooks took longer: its slopes are how often they pass each hook; exit
-    /// status 1 if one differs from its count and nothing says why
+    /// Fit a line to the cost of workloads under delayed hooks: its slopes are how often they pass each hook; exit status 1
+    /// if a slope differs from its count without a known reason
     Fit(fit::Arguments),
     /// Predict what a command would cost under each module of a study, from how often it passes each hook
     Predict(predict::Arguments),
@@ -35,7 +35,7 @@ fn read_counts(path: &Path) -> anyhow::Result<Vec<Counts>> {
     Counts::read(&text).with_context(|| path.display().to_string())
 }
 
-/// A level of confidence in percent, as a share.
+/// Parses a confidence level in percent; returns a share.
 fn level(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),

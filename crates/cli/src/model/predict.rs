@@ -1,4 +1,4 @@
-//! `tollgate model predict`.
+//! `tollgate model predict`: what a command would cost under each module.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use tollgate_study::{
 use super::{level, read_counts, text};
 use crate::output;
 
-/// Where a study's folder may hold its workloads' counts.
+/// The file of counts in a study's folder.
 const COUNTS: &str = "counts.json";
 
 #[derive(Debug, Args)]
@@ -31,17 +31,18 @@ pub(crate) struct Arguments {
     /// The folder of a study that measured the modules
     #[arg(long, value_name = "DIR")]
     prices: PathBuf,
-    /// How often the study's workloads pass each hook; else counts.json in the folder, else the slopes of its [latency] table
+    /// How often the study's workloads pass each hook; by default counts.json in the folder, else the slopes of its [latency]
+    /// table
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
-    /// What a run of the command costs under the baseline, in the study's unit (instructions, or
-    /// nanoseconds), in place of what its counts say
+    /// The cost of one run of the command under the baseline, in the study's unit (instructions or nanoseconds), instead of
+    /// the cost in its counts
     #[arg(long, value_name = "COST", value_parser = cost)]
     cost: Option<f64>,
-    /// The kernel of the study whose prices are taken, instead of the one that was counted on
+    /// The kernel of the study whose prices are used, instead of the one on which the command was counted
     #[arg(long)]
     kernel: Option<String>,
-    /// The level of intervals in percent
+    /// The confidence level of intervals, in percent
     #[arg(long, default_value = "95", value_name = "PERCENT", value_parser = level)]
     level: f64,
     /// Print JSON

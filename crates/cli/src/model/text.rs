@@ -1,4 +1,4 @@
-//! Designs, fits and predictions, for people.
+//! Designs, fits and predictions, as text for people.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use tollgate_study::model::{
     prediction::{Overhead, Range},
 };
 
-/// A slope nearer to nothing is summed up with the others: a hundredth of a call.
-const NOTHING: f64 = 0.01;
+/// Slopes below this many calls are only counted: a hundredth of a call.
+const NEGLIGIBLE: f64 = 0.01;
 
-/// A line a run, a sign a hook.
+/// One line per run, one sign per hook.
 pub(super) fn design(design: &Design) -> String {
     let plan = &design.plan;
     let mut text = format!(
@@ -71,7 +71,8 @@ fn one(text: &mut String, fit: &Fit) {
         fit.r_squared.map_or_else(|| "-".into(), |share| format!("{share:.6}")),
         lack(fit)
     );
-    let (passed, rest): (Vec<&Slope>, Vec<&Slope>) = fit.slopes.iter().partition(|slope| slope.value.abs() >= NOTHING);
+    let (passed, rest): (Vec<&Slope>, Vec<&Slope>) =
+        fit.slopes.iter().partition(|slope| slope.value.abs() >= NEGLIGIBLE);
     let width = passed.iter().map(|slope| slope.hook.len()).max().unwrap_or(0);
     for slope in &passed {
         let interval = match (slope.low, slope.high) {
@@ -98,7 +99,7 @@ fn lack(fit: &Fit) -> String {
     }
 }
 
-/// What came of holding slopes against counts.
+/// The comparison of slopes with counts.
 pub(super) fn against(against: &Against) -> String {
     let mut text = format!(
         "\nSlopes against counts: {} pairs of workload and hook, {} of them passed; {} differ by more than 1 %\n",
@@ -126,10 +127,10 @@ pub(super) fn against(against: &Against) -> String {
     text
 }
 
-/// So many of the hooks that cost a command most are named.
-const DEAREST: usize = 3;
+/// How many of the hooks that cost a command most are named.
+const MAX_NAMED: usize = 3;
 
-/// What commands would cost. What prices leave out is mostly the same of all of them, and said once then.
+/// What commands would cost. Limits are mostly the same for all commands, and are then printed once.
 pub(super) fn predictions(all: &[Prediction]) -> String {
     let groups: Vec<String> = all.iter().map(together).collect();
     let is_one = groups.windows(2).all(|pair| pair[0] == pair[1]);
@@ -146,7 +147,7 @@ pub(super) fn predictions(all: &[Prediction]) -> String {
     text
 }
 
-/// The hooks that workloads do not tell apart: once where it is so under all modules.
+/// Hooks that workloads cannot separate; printed once if they are the same under all modules.
 fn together(prediction: &Prediction) -> String {
     let lines = |one: &Overhead| -> String {
         one.inseparable.iter().map(|group| format!("Priced together only: {}\n", group.join(", "))).collect()
@@ -159,12 +160,12 @@ fn together(prediction: &Prediction) -> String {
     }
 }
 
-/// What a command would cost, a line a module.
+/// What a command would cost, one line per module.
 fn prediction(prediction: &Prediction) -> String {
     let unit = prediction.clock.unit();
     let cost = prediction.cost.map_or_else(String::new, |cost| format!(", {cost:.0} {unit} without a module"));
     let mut text = format!(
-        "{}: {:.0} calls of hooks a run{cost}; prices of {}, intervals of {} %\n\n",
+        "{}: {:.0} calls of hooks per run{cost}; prices of {}, intervals of {} %\n\n",
         prediction.command,
         prediction.calls,
         prediction.kernel,
@@ -183,7 +184,7 @@ fn prediction(prediction: &Prediction) -> String {
             dearest(one)
         );
     }
-    // Mostly the same of all modules: a workload that could not be measured under one makes the difference.
+    // The limits are mostly the same for all modules; they differ if a workload could not be measured under one.
     let limits = |one: &Overhead| limits(one);
     match &prediction.modules[..] {
         [first, rest @ ..] if rest.iter().all(|one| limits(one) == limits(first)) => text += &limits(first),
@@ -197,7 +198,7 @@ fn prediction(prediction: &Prediction) -> String {
     text
 }
 
-/// What a module's figure does not hold.
+/// What a module's figure leaves out.
 fn limits(one: &Overhead) -> String {
     let mut text = String::new();
     let unpriced: f64 = one.unpriced.iter().map(|one| one.percent).sum();
@@ -220,7 +221,7 @@ fn range(range: Range, digits: usize, unit: &str) -> String {
 fn dearest(one: &Overhead) -> String {
     let mut prices: Vec<(&String, &f64)> = one.prices.iter().filter(|(_, price)| **price >= 1.0).collect();
     prices.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let named: Vec<String> = prices.iter().take(DEAREST).map(|(hook, price)| format!("{hook} {price:.0}")).collect();
+    let named: Vec<String> = prices.iter().take(MAX_NAMED).map(|(hook, price)| format!("{hook} {price:.0}")).collect();
     if named.is_empty() { String::new() } else { format!("; a call of {}", named.join(", ")) }
 }
 

@@ -11,10 +11,10 @@ use crate::{difference, output, policies};
 pub(crate) struct Arguments {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
-    /// Values to set; without any, the booleans are listed
+    /// Values to set, as NAME=on; without any, the booleans are listed
     #[arg(value_name = "NAME=on|off")]
     assignments: Vec<String>,
-    /// Write the policy with these values, built; without it, what they grant and take away is printed
+    /// Write the policy with these values; without this option, what they grant and take away is printed
     #[arg(short, long, value_name = "POLICY", requires = "assignments")]
     out: Option<PathBuf>,
     /// Print all names of long lists

@@ -1,4 +1,4 @@
-//! `tollgate policy build`.
+//! `tollgate policy build`: compiles sources into a built policy.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ pub(crate) struct Build {
     json: bool,
 }
 
-/// What was built.
+/// What was built, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Report {
     policy: PathBuf,
@@ -40,9 +40,9 @@ struct Report {
     rules: usize,
     image_bytes: usize,
     tables_bytes: usize,
-    /// Wall clock: reading and compiling by libsepol.
+    /// Seconds of wall time for reading, and for compiling by libsepol.
     compile_seconds: f64,
-    /// Wall clock: laying out the tables.
+    /// Seconds of wall time for laying out the tables.
     tables_seconds: f64,
     /// The files that `--file-contexts` named, and those beside them.
     file_contexts: Vec<PathBuf>,
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Build) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether both are one file, whatever the links to it.
+/// Whether both paths lead to one file, also over links.
 fn is_same(a: &Path, b: &Path) -> bool {
     match (fs::canonicalize(a), fs::canonicalize(b)) {
         (Ok(a), Ok(b)) => a == b,
@@ -107,7 +107,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// What an error is about: the first of the sources, and how many there are besides.
+/// The sources of an error: the first one, and how many more there are.
 fn list(sources: &[PathBuf]) -> String {
     let first = sources.first().map_or_else(String::new, |path| path.display().to_string());
     if sources.len() > 1 { format!("{first} and {} more", sources.len() - 1) } else { first }

@@ -1,4 +1,4 @@
-//! `tollgate policy check`: what is doubtful about a policy.
+//! `tollgate policy check`: doubtful parts of a policy.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -11,7 +11,7 @@ use crate::{difference::listed, output, policies};
 pub(crate) struct Arguments {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
-    /// Look at what the kernel of this release cannot enforce, such as 6.1 or 6.12.9-amd64
+    /// Also list what the kernel of this release, such as 6.1 or 6.12.9-amd64, cannot enforce
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
     /// Print all names of long lists

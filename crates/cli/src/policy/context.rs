@@ -28,26 +28,27 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What is said of a context.
+/// The result for one context.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     context: &'a str,
     valid: bool,
-    /// As the policy writes it: names in the place of aliases, categories in order.
+    /// The context as the policy writes it: without aliases, categories in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     canonical: Option<String>,
     wrong: Vec<Wrong>,
 }
 
-/// What is wrong with one that is not valid.
+/// What is wrong with a context that is not valid.
 #[derive(Debug, Serialize)]
 struct Wrong {
-    /// The part of it: user, role, type or range; `context`: its parts do not belong together, or are too many or too few.
+    /// The wrong part: user, role, type or range; `context`: the parts do not belong together, or there are too many or too
+    /// few.
     part: &'static str,
     reason: String,
-    /// Names of that part that look like the one that was given.
+    /// Valid names of that part that look like the given one.
     nearest: Vec<String>,
-    /// The CIL that would make it valid, where there is such.
+    /// The CIL that would make the context valid, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     cil: Option<String>,
 }
@@ -79,7 +80,7 @@ fn answer<'a>(policy: &Policy, names: &Names, text: &'a str) -> Answer<'a> {
     Answer { context: text, valid: wrong.is_empty(), canonical, wrong }
 }
 
-/// What is wrong with a context of which a part cannot be read.
+/// What is wrong with a context of which a part cannot be parsed.
 fn unknown(cause: ContextError) -> Wrong {
     let reason = cause.to_string();
     let (part, nearest) = match cause {

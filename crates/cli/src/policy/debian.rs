@@ -1,4 +1,4 @@
-//! `tollgate policy debian`.
+//! `tollgate policy debian`: builds Debian's own policies.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,16 +13,16 @@ use crate::{interrupt, output};
 
 #[derive(Debug, Args)]
 pub(crate) struct Debian {
-    /// Which of its policies
+    /// Which of Debian's policies
     #[arg(value_enum)]
     flavour: Name,
     /// The built policy
     #[arg(short, long, value_name = "POLICY")]
     out: PathBuf,
-    /// Take every module of the package, also those that its installation leaves disabled
+    /// Take every module of the package, also those that an installation leaves disabled
     #[arg(long)]
     all_modules: bool,
-    /// Compile this CIL together with it, and take nothing out of the cache
+    /// Compile this CIL together with the policy; nothing is taken from the cache then
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ enum Name {
     Mls,
 }
 
-/// What was built.
+/// What was built, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Report {
     policy: PathBuf,
@@ -48,7 +48,7 @@ struct Report {
     version: u32,
     rules: usize,
     tables_bytes: usize,
-    /// The folder of the cache with the binary policy, its file_contexts and what it was built from.
+    /// The folder of the cache with the binary policy, its file_contexts, and the packages that it was built from.
     cached: PathBuf,
     /// The files that `--file-contexts` named, and those beside them.
     file_contexts: Vec<PathBuf>,

@@ -11,10 +11,10 @@ pub(crate) struct Arguments {
     /// The policy before: a built one; or CIL, a module package or a binary policy, which is built first; with --running, the
     /// policy after
     before: PathBuf,
-    /// The policy after, the same
+    /// The policy after, likewise
     #[arg(required_unless_present = "running", conflicts_with = "running")]
     after: Option<PathBuf>,
-    /// Compare the policy in force with one
+    /// Compare the policy in force with the given one
     #[arg(long)]
     running: bool,
     /// Print all names of long lists

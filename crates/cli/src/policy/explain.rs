@@ -11,15 +11,15 @@ use crate::{output, policies};
 pub(crate) struct Explain {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
-    /// The context that acts; it need not be valid
+    /// The context of the process that acts; it need not be valid
     #[arg(value_name = "SCON")]
     source: String,
-    /// The context that is acted on; it need not be valid
+    /// The context of the object; it need not be valid
     #[arg(value_name = "TCON")]
     target: String,
     /// The class of the object
     class: String,
-    /// The permission
+    /// The permission to explain
     #[arg(value_name = "PERM")]
     permission: String,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `tollgate policy export`: what other programs read, taken out of a built policy.
+//! `tollgate policy export`: the parts of a built policy that other programs read.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `--file-contexts`: files of lines that label, put beside a policy that is built.
+//! `--file-contexts`: files of labels by path, which are added to a policy that is built.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,15 @@ use tollgate_policy::{
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Label files also by this file, in the form of SELinux's `file_contexts`, and by the files beside it that libselinux
-    /// reads with it: FILE.homedirs, FILE.local, FILE.subs_dist and FILE.subs. May be given several times: of lines for the
-    /// same expression and kind of file in two files the last counts; in one file they are refused if their contexts differ
+    /// reads with it: FILE.homedirs, FILE.local, FILE.subs_dist and FILE.subs. May be given several times. If two files have
+    /// a line for the same expression and kind of file, the last one counts; two such lines in one file are refused if their
+    /// contexts differ
     #[arg(long, value_name = "FILE")]
     file_contexts: Vec<PathBuf>,
 }
 
 impl Arguments {
-    /// Puts them beside a policy; the files that were read.
+    /// Adds the lines to a policy; returns the files that were read.
     pub(super) fn put(&self, built: &mut Built) -> anyhow::Result<Vec<PathBuf>> {
         let read = |path: &PathBuf| {
             Files::read(path)
@@ -30,7 +31,7 @@ impl Arguments {
         let several = self.file_contexts.iter().map(read).collect::<anyhow::Result<Vec<Files>>>()?;
         Files::put(&several, built)
             .map_err(|(path, cause)| anyhow::Error::new(cause).context(path.display().to_string()))?;
-        // What libselinux refuses is refused here, and not when enforcement starts: each file alone, so that an error names it.
+        // What libselinux refuses is refused here, not when enforcement starts: each file alone, so that the error names it.
         for Named { path, text } in several.iter().flat_map(Files::lines) {
             FileContexts::new(text).with_context(|| path.display().to_string())?;
         }
@@ -46,7 +47,7 @@ impl Arguments {
     }
 }
 
-/// The files that were read, for people; `None`: none.
+/// The files that were read, for people; `None`: there were none.
 pub(super) fn told(files: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     (!names.is_empty()).then(|| format!("labels of files by {}", names.join(", ")))

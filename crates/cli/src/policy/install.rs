@@ -1,4 +1,4 @@
-//! `tollgate policy install`: modules into the policy of this machine.
+//! `tollgate policy install`: adds modules to the policy of this machine.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +14,14 @@ use crate::store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Modules: NAME.cil, whose file contexts are taken from NAME.fc beside it; one takes the place of the module of that name
+    /// Modules: NAME.cil, with its file contexts in NAME.fc beside it; a module of the same name is replaced
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     options: store::Options,
 }
 
-/// A module as its files have it.
+/// The files of a module.
 #[derive(Debug, PartialEq, Eq)]
 struct Module {
     policy: Vec<u8>,
@@ -41,16 +41,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The modules that files are of, by name.
+/// Reads the modules of the given files, by name.
 fn read(files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Module>> {
     let mut modules = BTreeMap::new();
     for path in files {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("cil") => {}
-            // It comes with its module.
+            // NAME.fc comes with its module.
             Some("fc") if files.contains(&path.with_extension("cil")) => continue,
             Some("fc") => bail!(
-                "{} is of a module that is not named: name {} too, or, for labels alone, `tollgate fcontext add`",
+                "{} belongs to a module that is not named: name {} too; to add labels alone, use `tollgate fcontext add`",
                 path.display(),
                 path.with_extension("cil").display()
             ),
@@ -66,7 +66,7 @@ fn read(files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Module>> {
         let contexts = contexts.exists().then(|| read(&contexts)).transpose()?;
         let module = Module { policy: read(path)?, contexts };
         if modules.insert(name.clone(), module).is_some() {
-            bail!("two files are of a module {name}: name one of them");
+            bail!("two files belong to the module {name}: name one of them");
         }
     }
     Ok(modules)
@@ -95,6 +95,6 @@ mod tests {
         let refusal = |files: &[PathBuf]| read(files).unwrap_err().to_string();
         assert!(refusal(&[fc]).contains("is of a module that is not named"));
         assert!(refusal(&[file("web.pp")]).contains("web.pp is no module"));
-        assert!(refusal(&[cil.clone(), cil]).contains("two files are of a module web"));
+        assert!(refusal(&[cil.clone(), cil]).contains("two files belong to the module web"));
     }
 }

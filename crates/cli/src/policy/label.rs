@@ -14,12 +14,12 @@ use crate::{output, policies};
 pub(crate) struct Transition {
     #[command(flatten)]
     question: Question,
-    /// The name of the new file
+    /// The name of the new file, for transitions by name
     #[arg(conflicts_with = "batch")]
     name: Option<String>,
 }
 
-/// An answer.
+/// The result, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     source: &'a str,
@@ -34,7 +34,7 @@ pub(crate) fn transition(arguments: &Transition) -> anyhow::Result<ExitCode> {
     run(Ask::Transition, &arguments.question, arguments.name.as_deref())
 }
 
-/// `name` is for [`Ask::Transition`] alone.
+/// Only [`Ask::Transition`] uses `name`.
 pub(crate) fn run(ask: Ask, arguments: &Question, name: Option<&str>) -> anyhow::Result<ExitCode> {
     let built = policies::open_for_questions(&arguments.policy)?;
     let mut server = built.server()?;

@@ -1,4 +1,4 @@
-//! `tollgate policy`: policies, built and asked.
+//! `tollgate policy`: builds and examines policies.
 
 mod boolean;
 mod build;
@@ -37,21 +37,21 @@ use crate::output;
 pub(crate) enum Command {
     /// Compile CIL, module packages or a binary policy into decision tables
     Build(build::Build),
-    /// Put modules into the policy of this machine, in force and for the next start
+    /// Add modules to the policy of this machine, in force and for the next start
     Install(install::Arguments),
-    /// Take modules out of it again
+    /// Remove modules from it
     Remove(remove::Arguments),
     /// List its modules
     List(list::Arguments),
-    /// Build it anew: the shipped policy, with the modules and what else is in /etc/tollgate
+    /// Build it anew, from the shipped policy, the modules and the other files in /etc/tollgate
     Rebuild(rebuild::Arguments),
     /// Build Debian's own policy from its packages
     Debian(debian::Debian),
-    /// Take the binary policy or the file contexts out of a built policy
+    /// Write the binary policy or the file contexts of a built policy to files
     Export(export::Export),
     /// Print what a source context may do to a target context
     Query(question::Question),
-    /// Print contexts as the policy writes them; exit status 1 if one is not valid, and what is wrong with it
+    /// Print contexts as the policy writes them, or what is wrong with them; exit status 1 if one is not valid
     Context(context::Arguments),
     /// Print the context of a new object, or of a process after exec
     Transition(label::Transition),
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Reach(reach::Arguments),
     /// Print figures of a policy and of its decision tables
     Stats(stats::Arguments),
-    /// Look for what a policy leaves open and a kernel cannot enforce; exit status 1 if something is found
+    /// Look for what a policy leaves open and what a kernel cannot enforce; exit status 1 if something is found
     Check(check::Arguments),
     /// List booleans, or set them in a new policy, or print what setting them would change
     Bool(boolean::Arguments),
@@ -99,8 +99,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Answers each line of a file (`-`: standard input) on a line of its own, in order. A line that cannot be answered has
-/// its error in its place, and makes the exit status 2.
+/// Answers each line of a file (`-`: standard input) on a line of its own, in order. A line without an answer gets its error
+/// in that place, and makes the exit status 2.
 fn batch(file: &Path, mut answer: impl FnMut(&[&str]) -> anyhow::Result<String>) -> anyhow::Result<ExitCode> {
     let input: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin())

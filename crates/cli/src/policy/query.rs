@@ -9,7 +9,7 @@ use tollgate_policy::server::SecurityServer;
 use super::question::Question;
 use crate::{output, policies};
 
-/// An answer.
+/// The result, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     source: &'a str,
@@ -18,9 +18,9 @@ struct Answer<'a> {
     allowed: Vec<&'a str>,
     auditallow: Vec<&'a str>,
     dontaudit: Vec<&'a str>,
-    /// Whether the source is permissive: what is not allowed is granted all the same, and audited.
+    /// Whether the source is permissive: what is not allowed is granted and audited.
     permissive: bool,
-    /// Whether rules of extended permissions (ioctl commands) hold too.
+    /// Whether rules of extended permissions (ioctl commands) apply too.
     extended: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What `query`, `transition`, `member` and `change` are asked.
+//! The arguments of `query`, `transition`, `member` and `change`.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ pub(crate) struct Question {
     /// The context of the process that acts
     #[arg(value_name = "SCON", required_unless_present = "batch")]
     source: Option<String>,
-    /// The context of what is acted on: of an object, of the directory of a new one, of a program
+    /// The context of the object: an existing one, the directory of a new one, or a program
     #[arg(value_name = "TCON", required_unless_present = "batch")]
     target: Option<String>,
-    /// The class of the object; for a labelling decision at exec, `process`
+    /// The class of the object; `process` for a labelling decision at exec
     #[arg(required_unless_present = "batch")]
     class: Option<String>,
-    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS` of a file (`-`: standard input), for `transition` with `<TAB>NAME` if
-    /// there is one, one a line: the allowed permissions, sorted, with commas between, `-` for none; or the context; or
-    /// `error: ...`, and the exit status is then 2
+    /// Answer the lines `SCON<TAB>TCON<TAB>CLASS` of a file (`-`: standard input), one per line; for `transition`,
+    /// `<TAB>NAME` may follow. An answer is the allowed permissions, sorted and joined by commas (`-`: none), or the context,
+    /// or `error: ...`, which makes the exit status 2
     #[arg(long, value_name = "FILE", conflicts_with_all = ["source", "json"])]
     pub(super) batch: Option<PathBuf>,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `tollgate policy reach`: where information can go.
+//! `tollgate policy reach`: where information can flow.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -15,8 +15,8 @@ use tollgate_policy::{
 use crate::{output, policies};
 
 /// How many types are printed without --all.
-const SHOWN: usize = 20;
-/// How many rules of a step are shown.
+const MAX_SHOWN: usize = 20;
+/// How many rules of a step are printed.
 const RULES: usize = 2;
 const NOTE: &str = "By the rules alone: constraints, MLS among them, may forbid more.";
 
@@ -25,22 +25,22 @@ const NOTE: &str = "By the rules alone: constraints, MLS among them, may forbid 
 pub(crate) struct Arguments {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
-    /// Follow information from this type: a domain, or what it can read
+    /// Follow information from this type: from a domain, or from an object that it can read
     #[arg(long, value_name = "TYPE", group = "ends")]
     from: Option<String>,
-    /// Find what can write this type, by itself or through others; with --from, how information gets there
+    /// Find domains that can write this type, directly or over other types; with --from, print the path
     #[arg(long, value_name = "TYPE", group = "ends")]
     to: Option<String>,
-    /// Only by way of this type
+    /// Only paths over this type
     #[arg(long, value_name = "TYPE")]
     through: Option<String>,
-    /// Not by way of this type, such as a trusted domain; may be given several times
+    /// No paths over this type, such as a trusted domain; may be given several times
     #[arg(long, value_name = "TYPE")]
     exclude: Vec<String>,
     /// At most this many steps (with --through: before it and after it)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     steps: Option<u32>,
-    /// Count permissions that carry little, too: attributes, names, signals
+    /// Also count permissions that carry little information: attributes, names, signals
     #[arg(long)]
     weak: bool,
     /// Print all types, each with its path
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Answer {
     note: &'static str,
-    /// Permissions of which it is not known where information goes; they count as both ways.
+    /// Permissions of which it is not known in which direction information flows; they count for both.
     unknown: Vec<String>,
     types: Vec<Reached>,
 }
@@ -84,12 +84,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let from = |start| Reach::new(&built.policy, &vectors, way, start, &limits);
     let first = from(start);
     let through = arguments.through.as_ref().map(find).transpose()?;
-    // By way of a type: to that type, and from there on.
+    // With `--through`: paths to that type, and from there on.
     let (lead, reach) = match through {
         None => (Vec::new(), first),
         Some(type_) => match first.path(type_) {
             Some(lead) => (lead, from(type_)),
-            None => return tell(arguments, &Answer { note: NOTE, unknown: Vec::new(), types: Vec::new() }),
+            None => return print(arguments, &Answer { note: NOTE, unknown: Vec::new(), types: Vec::new() }),
         },
     };
     let mut types = Vec::new();
@@ -103,18 +103,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         types.push(Reached { name: cil::type_name(&built.policy, number), steps: path.len(), path });
     }
     let unknown = reach.unknown().map(str::to_owned).collect();
-    tell(arguments, &Answer { note: NOTE, unknown, types })
+    print(arguments, &Answer { note: NOTE, unknown, types })
 }
 
-/// Exit status 1: both ends were given, and information can go from one to the other.
-fn tell(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
+/// Exit status 1: both ends were given, and information can flow from one to the other.
+fn print(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
     let both = arguments.from.is_some() && arguments.to.is_some();
     let status = if both && !answer.types.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS };
     if arguments.json {
         output::json(answer)?;
         return Ok(status);
     }
-    let shown = if arguments.all { answer.types.len() } else { SHOWN };
+    let shown = if arguments.all { answer.types.len() } else { MAX_SHOWN };
     for reached in answer.types.iter().take(shown) {
         let plural = if reached.steps == 1 { "" } else { "s" };
         output::line(&format!("{} ({} step{plural})", reached.name, reached.steps))?;
@@ -134,7 +134,7 @@ fn tell(arguments: &Arguments, answer: &Answer) -> anyhow::Result<ExitCode> {
     Ok(status)
 }
 
-/// The first rules of a step, which an unconfined domain has a hundred of.
+/// The first rules of a step; an unconfined domain has a hundred of them.
 fn few(rules: &[String], all: bool) -> String {
     match rules.get(RULES..) {
         Some(rest) if !all && !rest.is_empty() => {

@@ -1,4 +1,4 @@
-//! `tollgate policy rebuild`: the policy of this machine, of its sources as they are.
+//! `tollgate policy rebuild`: builds the policy of this machine from its present sources.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Also in the place of a policy that was built from other sources
+    /// Also replace a policy that was built from other sources
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `tollgate policy remove`: modules out of the policy of this machine.
+//! `tollgate policy remove`: removes modules from the policy of this machine.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The modules
+    /// The names of the modules
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]

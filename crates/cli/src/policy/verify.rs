@@ -1,4 +1,4 @@
-//! `tollgate policy verify`: the decision tables against another implementation of SELinux's decisions.
+//! `tollgate policy verify`: compares the decision tables with another implementation of SELinux's decisions.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -24,13 +24,13 @@ use crate::{output, policies};
 pub(crate) struct Verify {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
     policy: PathBuf,
-    /// Who answers the same questions
+    /// The implementation to compare with
     #[arg(long, value_enum, default_value_t = Against::Libsepol)]
     against: Against,
-    /// How many access decisions to compare; labelling and other decisions come in proportion
+    /// How many access decisions to compare; other decisions are compared in proportion
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
     decisions: u32,
-    /// The same seed asks the same questions
+    /// The seed of the random questions
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -58,7 +58,7 @@ impl Against {
     }
 }
 
-/// Status when answers differ.
+/// The exit status if decisions differ.
 const DIFFERENT: u8 = 1;
 
 pub(crate) fn run(arguments: &Verify) -> anyhow::Result<ExitCode> {
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Verify) -> anyhow::Result<ExitCode> {
     let plan = Plan { decisions: arguments.decisions as usize, seed: arguments.seed };
     let report = match arguments.against {
         Against::Libsepol => {
-            // libsepol is to read it in this process: only what it has read in the confined child before.
+            // libsepol reads the policy in this process, so only an image that it has read in the confined child before.
             let read = sepol::read(&built.image).with_context(|| arguments.policy.display().to_string())?;
             compare(&built, plan, &mut Libsepol::new(&read.image))?
         }
@@ -100,7 +100,7 @@ const fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// Of the batches.
+/// Times of the batches.
 #[derive(Debug, Serialize)]
 struct Spread {
     least: f64,
@@ -127,7 +127,7 @@ fn print(report: &Report, against: Against) -> anyhow::Result<()> {
     let nanoseconds = |values: &[f64]| Spread::of(values).map_or_else(|| "-".into(), |spread| spread.to_string());
     output::line(&format!(
         "{:<14}{:>9}{:>9}{:>11}   {:<22}{peer}, ns",
-        "question", "asked", "granted", "mismatches", "ours, ns"
+        "question", "compared", "granted", "mismatches", "ours, ns"
     ))?;
     for (kind, tally) in &report.tallies {
         output::line(&format!(

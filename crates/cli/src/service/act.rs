@@ -1,4 +1,4 @@
-//! What confining a service changes on the machine: its module of policy, its unit's context, and that it starts again.
+//! What confining a service changes on the machine: its module of policy, the context of its unit, and a restart.
 
 use std::{
     collections::BTreeSet,
@@ -19,18 +19,21 @@ use crate::{
     unit,
 };
 
-/// How long a unit may take until it has a process.
-const START: Duration = Duration::from_secs(30);
+/// How long to wait until a unit has a process.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Where modules of policy are.
+/// The folder of local modules.
 const MODULES: &str = "/etc/tollgate/policy.d";
 
-/// Refuses a name whose module somebody else has written.
+/// Refuses a name if an administrator has written its module.
 pub(super) fn check_free(name: &str) -> anyhow::Result<()> {
     let path = Path::new(MODULES).join(format!("{name}.cil"));
     if path.exists() {
-        bail!("{} is there, and not made by this command: move it away, or confine the service by it", path.display());
+        bail!(
+            "{} exists, and was not made by this command: move it away, or confine the service by it",
+            path.display()
+        );
     }
     Ok(())
 }
@@ -68,12 +71,12 @@ pub(super) fn remove(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The context of a unit's processes; none: what the policy says.
+/// Sets the context of a unit's processes; `None` removes it.
 pub(super) fn set_unit(unit: &Unit, context: Option<&str>) -> anyhow::Result<()> {
     unit::assign(&unit::name(&unit.name)?, context).map(drop)
 }
 
-/// Gives files the labels that file_contexts say.
+/// Gives files the labels of file_contexts.
 pub(super) fn restore(paths: BTreeSet<PathBuf>) -> anyhow::Result<()> {
     if paths.is_empty() || label::restore(paths.into_iter().collect())? {
         return Ok(());
@@ -81,7 +84,7 @@ pub(super) fn restore(paths: BTreeSet<PathBuf>) -> anyhow::Result<()> {
     bail!("not all files could be given their labels")
 }
 
-/// Starts a unit again.
+/// Restarts a unit.
 pub(super) fn restart(unit: &Unit) -> anyhow::Result<()> {
     let status = Command::new("systemctl").args(["restart", "--", &unit.name]).status();
     let status = status.context("cannot start systemctl")?;
@@ -91,9 +94,10 @@ pub(super) fn restart(unit: &Unit) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The domains of a unit's processes, by how many are in each; waits until there is one. A job has none when it has ended.
+/// The domains of a unit's processes, with the number of processes in each. Waits until there is one; a job that has ended
+/// has none.
 pub(super) fn domains(unit: &Unit) -> anyhow::Result<Vec<(String, usize)>> {
-    let until = Instant::now() + START;
+    let until = Instant::now() + START_TIMEOUT;
     loop {
         let unit = machine::unit(&unit.name)?;
         let pids = unit.cgroup.as_deref().map(machine::processes).unwrap_or_default();
@@ -109,7 +113,7 @@ fn domains_of(pids: &[i32]) -> anyhow::Result<Vec<(String, usize)>> {
     let mut client = Client::connect()?;
     let mut found: Vec<(String, usize)> = Vec::new();
     for pid in pids {
-        // What has ended meanwhile is left out.
+        // Processes that have ended meanwhile are left out.
         let Ok(process) = process(*pid) else { continue };
         let Ok(context) = client.context(Attribute::Current, Some(std::os::fd::AsFd::as_fd(&process))) else {
             continue;

@@ -1,6 +1,6 @@
-//! `tollgate service confine`: the course from a service that runs unconfined to one that is enforced.
+//! `tollgate service confine`: takes a service from unconfined to enforced.
 //!
-//! It can end and be called again at each step: the module says how far the service is.
+//! The command can end at each step and be called again: the module records how far the service is.
 
 use std::{path::PathBuf, process::ExitCode, thread, time::Duration};
 
@@ -29,12 +29,12 @@ use super::{
 };
 use crate::{audit, output, policies, store};
 
-/// How long a service that has just begun to be enforced is watched.
-const WATCH: Duration = Duration::from_secs(3);
+/// How long to watch a service after it was enforced.
+const WATCH_TIME: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The service: `web` or `web.service`; or the path of a program that cron or somebody else starts
+    /// The service, `web` or `web.service`; or the path of a program that cron or another program starts
     name: String,
     /// Begin with nothing allowed and the domain permissive, and learn what the service does (the default, unless the policy
     /// has a domain for the service)
@@ -43,13 +43,13 @@ pub(crate) struct Arguments {
     /// Begin with what the policy's macros allow, enforced at once
     #[arg(long, conflicts_with = "learn")]
     r#macro: bool,
-    /// Enforce what was learnt without asking
+    /// Enforce what was learnt without a question
     #[arg(long)]
     yes: bool,
-    /// Let the service be used for so long before rules are made of what it did: `5min`
+    /// Let the service be used for this time, then make rules of what it did: `5min`
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     passed: Option<Duration>,
-    /// Let it be used until nothing new was denied for so long; with --yes and no other time, 10s
+    /// Let it be used until nothing new was denied for this time; with --yes and no other time, 10s
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "passed")]
     until_quiet: Option<Duration>,
     /// The folder that the daemon writes its log to
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What the module of a service is about: its unit, or its program.
+/// What the module of a service names as its subject: the unit, or the program.
 pub(super) fn subject(service: &Service) -> String {
     match service.unit() {
         Some(unit) => unit.name.clone(),
@@ -96,17 +96,17 @@ pub(super) fn subject(service: &Service) -> String {
     }
 }
 
-/// The way of one service.
+/// One run of the command, for one service.
 struct Course<'a> {
     arguments: &'a Arguments,
     service: Service,
     subject: String,
-    /// That of its module, and of its block.
+    /// The name of the module and of its block.
     name: String,
 }
 
 impl Course<'_> {
-    /// Takes a domain into use that the policy has.
+    /// Uses a domain that the policy has.
     fn take(&self, known: &Known<'_>, domain: &str) -> anyhow::Result<ExitCode> {
         output::line(&format!("{}: the policy has a domain for it, {domain}", self.subject))?;
         act::restore(known.files_of(domain))?;
@@ -116,7 +116,7 @@ impl Course<'_> {
         self.watch(domain, since)
     }
 
-    /// Learns what a service does that the policy has a domain for.
+    /// Learns what a service does for which the policy has a domain.
     fn begin_in(&self, domain: &str) -> anyhow::Result<ExitCode> {
         let module = Module::of_domain(&self.subject, domain, State::Learning(exercise::text(exercise::now())));
         act::install(&self.name, &module, "")?;
@@ -124,7 +124,7 @@ impl Course<'_> {
         self.learn(module)
     }
 
-    /// Writes the service's block, and has it run in its domain.
+    /// Writes the service's block, and restarts the service in its domain.
     fn begin(&self, known: &Known<'_>, before: Option<&Module>) -> anyhow::Result<ExitCode> {
         let way = if self.arguments.r#macro { Way::Macro } else { Way::Learn };
         let block = self.block(known, way, before)?;
@@ -157,7 +157,7 @@ impl Course<'_> {
         let entered = match block.entry {
             Entry::Program => format!("by its program, {}", self.service.program.path().display()),
             Entry::Unit => {
-                format!("by its unit, for {} is everyone's program", self.service.program.path().display())
+                format!("by its unit, because {} is a shared program", self.service.program.path().display())
             }
         };
         let package = self.service.package.as_ref().map_or("none", |package| package.name.as_str());
@@ -173,7 +173,7 @@ impl Course<'_> {
         output::write(&text)
     }
 
-    /// Goes on with a service that has a module.
+    /// Continues with a service that has a module.
     fn go_on(&self, known: &Known<'_>, module: Module) -> anyhow::Result<ExitCode> {
         match &module.state {
             State::Learning(since) => {
@@ -200,7 +200,7 @@ impl Course<'_> {
         }
     }
 
-    /// Starts the service, and looks which domain it is in.
+    /// Starts the service, and checks which domain it is in.
     fn start(&self, domain: &str) -> anyhow::Result<()> {
         let Some(unit) = self.service.unit() else { return Ok(()) };
         act::restart(unit)?;
@@ -259,7 +259,7 @@ impl Course<'_> {
         self.enforce(module, &contexts)
     }
 
-    /// Adds to a module what was learnt, with ports of its own where it used a few; gives its file contexts.
+    /// Adds to a module what was learnt, with port types of its own if it used few ports; returns its file contexts.
     fn add(&self, built: &Built, module: &mut Module, mut learnt: Learnt) -> anyhow::Result<String> {
         proposal::tell_doubts(&learnt);
         let known = Known::of(built, "the policy in force")?;
@@ -296,7 +296,7 @@ impl Course<'_> {
         Ok(service)
     }
 
-    /// Enforces; where the service does not start so, it is permissive again.
+    /// Enforces the service; if it does not start, its domain becomes permissive again.
     fn enforce(&self, mut module: Module, contexts: &str) -> anyhow::Result<ExitCode> {
         let learning = module.state.clone();
         module.state = State::Enforced;
@@ -314,7 +314,7 @@ impl Course<'_> {
         })
     }
 
-    /// Starts a service by macros, enforced.
+    /// Starts a service that is confined by macros, enforced.
     fn check(&self, module: &Module, since: u64) -> anyhow::Result<ExitCode> {
         self.start(&module.domain).with_context(|| {
             format!(
@@ -328,10 +328,10 @@ impl Course<'_> {
         self.watch(&module.domain, since)
     }
 
-    /// Says how it is confined, and what it was denied so far; exit status 1 where it was something.
+    /// Says how the service is confined, and what was denied to it so far; exit status 1 if something was.
     fn watch(&self, domain: &str, since: u64) -> anyhow::Result<ExitCode> {
         if self.service.unit().is_some() {
-            thread::sleep(WATCH);
+            thread::sleep(WATCH_TIME);
         }
         let denied = exercise::denied(&self.arguments.log, domain, since)?;
         let status = Client::connect()?.status()?;
@@ -368,7 +368,7 @@ impl Course<'_> {
             Until::Passed(time) => format!("going on in {}", humantime::format_duration(time)),
             Until::Quiet(time) => format!("going on when nothing was denied for {}", humantime::format_duration(time)),
         };
-        format!("{}: nothing is denied, everything is told: {what}; {end}", self.subject)
+        format!("{}: nothing is denied, everything is logged: {what}; {end}", self.subject)
     }
 
     fn later(&self) -> String {
@@ -379,7 +379,7 @@ impl Course<'_> {
     }
 }
 
-/// Rules as CIL, with their evidence, without the head that says that they were learnt.
+/// Rules as CIL, with their evidence, without the head of the file.
 fn rules(learnt: &Learnt) -> String {
     let text = learnt.to_string();
     let at = text.find("\n\n").map_or(text.len(), |at| at + 2);

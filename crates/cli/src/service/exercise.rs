@@ -1,4 +1,4 @@
-//! The time in which a service is used, so that it does all that it does.
+//! The time in which a service is used, so that it does everything that it does.
 
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -16,23 +16,23 @@ use tollgate_audit::{
 
 use crate::{audit, denials, interrupt};
 
-/// How long nothing new must be denied before a script goes on, unless the caller chose otherwise.
+/// How long nothing new must be denied before a script goes on, unless the caller chose another time.
 const QUIET_TIME: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When it ends.
+/// When the time ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
     /// When Enter is pressed.
     Enter,
-    /// After so long.
+    /// After this time.
     Passed(Duration),
-    /// When nothing was denied for so long.
+    /// When nothing was denied for this time.
     Quiet(Duration),
 }
 
 impl Until {
-    /// What was asked for; `None`: nobody is there who could say when.
+    /// The end that the arguments choose; `None`: there is no terminal and no time.
     pub(super) fn of(passed: Option<Duration>, quiet: Option<Duration>, yes: bool) -> Option<Self> {
         match (passed, quiet) {
             (Some(time), _) => Some(Self::Passed(time)),
@@ -42,7 +42,7 @@ impl Until {
         }
     }
 
-    /// Waits. Who interrupts it goes on later.
+    /// Waits. If the wait is interrupted, the command can continue later.
     pub(super) fn wait(self, log: &Path, domain: &str) -> anyhow::Result<()> {
         interrupt::flag()?;
         let start = Instant::now();
@@ -62,7 +62,7 @@ impl Until {
     }
 }
 
-/// Waits until a domain was denied nothing for so long.
+/// Waits until nothing was denied to a domain for this time.
 fn wait_quiet(folder: &Path, domain: &str, time: Duration) -> anyhow::Result<()> {
     let mut log = Log::open(folder).with_context(|| audit::cannot_read(folder))?;
     log.skip()?;
@@ -85,7 +85,7 @@ fn is_denial(entry: &Entry) -> bool {
     matches!(entry, Entry::Avc(denial) if denial.verdict == Verdict::Denied)
 }
 
-/// How often a domain was denied something since then, in milliseconds since 1970.
+/// How many denials a domain had since then, in milliseconds since 1970.
 pub(super) fn denied(log: &Path, domain: &str, since: u64) -> anyhow::Result<u64> {
     let filter = Filter { domain: Some(domain.to_owned()), since: Some(since) };
     let mut denied = 0;
@@ -98,12 +98,12 @@ pub(super) fn denied(log: &Path, domain: &str, since: u64) -> anyhow::Result<u64
     Ok(denied)
 }
 
-/// A time in milliseconds since 1970, as people and `--since` have it.
+/// A time in milliseconds since 1970, in the form of `--since`.
 pub(super) fn text(time: u64) -> String {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time)).to_string()
 }
 
-/// Milliseconds since 1970.
+/// The present time, in milliseconds since 1970.
 pub(super) fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)

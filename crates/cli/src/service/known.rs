@@ -1,4 +1,4 @@
-//! What the policy in force says of a service: whether it has a domain for it, whose its ports and files are.
+//! What the policy in force says about a service: its domain, and the owners of its ports and files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,13 +23,13 @@ use tollgate_service::{
     words::Domain,
 };
 
-/// The attribute by which a domain has the promises of those that are confined, and none of their rules.
+/// The attribute by which the promises for confined domains hold for a domain, without their rules.
 const PROMISED: &str = "promised";
-/// That of domains that may do everything.
+/// The attribute of domains that may do everything.
 const UNCONFINED: &str = "unconfined_domain";
-/// Files of these types belong to no service.
+/// Files of these types belong to no single service.
 const COMMON: [&str; 8] = ["file_t", "bin_t", "shell_exec_t", "lib_t", "etc_t", "var_t", "log_t", "run_t"];
-/// What the machine's processes have (initial SID).
+/// The initial SID of the machine's processes.
 const MACHINE: &str = "init";
 
 /// The policy in force.
@@ -52,13 +52,13 @@ impl<'b> Known<'b> {
         Ok(Self { built, server, files })
     }
 
-    /// Whether a block of that name would be a second one: types have it.
+    /// Whether a block of that name would be a duplicate, because types have it.
     pub(super) fn has(&self, name: &str) -> bool {
         let prefix = format!("{name}.");
         self.built.policy.types.iter().any(|kind| kind.name == name || kind.name.starts_with(&prefix))
     }
 
-    /// The domain that the policy has for a service, by its program or by what that becomes.
+    /// The domain that the policy has for a service, by its program or by the program that this executes.
     pub(super) fn domain(&mut self, service: &Service) -> anyhow::Result<Option<String>> {
         let main = service.unit().and_then(|unit| unit.main).and_then(machine::program_of);
         let own = match &service.program {
@@ -73,7 +73,7 @@ impl<'b> Known<'b> {
         Ok(None)
     }
 
-    /// The confined domain that the machine's processes enter by a program.
+    /// The confined domain that the machine's processes enter by executing a program.
     fn entered_by(&mut self, program: &Path) -> anyhow::Result<Option<String>> {
         let Some(file) = self.files.lookup(program, libc::S_IFREG | 0o755)? else { return Ok(None) };
         let policy = &self.built.policy;
@@ -91,7 +91,7 @@ impl<'b> Known<'b> {
         attributes.is_some_and(|set| !unconfined.is_some_and(|unconfined| set.has(unconfined)))
     }
 
-    /// Whose the ports and files of a service are; those of the block `own` are its own.
+    /// The owners of a service's ports and files; those of the block `own` are its own.
     pub(super) fn found(&self, service: &Service, own: &str) -> anyhow::Result<Found> {
         let own = format!("{own}.");
         let mut found = Found::default();
@@ -115,7 +115,7 @@ impl<'b> Known<'b> {
         Ok(label.and_then(|label| label.split(':').nth(2).map(str::to_owned)))
     }
 
-    /// The type of a port, if it is not one of those that all ports have.
+    /// The type of a port, if it is not a type that all ports have.
     pub(super) fn port(&self, port: Port) -> Option<String> {
         let (protocol, number) = (protocol(port.protocol), port.number);
         let holds =
@@ -125,7 +125,7 @@ impl<'b> Known<'b> {
         kind.filter(|kind| !tollgate_service::narrow::UNTYPED.contains(&kind.as_str()))
     }
 
-    /// What a domain may do, to be put into words.
+    /// What a domain may do, for the description in words.
     pub(super) fn words_of(&self, domain: &str) -> Domain {
         Domain {
             name: domain.to_owned(),
@@ -149,7 +149,7 @@ impl<'b> Known<'b> {
         ports
     }
 
-    /// The paths that belong to a domain, as far as they are there.
+    /// The existing paths that belong to a domain.
     pub(super) fn files_of(&self, domain: &str) -> BTreeSet<PathBuf> {
         let stem = domain.strip_suffix(".t").unwrap_or(domain);
         let own = format!("{stem}.");
@@ -165,7 +165,7 @@ fn protocol(protocol: Protocol) -> u8 {
     }
 }
 
-/// The paths that `file_contexts` give each type, as people write them: `/var/lib/web` for `/var/lib/web(/.*)?`.
+/// The paths that `file_contexts` give each type, in plain form: `/var/lib/web` for `/var/lib/web(/.*)?`.
 fn paths(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut paths: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for found in specifications(text) {
@@ -177,8 +177,8 @@ fn paths(text: &str) -> BTreeMap<String, Vec<String>> {
     paths
 }
 
-/// `/run/a` and `/run/b` for `/run/(a|b)`: file_contexts name directories of several programs in one line. Groups that may be
-/// left out, and those in one another, stay as they are written.
+/// `/run/a` and `/run/b` for `/run/(a|b)`, because file_contexts name directories of several programs in one line. Optional
+/// groups, and nested ones, stay as they are.
 fn alternatives(expression: &str) -> Vec<String> {
     let group = expression.split_once('(').and_then(|(before, rest)| {
         let (group, after) = rest.split_once(')')?;

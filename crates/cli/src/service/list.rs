@@ -12,7 +12,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only what is not confined
+    /// List only services that are not confined and should be
     #[arg(long)]
     lacking: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `tollgate service`: services of this machine, confined.
+//! `tollgate service`: confines services of this machine, and lists them.
 
 mod act;
 mod confine;
@@ -17,7 +17,7 @@ use tollgate_client::Client;
 pub(crate) enum Command {
     /// Confine a service: give it a domain, learn what it does, say in words what that allows, and enforce it
     Confine(confine::Arguments),
-    /// Take a service's domain away again
+    /// Remove a service's domain
     Unconfine(unconfine::Arguments),
     /// List services that should be confined, and what others can reach, with the domains that they run in and where they
     /// listen; exit status 1 if one that should be confined is not

@@ -1,4 +1,4 @@
-//! What a service did while it was permissive: rules, and what they allow in words.
+//! What a service did while it was permissive: rules, and in words what they allow.
 
 use std::{io::Write, path::Path};
 
@@ -12,7 +12,7 @@ use tollgate_service::words::{Domain, Sentence};
 
 use crate::{denials, output};
 
-/// What was learnt of a domain since then, in milliseconds since 1970; nothing where there is no log yet.
+/// What was learnt of a domain since then, in milliseconds since 1970; nothing if there is no log yet.
 pub(super) fn learnt(built: &Built, log: &Path, domain: &str, since: u64) -> anyhow::Result<Learnt> {
     let unwritten = crate::learn::settle();
     if unwritten > 0 {
@@ -28,20 +28,20 @@ pub(super) fn learnt(built: &Built, log: &Path, domain: &str, since: u64) -> any
     Ok(learn::learn(&Explainer::new(&built.policy, &built.lines), entries))
 }
 
-/// Puts calls of the policy's macros in the place of rules that they stand for.
+/// Replaces rules by calls of the policy's macros that stand for them.
 pub(super) fn group(learnt: &mut Learnt, built: &Built) {
     learnt.group(&abstraction::of(&built.lines), &built.policy);
 }
 
-/// Says what is in the way of what was learnt: what no rule can allow, and what is in no log.
+/// Reports what no rule can allow, and what is in no log.
 pub(super) fn tell_doubts(learnt: &Learnt) {
     learnt.doubts().iter().for_each(|doubt| eprintln!("tollgate: {doubt}"));
     for apart in &learnt.apart {
-        eprint!("tollgate: will be denied, for no rule may allow it: {apart}");
+        eprint!("tollgate: will be denied, because no rule may allow it: {apart}");
     }
 }
 
-/// Says what a domain may do.
+/// Prints what a domain may do.
 pub(super) fn tell(domain: &Domain) -> anyhow::Result<()> {
     let mut text = format!("{}, in words (! think of it):\n", domain.name);
     for sentence in domain.sentences() {
@@ -50,7 +50,7 @@ pub(super) fn tell(domain: &Domain) -> anyhow::Result<()> {
     output::write(&text)
 }
 
-/// Says what a service listens on and has not been asked by while it learnt.
+/// Reports ports on which a service listens and to which nobody connected while it learnt.
 pub(super) fn tell_unanswered(subject: &str, unanswered: &[String]) {
     if !unanswered.is_empty() {
         eprintln!(
@@ -61,7 +61,7 @@ pub(super) fn tell_unanswered(subject: &str, unanswered: &[String]) {
     }
 }
 
-/// Asks for consent on the terminal.
+/// Requests consent on the terminal.
 pub(super) fn consent(grave: usize) -> anyhow::Result<bool> {
     let mark = if grave > 0 { format!(" ({grave} marked !)") } else { String::new() };
     output::write(&format!("Enforce this{mark}? [y/N] "))?;
@@ -71,7 +71,7 @@ pub(super) fn consent(grave: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// How many sentences should be thought of.
+/// How many sentences are marked as wide.
 pub(super) fn grave(domain: &Domain) -> usize {
     domain.sentences().iter().filter(|Sentence { grave, .. }| *grave).count()
 }

@@ -1,4 +1,4 @@
-//! `tollgate service unconfine`: a service's domain taken away.
+//! `tollgate service unconfine`: removes a service's domain.
 
 use std::process::ExitCode;
 
@@ -14,9 +14,9 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The service, as it was confined
+    /// The service, by the name with which it was confined
     name: String,
-    /// Leave the service running: it keeps its domain until it is started again
+    /// Leave the service running: it keeps its domain until it is restarted
     #[arg(long)]
     no_restart: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
              label is what enters it; `tollgate mode permissive --domain TYPE` lets it do everything)"
         );
     };
-    // First the unit: one whose context the policy does not know cannot start.
+    // The unit's context goes first, because a unit whose context the policy does not have cannot start.
     if let (Some(unit), Entry::Unit, false) = (service.unit(), service.entry(), module.block.is_empty()) {
         act::set_unit(unit, None)?;
     }
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The service, also one that does not run.
+/// The service, even if it does not run.
 fn service(name: &str) -> anyhow::Result<Service> {
     Ok(machine::service(name)?)
 }

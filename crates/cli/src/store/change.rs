@@ -1,4 +1,4 @@
-//! The steps of a change, in an order in which each can still be taken back.
+//! The steps of a change, in an order in which each can be undone.
 
 use std::{
     fs::File,
@@ -22,33 +22,33 @@ use super::{
 };
 use crate::{difference, interrupt, policies};
 
-/// The policy that is in force, and who can put another in its place.
+/// The policy in force, and the connection that can replace it.
 pub(crate) struct Running {
     pub(crate) client: Client,
     pub(crate) built: Built,
-    /// The file that it is named by.
+    /// The path by which it was given.
     pub(crate) name: PathBuf,
 }
 
-/// What is to become of the policy that is kept for the next start, and of the one in force.
+/// A change of the policy of the next start and of the one in force.
 pub(crate) struct Change<'s> {
     pub(crate) store: &'s Store,
-    /// What it is, a line each.
+    /// What the change does, one line per change.
     pub(crate) done: Vec<String>,
-    /// The policy that is kept now.
+    /// The policy of the next start, as it is now.
     pub(crate) kept: Option<Built>,
-    /// The one that is to be; `None`: as now.
+    /// The policy of the next start after the change; `None`: it stays.
     pub(crate) next: Option<Built>,
     /// The sources before and after.
     pub(crate) sources: (Contents, Contents),
-    /// What is in force; `None` where no daemon is to be asked.
+    /// The policy in force; `None`: no daemon runs, or it is left alone.
     pub(crate) running: Option<Running>,
-    /// What is to be in force.
+    /// The policy to put in force.
     pub(crate) forced: Option<Built>,
 }
 
 impl Change<'_> {
-    /// Shows it, and does it unless it is a dry run.
+    /// Prints the change, and makes it unless it is a dry run.
     pub(crate) fn apply(mut self, options: &Options) -> anyhow::Result<ExitCode> {
         let next = self.forced.as_ref().or(self.next.as_ref()).context("nothing is to be changed")?;
         let before = self.running.as_ref().map(|running| &running.built).or(self.kept.as_ref());
@@ -64,7 +64,7 @@ impl Change<'_> {
         report.diff = difference;
         report.relabelled = plan.files();
         if !options.dry_run {
-            // From here on Ctrl-C takes back what has been done.
+            // From here on Ctrl-C undoes what has been done.
             interrupt::flag()?;
             let staged = self.stage()?;
             report.kept = staged.is_some();
@@ -74,7 +74,7 @@ impl Change<'_> {
         report.tell(options, self.store, &plan)
     }
 
-    /// The questions that every policy must answer, where there are some.
+    /// Checks the decisions that every policy must make, if there is a file of them.
     fn ask(&self, forced: &Built) -> anyhow::Result<()> {
         let Some(path) = self.store.sanity() else { return Ok(()) };
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -85,14 +85,14 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Prepares what is to be kept; a disk that is full is found out here.
+    /// Prepares the files to keep; a full disk is noticed here.
     fn stage(&self) -> anyhow::Result<Option<Staged>> {
         let (before, after) = &self.sources;
         Ok(self.next.as_ref().map(|next| self.store.stage(before, after, next)).transpose()?)
     }
 
-    /// Puts the policy in force, restores labels and keeps both, or takes it all back; the generation, where there is a new
-    /// one.
+    /// Puts the policy in force, restores labels and keeps both, or undoes all of it; returns the generation, if there is a
+    /// new one.
     fn put_in_force(&mut self, options: &Options, plan: &Plan, staged: Option<Staged>) -> anyhow::Result<Option<u32>> {
         let keep = |staged: Option<Staged>| staged.map_or(Ok(()), |staged| Ok(staged.commit()?));
         let (Some(running), Some(forced)) = (&mut self.running, &self.forced) else {
@@ -116,7 +116,7 @@ impl Change<'_> {
 }
 
 impl Running {
-    /// Puts a policy in force, as that of a file; it is taken back where it answers a sanity question otherwise.
+    /// Puts a policy in force under the name of a file; it is taken back if a sanity question fails.
     fn reload(
         &mut self,
         built: &Built,
@@ -130,14 +130,14 @@ impl Running {
         Ok(self.client.reload(policy.as_fd(), accept_missing, questions.as_ref().map(AsFd::as_fd))?)
     }
 
-    /// Puts back what was in force; this kernel enforces what it can of it, as before.
+    /// Puts the previous policy back; this kernel enforces as much of it as before.
     fn put_back(&mut self) -> anyhow::Result<()> {
         let policy = policies::file_of(&self.built, &self.name)?;
         Ok(self.client.reload(policy.as_fd(), true, None).map(drop)?)
     }
 }
 
-/// Whether both decide and label alike.
+/// Whether both policies decide and label alike.
 fn is_like(one: &Built, other: &Built) -> bool {
     (&one.image, &one.file_contexts) == (&other.image, &other.file_contexts)
 }

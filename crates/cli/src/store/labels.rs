@@ -1,7 +1,7 @@
-//! Labels of the files that other file contexts are for.
+//! Labels of the files that other file contexts name.
 //!
-//! They are found before the policy changes, while the labels that they have still stand for what they were, and set when it
-//! has. Both times the way leads from directory to directory by descriptors: no name is looked up twice.
+//! They are found before the policy changes, while the labels still have their meaning, and set afterwards. Both walks go
+//! from directory to directory by descriptors, so that no name is resolved twice.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -34,7 +34,7 @@ impl fmt::Display for Labelled {
     }
 }
 
-/// What `stat` tells a file by.
+/// Device and inode number.
 type Place = (u64, u64);
 
 /// Which files get which labels.
@@ -44,14 +44,14 @@ pub(super) struct Plan {
     files: HashMap<Place, Labelled>,
 }
 
-/// The files whose labels differ from what other file contexts give them.
+/// Finds the files whose labels differ from those that the new file contexts give them.
 pub(super) fn plan(client: &mut Client, changed: Changed) -> anyhow::Result<Plan> {
     let mut files = HashMap::new();
     let unlabelled = client.unlabelled()?;
     walk(&changed, &mut |path, object, file| {
         let Some(default) = changed.label(path, object.mode())? else { return Ok(()) };
         let before = match client.label(file) {
-            // It has none.
+            // The file has no label.
             Err(ClientError::Refused(_)) => String::new(),
             label => label?,
         };
@@ -64,7 +64,7 @@ pub(super) fn plan(client: &mut Client, changed: Changed) -> anyhow::Result<Plan
 }
 
 impl Plan {
-    /// Labels stay as they are.
+    /// A plan that changes no label.
     pub(super) fn nothing(changed: Changed) -> Self {
         Self { changed, files: HashMap::new() }
     }
@@ -76,7 +76,7 @@ impl Plan {
         files
     }
 
-    /// Where files may have other labels, as far as there is something.
+    /// Existing paths at which files may have other labels.
     pub(super) fn places(&self) -> Vec<String> {
         let there = |prefix: String| {
             let mut ancestors = Path::new(&prefix).ancestors();
@@ -85,7 +85,7 @@ impl Plan {
         self.changed.prefixes().filter_map(there).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Sets the labels; `done` is which have been, also where it fails.
+    /// Sets the labels; `done` collects the files that have theirs, also if it fails.
     pub(super) fn restore(&self, client: &mut Client, done: &mut Vec<Place>) -> anyhow::Result<()> {
         self.each(|place, planned, file| {
             if interrupt::came() {
@@ -98,7 +98,7 @@ impl Plan {
         })
     }
 
-    /// Sets those back that have been set.
+    /// Sets the previous labels again.
     pub(super) fn undo(&self, client: &mut Client, done: &[Place]) -> anyhow::Result<()> {
         self.each(|place, planned, file| {
             if done.contains(&place) && !planned.before.is_empty() {
@@ -122,7 +122,7 @@ impl Plan {
 
 type Visit<'v> = dyn FnMut(&Path, Object<'_>, BorrowedFd<'_>) -> anyhow::Result<()> + 'v;
 
-/// Visits all that may be labelled otherwise; what cannot be looked into is said.
+/// Visits all files that may get another label; directories that cannot be read are reported.
 fn walk(changed: &Changed, visit: &mut Visit<'_>) -> anyhow::Result<()> {
     if changed.is_empty() {
         return Ok(());

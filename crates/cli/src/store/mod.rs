@@ -1,5 +1,5 @@
-//! Changes to the policy of this machine: built and checked, shown, put in force, its labels restored, and kept for the next
-//! start; a failure at any step leaves everything as it was.
+//! Changes to the policy of this machine: built and checked, printed, put in force, its labels restored, and kept for the
+//! next start. A failure at any step leaves everything as it was.
 
 mod change;
 mod labels;
@@ -30,10 +30,10 @@ use crate::policies;
 
 pub(crate) use change::{Change, Running};
 
-/// Which machine's policy.
+/// The machine whose policy is changed.
 #[derive(Debug, Args)]
 pub(crate) struct Root {
-    /// Of the system below this folder, such as an image that is being made: nothing here is put in force or labelled
+    /// Change the system below this folder, such as an image that is being made: nothing is put in force or labelled here
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: PathBuf,
 }
@@ -43,7 +43,7 @@ impl Root {
         self.root == Path::new("/")
     }
 
-    /// Its store.
+    /// The store of that machine's policy.
     pub(crate) fn store(&self) -> Store {
         let program = env::current_exe().ok().filter(|_| self.is_here());
         Store::below(&self.root, program.as_deref().and_then(|program| program.parent()?.parent()))
@@ -55,19 +55,19 @@ pub(crate) fn here() -> Store {
     Root { root: "/".into() }.store()
 }
 
-/// How the policy of a machine is changed.
+/// Options of commands that change the policy of a machine.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Say what would be done, and do nothing
+    /// Only print what would be done
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Keep it for the next start, and leave what is in force as it is
+    /// Keep the change for the next start, and leave the policy in force as it is
     #[arg(long)]
     pub(crate) no_reload: bool,
     /// Leave the labels of files as they are
     #[arg(long)]
     pub(crate) no_restore: bool,
-    /// Also if this kernel cannot enforce all of the policy
+    /// Make the change even if this kernel cannot enforce all of the policy
     #[arg(long)]
     pub(crate) accept_missing: bool,
     #[command(flatten)]
@@ -78,13 +78,13 @@ pub(crate) struct Options {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say no word of what rules there are: the command that changes them has its own
+    /// Do not print the changed rules: the calling command prints its own report
     #[arg(skip)]
     pub(crate) brief: bool,
 }
 
 impl Options {
-    /// Those of a command that changes the policy of this machine beside other things.
+    /// Options for a command that changes the policy beside other things.
     pub(crate) fn brief() -> Self {
         Self {
             dry_run: false,
@@ -98,7 +98,7 @@ impl Options {
         }
     }
 
-    /// The store, which nobody else changes meanwhile.
+    /// Locks and opens the store, so that no other command changes it meanwhile.
     pub(crate) fn open(&self) -> anyhow::Result<(Store, Option<Lock>)> {
         let store = self.root.store();
         let waits = || eprintln!("tollgate: waiting for another command, which changes the policy");
@@ -106,7 +106,7 @@ impl Options {
         Ok((store, lock))
     }
 
-    /// What is in force here, and is to be replaced.
+    /// The policy in force here that is to be replaced.
     pub(crate) fn running(&self) -> anyhow::Result<Option<Running>> {
         if self.no_reload || !self.root.is_here() {
             return Ok(None);
@@ -122,14 +122,14 @@ impl Options {
     }
 }
 
-/// A policy of the store's sources as they are.
+/// The policy of the store's present sources.
 pub(crate) struct Current<'s> {
     pub(crate) kept: Option<&'s Built>,
     pub(crate) sources: &'s Contents,
 }
 
 impl Current<'_> {
-    /// The one that is kept, or, where its sources have changed since, one that is built for it.
+    /// Gives the policy of the next start, or, if its sources have changed since, one that is built from them.
     pub(crate) fn with<T>(&self, read: impl FnOnce(&Built) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let sources = self.sources.sources();
         let is_current = |built: &&Built| built.origin.as_ref().is_some_and(|origin| origin.sources == sources);
@@ -140,7 +140,7 @@ impl Current<'_> {
     }
 }
 
-/// Changes sources and builds them. `edit` says what it has done.
+/// Changes sources and builds them. `edit` returns a description of what it did.
 pub(crate) fn change(
     options: &Options,
     edit: impl FnOnce(&mut Contents, &Current<'_>) -> anyhow::Result<Vec<String>>,
@@ -157,7 +157,7 @@ pub(crate) fn change(
     rebuild(options, (store, lock), kept, running, edit)
 }
 
-/// The same, whatever the policy that is kept and the one in force were built from.
+/// Builds the sources, whatever the two present policies were built from.
 pub(crate) fn rebuild(
     options: &Options,
     (store, _lock): (Store, Option<Lock>),
@@ -178,14 +178,14 @@ pub(crate) fn rebuild(
     Change { store: &store, done, kept, next: Some(built), sources, running, forced }.apply(options)
 }
 
-/// Says every few seconds that a policy is being built.
+/// Reports every few seconds that a policy is being built.
 fn building() -> Telling {
     let progress = Progress::default();
     progress.begin("building the policy");
     progress.tell(|text| eprintln!("tollgate: {text}"))
 }
 
-/// Refuses a policy of others' sources, which would be lost.
+/// Refuses to replace a policy that was built from other sources.
 fn own(store: &Store, origin: Option<&Origin>, what: &str) -> anyhow::Result<()> {
     let of = match origin {
         Some(origin) if store.has_built(origin) => return Ok(()),
@@ -216,7 +216,7 @@ fn in_force(next: &Built, running: &Built, kept: Option<&Built>) -> anyhow::Resu
     Ok(booleans::set(next, &known)?)
 }
 
-/// Whether libselinux takes all expressions: each file alone, so that an error names it, then all of them.
+/// Checks that libselinux accepts all expressions: each file alone, so that an error names it, then all together.
 fn expressions(sources: &Contents, built: &Built) -> anyhow::Result<()> {
     for (name, text) in sources.local_file_contexts() {
         FileContexts::new(text).with_context(|| name)?;

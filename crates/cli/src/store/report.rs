@@ -1,4 +1,4 @@
-//! What has become of a change, or would become of it.
+//! The result of a change, or of a dry run.
 
 use std::process::ExitCode;
 
@@ -12,18 +12,19 @@ use super::{
 };
 use crate::{difference, output};
 
-/// So many files are told whose labels differ.
-const SHOWN: usize = 8;
+/// How many relabelled files are listed.
+const MAX_SHOWN: usize = 8;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     done: Vec<String>,
     dry_run: bool,
-    /// What it grants and takes away, of the policy in force, or else of the one that is kept; `None`: there was none.
+    /// What the change grants and takes away, compared with the policy in force, or else with that of the next start; `None`:
+    /// there was none.
     pub(super) diff: Option<Diff>,
     /// Whether a daemon has it in force.
     pub(super) in_force: bool,
-    /// The generation that was put in force; `None`: what was in force says the same, or no daemon runs.
+    /// The generation that was put in force; `None`: the policy in force is the same, or no daemon runs.
     pub(super) generation: Option<u32>,
     /// Files that get other labels.
     pub(super) relabelled: Vec<Labelled>,
@@ -44,7 +45,7 @@ impl Report {
         }
         let mut text: String = self.done.iter().map(|line| format!("{line}\n")).collect();
         text.extend(self.diff.iter().filter(|_| !options.brief).map(|found| difference::text(found, options.all)));
-        let shown = if options.all { self.relabelled.len() } else { SHOWN };
+        let shown = if options.all { self.relabelled.len() } else { MAX_SHOWN };
         for file in self.relabelled.iter().take(shown) {
             text.push_str(&format!("{file}\n"));
         }
@@ -59,7 +60,7 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Where it is in force.
+    /// Lines that say where the policy is in force.
     fn end(&self, store: &Store) -> Vec<String> {
         let files = self.relabelled.len();
         let labels = (files > 0).then(|| format!("files with another label: {files}"));
@@ -76,7 +77,7 @@ impl Report {
         labels.into_iter().chain(now).chain([next]).collect()
     }
 
-    /// Says what is not done where no daemon was asked.
+    /// Reports what was not done because no daemon runs.
     fn warn(&self, options: &Options, plan: &Plan) {
         if !options.root.is_here() {
             return;
@@ -84,7 +85,7 @@ impl Report {
         if !options.no_reload {
             let attached = programs::attached(&Pins::default()).unwrap_or_default();
             let goes_on = if attached.is_empty() { "" } else { "; enforcement goes on with the policy before" };
-            eprintln!("tollgate: nothing was put in force, for no daemon answers{goes_on}");
+            eprintln!("tollgate: nothing was put in force, because no daemon answers{goes_on}");
         }
         let places = plan.places();
         if !places.is_empty() {

@@ -1,4 +1,4 @@
-//! `tollgate study`: studies, run and read.
+//! `tollgate study`: runs studies and reads their results.
 
 mod pace;
 mod progress;
@@ -21,7 +21,7 @@ use tollgate_study::{
 
 use crate::output;
 
-/// The studies that the program carries with it, by name.
+/// The studies that the program contains, by name.
 const BUILT_IN: [(&str, &str); 8] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     List(List),
     /// Run a study, print its table and keep everything that was measured
     Run(run::Run),
-    /// Print what a study found
+    /// Print the results of a study
     Report(Report),
     /// Compare two runs; exit status 1 if something got dearer, failed or lost its oracle
     Compare(Compare),
@@ -62,7 +62,7 @@ pub(crate) struct Report {
     /// Print results.json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write one HTML page into this file: tables, charts, all that was measured
+    /// Write one HTML page into this file: tables, charts, everything that was measured
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "json"])]
     html: Option<PathBuf>,
     /// Write one picture into this file: the heat map of operations and modules, as SVG
@@ -83,7 +83,7 @@ pub(crate) struct Compare {
     before: PathBuf,
     /// The later run's folder
     after: PathBuf,
-    /// From how many percent on something counts as dearer, instead of the study's own threshold
+    /// Count an increase from this percentage on as dearer, instead of the study's own threshold
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     threshold: Option<f64>,
     /// Print JSON
@@ -91,7 +91,7 @@ pub(crate) struct Compare {
     json: bool,
 }
 
-/// A number of percent, not negative.
+/// Parses a percentage that is not negative.
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
@@ -178,7 +178,7 @@ fn print_table(results: &Results) -> anyhow::Result<()> {
     output::write(&table::render(results, Style { colour: output::is_coloured(), ..Style::default() }))
 }
 
-/// The study of a name, or in a file: a word with a slash or the ending `.toml` is a file.
+/// The study of that name, or in that file: a word with a slash or the ending `.toml` is a file.
 fn find(word: &str) -> anyhow::Result<Study> {
     if word.contains('/') || word.ends_with(".toml") {
         return Ok(Study::read(Path::new(word))?);

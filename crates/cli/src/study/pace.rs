@@ -1,4 +1,4 @@
-//! How long each kernel of a study took.
+//! The time that each kernel of a study took.
 
 use std::{
     collections::BTreeMap,
@@ -10,16 +10,16 @@ use nix::sys::{
     time::TimeVal,
 };
 
-/// What was needed for each kernel so far, in this run.
+/// Time per kernel, so far in this run.
 #[derive(Debug)]
 pub(crate) struct Pace {
     guests: usize,
     kernels: BTreeMap<String, Needed>,
-    /// The processor time of all processes that had ended when the last boot was over.
+    /// The processor time of all child processes that had ended when the last boot was over.
     processor: Duration,
 }
 
-/// Of one kernel.
+/// The time of one kernel.
 #[derive(Debug)]
 struct Needed {
     first: Instant,
@@ -29,7 +29,7 @@ struct Needed {
 }
 
 impl Pace {
-    /// Before the first boot, with so many guests at a time.
+    /// Created before the first boot; `guests` run at a time.
     pub(crate) fn new(guests: usize) -> Self {
         Self { guests, kernels: BTreeMap::new(), processor: processor() }
     }
@@ -50,12 +50,12 @@ impl Pace {
         let Some(needed) = self.kernels.get_mut(kernel) else { return };
         needed.last = now;
         needed.boots += 1;
-        // Where one kernel ends and the next begins, a guest of the one may be counted for the other.
+        // At the change from one kernel to the next, a guest of the one may be counted for the other.
         needed.processor += processor.saturating_sub(self.processor);
         self.processor = processor;
     }
 
-    /// A line a kernel, in the order of names; none where nothing was measured.
+    /// One line per kernel, in the order of names; none if nothing was measured.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(kernel, needed): (&String, &Needed)| {
             let (wall, processor) = (spelled(needed.last - needed.first), spelled(needed.processor));
@@ -69,7 +69,7 @@ impl Pace {
     }
 }
 
-/// What all processes that this one started and that have ended used.
+/// Processor time of all child processes that have ended.
 fn processor() -> Duration {
     let of = |time: TimeVal| {
         Duration::new(
@@ -82,7 +82,7 @@ fn processor() -> Duration {
         .unwrap_or_default()
 }
 
-/// To the second.
+/// A time in words, to the second.
 fn spelled(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match (seconds / 60, seconds % 60) {

@@ -1,5 +1,5 @@
-//! What a running study shows: on a terminal a line that says what is measured and how long it will take; elsewhere, such as in a
-//! file, a line for each step of the preparations and for each boot that is over.
+//! The progress of a study. On a terminal, one line says what is measured and how long it will take. Elsewhere, such as in a
+//! file, there is a line for each step of the preparations and for each boot that is over.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use tollgate_study::laboratory::Boot;
 
-/// What is shown on standard error.
+/// Progress on standard error.
 #[derive(Debug)]
 pub(crate) struct Progress {
     is_terminal: bool,
@@ -27,7 +27,7 @@ impl Progress {
         Self { is_terminal, total, done: 0, workers, started: Instant::now(), under_way: BTreeMap::new() }
     }
 
-    /// A step before the first boot.
+    /// Shows a step before the first boot.
     pub(crate) fn preparing(&self, step: &str) {
         if !self.is_terminal {
             return eprintln!("tollgate: preparing {step}");
@@ -35,13 +35,13 @@ impl Progress {
         self.show(&format!("preparing {step}"));
     }
 
-    /// A boot has begun, or has come to a step.
+    /// A boot has begun, or has reached a step.
     pub(crate) fn step(&mut self, boot: Boot, step: &str) {
         self.under_way.insert(boot, step.to_string());
         self.draw();
     }
 
-    /// A boot is over, after so many seconds.
+    /// A boot is over, after this many seconds.
     pub(crate) fn finished(&mut self, boot: &Boot, seconds: f64) {
         self.under_way.remove(boot);
         self.done += 1;
@@ -51,7 +51,7 @@ impl Progress {
         self.draw();
     }
 
-    /// What is said of a boot that is over.
+    /// The line for a boot that is over.
     fn over(&self, boot: &Boot, seconds: f64) -> String {
         let left = self.left().filter(|_| self.done < self.total);
         let left = left.map_or_else(String::new, |left| format!("; about {} left", minutes(left)));
@@ -59,13 +59,13 @@ impl Progress {
         format!("boot {} of {}: {kernel} {configuration} #{index} in {seconds:.0} s{left}", self.done, self.total)
     }
 
-    /// A line that stays, above the one that moves.
+    /// Prints a line that stays above the moving one.
     pub(crate) fn note(&self, text: &str) {
         self.clear();
         eprintln!("tollgate: {text}");
     }
 
-    /// Takes the line away.
+    /// Removes the moving line.
     pub(crate) fn clear(&self) {
         self.show("");
     }
@@ -83,7 +83,7 @@ impl Progress {
         self.show(&format!("[{}/{}{left}] {}", self.done, self.total, boots.join(" | ")));
     }
 
-    /// The time that the boots still to come will take, at the pace of those that are over.
+    /// The time that the remaining boots will take, at the pace of those that are over.
     fn left(&self) -> Option<Duration> {
         let waves_done = u32::try_from(self.done.div_ceil(self.workers)).ok().filter(|waves| *waves > 0)?;
         let waves_left = u32::try_from((self.total - self.done).div_ceil(self.workers)).ok()?;

@@ -1,4 +1,4 @@
-//! `tollgate study run`.
+//! `tollgate study run`: runs a study.
 
 use std::{
     path::PathBuf,
@@ -36,23 +36,23 @@ pub(crate) struct Run {
     /// The folder for results, samples and consoles
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Go on with an interrupted run: what was measured is kept, what failed is tried again
+    /// Continue an interrupted run: measured boots are kept, failed ones are measured again
     #[arg(long)]
     resume: bool,
-    /// Measure on this one of the study's kernels only; may be repeated, and --resume takes the same
+    /// Measure only on this kernel of the study; may be repeated, and --resume needs the same
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<String>,
-    /// Build the kernels of the study that are built from source and are not yet, which may take an hour
+    /// Build kernels of the study that are built from source and are missing, which may take an hour
     #[arg(long)]
     build_kernels: bool,
-    /// Guests at a time on the instruction clock, instead of one a processor
+    /// Guests at a time on the instruction clock, instead of one per processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     guests: Option<u16>,
-    /// Wall clock only: run guests on this instead of finding out by trying. Wall times under emulation measure the
-    /// emulator: good for trying a study out
+    /// Wall clock only: run guests on this accelerator instead of trying KVM. Wall times under emulation measure the
+    /// emulator; use them only to try a study
     #[arg(long, value_enum)]
     accelerator: Option<AcceleratorName>,
-    /// Give a guest up after this many seconds
+    /// Kill a guest after this many seconds
     #[arg(long, default_value_t = 900, value_name = "SECONDS")]
     timeout: u64,
 }
@@ -69,12 +69,12 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     };
     if !study.kernels_if_built.is_empty() {
         let absent = study.kernels_if_built.join(", ");
-        eprintln!("tollgate: left out, for it is not built (`tollgate vm build`, or --build-kernels): {absent}");
+        eprintln!("tollgate: left out because it is not built (`tollgate vm build`, or --build-kernels): {absent}");
     }
     if arguments.build_kernels {
         vm::build::missing(&cache, &study.kernels)?;
     }
-    // Before a folder is made for results that there cannot be.
+    // Missing kernels are reported before a folder is created for results.
     let names = study.kernels.iter().filter(|name| built::recipe(name).is_some());
     let kernels = names
         .map(|name| kernels::find(&cache, name).context("this study needs it (or run it with --build-kernels)"))
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         Ok(())
     });
     progress.clear();
-    // What was measured is kept, however the run ended.
+    // Measured boots are kept, however the run ended.
     let results = records.close()?;
     let place = arguments.out.display();
     outcome.with_context(|| format!("stopped; what was measured is kept in {place}: go on with --resume"))?;
@@ -154,7 +154,7 @@ impl Chosen {
     }
 }
 
-/// On the wall clock emulation measures nothing but itself: without KVM the study becomes the host's own A/A pair.
+/// Under emulation, wall times measure the emulator: without KVM the study becomes the host's own A/A pair.
 fn choose_machine(study: &mut Study, cache: &Cache, asked: Option<AcceleratorName>) -> anyhow::Result<Chosen> {
     let guests = study.kernels.iter().find(|kernel| *kernel != HOST).cloned();
     Ok(match (study.clock, guests, asked) {
@@ -162,10 +162,10 @@ fn choose_machine(study: &mut Study, cache: &Cache, asked: Option<AcceleratorNam
             bail!("KVM cannot count instructions: say clock = \"wall\" in the study, or leave --accelerator out")
         }
         (Counter::Instructions, _, _) => Chosen::guests(Accelerator::Emulation, "the instruction clock needs it"),
-        (Counter::Wall, None, _) => Chosen::host("the study asks for no guest; KVM was not tried"),
-        (Counter::Wall, Some(_), Some(AcceleratorName::Kvm)) => Chosen::guests(Accelerator::Kvm, "as asked for"),
+        (Counter::Wall, None, _) => Chosen::host("the study needs no guest; KVM was not tried"),
+        (Counter::Wall, Some(_), Some(AcceleratorName::Kvm)) => Chosen::guests(Accelerator::Kvm, "as requested"),
         (Counter::Wall, Some(_), Some(AcceleratorName::Emulation)) => {
-            Chosen::guests(Accelerator::Emulation, "as asked for; its wall times measure the emulator")
+            Chosen::guests(Accelerator::Emulation, "as requested; its wall times measure the emulator")
         }
         (Counter::Wall, Some(spec), None) => {
             let kernel = kernels::find(cache, &spec)?;
@@ -190,7 +190,7 @@ fn workers(arguments: &Run, study: &Study) -> usize {
     }
 }
 
-/// Results are written again after a boot, but never so often that writing takes more than this share of the time.
+/// The largest share of the time that rewriting the results may take: a twentieth.
 const WRITING_SHARE: u32 = 20;
 
 /// The raw records of a run and the results made of them.
@@ -202,12 +202,12 @@ struct Records<'s> {
 }
 
 impl<'s> Records<'s> {
-    /// With what an earlier run has measured; what failed then is measured again.
+    /// Opens the records of an earlier run, if any; failed boots are measured again.
     fn open(store: &'s Store, head: Head) -> anyhow::Result<Self> {
         let mut boots = store.read_boots()?;
         boots.retain(|boot| boot.report().is_some());
         let mut records = Self { store, head, boots, written: None };
-        // Before the first record there is, so that none is ever without the environment that it was made in.
+        // The environment is written before the first record, so that no record is without it.
         records.write()?;
         Ok(records)
     }

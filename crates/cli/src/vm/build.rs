@@ -1,4 +1,4 @@
-//! `tollgate vm build`.
+//! `tollgate vm build`: builds kernels from source.
 
 use std::{
     io::{IsTerminal, Write},
@@ -16,12 +16,12 @@ use tollgate_vm::{
 
 use crate::interrupt;
 
-/// How often a step is said where standard error is no terminal.
+/// How often a step is printed if standard error is not a terminal.
 const STEP_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub(crate) struct Build {
-    /// Kernels to build (see `tollgate vm kernels`); all that can be built if none is named
+    /// Kernels to build (see `tollgate vm kernels`); by default all that can be built
     kernel: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ fn find(name: &str) -> anyhow::Result<&'static Recipe> {
     Ok(recipe)
 }
 
-/// Builds those of the kernels that are built here and are not yet; `study run --build-kernels`.
+/// Builds the missing ones among kernels that are built here, for `study run --build-kernels`.
 pub(crate) fn missing(cache: &Cache, kernels: &[String]) -> anyhow::Result<()> {
     let recipes = kernels.iter().filter_map(|name| built::recipe(name));
     for recipe in recipes.filter(|recipe| !recipe.is_built(cache)) {
@@ -84,8 +84,8 @@ fn build(cache: &Cache, recipe: &Recipe) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is shown of a build, which takes half an hour: on a terminal a line that changes; elsewhere, such as in a file, the first
-/// step, and one every minute.
+/// The progress of a build, which takes half an hour. A terminal shows one line that changes. A file gets the first
+/// step, and one step per minute.
 struct Steps {
     name: &'static str,
     is_terminal: bool,
@@ -110,7 +110,7 @@ impl Steps {
         due
     }
 
-    /// Takes the line that changes away.
+    /// Clears the line that changes.
     fn clear(&self) {
         if self.is_terminal {
             eprint!("\r\x1b[K");

@@ -1,10 +1,12 @@
-//! Why a process that is there does nothing.
+//! Why a daemon that exists does not run.
 
 use std::{fs, path::Path};
 
+/// Where cgroup v2 is mounted.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Whether a process is stopped or frozen, by whom it can be, and what lets it go on.
+/// If a process is stopped or frozen: the reason, and the command that lets it continue. `None` if it runs, or if this
+/// cannot be known.
 pub(super) fn halted(process: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let cgroups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
@@ -14,7 +16,7 @@ pub(super) fn halted(process: i32) -> Option<String> {
     frozen(Path::new(CGROUPS), &cgroups)
 }
 
-/// The cgroup that is frozen, its own or one above.
+/// The cgroup that is frozen: the process's own or one above it.
 fn frozen(root: &Path, cgroups: &str) -> Option<String> {
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let above = Path::new(own).ancestors().filter(|path| !path.as_os_str().is_empty());

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread's own contexts: what SELinux has /proc/thread-self/attr for. The daemon says which SID a
- * context has; the thread gives it to itself by prctl(2), so that it is this thread's on every
- * kernel, and that nothing changes between decision and deed.
+ * A thread's own contexts, for which SELinux has /proc/thread-self/attr. The daemon returns
+ * the SID of a context. The thread then gives it to itself by prctl(2), so that on every
+ * kernel it is the context of this thread, and nothing changes between the decision and the
+ * act.
  */
 #ifndef TOLLGATE_PROGRAMS_ATTRIBUTE_H
 #define TOLLGATE_PROGRAMS_ATTRIBUTE_H
@@ -24,7 +25,7 @@
 #include "decide.h"
 #include "enforcer.h"
 
-/* The permission of class process that each attribute takes (selinux_setprocattr). */
+/* The permission of class process that setting each attribute needs (selinux_setprocattr). */
 static __always_inline __u32 tg_attribute_permission(__u32 attribute)
 {
 	switch (attribute) {
@@ -44,9 +45,9 @@ static __always_inline __u32 tg_attribute_permission(__u32 attribute)
 }
 
 /*
- * Whether the current thread may become `new`. -EAGAIN: somebody, perhaps only a reader of /proc,
- * holds the address space, which current_is_single_threaded would find out by a walk over all
- * processes.
+ * Whether the current thread may become `new`. Returns -EAGAIN if another task, perhaps only a
+ * reader of /proc, holds the address space. current_is_single_threaded would find that out by
+ * a walk over all processes.
  */
 static __always_inline int tg_check_dyntransition(__u32 old, __u32 new)
 {
@@ -66,8 +67,8 @@ static __always_inline int tg_check_dyntransition(__u32 old, __u32 new)
 	return 0;
 }
 
-/* Remembers that the threads of the current process may differ: the daemon knows a process by its
- * leader only. 0 or -ENOMEM. */
+/* Records that the threads of the current process may have different contexts, because the
+ * daemon knows a process by its leader only. Returns 0 or -ENOMEM. */
 static __always_inline int tg_mix(void)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -97,9 +98,10 @@ static __always_inline int tg_check_attribute(__u32 subject, __u32 attribute, __
 }
 
 /*
- * Whether the current thread may use files that are not in its table, or that come there unseen: an
- * io_uring has its own, another process shares the table. Threads do not count: what one of them
- * may read or write the others can, for they have memory in common.
+ * Whether the current thread may use files that are not in its table, or that are added
+ * unseen: an io_uring has files of its own, and another process may share the table. Threads
+ * do not count: what one of them may read or write, the others can as well, because they share
+ * memory.
  */
 static __always_inline int tg_has_unseen_files(void)
 {
@@ -112,15 +114,15 @@ static __always_inline int tg_has_unseen_files(void)
 }
 
 /*
- * A thread takes its descriptors along into the domain that it enters. SELinux asks at each use;
- * where that is not done (state.inherit), a thread that has one which the domain may not use does
- * not enter it.
+ * A thread takes its descriptors along into the domain that it enters. SELinux checks each
+ * use. If that is not done here (state.inherit), a thread may not enter a domain that may not
+ * use one of its descriptors.
  */
 static __always_inline int tg_may_keep(__u32 new)
 {
 	if (READ_ONCE(state.inherit) || tg_is_unconfined(new))
 		return 0;
-	/* Nobody knows who opened them. */
+	/* It is not known who opened them. */
 	if (tg_has_unseen_files() &&
 	    tg_ask_process(new, SECINITSID_UNLABELED, SECCLASS_FD, FD__USE))
 		return -EACCES;
@@ -128,15 +130,15 @@ static __always_inline int tg_may_keep(__u32 new)
 }
 
 /*
- * Whether the current thread alone has its credentials, as both of its own. A file keeps those that
- * it was opened with, and it is by them that its opener is known: they must not change theirs.
- */
+ * Whether the current thread has its credentials for itself, as both of its own. A file keeps
+ * the credentials that it was opened with, and its opener is known by them, so they must not
+ * change. */
 static __always_inline int tg_has_own_cred(void)
 {
 	return BPF_CORE_READ(bpf_get_current_task_btf(), cred, usage.counter) == 2;
 }
 
-/* The current thread is another subject from here on. 0 or -ENOMEM. */
+/* The current thread is another subject from here on. Returns 0 or -ENOMEM. */
 static __always_inline int tg_become(struct tg_task *task, __u32 sid)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
@@ -173,7 +175,7 @@ static __always_inline int tg_set_attribute(__u32 attribute, __u32 sid)
 	return -EALREADY;
 }
 
-/* Whether a SID that somebody has named stands for a context. */
+/* Whether a SID that a task has named stands for a context. */
 TG_FUNCTION int tg_has_context(__u32 sid)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
@@ -182,13 +184,13 @@ TG_FUNCTION int tg_has_context(__u32 sid)
 	return generation && sid != TG_SID_CANARY && tg_context_of(generation, sid).type;
 }
 
-/* Only root, unconfined, may have denials granted: what it starts then could be anybody's. */
+/* Only unconfined root may set this, because the thread's children are permissive, too. */
 static __always_inline int tg_may_be_permissive(__u64 subject)
 {
 	return subject & TG_UNCONFINED && !(__u32)bpf_get_current_uid_gid();
 }
 
-/* selinux_setprocattr. What is returned for other options than ours is the hook's default. */
+/* selinux_setprocattr. For options of others, the hook's default is returned. */
 SEC("lsm/task_prctl")
 int BPF_PROG(task_prctl, int option, unsigned long attribute, unsigned long sid)
 {

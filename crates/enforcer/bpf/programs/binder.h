@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Binder: calls of Android's between processes, by the credentials that both had when they opened
+/* Binder: Android's calls between processes, by the credentials that both had when they opened
  * its device. */
 #ifndef TOLLGATE_PROGRAMS_BINDER_H
 #define TOLLGATE_PROGRAMS_BINDER_H
@@ -58,7 +58,7 @@ int BPF_PROG(binder_transfer_binder, const struct cred *from, const struct cred 
 			     BINDER__TRANSFER);
 }
 
-/* selinux_binder_transfer_file: as if the receiver inherited the descriptor. */
+/* selinux_binder_transfer_file: checked as if the receiver inherited the descriptor. */
 SEC("lsm/binder_transfer_file")
 int BPF_PROG(binder_transfer_file, const struct cred *from, const struct cred *to,
 	     const struct file *file)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* BPF maps and programs, those of others and our own. */
+/* BPF maps and programs, including the enforcer's own. */
 #ifndef TOLLGATE_PROGRAMS_BPF_H
 #define TOLLGATE_PROGRAMS_BPF_H
 
@@ -15,9 +15,9 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* Types of programs that reach the memory of other tasks or the kernel's own, or take the place of
- * its functions. No link of ours can be detached or updated but by such a one: those of tracing
- * have neither (bpf_tracing_link_lops), those of iterators are updated with iterators. */
+/* Types of programs that reach the memory of other tasks or of the kernel, or replace its
+ * functions. Only such a program could detach or update one of our links: links of tracing have
+ * neither operation (bpf_tracing_link_lops), and those of iterators are updated with iterators. */
 static __always_inline int tg_reaches_all(__u32 type)
 {
 	const __u64 types =
@@ -57,7 +57,7 @@ static __always_inline int tg_check_bpf(__u64 subject, __u64 address, __u32 av)
 			      TG_MANAGER_BPF);
 }
 
-/* selinux_bpf_map: somebody gets a descriptor of a map. */
+/* selinux_bpf_map: a task gets a descriptor of a map. */
 SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
 {
 	__u64 subject = tg_subject();
@@ -87,7 +87,7 @@ SEC("lsm/bpf_prog") int BPF_PROG(bpf_prog, struct bpf_prog *program)
 	return tg_check_bpf(subject, TG_KERNEL_ADDRESS(program->aux), BPF__PROG_RUN);
 }
 
-/* Maps are labelled by one of two hooks, programs as well: they changed in 6.9. */
+/* Maps, and programs as well, are labelled by one of two hooks, which changed in 6.9. */
 SEC("lsm/bpf_map_create") int BPF_PROG(bpf_map_create, struct bpf_map *map)
 {
 	return tg_make_labelled(TG_KERNEL_ADDRESS(map), SECCLASS_BPF);

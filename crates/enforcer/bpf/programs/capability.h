@@ -16,8 +16,8 @@
 
 #define CAP_OPT_NOAUDIT 2u
 
-/* Who has these credentials: nearly always the current task, else who opened a file
- * (file_ns_capable), or who traces it (ptracer_capable). */
+/* The subject of these credentials: nearly always the current task, else the task that opened a
+ * file (file_ns_capable), or that traces it (ptracer_capable). */
 static __noinline __u64 tg_capable_subject(const struct cred *cred)
 {
 	if (cred == bpf_get_current_task_btf()->cred)
@@ -27,8 +27,8 @@ static __noinline __u64 tg_capable_subject(const struct cred *cred)
 	return tg_is_unconfined(sid) ? sid | TG_UNCONFINED : sid;
 }
 
-/* selinux_capable, cred_has_capability: a capability, in the class of its number and of the user
- * namespace. */
+/* selinux_capable, cred_has_capability: a capability, in the class for its number and for the
+ * user namespace. */
 SEC("lsm/capable")
 int BPF_PROG(capable, const struct cred *cred, struct user_namespace *namespace, int capability,
 	     unsigned int options)

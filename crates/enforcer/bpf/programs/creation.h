@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* New inodes: they have their label before anybody else can open them. */
+/* New inodes: they have their label before another task can open them. */
 #ifndef TOLLGATE_PROGRAMS_CREATION_H
 #define TOLLGATE_PROGRAMS_CREATION_H
 
@@ -25,9 +25,9 @@
 #include "enforcer.h"
 
 /*
- * selinux_inode_init_security. What cannot be labelled is not made; but a task that is asked
- * nothing makes it with the directory's label where the policy permits none, for the machine must
- * go on.
+ * selinux_inode_init_security. An inode that cannot be labelled is not made. But an unconfined
+ * task makes it with the directory's label if the policy permits none, because the machine
+ * must go on.
  */
 SEC("lsm/inode_init_security")
 int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const struct qstr *qstr)
@@ -62,7 +62,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
 }
 
-/* Names the label of what is made in a directory with other credentials. */
+/* Records the label of what is made next in a directory with other credentials. */
 static __noinline int tg_name_next_in(struct tg_task *task, struct inode *directory,
 				      struct qstr *name, __u32 class, const struct cred *cred)
 {
@@ -75,8 +75,8 @@ static __noinline int tg_name_next_in(struct tg_task *task, struct inode *direct
 	return 0;
 }
 
-/* Overlayfs makes an inode of its upper layer, with credentials of its own: it is labelled as that
- * of overlayfs would be (selinux_dentry_create_files_as). */
+/* Overlayfs makes an inode in its upper layer with credentials of its own. It is labelled like
+ * the inode of overlayfs (selinux_dentry_create_files_as). */
 SEC("lsm/dentry_create_files_as")
 int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qstr *name,
 	     const struct cred *old, struct cred *new)
@@ -91,7 +91,8 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 	return 0;
 }
 
-/* Overlayfs copies a file to its upper layer: the copy has its label (selinux_inode_copy_up). */
+/* Overlayfs copies a file to its upper layer. The copy gets the file's label
+ * (selinux_inode_copy_up). */
 SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, struct cred **new)
 {
 	struct inode *inode = source->d_inode;
@@ -104,8 +105,9 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
 	return 0;
 }
 
-/* selinux_task_to_inode: what lies in /proc/PID is labelled as the process is, also when that has
- * changed. Enforcement lives by the daemon: oom_score_adj and its like are not for everybody. */
+/* selinux_task_to_inode: objects in /proc/PID have the label of the process, even after that
+ * has changed. Enforcement depends on the daemon, so its oom_score_adj and the like are
+ * protected. */
 SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, struct inode *inode)
 {
 	struct tg_inode *label =
@@ -125,7 +127,7 @@ SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, s
 		label->flags = TG_INODE_TASK | TG_INODE_NO_NODE;
 	WRITE_ONCE(label->sid, sid);
 	if (before) {
-		/* Who fills the caches from the old label sees another epoch. */
+		/* If a cache is filled from the old label, the epoch has changed meanwhile. */
 		__sync_fetch_and_add(&state.epoch, 1);
 		tg_forget_access(TG_KEY(inode));
 	}
@@ -182,8 +184,8 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 		return -EACCES;
 	if (!(made.flags & TG_INODE_RING))
 		return 0;
-	/* SELinux asks this since 6.15, in uring_allowed: asked on every kernel, so that a policy
-	 * means the same. */
+	/* SELinux checks this since 6.15, in uring_allowed. Here it is checked on every kernel,
+	 * so that a policy has the same meaning. */
 	request.target = subject & 0xffff;
 	request.class = SECCLASS_IO_URING;
 	request.av = IO_URING__ALLOWED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Credentials that are made: each takes a place in the share of who makes it. */
+/* New credentials: each takes a place in the share of its maker. */
 #ifndef TOLLGATE_PROGRAMS_CREDENTIAL_H
 #define TOLLGATE_PROGRAMS_CREDENTIAL_H
 
@@ -21,7 +21,8 @@
 #define TG_X32 0x40000000u /* __X32_SYSCALL_BIT */
 #define TG_I386 0x10000u
 
-/* Whether the current task would give up what it is: its system call, of x86-64 or of i386. */
+/* Whether the current task is about to give up its identity, judged by its system call on
+ * x86-64 or i386. */
 static __always_inline int tg_gives_up(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -46,15 +47,16 @@ static __always_inline int tg_gives_up(void)
 	case TG_I386 + 206:
 	case TG_I386 + 208:
 	case TG_I386 + 210:
-	case TG_I386 + 213 ... TG_I386 + 216: /* the same of 32 and of 16 bits */
+	case TG_I386 + 213 ... TG_I386 + 216: /* the same with 32 and with 16 bits */
 		return 1;
 	}
 	return 0;
 }
 
 /*
- * There is no place for a credential. Programs that become another user and do not look whether
- * they have would go on as root: they are killed, but for unconfined root, who finds one anyway.
+ * There is no place for a credential. A program that changes its user and does not check for
+ * success would go on as root, so it is killed, except for unconfined root, which finds a
+ * place anyway.
  */
 TG_FUNCTION int tg_lack_place(__u64 address, __u32 sid, __u32 uid)
 {
@@ -68,9 +70,10 @@ TG_FUNCTION int tg_lack_place(__u64 address, __u32 sid, __u32 uid)
 }
 
 /*
- * The share of a copy: that of the original. Who acts for another holds what he makes himself; and
- * so does a user whose share was used up as a process became his (task_fix_setuid), as soon as he
- * does more than change his ids. set_user() of Linux 3.1 fails no more either, but what follows.
+ * The share of a copy is that of the original. A task that acts for another holds what it
+ * makes itself. So does a user whose share was used up when a process became that user's
+ * (task_fix_setuid), as soon as the process does more than change its ids. set_user() of Linux
+ * 3.1 does not fail any more either, but a later exec does.
  */
 static __always_inline __u32 tg_share_of_copy(const struct cred *old, __u32 share)
 {
@@ -81,7 +84,7 @@ static __always_inline __u32 tg_share_of_copy(const struct cred *old, __u32 shar
 	return share;
 }
 
-/* Enters a copy where nothing is, by the original's entry. 0 or -ENOMEM. */
+/* Enters a copy at a free place, from the entry of the original. Returns 0 or -ENOMEM. */
 static __always_inline int tg_copy_cred(__u64 *place, __u64 address, const struct cred *old,
 					__u64 entry)
 {
@@ -98,7 +101,7 @@ static __always_inline int tg_copy_cred(__u64 *place, __u64 address, const struc
 	return -ENOMEM;
 }
 
-/* The entry of a credential whose place is another's, as if it were there; 0: the machine's. */
+/* The entry of a credential whose place is taken, in the form of the array; 0: the machine's. */
 static __noinline __u64 tg_entry_elsewhere(__u64 address)
 {
 	struct tg_credential *known = bpf_map_lookup_elem(&credentials, &address);
@@ -106,8 +109,9 @@ static __noinline __u64 tg_entry_elsewhere(__u64 address)
 	return known ? (__u64)known->share << TG_CREDENTIAL_SHARE | known->sid : 0;
 }
 
-/* selinux_cred_prepare: a copy stands for what the original does. What was at its address before is
- * forgotten: the kernel runs no program within itself, and so not at every end of one. */
+/* selinux_cred_prepare: a copy stands for the same subject as the original. What was at its
+ * address before is forgotten here as well, because the kernel runs no program within itself,
+ * and so misses some ends of credentials. */
 SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struct cred *old)
 {
 	__u64 from = TG_ADDRESS(old), to = TG_ADDRESS(new), key = tg_address_key(from);
@@ -123,8 +127,8 @@ SEC("lsm/cred_prepare") int BPF_PROG(cred_prepare, struct cred *new, const struc
 	return tg_lack_place(to, entry & 0xffff, old->euid.val) ? -ENOMEM : 0;
 }
 
-/* A credential for another process, its parent's (KEYCTL_SESSION_TO_PARENT): whoever asks for it
- * takes the place, which he can be refused. */
+/* A credential for another process, the parent (KEYCTL_SESSION_TO_PARENT). The requesting task
+ * takes the place, and can be refused it. */
 SEC("lsm/cred_alloc_blank") int BPF_PROG(cred_alloc_blank, struct cred *cred, unsigned int flags)
 {
 	__u64 address = TG_ADDRESS(cred);
@@ -137,13 +141,13 @@ SEC("lsm/cred_alloc_blank") int BPF_PROG(cred_alloc_blank, struct cred *cred, un
 SEC("lsm/cred_transfer") int BPF_PROG(cred_transfer, struct cred *new, const struct cred *old)
 {
 	tg_remember_cred(TG_ADDRESS(new), tg_cred_sid(TG_ADDRESS(old)), 1);
-	/* Where there is no place in his, it stays in that of who made it. */
+	/* If there is no room in that user's share, it stays in the share of its maker. */
 	tg_move_cred(TG_ADDRESS(new), tg_user_of(old), 0);
 	return 0;
 }
 
-/* SELinux asks nothing here. Who has another uid is another user, be his share used up or not: a
- * daemon that serves many is not to fail for one of them. */
+/* SELinux checks nothing here. A process with another uid belongs to another user, even if that
+ * user's share is used up: a daemon that serves many users must not fail because of one. */
 SEC("lsm/task_fix_setuid")
 int BPF_PROG(task_fix_setuid, struct cred *new, const struct cred *old, int flags)
 {
@@ -152,8 +156,8 @@ int BPF_PROG(task_fix_setuid, struct cred *new, const struct cred *old, int flag
 	return 0;
 }
 
-/* The hook is called only where a module keeps something in credentials (not with lsm=bpf alone):
- * the program is attached to what would call it. */
+/* The hook is called only if a module keeps something in credentials (not with lsm=bpf alone),
+ * so the program is attached to the function that would call it. */
 SEC("fentry/security_cred_free") int BPF_PROG(cred_free, struct cred *cred)
 {
 	tg_forget_cred(TG_ADDRESS(cred));

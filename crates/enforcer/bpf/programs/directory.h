@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What changes a directory: objects that are made, linked, renamed, removed. */
+/* Changes of a directory: objects that are made, linked, renamed, removed. */
 #ifndef TOLLGATE_PROGRAMS_DIRECTORY_H
 #define TOLLGATE_PROGRAMS_DIRECTORY_H
 
@@ -32,7 +32,7 @@ static __noinline int tg_sid_to_make(struct inode *dir, struct dentry *dentry, _
 	return tg_new_dentry_sid(own, dir, dentry, class, &sid) ? -EACCES : sid;
 }
 
-/* Who is asked nothing makes something, which is labelled all the same. */
+/* An unconfined task makes something, which is labelled all the same. */
 static __always_inline int tg_create_unasked(struct inode *dir, struct dentry *dentry, __u32 class,
 					     __u64 own)
 {
@@ -45,11 +45,11 @@ static __always_inline int tg_create_unasked(struct inode *dir, struct dentry *d
 	return 0;
 }
 
-/* What a change of a directory needs of it. `write` is what inode_permission asks before, too: that
- * hook need not be attached. */
+/* The permissions on a directory for any change. `write` is checked by inode_permission before,
+ * but that hook need not be attached. */
 #define TG_CHANGE (DIR__WRITE | DIR__SEARCH)
 
-/* Apart, for the stack. */
+/* A function of its own, for the stack. */
 static __noinline int tg_may_make(__u64 subject, struct inode *dir, struct dentry *dentry,
 				  __u32 class, __u32 sid)
 {
@@ -95,8 +95,8 @@ int BPF_PROG(inode_mknod, struct inode *dir, struct dentry *dentry, umode_t mode
 	return tg_may_create(dir, dentry, tg_mode_class(mode));
 }
 
-/* The second half of may_link, and of what may_rename asks about an object. `directory_av` of
- * what is a directory, `av` of other objects. */
+/* The second half of may_link, and of the checks of may_rename on an object. `directory_av` is
+ * for directories, `av` for other objects. */
 static __always_inline int tg_check_entry(struct dentry *dentry, __u32 av, __u32 directory_av)
 {
 	struct inode *inode = dentry->d_inode;
@@ -126,10 +126,10 @@ SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentr
 }
 
 /*
- * An object that is found in another directory from now on keeps the label that it had. Nothing is
- * needed for that where the directory has this label: what has no entry has the label of all
- * directories that it is in, for who relabels one writes down those of its files first. During the
- * first labelling a directory may not have its own label yet.
+ * An object that is found in another directory from now on keeps its label. Nothing is needed
+ * for that if the directory has this label: an object without an entry has the label of all
+ * directories that it is in, because relabelling a directory first writes down the labels of
+ * its files. During the first labelling, a directory may not have its own label yet.
  */
 static __noinline int tg_keep_moved_label(struct dentry *dentry, struct inode *dir, int only_name)
 {
@@ -165,7 +165,7 @@ static __always_inline __u32 tg_pair(const struct dentry *one, const struct dent
 	return TG_ADDRESS(one) ^ TG_ADDRESS(other) * 31;
 }
 
-/* Whether the label of an inode is still to be written to its attribute. */
+/* Whether the label of an inode has yet to be written to its attribute. */
 static __always_inline int tg_is_unwritten(struct inode *inode)
 {
 	struct tg_label_key key = tg_label_key_of(inode);
@@ -175,10 +175,11 @@ static __always_inline int tg_is_unwritten(struct inode *inode)
 }
 
 /*
- * Of two files of xfs that change places: no time of theirs says so after a crash, which would give
- * each the label of its new directory. So they change places once their labels are in their
- * attributes, which the daemon sees to. Of directories xfs changes the time. The kernel does not
- * tell an exchange from other renames, but asks a second time, the other way round.
+ * For two files on xfs that change places, no time shows this after a crash, which would give
+ * each the label of its new directory. So they change places only after the daemon has written
+ * their labels to their attributes. For directories, xfs changes the times. The kernel does
+ * not distinguish an exchange from other renames, but calls the hook a second time with the
+ * files swapped.
  */
 static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *new_dentry)
 {
@@ -200,8 +201,8 @@ static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *
 	return tg_is_unwritten(one) || tg_is_unwritten(other) ? -EBUSY : 0;
 }
 
-/* may_rename, with what inode_permission asks before of a directory that moves. An exchange is two
- * renames: the kernel calls this for each. */
+/* may_rename, including what inode_permission checks before on a directory that moves. An
+ * exchange is two renames: the kernel calls this for each. */
 SEC("lsm/inode_rename")
 int BPF_PROG(inode_rename, struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir,
 	     struct dentry *new_dentry)

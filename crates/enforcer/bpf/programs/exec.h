@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What becomes of a process that executes a file. bprm_creds_for_exec decides, before the kernel
- * looks into the file: what a script runs in depends on the script alone, not on its interpreter.
- * bprm_committing_creds puts it in force, when nothing can fail any more; what maps the new program
- * runs with the new label.
+ * The domain of a process that executes a file. bprm_creds_for_exec decides, before the kernel
+ * reads the file: the domain of a script depends on the script alone, and not on its
+ * interpreter. bprm_committing_creds puts the decision in force, when nothing can fail any
+ * more. The new program is mapped with the new label.
  *
- * Four things that SELinux does then no BPF program can: it closes descriptors that the new domain
- * may not use (here the exec is denied: descriptor.h), resets soft limits without rlimitinh,
- * signals and timers without siginh, and the personality's PER_CLEAR_ON_SETID.
+ * SELinux does four things then that no BPF program can do: it closes descriptors that the new
+ * domain may not use (here the exec is denied: descriptor.h), resets soft limits without
+ * rlimitinh, resets signals and timers without siginh, and clears PER_CLEAR_ON_SETID in the
+ * personality.
  */
 #ifndef TOLLGATE_PROGRAMS_EXEC_H
 #define TOLLGATE_PROGRAMS_EXEC_H
@@ -39,14 +40,14 @@ struct tg_exec {
 	__u32 unsafe;	      /* LSM_UNSAFE_* */
 };
 
-/* in_userns: whether the current task's user namespace lies in that of the file system. */
+/* in_userns: whether the current task's user namespace is within that of the file system. */
 static __always_inline int tg_in_user_namespace(struct vfsmount *mount)
 {
 	struct user_namespace *wanted = BPF_CORE_READ(mount, mnt_sb, s_user_ns);
 	struct user_namespace *own = BPF_CORE_READ(bpf_get_current_task_btf(), cred, user_ns);
 	int level = BPF_CORE_READ(wanted, level);
 
-	/* 32 is the deepest that the kernel makes one. */
+	/* The kernel nests user namespaces at most 32 deep. */
 	for (__u32 i = 0; i <= 32; i++) {
 		if (own == wanted)
 			return 1;
@@ -57,8 +58,8 @@ static __always_inline int tg_in_user_namespace(struct vfsmount *mount)
 	return 0;
 }
 
-/* Not mnt_may_suid: the mount is nosuid, of another mount namespace, or of a user namespace that
- * the task is not in. */
+/* The negation of mnt_may_suid: the mount is nosuid, of another mount namespace, or of a user
+ * namespace that the task is not in. */
 static __noinline int tg_is_nosuid(struct linux_binprm *bprm)
 {
 	struct vfsmount *mount = BPF_CORE_READ(bprm, file, f_path.mnt);
@@ -70,8 +71,8 @@ static __noinline int tg_is_nosuid(struct linux_binprm *bprm)
 	       !tg_in_user_namespace(mount);
 }
 
-/* check_nnp_nosuid: whether a process without new privileges, or a file that may give none, may
- * change the domain. 0, -EPERM or -EACCES. */
+/* check_nnp_nosuid: whether the domain may change for a process with no_new_privs, or by a file
+ * on a nosuid mount. Returns 0, -EPERM or -EACCES. */
 static __noinline int tg_check_unsafe(struct tg_exec *exec, int nosuid)
 {
 	int nnp = exec->unsafe & LSM_UNSAFE_NO_NEW_PRIVS;
@@ -98,8 +99,8 @@ static __noinline int tg_check_unsafe(struct tg_exec *exec, int nosuid)
 	return nnp ? -EPERM : -EACCES;
 }
 
-/* Whether a process may change its domain by executing this file. 0, -EPERM or -EACCES; 1: it may,
- * and is told to trust nothing that it was given (AT_SECURE). */
+/* Whether a process may change its domain by executing this file. Returns 0, -EPERM or -EACCES.
+ * Returns 1 if it may, and must trust nothing that it was given (AT_SECURE). */
 static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inode, __u64 path)
 {
 	struct tg_request request = {
@@ -143,10 +144,10 @@ static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inod
 }
 
 /*
- * The SID after exec, in `exec->new`: what the process asked for, what the unit says that it is of,
- * if it is the machine's, or what the policy says. A transition that may not be is an error when it
- * was asked for, and is not made otherwise; one from an unconfined domain is always made, for it
- * can only take away.
+ * The SID after exec, in `exec->new`: what the process requested, or, for a process of the
+ * machine, what its unit says, or what the policy says. A transition that is not allowed is an
+ * error if it was requested, and is otherwise not made. A transition from an unconfined domain
+ * is always made, because it can only take permissions away.
  */
 static __noinline int tg_new_domain(struct tg_exec *exec, __u32 wanted, int unconfined)
 {
@@ -217,7 +218,7 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 	return 0;
 }
 
-/* selinux_bprm_committing_creds: the process is another from here on. */
+/* selinux_bprm_committing_creds: the process has its new domain from here on. */
 SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linux_binprm *bprm)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
@@ -228,7 +229,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 		new = tg_cred_sid(TG_ADDRESS(bprm->cred));
 		if (new == (tg_task_subject() & 0xffff))
 			return 0;
-		/* It has lost what bprm_creds_for_exec has said (tg_make_task). */
+		/* The storage with the decision of bprm_creds_for_exec was lost (tg_make_task). */
 		task = tg_make_task(bpf_get_current_task_btf());
 		if (!task)
 			return 0;

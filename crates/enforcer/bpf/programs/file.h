@@ -23,10 +23,10 @@
 #include "enforcer.h"
 #include "inode.h"
 
-#define FMODE_EXEC 0x20u      /* in f_flags: it is opened to be executed */
+#define FMODE_EXEC 0x20u      /* in f_flags: the file is opened to be executed */
 #define TG_TMPFILE 020000000u /* __O_TMPFILE */
 
-/* A file without a name is made in a directory, whose inode is known by its address only. */
+/* A file without a name is made in a directory, whose inode is known only by its address. */
 static __noinline int tg_check_tmpfile(struct file *file)
 {
 	__u64 subject = tg_subject();
@@ -48,7 +48,7 @@ static __noinline int tg_check_tmpfile(struct file *file)
 	return tg_ask(&request);
 }
 
-/* selinux_file_open. It asks for all that inode_permission asks before, too: that hook need not be
+/* selinux_file_open. It includes all checks of inode_permission, because that hook need not be
  * attached. */
 SEC("lsm/file_open") int BPF_PROG(file_open, struct file *file)
 {
@@ -62,8 +62,8 @@ SEC("lsm/file_open") int BPF_PROG(file_open, struct file *file)
 	return result ? result : tg_check_path(file->f_inode, &file->f_path, av, 0);
 }
 
-/* selinux_file_permission, as if the label of each file and the policy had changed since it was
- * opened. Attached while that may be so. */
+/* selinux_file_permission, as if the labels of files and the policy had changed since each file
+ * was opened. It is attached while that may be the case. */
 SEC("lsm/file_permission") int BPF_PROG(file_permission, struct file *file, int mask)
 {
 	__u32 av;
@@ -158,7 +158,7 @@ enum tg_ioctl {
 #define XFS_IOC_ATTRMULTI_BY_HANDLE 0x4048587bu
 #define XFS_IOC32_ATTRMULTI_BY_HANDLE 0x4024587bu
 
-/* ioctl_has_perm. The caches have `ioctl` only where no rule names commands (tg_narrow). */
+/* ioctl_has_perm. The caches have `ioctl` only if no rule names commands (tg_narrow). */
 static __noinline int tg_ask_command(struct file *file, __u32 command)
 {
 	__u64 subject = tg_subject(), key = TG_KEY(file->f_inode);
@@ -210,8 +210,8 @@ static __noinline int tg_check_tty_config(void)
 	return subject & TG_UNCONFINED || !tg_ask(&request) ? 0 : -EACCES;
 }
 
-/* A command that gives the inode another generation, by which its label is kept (tg_label_key): who
- * may take a label away may do that. */
+/* A command that gives the inode another generation number, by which its label is kept
+ * (tg_label_key). A task needs the permission to remove a label for it. */
 static __always_inline int tg_check_renumber(struct file *file, __u32 command)
 {
 	int result = tg_check_file(file, FILE__SETATTR | FILE__RELABELFROM);
@@ -223,8 +223,8 @@ static __always_inline int tg_check_renumber(struct file *file, __u32 command)
 	return result;
 }
 
-/* A command that may change the labels of all files of the file system: xfs writes attributes with
- * no hook asked, by its number are labels noted. */
+/* A command that may change the labels of all files on the file system: xfs writes attributes
+ * without calling a hook, and labels are noted by its inode numbers. */
 static __always_inline int tg_check_all_labels(struct file *file, __u32 command)
 {
 	int result = tg_check_command(file, command);
@@ -278,7 +278,7 @@ SEC("lsm/file_ioctl") int BPF_PROG(file_ioctl, struct file *file, unsigned int c
 	return tg_check_ioctl(file, command);
 }
 
-/* selinux_file_ioctl_compat: of programs of 32 bits; some commands have other numbers there. */
+/* selinux_file_ioctl_compat: for programs of 32 bits, where some commands have other numbers. */
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(file_ioctl_compat, struct file *file, unsigned int command)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Signals that a file sends its owner (fcntl F_SETOWN): they come from who named the owner. */
+/* Signals that a file sends to its owner (fcntl F_SETOWN). They come from the task that set the
+ * owner. */
 #ifndef TOLLGATE_PROGRAMS_FILE_OWNER_H
 #define TOLLGATE_PROGRAMS_FILE_OWNER_H
 
@@ -19,11 +20,11 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* Who has set the owner, with what makes it another each time: the sweep must not take one for that
- * which it has looked at. */
+/* The task that set the owner, with a random part that differs each time, so that the sweep
+ * never removes an entry other than the one that it has examined. */
 #define TG_OWNER(sid, share) ((__u64)bpf_get_prandom_u32() << 32 | (share) << 16 | (sid))
 #define TG_OWNER_SHARE(word) ((word) >> 16 & 0xffff)
-#define TG_OWNER_GONE (~0ull) /* the sweep is removing it, which alone removes any */
+#define TG_OWNER_GONE (~0ull) /* the sweep, which alone removes entries, is removing it */
 
 struct tg_count {
 	long counter;
@@ -35,8 +36,8 @@ struct file___referenced {     /* since 6.13 */
 	struct tg_count f_ref; /* file_ref_t */
 } __attribute__((preserve_access_index));
 
-/* Whether nobody has a file any more, by its address: it is on its way to be freed, or was. What
- * has been something else since is no matter: then its entry stays a while. */
+/* Whether a file, by its address, is closed: it is about to be freed, or was freed. If
+ * something else is at the address by now, the entry just stays for a while. */
 static __always_inline int tg_is_file_gone(__u64 file)
 {
 	__u64 count = 0;
@@ -45,12 +46,12 @@ static __always_inline int tg_is_file_gone(__u64 file)
 		return !TG_READ(count,
 				file + bpf_core_field_offset(struct file___counted, f_count)) &&
 		       !count;
-	/* FILE_REF_RELEASED and above; FILE_REF_NOREF may become a file again. */
+	/* FILE_REF_RELEASED and above. FILE_REF_NOREF may become a file again. */
 	return !TG_READ(count, file + bpf_core_field_offset(struct file___referenced, f_ref)) &&
 	       count >= 0xc000000000000000ull && count != ~0ull;
 }
 
-/* Puts a word in the place of another. 0: that is no longer there, or about to be removed. */
+/* Replaces a word by another. Returns 0 if it has changed meanwhile, or is about to be removed. */
 static __always_inline int tg_replace_owner(struct tg_owner *known, __u64 word)
 {
 	__u64 there = READ_ONCE(known->word);
@@ -63,7 +64,8 @@ static __always_inline int tg_replace_owner(struct tg_owner *known, __u64 word)
 	return 1;
 }
 
-/* Enters an owner; the sweep may be removing what was left at the address. 0 or -ENOSPC. */
+/* Enters an owner. The sweep may be removing what was left at the address. Returns 0 or
+ * -ENOSPC. */
 static __always_inline int tg_put_owner(__u64 key, __u64 word)
 {
 	struct tg_owner owner = {word}, *known;
@@ -78,7 +80,7 @@ static __always_inline int tg_put_owner(__u64 key, __u64 word)
 	return word ? -ENOSPC : 0;
 }
 
-/* Where the share has the place already it is asked for no other. */
+/* If the share has the place already, it takes no other. */
 static __always_inline int tg_is_owner_kept(__u64 key, __u32 sid, __u32 share)
 {
 	struct tg_owner *known = bpf_map_lookup_elem(&owners, &key);
@@ -88,8 +90,8 @@ static __always_inline int tg_is_owner_kept(__u64 key, __u32 sid, __u32 share)
 	       __sync_val_compare_and_swap(&known->word, there, TG_OWNER(sid, share)) == there;
 }
 
-/* Remembers that it is not known who set the owner of some file of the current user, or of some
- * domain of root's: by what a file tells of it itself, its uid. */
+/* Records that for some file of the current user, or of some domain of root, it is not known
+ * who set the owner. The file's own uid says which user it is. */
 static __noinline void tg_lose_owner(__u32 opener)
 {
 	__u32 user = tg_main_user(bpf_get_current_task_btf()->cred->uid.val);
@@ -102,7 +104,8 @@ static __noinline void tg_lose_owner(__u32 opener)
 	WRITE_ONCE(state.owners_lost, 1);
 }
 
-/* 0 or -ENOSPC. Of a file that the machine has opened it must be known, whose share it may be. */
+/* Returns 0 or -ENOSPC. For a file that the machine has opened, it must be known whose share it
+ * may be. */
 static __always_inline int tg_enter_owner(__u64 key, __u32 sid, __u32 opener)
 {
 	__u32 share = tg_own_share();
@@ -120,8 +123,8 @@ static __always_inline int tg_enter_owner(__u64 key, __u32 sid, __u32 opener)
 	return -ENOSPC;
 }
 
-/* selinux_file_set_fowner. It cannot fail: an owner that finds no place is nobody's, and so are
- * from then on all that are not known of files whose owner the same user has set. */
+/* selinux_file_set_fowner. It cannot fail. If an owner finds no place, it counts as unlabelled
+ * from then on, and so do all unknown owners of files whose owner the same user has set. */
 SEC("lsm/file_set_fowner") int BPF_PROG(file_set_fowner, struct file *file)
 {
 	__u64 key = TG_ADDRESS(file);
@@ -142,21 +145,21 @@ static __always_inline __u64 tg_owned_file(struct fown_struct *owner)
 	return TG_ADDRESS(owner) - bpf_core_field_offset(struct file___with_owner, f_owner);
 }
 
-/* Whether an owner that is not known may be another's than who opened the file. */
+/* Whether an unknown owner may have been set by another task than the one that opened the file. */
 static __noinline int tg_is_owner_lost(__u32 uid, __u32 opener)
 {
 	__u32 which = opener == TG_SID_MACHINE ? TG_OWNERS_LOST_OF_MACHINE : TG_OWNERS_LOST;
 	__u32 user = tg_main_user(uid);
 	__u32 share = user ? tg_share_of(TG_HOLDERS_USERS, user, 0) : TG_HOLDERS_DOMAINS;
 
-	/* Who has a share by now may have had none then. */
+	/* A user with a share may have had none then. */
 	if (user && state.shares[TG_HOLDERS_USERS].owners_lost & which)
 		return 1;
 	return share < TG_SHARES && state.shares[share].owners_lost & which;
 }
 
-/* Who has set the owner of a file, with the uid that it tells. What the sweep may have removed,
- * for nobody has the file any more, is nobody's. */
+/* The task that set the owner of a file, with the uid in the file. An entry that the sweep may
+ * have removed, because the file is closed, is unlabelled. */
 static __always_inline __u32 tg_owner_sid(__u64 key, __u32 uid)
 {
 	struct tg_owner *known = bpf_map_lookup_elem(&owners, &key);
@@ -207,7 +210,7 @@ static long tg_sweep_owner(void *map, const __u64 *key, struct tg_owner *owner,
 	return 0;
 }
 
-/* Removes what is left of files that nobody has any more; the daemon runs it, one at a time. */
+/* Removes the entries of closed files. The daemon runs it, one at a time. */
 SEC("syscall") int sweep(struct tg_inquiry *inquiry)
 {
 	struct tg_sweep sweep = {.anchor = tg_anchor()};

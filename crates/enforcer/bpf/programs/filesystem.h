@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* File systems as objects: mounting, and what is asked of a whole one. */
+/* File systems as objects: mounting, and checks on a whole file system. */
 #ifndef TOLLGATE_PROGRAMS_FILESYSTEM_H
 #define TOLLGATE_PROGRAMS_FILESYSTEM_H
 
@@ -26,10 +26,10 @@
 #define MS_REMOUNT 32
 #define MS_BIND 4096
 #define MS_MOVE 8192
-/* Only what mounts tell each other changes: MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE, MS_SHARED. */
+/* These flags change only propagation: MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE, MS_SHARED. */
 #define TG_PROPAGATION (0xfu << 17)
 
-/* superblock_has_perm. The audit tells the root of what is mounted or looked at, as SELinux's. */
+/* superblock_has_perm. The audit shows the root of the file system, as in SELinux. */
 static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
 {
 	__u64 subject = tg_subject();
@@ -54,9 +54,10 @@ static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
 	return tg_ask(&request);
 }
 
-/* Whether the daemon is to label the files of a file system: it keeps labels, which only the daemon
- * can read, or had files before the programs were there. Of all others each file has been seen: the
- * daemon stays away, for while it looks at one that one cannot be unmounted. */
+/* Whether the daemon must label the files on a file system: it keeps labels, which only the
+ * daemon can read, or had files before the programs were attached. On all others each file has
+ * been seen. The daemon leaves those alone, because a file system cannot be unmounted while the
+ * daemon examines it. */
 static __always_inline int tg_is_unwalked(struct super_block *sb, struct inode *root)
 {
 	struct tg_superblock *superblock = tg_superblock_of(sb);
@@ -80,7 +81,7 @@ SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 		return -EACCES;
 	if (!(tg_subject() & TG_UNCONFINED))
 		WRITE_ONCE(state.overriding, 1);
-	/* The root of overlayfs is known by now; when it got its dentry it was not. */
+	/* The root of overlayfs is known by now; when it got its dentry, it was not. */
 	if (tg_is_overlay(sb)) {
 		if (inode)
 			tg_first_sight(root, inode);
@@ -103,7 +104,7 @@ int BPF_PROG(sb_mount, const char *source, const struct path *path, const char *
 		return tg_check_pins(dentry->d_sb->s_dev)
 			       ? -EACCES
 			       : tg_check_superblock(dentry->d_sb, FILESYSTEM__REMOUNT);
-	/* Of what is moved nothing is known but a name, which is another's by the time it is moved.
+	/* For a move, only a name is known, which may lead elsewhere by the time the move happens.
 	 */
 	if (flags & MS_MOVE && tg_is_among_pins() && tg_check_security(SECURITY__SETENFORCE))
 		return -EACCES;
@@ -134,14 +135,14 @@ SEC("lsm/sb_umount") int BPF_PROG(sb_umount, struct vfsmount *mount)
 	return tg_check_superblock(mount->mnt_sb, FILESYSTEM__UNMOUNT);
 }
 
-/* SELinux asks nothing here. Every process that has the old root gets the new one, the daemon and
- * who will start the next one: with other programs, and another policy. */
+/* SELinux checks nothing here. Every process with the old root gets the new one, including the
+ * daemon and the process that starts the next one: with other programs, and another policy. */
 SEC("lsm/sb_pivotroot") int BPF_PROG(sb_pivotroot, const struct path *old, const struct path *new)
 {
 	return tg_is_among_pins() ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
-/* selinux_sb_statfs. The daemon asks in order to know the file system. */
+/* selinux_sb_statfs. The daemon calls statfs in order to make the file system known. */
 SEC("lsm/sb_statfs") int BPF_PROG(sb_statfs, struct dentry *dentry)
 {
 	if (tg_is_daemon(bpf_get_current_task_btf()))
@@ -149,8 +150,8 @@ SEC("lsm/sb_statfs") int BPF_PROG(sb_statfs, struct dentry *dentry)
 	return tg_check_superblock(dentry->d_sb, FILESYSTEM__GETATTR);
 }
 
-/* The device's number may be another file system's already: what is known of that one stays. What
- * the daemon said before the programs had seen either is not known to be of that one. */
+/* The device number may belong to another file system already: the entry of that one stays. An
+ * entry that the daemon made before the programs had seen either may not be of that one. */
 SEC("lsm/sb_free_security") int BPF_PROG(sb_free_security, struct super_block *sb)
 {
 	__u64 device = sb->s_dev;

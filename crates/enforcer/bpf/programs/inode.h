@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Files and directories by their inode: looking one up, its attributes. */
+/* Files and directories by their inode: looking them up, their attributes. */
 #ifndef TOLLGATE_PROGRAMS_INODE_H
 #define TOLLGATE_PROGRAMS_INODE_H
 
@@ -20,7 +20,7 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* file_mask_to_av, of what is no directory */
+/* file_mask_to_av for anything but a directory */
 static __always_inline __u32 tg_mask_av(int mask)
 {
 	__u32 av = 0;
@@ -49,7 +49,7 @@ static __always_inline __u32 tg_directory_mask_av(int mask)
 	return av;
 }
 
-/* Apart from what it is called for most: it needs registers that each call would save. */
+/* Separate from the most frequent case, because it needs registers that each call would save. */
 static __noinline int tg_check_mask(struct inode *inode, int mask)
 {
 	int directory = (inode->i_mode & S_IFMT) == S_IFDIR;
@@ -108,7 +108,8 @@ SEC("lsm/inode_getattr") int BPF_PROG(inode_getattr, const struct path *path)
 /* selinux_inode_setattr */
 static __always_inline __u32 tg_setattr_av(__u32 valid)
 {
-	/* ATTR_FORCE comes with what the kernel does itself: ATTR_KILL_SUID after a write. */
+	/* ATTR_FORCE comes with changes that the kernel makes by itself: ATTR_KILL_SUID after a
+	 * write. */
 	if (valid & ATTR_FORCE) {
 		valid &= ~(ATTR_KILL_SUID | ATTR_KILL_SGID | ATTR_MODE | ATTR_FORCE);
 		if (!valid)
@@ -122,7 +123,7 @@ static __always_inline __u32 tg_setattr_av(__u32 valid)
 	return FILE__WRITE;
 }
 
-/* A file is to have another owner. */
+/* A file is to get another owner. */
 static __always_inline int tg_check_owner(struct dentry *dentry)
 {
 	struct inode *inode = dentry->d_inode;
@@ -133,7 +134,7 @@ static __always_inline int tg_check_owner(struct dentry *dentry)
 	return tg_keep_left_label(inode) ? -ENOSPC : 0;
 }
 
-/* Apart, for the registers that it needs. */
+/* A function of its own, for the registers that it needs. */
 static __noinline int tg_check_written(struct dentry *dentry, __u32 av)
 {
 	struct inode *inode = dentry->d_inode;
@@ -159,14 +160,14 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 	}
 	__u32 valid = attributes->ia_valid, av = tg_setattr_av(valid);
 
-	/* Its permission is known when this is compiled: of most attributes. */
+	/* For most attributes the permission is known at compile time. */
 	if (av == FILE__SETATTR)
 		return valid & ATTR_UID ? tg_check_owner(dentry)
 					: tg_check_dentry(dentry, FILE__SETATTR);
 	return av ? tg_check_written(dentry, av) : 0;
 }
 
-/* The first bytes of an extended attribute's name; the rest of the longest that matters. */
+/* The first bytes of an extended attribute's name, as many as the longest that matters has. */
 union tg_xattr {
 	char text[32];
 	__u64 word[4];
@@ -182,7 +183,7 @@ static __noinline int tg_xattr_kind_of(const char *name)
 	bpf_probe_read_kernel_str(given.text, sizeof given.text, name);
 	if (!((given.word[0] ^ user.word[0]) << 24))
 		return TG_XATTR_USER;
-	/* What begins so is the daemon's, the checkpoint too. */
+	/* Attributes with this prefix are the daemon's, including the checkpoint. */
 	if ((given.word[0] ^ label.word[0]) | (given.word[1] ^ label.word[1]) |
 	    (given.word[2] ^ label.word[2]) << 24)
 		return TG_XATTR_OTHER;
@@ -191,10 +192,10 @@ static __noinline int tg_xattr_kind_of(const char *name)
 
 /*
  * selinux_inode_setxattr, selinux_inode_removexattr. Only the daemon writes the attribute of
- * labels, for whom and to what it has decided before. Nobody else does, unconfined domains neither:
- * 6.1 lets who owns a file write any security attribute, for it takes BPF's silence for a module's
- * consent. Overlayfs may, to its copies. A user's attribute is as the file's content
- * (xattr_permission).
+ * labels; it has decided before for whom and what. Nobody else may, not even unconfined
+ * domains: 6.1 lets the owner of a file write any security attribute, because it takes the
+ * absence of a denial by BPF for a module's consent. Overlayfs may, on its copies. A user
+ * attribute counts as content of the file (xattr_permission).
  */
 static __always_inline int tg_check_setxattr(struct dentry *dentry, const char *name)
 {
@@ -236,7 +237,7 @@ SEC("lsm/inode_listxattr") int BPF_PROG(inode_listxattr, struct dentry *dentry)
 	return tg_check_dentry(dentry, FILE__GETATTR);
 }
 
-/* Access control lists; before 6.2 they pass inode_setxattr and its like. */
+/* Access control lists. Before 6.2 they pass inode_setxattr and the like. */
 SEC("lsm/inode_set_acl") int BPF_PROG(inode_set_acl, void *idmap, struct dentry *dentry)
 {
 	return tg_check_dentry(dentry, FILE__SETATTR);
@@ -252,7 +253,7 @@ SEC("lsm/inode_get_acl") int BPF_PROG(inode_get_acl, void *idmap, struct dentry 
 	return tg_check_dentry(dentry, FILE__GETATTR);
 }
 
-/* FS_IOC_FSSETXATTR and its like, 6.17 */
+/* FS_IOC_FSSETXATTR and the like, since 6.17 */
 SEC("lsm/inode_file_setattr") int BPF_PROG(inode_file_setattr, struct dentry *dentry)
 {
 	return tg_check_dentry(dentry, FILE__SETATTR);
@@ -269,7 +270,7 @@ enum tg_notify { /* FS_* of include/linux/fsnotify_backend.h */
 };
 enum tg_notify_object { TG_NOTIFY_INODE, TG_NOTIFY_MOUNT, TG_NOTIFY_SUPERBLOCK, TG_NOTIFY_MNTNS };
 
-/* Whether the current task may watch all of a file system. */
+/* Whether the current task may watch a whole file system. */
 static __noinline int tg_watch_superblock(struct dentry *dentry)
 {
 	__u64 subject = tg_subject();

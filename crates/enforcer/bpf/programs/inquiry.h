@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the daemon asks the kernel, by BPF_PROG_RUN: questions of its callers are answered by the
- * same tables, in the same mode and with the same audit as those of the object managers.
+ * Questions of the daemon to the kernel, by BPF_PROG_RUN. Checks for its clients are decided
+ * by the same tables, in the same mode and with the same audit as those of the object
+ * managers.
  */
 #ifndef TOLLGATE_PROGRAMS_INQUIRY_H
 #define TOLLGATE_PROGRAMS_INQUIRY_H
@@ -57,14 +58,14 @@ SEC("syscall") int validate(struct tg_inquiry *inquiry)
 		.class = generation->classes[inquiry->class & (TG_SECCLASSES - 1)].class,
 	};
 
-	/* A class that the policy does not know has no constraints. */
+	/* A class that the policy does not have has no constraints. */
 	if (!question.class || tg_validate(&generation->tables, &generation->levels, &question) ||
 	    !READ_ONCE(state.enforcing))
 		inquiry->result = 0;
 	return 0;
 }
 
-/* The daemon's: where the file of one of its descriptors is. */
+/* Registers the place of the file of one of the daemon's descriptors. */
 SEC("syscall") int keep(struct tg_inquiry *inquiry)
 {
 	struct task_struct *current = bpf_get_current_task_btf();

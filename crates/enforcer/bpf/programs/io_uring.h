@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* io_uring: who may use it, and what is done with the credentials of somebody else. */
+/* io_uring: who may use it, and what is done with another's credentials. */
 #ifndef TOLLGATE_PROGRAMS_IO_URING_H
 #define TOLLGATE_PROGRAMS_IO_URING_H
 
@@ -17,7 +17,8 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* selinux_uring_override_creds: the current task wants to act as who has registered `cred`. */
+/* selinux_uring_override_creds: the current task wants to act as the task that registered
+ * `cred`. */
 SEC("lsm/uring_override_creds") int BPF_PROG(uring_override_creds, const struct cred *cred)
 {
 	__u64 subject = tg_subject();
@@ -36,21 +37,21 @@ SEC("lsm/uring_override_creds") int BPF_PROG(uring_override_creds, const struct 
 	return tg_ask(&request);
 }
 
-/* selinux_uring_sqpoll: a thread of the kernel's is to look for work. */
+/* selinux_uring_sqpoll: a thread of the kernel is to poll for work. */
 SEC("lsm/uring_sqpoll") int BPF_PROG(uring_sqpoll)
 {
 	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_IO_URING, IO_URING__SQPOLL,
 			      TG_MANAGER_OTHER);
 }
 
-/* selinux_uring_allowed: io_uring_setup(2) as such; 6.15 */
+/* selinux_uring_allowed: io_uring_setup(2) as such; since 6.15 */
 SEC("lsm/uring_allowed") int BPF_PROG(uring_allowed)
 {
 	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_IO_URING, IO_URING__ALLOWED,
 			      TG_MANAGER_OTHER);
 }
 
-/* selinux_uring_cmd: a command to a file, as ioctl(2) has. */
+/* selinux_uring_cmd: a command to a file, similar to ioctl(2). */
 SEC("lsm/uring_cmd") int BPF_PROG(uring_cmd, struct io_uring_cmd *command)
 {
 	__u64 subject = tg_subject();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * System V IPC: message queues, semaphores, shared memory. POSIX message queues are files of a file
- * system of their own.
+ * System V IPC: message queues, semaphores, shared memory. POSIX message queues are files on a
+ * file system of their own.
  */
 #ifndef TOLLGATE_PROGRAMS_IPC_H
 #define TOLLGATE_PROGRAMS_IPC_H
@@ -24,7 +24,7 @@
 #include "enforcer.h"
 #include "system.h"
 
-/* One permission has one place in all classes of System V objects. */
+/* Each permission has the same bit in all classes of System V objects. */
 _Static_assert(SEM__CREATE == MSGQ__CREATE && SEM__CREATE == SHM__CREATE &&
 		       SEM__UNIX_WRITE == MSGQ__UNIX_WRITE && SEM__UNIX_WRITE == SHM__UNIX_WRITE &&
 		       SEM__UNIX_WRITE == IPC__UNIX_WRITE && SEM__DESTROY == MSGQ__DESTROY,
@@ -56,7 +56,7 @@ static __always_inline int tg_check_ipc(struct kern_ipc_perm *object, __u32 clas
 			  object->key);
 }
 
-/* selinux_msg_queue_alloc_security and its like */
+/* selinux_msg_queue_alloc_security and the like */
 static __always_inline int tg_make_ipc(struct kern_ipc_perm *object, __u32 class)
 {
 	if (tg_make_labelled(TG_KERNEL_ADDRESS(object), class))
@@ -64,11 +64,11 @@ static __always_inline int tg_make_ipc(struct kern_ipc_perm *object, __u32 class
 	return tg_check_ipc(object, class, IPC__CREATE);
 }
 
-#define TG_IPC_INDEX 0x7fffu		/* of a number, the place in its table (ipcid_to_idx) */
+#define TG_IPC_INDEX 0x7fffu /* part of an identifier: the place in its table (ipcid_to_idx) */
 #define TG_IPC_INDEX_EXTENDED 0xffffffu /* with the kernel's option ipcmni_extend */
 #define TG_XA_LEVELS 5u
 
-/* Whether a table of numbers, an xarray, has the object at its place. */
+/* Whether a table of identifiers, which is an xarray, has the object at its place. */
 static __noinline int tg_is_listed(__u64 entry, __u32 index, __u64 address)
 {
 	TG_ROLL
@@ -93,8 +93,8 @@ static __noinline int tg_is_listed(__u64 entry, __u32 index, __u64 address)
 			tg_is_listed(table_, (object)->id &TG_IPC_INDEX_EXTENDED, address);        \
 	})
 
-/* The class of a System V object. One of the machine's has no entry: it is looked up in the tables
- * of the task's namespace (include/linux/ipc_namespace.h). */
+/* The class of a System V object. An object of the machine has no entry, so it is looked up in
+ * the tables of the task's namespace (include/linux/ipc_namespace.h). */
 static __noinline __u32 tg_ipc_class(struct kern_ipc_perm *object)
 {
 	__u64 address = TG_KERNEL_ADDRESS(object);
@@ -149,7 +149,7 @@ enum tg_ipc_command { /* include/uapi/linux: ipc.h, msg.h, sem.h, shm.h */
 };
 #define SHM_RDONLY 010000
 
-/* What the commands that all three have ask for; 0: it is another. */
+/* The permission for commands that all three have; 0: it is another command. */
 static __always_inline __u32 tg_ipc_av(int command)
 {
 	switch (command) {
@@ -163,7 +163,7 @@ static __always_inline __u32 tg_ipc_av(int command)
 	return 0;
 }
 
-/* What is asked about no object: there may be none. */
+/* Checks commands that concern no object; there may be none. */
 static __always_inline int tg_check_ipc_info(void)
 {
 	return tg_check_system(SECINITSID_KERNEL, SYSTEM__IPC_INFO, 0);
@@ -201,8 +201,8 @@ int BPF_PROG(msg_queue_msgctl, struct kern_ipc_perm *queue, int command)
 	return av ? tg_check_ipc(queue, SECCLASS_MSGQ, av) : 0;
 }
 
-/* The label of a message that is sent: of one that has waited, that which it got at first. 0: it
- * can have none. */
+/* The label of a message that is sent. A message that has waited keeps its first label. 0: it
+ * cannot have one. */
 static __noinline __u32 tg_make_message_label(__u64 subject, __u32 queue, __u64 message)
 {
 	struct tg_labelled *known = 0;
@@ -217,8 +217,8 @@ static __noinline __u32 tg_make_message_label(__u64 subject, __u32 queue, __u64 
 	return tg_put_labelled(message, sid, SECCLASS_MSG) ? 0 : sid;
 }
 
-/* selinux_msg_queue_msgsnd. A message of the machine's needs no entry: its label follows from its
- * queue's. */
+/* selinux_msg_queue_msgsnd. A message of the machine needs no entry: its label follows from
+ * that of its queue. */
 SEC("lsm/msg_queue_msgsnd")
 int BPF_PROG(msg_queue_msgsnd, struct kern_ipc_perm *queue, struct msg_msg *message, int flags)
 {

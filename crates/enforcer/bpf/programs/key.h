@@ -16,7 +16,7 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* selinux_key_alloc: a key is its maker's, or has the label that was set for keys. */
+/* selinux_key_alloc: a key has the label of its maker, or the one that was set for keys. */
 SEC("lsm/key_alloc") int BPF_PROG(key_alloc, struct key *key, const struct cred *cred)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -31,7 +31,8 @@ SEC("lsm/key_alloc") int BPF_PROG(key_alloc, struct key *key, const struct cred 
 	return -ENOMEM;
 }
 
-/* Linux 6.12 and later have no such hook: the program is attached to what would call it. */
+/* Linux 6.12 and later have no such hook: the program is attached to the function that would
+ * call it. */
 SEC("fentry/security_key_free") int BPF_PROG(key_free, struct key *key)
 {
 	tg_forget_labelled(TG_KERNEL_ADDRESS(key));
@@ -45,12 +46,12 @@ enum key_need_perm { /* include/linux/key.h */
 #define TG_KEY_AV(need) (1u << ((need)-KEY_NEED_VIEW))
 _Static_assert(KEY__VIEW == TG_KEY_AV(KEY_NEED_VIEW) && KEY__SETATTR == TG_KEY_AV(KEY_NEED_SETATTR),
 	       "classes.txt");
-#define TG_KEY_POSSESSED 1ull /* in a reference, beside the key's address */
+#define TG_KEY_POSSESSED 1ull /* flag in a reference, beside the key's address */
 
 /*
- * selinux_key_permission(key_ref_t, const struct cred *, enum key_need_perm). What is needed beside
- * is no question of permissions. The verifier does not let a program load a reference, whose type
- * has no members: a helper reads it.
+ * selinux_key_permission(key_ref_t, const struct cred *, enum key_need_perm). Needs other than
+ * these require no permission. The verifier does not let a program load a reference, whose
+ * type has no members, so a helper reads it.
  */
 SEC("lsm/key_permission") int key_permission(unsigned long long *ctx)
 {

@@ -35,7 +35,7 @@ SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, stru
 	return 0;
 }
 
-/* selinux_inode_free_security: what is deleted needs no label any more. */
+/* selinux_inode_free_security: a deleted file needs no label any more. */
 SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
 {
 	if (inode->i_nlink && !READ_ONCE(state.renumbered))
@@ -48,9 +48,9 @@ SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *i
 }
 
 /*
- * selinux_inode_post_setxattr, for the attribute that a thread of the daemon is writing: what
- * overlayfs writes it to in its upper layer is what gets the label. Elsewhere the daemon has set
- * it.
+ * selinux_inode_post_setxattr for the attribute that a thread of the daemon is writing: the
+ * inode to which overlayfs writes it in its upper layer gets the label. On other file systems
+ * the daemon sets it itself.
  */
 SEC("lsm/inode_post_setxattr") int BPF_PROG(inode_post_setxattr, struct dentry *dentry)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where tasks come from. While hooks do not run task_alloc labels no child; the daemon reads these
- * iterators, which hang on no hook, and says who is to have which label.
+ * The origin of tasks. While hooks do not run, task_alloc labels no child. The daemon reads
+ * these iterators, which depend on no hook, and decides the label of each task.
  */
 #ifndef TOLLGATE_PROGRAMS_LINEAGE_H
 #define TOLLGATE_PROGRAMS_LINEAGE_H
@@ -72,10 +72,10 @@ struct task_struct___lineage {
 
 #define PF_KTHREAD 0x00200000
 #define PIDTYPE_SID 3
-#define SIGNAL_UNKILLABLE 0x00000040 /* of the first process of a namespace */
+#define SIGNAL_UNKILLABLE 0x00000040 /* set for the first process of a namespace */
 
-/* What the machine's process in a cgroup becomes that executes the program in a file; 0: nothing
- * else. */
+/* The domain of a process of the machine in a cgroup that executes the program in a file; 0: it
+ * stays the machine's. */
 static __noinline __u32 tg_domain_of(__u64 file, __u64 cgroup)
 {
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
@@ -91,7 +91,7 @@ static __noinline __u32 tg_domain_of(__u64 file, __u64 cgroup)
 	return tg_is_unconfined(sid) ? 0 : sid;
 }
 
-/* What a task stands for that has lost its storage (tg_make_task), by its credentials. */
+/* The SID of a task that has lost its storage (tg_make_task), by its credentials. */
 static __always_inline __u32 tg_sid_in(struct task_struct *task, const struct tg_task *label)
 {
 	__u32 sid = label ? label->sid : 0;
@@ -140,8 +140,9 @@ SEC("iter/task") int lineage(struct bpf_iter__task *iterator)
 }
 
 /*
- * Labels those that are to be, and tells credentials anew: those that came while hooks did not run
- * may lie where another's were, and stand for what that was.
+ * Labels the tasks that must be labelled, and assigns the SIDs of credentials again:
+ * credentials that came while hooks did not run may be at the address of earlier ones, and
+ * count as those.
  */
 SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 {
@@ -168,7 +169,7 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 	return 0;
 }
 
-/* The threads of one process, whose pidfd the link has: what the daemon believes of a process whose
+/* The threads of one process, whose pidfd the link has. The daemon reads it for a process whose
  * storage it does not find. */
 SEC("iter/task") int threads(struct bpf_iter__task *iterator)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What is mapped into memory, and what memory may be executed. */
+/* Mapping of files into memory, and memory that may be executed. */
 #ifndef TOLLGATE_PROGRAMS_MAPPING_H
 #define TOLLGATE_PROGRAMS_MAPPING_H
 
@@ -33,7 +33,7 @@ static __noinline int tg_ask_self(__u32 class, __u32 av)
 	return subject & TG_UNCONFINED || !tg_ask(&request) ? 0 : -EACCES;
 }
 
-/* file_map_prot_check: whether memory that is executed may be written, or comes from no file. */
+/* file_map_prot_check: whether executable memory is writable, or comes from no file. */
 static __always_inline int tg_is_execmem(int has_file, int private, int shared, __u64 prot)
 {
 	return prot & PROT_EXEC && (!has_file || private || (!shared && prot & PROT_WRITE));
@@ -50,8 +50,8 @@ static __always_inline __u32 tg_map_av(int shared, __u64 prot)
 	return av;
 }
 
-/* selinux_mmap_file. `file` is NULL of anonymous memory, which the verifier of some kernels
- * believes impossible, so its address as a number is asked. */
+/* selinux_mmap_file. `file` is NULL for anonymous memory. The verifier of some kernels assumes
+ * that this cannot happen, so its address is tested as a number. */
 SEC("lsm/mmap_file")
 int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned long prot,
 	     unsigned long flags)
@@ -71,7 +71,7 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 		result = tg_pass_bpf(file);
 	if (result)
 		return result;
-	/* Nobody can map a directory, but whoever tries to execute one is asked all the same. */
+	/* Nobody can map a directory, but an attempt to execute one is checked all the same. */
 	if (prot & PROT_EXEC && (inode->i_mode & S_IFMT) == S_IFDIR)
 		result = tg_check_path(inode, &file->f_path, av, 1);
 	else
@@ -81,7 +81,8 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 	return result;
 }
 
-/* selinux_mmap_backing_file: a stacked file system maps a file of another, as who mounted it. */
+/* selinux_mmap_backing_file: a stacked file system maps a file of another, as the task that
+ * mounted it. */
 SEC("lsm/mmap_backing_file")
 int BPF_PROG(mmap_backing_file, struct vm_area_struct *area, struct file *backing)
 {
@@ -128,14 +129,14 @@ static __always_inline int tg_is_stack(struct vm_area_struct *area, struct mm_st
 	return (start <= pointer && end >= pointer) || (start <= stack && end >= stack);
 }
 
-/* What selinux_file_mprotect asks the process itself for. */
+/* What selinux_file_mprotect checks on the process itself. */
 static __always_inline __u32 tg_mprotect_av(struct vm_area_struct *area, struct file *file,
 					    unsigned long prot)
 {
 	struct mm_struct *memory = area->vm_mm;
 	__u32 av = 0;
 
-	/* Of a task that runs there is always one; the verifier of 7.2 wants to see it tested. */
+	/* A running task always has one, but the verifier of 7.2 requires a test. */
 	if (memory && !(area->vm_flags & VM_EXEC)) {
 		if (area->vm_start >= memory->start_brk && area->vm_end <= memory->brk)
 			av = PROCESS__EXECHEAP;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Netlink: what a process tells the kernel, by message (security/selinux/nlmsgtab.c). */
+/* Netlink: messages of a process to the kernel (security/selinux/nlmsgtab.c). */
 #ifndef TOLLGATE_PROGRAMS_NETLINK_H
 #define TOLLGATE_PROGRAMS_NETLINK_H
 
@@ -26,12 +26,12 @@ struct tg_nlmsg {
 	__u32 sequence, port;
 };
 
-/* What messages of a type are: all types that the kernel knows are below these numbers. */
+/* The kinds of messages. All types that the kernel knows are below these numbers. */
 enum tg_message { TG_MESSAGE_UNKNOWN, TG_MESSAGE_READ, TG_MESSAGE_WRITE, TG_MESSAGE_READPRIV };
 #define TG_ROUTE_MESSAGES 128u
 #define TG_XFRM_MESSAGES 64u
 
-/* RTM_*: groups of four, NEW DEL GET SET, from RTM_BASE. */
+/* RTM_*: groups of four, NEW DEL GET SET, from RTM_BASE on. */
 #define R TG_MESSAGE_READ
 #define W TG_MESSAGE_WRITE
 const __u8 tg_route_messages[TG_ROUTE_MESSAGES] = {
@@ -152,7 +152,7 @@ static __always_inline __u32 tg_audit_av(__u32 type)
 	return 0;
 }
 
-/* The classes of which messages have permissions number these alike. */
+/* The classes whose messages have permissions give these the same bits. */
 _Static_assert(NETLINK_XFRM_SOCKET__NLMSG_READ == NETLINK_ROUTE_SOCKET__NLMSG_READ &&
 		       NETLINK_XFRM_SOCKET__NLMSG_WRITE == NETLINK_ROUTE_SOCKET__NLMSG_WRITE,
 	       "classes.txt");
@@ -164,7 +164,7 @@ static __always_inline __u32 tg_message_av(__u32 kind)
 					  : 0;
 }
 
-/* With the policy capability netlink_xperm, one permission for all messages of a class. */
+/* With the policy capability netlink_xperm, the one permission for all messages of a class. */
 static __always_inline __u32 tg_any_message(__u32 class)
 {
 	if (class == SECCLASS_NETLINK_TCPDIAG_SOCKET)
@@ -175,7 +175,7 @@ static __always_inline __u32 tg_any_message(__u32 class)
 						     : NETLINK_ROUTE_SOCKET__NLMSG;
 }
 
-/* selinux_nlmsg_lookup: the permission that a message needs; 0: nobody knows that type. */
+/* selinux_nlmsg_lookup: the permission that a message needs; 0: the type is not known. */
 TG_FUNCTION __u32 tg_nlmsg_av(__u32 class, __u32 type)
 {
 	if (tg_has_policycap(TG_POLICYCAP_NETLINK_XPERM))
@@ -189,8 +189,8 @@ TG_FUNCTION __u32 tg_nlmsg_av(__u32 class, __u32 type)
 	return type < TG_ROUTE_MESSAGES ? tg_message_av(tg_route_messages[type]) : 0;
 }
 
-/* A message that the policy knows no permission for: -EINVAL, unless it lets through what it does
- * not know. */
+/* A message for which the policy has no permission: -EINVAL, unless the policy allows what it
+ * does not know. */
 static __noinline int tg_unknown_message(void)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -202,13 +202,13 @@ static __noinline int tg_unknown_message(void)
 	return -EINVAL;
 }
 
-/* Messages that are sent at once, and all that they need. */
+/* Messages that are sent together, and all permissions that they need. */
 struct tg_messages {
 	__u64 data;
 	__u32 length, class, av, unknown;
 };
 
-/* Looks at a message; 1: it is the last that the kernel reads. */
+/* Examines a message. Returns 1 if it is the last that the kernel reads. */
 static long tg_next_message(__u64 number, struct tg_messages *messages)
 {
 	struct tg_nlmsg message = {};
@@ -233,11 +233,11 @@ static long tg_next_message(__u64 number, struct tg_messages *messages)
 	return 0;
 }
 
-/* More do not fit what is sent at once, unless who sends has raised his socket's buffer. */
+/* More do not fit into one send, unless the sender has raised the socket's buffer. */
 #define TG_MESSAGES (1u << 16)
 
-/* SELinux asks for one message after the other: those before one that is not known are asked about
- * before it is refused. */
+/* SELinux checks one message after the other: those before an unknown one are checked before
+ * that one is refused. */
 static __noinline int tg_check_messages(struct sock *sk, __u64 data, __u32 length)
 {
 	struct tg_socket socket = tg_socket_of(sk);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Ports and hosts: which of them a socket may take, and connect to. */
+/* Ports and hosts that a socket may bind to and connect to. */
 #ifndef TOLLGATE_PROGRAMS_NETWORK_H
 #define TOLLGATE_PROGRAMS_NETWORK_H
 
@@ -23,9 +23,9 @@
 #define TG_FAMILY_BYTES 2
 #define TG_IN_BYTES 16
 #define TG_IN6_BYTES 24	   /* SIN6_LEN_RFC2133 */
-#define TG_SOCKADDR_IN6 28 /* all of struct sockaddr_in6 */
+#define TG_SOCKADDR_IN6 28 /* size of struct sockaddr_in6 */
 
-/* All classes of sockets that take ports or hosts number these permissions alike. */
+/* All classes of sockets that use ports or hosts give these permissions the same bits. */
 _Static_assert(TCP_SOCKET__NODE_BIND == RAWIP_SOCKET__NODE_BIND &&
 		       UDP_SOCKET__NODE_BIND == RAWIP_SOCKET__NODE_BIND &&
 		       DCCP_SOCKET__NODE_BIND == RAWIP_SOCKET__NODE_BIND &&
@@ -35,8 +35,8 @@ _Static_assert(TCP_SOCKET__NODE_BIND == RAWIP_SOCKET__NODE_BIND &&
 		       SCTP_SOCKET__NAME_CONNECT == TCP_SOCKET__NAME_CONNECT,
 	       "classes.txt");
 
-/* Whether a port is one that the kernel gives to whom asks for none (inet_get_local_port_range),
- * and that anybody may take (inet_port_requires_bind_service). */
+/* Whether the kernel gives this port to tasks that name none (inet_get_local_port_range), and
+ * any task may bind to it (inet_port_requires_bind_service). */
 static __noinline int tg_is_local_port(__u64 sock, __u32 port)
 {
 	struct net *net = BPF_CORE_READ((struct sock *)sock, __sk_common.skc_net.net);
@@ -55,7 +55,7 @@ static __noinline int tg_is_local_port(__u64 sock, __u32 port)
 	       port >= (__u32)BPF_CORE_READ(net, ipv4.sysctl_ip_prot_sock);
 }
 
-/* What is asked about a port or a host; who asks is the socket. */
+/* Checks a permission on a port or a host. The subject is the socket. */
 static __always_inline int tg_ask_network(struct tg_socket *own, __u32 target, __u32 av,
 					  __u32 ports, __u64 address)
 {
@@ -73,16 +73,16 @@ static __always_inline int tg_ask_network(struct tg_socket *own, __u32 target, _
 	return tg_ask(&request);
 }
 
-#define TG_DESTINATION 0x10000u /* beside a port's number: it is where a connection goes to */
+#define TG_DESTINATION 0x10000u /* flag beside a port: it is the destination of a connection */
 
-/* An address of a family that the socket is not for: SCTP has another error. */
+/* The error for an address of a family that the socket does not support. SCTP has another one. */
 static __always_inline int tg_wrong_family(__u32 protocol)
 {
 	return protocol == IPPROTO_SCTP ? -EINVAL : -EAFNOSUPPORT;
 }
 
-/* The host of an address that a socket of a family is bound to. 0, or what selinux_socket_bind says
- * of one that is none. */
+/* The host in an address that a socket is bound to. Returns 0, or the error of
+ * selinux_socket_bind for an invalid address. */
 static __noinline int tg_host_of(struct tg_address *address, struct tg_host *host, __u32 family,
 				 __u32 protocol, __u32 length)
 {
@@ -108,7 +108,8 @@ static __noinline int tg_host_of(struct tg_address *address, struct tg_host *hos
 	return tg_wrong_family(protocol);
 }
 
-/* The second half of selinux_socket_bind: the socket, not the task, takes a port and a host. */
+/* The second half of selinux_socket_bind: the socket, not the task, is checked for a port and a
+ * host. */
 static __noinline int tg_check_bind(struct sock *sk, __u64 at, __u32 length)
 {
 	struct tg_socket own = tg_socket_of(sk);
@@ -160,7 +161,7 @@ static __noinline int tg_check_connect(struct sock *sk, __u64 at, __u32 length)
 	if (length < TG_FAMILY_BYTES)
 		return -EINVAL;
 	TG_READ(address, at);
-	/* Who is connected to nobody is no longer connected. */
+	/* With AF_UNSPEC the socket is disconnected. */
 	if (address.family == AF_UNSPEC)
 		return 0;
 	if (own.class != SECCLASS_TCP_SOCKET && own.class != SECCLASS_DCCP_SOCKET &&
@@ -191,7 +192,7 @@ int BPF_PROG(socket_connect, struct socket *socket, void *address, int length)
 	return sk ? tg_connect(sk, TG_KERNEL_ADDRESS(address), length) : 0;
 }
 
-#define MSG_FASTOPEN 0x20000000 /* the first data opens the connection: nobody calls connect(2) */
+#define MSG_FASTOPEN 0x20000000 /* the first data opens the connection, without connect(2) */
 
 /* selinux_socket_sendmsg */
 SEC("lsm/socket_sendmsg")
@@ -215,12 +216,12 @@ enum tg_sctp_option {
 	SCTP_SOCKOPT_BINDX_ADD = 100,
 	SCTP_SOCKOPT_CONNECTX = 110,
 	SCTP_SENDMSG_CONNECT = 126,
-	SCTP_PARAM_ADD_IP = 0x01c0, /* as packets have them */
+	SCTP_PARAM_ADD_IP = 0x01c0, /* in network byte order */
 	SCTP_PARAM_SET_PRIMARY = 0x04c0,
 };
 #define TG_SCTP_ADDRESSES 8
 
-/* The length of an address; 0: it is none that a socket could have. */
+/* The length of an address; 0: no socket could have it. */
 static __always_inline __u32 tg_address_length(__u64 at, __u32 length)
 {
 	__u16 family = AF_UNSPEC;
@@ -270,7 +271,7 @@ int BPF_PROG(sctp_bind_connect, struct sock *sk, int option, void *addresses, in
 		at += size;
 		left -= size;
 	}
-	/* SELinux takes as many as there are. */
+	/* SELinux reads all addresses, however many there are. */
 	return left ? -EINVAL : 0;
 }
 

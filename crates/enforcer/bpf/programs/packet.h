@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that a socket receives, where the policy capability always_check_network wants each asked
- * about. None carries a label that BPF could know: all come from SECINITSID_UNLABELED.
+ * Packets that a socket receives. Each is checked if the policy has the capability
+ * always_check_network. None carries a label that BPF could know, so all come from
+ * SECINITSID_UNLABELED.
  */
 #ifndef TOLLGATE_PROGRAMS_PACKET_H
 #define TOLLGATE_PROGRAMS_PACKET_H
@@ -20,7 +21,7 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* One question about a packet. */
+/* Checks one permission for a packet. */
 static __always_inline int tg_ask_packet(struct tg_request *request, __u32 target, __u32 class,
 					 __u32 av)
 {

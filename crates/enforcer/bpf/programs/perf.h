@@ -23,8 +23,8 @@ _Static_assert(PERF_EVENT__OPEN == TG_PERF_AV(0) && PERF_EVENT__CPU == TG_PERF_A
 		       PERF_EVENT__TRACEPOINT == TG_PERF_AV(PERF_SECURITY_TRACEPOINT),
 	       "classes.txt");
 
-/* Whether the current task may probe a program's code or the kernel's, if that is what an event
- * does: a probe that lies inside an instruction of the daemon's breaks it. */
+/* Checks whether the current task may probe the code of programs or of the kernel, if that is
+ * what an event does. A probe inside an instruction of the daemon would break it. */
 static __always_inline int tg_check_probe(__u32 type)
 {
 	if (type != tg_kernel.kprobes && type != tg_kernel.uprobes)
@@ -52,8 +52,8 @@ SEC("lsm/perf_event_open") int perf_event_open(unsigned long long *ctx)
 			      TG_MANAGER_PERF);
 }
 
-/* A kernel that does not show perf_event_open the attributes has set a probe by now, and takes it
- * away again. */
+/* On a kernel that does not show the attributes to perf_event_open, the probe has been set by
+ * now. It is removed again. */
 SEC("lsm/perf_event_alloc") int BPF_PROG(perf_event_alloc, struct perf_event *event)
 {
 	if (tg_check_probe(event->attr.type))
@@ -61,7 +61,8 @@ SEC("lsm/perf_event_alloc") int BPF_PROG(perf_event_alloc, struct perf_event *ev
 	return tg_make_labelled(TG_KERNEL_ADDRESS(event), SECCLASS_PERF_EVENT);
 }
 
-/* Linux 6.12 and later have no such hook: the program is attached to what would call it. */
+/* Linux 6.12 and later have no such hook: the program is attached to the function that would
+ * call it. */
 SEC("fentry/security_perf_event_free") int BPF_PROG(perf_event_free, struct perf_event *event)
 {
 	tg_forget_labelled(TG_KERNEL_ADDRESS(event));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Processes: how one comes into being, and what it may do to others. */
+/* Processes: how they are made, and what they may do to others. */
 #ifndef TOLLGATE_PROGRAMS_PROCESS_H
 #define TOLLGATE_PROGRAMS_PROCESS_H
 
@@ -17,7 +17,7 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* selinux_task_alloc: process fork; the child is labelled before it runs. */
+/* selinux_task_alloc: checks fork. The child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
 {
 	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
@@ -38,7 +38,7 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 		new->creation.dentry = 0;
 		new->create_cred = 0;
 		new->made = 0;
-		/* What its maker says later it would not know. */
+		/* It would not know labels that its maker sets later. */
 		if (child->flags & PF_IO_WORKER)
 			new->create_sid = 0;
 	}
@@ -100,7 +100,7 @@ SEC("lsm/task_movememory") int BPF_PROG(task_movememory, struct task_struct *tas
 #define LSM_PRLIMIT_READ 1
 #define LSM_PRLIMIT_WRITE 2
 
-/* selinux_task_prlimit: another process's limits, of which only the credentials are known. */
+/* selinux_task_prlimit: the limits of another process, of which only the credentials are known. */
 SEC("lsm/task_prlimit")
 int BPF_PROG(task_prlimit, const struct cred *cred, const struct cred *target, unsigned int flags)
 {
@@ -118,7 +118,7 @@ int BPF_PROG(task_prlimit, const struct cred *cred, const struct cred *target, u
 	return tg_ask_process(subject, tg_cred_sid(TG_ADDRESS(target)), SECCLASS_PROCESS, av);
 }
 
-/* selinux_task_setrlimit: a hard limit that changes. */
+/* selinux_task_setrlimit: a change of a hard limit. */
 SEC("lsm/task_setrlimit")
 int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, struct rlimit *limit)
 {
@@ -133,9 +133,9 @@ int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, st
 }
 
 /*
- * selinux_task_kill. With `cred` a USB device has finished what a process waits for
- * (kill_pid_usb_asyncio): who has asked for that is who signals, whatever task the interrupt came
- * in.
+ * selinux_task_kill. With `cred`, a USB device has finished what a process waits for
+ * (kill_pid_usb_asyncio). The task that requested this sends the signal, whatever task was
+ * interrupted.
  */
 SEC("lsm/task_kill")
 int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,

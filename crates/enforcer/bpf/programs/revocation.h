@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What processes hold and the policy in force no longer permits: open files, and memory that files
- * are mapped to. The daemon reads these iterators after it has put another policy in force. An open
- * file is asked about at its use meanwhile (file_permission); mapped memory is used without a call.
+ * What processes hold although the policy in force no longer permits it: open files, and
+ * memory to which files are mapped. The daemon reads these iterators after it has put another
+ * policy in force. Meanwhile each use of an open file is checked (file_permission). Mapped
+ * memory is used without a call.
  */
 #ifndef TOLLGATE_PROGRAMS_REVOCATION_H
 #define TOLLGATE_PROGRAMS_REVOCATION_H
@@ -24,9 +25,9 @@
 #include "mapping.h"
 
 /*
- * Who holds it; whether it is asked about. What is denied is granted to `run --permissive`, as to
- * permissive domains; the canary holds nothing that a policy gave. Threads may have contexts of
- * their own, which are not looked at.
+ * The holder, and whether it is checked. What is denied is granted to `run --permissive`, as
+ * to permissive domains. The canary holds nothing that a policy granted. Threads may have
+ * contexts of their own, which are not examined.
  */
 static __always_inline int tg_name_holder(struct tg_held *held, struct task_struct *task)
 {
@@ -43,7 +44,7 @@ static __always_inline int tg_name_holder(struct tg_held *held, struct task_stru
 	return (flags & (TG_TASK_PERMISSIVE | TG_TASK_MIXED)) != TG_TASK_PERMISSIVE;
 }
 
-/* Tells the daemon. Where there is no room the kernel comes again with more. */
+/* Reports to the daemon. If there is no room, the kernel calls again with more. */
 static __always_inline void tg_tell_held(struct seq_file *to, struct tg_held *held,
 					 const struct tg_request *request)
 {
@@ -69,7 +70,7 @@ SEC("iter/task_file") int held_files(struct bpf_iter__task_file *iterator)
 		return 0;
 	scratch->request.denied = 0;
 	scratch->request.quiet = 1;
-	/* An io_uring may hold files that nobody finds. */
+	/* An io_uring may hold files that nobody can find. */
 	if (tg_inherit(held.source, TG_KERNEL_ADDRESS(file), scratch) || held.mixed ||
 	    scratch->inode.flags & TG_INODE_RING)
 		tg_tell_held(iterator->meta->seq, &held, &scratch->request);
@@ -77,7 +78,7 @@ SEC("iter/task_file") int held_files(struct bpf_iter__task_file *iterator)
 	return 0;
 }
 
-/* What selinux_mmap_file asked of a file, by what the memory may do now. */
+/* The check of selinux_mmap_file on a file, for the present protection of the memory. */
 static __always_inline int tg_ask_about_memory(__u32 subject, __u64 inode, __u64 flags,
 					       struct tg_scratch *scratch)
 {

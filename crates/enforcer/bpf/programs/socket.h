@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Sockets: how one comes into being, and what is done with it. */
+/* Sockets: how they are made, and what is done with them. */
 #ifndef TOLLGATE_PROGRAMS_SOCKET_H
 #define TOLLGATE_PROGRAMS_SOCKET_H
 
@@ -17,7 +17,7 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* sock_has_perm: whether the current task may do `av` to a sock. */
+/* sock_has_perm: checks whether the current task may do `av` to a sock. */
 static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 {
 	__u64 subject = tg_subject();
@@ -41,7 +41,7 @@ static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 	return tg_ask(&request);
 }
 
-/* Likewise to a socket; one that is closed has no sock. */
+/* Likewise for a socket. A closed socket has no sock. */
 static __always_inline int tg_check_socket(struct socket *socket, __u32 av)
 {
 	struct sock *sk = socket->sk;
@@ -51,8 +51,8 @@ static __always_inline int tg_check_socket(struct socket *socket, __u32 av)
 	return tg_check_sock(sk, av);
 }
 
-/* What one sock does to another: its own SID is the source. Nothing is asked of an unconfined one.
- */
+/* Checks what one sock does to another: its own SID is the source. An unconfined one is not
+ * checked. */
 static __noinline int tg_ask_sock(struct tg_socket *own, struct sock *other, __u32 av)
 {
 	if (own->sid == TG_SID_MACHINE || tg_is_unconfined(own->sid))
@@ -71,7 +71,7 @@ static __noinline int tg_ask_sock(struct tg_socket *own, struct sock *other, __u
 	return tg_ask(&request);
 }
 
-/* socket_sockcreate_sid: the SID of a socket that the current task makes. 0 or -EACCES. */
+/* socket_sockcreate_sid: the SID of a socket that the current task makes. Returns 0 or -EACCES. */
 static __always_inline int tg_new_socket_sid(__u32 class, __u32 *sid)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
@@ -107,8 +107,8 @@ int BPF_PROG(socket_create, int family, int type, int protocol, int kernel)
 	return tg_check_create(tg_family_class(family, type, protocol));
 }
 
-/* Labels a sock that the current task has made. What fails fails nobody who is unconfined: then the
- * sock is as the machine's. */
+/* Labels a sock that the current task has made. For an unconfined task this never fails:
+ * without a label, the sock counts as the machine's. */
 static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 {
 	__u32 sid = TG_SID_MACHINE, confined = !(tg_subject() & TG_UNCONFINED);
@@ -120,7 +120,7 @@ static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 	return confined ? -ENOMEM : 0;
 }
 
-/* selinux_socket_post_create. What the kernel makes for itself is asked about by nobody. */
+/* selinux_socket_post_create. Sockets that the kernel makes for itself are not checked. */
 SEC("lsm/socket_post_create")
 int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, int protocol,
 	     int kernel)
@@ -132,8 +132,8 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 	return tg_make_sock_label(sk, tg_family_class(family, type, protocol));
 }
 
-/* selinux_sk_clone_security, where the storage is not cloned with the sock (sk_clone_lock). A sock
- * that is a bare copy still has the original's. */
+/* selinux_sk_clone_security, for kernels that do not clone the storage with the sock
+ * (sk_clone_lock). A sock that is a bare copy still has the original's pointer. */
 SEC("lsm/sk_clone_security") int BPF_PROG(sk_clone_security, struct sock *sk, struct sock *new)
 {
 	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
@@ -143,7 +143,7 @@ SEC("lsm/sk_clone_security") int BPF_PROG(sk_clone_security, struct sock *sk, st
 	return 0;
 }
 
-/* selinux_sctp_sk_clone: of a socket that an association is taken out of. */
+/* selinux_sctp_sk_clone: a socket that is made for one association of another. */
 SEC("lsm/sctp_sk_clone")
 int BPF_PROG(sctp_sk_clone, void *association, struct sock *sk, struct sock *new)
 {
@@ -154,7 +154,7 @@ int BPF_PROG(sctp_sk_clone, void *association, struct sock *sk, struct sock *new
 	return 0;
 }
 
-/* selinux_mptcp_add_subflow: the kernel's own socket, by which a user's goes on. */
+/* selinux_mptcp_add_subflow: the kernel's own socket, which carries a user's connection. */
 SEC("lsm/mptcp_add_subflow") int BPF_PROG(mptcp_add_subflow, struct sock *sk, struct sock *subflow)
 {
 	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);

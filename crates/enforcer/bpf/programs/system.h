@@ -16,7 +16,7 @@
 #include "enforcer.h"
 #include "filesystem.h"
 
-/* `name`: of what is asked for, if it has one. */
+/* `name` is the name of what is requested, if it has one. */
 static __noinline int tg_check_system(__u32 target, __u32 av, const char *name)
 {
 	__u64 subject = tg_subject();
@@ -64,9 +64,10 @@ SEC("lsm/kernel_module_request") int BPF_PROG(kernel_module_request, char *name)
 }
 
 /*
- * What the kernel reads for a task: enum kernel_read_file_id, with enum kernel_load_data_id's
- * numbers the same (include/linux/kernel_read_file.h). SELinux asks about modules since 4.7, about
- * the rest since 6.16: asked on every kernel, so that a policy means the same.
+ * What the kernel reads for a task: enum kernel_read_file_id, whose numbers are the same as
+ * those of enum kernel_load_data_id (include/linux/kernel_read_file.h). SELinux checks modules
+ * since 4.7, and the rest since 6.16. Here they are checked on every kernel, so that a policy
+ * has the same meaning.
  */
 static __always_inline __u32 tg_loaded_av(int what)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Network interfaces of which a process is the other end. */
+/* Network interfaces whose other end is a process. */
 #ifndef TOLLGATE_PROGRAMS_TUN_H
 #define TOLLGATE_PROGRAMS_TUN_H
 
@@ -12,7 +12,7 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* selinux_tun_dev_create: the interface has its maker's own SID. */
+/* selinux_tun_dev_create: the interface has the SID of its maker. */
 SEC("lsm/tun_dev_create") int BPF_PROG(tun_dev_create)
 {
 	__u64 subject = tg_subject();

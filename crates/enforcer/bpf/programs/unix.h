@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Sockets of the machine itself (AF_UNIX): who connects to whom. */
+/* Sockets within the machine (AF_UNIX): which may connect to which. */
 #ifndef TOLLGATE_PROGRAMS_UNIX_H
 #define TOLLGATE_PROGRAMS_UNIX_H
 
@@ -17,7 +17,7 @@
 #include "socket.h"
 #include "tables.h"
 
-/* security_sid_mls_copy: the SID of a context with the range of another's. 0 or -EINVAL. */
+/* security_sid_mls_copy: the SID of a context with the range of another. Returns 0 or -EINVAL. */
 TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
@@ -48,7 +48,8 @@ TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
 	return tg_intern(generation, &context, copy) ? -EINVAL : 0;
 }
 
-/* The end of a connection at the one who listens: his label, with who connects' range. */
+/* The label of the listener's end of a connection: the listener's label with the range of the
+ * connecting task. */
 static __noinline int tg_put_end_label(struct sock *sk, struct tg_socket *listener,
 				       __u32 connecting)
 {

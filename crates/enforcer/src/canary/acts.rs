@@ -1,5 +1,5 @@
-//! What the canary does: acts that harm nobody, each asked about by a hook of another kind. It is a fork of a program of
-//! several threads, so it does nothing but system calls.
+//! The acts of the canary. They harm nobody, and each is checked by a hook of another kind. The canary is a fork of a
+//! program with several threads, so it may only make system calls.
 
 use std::{io, sync::atomic::Ordering, time::Duration};
 
@@ -9,12 +9,12 @@ use super::page::{Acts, Page, wait, wake};
 
 /// The hook that every policy attaches.
 pub(super) const FORK: &str = "task_alloc";
-/// The act that is asked about whatever the policy.
+/// The act that is checked whatever the policy says.
 pub(super) const ALWAYS: Acts = 1;
 
 type Act = fn() -> libc::c_long;
 
-/// Each act, and the hooks of which any denies it.
+/// Each act, and the hooks of which any one denies it.
 const ACTS: [(&[&str], Act); 4] = [
     (&[FORK], fork_one),
     (&["inode_permission", "file_open"], open),
@@ -22,20 +22,20 @@ const ACTS: [(&[&str], Act); 4] = [
     (&["socket_create"], socket),
 ];
 
-/// Which file it opens: one of its own, without a name, and each time a new one. Where another process has looked at it the
-/// access cache would answer for all subjects.
+/// The file that it opens: one of its own without a name, and each time a new one. If another process had looked at the
+/// file, the access cache would answer for all subjects.
 const OWN: &std::ffi::CStr = c"/proc/self/fd/0";
-/// How long it sleeps before it looks whether its keeper is there.
-const NAP: Duration = Duration::from_secs(5);
+/// How often the canary looks whether its keeper still exists when it is asked for nothing.
+const KEEPER_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The acts that these hooks ask about.
+/// The acts that these hooks check.
 pub(super) fn of_hooks(attached: &[String]) -> Acts {
     let is_asked = |hooks: &[&str]| hooks.iter().any(|hook| attached.iter().any(|own| own == hook));
     let asked = ACTS.iter().enumerate().filter(|(_, (hooks, _))| is_asked(hooks));
     asked.fold(0, |acts, (place, _)| acts | 1 << place)
 }
 
-/// Forks the canary, which lives in the page until its keeper is gone.
+/// Forks the canary. It uses the page until its keeper is gone.
 pub(super) fn fork(page: &Page) -> io::Result<Pid> {
     // SAFETY: the child does system calls only, in memory of its own and in the page, and never returns.
     match unsafe { libc::fork() } {
@@ -59,7 +59,7 @@ fn live(page: &Page) -> ! {
         libc::getppid()
     };
     let mut number = 0;
-    // What it can do while nobody denies it, to begin with.
+    // At first: the acts that it can do while nothing is enforced.
     let mut acts = of_hooks_all();
     loop {
         let (granted, denied) = attempt(acts);
@@ -68,7 +68,7 @@ fn live(page: &Page) -> ! {
         words.answered.store(number + 1, Ordering::SeqCst);
         wake(&words.answered);
         while words.asked.load(Ordering::SeqCst) == number {
-            wait(&words.asked, number, NAP);
+            wait(&words.asked, number, KEEPER_CHECK_INTERVAL);
             // SAFETY: these calls take nothing, and end the process.
             unsafe {
                 if libc::getppid() != keeper {
@@ -85,7 +85,7 @@ const fn of_hooks_all() -> Acts {
     (1 << ACTS.len()) - 1
 }
 
-/// Does these: what succeeded, and what was denied.
+/// Tries these acts. Returns those that succeeded, and those that were denied.
 fn attempt(acts: Acts) -> (Acts, Acts) {
     let (mut granted, mut denied) = (0, 0);
     for (place, (_, act)) in ACTS.iter().enumerate() {
@@ -102,7 +102,8 @@ fn attempt(acts: Acts) -> (Acts, Acts) {
     (granted, denied)
 }
 
-/// A child, which ends at once. Without what the C library does around it, which is for programs that go on.
+/// Makes a child that ends at once. Uses the system call, because the C library's fork does more, for programs that go
+/// on.
 fn fork_one() -> libc::c_long {
     // SAFETY: the child ends with its first call; the calls take numbers.
     unsafe {
@@ -120,7 +121,7 @@ fn fork_one() -> libc::c_long {
 fn open() -> libc::c_long {
     // SAFETY: name and path end in NUL; the descriptors are closed again.
     unsafe {
-        // The lowest number that is free: it has no other file.
+        // It has no other file, so this one gets the lowest number, 0.
         let own = libc::memfd_create(c"canary".as_ptr(), libc::MFD_CLOEXEC);
         if own < 0 {
             return own.into();
@@ -143,7 +144,7 @@ fn socket() -> libc::c_long {
     unsafe { closed(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)) }
 }
 
-/// Closes a descriptor that came, and leaves errno as it is where none did.
+/// Closes a descriptor that a call returned. If the call failed, errno stays as it is.
 unsafe fn closed(file: i32) -> libc::c_long {
     if file >= 0 {
         // SAFETY: the caller has just got it.

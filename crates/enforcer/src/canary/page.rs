@@ -1,4 +1,4 @@
-//! What the canary and its keeper have in common: a page of memory, with questions and answers.
+//! A page of memory that the canary and its keeper share, for questions and answers.
 
 use std::{
     io,
@@ -12,31 +12,31 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 const LENGTH: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
-/// A set of acts: a bit each, by their place in `ACTS`.
+/// A set of acts: one bit per act, by its place in `ACTS`.
 pub(super) type Acts = u32;
 
-/// The words of the page. Zeros: nothing was asked, the canary has not begun.
+/// The words of the page. Zeros mean: nothing was asked, and the canary has not started.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Words {
-    /// The number of the last question; it is waited for.
+    /// Number of the last question. The canary waits for it to change.
     pub(super) asked: AtomicU32,
-    /// Which acts it asks for.
+    /// The acts that the question requests.
     pub(super) acts: AtomicU32,
-    /// One more than the number of the last question that was answered; likewise.
+    /// One more than the number of the last question that was answered. The keeper waits for it to change.
     pub(super) answered: AtomicU32,
     pub(super) granted: AtomicU32,
     pub(super) denied: AtomicU32,
 }
 
-/// What became of the acts.
+/// The result of the acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) granted: Acts,
     pub(super) denied: Acts,
 }
 
-/// The page, mapped.
+/// The page, as it is mapped.
 #[derive(Debug)]
 pub(super) struct Page(NonNull<Words>);
 
@@ -56,7 +56,7 @@ impl Page {
         unsafe { self.0.as_ref() }
     }
 
-    /// Asks for acts; the number of the question.
+    /// Requests acts, and returns the number of the question.
     pub(super) fn ask(&self, acts: Acts) -> Option<u32> {
         let words = self.words();
         words.acts.store(acts, Ordering::SeqCst);
@@ -65,7 +65,8 @@ impl Page {
         Some(number)
     }
 
-    /// Waits for the answer to a question; 0 is asked by none: that the canary is there.
+    /// Waits for the answer to a question. Number 0 belongs to no question: its answer says that the canary has
+    /// started.
     pub(super) fn answer(&self, number: u32, patience: Duration) -> Option<Answer> {
         let (words, until) = (self.words(), Instant::now() + patience);
         loop {
@@ -87,14 +88,14 @@ impl Drop for Page {
     }
 }
 
-/// Sleeps until a word that is `known` is woken, for so long at most; may wake up for nothing.
+/// Sleeps at most this long until a word that is `known` is woken. May return early for no reason.
 pub(super) fn wait(word: &AtomicU32, known: u32, most: Duration) {
     let most = libc::timespec { tv_sec: most.as_secs().cast_signed(), tv_nsec: most.subsec_nanos().into() };
     // SAFETY: the kernel reads the word and the time, both of which live longer than the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, known, &raw const most) };
 }
 
-/// Wakes who sleeps at a word.
+/// Wakes the process that sleeps at a word.
 pub(super) fn wake(word: &AtomicU32) {
     // SAFETY: the kernel reads nothing but the word's address.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

@@ -1,87 +1,87 @@
-//! What the canary's answers say, one after the other: when hooks ran, and when they did not.
+//! What the canary's answers mean one after the other: when hooks ran, and when they did not.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tollgate_client::status::Kind;
 
-/// What lasts. Times are nanoseconds since boot.
+/// A problem that lasts. Times are in nanoseconds since boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alarm {
-    /// What it is.
+    /// What the canary found.
     pub kind: Kind,
     /// When hooks ran for the last time, as far as is known.
     pub since: u64,
-    /// When it was noticed.
+    /// When the problem was noticed.
     pub noticed: u64,
-    /// Why, and what to do.
+    /// The reason, and the remedy.
     pub why: String,
 }
 
-/// What is over: hooks ran before it, and run again. Times are nanoseconds since boot.
+/// A gap that has ended. Hooks ran before it and run again. Times are in nanoseconds since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// What it was.
+    /// What the canary had found.
     pub kind: Kind,
-    /// When hooks ran for the last time.
+    /// When hooks ran for the last time before the gap.
     pub from: u64,
-    /// When they ran again.
+    /// When hooks ran again.
     pub to: u64,
 }
 
-/// A change.
+/// A change in what is known of hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Something is not as it should be.
+    /// A problem was noticed.
     Raised(Alarm),
-    /// All is well again.
+    /// Hooks run again.
     Over(Gap),
 }
 
-/// What is known of hooks.
+/// What is known of hooks, from the answers so far.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// The last time that hooks are known to have run.
+    /// The last time at which hooks are known to have run.
     ran: u64,
     alarm: Option<Alarm>,
 }
 
-/// The longest time between two answers that is nothing to tell: a daemon that takes over needs some.
-const LONGEST: Duration = Duration::from_secs(3);
+/// The longest time between two answers that is not reported. A daemon that takes over needs some time.
+const MAX_UNREPORTED_GAP: Duration = Duration::from_secs(3);
 
 impl Watch {
-    /// What the daemon before has known: when hooks ran, and since when not; 0: never.
+    /// Begins with what the daemon before knew: when hooks ran, and since when they did not; 0: never.
     pub(super) fn new((denied, granted): (u64, u64), now: u64) -> Self {
         if denied == 0 {
             return Self { ran: now, alarm: None };
         }
-        let why = "an earlier daemon has seen it".to_owned();
+        let why = "an earlier daemon noticed it".to_owned();
         let alarm = (granted > 0).then_some(Alarm { kind: Kind::Off, since: denied, noticed: granted, why });
         Self { ran: denied, alarm }
     }
 
-    /// What lasts.
+    /// The problem that lasts.
     pub(super) fn alarm(&self) -> Option<&Alarm> {
         self.alarm.as_ref()
     }
 
-    /// What was asked then was denied, as was known a moment later.
+    /// The acts of that time were denied, which was known at `answered`.
     pub(super) fn denied(&mut self, asked: u64, answered: u64) -> Option<Change> {
         let from = std::mem::replace(&mut self.ran, asked);
         if let Some(Alarm { kind, since, .. }) = self.alarm.take() {
             return Some(Change::Over(Gap { kind, from: since, to: answered }));
         }
-        let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
+        let longest = u64::try_from(MAX_UNREPORTED_GAP.as_nanos()).unwrap_or(u64::MAX);
         let unwatched = asked.saturating_sub(from) > longest;
         unwatched.then_some(Change::Over(Gap { kind: Kind::Unwatched, from, to: answered }))
     }
 
-    /// The machine has slept for so long: nobody did anything.
+    /// The machine was suspended for this time, in which nothing ran.
     pub(super) fn slept(&mut self, time: u64) {
         self.ran += time;
     }
 
-    /// Something is not as it should be. What is worse than what was known is told anew.
+    /// Notes a problem. A worse problem than the known one is reported again.
     pub(super) fn raise(&mut self, kind: Kind, noticed: u64, why: impl FnOnce() -> String) -> Option<Change> {
         let known = self.alarm.as_ref().map(|alarm| alarm.kind);
         if known.is_some_and(|known| known == Kind::Off || known == kind) {
@@ -94,7 +94,7 @@ impl Watch {
 }
 
 impl Alarm {
-    /// In a word or two, for people.
+    /// The problem in a few words.
     #[must_use]
     pub fn text(&self) -> &'static str {
         match self.kind {
@@ -115,10 +115,10 @@ impl fmt::Display for Change {
                 write!(f, "hooks run again: they did not for {:?} at most", span(*from, *to))
             }
             Self::Over(Gap { kind: Kind::Silent, from, to }) => {
-                write!(f, "hooks run: the canary answers again, after {:?}", span(*from, *to))
+                write!(f, "hooks run: the canary answers again after {:?}", span(*from, *to))
             }
             Self::Over(Gap { kind: Kind::Unwatched, from, to }) => {
-                write!(f, "hooks run; nobody has looked for {:?}: no daemon ran, or it was frozen", span(*from, *to))
+                write!(f, "hooks run; nobody watched them for {:?}: no daemon ran, or it was frozen", span(*from, *to))
             }
         }
     }
@@ -140,9 +140,9 @@ mod tests {
         assert_eq!(watch.denied(SECOND, SECOND + 1), None);
         assert_eq!(watch.denied(2 * SECOND, 2 * SECOND + 1), None);
         let raised = raise(&mut watch, Kind::Off, 2 * SECOND + SECOND / 4).unwrap();
-        let told = raised.to_string();
-        assert_eq!(told, "HOOKS DO NOT RUN: nothing is enforced, for 250ms at most: why");
-        // It is told once.
+        let text = raised.to_string();
+        assert_eq!(text, "HOOKS DO NOT RUN: nothing is enforced, for 250ms at most: why");
+        // It is reported once.
         assert_eq!(raise(&mut watch, Kind::Off, 3 * SECOND), None);
         assert_eq!(raise(&mut watch, Kind::Silent, 3 * SECOND), None);
         let over = watch.denied(9 * SECOND, 9 * SECOND + 5).unwrap();

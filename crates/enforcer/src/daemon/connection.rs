@@ -1,4 +1,4 @@
-//! One connection: bytes in, requests out, replies back; nothing that comes is waited for.
+//! A connection: bytes in, requests out, replies back. Nothing ever waits for the client.
 
 use std::{
     fmt::Write,
@@ -15,55 +15,56 @@ use nix::{
     sys::socket::{MsgFlags, setsockopt, sockopt::PassCred},
 };
 use tollgate_client::{
-    protocol::{LONGEST_REPLY, LONGEST_REQUEST, Refusal, Reply, Request, greeting, hello, reply_line},
-    wire::{MOST_DESCRIPTORS, receive, send},
+    protocol::{MAX_REPLY_LENGTH, MAX_REQUEST_LENGTH, Refusal, Reply, Request, greeting, hello, reply_line},
+    wire::{MAX_DESCRIPTORS, receive, send},
 };
 
 use super::{peer::Peer, places::Seat};
 use crate::shares::Holder;
 
-/// How long a connection may be idle. Where others need its place it goes before: no limit need be short, and a caller is not
-/// to lose his who gets no processor for a while.
-const IDLE: Duration = Duration::from_secs(300);
-/// How long the greeting, a request that has begun, or a reply may take: as long as a caller waits for us.
-const BUSY: Duration = Duration::from_secs(120);
+/// How long a connection may be idle.
+/// The limit need not be short, because an idle connection is closed earlier when others need its place.
+/// A client that gets no processor for a while must not lose its connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long the greeting, a request that has begun, or a reply may take: as long as a client waits for the daemon.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A connection, with what has come and what has still to go.
+/// A connection, with the bytes that have come and those that are still to be sent.
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: UnixStream,
     pub(super) peer: Peer,
-    /// The line that the caller has to say first; `None`: it has.
+    /// The line that the client must send first; `None`: it has.
     hello: Option<String>,
     input: Vec<u8>,
     descriptors: Vec<OwnedFd>,
     output: Vec<u8>,
     deadline: Instant,
-    /// When something came last.
+    /// When the last bytes came.
     heard: Instant,
-    /// Its caller's domain is asked by the policy.
+    /// Whether the client's domain is confined.
     pub(super) confined: bool,
-    /// Whose it is.
+    /// The holder in whose share the connection counts.
     pub(super) holder: Holder,
-    /// It ends when what has to go has gone.
+    /// Whether the connection ends when its output has been sent.
     closing: bool,
-    /// It has asked for statistics to be counted.
+    /// Whether this client has requested that statistics be counted.
     pub(super) counts: bool,
 }
 
-/// What has come of looking at a connection.
+/// What a connection yields when it is looked at.
 #[derive(Debug)]
 pub(super) enum Come {
     /// Nothing yet.
     Nothing,
-    /// A request, with its descriptors.
+    /// A request with its descriptors.
     Request(Request, Vec<OwnedFd>),
-    /// The other side is gone, or is no caller.
+    /// The client is gone, or does not follow the protocol.
     End,
 }
 
 impl Connection {
-    /// Takes a new connection and greets.
+    /// Takes a new connection and greets the client.
     pub(super) fn new(socket: UnixStream, now: Instant) -> io::Result<Self> {
         setsockopt(&socket, PassCred, &true)?;
         let peer = Peer::of(&socket)?;
@@ -76,7 +77,7 @@ impl Connection {
             input: Vec::new(),
             descriptors: Vec::new(),
             output: greeting.into_bytes(),
-            deadline: now + BUSY,
+            deadline: now + BUSY_TIMEOUT,
             heard: now,
             confined: true,
             holder: Holder::Machine,
@@ -85,14 +86,14 @@ impl Connection {
         })
     }
 
-    /// What is to be waited for on which descriptor.
+    /// The descriptor to wait for, and the events on it.
     pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
-        // While a reply has not gone nothing more is read.
+        // Nothing more is read until the reply has been sent.
         let flags = if self.output.is_empty() { PollFlags::POLLIN } else { PollFlags::POLLOUT };
         (self.socket.as_fd(), flags)
     }
 
-    /// For how long nothing need be done about it, unless something comes.
+    /// After what time the connection must be looked at again even if nothing comes.
     pub(super) fn due(&self, now: Instant) -> Duration {
         if self.output.is_empty() && self.has_line() {
             Duration::ZERO
@@ -101,14 +102,15 @@ impl Connection {
         }
     }
 
-    /// How it counts among those who have a place.
+    /// The connection as it counts for its place.
     pub(super) fn seat(&self) -> Seat {
         Seat { holder: self.holder, confined: self.confined, heard: self.heard }
     }
 
-    /// Says that there are too many, if it can be said at once and nothing else is being said.
+    /// Tells the client that there are too many connections, if that can be sent at once and nothing else is being
+    /// sent.
     pub(super) fn turn_away(&mut self) {
-        // Before it has said hello what has to go is the greeting.
+        // Before the client's hello, the output is the greeting.
         if self.output.is_empty() || self.hello.is_some() {
             let refusal = Refusal::new(libc::EAGAIN, "too many connections to the daemon: try again later");
             self.output = reply_line(&Err(refusal)).into_bytes();
@@ -120,14 +122,14 @@ impl Connection {
         self.input.contains(&b'\n')
     }
 
-    /// Puts a reply on its way.
+    /// Queues a reply.
     pub(super) fn reply(&mut self, reply: &Reply, now: Instant) {
         let mut line = reply_line(reply);
-        if line.len() > LONGEST_REPLY {
+        if line.len() > MAX_REPLY_LENGTH {
             line = reply_line(&Err(Refusal::new(libc::EMSGSIZE, "the reply is too long")));
         }
         self.output.extend(line.into_bytes());
-        self.deadline = now + BUSY;
+        self.deadline = now + BUSY_TIMEOUT;
     }
 
     /// Does what can be done without waiting.
@@ -147,14 +149,14 @@ impl Connection {
             return Ok(Come::End);
         }
         let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
-            if self.input.len() > LONGEST_REQUEST {
-                self.refuse(libc::EMSGSIZE, "a request is longer than 16384 bytes", now);
+            if self.input.len() > MAX_REQUEST_LENGTH {
+                self.refuse(libc::EMSGSIZE, "the request is longer than 16384 bytes", now);
                 return Ok(Come::Nothing);
             }
             return Ok(self.nothing(now));
         };
         let line: Vec<u8> = self.input.drain(..=end).collect();
-        self.deadline = now + IDLE;
+        self.deadline = now + IDLE_TIMEOUT;
         if let Some(expected) = self.hello.take() {
             if line != expected.as_bytes() {
                 self.refuse(libc::EPROTO, "the first line is not hello and the nonce of the greeting", now);
@@ -170,8 +172,8 @@ impl Connection {
         }
     }
 
-    /// Nothing has come. That is the end only now, after looking: what was said in time may have waited for us, who were
-    /// busy with a reload perhaps.
+    /// Nothing has come. A time-out counts only now, after a look: what the client sent in time may have waited for the
+    /// daemon, which was busy with a reload, for example.
     fn nothing(&self, now: Instant) -> Come {
         if now >= self.deadline { Come::End } else { Come::Nothing }
     }
@@ -191,30 +193,30 @@ impl Connection {
                     self.output.drain(..sent);
                 }
             }
-            self.deadline = now + if self.hello.is_some() { BUSY } else { IDLE };
+            self.deadline = now + if self.hello.is_some() { BUSY_TIMEOUT } else { IDLE_TIMEOUT };
         }
         Ok(())
     }
 
-    /// Whether the caller is still there, and who it was.
+    /// Receives what has come. Returns whether the client is still there and is still the same process.
     fn read(&mut self, now: Instant) -> io::Result<bool> {
         let mut buffer = [0; 4096];
         let Some(received) = receive(&self.socket, &mut buffer, MsgFlags::MSG_DONTWAIT)? else { return Ok(true) };
-        // A socket can be passed on: only the process that made the connection speaks for itself.
+        // A socket can be passed to other processes. Only the one that connected may use it.
         if received.length == 0 || !self.peer.sent(received.sender) {
             return Ok(false);
         }
         self.heard = now;
         if self.input.is_empty() {
-            self.deadline = now + BUSY;
+            self.deadline = now + BUSY_TIMEOUT;
         }
         self.input.extend_from_slice(&buffer[..received.length]);
         self.descriptors.extend(received.descriptors);
-        Ok(self.descriptors.len() <= MOST_DESCRIPTORS)
+        Ok(self.descriptors.len() <= MAX_DESCRIPTORS)
     }
 }
 
-/// A word that nobody can know before it is said.
+/// A word that nobody can know before it is sent.
 fn nonce() -> io::Result<String> {
     let mut bytes = [0u8; 16];
     // SAFETY: the pointer is to as many bytes as are said.
@@ -250,10 +252,10 @@ mod tests {
         let then = Instant::now();
         let (mut connection, mut caller, hello) = greeted(then);
         caller.get_mut().write_all(format!("{hello}{}", r#"{"request":"status"}"#).as_bytes()).unwrap();
-        let later = then + 2 * IDLE;
+        let later = then + 2 * IDLE_TIMEOUT;
         assert!(matches!(connection.advance(later), Come::Nothing));
         caller.get_mut().write_all(b"\n").unwrap();
-        let latest = later + 2 * IDLE;
+        let latest = later + 2 * IDLE_TIMEOUT;
         assert!(!matches!(connection.advance(latest), Come::End));
     }
 
@@ -274,13 +276,13 @@ mod tests {
     fn leaves_who_says_nothing_or_only_half_of_it() {
         let then = Instant::now();
         let (mut silent, _caller, _) = greeted(then);
-        assert!(matches!(silent.advance(then + BUSY), Come::End));
+        assert!(matches!(silent.advance(then + BUSY_TIMEOUT), Come::End));
         let (mut slow, mut caller, hello) = greeted(then);
         for byte in hello.bytes().take(3) {
             caller.get_mut().write_all(&[byte]).unwrap();
-            assert!(matches!(slow.advance(then + BUSY / 2), Come::Nothing));
+            assert!(matches!(slow.advance(then + BUSY_TIMEOUT / 2), Come::Nothing));
         }
         caller.get_mut().write_all(b"x").unwrap();
-        assert!(matches!(slow.advance(then + 2 * BUSY), Come::End));
+        assert!(matches!(slow.advance(then + 2 * BUSY_TIMEOUT), Come::End));
     }
 }

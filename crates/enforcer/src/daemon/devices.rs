@@ -1,5 +1,5 @@
-//! Devices that the kernel announces. It makes their nodes itself, labelled as the directory; what `file_contexts` say of
-//! them udev puts in force under SELinux, and the daemon here.
+//! Devices that the kernel announces. The kernel makes their nodes itself, with the label of the directory. Under
+//! SELinux, udev then sets the labels of `file_contexts`; here, the daemon does.
 
 use std::{
     io,
@@ -19,29 +19,29 @@ use nix::{
     },
 };
 
-/// Where nodes are.
+/// Where device nodes are.
 const FOLDER: &str = "/dev";
-/// The group of the kernel's own announcements; udev has another one for what it has done with them.
+/// The netlink group of the kernel's own announcements. udev uses another group to announce what it has done.
 const KERNEL: u32 = 1;
-/// What the kernel says of a device is no longer (UEVENT_BUFFER_SIZE, and the path before).
-const LONGEST: usize = 8192;
+/// The maximum length of an announcement, in bytes (UEVENT_BUFFER_SIZE, and the path before it).
+const MAX_MESSAGE_LENGTH: usize = 8192;
 
-/// What listens for them.
+/// The socket on which devices are announced.
 #[derive(Debug)]
 pub struct Devices {
     socket: OwnedFd,
 }
 
-/// A device that there is now.
+/// A device that has appeared.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Device {
-    /// Its node, below `/dev`.
+    /// Path of its node, below `/dev`.
     name: PathBuf,
     number: u64,
 }
 
 impl Devices {
-    /// Hears of what appears from now on.
+    /// Listens for devices that appear from now on.
     pub fn listen() -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let protocol = SockProtocol::NetlinkKObjectUEvent;
@@ -50,13 +50,13 @@ impl Devices {
         Ok(Self { socket })
     }
 
-    /// The next one that has been announced; `None`: there is none at present.
+    /// The next device that was announced; `None`: there is none at present.
     pub(super) fn next(&self) -> io::Result<Option<Device>> {
-        let mut message = [0; LONGEST];
+        let mut message = [0; MAX_MESSAGE_LENGTH];
         loop {
             match recvfrom::<NetlinkAddr>(self.socket.as_raw_fd(), &mut message) {
                 Ok((length, from)) => {
-                    // Programs may send, too.
+                    // Programs may send messages as well; those are ignored.
                     let from_kernel = from.is_some_and(|from| from.pid() == 0);
                     if let Some(device) = added(&message[..length]).filter(|_| from_kernel) {
                         return Ok(Some(device));
@@ -76,7 +76,8 @@ impl AsFd for Devices {
     }
 }
 
-/// The device that a message says was added: `ACTION@PATH`, then `NAME=VALUE`, with a NUL after each.
+/// The device that a message reports as added. A message is `ACTION@PATH`, then `NAME=VALUE` words, with a NUL after
+/// each.
 fn added(message: &[u8]) -> Option<Device> {
     let mut fields = message.split(|byte| *byte == 0);
     fields.next()?.strip_prefix(b"add@")?;
@@ -93,12 +94,12 @@ fn added(message: &[u8]) -> Option<Device> {
 }
 
 impl Device {
-    /// Where its node is.
+    /// Path of its node.
     pub(super) fn path(&self) -> PathBuf {
         Path::new(FOLDER).join(&self.name)
     }
 
-    /// Its node, and that one's mode; `None`: it has gone, or something else has its name.
+    /// Opens its node and returns it with its mode; `None`: the node is gone, or its name belongs to something else.
     pub(super) fn open(&self) -> io::Result<Option<(OwnedFd, u32)>> {
         let Some(node) = find(Path::new(FOLDER), &self.name)? else { return Ok(None) };
         let found = fstat(&node)?;
@@ -108,7 +109,7 @@ impl Device {
     }
 }
 
-/// What a folder has by a name, in no other file system and by no link.
+/// Opens what a directory has by a name, on the same file system and without following a link.
 fn find(folder: &Path, name: &Path) -> io::Result<Option<OwnedFd>> {
     let folder = open(folder, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let how = OpenHow::new()

@@ -1,4 +1,4 @@
-//! What a daemon does that does not answer yet: a line in its folder, for who waits.
+//! What a starting daemon is doing before it answers: a line in its directory, for `tollgate status --wait`.
 
 use std::{
     fs,
@@ -6,35 +6,35 @@ use std::{
     time::Duration,
 };
 
-/// The file, in the daemon's folder.
+/// Name of the file in the daemon's directory.
 const NAME: &str = "doing";
-/// What is older was left by a daemon that was killed.
-const FRESH: Duration = Duration::from_secs(30);
+/// An older file was left behind by a daemon that was killed.
+const MAX_AGE: Duration = Duration::from_secs(30);
 
-/// The line; it goes when this is dropped.
+/// The file with the line. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct Doing(PathBuf);
 
 impl Doing {
-    /// That of the daemon of a folder.
+    /// The file of the daemon of a directory.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         Self(folder.join(NAME))
     }
 
-    /// Says what is done. Nothing depends on it: where it cannot be written, who waits sees nothing.
+    /// Writes what the daemon is doing. Failures are ignored, because nothing depends on it.
     pub fn say(&self, text: &str) {
         let beside = self.0.with_extension("new");
         let _ = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.0));
     }
 
-    /// What the daemon of a folder does; `None`: it answers, or there is none.
+    /// What the daemon of a directory is doing; `None`: it answers, or there is none.
     #[must_use]
     pub fn read(folder: &Path) -> Option<String> {
         let path = folder.join(NAME);
-        // Of a clock that was set back it is not known how old it is.
+        // If the clock was set back, the age of the file is not known.
         let age = fs::metadata(&path).ok()?.modified().ok()?.elapsed().ok()?;
-        (age < FRESH).then(|| fs::read_to_string(path).ok()).flatten()
+        (age < MAX_AGE).then(|| fs::read_to_string(path).ok()).flatten()
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
         doing.say("labelling files");
         assert_eq!(Doing::read(folder.path()).as_deref(), Some("labelling files"));
         let killed = File::options().write(true).open(folder.path().join(NAME)).unwrap();
-        killed.set_modified(SystemTime::now() - FRESH * 2).unwrap();
+        killed.set_modified(SystemTime::now() - MAX_AGE * 2).unwrap();
         assert_eq!(Doing::read(folder.path()), None);
-        killed.set_modified(SystemTime::now() + FRESH * 2).unwrap();
+        killed.set_modified(SystemTime::now() + MAX_AGE * 2).unwrap();
         assert_eq!(Doing::read(folder.path()), None);
         doing.say("attaching programs");
         drop(doing);

@@ -1,4 +1,4 @@
-//! The enforcement that is on, as the daemon works with it.
+//! The running enforcement, as the daemon works with it.
 
 use std::{
     fs::{self, File},
@@ -29,8 +29,8 @@ use super::{
     devices::{Device, Devices},
     gaps::Gaps,
     machine::{Labels, Machine, Permission},
+    messages,
     object::Object,
-    told,
 };
 use crate::{
     contexts::Sid,
@@ -42,61 +42,62 @@ use crate::{
     shares::Holder,
 };
 
-/// The most bytes of a built policy.
-const LARGEST: u64 = 1 << 30;
+/// The maximum size of a built policy, in bytes.
+const MAX_POLICY_SIZE: u64 = 1 << 30;
 
-/// Gives the policy that the daemon was started with, as it is now.
+/// Reads the policy that the daemon was started with, as it is now.
 pub type Reread = Box<dyn FnMut() -> Result<Built, String>>;
 
-/// Why the daemon cannot take enforcement over.
+/// Why the daemon cannot take over enforcement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnforcedError {
-    /// The programs are not as they should be.
+    /// The programs in the kernel are not as they should be.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
     /// Events cannot be read.
     #[error("cannot read events: {0}")]
     Events(libbpf_rs::Error),
-    /// What is denied cannot be written down.
+    /// Denials cannot be logged.
     #[error("cannot write the log below {}: {cause}", .folder.display())]
     Log {
-        /// Where.
+        /// The directory of the log.
         folder: PathBuf,
-        /// Why not.
+        /// Why it cannot be written.
         cause: io::Error,
     },
 }
 
-/// How many holders of each room are told.
-const BIGGEST: usize = 5;
+/// How many holders of each room the status lists.
+const MAX_HOLDERS_SHOWN: usize = 5;
 
-/// How often is looked who has set the owners of files that are no more; where that takes one in so many places, soon.
-const SELDOM: Duration = Duration::from_secs(60);
-const OFTEN: Duration = Duration::from_secs(1);
-const MANY: u32 = 64;
+/// How often entries for owners of files that no longer exist are removed.
+/// When one in `BUSY_FRACTION` of the places or more is taken, it is done more often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+const BUSY_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+const BUSY_FRACTION: u32 = 64;
 
-/// Enforcement that is on, with what tells of it.
+/// Running enforcement, with what reports on it.
 pub struct Enforced {
-    /// `None`: it has been stopped.
+    /// `None`: enforcement was ended.
     enforcer: Option<Enforcer>,
     inquiries: Inquiries,
     events: Reader,
-    /// `None`: they cannot be listened for.
+    /// `None`: the kernel's announcements cannot be received.
     devices: Option<Devices>,
     audit: Dispatcher,
-    /// What the user calls the policy that is in force, and the one that the daemon was started with.
+    /// The user's name for the policy in force, and for the policy that the daemon was started with.
     policy: String,
     started_with: String,
     reread: Reread,
     gaps: Gaps,
-    /// When owners of files that are no more were forgotten last.
+    /// When entries for owners of files that no longer exist were last removed.
     swept: Instant,
 }
 
 impl Enforced {
-    /// Takes over what `enforcer` has started or adopted. `policy` is how the user names it; denials go below `log`. `devices`
-    /// have been listened for since before.
+    /// Takes over what `enforcer` has started or adopted. `policy` is the user's name for the policy. Denials are
+    /// logged below `log`. `devices` must have been opened before files were labelled.
     pub fn new(
         enforcer: Enforcer,
         devices: Option<Devices>,
@@ -125,14 +126,14 @@ impl Enforced {
         })
     }
 
-    /// What is in force, in a line: policy, mode, and what was labelled.
+    /// What is in force, in one line: policy, mode, and what was labelled.
     #[must_use]
     pub fn summary(&self) -> String {
         let Some(enforcer) = &self.enforcer else { return "nothing is enforced any more".to_owned() };
-        told::in_force(&self.policy, enforcer.generation().number, self.mode(), enforcer.labelled().0)
+        messages::in_force(&self.policy, enforcer.generation().number, self.mode(), enforcer.labelled().0)
     }
 
-    /// The pins' directory, held.
+    /// The directory of the pins, which the daemon holds open.
     #[must_use]
     pub fn pins(&self) -> Option<BorrowedFd<'_>> {
         self.enforcer.as_ref()?.held().first().map(AsFd::as_fd)
@@ -146,7 +147,7 @@ impl Enforced {
         self.enforcer.as_mut().ok_or_else(stopped)
     }
 
-    /// Writes down what is denied, and looks after labels.
+    /// Logs denials, and does what events request for labels.
     fn events(&mut self) {
         let batch = match self.events.wait(Duration::ZERO) {
             Ok(batch) => batch,
@@ -163,7 +164,8 @@ impl Enforced {
                 _ => {}
             }
         }
-        // Rings for labels are answered here, be their events lost or heard by a daemon that was killed.
+        // Requests for labels are served here even if their events were lost, or were read by a daemon that was
+        // killed.
         enforcer.catch_up().iter().for_each(|failure| warn!("labels: {failure}"));
         enforcer.checkpoint().iter().for_each(|failure| warn!("labels: {failure}"));
     }
@@ -186,54 +188,55 @@ impl Enforced {
         }
     }
 
-    /// Tells of events that were lost since a daemon last did.
+    /// Logs how many events were lost since a daemon last did so.
     fn losses(&mut self) {
         let Some(enforcer) = &self.enforcer else { return };
         let kinds = [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)];
         for (failure, reason) in kinds {
-            self.audit.lost(reason, enforcer.state().untold(failure));
+            self.audit.lost(reason, enforcer.state().unreported(failure));
         }
     }
 
-    /// What could not be labelled or written when it was started.
+    /// What could not be labelled or written when enforcement started.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
-        self.enforcer.as_ref().map(|enforcer| enforcer.labelled().0.told.clone()).unwrap_or_default()
+        self.enforcer.as_ref().map(|enforcer| enforcer.labelled().0.messages.clone()).unwrap_or_default()
     }
 
-    /// Tells which objects without label confined processes have met: what they were denied is not always in the log.
+    /// Reports objects without a label that confined processes have met. What was denied to them is not always in the
+    /// log.
     fn unlabelled(&self) {
         let Some(enforcer) = &self.enforcer else { return };
-        let count = enforcer.state().untold(TG_FAILED_NO_LABEL);
+        let count = enforcer.state().unreported(TG_FAILED_NO_LABEL);
         if count > 0 {
             let last = enforcer.state().unlabelled();
-            warn!("{}", told::unlabelled(count, &last, &of_device(Some(last.device))));
+            warn!("{}", messages::unlabelled(count, &last, &of_device(Some(last.device))));
         }
     }
 
-    /// Forgets who set the owners of files that are no more: soon if there are many.
+    /// Removes entries for owners of files that no longer exist. It is done more often when many places are taken.
     fn sweep(&mut self) {
         let Some(enforcer) = &self.enforcer else { return };
         let shares = enforcer.state().shares();
         let (taken, places) = (shares.taken(Room::Owners), shares.room(Room::Owners));
-        let pause = if taken < places / MANY { SELDOM } else { OFTEN };
+        let pause = if taken < places / BUSY_FRACTION { SWEEP_INTERVAL } else { BUSY_SWEEP_INTERVAL };
         if taken == 0 || self.swept.elapsed() < pause {
             return;
         }
         self.swept = Instant::now();
         if let Err(cause) = self.inquiries.sweep() {
-            warn!(%cause, "owners of files that are no more are not forgotten: {cause}");
+            warn!(%cause, "entries for owners of files that no longer exist are not removed: {cause}");
         }
     }
 
     /// Logs what is in force from now on.
-    fn tell_in_force(&self, number: u32) {
-        let text = told::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default());
+    fn log_in_force(&self, number: u32) {
+        let text = messages::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default());
         info!(policy = self.policy, generation = number, "{text}");
     }
 
-    /// Puts a policy in force, also if this kernel cannot enforce all of it when that is accepted, and takes it back when it
-    /// answers a question otherwise.
+    /// Puts a policy in force, even if this kernel cannot enforce all of it when that is accepted. If a sanity question
+    /// is answered wrongly, the policy before is put back.
     pub fn put_in_force(&mut self, built: Built, accepted: bool, questions: &[Question]) -> Result<u32, Refusal> {
         let verify = |enforcer: &mut Enforcer| {
             let ask = |question: &Question| {
@@ -245,41 +248,41 @@ impl Enforced {
         };
         let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
         for (_, context) in &reloaded.invalid {
-            warn!(%context, "{context} is no context of the new policy: what has it is unlabelled");
+            warn!("{context} is not a context of the new policy: objects that have it are unlabelled");
         }
         Ok(reloaded.number)
     }
 }
 
-/// What a policy's file is called: one in memory is what the caller has made of that file.
+/// The user's name for a policy file. A file in memory is one that the client has built from the file of that name.
 fn called(name: &str) -> String {
     let in_memory = name.strip_prefix("/memfd:").and_then(|name| name.strip_suffix(" (deleted)"));
     in_memory.unwrap_or(name).to_owned()
 }
 
-/// A built policy, and its file's name.
+/// Reads a built policy. Returns it with the name of its file.
 fn read(policy: File) -> Result<(Built, String), Refusal> {
     let name = path_of(policy.as_fd());
     let mut bytes = Vec::new();
     let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
-    policy.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
+    policy.take(MAX_POLICY_SIZE).read_to_end(&mut bytes).map_err(unreadable)?;
     let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
     Ok((built, name.map_or_else(|_| "a file that has no name".to_owned(), |name| called(&name.display().to_string()))))
 }
 
-/// Labels what a file system that was mounted holds, or a subvolume that has come into one.
+/// Labels the files of a file system that was mounted, or of a subvolume that has appeared in one.
 fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
     let labelled = match event.inode {
         0 => enforcer.label_mount(event.device),
         subvolume => enforcer.label_subvolume(event.device, subvolume, event.source),
     };
     match labelled {
-        Ok(report) => report.told.iter().for_each(|failure| warn!("not labelled: {failure}")),
-        Err(cause) => warn!(%cause, "a file system that was mounted is not labelled: {cause}"),
+        Ok(report) => report.messages.iter().for_each(|failure| warn!("not labelled: {failure}")),
+        Err(cause) => warn!(%cause, "a new mount is not labelled: {cause}"),
     }
 }
 
-/// Labels the node of a device as `file_contexts` say.
+/// Labels the node of a device by `file_contexts`.
 fn appeared(enforcer: &mut Enforcer, device: &Device) {
     let path = device.path();
     let labelled = match device.open() {
@@ -336,7 +339,7 @@ impl Machine for Enforced {
         let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
         let number = self.put_in_force(built, self.on()?.options().accept_missing, &[])?;
         self.policy.clone_from(&self.started_with);
-        self.tell_in_force(number);
+        self.log_in_force(number);
         Ok(number)
     }
 
@@ -431,9 +434,9 @@ impl Machine for Enforced {
             labelling_complete: state.labelling_complete(),
             events: state.events(),
             failures: status::failures(&state.failures(), enforcer.unwritten()),
-            shares: state
-                .shares()
-                .biggest(BIGGEST, |sid| enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())),
+            shares: state.shares().biggest(MAX_HOLDERS_SHOWN, |sid| {
+                enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())
+            }),
             audit: health.kernel,
             audit_errors: health.errors.count,
             alarm,
@@ -458,7 +461,7 @@ impl Machine for Enforced {
         let (built, name) = read(policy)?;
         let number = self.put_in_force(built, accept_missing, questions)?;
         self.policy = name;
-        self.tell_in_force(number);
+        self.log_in_force(number);
         Ok(number)
     }
 
@@ -477,7 +480,7 @@ impl Machine for Enforced {
 
     fn stop(&mut self) -> Result<(), Refusal> {
         self.on_mut()?.write_last_labels();
-        // Else it would say that nobody asks any more.
+        // Otherwise the canary would report that nothing denies its acts any more.
         self.gaps.end();
         let (stopped, pins) = (self.on()?.stop(), self.on()?.options().pins.clone());
         if stopped.is_err() {
@@ -521,7 +524,7 @@ impl Machine for Enforced {
     }
 }
 
-/// What a SID stands for, if this daemon knows it.
+/// The context of a SID, if this daemon knows it.
 fn known(enforcer: &Enforcer, sid: Sid) -> Option<String> {
     enforcer.meaning(sid).map(str::to_owned)
 }
@@ -541,18 +544,18 @@ fn refused(cause: &EnforcerError) -> Refusal {
     Refusal::new(errno, cause.to_string())
 }
 
-/// The path that a descriptor was opened by, as this process sees it.
+/// The path by which a descriptor was opened, as this process sees it.
 fn path_of(descriptor: BorrowedFd<'_>) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
-/// When a file was last changed, in seconds since 1970; 0: nobody knows.
+/// When a file was last changed, in seconds since 1970; 0: not known.
 fn changed(path: &Path) -> u64 {
     let time = fs::metadata(path).and_then(|metadata| metadata.modified());
     time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
 }
 
-/// Where enforcement is: the hooks with a program, those that need none.
+/// The hooks of enforcement: those with a program, and those that need none.
 fn hooks(enforcer: &Enforcer) -> Result<Hooks, Refusal> {
     let failed = |cause: ProgramsError| Refusal::new(libc::EIO, cause.to_string());
     let attached = enforcer.hooks().map_err(|cause| refused(&cause))?;

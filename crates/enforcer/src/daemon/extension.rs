@@ -1,4 +1,5 @@
-//! Asks the service manager for time as long as the daemon gets on: files are labelled before it answers, however many there are.
+//! Requests more time from the service manager while the daemon makes progress. All files are labelled before the
+//! daemon answers, however many there are.
 
 use std::{
     sync::{
@@ -13,12 +14,12 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use super::notify::notify;
 
-/// How often, and for how much; a daemon that hangs uses no processor, and gets none.
-const BEAT: Duration = Duration::from_secs(10);
+/// How often, and for how much time, it asks. A daemon that hangs uses no processor time, and gets no extension.
+const EXTENSION_INTERVAL: Duration = Duration::from_secs(10);
 const MORE: &str =
     "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=files are labelled; unlabelled ones are denied to confined domains";
 
-/// Asks until it is dropped.
+/// Requests time until it is dropped.
 #[derive(Debug)]
 pub struct Extension {
     over: Arc<AtomicBool>,
@@ -26,10 +27,10 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// Begins, where there is a service manager.
+    /// Begins, if there is a service manager.
     #[must_use]
     pub fn begin() -> Self {
-        Self::every(BEAT, std::env::var("NOTIFY_SOCKET").ok())
+        Self::every(EXTENSION_INTERVAL, std::env::var("NOTIFY_SOCKET").ok())
     }
 
     fn every(beat: Duration, socket: Option<String>) -> Self {
@@ -41,7 +42,7 @@ impl Extension {
                 while !ends.load(Ordering::SeqCst) {
                     let now = processor();
                     if now > used {
-                        // Who cannot be asked gives none.
+                        // If the service manager cannot be reached, it gives no time.
                         let _ = notify(socket.as_bytes(), MORE, None);
                     }
                     used = now;
@@ -63,7 +64,7 @@ impl Drop for Extension {
     }
 }
 
-/// The processor's time that this process has used, to the tenth of a second: asking itself costs some.
+/// The processor time that this process has used, in tenths of a second, because asking itself uses some.
 fn processor() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Duration::ZERO };
     let used = [usage.user_time(), usage.system_time()];

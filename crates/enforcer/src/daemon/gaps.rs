@@ -1,4 +1,4 @@
-//! When hooks did not run: what the canary tells, and what came of it.
+//! Gaps in which hooks did not run: what the canary reports, and what is done about it.
 
 use std::{
     collections::VecDeque,
@@ -16,34 +16,34 @@ use crate::{
     programs::{Pins, ProgramsError},
 };
 
-/// So many that are over are remembered.
-const KEPT: usize = 8;
+/// How many gaps that have ended are remembered.
+const MAX_REMEMBERED: usize = 8;
 
-/// The canary, and what it has told.
+/// The canary, and what it has reported.
 #[derive(Debug)]
 pub(super) struct Gaps {
-    /// `None`: enforcement ends.
+    /// `None` while enforcement ends.
     canary: Option<Canary>,
     over: VecDeque<GapStatus>,
     seen: u64,
 }
 
 impl Gaps {
-    /// Begins to look.
+    /// Starts the canary.
     pub(super) fn watch(pins: &Pins) -> Result<Self, ProgramsError> {
         Ok(Self { canary: Some(Canary::start(pins)?), over: VecDeque::new(), seen: 0 })
     }
 
-    /// Looks no more.
+    /// Ends the canary.
     pub(super) fn end(&mut self) {
         self.canary = None;
     }
 
-    /// Looks again, where enforcement could not be ended.
+    /// Starts it again because enforcement could not be ended.
     pub(super) fn resume(&mut self, pins: &Pins) {
         match Canary::start(pins) {
             Ok(canary) => self.canary = Some(canary),
-            Err(cause) => error!(%cause, "no canary tells whether hooks run: {cause}"),
+            Err(cause) => error!(%cause, "no canary checks whether hooks run: {cause}"),
         }
     }
 
@@ -51,9 +51,9 @@ impl Gaps {
         self.canary.as_ref().map(|canary| canary.wakes().as_raw_fd())
     }
 
-    /// Does what is to be done about changes.
+    /// Handles the changes that the canary has found.
     pub(super) fn look(&mut self, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
-        // Before changes are taken: what is over by now is dealt with below.
+        // This comes before the changes are read. A gap that has ended by now is handled below.
         enforcer.hold_checkpoints(
             self.canary.as_ref().and_then(Canary::alarm).is_some_and(|alarm| alarm.kind == Kind::Off),
         );
@@ -68,14 +68,14 @@ impl Gaps {
     }
 
     fn end_of(&mut self, gap: &Gap, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
-        let told = |what, found: Result<Vec<Slipped>, _>| {
+        let processes = |what, found: Result<Vec<Slipped>, _>| {
             found.unwrap_or_else(|cause| {
                 warn!(%cause, "{what} is not known: {cause}");
                 Vec::new()
             })
         };
-        let slipped = told("who has slipped out of confinement", enforcer.after_gap(gap));
-        let not_entered = told("who has not entered a domain", enforcer.not_entered(gap));
+        let slipped = processes("which processes left their confinement", enforcer.after_gap(gap));
+        let not_entered = processes("which processes did not enter their domain", enforcer.not_entered(gap));
         if gap.kind == Kind::Off {
             enforcer.state().set_canary_granted(0);
             label_unseen(gap, enforcer);
@@ -87,46 +87,44 @@ impl Gaps {
         for some in &not_entered {
             warn!("while hooks did not run, a domain was not entered: {some}: restart them");
         }
-        // A daemon that took over, and found nobody, is nothing to tell.
+        // A daemon that took over and found nobody has nothing to report.
         if gap.kind == Kind::Unwatched && slipped.is_empty() {
             return;
         }
         self.seen += 1;
-        self.over.truncate(KEPT - 1);
+        self.over.truncate(MAX_REMEMBERED - 1);
         let (from, to) = (time(gap.from), time(gap.to));
         self.over.push_front(GapStatus { kind: gap.kind, from, to, slipped, not_entered });
     }
 
-    /// What lasts.
+    /// The problem that lasts.
     pub(super) fn alarm(&self, enforcer: &mut Enforcer) -> Option<AlarmStatus> {
         let alarm = self.canary.as_ref()?.alarm()?;
         let slipped = enforcer.lost_since(alarm.since).unwrap_or_else(|cause| {
-            warn!(%cause, "who has slipped out of confinement is not known: {cause}");
+            warn!(%cause, "which processes left their confinement is not known: {cause}");
             Vec::new()
         });
         let text = format!("{}: {}", alarm.text(), alarm.why);
         Some(AlarmStatus { kind: alarm.kind, since: time(alarm.since), text, slipped })
     }
 
-    /// What is over, the last first.
+    /// The gaps that have ended, the last one first.
     pub(super) fn over(&self) -> Vec<GapStatus> {
         self.over.iter().cloned().collect()
     }
 
-    /// How often it was so.
+    /// How many gaps there were.
     pub(super) fn seen(&self) -> u64 {
         self.seen
     }
 }
 
-/// Gives labels to files that came into memory meanwhile.
+/// Labels files that came into memory during a gap.
 fn label_unseen(gap: &Gap, enforcer: &mut Enforcer) {
     match enforcer.label_unseen(gap) {
-        Ok(Seen { labelled, lost, told }) => {
-            told.iter().for_each(|failure| warn!("not labelled: {failure}"));
+        Ok(Seen { labelled, lost, messages }) => {
+            messages.iter().for_each(|failure| warn!("not labelled: {failure}"));
             warn!(
-                labelled,
-                lost,
                 "while hooks did not run, {labelled} files came into memory: they have labels by now; {lost} were made \
                  or moved, and are unlabelled: `tollgate label lost`"
             );
@@ -137,7 +135,7 @@ fn label_unseen(gap: &Gap, enforcer: &mut Enforcer) {
     }
 }
 
-/// Nanoseconds since boot as seconds since 1970.
+/// Turns nanoseconds since boot into seconds since 1970.
 fn time(since_boot: u64) -> u64 {
     let ago = Duration::from_nanos(canary::now().saturating_sub(since_boot));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

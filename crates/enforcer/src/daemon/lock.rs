@@ -1,4 +1,4 @@
-//! The lock of the only daemon. Whoever can open a file can lock it, so that alone says little: it is asked who has it.
+//! The lock that only one daemon can have. Any process that can open the file can lock it, so the holder is examined.
 
 use std::{
     fs::{self, File},
@@ -29,18 +29,18 @@ use crate::{
     state::State,
 };
 
-/// Who has the lock.
+/// A process that has the lock file open.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
-    /// A daemon, or one that begins.
+    /// A daemon, or one that is starting.
     Daemon(i32),
-    /// A confined process: no daemon, and nobody who may keep one away.
+    /// A confined process, which is not a daemon and must not keep one from starting.
     Confined(String),
-    /// Another one of the machine's.
+    /// Another process of the machine.
     Other(String),
 }
 
-/// Takes the lock and writes this process's number there.
+/// Takes the lock and writes this process's number to the file.
 pub(super) fn take(path: &Path) -> Result<Flock<File>, DaemonError> {
     let error = |cause| DaemonError::Io { what: "lock", path: path.to_owned(), cause };
     let mut lock = match attempt(path).map_err(error)? {
@@ -48,7 +48,7 @@ pub(super) fn take(path: &Path) -> Result<Flock<File>, DaemonError> {
         Err(held) => {
             let holders = holders(&held).map_err(error)?;
             refuse(path, &holders)?;
-            // Who holds it keeps what is no longer the lock.
+            // The process that has the old file locked keeps a file that is no longer the lock.
             fs::remove_file(path).map_err(error)?;
             attempt(path).map_err(error)?.map_err(|_| DaemonError::Second(None))?
         }
@@ -62,7 +62,7 @@ pub(super) fn take(path: &Path) -> Result<Flock<File>, DaemonError> {
     Ok(lock)
 }
 
-/// The lock, or the file that another has locked.
+/// The lock, or the file that another process has locked.
 fn attempt(path: &Path) -> io::Result<Result<Flock<File>, File>> {
     let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).to_owned();
     match Flock::lock(options.open(path)?, FlockArg::LockExclusiveNonblock) {
@@ -72,7 +72,7 @@ fn attempt(path: &Path) -> io::Result<Result<Flock<File>, File>> {
     }
 }
 
-/// Why the lock is not to be taken from those who have it.
+/// Whether the lock may be taken from the processes that have it; if not, why.
 fn refuse(path: &Path, holders: &[Holder]) -> Result<(), DaemonError> {
     let daemon =
         holders.iter().find_map(|holder| if let Holder::Daemon(process) = holder { Some(process) } else { None });
@@ -85,19 +85,14 @@ fn refuse(path: &Path, holders: &[Holder]) -> Result<(), DaemonError> {
     if !others.is_empty() || confined.is_empty() {
         return Err(DaemonError::Held { path: path.to_owned(), holders: others.join(", ") });
     }
-    warn!(
-        path = %path.display(),
-        "{} is locked by {}, no daemon: another lock takes its place",
-        path.display(),
-        confined.join(", ")
-    );
+    warn!("{} is locked by {}, which is no daemon: another lock replaces it", path.display(), confined.join(", "));
     Ok(())
 }
 
-/// Who has a file open.
+/// The processes that have a file open.
 fn holders(file: &File) -> io::Result<Vec<Holder>> {
     let wanted = file.metadata()?;
-    // Nothing is asked of file systems that a user serves, for he need not answer.
+    // File systems that a user's program serves are left out, because that program need not answer.
     let same = |path: &Path| {
         let found = processes::held(path).and_then(|file| Object::anywhere(file.as_fd()).map(|object| object.place()));
         found.is_ok_and(|found| found == (wanted.dev(), wanted.ino()))
@@ -107,7 +102,7 @@ fn holders(file: &File) -> io::Result<Vec<Holder>> {
         let Some(number) = process.file_name().and_then(|name| name.to_str()?.parse::<i32>().ok()) else { continue };
         let Ok(descriptors) = fs::read_dir(process.join("fd")) else { continue };
         let ours = if number == std::process::id().cast_signed() { 1 } else { 0 };
-        // This process has it open once to look.
+        // This process has it open once in order to look.
         if descriptors.flatten().filter(|descriptor| same(&descriptor.path())).count() > ours {
             holders.push(holder(number, &process));
         }
@@ -125,11 +120,11 @@ fn holder(number: i32, process: &Path) -> Holder {
     let task = tasks.zip(found.as_ref()).and_then(|(tasks, found)| task_of(&pins, &tasks, found.as_fd()).ok()?);
     match task {
         _ if found.is_some_and(|found| is_daemon(&pins, number, found.as_fd())) => Holder::Daemon(number),
-        // The policy may leave domains unconfined beside the machine's: they are as free to lock it.
+        // The policy may leave other domains than the machine's unconfined. Those may lock it just as well.
         Some(task) if task.sid != TG_SID_MACHINE && !is_unconfined(task.sid) => {
             Holder::Confined(format!("{name}, which is confined"))
         }
-        // One that begins has no mark yet.
+        // A daemon that is starting has no mark yet.
         _ if program(&process.join("exe")) == program(Path::new("/proc/self/exe")) => Holder::Daemon(number),
         _ => Holder::Other(name),
     }
@@ -140,7 +135,7 @@ fn is_daemon(pins: &Pins, number: i32, process: BorrowedFd<'_>) -> bool {
     state.zip(began(pins, process).ok()).is_some_and(|(state, began)| state.is_daemon(number.cast_unsigned(), began))
 }
 
-/// Whether the generation in force asks a domain nothing. Where there is none nobody is confined.
+/// Whether a domain is unconfined in the generation in force. If there is none, nobody is confined.
 fn is_unconfined(sid: Sid) -> bool {
     let Ok(generations) = programs::map(&Pins::default(), "generations") else { return true };
     programs::in_force(&generations).is_ok_and(|map| Generation::is_unconfined_in(&map, sid).unwrap_or(false))

@@ -1,4 +1,4 @@
-//! What the daemon needs of the enforcement that is on: the seam between orders and the kernel.
+//! What the daemon's server needs of the running enforcement: the interface between orders and the kernel.
 
 use std::{
     fs::File,
@@ -21,14 +21,14 @@ use crate::{contexts::Sid, shares::Holder};
 /// A permission of a class, in the object managers' numbers (classes.txt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permission {
-    /// The class, from 1.
+    /// Number of the class, from 1.
     pub class: u32,
-    /// The permission's bit.
+    /// Bit of the permission.
     pub vector: u32,
 }
 
 impl Permission {
-    /// That of these names; `None` where classes.txt has none.
+    /// The permission with these names; `None`: classes.txt does not have it.
     #[must_use]
     pub fn find(class: &str, permission: &str) -> Option<Self> {
         let (number, class) = (1..).zip(tollgate_abi::CLASSES).find(|(_, own)| own.name == class)?;
@@ -37,78 +37,79 @@ impl Permission {
     }
 }
 
-/// An object's label and its file system's.
+/// The labels of an object and of its file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Labels {
-    /// The object's.
+    /// The object's label.
     pub object: Sid,
-    /// The file system's.
+    /// The label of its file system.
     pub filesystem: Sid,
 }
 
-/// Enforcement that is on.
+/// Running enforcement.
 pub trait Machine {
-    /// Descriptors to wake up for.
+    /// Descriptors that wake the daemon.
     fn wakes(&self) -> Vec<RawFd>;
-    /// What is to be done when one of them can be read, and once a second.
+    /// Called when one of them is readable, and once per second.
     fn wake(&mut self);
-    /// When it wants to be woken, if that is sooner than once a second.
+    /// When to call `wake` next, if that is sooner than in a second.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Does what is to be done before the daemon ends.
+    /// Does what is necessary before the daemon ends.
     fn end(&mut self);
-    /// Puts the policy that the daemon was started with in force again, as it is now (SIGHUP).
+    /// Reads the policy that the daemon was started with again, and puts it in force (SIGHUP).
     fn reread(&mut self) -> Result<u32, Refusal>;
 
-    /// A process's contexts; `None`: the machine's.
+    /// The contexts of a process; `None`: the machine's.
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal>;
-    /// The user whom a uid belongs to: of a subordinate one who has it.
+    /// The user to whom a uid belongs; for a subordinate uid, the user who has it.
     fn main_user(&self, uid: u32) -> u32;
-    /// Whether a domain is asked nothing.
+    /// Whether a domain is unconfined.
     fn is_unconfined(&mut self, sid: Sid) -> bool;
-    /// Asks the kernel's tables, with audit and in the mode that is in force, for a process of this number.
+    /// Checks a permission in the kernel's tables, with the mode and audit in force, on behalf of a process.
     fn check(&mut self, source: Sid, target: Sid, permission: Permission, process: i32) -> Result<bool, Refusal>;
-    /// Asks the constraints on new labels (validatetrans).
+    /// Checks the constraints on new labels (validatetrans).
     fn validate(&mut self, old: Sid, new: Sid, task: Sid, class: u32) -> Result<bool, Refusal>;
-    /// A context's SID; a new one is given, or, unless all that are free may be taken, only as long as half of them are.
+    /// The SID of a context. A new context is given a SID. Unless `all` is set, that is refused once half of them are
+    /// used.
     fn intern(&mut self, context: &str, all: bool) -> Result<Sid, Refusal>;
-    /// What a SID stands for.
+    /// The context of a SID.
     fn text(&mut self, sid: Sid) -> Option<String>;
-    /// The names of what a context may do to another.
+    /// The names of the permissions that one context has on another.
     fn access(&mut self, source: &str, target: &str, class: &str) -> Result<Vec<String>, Refusal>;
 
-    /// What labels are in force.
+    /// The labels in force of an object and its file system.
     fn labels(&mut self, object: BorrowedFd<'_>) -> Result<Labels, Refusal>;
-    /// Puts another label in force, for good; it is in the share of `holder`.
+    /// Sets another label permanently. It counts in the share of `holder`.
     fn set_label(&mut self, holder: Holder, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal>;
-    /// The label that the policy's file_contexts give.
+    /// The label that the policy's `file_contexts` give.
     fn default_label(&mut self, object: BorrowedFd<'_>) -> Result<Option<String>, Refusal>;
 
-    /// What is enforced.
+    /// The status of enforcement.
     fn status(&mut self) -> Result<Status, Refusal>;
-    /// The mode.
+    /// The mode of all domains that have none of their own.
     fn mode(&self) -> Mode;
-    /// Sets the mode, of all or of a domain.
+    /// Sets the mode, of all domains or of one.
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal>;
-    /// Puts a built policy in force, and takes it back when it answers a question otherwise.
+    /// Puts a built policy in force. If a sanity question is answered wrongly, the policy before is put back.
     fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal>;
-    /// Has a built policy asked beside the one in force: the contexts in use that it does not permit.
+    /// Makes a built policy the candidate. Returns the contexts in use that it does not permit.
     fn start_shadow(&mut self, policy: File) -> Result<Vec<String>, Refusal>;
-    /// Asks it no longer.
+    /// Stops checking the candidate.
     fn stop_shadow(&mut self) -> Result<(), Refusal>;
-    /// What it would have decided otherwise.
+    /// What the candidate would have decided otherwise.
     fn shadow(&mut self) -> Result<Option<Report>, Refusal>;
     /// Ends enforcement.
     fn stop(&mut self) -> Result<(), Refusal>;
     /// The units that have a context, as unit files are now.
     fn units(&mut self) -> Result<Vec<Unit>, Refusal>;
-    /// Services as they should be and as they are.
+    /// Services as expected and as they run.
     fn services(&mut self) -> Result<Vec<Service>, Refusal>;
-    /// Takes what runs for what should.
+    /// Makes what runs now what is expected of each service.
     fn accept_services(&mut self) -> Result<(), Refusal>;
-    /// Counts.
+    /// The counters of the object managers.
     fn statistics(&mut self) -> Vec<Manager>;
-    /// Whether to count; said at each turn.
+    /// Switches the counters on or off. Called in each turn.
     fn count(&mut self, on: bool);
 }

@@ -1,5 +1,6 @@
-//! The service manager: it is told that the daemon is ready (sd_notify(3)), and keeps a descriptor of the pins for the next one
-//! (sd_pid_notify_with_fds(3), sd_listen_fds(3)), so that programs live where nothing is mounted any more that they are pinned in.
+//! The service manager. The daemon tells it when it is ready (sd_notify(3)), and gives it a descriptor of the pins to
+//! keep for the next daemon (sd_pid_notify_with_fds(3), sd_listen_fds(3)). So the programs stay even if the file system
+//! that they are pinned in is unmounted.
 
 use std::{
     env,
@@ -16,13 +17,13 @@ use nix::{
     sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg},
 };
 
-/// What the descriptor is called.
+/// The name of the descriptor.
 const PINS: &str = "pins";
-/// The first one that a service manager hands over.
+/// The first descriptor that a service manager passes.
 const FIRST: RawFd = 3;
 
-/// Says that the daemon is ready, and has the descriptor kept in place of one that was kept before; nothing when nobody is to
-/// be told.
+/// Reports that the daemon is ready, and gives the service manager the descriptor to keep in place of an earlier one.
+/// Does nothing if there is no service manager.
 pub(super) fn ready(pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let Some(socket) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return Ok(()) };
     let socket = socket.as_bytes();
@@ -30,7 +31,8 @@ pub(super) fn ready(pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
         notify(socket, &format!("FDSTOREREMOVE=1\nFDNAME={PINS}"), None)?;
     }
     match pins {
-        // It is a descriptor of a path, which nobody can poll: systemd would not keep it (service_add_fd_store()).
+        // A descriptor of a path cannot be polled. Without FDPOLL=0 systemd would not keep it
+        // (service_add_fd_store()).
         Some(pins) => notify(socket, &format!("READY=1\nFDSTORE=1\nFDPOLL=0\nFDNAME={PINS}"), Some(pins)),
         None => notify(socket, "READY=1", None),
     }
@@ -50,7 +52,7 @@ pub(super) fn notify(socket: &[u8], state: &str, with: Option<BorrowedFd<'_>>) -
     Ok(())
 }
 
-/// The pins' directory, as it was kept for this process; to be asked for once.
+/// The pins' directory that was kept for this process. It can be taken only once.
 #[must_use]
 pub fn kept() -> Option<OwnedFd> {
     let number = FIRST + RawFd::try_from(place(&listening())?).ok()?;
@@ -60,7 +62,7 @@ pub fn kept() -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// What the service manager says of descriptors: for whom they are, how many, their names.
+/// What the service manager says about the descriptors: their process, number and names.
 fn listening() -> [String; 3] {
     ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"].map(|name| env::var(name).unwrap_or_default())
 }

@@ -1,19 +1,19 @@
-//! What a descriptor that a caller has passed is of, found without asking who serves its file system: that could be the
-//! caller, who need not answer.
+//! The object of a descriptor that a client has passed. It is examined without a request to the server of its file
+//! system, because that could be the client, which need not answer.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 use tollgate_client::protocol::Refusal;
 
-/// A file system's object.
+/// An object on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Object {
-    /// Its class.
+    /// Name of its class.
     pub(super) class: &'static str,
-    /// Its mode, type and all.
+    /// Its mode, including the file type.
     pub(super) mode: u32,
-    /// Its owner.
+    /// Uid of its owner.
     pub(super) owner: u32,
 }
 

@@ -1,7 +1,7 @@
-//! What callers ask for: who may, decided by the policy in force, and what is done then.
+//! What clients request: whether they may, which the policy in force decides, and what is done then.
 //!
-//! The questions are those of SELinux's hooks and of its file system. What changes enforcement takes root besides, as the
-//! modes of selinuxfs do.
+//! The checks are those of SELinux's hooks and of selinuxfs. A change of enforcement also needs root, as the file modes
+//! of selinuxfs do.
 
 use std::{
     fs::File,
@@ -22,20 +22,20 @@ use super::{
 };
 use crate::{contexts::Sid, shares::Holder};
 
-/// The most bytes of a file of sanity questions.
-const LONGEST_SANITY: u64 = 1 << 20;
+/// The maximum size of a file of sanity questions, in bytes.
+const MAX_SANITY_SIZE: u64 = 1 << 20;
 
-/// What came of an order.
+/// The result of a request.
 pub(crate) struct Answer {
-    /// What the caller is told.
+    /// The reply to the client.
     pub(crate) reply: Reply,
-    /// Whether the daemon is to end, for nothing is enforced any more.
+    /// Whether the daemon must end, because enforcement was ended.
     pub(crate) stopped: bool,
-    /// Whether statistics are to be counted as long as the caller stays; `None`: as before.
+    /// Whether statistics are counted while the client is connected; `None`: as before.
     pub(crate) counts: Option<bool>,
 }
 
-/// Does what a caller asks for, or says why not.
+/// Does what a client requests, or refuses it with a reason.
 pub(crate) fn answer(machine: &mut dyn Machine, peer: &Peer, request: Request, with: Vec<OwnedFd>) -> Answer {
     let stop = request == Request::Stop;
     let counts = if let Request::Count(on) = request { Some(on) } else { None };
@@ -45,7 +45,7 @@ pub(crate) fn answer(machine: &mut dyn Machine, peer: &Peer, request: Request, w
     Answer { stopped: stop && reply.is_ok(), counts: counts.filter(|_| reply.is_ok()), reply }
 }
 
-/// The SID of a process, of which nothing is kept while it is the machine's.
+/// The SID of a process. The machine's processes have no entry.
 pub(crate) fn sid_of(task: Option<tg_task>) -> Sid {
     task.map_or(TG_SID_MACHINE, |task| task.sid)
 }
@@ -60,14 +60,14 @@ fn expect_descriptors(request: &Request, came: usize) -> Result<(), Refusal> {
     Err(Refusal::new(libc::EINVAL, format!("{came} descriptors came with the request, expected {text}")))
 }
 
-/// An order and who gave it.
+/// A request and its client.
 struct Order<'a> {
     machine: &'a mut dyn Machine,
     peer: &'a Peer,
     task: Option<tg_task>,
     sid: Sid,
     unconfined: bool,
-    /// Threads of the process have different contexts.
+    /// Whether threads of the process have different contexts.
     mixed: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Order<'a> {
             Request::Statistics => Ok(vec![json(&self.machine.statistics())?]),
             Request::Count(on) => {
                 self.administrator(&["setsecparam"])?;
-                // It ends when nobody wants it any more (Daemon::run).
+                // Counting ends when no client wants it any more (Daemon::run).
                 if on {
                     self.machine.count(true);
                 }
@@ -156,7 +156,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// avc_has_perm for the caller.
+    /// Checks a permission for the client, as avc_has_perm does.
     fn may(&mut self, target: Sid, class: &str, permission: &str) -> Result<(), Refusal> {
         if self.unconfined {
             return Ok(());
@@ -179,7 +179,7 @@ impl<'a> Order<'a> {
         Err(Refusal::new(libc::EACCES, format!("the policy does not allow {source} {target} {class} {permission}")))
     }
 
-    /// Who changes what is enforced: root, with these permissions of class security.
+    /// Checks that the client may change what is enforced: it must be root, with these permissions of class security.
     fn administrator(&mut self, permissions: &[&str]) -> Result<(), Refusal> {
         if !self.peer.is_root() {
             return Err(Refusal::new(libc::EPERM, "only root may do this"));
@@ -196,7 +196,7 @@ impl<'a> Order<'a> {
             Some(file) => {
                 let mut text = String::new();
                 let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the sanity questions: {cause}"));
-                file?.take(LONGEST_SANITY).read_to_string(&mut text).map_err(unreadable)?;
+                file?.take(MAX_SANITY_SIZE).read_to_string(&mut text).map_err(unreadable)?;
                 sanity::parse(&text).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?
             }
             None => Vec::new(),
@@ -225,7 +225,7 @@ impl<'a> Order<'a> {
         Ok(vec![self.machine.text(sid).ok_or_else(|| Refusal::new(libc::EINVAL, format!("SID {sid} has no context")))?])
     }
 
-    /// The first half of selinux_setprocattr; the hook task_prctl does the rest (bpf/attribute.h).
+    /// The first half of selinux_setprocattr. The hook task_prctl does the rest (bpf/attribute.h).
     fn sid(&mut self, attribute: Attribute, context: &str) -> Reply {
         let permission = match attribute {
             Attribute::Current => "setcurrent",
@@ -233,18 +233,18 @@ impl<'a> Order<'a> {
             Attribute::FsCreate => "setfscreate",
             Attribute::KeyCreate => "setkeycreate",
             Attribute::SockCreate => "setsockcreate",
-            Attribute::Previous => return Err(Refusal::new(libc::EINVAL, "what a context was cannot be set")),
+            Attribute::Previous => return Err(Refusal::new(libc::EINVAL, "the previous context cannot be set")),
         };
         self.may(self.sid, "process", permission)?;
         Ok(vec![self.intern(context)?.to_string()])
     }
 
-    /// The SID of a context. Who is not root cannot take the last ones, which root and the kernel need.
+    /// The SID of a context. Only root may take the last free ones, because root and the kernel need them.
     fn intern(&mut self, context: &str) -> Result<Sid, Refusal> {
         self.machine.intern(context, self.peer.is_root())
     }
 
-    /// selinux_inode_getsecurity, which asks nothing; whoever reads attributes has passed inode_getxattr.
+    /// selinux_inode_getsecurity, which checks nothing: a process that reads attributes has passed inode_getxattr.
     fn label(&mut self, object: BorrowedFd<'_>) -> Reply {
         let class = Object::of(object)?.class;
         let label = self.machine.labels(object)?.object;
@@ -291,7 +291,7 @@ fn of_task(task: &tg_task, attribute: Attribute) -> Sid {
     }
 }
 
-/// A regular file, for no other is read: it could keep the daemon waiting.
+/// Accepts a regular file only. Reading any other file could keep the daemon waiting.
 fn regular(descriptor: OwnedFd) -> Result<File, Refusal> {
     if Object::of(descriptor.as_fd())?.class == "file" {
         return Ok(descriptor.into());

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The process at the other end of a connection.
 
 use std::{
     fs, io,
@@ -22,17 +22,17 @@ use crate::contexts::Sid;
 
 /// The process that made a connection.
 ///
-/// Its number alone could be another process's by now, so its pidfd is kept. Where the kernel gives none for the peer
-/// (before 6.5) one is opened by number. That it is the peer's own, the first line proves: it holds a nonce that was sent
-/// after the pidfd was opened, the kernel says which number the sender had (SCM_CREDENTIALS), and as long as the process of
-/// the pidfd lives nobody else has that number.
+/// Its number alone could belong to another process by now, so its pidfd is kept. If the kernel gives no pidfd for
+/// the peer (before 6.5), one is opened by number. The first line proves that it is the peer's own: it holds a nonce
+/// that was sent after the pidfd was opened, and the kernel reports the number of its sender (SCM_CREDENTIALS). As long
+/// as the process of the pidfd lives, no other process has that number.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    /// Its number.
+    /// Its process number.
     pub(crate) pid: i32,
-    /// The effective user that it had when it connected.
+    /// Its effective uid when it connected.
     pub(crate) uid: u32,
-    /// The SID that it had before it was greeted: what it sends is asked by that, not by a program that it executes
+    /// Its SID when it was greeted. Its requests are checked with that SID, even if it executes another program
     /// meanwhile.
     pub(crate) sid: Sid,
     process: OwnedFd,
@@ -44,7 +44,7 @@ impl Peer {
         let credentials = getsockopt(socket, PeerCredentials)?;
         let (pid, uid) = (credentials.pid(), credentials.uid());
         if pid <= 0 {
-            // In a process namespace that is not below ours.
+            // The process is in a PID namespace that is not below ours.
             return Err(io::ErrorKind::NotFound.into());
         }
         let process = match peer_pidfd(socket) {
@@ -54,7 +54,7 @@ impl Peer {
         Ok(Self { pid, uid, sid: TG_SID_MACHINE, process })
     }
 
-    /// Whether it is the user that the daemon runs as, which is root where there is something to enforce with.
+    /// Whether its user is the one that the daemon runs as, which is root whenever something is enforced.
     pub(crate) fn is_root(&self) -> bool {
         self.uid == geteuid().as_raw()
     }
@@ -64,25 +64,25 @@ impl Peer {
         self.process.as_fd()
     }
 
-    /// Whether a pidfd is of a thread of its own. The number that the kernel tells of a pidfd is nobody else's while that
-    /// thread is there, and -1 afterwards.
+    /// Whether a pidfd belongs to one of its threads. The number in a pidfd's fdinfo belongs to that thread alone while
+    /// it exists, and is -1 afterwards.
     pub(crate) fn has(&self, thread: BorrowedFd<'_>) -> bool {
-        let Ok(told) = fs::read_to_string(format!("/proc/self/fdinfo/{}", thread.as_raw_fd())) else { return false };
-        let number = told.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse::<u32>().ok());
+        let Ok(fdinfo) = fs::read_to_string(format!("/proc/self/fdinfo/{}", thread.as_raw_fd())) else { return false };
+        let number = fdinfo.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse::<u32>().ok());
         number.is_some_and(|number| Path::new(&format!("/proc/{}/task/{number}", self.pid)).exists()) && self.lives()
     }
 
-    /// Whether it is the process that has sent something, and still there.
+    /// Whether it is the sender of a message, and still exists.
     pub(crate) fn sent(&self, sender: Option<i32>) -> bool {
         sender == Some(self.pid) && self.lives()
     }
 
     fn lives(&self) -> bool {
-        // A pidfd can be read from once the process has ended.
+        // A pidfd becomes readable when its process has ended.
         let mut ended = [PollFd::new(self.process.as_fd(), PollFlags::POLLIN)];
         loop {
             match poll(&mut ended, PollTimeout::ZERO) {
-                // A signal of ours says nothing about it.
+                // An interrupted poll says nothing about the process.
                 Err(Errno::EINTR) => {}
                 other => return other == Ok(0),
             }
@@ -90,7 +90,7 @@ impl Peer {
     }
 }
 
-/// SO_PEERPIDFD, of kernels from 6.5.
+/// SO_PEERPIDFD, which kernels from 6.5 have.
 fn peer_pidfd(socket: &UnixStream) -> Result<OwnedFd, Errno> {
     const SO_PEERPIDFD: i32 = 77;
     let (mut descriptor, mut length) = (-1i32, size_of::<i32>() as libc::socklen_t);

@@ -1,38 +1,38 @@
-//! Who has a place at the daemon: nobody takes those of others, be it with many connections that say nothing.
+//! Places for connections. Nobody can take the places of others, even with many connections that send nothing.
 
 use std::time::{Duration, Instant};
 
 use crate::shares::Holder;
 
-/// The most connections; of them those of all users together, and of all confined domains of root. The rest is for root,
-/// unconfined, who may have all.
-pub(super) const MOST: usize = 128;
-const MOST_OF_USERS: usize = 64;
-const MOST_OF_DOMAINS: usize = 48;
-/// The most of one user, and of one domain.
-pub(super) const MOST_OF_ONE: usize = 32;
-/// Who has no more than the newcomer gives way only when he has said nothing for so long.
-const SILENT: Duration = Duration::from_secs(1);
+/// The maximum number of connections: in all, of all users together, and of all confined domains of root together.
+/// The rest is for unconfined root, which may use all.
+pub(super) const MAX_CONNECTIONS: usize = 128;
+const MAX_OF_USERS: usize = 64;
+const MAX_OF_DOMAINS: usize = 48;
+/// The maximum number of connections of one user, and of one domain.
+pub(super) const MAX_OF_HOLDER: usize = 32;
+/// A connection whose holder has no more connections than the newcomer can be closed only after this silence.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection, as it counts here.
+/// A connection, as it counts for its place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seat {
-    /// Whose it is.
+    /// The holder in whose share it counts.
     pub(super) holder: Holder,
-    /// His domain is asked by the policy.
+    /// Whether the client's domain is confined.
     pub(super) confined: bool,
-    /// When he said something last.
+    /// When the client last sent something.
     pub(super) heard: Instant,
 }
 
-/// What there is for a newcomer.
+/// The place for a newcomer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// One that nobody has.
+    /// A free place.
     Free,
-    /// That of another, by his number.
+    /// The place of another connection, by its index.
     Of(usize),
-    /// None.
+    /// There is no place.
     None,
 }
 
@@ -40,28 +40,29 @@ fn is_alike(one: Holder, other: Holder) -> bool {
     std::mem::discriminant(&one) == std::mem::discriminant(&other)
 }
 
-/// The place of a newcomer. Root, unconfined, takes that of another if need be; a user or a domain of who has more than
-/// he: of those, the one who has said nothing for longest.
+/// The place for a newcomer. If none is free, unconfined root may take the place of another connection. A user or a
+/// domain may take one from a holder with more connections. Of those, the one that has been silent for longest is
+/// closed.
 pub(super) fn place(newcomer: Holder, confined: bool, seats: &[Seat], now: Instant) -> Place {
     let count = |holder: Holder| seats.iter().filter(|seat| seat.holder == holder).count();
     let own = count(newcomer);
     let alike = seats.iter().filter(|seat| is_alike(seat.holder, newcomer)).count();
     let (most_of_one, most_of_alike) = match newcomer {
-        Holder::Machine => (MOST, MOST),
-        Holder::Domain(_) => (MOST_OF_ONE, MOST_OF_DOMAINS),
-        Holder::User(_) => (MOST_OF_ONE, MOST_OF_USERS),
+        Holder::Machine => (MAX_CONNECTIONS, MAX_CONNECTIONS),
+        Holder::Domain(_) => (MAX_OF_HOLDER, MAX_OF_DOMAINS),
+        Holder::User(_) => (MAX_OF_HOLDER, MAX_OF_USERS),
     };
-    if own < most_of_one && alike < most_of_alike && seats.len() < MOST {
+    if own < most_of_one && alike < most_of_alike && seats.len() < MAX_CONNECTIONS {
         return Place::Free;
     }
     let numbered = || seats.iter().enumerate();
-    // Of himself nobody has less for being confined elsewhere.
+    // A holder's own connections do not count as fewer because one is confined elsewhere.
     let of_himself = |seat: &Seat| seat.holder == newcomer && seat.confined && !confined;
     let gives_way = |seat: &Seat| match (newcomer, seat.holder) {
         (_, Holder::Machine) => false,
         (Holder::Machine, _) => true,
         (_, other) if own >= most_of_one || !is_alike(newcomer, other) => false,
-        (_, other) => count(other) > own + 1 || count(other) > own && now.duration_since(seat.heard) >= SILENT,
+        (_, other) => count(other) > own + 1 || count(other) > own && now.duration_since(seat.heard) >= SILENCE_TIMEOUT,
     };
     let own_confined = numbered().filter(|(_, seat)| of_himself(seat)).min_by_key(|(_, seat)| seat.heard);
     let others = numbered().filter(|(_, seat)| gives_way(seat));
@@ -110,10 +111,10 @@ mod tests {
         let now = Instant::now();
         for holder in [Holder::User(1), Holder::Domain(40)] {
             let mut seats = Vec::new();
-            assert!((0..MOST_OF_ONE).all(|_| comes(&mut seats, holder, true, now)));
+            assert!((0..MAX_OF_HOLDER).all(|_| comes(&mut seats, holder, true, now)));
             assert!(!comes(&mut seats, holder, true, now));
             assert!(comes(&mut seats, holder, false, now), "unconfined he is worth more than confined");
-            assert_eq!(seats.len(), MOST_OF_ONE);
+            assert_eq!(seats.len(), MAX_OF_HOLDER);
         }
     }
 
@@ -121,12 +122,12 @@ mod tests {
     fn takes_no_place_of_who_has_one_and_speaks() {
         let now = Instant::now();
         let mut seats = Vec::new();
-        for user in 0..MOST_OF_USERS as u32 {
+        for user in 0..MAX_OF_USERS as u32 {
             assert!(comes(&mut seats, Holder::User(user), true, now));
         }
         assert!(!comes(&mut seats, Holder::User(1000), true, now));
-        assert!(comes(&mut seats, Holder::User(1000), true, now + SILENT));
-        assert_eq!(seats.len(), MOST_OF_USERS);
+        assert!(comes(&mut seats, Holder::User(1000), true, now + SILENCE_TIMEOUT));
+        assert_eq!(seats.len(), MAX_OF_USERS);
     }
 
     #[test]
@@ -137,9 +138,9 @@ mod tests {
             comes(&mut seats, Holder::User(number % 7), true, now);
             comes(&mut seats, Holder::Domain(number % 7), true, now);
         }
-        assert_eq!(seats.len(), MOST_OF_USERS + MOST_OF_DOMAINS);
-        assert!((0..MOST).all(|_| comes(&mut seats, Holder::Machine, false, now)));
-        assert_eq!(held(&seats, Holder::Machine), MOST);
+        assert_eq!(seats.len(), MAX_OF_USERS + MAX_OF_DOMAINS);
+        assert!((0..MAX_CONNECTIONS).all(|_| comes(&mut seats, Holder::Machine, false, now)));
+        assert_eq!(held(&seats, Holder::Machine), MAX_CONNECTIONS);
         assert!(!comes(&mut seats, Holder::Machine, false, now));
         assert!(!comes(&mut seats, Holder::User(1), true, now));
     }

@@ -1,4 +1,4 @@
-//! Signals, as wishes of whoever runs the daemon.
+//! Signals, as requests of the administrator or the service manager.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use signal_hook::{
 
 use super::Wish;
 
-/// Signals that have come, and what wakes up when one comes.
+/// The signals that have come, and the socket that becomes readable when one comes.
 #[derive(Debug)]
 pub struct Signals {
     wakes: UnixStream,
@@ -26,25 +26,25 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes SIGTERM, SIGINT and SIGHUP from now on.
+    /// Handles SIGTERM, SIGINT and SIGHUP from now on.
     pub fn take() -> io::Result<Self> {
         let (wakes, ours) = UnixStream::pair()?;
         let (ended, reread) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         for (signal, flag) in [(SIGTERM, &ended), (SIGINT, &ended), (SIGHUP, &reread)] {
-            // In this order: who wakes up finds the flag set.
+            // In this order, so that the flag is set when the daemon wakes up.
             flag::register(signal, Arc::clone(flag))?;
             pipe::register(signal, ours.try_clone()?)?;
         }
         Ok(Self { wakes, ended, reread })
     }
 
-    /// What can be read from when one has come.
+    /// Becomes readable when a signal has come.
     #[must_use]
     pub fn wakes(&self) -> &UnixStream {
         &self.wakes
     }
 
-    /// What is wished for; the end goes first.
+    /// What the signals request. The end of the daemon comes first.
     #[must_use]
     pub fn wish(&self) -> Option<Wish> {
         if self.ended.swap(false, Ordering::SeqCst) {

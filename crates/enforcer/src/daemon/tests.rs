@@ -20,7 +20,7 @@ use tollgate_client::{
 
 use super::{
     machine::{Labels, Permission},
-    places::MOST_OF_ONE,
+    places::MAX_OF_HOLDER,
     *,
 };
 use crate::{contexts::Sid, shares::Holder};
@@ -445,11 +445,11 @@ fn answers_requests_that_come_together_and_those_that_come_in_parts() {
 fn gives_unconfined_callers_the_places_of_confined_ones() {
     let running = Running::confined(&[]);
     // Of one domain only some have a place, root's too.
-    let mut confined: Vec<Client> = (0..MOST_OF_ONE).map(|_| running.client()).collect();
+    let mut confined: Vec<Client> = (0..MAX_OF_HOLDER).map(|_| running.client()).collect();
     let path = running.folder.path().join("socket");
     assert_eq!(errno(Client::connect_to(&path)), libc::EAGAIN);
     running.machine.0.lock().unwrap().confined = false;
-    let unconfined: Vec<Client> = (0..MOST - MOST_OF_ONE).map(|_| running.client()).collect();
+    let unconfined: Vec<Client> = (0..MAX_CONNECTIONS - MAX_OF_HOLDER).map(|_| running.client()).collect();
     // All places are taken. The one that has said nothing for longest goes.
     running.client().mode().unwrap();
     assert_eq!(errno(confined[0].mode()), libc::EAGAIN, "it is told why");
@@ -460,10 +460,10 @@ fn gives_unconfined_callers_the_places_of_confined_ones() {
 #[test]
 fn turns_callers_away_when_there_are_too_many_and_takes_others_when_they_go() {
     let running = Running::new();
-    let mut clients: Vec<Client> = (0..MOST).map(|_| running.client()).collect();
+    let mut clients: Vec<Client> = (0..MAX_CONNECTIONS).map(|_| running.client()).collect();
     let refused = Client::connect_to(&running.folder.path().join("socket"));
     assert_eq!(errno(refused), libc::EAGAIN);
-    clients.truncate(MOST - 1);
+    clients.truncate(MAX_CONNECTIONS - 1);
     let mut client = loop {
         match Client::connect_to(&running.folder.path().join("socket")) {
             Ok(client) => break client,

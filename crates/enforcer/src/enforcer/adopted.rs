@@ -1,4 +1,4 @@
-//! A new daemon takes over what an earlier one has left, whenever that was killed.
+//! A new daemon takes over enforcement that an earlier one left, whenever that one was killed.
 
 use std::{fs, sync::Arc};
 
@@ -11,14 +11,14 @@ use super::{Enforcer, EnforcerError, Options, open};
 use crate::{contexts::Contexts, generation::Generation, missing, programs};
 
 impl Enforcer {
-    /// Takes over what an earlier daemon has started, and finishes what it was about when it was killed. A limit and a mode
-    /// that are named come into force; other unconfined domains do by [`Enforcer::reload`].
+    /// Takes over enforcement from an earlier daemon, and finishes what that one was doing when it was killed. A limit
+    /// and a mode in the options come into force. Other unconfined domains do so by [`Enforcer::reload`].
     pub fn adopt(options: Options) -> Result<Self, EnforcerError> {
         Self::adopt_with(options, None)
     }
 
-    /// Likewise. Files in the folder are believed as far as they agree with the kernel; where the policy does not, `offered` is
-    /// taken if it is the one that is in force.
+    /// Likewise. Files in the directory are trusted only where they agree with the kernel. If the policy file does not,
+    /// `offered` is used if it is the policy in force.
     pub fn adopt_with(mut options: Options, offered: Option<&Built>) -> Result<Self, EnforcerError> {
         if !programs::pinned(&options.pins) {
             return Err(EnforcerError::NotStarted);
@@ -34,13 +34,13 @@ impl Enforcer {
         let mut generation = Generation::adopted(map, built)?;
         let saved = Contexts::from_lines(&fs::read_to_string(options.folder.contexts()).unwrap_or_default());
         let (saved, lies) = believed(saved, &mut generation);
-        let told = options.folder.contexts();
+        let path = options.folder.contexts();
         for lie in &lies {
-            warn!(path = %told.display(), "{}: not believed: {lie}", told.display());
+            warn!(path = %path.display(), "{}: not used: {lie}", path.display());
         }
         let machine = generation.get(TG_SID_MACHINE).map(|context| generation.text(&context)).unwrap_or_default();
         let (policy, unconfined) = (Arc::clone(&generation.policy), generation.unconfined());
-        let told_otherwise = options.keep(&policy, &machine, &unconfined);
+        let options_differ = options.keep(&policy, &machine, &unconfined);
         let missing = missing::here(&policy, generation.tables(), &unconfined)?;
         if let Some(limit) = options.audit_limit {
             state.set_audit_limit(limit);
@@ -49,7 +49,7 @@ impl Enforcer {
             state.set_enforcing(false);
         }
         let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine))?;
-        (enforcer.missing, enforcer.told_otherwise) = (missing, told_otherwise);
+        (enforcer.missing, enforcer.options_differ) = (missing, options_differ);
         enforcer.finish()?;
         if !lies.is_empty() {
             enforcer.save_contexts()?;
@@ -57,7 +57,7 @@ impl Enforcer {
         Ok(enforcer)
     }
 
-    /// Does the rest of a start or a reload. Where nothing was begun, nothing changes.
+    /// Does the rest of a start or of a reload. If none was under way, nothing changes.
     fn finish(&mut self) -> Result<(), EnforcerError> {
         self.state.recover();
         self.learn();
@@ -90,36 +90,32 @@ impl Enforcer {
     }
 }
 
-/// The policy that the generation in force was made of.
+/// The policy of which the generation in force was made.
 fn policy_in_force(options: &Options, map: &MapHandle, offered: Option<&Built>) -> Result<Built, EnforcerError> {
     let path = options.folder.policy(Generation::number(map)?);
     let cause = match Built::open(&path) {
         Ok(built) if Generation::is_of(map, &built)? => return Ok(built),
-        Ok(_) => "it was changed, or another one put in its place".to_owned(),
+        Ok(_) => "it was changed or replaced".to_owned(),
         Err(cause) => cause.to_string(),
     };
     let Some(offered) = offered else { return Err(EnforcerError::NotInForce { path, cause }) };
     if !Generation::is_of(map, offered)? {
         return Err(EnforcerError::NotInForce { path, cause });
     }
-    warn!(
-        path = %path.display(),
-        %cause,
-        "{}: not believed: {cause}; the policy that was named is the one in force",
-        path.display()
-    );
+    warn!(%cause, "{}: not used: {cause}; the named policy is the one in force", path.display());
     let bytes = offered.to_bytes();
     options.folder.replace(&path, &bytes)?;
     Ok(Built::from_bytes(&bytes)?)
 }
 
-/// What of the folder's contexts the kernel agrees with, and what not: that is what the kernel says then. What this policy does
-/// not permit the kernel knows as unlabelled only, so the folder tells what it is.
+/// The contexts in the directory that agree with the kernel, and those that do not; for the latter, the kernel counts.
+/// A context that this policy does not permit is known to the kernel only as unlabelled, so the directory says what it
+/// is.
 fn believed(saved: Contexts, generation: &mut Generation) -> (Contexts, Vec<String>) {
     let unlabelled = generation.get(SECINITSID_UNLABELED).map(|context| generation.text(&context));
     let (mut contexts, mut lies) = (Contexts::default(), Vec::new());
     for (sid, text) in saved.iter().filter(|(sid, _)| *sid >= TG_FIRST_SID) {
-        // What is in neither generation was given under the one before; the kernel tells it later.
+        // A SID in neither generation was given under the one before. Its context is read from the kernel later.
         let Some(context) = generation.get(sid) else { continue };
         let known = generation.text(&context);
         let is_kept = Some(&known) == unlabelled.as_ref() && generation.context(text).is_err();

@@ -1,4 +1,4 @@
-//! Which hooks have their programs attached: those that the policy in force needs, and no other.
+//! The hooks whose programs are attached: those that the policy in force needs, and no others.
 
 use tollgate_client::descriptors::Descriptors;
 use tollgate_policy::{decide::Tables, model::Policy};
@@ -9,10 +9,10 @@ use crate::{
     needs, programs,
 };
 
-/// The hook whose questions others ask when its program is not attached.
+/// While this hook has no program, other hooks check what it would.
 const LOOKUPS: &str = "inode_permission";
 
-/// The hooks that a policy needs, of those that this kernel has.
+/// The hooks that a policy needs, out of those that this kernel has.
 pub(super) fn needed(
     options: &Options,
     descriptors: Descriptors,
@@ -31,7 +31,7 @@ pub(super) fn needed(
 }
 
 impl Enforcer {
-    /// The hooks that the policy in force needs, and those that a candidate needs.
+    /// The hooks that the policy in force or a candidate needs.
     pub(super) fn needed(&self) -> Result<Vec<String>, EnforcerError> {
         let Generation { policy, .. } = &self.generation;
         let unconfined = self.generation.unconfined();
@@ -40,7 +40,7 @@ impl Enforcer {
         Ok(hooks)
     }
 
-    /// Attaches what the generation needs and is not attached: before it is put in force.
+    /// Attaches the programs that the generation needs and that are not attached. This comes before it is put in force.
     pub(super) fn attach(&self, needed: &[String]) -> Result<(), EnforcerError> {
         let pins = &self.options.pins;
         let attached = programs::attached(pins)?;
@@ -49,12 +49,12 @@ impl Enforcer {
             programs::attach(pins, &crate::survival::load(pins, &new, &[])?)?;
             self.protect_pins()?;
         }
-        // From here on the hook asks itself; as long as it is not attached the others go on for it.
+        // From here on the hook checks by itself. While it is not attached, the others check for it.
         self.state.set_no_lookups(!programs::attached(pins)?.iter().any(|hook| hook == LOOKUPS));
         Ok(())
     }
 
-    /// Detaches what the generation in force does not need.
+    /// Detaches the programs that the generation in force does not need.
     pub(super) fn detach_all_but(&self, needed: &[String]) -> Result<(), EnforcerError> {
         self.state.set_no_lookups(!needed.iter().any(|hook| hook == LOOKUPS));
         for hook in programs::attached(&self.options.pins)?.iter().filter(|hook| !needed.contains(hook)) {

@@ -1,4 +1,5 @@
-//! Moves the file systems' checkpoints on: the labels that were noted before are in the files' attributes.
+//! Moves the checkpoints of file systems forward. Labels noted before a checkpoint are in the attributes of their
+//! files.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,51 +35,51 @@ use crate::{
     programs,
 };
 
-/// How often checkpoints move on at most.
-const BEAT: Duration = Duration::from_secs(1);
-/// For so many beats after the last change they do: then nothing is younger than they are.
-const BEATS: usize = 4;
-/// A clock that differs by less was not set.
-const STEADY: Moment = 100_000_000;
-/// A hook that has begun has noted its label by then.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The interval at which checkpoints move forward, if anything has changed.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// For how many intervals after the last change they still move, so that no change is newer than they are.
+const INTERVALS_AFTER_CHANGE: usize = 4;
+/// If the clock jumps by more than this (in nanoseconds), it was set.
+const CLOCK_TOLERANCE: Moment = 100_000_000;
+/// A hook that is running has noted its label after this time.
+const HOOK_DURATION: Duration = Duration::from_millis(100);
 
-/// How long a daemon that ends waits for checkpoints.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it looks.
-const MOMENT: Duration = Duration::from_millis(10);
-/// How often it has labels written that are not yet.
-const TRIES: u32 = 20;
-/// Directories of a file system that wait for their labels to be written down, while that is frozen.
-const MOST_ACTIVE: usize = 4096;
+/// How long an ending daemon waits for checkpoints to be written.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often it checks whether they are.
+const WAIT_INTERVAL: Duration = Duration::from_millis(10);
+/// How often an ending daemon tries to write the labels that are not written yet.
+const MAX_ATTEMPTS: u32 = 20;
+/// The maximum number of directories per file system that wait to have their labels written while it is frozen.
+const MAX_ACTIVE: usize = 4096;
 
-/// Which file systems have changed, a bit each, by [`bit`].
+/// Which file systems have changed: one bit each, given by [`bit`].
 type Bits = u64;
 
-/// When checkpoints moved on, and what has changed since.
+/// When checkpoints moved, and what has changed since.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
-    /// In the last beats, the newest first.
-    changed: [Bits; BEATS],
+    /// What changed in the last intervals, the newest first.
+    changed: [Bits; INTERVALS_AFTER_CHANGE],
     moved: Option<Instant>,
-    /// Where the clock is from that which nobody sets.
+    /// The difference between the wall clock and the clock that nobody can set.
     clock: Option<Moment>,
     writing: Writing,
-    /// Directories whose labels are to be written down, by device.
+    /// Directories whose labels must be written to their attributes, by device.
     active: HashMap<u32, Vec<(Identity, String)>>,
-    /// Hooks do not run: nobody notes what is made.
+    /// Whether hooks do not run, so that nobody notes what is made.
     held: bool,
-    /// What failed is told once.
-    told: Vec<String>,
+    /// Messages that have been reported. Each is reported once.
+    reported: Vec<String>,
 }
 
 impl Checkpoints {
-    /// Something was made, moved or labelled in a file system.
+    /// Records that something was made, moved or labelled on a file system.
     pub(super) fn changed(&mut self, device: Option<u32>) {
         self.changed[0] |= device.map_or(!0, bit);
     }
 
-    /// The next beat begins.
+    /// Begins the next interval.
     fn next(&mut self) {
         self.changed.rotate_right(1);
         self.changed[0] = 0;
@@ -89,7 +90,7 @@ impl Checkpoints {
     }
 }
 
-/// As the programs mark what has changed.
+/// The bit of a device, as the programs mark changes.
 fn bit(device: u32) -> Bits {
     1 << (device % TG_CHANGED)
 }
@@ -98,10 +99,10 @@ fn now(clock: ClockId) -> Moment {
     clock_gettime(clock).map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec())
 }
 
-/// What is done with the checkpoint of a file system.
+/// What to do with the checkpoint of a file system.
 #[derive(Debug)]
 enum Order {
-    /// To a moment; before, these directories' labels are written down.
+    /// Move it to a moment, after writing the labels of these directories.
     Move(Moment, Vec<(Identity, String)>),
     Remove,
 }
@@ -125,14 +126,15 @@ impl Order {
     }
 }
 
-/// File systems whose checkpoints are being written, each by a thread: one that is frozen, or hangs, stops nobody else.
+/// File systems whose checkpoints are being written, each by a thread of its own, so that a file system that is frozen
+/// or hangs holds up no other.
 #[derive(Debug, Clone, Default)]
 struct Writing(Arc<Mutex<Running>>);
 
 #[derive(Debug, Default)]
 struct Running {
     devices: HashSet<u32>,
-    /// Up to when this daemon has moved the checkpoints of file systems.
+    /// Up to when this daemon has moved the checkpoint of each file system.
     moved: HashMap<Uuid, Moment>,
     failed: Vec<String>,
 }
@@ -142,12 +144,12 @@ impl Writing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an order is still being followed.
+    /// Whether an order is still being carried out for this device.
     fn has(&self, device: u32) -> bool {
         self.running().devices.contains(&device)
     }
 
-    /// Has an order followed; the one before was.
+    /// Carries out an order. The one before must have ended.
     fn begin(&self, device: u32, uuid: Uuid, order: Order) {
         self.running().devices.insert(device);
         let writing = self.clone();
@@ -167,7 +169,8 @@ impl Writing {
     fn end(&self, device: u32, done: io::Result<()>) {
         let mut running = self.running();
         running.devices.remove(&device);
-        // Where nothing can be written nothing is made either; what has no checkpoint needs none to be removed.
+        // If nothing can be written to a file system, nothing is made there either. A missing checkpoint need not be
+        // removed.
         let harmless =
             |cause: &io::Error| matches!(cause.raw_os_error(), Some(libc::EROFS | libc::EOPNOTSUPP | libc::ENODATA));
         if let Some(cause) = done.err().filter(|cause| !harmless(cause)) {
@@ -175,24 +178,24 @@ impl Writing {
         }
     }
 
-    /// Waits until nothing is being written, but not for what hangs.
+    /// Waits until nothing is being written, but not for a file system that hangs.
     fn wait(&self) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + END_TIMEOUT;
         while !self.running().devices.is_empty() && Instant::now() < end {
-            thread::sleep(MOMENT);
+            thread::sleep(WAIT_INTERVAL);
         }
     }
 }
 
 impl Enforcer {
-    /// Checkpoints stay where they are, or no more: what is made while hooks do not run has no label that anybody notes.
+    /// Stops or resumes the checkpoints: while hooks do not run, nobody notes the labels of what is made.
     pub fn hold_checkpoints(&mut self, held: bool) {
         self.checkpoints.held = held;
     }
 
-    /// Moves the checkpoints of file systems on in which something has changed. Tells what failed, once.
+    /// Moves the checkpoints of file systems on which something has changed. Returns new failures, each once.
     pub fn checkpoint(&mut self) -> Vec<String> {
-        let early = self.checkpoints.moved.is_some_and(|moved| moved.elapsed() < BEAT);
+        let early = self.checkpoints.moved.is_some_and(|moved| moved.elapsed() < INTERVAL);
         if early || self.checkpoints.held || self.options.after_crash == AfterCrash::Keep {
             return Vec::new();
         }
@@ -200,22 +203,22 @@ impl Enforcer {
         self.checkpoints.next();
         self.checkpoints.changed[0] |= self.state.take_changed();
         let clock = now(ClockId::CLOCK_REALTIME) - now(ClockId::CLOCK_BOOTTIME);
-        // What is made from now on has times that checkpoints may cover.
-        if self.checkpoints.clock.replace(clock).is_some_and(|before| (clock - before).abs() > STEADY) {
+        // From now on, new files get times that checkpoints may cover.
+        if self.checkpoints.clock.replace(clock).is_some_and(|before| (clock - before).abs() > CLOCK_TOLERANCE) {
             self.checkpoints.changed(None);
         }
         if let Err(cause) = self.move_on(now(ClockId::CLOCK_REALTIME) - MARGIN, 1) {
             self.checkpoints.writing.running().failed.push(cause.to_string());
         }
         let failed = std::mem::take(&mut self.checkpoints.writing.running().failed);
-        let new = failed.iter().filter(|failure| !self.checkpoints.told.contains(failure)).cloned().collect();
-        self.checkpoints.told.extend(failed);
-        self.checkpoints.told.sort_unstable();
-        self.checkpoints.told.dedup();
+        let new = failed.iter().filter(|failure| !self.checkpoints.reported.contains(failure)).cloned().collect();
+        self.checkpoints.reported.extend(failed);
+        self.checkpoints.reported.sort_unstable();
+        self.checkpoints.reported.dedup();
         new
     }
 
-    /// Moves checkpoints on as far as it goes, before this daemon ends: nothing is doubtful that is written.
+    /// Moves checkpoints as far as possible before this daemon ends, so that no written label is doubtful later.
     pub fn conclude(&mut self) {
         let held = self.checkpoints.held || self.options.after_crash == AfterCrash::Keep;
         if held || !programs::pinned(&self.options.pins) {
@@ -223,16 +226,17 @@ impl Enforcer {
         }
         self.checkpoints.changed[0] |= self.state.take_changed();
         let from = now(ClockId::CLOCK_REALTIME);
-        thread::sleep(PAUSE);
+        thread::sleep(HOOK_DURATION);
         self.checkpoints.writing.wait();
-        if let Err(cause) = self.move_on(from, TRIES) {
+        if let Err(cause) = self.move_on(from, MAX_ATTEMPTS) {
             warn!(%cause, "labels: {cause}");
         }
         self.checkpoints.writing.wait();
     }
 
-    /// What becomes of files of a file system that has been mounted whose labels may be lost. None is where the checkpoint is
-    /// still the one that this daemon has written: it was unmounted, and what was not written by then is noted.
+    /// What happens to files with possibly lost labels on a file system that was mounted. If its checkpoint is the one
+    /// that this daemon wrote last, no label was lost: the file system was unmounted, and labels that were not written
+    /// by then are noted.
     pub(super) fn after_unmount(&self, device: u32) -> AfterCrash {
         let found = || {
             let uuid = self.kernel_maps().ok()?.uuid(device).ok()?.filter(|uuid| *uuid != Uuid::default())?;
@@ -244,7 +248,7 @@ impl Enforcer {
         if found() == Some(true) { AfterCrash::Keep } else { self.options.after_crash }
     }
 
-    /// Says that labels are not kept any more.
+    /// Removes the checkpoints, because labels are no longer kept.
     pub(super) fn forget_checkpoints(&self) -> Result<(), EnforcerError> {
         let writing = &self.checkpoints.writing;
         writing.wait();
@@ -257,7 +261,8 @@ impl Enforcer {
         Ok(())
     }
 
-    /// What was noted before `from` is written, or noted on disk: where it is not, after some tries, the checkpoint stays.
+    /// Moves checkpoints to `from`, once the labels noted before that are written or noted on disk. If they are not
+    /// after some tries, the checkpoint stays where it is.
     fn move_on(&mut self, from: Moment, tries: u32) -> Result<(), EnforcerError> {
         let changed = self.checkpoints.all();
         if changed == 0 {
@@ -291,7 +296,7 @@ impl Enforcer {
                 self.learn();
             }
             let waiting = self.checkpoints.active.entry(directory.device).or_default();
-            if self.contexts.has(sid) && waiting.len() < MOST_ACTIVE {
+            if self.contexts.has(sid) && waiting.len() < MAX_ACTIVE {
                 waiting.push((directory, self.contexts.text(sid).to_owned()));
             }
         }
@@ -299,12 +304,13 @@ impl Enforcer {
     }
 }
 
-/// Does something with each part of a file system that is mounted and no other part holds.
+/// Calls `act` with the root of each part of a file system that is mounted, leaving out parts that another one
+/// contains.
 fn each_root(device: u32, act: &mut dyn FnMut(&Object<'_>) -> io::Result<()>) -> io::Result<()> {
     let mut all = mounts::read(&fs::read(mountinfo())?);
     all.retain(|mount| mount.device == device);
     mounts::widest_first(&mut all);
-    // What is written to its root is that of another file system's directory.
+    // A write to its root would go to a directory of another file system.
     if all.iter().any(|mount| mount.filesystem == OVERLAY) {
         return Ok(());
     }
@@ -325,8 +331,9 @@ fn each_root(device: u32, act: &mut dyn FnMut(&Object<'_>) -> io::Result<()>) ->
     }
 }
 
-/// What was written before a checkpoint is on the disk before it: ext4 with a journal and xfs write changes of names and
-/// attributes in their order. btrfs writes what fsync(2) asks for ahead of the rest (its log tree); others may, too.
+/// Makes sure that what was written before a checkpoint reaches the disk before it. ext4 with a journal and xfs write
+/// changes of names and attributes in their order. btrfs writes the data of fsync(2) ahead of the rest (its log tree);
+/// other file systems may do that as well.
 fn order(mount: &Mount) -> io::Result<()> {
     if is_ordered(mount) {
         return Ok(());
@@ -334,7 +341,7 @@ fn order(mount: &Mount) -> io::Result<()> {
     durable::sync(mounts::open(mount)?.as_fd())
 }
 
-/// Likewise of attributes, in the file system of a device.
+/// Whether attributes are written in order, on the file system of a device.
 pub(super) fn is_ordered_there(device: u32) -> io::Result<bool> {
     let all = mounts::read(&fs::read(mountinfo())?);
     Ok(all.iter().any(|mount| mount.device == device && is_ordered(mount)))
@@ -362,11 +369,11 @@ mod tests {
         let mut checkpoints = Checkpoints::default();
         checkpoints.changed(Some(3));
         let margin = usize::try_from(MARGIN / 1_000_000_000).unwrap();
-        for beat in 0..BEATS {
+        for beat in 0..INTERVALS_AFTER_CHANGE {
             assert_eq!(checkpoints.all(), 1 << 3, "{beat}");
             checkpoints.next();
         }
-        assert!(checkpoints.all() == 0 && BEATS > margin + 1);
+        assert!(checkpoints.all() == 0 && INTERVALS_AFTER_CHANGE > margin + 1);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Labels that are to be written to files: from the kernel's map to threads that write, and, where that fails, to a note on
-//! disk.
+//! Labels that must be written to files. They go from the kernel's map to threads that write them, or, if that fails,
+//! to a note on disk.
 
 mod pass;
 
@@ -30,51 +30,52 @@ use crate::{
     },
 };
 
-/// A file system that writes nothing for so long hangs: nobody waits for it, and its labels are noted.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long who writes all labels waits for one file system that seems to hang.
-const LONG_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a daemon that ends writes labels.
-const LAST_PATIENCE: Duration = Duration::from_secs(5);
-/// How long new labels are waited for: most are written before.
-const MOMENT: Duration = Duration::from_millis(50);
-const BRIEFLY: Duration = Duration::from_millis(2);
-/// When a note that could not be written is tried again.
-const AGAIN: Duration = Duration::from_secs(10);
+/// A file system that completes no write for this long is taken to hang. Nobody waits for it, and its labels are noted.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a request to write all labels waits for one file system that seems to hang.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an ending daemon writes labels.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for new labels, most of which are written within it, and the interval at which to check.
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(50);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(2);
+/// After what time a note that could not be written is tried again.
+const NOTE_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is to be written, and what is about it.
+/// The labels that must be written, and what is known about them.
 #[derive(Debug)]
 pub(super) struct Durable {
     backlog: Backlog,
     writers: Writers,
     notes: Notes,
     notebook: Option<Notebook>,
-    /// Orders to write notes, and the files that they are of.
+    /// Numbers of orders to write notes, with the files that the notes are about.
     ordered: VecDeque<(u64, Vec<Identity>)>,
-    /// Files whose notes could not be written, and when that is tried again.
+    /// Files whose notes could not be written, and when to try again.
     unnoted: Vec<Identity>,
     again: Instant,
-    /// Files whose labels were noted before this daemon began: one that is not found is no more.
+    /// Files whose labels were noted before this daemon began. If one is not found, it no longer exists.
     recalled: HashSet<Identity>,
-    /// Labels that somebody has waited for, and no longer does.
+    /// Labels that a client waited for, and no longer does.
     abandoned: HashMap<u64, (OwnedFd, u32, bool)>,
-    /// Labels of file systems that are gone, of which nothing could be noted.
+    /// Number of labels that were lost: their file system is gone, and nothing could be noted about them.
     lost: u64,
-    /// The map may have labels that nobody has rung for.
+    /// Whether the map may have labels that no event announced.
     look: bool,
-    told: HashSet<u32>,
-    /// What failed, until somebody tells it: also what was heard of while something else was waited for.
-    pub(super) untold: Vec<String>,
+    /// Devices for which a failure was reported. Others there are only counted.
+    reported: HashSet<u32>,
+    /// Failures that have not been reported yet, including those that came while something else was waited for.
+    pub(super) unreported: Vec<String>,
 }
 
 impl Durable {
-    /// With what a note in a folder says.
+    /// Opens the notes in a directory.
     pub(super) fn open(folder: &Path) -> Result<Self, EnforcerError> {
         let writers = Writers::new().map_err(labelling)?;
         let (notebook, notes) = match Notebook::open(folder) {
             Ok((notebook, notes, refused)) => {
                 if refused > 0 {
-                    warn!(path = %folder.display(), "{refused} lines of {}/unwritten say nothing", folder.display());
+                    warn!("{refused} lines of {}/unwritten cannot be read", folder.display());
                 }
                 (Some(notebook), notes)
             }
@@ -100,38 +101,38 @@ impl Durable {
             abandoned: HashMap::new(),
             lost: 0,
             look: true,
-            told: HashSet::new(),
-            untold: Vec::new(),
+            reported: HashSet::new(),
+            unreported: Vec::new(),
         })
     }
 
-    /// Can be read from when labels have been written.
+    /// Becomes readable when labels have been written.
     pub(super) fn wakes(&self) -> BorrowedFd<'_> {
         self.writers.wakes()
     }
 
-    /// Labels that could not be written, and stay to be; with those that are lost.
+    /// Number of labels that could not be written and are still to be, plus those that were lost.
     pub(super) fn failures(&self) -> u64 {
         self.backlog.failed() as u64 + self.lost
     }
 
-    /// The map is to be looked at, though nobody rings.
+    /// Requests a look at the map even without an event.
     pub(super) fn look(&mut self) {
         self.look = true;
     }
 
-    /// The contexts that are noted, each once.
+    /// The contexts in the notes, each once.
     pub(super) fn contexts(&self) -> HashSet<String> {
         self.notes.all().map(|(_, context)| context.to_owned()).collect()
     }
 
-    /// What is noted, in SIDs.
+    /// The noted labels, as SIDs.
     pub(super) fn recall(&self, mut sid: impl FnMut(&str) -> Option<Sid>) -> Recall {
         let all = self.notes.all().map(|(place, context)| (place, sid(context).unwrap_or(SECINITSID_UNLABELED)));
         Recall::new(all)
     }
 
-    /// Takes what a walk has found of what is noted.
+    /// Takes the result of a walk that looked for noted files.
     pub(super) fn recalled(&mut self, recall: Recall) {
         let written: HashSet<Identity> = recall.written.into_iter().collect();
         for (file, sid, place) in recall.recalled {
@@ -146,12 +147,12 @@ impl Durable {
 
     fn forget(&mut self, place: Place) {
         if let (Some(line), Some(notebook)) = (self.notes.remove(place), &mut self.notebook) {
-            // One that stays is of a file that has an attribute.
+            // A label that stays noted belongs to a file that has an attribute.
             notebook.append(line);
         }
     }
 
-    /// Removes a label that needs no more care, with its note.
+    /// Removes a label that needs no further care, together with its note.
     fn settled(&mut self, file: Identity, sid: Sid) {
         if let Some((label, _)) = self.backlog.done(file, sid) {
             self.recalled.remove(&file);
@@ -159,7 +160,7 @@ impl Durable {
         }
     }
 
-    /// Has the journal written anew where most of it no longer holds, or a part of it could not be written.
+    /// Rewrites the journal if most of it is out of date, or if a part of it could not be written.
     fn tidy(&mut self, now: Instant) {
         let Some(notebook) = &mut self.notebook else { return };
         if !self.unnoted.is_empty() && now >= self.again {
@@ -169,7 +170,7 @@ impl Durable {
         }
     }
 
-    /// Hears which notes are on disk.
+    /// Learns which notes are on disk.
     fn hear(&mut self, now: Instant) {
         while let Some((number, result)) = self.notebook.as_mut().and_then(Notebook::done) {
             let files = match self.ordered.front() {
@@ -181,7 +182,7 @@ impl Durable {
                 Err(cause) => {
                     error!(%cause, "labels that cannot be written to files cannot be noted either: {cause}");
                     self.unnoted.extend(files);
-                    self.again = now + AGAIN;
+                    self.again = now + NOTE_RETRY_INTERVAL;
                 }
             }
         }
@@ -189,18 +190,18 @@ impl Durable {
 }
 
 impl Enforcer {
-    /// Writes labels that hooks have noted to the attributes of their files, where they outlive the machine's run. Waits for
-    /// what can be written.
+    /// Writes labels that hooks have noted to the attributes of their files, where they survive a restart of the
+    /// machine. Waits as long as the file systems make progress.
     pub fn write_labels(&mut self) -> Result<Written, EnforcerError> {
-        self.write_labels_for(LONG_PATIENCE, None)
+        self.write_labels_for(SYNC_TIMEOUT, None)
     }
 
-    /// What came of labels that could not be written, since this was asked.
-    pub fn untold_labels(&mut self) -> Vec<String> {
-        mem::take(&mut self.durable.untold)
+    /// Failures to write labels since the last call.
+    pub fn unreported_labels(&mut self) -> Vec<String> {
+        mem::take(&mut self.durable.unreported)
     }
 
-    /// Labels the folder of notes as the policy itself: who writes there gives labels.
+    /// Labels the directory of the notes like the policy itself, because a process that writes there can set labels.
     pub(super) fn guard_notes(&mut self) {
         let folder = self.options.notes.as_ref().to_owned();
         for path in [folder.join("unwritten"), folder] {
@@ -209,50 +210,50 @@ impl Enforcer {
                 if known { Ok(()) } else { self.set_label(file.as_fd(), SECINITSID_SECURITY).map(drop) }
             });
             if let Err(cause) = guarded {
-                warn!(path = %path.display(), %cause, "{} is not guarded: {cause}", path.display());
+                warn!(%cause, "{} is not protected: {cause}", path.display());
             }
         }
     }
 
-    /// Writes labels before this daemon ends, as long as it may take, and notes the others.
+    /// Writes labels before this daemon ends, within a limited time, and notes the rest.
     pub fn write_last_labels(&mut self) {
-        let end = Instant::now() + LAST_PATIENCE;
-        if let Err(cause) = self.write_labels_for(PATIENCE, Some(end)) {
+        let end = Instant::now() + END_TIMEOUT;
+        if let Err(cause) = self.write_labels_for(WRITE_TIMEOUT, Some(end)) {
             warn!(%cause, "labels: {cause}");
         }
-        self.untold_labels().iter().for_each(|failure| warn!("labels: {failure}"));
+        self.unreported_labels().iter().for_each(|failure| warn!("labels: {failure}"));
         let idle = |enforcer: &Self| enforcer.durable.notebook.as_ref().is_none_or(Notebook::is_idle);
-        while !idle(self) && Instant::now() < end + PATIENCE {
-            std::thread::sleep(MOMENT);
+        while !idle(self) && Instant::now() < end + WRITE_TIMEOUT {
+            std::thread::sleep(SETTLE_TIMEOUT);
             self.durable.hear(Instant::now());
         }
     }
 
-    /// Whether all labels of a file system are on disk: in their files, or noted.
+    /// Whether all labels of a file system are on disk, in their files or noted.
     pub fn nothing_unwritten(&mut self, device: u32) -> Result<bool, EnforcerError> {
         self.durable.look();
         self.tend_labels()?;
         Ok(self.durable.backlog.is_safe(device, &[]))
     }
 
-    /// Labels that could not be written to their files so far, or ever.
+    /// Number of labels that are not written to their files yet, or never will be.
     #[must_use]
     pub fn unwritten(&self) -> u64 {
         self.durable.failures()
     }
 
-    /// Can be read from when labels have been written ([`Self::catch_up`]).
+    /// Becomes readable when labels have been written ([`Self::catch_up`]).
     pub fn labels_written(&self) -> BorrowedFd<'_> {
         self.durable.wakes()
     }
 
-    /// Looks after labels: takes those that are new, and begins or ends what can be without waiting for long.
+    /// Looks after labels: takes new ones, and starts or ends writes, without waiting long.
     pub(super) fn tend_labels(&mut self) -> Result<Written, EnforcerError> {
         let mut pass = self.pass()?;
         pass.take()?;
         pass.hear_until(pass.now);
         if pass.dispatch()? {
-            let until = pass.now + MOMENT;
+            let until = pass.now + SETTLE_TIMEOUT;
             pass.hear_until(until);
             pass.dispatch()?;
         }
@@ -273,7 +274,7 @@ impl Enforcer {
             if over || durable.writers.running() == hanging {
                 break;
             }
-            pass.hear_one(pass.now + MOMENT);
+            pass.hear_one(pass.now + SETTLE_TIMEOUT);
         }
         if end.is_some() {
             pass.note_all();
@@ -282,7 +283,8 @@ impl Enforcer {
         Ok(pass.written)
     }
 
-    /// Labels that are dirty and nowhere else: an earlier daemon has taken and not written them.
+    /// Takes labels that are dirty in the map and known nowhere else: an earlier daemon took them and did not write
+    /// them.
     pub(super) fn take_over_labels(&mut self) -> Result<(), EnforcerError> {
         let maps = self.kernel_maps()?;
         for (key, value) in maps.entries(&mut |_, value| value.dirty != 0).map_err(labelling)? {
@@ -293,7 +295,8 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Another file system has this number, or none: what was not written is noted.
+    /// Called when a device number belongs to another file system now, or to none. Labels that were not written are
+    /// noted.
     pub(super) fn leave_device(&mut self, device: u32) -> Result<(), EnforcerError> {
         self.durable.look();
         let mut pass = self.pass()?;
@@ -302,9 +305,9 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Waits until the labels of these files, which have just become dirty, are on disk; not for long.
+    /// Waits briefly until the labels of these files, which have just become dirty, are on disk.
     pub(super) fn settle_labels(&mut self, device: u32, files: &[Identity]) -> io::Result<()> {
-        let end = Instant::now() + LONG_PATIENCE;
+        let end = Instant::now() + SYNC_TIMEOUT;
         self.durable.look();
         loop {
             self.tend_labels().map_err(io::Error::other)?;
@@ -312,16 +315,16 @@ impl Enforcer {
                 return Ok(());
             }
             let since = self.durable.writers.since(device);
-            if Instant::now() >= end || since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+            if Instant::now() >= end || since.is_some_and(|since| since.elapsed() >= WRITE_TIMEOUT) {
                 return Err(hangs());
             }
             // What could not be written is being noted.
-            std::thread::sleep(BRIEFLY);
+            std::thread::sleep(SETTLE_INTERVAL);
         }
     }
 
-    /// Writes a label that somebody waits for to a file; not for long. `after_others`: those that were written before are to be
-    /// on disk first.
+    /// Writes a label that a client waits for to a file, waiting briefly. With `after_others`, labels that were written
+    /// before must be on disk first.
     pub(super) fn write_label(
         &mut self,
         file: BorrowedFd<'_>,
@@ -331,7 +334,7 @@ impl Enforcer {
         after_others: bool,
     ) -> io::Result<()> {
         let sync = after_others && !is_ordered_there(device)?;
-        let until = Instant::now() + if sync { LONG_PATIENCE } else { PATIENCE };
+        let until = Instant::now() + if sync { SYNC_TIMEOUT } else { WRITE_TIMEOUT };
         let mut pass = self.pass().map_err(io::Error::other)?;
         pass.free(device, overlay, until)?;
         let durable = &mut pass.enforcer.durable;

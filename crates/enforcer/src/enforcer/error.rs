@@ -13,102 +13,102 @@ use crate::{
     programs::ProgramsError,
 };
 
-/// Why enforcement could not be started, adopted or changed. Nothing was changed then, unless the text says so.
+/// Why enforcement could not be started, adopted or changed. Unless the text says otherwise, nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnforcerError {
     /// The programs are not in the kernel as they should be.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
-    /// The table of hooks that this program carries is not one.
+    /// The table of hooks in this program cannot be read.
     #[error(transparent)]
     Hooks(#[from] BadLine),
     /// The policy cannot be put in force.
     #[error(transparent)]
     Generation(#[from] GenerationError),
-    /// A context is none of the policy's.
+    /// A context is not valid in the policy.
     #[error(transparent)]
     Context(#[from] ContextError),
     /// This kernel cannot enforce all of the policy.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// No SID is left.
+    /// All SIDs are in use.
     #[error(transparent)]
     Full(#[from] Full),
-    /// The policy in the folder is not as it was written.
+    /// The policy in the daemon's directory is damaged.
     #[error(transparent)]
     Policy(#[from] BuiltError),
-    /// The policy in the folder is not the one that the kernel has.
+    /// The policy in the daemon's directory is not the one in force.
     #[error(
         "{} is not the policy that is in force ({cause}): start the daemon with that policy, or end enforcement with \
          `tollgate stop --force` and start it again", .path.display()
     )]
     NotInForce {
-        /// The file.
+        /// Path of the policy.
         path: PathBuf,
-        /// What it is.
+        /// What is wrong with it.
         cause: String,
     },
     /// A map could not be read or written.
     #[error("cannot {what}: {cause}")]
     Map {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// Why it failed.
+        /// What the kernel returned.
         cause: libbpf_rs::Error,
     },
     /// A file could not be read or written.
     #[error("cannot {what} {}: {cause}", .path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
     /// A file could not be labelled.
     #[error("cannot label: {cause}")]
     Labels {
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// The policy has neither an unconfined domain nor an initial SID for the kernel.
+    /// The policy has neither a type unconfined_t nor a context for the kernel's initial SID.
     #[error(
-        "the policy says neither what unconfined_t nor what the kernel's context is: name the context of the machine's processes with --machine CONTEXT"
+        "the policy has neither unconfined_t nor a context of the kernel: name the context of the machine's processes with --machine CONTEXT"
     )]
     NoMachine,
-    /// The policy was in force for a moment, and the one before is again.
+    /// The policy was in force for a moment, and the one before was put back.
     #[error("the policy was not kept: {reason}; the one before is in force")]
     RolledBack {
-        /// What did not hold.
+        /// What went wrong with the policy.
         reason: String,
     },
-    /// The policy was not to be kept, and is in force all the same.
+    /// The policy should have been withdrawn, and is in force all the same.
     #[error("the policy is in force, though {reason}: the one before cannot be put back: {cause}")]
     NotPutBack {
-        /// What did not hold.
+        /// What went wrong with the policy.
         reason: String,
-        /// Why the one before is not back.
+        /// Why the one before could not be put back.
         cause: Box<EnforcerError>,
     },
-    /// The policy is in force, and something that belongs to it is not.
-    #[error("the policy is in force, but not all that it brings: {cause}")]
+    /// The policy is in force, but something that belongs to it is not.
+    #[error("the policy is in force, but not everything that belongs to it: {cause}")]
     Unsettled {
         /// What failed.
         cause: Box<EnforcerError>,
     },
-    /// Descriptors are asked about otherwise.
+    /// Running enforcement checks descriptors in another way.
     #[error(
-        "cannot take enforcement over with --descriptors {wanted}: it was started with --descriptors {chosen}, and processes have entered domains by that; keep it, or begin again with `tollgate stop`"
+        "cannot take enforcement over with --descriptors {wanted}: it was started with --descriptors {chosen}, and processes have entered domains since; keep that, or end enforcement first with `tollgate stop`"
     )]
     Descriptors {
-        /// What was asked for.
+        /// What the options say.
         wanted: Descriptors,
-        /// What holds.
+        /// What is in force.
         chosen: Descriptors,
     },
-    /// Enforcement is on.
+    /// Enforcement is on already.
     #[error(
         "enforcement is on already: `tollgate reload POLICY` puts another policy in force, `tollgate stop` ends it"
     )]

@@ -1,4 +1,4 @@
-//! What outlives the daemon outside the kernel.
+//! What outlives the daemon outside of the kernel.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use tollgate_abi::paths;
 
 use super::EnforcerError;
 
-/// Where the daemon keeps what is not in the kernel: the policy in force, what SIDs stand for, since when domains are permissive.
+/// The daemon's directory: the policy in force, the contexts of SIDs, since when domains are permissive.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 
@@ -21,13 +21,14 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// The policy of a generation.
+    /// Path of the policy of a generation.
     #[must_use]
     pub fn policy(&self, generation: u32) -> PathBuf {
         self.0.join(format!("generation-{generation}.policy"))
     }
 
-    /// The policy that is there, if it is one: that in force, unless a daemon was killed while it put another in its place.
+    /// The only policy in the directory: the one in force, unless a daemon was killed while it put another one in
+    /// force.
     #[must_use]
     pub fn only_policy(&self) -> Option<PathBuf> {
         let mut policies = self.policies();
@@ -42,25 +43,25 @@ impl Folder {
         })
     }
 
-    /// What SIDs stand for: lines `SID CONTEXT`, for everyone to read.
+    /// Path of the contexts of SIDs: lines `SID CONTEXT`, which everybody may read.
     #[must_use]
     pub fn contexts(&self) -> PathBuf {
         self.0.join("contexts")
     }
 
-    /// Since when domains are permissive: lines `GENERATION SECONDS TYPE`.
+    /// Path of the times since when domains are permissive: lines `GENERATION SECONDS TYPE`.
     #[must_use]
     pub fn permissive(&self) -> PathBuf {
         self.0.join("permissive")
     }
 
-    /// The policy that is asked beside the one in force.
+    /// Path of the candidate's policy.
     #[must_use]
     pub fn shadow(&self) -> PathBuf {
         self.0.join("shadow.policy")
     }
 
-    /// Itself.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -71,7 +72,7 @@ impl Folder {
         fs::create_dir_all(&self.0).map_err(error)
     }
 
-    /// Adds lines to a file that is there.
+    /// Adds lines to a file that exists.
     pub(super) fn append(&self, path: &Path, lines: &[u8]) -> Result<(), EnforcerError> {
         let error = |cause| EnforcerError::Io { what: "write", path: path.to_owned(), cause };
         let mut file = fs::File::options().append(true).open(path).map_err(error)?;
@@ -82,7 +83,7 @@ impl Folder {
     pub(super) fn keep_only(&self, generation: u32) {
         let kept = self.policy(generation);
         for path in self.policies().filter(|path| *path != kept) {
-            // One that stays takes room, no more.
+            // A file that stays only uses space.
             let _ = fs::remove_file(path);
         }
     }

@@ -1,4 +1,4 @@
-//! Labels of files, as the daemon asks for them and changes them.
+//! Labels of files, as the daemon reads and changes them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,7 +24,7 @@ use crate::{
     contexts::{self, Sid},
     labels::{
         self,
-        alone::{self, LITTLE_PATIENCE},
+        alone::{self, REQUEST_TIMEOUT},
         checkpoint::{AfterCrash, Doubts},
         file_contexts::FileContexts,
         filesystems,
@@ -44,19 +44,19 @@ use crate::{
 };
 
 const PROC: &str = "/proc";
-/// What is recovered there after a crash nobody has tried: no kernel of the tests has it.
+/// File systems on which nobody has tried whether labels survive a crash: no kernel in the tests has them.
 const UNTRIED: &str = "f2fs";
 const UNTRIED_REASON: &str = "labels of files of f2fs may be lost in a crash: all are unlabelled, and denied to confined domains; use ext4, \
                               xfs or btrfs";
-/// The policy capability that labels symbolic links by path, too.
+/// The policy capability by which symbolic links are labelled by path, too.
 const LINKS: &str = "genfs_seclabel_symlinks";
 
-/// What is to be labelled.
+/// What to label.
 pub(super) enum Part {
     All,
     Mount(u32),
     Subvolume(Identity),
-    /// What has no label in memory, for hooks did not run from one moment to another.
+    /// Files that have no label in memory, because hooks did not run between these two moments.
     Unseen(Moment, Moment),
 }
 
@@ -77,11 +77,11 @@ impl Enforcer {
         let found = filesystems::of(&policy, &mut sid)?;
         for (name, value) in &found.filesystems {
             let put = self.maps.filesystems.update(bytes_of(name), bytes_of(value), MapFlags::ANY);
-            put.map_err(map_error("say what file systems are labelled"))?;
+            put.map_err(map_error("put the labels of file systems in a map"))?;
         }
         for (key, value) in &found.genfs {
             let put = self.maps.genfs.update(bytes_of(key), bytes_of(value), MapFlags::ANY);
-            put.map_err(map_error("say what paths are labelled"))?;
+            put.map_err(map_error("put the labels of paths in a map"))?;
         }
         let (names, paths) = (found.filesystems.iter(), found.genfs.iter());
         retain(&self.maps.filesystems, &names.map(|(name, _)| bytes_of(name)).collect());
@@ -97,20 +97,20 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Labels all files that are there, and what processes hold. What could not be labelled is told, and denied to confined
-    /// domains.
+    /// Labels all existing files, and what processes hold. What could not be labelled is reported, and denied to
+    /// confined domains.
     pub(super) fn label_machine(&mut self) -> Result<Report, EnforcerError> {
         self.label_files(Part::All)
     }
 
-    /// Labels the files of a file system that was mounted since.
+    /// Labels the files of a file system that was mounted later.
     pub fn label_mount(&mut self, device: u32) -> Result<Report, EnforcerError> {
         let mut maps = self.kernel_maps()?;
         let known = maps.superblock(device).map_err(labelling)?;
         if known.is_some_and(|known| known.flags & TG_SUPERBLOCK_WALKED != 0) {
             return Ok(Report::default());
         }
-        // Those of another file system, which had this number before, or of this one, which was elsewhere since.
+        // Labels of another file system that had this number before, or of this one when it was mounted elsewhere.
         self.leave_device(device)?;
         for (key, _) in maps.entries(&mut |key, _| key.device == device).map_err(labelling)? {
             maps.remove_entry(key).map_err(labelling)?;
@@ -120,7 +120,8 @@ impl Enforcer {
         Ok(report)
     }
 
-    /// Labels the files of a subvolume that has come into a file system since: its number, and the generation of its root.
+    /// Labels the files of a subvolume that appeared in a file system later: its number, and the generation of its
+    /// root.
     pub fn label_subvolume(&mut self, device: u32, subvolume: u64, generation: u32) -> Result<Report, EnforcerError> {
         self.label_files(Part::Subvolume(subvolumes::root(device, subvolume, generation)))
     }
@@ -181,42 +182,44 @@ impl Enforcer {
         }
     }
 
-    /// Does what events asked for that no daemon has heard: writes noted labels, and labels what was mounted. Tells what
-    /// failed.
+    /// Does what events requested that no daemon has read: writes noted labels, and labels what was mounted. Returns
+    /// the failures.
     pub fn catch_up(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
         if let Err(cause) = self.tend_labels() {
             failures.push(cause.to_string());
         }
-        failures.extend(self.untold_labels());
+        failures.extend(self.unreported_labels());
         failures.extend(self.subordinates.look(&self.state.shares()));
-        // Where nothing was mounted or unmounted there is nothing new.
-        let told = fs::read(mountinfo()).unwrap_or_default();
-        if told == self.mounted {
+        // If nothing was mounted or unmounted, there is nothing new.
+        let mountinfo = fs::read(mountinfo()).unwrap_or_default();
+        if mountinfo == self.mounted {
             return failures;
         }
-        for mount in mounts::read(&told) {
+        for mount in mounts::read(&mountinfo) {
             if self.filesystem_named(&mount.filesystem).is_ok_and(|found| found.is_some_and(is_kept)) {
                 match self.label_mount(mount.device) {
-                    Ok(report) => failures.extend(report.told),
+                    Ok(report) => failures.extend(report.messages),
                     Err(cause) => failures.push(cause.to_string()),
                 }
             }
         }
-        self.mounted = told;
+        self.mounted = mountinfo;
         failures
     }
 
     /// The label of a file that is in force.
     pub fn label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
         if is_overlay(file)? {
-            // That of the file it shows, which no descriptor leads to. A program tells it, before the file system is asked.
+            // On overlayfs it is the label of the file below, to which no descriptor leads. A program reports it,
+            // before the file system handles the request.
             let object = Object::anywhere(file).map_err(labelling)?;
-            return Ok(self.state.told_label(|| drop(object.attribute())));
+            return Ok(self.state.reported_label(|| drop(object.attribute())));
         }
         match self.kernel_maps()?.inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
             Some(label) => Ok(label.sid),
-            // As tg_unseen_sid: what was in memory before the programs were has the label that all have.
+            // As in tg_unseen_sid: a file that was in memory before the programs were attached has the label that all
+            // its kind have.
             None => {
                 let one_label = |found: &tg_filesystem| found.behaviour == TG_FS_GENFS && found.node == 0;
                 Ok(self.filesystem(file)?.filter(one_label).map_or(SECINITSID_UNLABELED, |found| found.sid))
@@ -224,12 +227,12 @@ impl Enforcer {
         }
     }
 
-    /// The label of the file system that a file is in.
+    /// The label of the file system that a file is on.
     pub fn filesystem_label(&self, file: BorrowedFd<'_>) -> Result<Sid, EnforcerError> {
         Ok(self.filesystem(file)?.map_or(SECINITSID_UNLABELED, |found| found.sid))
     }
 
-    /// What the policy says of the file system that a file is in, if that is mounted here.
+    /// What the policy says about the file system that a file is on, if that is mounted here.
     pub(super) fn filesystem(&self, file: BorrowedFd<'_>) -> Result<Option<tg_filesystem>, EnforcerError> {
         let Some(mount) = mount(file)? else { return Ok(None) };
         self.filesystem_named(&mount.filesystem)
@@ -242,16 +245,16 @@ impl Enforcer {
         Ok(found.as_deref().and_then(filesystems::value))
     }
 
-    /// Gives a file another label, for the machine.
+    /// Gives a file another label, in the machine's share.
     pub fn set_label(&mut self, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
         self.set_label_for(Holder::Machine, file, sid)
     }
 
-    /// Gives a file another label, for somebody whose share the label is in.
+    /// Gives a file another label, in the share of `holder`.
     pub fn set_label_for(&mut self, holder: Holder, file: BorrowedFd<'_>, sid: Sid) -> Result<Lasts, EnforcerError> {
         let (object, filesystem) = (object(file)?, filesystem_of(file)?);
         may_write(&filesystem, holder).map_err(labelling)?;
-        // What enforcement lives by stays so.
+        // An object on which enforcement depends stays one.
         let sid = sid | self.label(file)? & TG_SID_SURVIVAL;
         self.learn();
         let mut maps = self.kernel_maps()?;
@@ -274,7 +277,7 @@ impl Enforcer {
         lasts.map_err(labelling)
     }
 
-    /// The label that the policy's `file_contexts` give a file by its path; `None`: none.
+    /// The label that the policy's `file_contexts` give to a file by its path; `None`: they give none.
     pub fn default_label(&mut self, path: &Path, mode: u32) -> Result<Option<String>, EnforcerError> {
         let file_contexts = self.take_file_contexts()?;
         let found = file_contexts.lookup(path, mode).map_err(|cause| labelling(io::Error::other(cause)));
@@ -282,7 +285,7 @@ impl Enforcer {
         found
     }
 
-    /// Gives a file the label that `file_contexts` give its path, if there is one.
+    /// Gives a file the label that `file_contexts` give to its path, if they give one.
     pub fn label_by_path(&mut self, file: BorrowedFd<'_>, path: &Path, mode: u32) -> Result<(), EnforcerError> {
         let Some(context) = self.default_label(path, mode)? else { return Ok(()) };
         let sid = self.intern(&context)?;
@@ -307,8 +310,8 @@ impl Enforcer {
         Ok(Rules::new(&found, policy.capabilities.iter().any(|name| name == LINKS)))
     }
 
-    /// File systems whose labels cannot be kept here, each with the reason. The programs are told what they need for btrfs
-    /// once it is there.
+    /// File systems whose labels cannot be kept on this kernel, each with the reason. For btrfs, the programs get the
+    /// offsets that they need once it is loaded.
     fn refused_filesystems(&self) -> BTreeMap<&'static str, String> {
         let mut refused = BTreeMap::from([(UNTRIED, UNTRIED_REASON.to_owned())]);
         if !self.state.knows_subvolumes() && subvolumes::is_there() {
@@ -340,20 +343,20 @@ impl Enforcer {
     }
 }
 
-/// The contexts of an enforcer; one that was asked for is not asked for again. Files may name new ones as long as callers
-/// may: whoever mounts an image must not use up what all need.
+/// Turns contexts into SIDs, and remembers those that it has looked up. Files may bring new contexts only as long as
+/// clients may: whoever mounts an image must not use up the SIDs.
 struct Remembered<'e> {
     enforcer: &'e mut Enforcer,
     known: HashMap<String, Option<Sid>>,
-    /// Those that the policy does not have.
+    /// SIDs of contexts that the policy does not have.
     deferred: HashMap<String, Sid>,
     without_place: u64,
 }
 
-/// So many contexts of files have found no place.
+/// How many contexts of files got no SID.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{0} contexts of files are new, and half of all contexts or levels are in use: these files are unlabelled until the machine \
+    "{0} contexts of files are new, but half of all contexts or levels are in use: these files are unlabelled until the machine \
      starts again without them"
 )]
 struct NoPlace(u64);
@@ -364,16 +367,16 @@ impl Remembered<'_> {
         if self.enforcer.contexts.sid(context).is_some() || !self.enforcer.is_half_full() {
             return self.enforcer.intern(context);
         }
-        // What the policy does not have is not new, but wrong.
+        // A context that the policy does not have is not counted as new, because it is invalid.
         self.enforcer.generation.read(context)?;
         self.without_place += 1;
-        // Not like its directory: it has a label, which cannot be kept in mind.
+        // The file is not labelled like its directory: it has a label of its own, which cannot be remembered.
         Ok(SECINITSID_UNLABELED)
     }
 }
 
 impl Remembered<'_> {
-    /// The SIDs of the contexts that labels are noted with.
+    /// The SIDs of the contexts in the notes.
     fn noted(&mut self) -> io::Result<HashMap<String, Sid>> {
         let texts = self.enforcer.durable.contexts();
         let sid = |text: String| {
@@ -419,14 +422,14 @@ impl labels::Contexts for Remembered<'_> {
     }
 }
 
-/// The mount that a file is in; `None`: one of another mount namespace.
+/// The mount of a file; `None`: it is in another mount namespace.
 fn mount(file: BorrowedFd<'_>) -> Result<Option<Mount>, EnforcerError> {
     let number = mounts::mount_of(file).map_err(labelling)?;
     let all = mounts::read(&fs::read(mountinfo()).map_err(|cause| reading(&mountinfo(), cause))?);
     Ok(all.into_iter().find(|found| u64::from(found.id) == number))
 }
 
-/// A file, and the device of its file system as the kernel numbers it, which `stat` does not always tell.
+/// A file with the device number that the kernel uses for its file system. `stat` does not always return that one.
 pub(super) fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> {
     let object = match mount(file)? {
         Some(mount) => Object::new(file, mount.device),
@@ -435,24 +438,25 @@ pub(super) fn object(file: BorrowedFd<'_>) -> Result<Object<'_>, EnforcerError> 
     object.map_err(labelling)
 }
 
-/// Whether labels are written down there.
+/// Whether labels are written to the attributes of files there.
 pub(super) fn is_kept(filesystem: tg_filesystem) -> bool {
     filesystem.behaviour == TG_FS_XATTR
 }
 
-/// What matters of a file system whose files a caller has named.
+/// What matters about a file system on which a client has named a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A program serves it.
+    /// A user-space program serves it (FUSE).
     Served,
-    /// `here`: in our mount namespace.
+    /// overlayfs; `here`: in the daemon's mount namespace.
     Overlay {
         here: bool,
     },
     Other,
 }
 
-/// What a file is in. One in another mount namespace is asked, which may be served by anybody.
+/// The file system of a file. In another mount namespace, the file system itself is asked, which may be served by
+/// anybody.
 fn filesystem_of(file: BorrowedFd<'_>) -> Result<Kind, EnforcerError> {
     if let Some(mount) = mount(file)? {
         return Ok(match mount.filesystem.as_str() {
@@ -461,7 +465,7 @@ fn filesystem_of(file: BorrowedFd<'_>) -> Result<Kind, EnforcerError> {
             _ => Kind::Other,
         });
     }
-    let found = alone::ask(file, LITTLE_PATIENCE, |file| Ok(fstatfs(file)?.filesystem_type())).map_err(labelling)?;
+    let found = alone::ask(file, REQUEST_TIMEOUT, |file| Ok(fstatfs(file)?.filesystem_type())).map_err(labelling)?;
     Ok(match found {
         FUSE_SUPER_MAGIC => Kind::Served,
         OVERLAYFS_SUPER_MAGIC => Kind::Overlay { here: false },
@@ -473,22 +477,22 @@ fn is_overlay(file: BorrowedFd<'_>) -> Result<bool, EnforcerError> {
     Ok(matches!(filesystem_of(file)?, Kind::Overlay { .. }))
 }
 
-/// Whether a label may be written there for somebody. Who serves a file system need not answer; a user may have mounted overlayfs
-/// in a namespace of his over what he serves.
+/// Whether a label may be written there for a holder. A program that serves a file system need not answer, and a user
+/// may have mounted overlayfs in a namespace of the user's own over such a file system.
 fn may_write(filesystem: &Kind, holder: Holder) -> io::Result<()> {
     let reason = match (filesystem, holder) {
         (Kind::Served, _) => {
-            "a program serves this file system, and need not answer: its files have the label that the policy gives it"
+            "a program serves this file system and need not answer: its files have the label that the policy gives it"
         }
         (Kind::Overlay { here: false }, Holder::User(_)) => {
-            "only root may label files of overlayfs in another mount namespace: what is below may not answer"
+            "only root may label files of overlayfs in another mount namespace, because the file systems below it may not answer"
         }
         _ => return Ok(()),
     };
     Err(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 
-/// Where the file system of a device is mounted, for people; `None`: all.
+/// Where the file system of a device is mounted, in words; `None`: all file systems.
 pub(crate) fn of_device(device: Option<u32>) -> String {
     let Some(device) = device else { return "all file systems".to_owned() };
     let mounts = mounts::read(&fs::read(mountinfo()).unwrap_or_default());

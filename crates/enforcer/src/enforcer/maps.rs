@@ -1,4 +1,4 @@
-//! The maps that the daemon uses, and how it puts values into them.
+//! The maps that the daemon uses, and how it writes values to them.
 
 use std::{
     collections::HashSet,
@@ -19,33 +19,33 @@ use crate::{
 /// The maps that the daemon uses, opened.
 #[derive(Debug)]
 pub struct Maps {
-    /// What maps of generations are made after.
+    /// The map whose properties all maps of generations copy.
     pub template: MapHandle,
-    /// The generations in force and before.
+    /// The generations: the one in force, the one before, the candidate.
     pub generations: MapHandle,
     /// SIDs by context and generation.
     pub sids: MapHandle,
-    /// Labels of tasks.
+    /// Labels of tasks, in task storage.
     pub tasks: MapHandle,
-    /// Labels of inodes.
+    /// Labels of inodes, in inode storage.
     pub inodes: MapHandle,
-    /// File systems that have been seen.
+    /// File systems that have been seen, by device.
     pub superblocks: MapHandle,
-    /// Durable labels.
+    /// Durable labels of files.
     pub labels: MapHandle,
-    /// Of them, those that have become dirty.
+    /// Durable labels that have become dirty.
     pub unwritten: MapHandle,
     /// Directories in which something was made.
     pub active: MapHandle,
-    /// File systems by name.
+    /// What the policy says about file systems, by name.
     pub filesystems: MapHandle,
-    /// Paths of `genfscon`.
+    /// Labels by path (`genfscon`).
     pub genfs: MapHandle,
     /// Contexts of units.
     pub units: MapHandle,
-    /// What a candidate would have decided otherwise.
+    /// Decisions in which the candidate differs.
     pub differences: MapHandle,
-    /// Events.
+    /// The ring buffer of events.
     pub events: MapHandle,
 }
 
@@ -71,17 +71,17 @@ impl Maps {
     }
 }
 
-/// Removes what an earlier policy said.
+/// Removes entries that only an earlier policy had.
 pub(super) fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
     let old: Vec<Vec<u8>> = map.keys().filter(|key| !wanted.contains(key.as_slice())).collect();
     for key in old {
-        // One that is gone already is gone.
+        // It may have been removed by somebody else already.
         let _ = map.delete(&key);
     }
 }
 
-/// The contexts of the process, or of the thread, of a pidfd; `None`: the machine's. One without storage may have lost it; one
-/// that has got another has lost whether the process's threads have contexts of their own.
+/// The contexts of the process or thread of a pidfd; `None`: the machine's. A task without storage may have lost it. A
+/// task that got new storage has lost the flag that its threads have contexts of their own.
 pub(crate) fn task_of(
     pins: &Pins,
     tasks: &MapHandle,
@@ -103,7 +103,7 @@ pub(crate) fn began(pins: &Pins, process: BorrowedFd<'_>) -> Result<u64, libbpf_
     threads_of(pins, process).map(|threads| threads[0].began)
 }
 
-/// The threads of the process of a pidfd, its leader first; of that of a thread the thread alone. At least one.
+/// The threads of the process of a pidfd, its leader first; for the pidfd of a thread, that thread alone. At least one.
 fn threads_of(pins: &Pins, process: BorrowedFd<'_>) -> Result<Vec<tg_thread>, libbpf_rs::Error> {
     let ended = || libbpf_rs::Error::from(io::Error::from_raw_os_error(libc::ESRCH));
     let number = number_of(process).ok_or_else(ended)?;
@@ -113,19 +113,19 @@ fn threads_of(pins: &Pins, process: BorrowedFd<'_>) -> Result<Vec<tg_thread>, li
         threads = look(Threads::One(number))?;
     }
     threads.sort_by_key(|thread| thread.leader == 0);
-    // Until it was waited for no other has its number.
+    // Until the process has been waited for, no other has its number.
     Some(threads).filter(|threads| !threads.is_empty() && number_of(process).is_some()).ok_or_else(ended)
 }
 
-/// The number of the process, or thread, of a pidfd that has not been waited for.
+/// The number of the process or thread of a pidfd. `None`: it has been waited for.
 fn number_of(process: BorrowedFd<'_>) -> Option<NonZeroU32> {
-    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
-    told.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
+    let fdinfo = fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
+    fdinfo.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
 }
 
 fn stored(tasks: &MapHandle, process: BorrowedFd<'_>) -> Result<Option<tg_task>, libbpf_rs::Error> {
     let value = tasks.lookup(&process.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
     let Some(task) = value.and_then(|bytes| tg_task::read_from_bytes(&bytes).ok()) else { return Ok(None) };
-    // One that has been made this moment says nothing yet.
+    // A storage that has just been made has no SID yet.
     Ok(Some(task).filter(|task| task.sid != 0))
 }

@@ -1,4 +1,4 @@
-//! How enforcement is started, and what of that a new daemon keeps.
+//! The options of enforcement, and which of them a new daemon keeps.
 
 use std::{
     collections::BTreeSet,
@@ -13,51 +13,53 @@ use super::{EnforcerError, Folder};
 use crate::{
     contexts::{self, Contexts},
     labels::checkpoint::AfterCrash,
-    programs::Pins,
+    preloaded::Preloaded,
+    programs::{Pins, ProgramsError},
     progress::Progress,
     shares::Size,
     units::Places,
 };
 
-/// Audited denials a second, where nobody says how many.
+/// How many denials per second are audited by default.
 pub(super) const AUDIT_LIMIT: u32 = 1000;
 
-/// How enforcement is started. A daemon that takes over keeps what is in force where it is told nothing else.
+/// How enforcement is started. A daemon that takes over keeps what is in force unless its options say otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where pins are.
+    /// The directory of the pins.
     pub pins: Pins,
-    /// Where the rest is.
+    /// The daemon's directory.
     pub folder: Folder,
-    /// Where labels are noted that could not be written to files; it outlives the machine's run.
+    /// Where labels are noted that could not be written to files. It survives a restart of the machine.
     pub notes: NoteFolder,
-    /// What is denied is granted, and audited.
+    /// Permissive mode: what is denied is granted, and audited.
     pub permissive: bool,
-    /// The context of tasks without a label; `None`: see [`contexts::machine`].
+    /// The context of tasks without a label; `None`: [`contexts::machine`] chooses it.
     pub machine: Option<String>,
-    /// Domains that are asked nothing; none named: the machine's and the kernel's. Tasks without a label never are asked.
+    /// Types of the unconfined domains. Empty: the machine's domain and the kernel's. Tasks without a label are always
+    /// unconfined.
     pub unconfined: Vec<String>,
-    /// Audited denials a second; what is above is counted. `None`: 1,000.
+    /// How many denials per second are audited; further ones are only counted. `None`: 1,000.
     pub audit_limit: Option<u32>,
-    /// A policy that this kernel cannot enforce whole is enforced as far as it can be.
+    /// Whether to enforce a policy as far as possible if this kernel cannot enforce all of it.
     pub accept_missing: bool,
-    /// What becomes of those who may have slipped out of confinement while hooks did not run.
+    /// What happens to processes that may have left their confinement while hooks did not run.
     pub after_gap: AfterGap,
-    /// What becomes of files whose label a crash may have taken.
+    /// What happens to files whose label may have been lost in a crash.
     pub after_crash: AfterCrash,
-    /// When descriptors are asked about; `None`: as it was chosen when enforcement began.
+    /// When descriptors are checked; `None`: as chosen when enforcement began, or the default.
     pub descriptors: Option<Descriptors>,
-    /// How much room there is for what all need, where it is not as much as by default; enforcement that is on keeps its own.
+    /// Sizes of limited resources that differ from the default. Running enforcement keeps its own.
     pub sizes: Vec<Size>,
-    /// Where contexts of units are written down.
+    /// Where contexts of units are configured.
     pub units: Places,
-    /// The hooks to attach to, for measurements of their cost; none named: all that the policy needs.
+    /// The hooks to attach to, for measurements of their cost. Empty: all that the policy needs.
     pub hooks: Vec<String>,
-    /// Whom to tell how far a start is.
+    /// Where the progress of a start is reported.
     pub progress: Progress,
 }
 
-/// The folder of labels that could not be written to files.
+/// The directory of notes about labels that could not be written to files.
 #[derive(Debug, Clone)]
 pub struct NoteFolder(PathBuf);
 
@@ -85,7 +87,12 @@ impl Options {
         self.machine.clone().or_else(|| contexts::machine(policy)).ok_or(EnforcerError::NoMachine)
     }
 
-    /// Domains that are asked nothing under a policy: those named, or the machine's and the kernel's.
+    /// The programs that were loaded for this start. There are none if maps must have other sizes than theirs.
+    pub(super) fn preloaded(&self) -> Result<Preloaded, ProgramsError> {
+        if self.sizes.is_empty() { Preloaded::take(&self.pins) } else { Ok(Preloaded::default()) }
+    }
+
+    /// The unconfined domains under a policy: those that the options name, or the machine's and the kernel's.
     pub(super) fn unconfined(&self, policy: &Policy, contexts: &Contexts) -> Vec<String> {
         if !self.unconfined.is_empty() {
             return self.unconfined.clone();
@@ -96,8 +103,9 @@ impl Options {
         names
     }
 
-    /// Keeps the machine's context and the unconfined domains that are in force with a policy, where these options name no
-    /// others; whether they do. What is in force because nobody had named any is not kept: another policy has its own.
+    /// Keeps the machine's context and the unconfined domains that are in force, if these options name no others.
+    /// Returns whether they do. Domains that are in force by default are not kept, because another policy has its own
+    /// default.
     pub(super) fn keep(&mut self, policy: &Policy, machine: &str, unconfined: &[String]) -> bool {
         let in_force = Self { machine: Some(machine.to_owned()), ..Self::default() };
         let by_default = in_force.unconfined(policy, &Contexts::initial(policy, machine));

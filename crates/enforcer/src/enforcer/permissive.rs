@@ -1,4 +1,4 @@
-//! Permissive domains: what they are denied is granted, and audited, until the next generation.
+//! Permissive domains: what they are denied is granted and audited, until the next generation.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use tracing::warn;
 use super::{Enforcer, EnforcerError};
 
 impl Enforcer {
-    /// Sets whether what is denied is granted, and audited: for a domain until the next generation, else for all.
+    /// Makes a domain permissive or enforcing until the next generation; without a domain, sets the mode of all.
     pub fn set_permissive(&mut self, domain: Option<&str>, permissive: bool) -> Result<(), EnforcerError> {
         if !permissive {
             self.revalidate()?;
@@ -20,11 +20,11 @@ impl Enforcer {
             Some(domain) => self.set_domain(domain, permissive)?,
             None => self.state.set_enforcing(!permissive),
         }
-        // What was opened meanwhile is held.
+        // What was opened meanwhile may be held.
         if permissive { Ok(()) } else { self.settle_held() }
     }
 
-    /// Makes a domain permissive, or no longer.
+    /// Makes a domain permissive, or enforcing again.
     fn set_domain(&mut self, domain: &str, permissive: bool) -> Result<(), EnforcerError> {
         self.generation.set_permissive(domain, permissive)?;
         self.state.forget();
@@ -32,21 +32,21 @@ impl Enforcer {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let text = fs::read_to_string(folder.permissive()).unwrap_or_default();
         let lines = changed(&text, self.generation.number, domain, permissive.then_some(now));
-        // Who sets the mode is not to fail for want of room for a note.
+        // Setting the mode must not fail because there is no room to note the time.
         if let Err(cause) = folder.replace(&folder.permissive(), lines.as_bytes()) {
-            warn!(domain, %cause, "since when {domain} is permissive is not kept: {cause}");
+            warn!(%cause, "the time since when {domain} is permissive is not recorded: {cause}");
         }
         Ok(())
     }
 
-    /// The permissive domains, and since when each of them is, in seconds since 1970. Those of the policy are since that is in
-    /// force, `in_force`.
+    /// The permissive domains, and since when each is, in seconds since 1970. For those that the policy itself makes
+    /// permissive, that is `in_force`, the time since when it is in force.
     #[must_use]
     pub fn permissive_since(&self, in_force: u64) -> BTreeMap<String, u64> {
         let text = fs::read_to_string(self.options.folder.permissive()).unwrap_or_default();
-        let told: BTreeMap<&str, u64> = lines(&text, self.generation.number).collect();
+        let recorded: BTreeMap<&str, u64> = lines(&text, self.generation.number).collect();
         let since = |domain: String| {
-            let since = told.get(domain.as_str()).copied().unwrap_or(in_force);
+            let since = recorded.get(domain.as_str()).copied().unwrap_or(in_force);
             (domain, since)
         };
         self.generation.permissive().into_iter().map(since).collect()
@@ -64,8 +64,8 @@ fn lines(text: &str, generation: u32) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(parse)
 }
 
-/// The lines of a generation after a change: a domain is permissive from `since` on, or no longer. One that is already stays
-/// so since it was.
+/// The lines of a generation after a change: a domain is permissive from `since` on, or no longer. A domain that is
+/// permissive already keeps its time.
 fn changed(text: &str, generation: u32, domain: &str, since: Option<u64>) -> String {
     let mut all: BTreeMap<&str, u64> = lines(text, generation).collect();
     match since {

@@ -1,4 +1,4 @@
-//! Another policy takes the place of the one in force.
+//! Puts another policy in force.
 
 use std::fs;
 
@@ -11,16 +11,16 @@ use crate::{
     missing,
 };
 
-/// What came of another policy.
+/// The result of a reload.
 #[derive(Debug)]
 pub struct Reloaded {
-    /// The number of its generation.
+    /// Number of the new generation.
     pub number: u32,
-    /// Contexts in use that it does not permit: what has them is unlabelled from now on.
+    /// Contexts in use that the new policy does not permit. Objects that have them are unlabelled from now on.
     pub invalid: Vec<(Sid, String)>,
 }
 
-/// A policy, with all that changes with it.
+/// A policy, with everything that changes with it.
 struct Policy {
     generation: Generation,
     contexts: Contexts,
@@ -28,8 +28,8 @@ struct Policy {
 }
 
 impl Enforcer {
-    /// Puts another policy in force. `verify` is asked once it is; when it says no, the one before is put back. What this
-    /// kernel cannot enforce of it must be `accepted`, or be missing already.
+    /// Puts another policy in force. `verify` is called once it is in force; if it fails, the policy before is put
+    /// back. What this kernel cannot enforce of the new policy must be `accepted`, or be missing already.
     pub fn reload(
         &mut self,
         built: Built,
@@ -54,7 +54,7 @@ impl Enforcer {
             self.replace(Policy { generation, contexts, missing }, &unconfined, verify)
         });
         reloaded.inspect_err(|_| {
-            // Unless it is in force all the same, and what failed came after.
+            // Unless it is in force all the same, and a later step failed.
             if self.generation.number != number {
                 let _ = fs::remove_file(&file);
             }
@@ -78,7 +78,7 @@ impl Enforcer {
             unconfined,
         )?;
         needed.extend(self.needed_by_shadow()?);
-        // More than either policy needs does no harm while one takes the place of the other.
+        // Attaching more hooks than either policy needs does no harm during the switch.
         let before = self.hooks()?;
         self.revalidate()?;
         self.attach(&needed)?;
@@ -86,8 +86,8 @@ impl Enforcer {
         let taken_over = self.take_over_contexts(&previous.generation).map_err(|cause| cause.to_string());
         match taken_over.and_then(|()| verify(self)) {
             Ok(()) => {
-                self.told_otherwise = false;
-                // What it calls a context it may have called none before.
+                self.options_differ = false;
+                // The new policy may have contexts that the one before did not.
                 self.look_at_units();
                 self.policy_is_meant();
                 self.watch_programs();
@@ -101,8 +101,8 @@ impl Enforcer {
         }
     }
 
-    /// Switches to another policy; the one before, of which the kernel may have given contexts SIDs meanwhile
-    /// ([`Enforcer::take_over_contexts`]).
+    /// Switches to another policy, and returns the one before. The kernel may have given SIDs to contexts of that one
+    /// meanwhile ([`Enforcer::take_over_contexts`]).
     fn put_in_force(&mut self, next: Policy) -> Result<Policy, EnforcerError> {
         self.make_live(&next.generation);
         let previous = self.exchange(next);
@@ -129,7 +129,7 @@ impl Enforcer {
 
     /// Puts back the policy that was in force before.
     fn put_back(&mut self, mut previous: Policy) -> Result<(), EnforcerError> {
-        // Without it, contexts that have come up meanwhile are denied everything for a moment; go back all the same.
+        // If this fails, contexts that came up meanwhile are denied everything for a moment. Go back all the same.
         let _ = previous.generation.translate(&self.generation);
         let refused = self.put_in_force(previous)?;
         self.take_over_contexts(&refused.generation)?;
@@ -139,13 +139,14 @@ impl Enforcer {
         self.save_contexts()
     }
 
-    /// The hooks as they were. What was opened while the refused policy was in force may be held.
+    /// Restores the hooks. What was opened while the refused policy was in force may be held.
     fn settle_back(&mut self, mut before: Vec<String>) -> Result<(), EnforcerError> {
         before.extend(self.look_at_held()?);
         self.detach_all_but(&before)
     }
 
-    /// What many subjects may was found out without those that were unconfined until now: they count from here on.
+    /// Cached answers for many subjects were computed without the domains that were unconfined until now. These are
+    /// subjects from here on.
     fn make_live(&self, next: &Generation) {
         let confined = |sid: &Sid| self.generation.is_unconfined(*sid) && !next.is_unconfined(*sid);
         for sid in self.contexts.iter().map(|(sid, _)| sid).filter(confined) {
@@ -153,7 +154,7 @@ impl Enforcer {
         }
     }
 
-    /// What a generation brings beside its decisions; what others left goes.
+    /// Puts in place what belongs to a generation besides its decisions, and removes what others left.
     pub(super) fn settle(&mut self, mut needed: Vec<String>) -> Result<(), EnforcerError> {
         needed.extend(self.look_at_held()?);
         self.detach_all_but(&needed)?;

@@ -1,4 +1,4 @@
-//! Programs that are replaced keep the labels that `file_contexts` give their names.
+//! Programs that are replaced keep the labels that `file_contexts` give to their names.
 
 use std::{
     collections::BTreeSet,
@@ -21,12 +21,12 @@ use crate::{
 };
 
 impl Enforcer {
-    /// What can be read from when a file has got a name where programs are.
+    /// Becomes readable when a file has got a name in a directory of programs.
     pub fn replaced_wakes(&self) -> Option<BorrowedFd<'_>> {
         self.replaced.as_ref().map(AsFd::as_fd)
     }
 
-    /// Labels programs that have come.
+    /// Labels programs that were replaced.
     pub fn follow_replaced(&mut self) {
         let Some(mut came) = self.replaced.as_ref().map(|replaced| replaced.take()) else { return };
         if came.directories {
@@ -48,7 +48,8 @@ impl Enforcer {
         }
     }
 
-    /// Watches the directories in which `file_contexts` name programs; the files of those that were not watched before.
+    /// Watches the directories in which `file_contexts` name programs. Returns the files in directories that were not
+    /// watched before.
     pub(super) fn watch_programs(&mut self) -> BTreeSet<PathBuf> {
         let entries = self.entries().clone();
         let wanted = directories(&self.generation.file_contexts, &entries);
@@ -64,7 +65,7 @@ impl Enforcer {
         files.collect()
     }
 
-    /// Gives a file the label of a program that `file_contexts` name, if it has another; that label.
+    /// Gives a file the label that `file_contexts` give to the program, if it has another. Returns that label.
     fn label_program(&mut self, path: &Path) -> Result<Option<String>, EnforcerError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
         let open = |path: &Path| File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path);
@@ -73,7 +74,7 @@ impl Enforcer {
             move |cause| EnforcerError::Io { what: "open", path, cause }
         };
         let directory = open(parent).map_err(failed(parent))?;
-        // In that directory, whoever has its path by now.
+        // In that directory, even if its path belongs to another one by now.
         let file = match open(&Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name)) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(failed(path))?,

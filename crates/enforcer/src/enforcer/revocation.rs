@@ -1,5 +1,5 @@
-//! Permissions that a policy takes away are taken from who has used them already: from the moment at which the policy is in
-//! force, and as long as anybody holds a file that it denies, each read and write is asked about.
+//! Revocation: permissions that a policy takes away are taken from processes that used them before. From the moment the
+//! policy is in force, and as long as a process holds a file that the policy denies, each read and write is checked.
 
 use std::{
     io,
@@ -14,13 +14,13 @@ use tracing::warn;
 use super::{Enforcer, EnforcerError, task_of};
 use crate::{needs::USE, programs, revocation::Held};
 
-/// Domains of this attribute are killed when memory that they have mapped is taken away.
+/// Domains with this attribute are killed when memory that they have mapped is taken away.
 const KILLED: &str = "killed_when_revoked";
-/// How long between two looks at all processes, at least; and how many times as long as a look takes.
-const PAUSE: Duration = Duration::from_secs(10);
-const TIMES: u32 = 50;
+/// The minimum time between two scans of all processes, and the same as a multiple of a scan's duration.
+const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(10);
+const SCAN_INTERVAL_FACTOR: u32 = 50;
 
-/// What is held, and when it is looked at again.
+/// What processes hold, and when to scan again.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     held: Held,
@@ -29,7 +29,7 @@ pub(super) struct Pending {
 }
 
 impl Enforcer {
-    /// Asks about open files from now on, before what permitted them ends.
+    /// Checks open files at each use from now on. This comes before the policy that permitted them ends.
     pub(super) fn revalidate(&mut self) -> Result<(), EnforcerError> {
         let own = &self.options.hooks;
         let pins = &self.options.pins;
@@ -47,24 +47,24 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Looks at what is held that the policy in force denies; tells which hook is needed for it.
+    /// Scans for what is held against the policy in force. Returns the hook that is needed for it.
     pub(super) fn look_at_held(&mut self) -> Result<Option<String>, EnforcerError> {
         let began = Instant::now();
         let held = Held::look(&self.options.pins)?;
         self.pending.killed += self.kill(&held);
-        let pause = PAUSE.max(began.elapsed() * TIMES);
+        let pause = MIN_SCAN_INTERVAL.max(began.elapsed() * SCAN_INTERVAL_FACTOR);
         let is_held = !held.is_empty();
         self.pending.again = is_held.then(|| Instant::now() + pause);
         self.pending.held = held;
         Ok(is_held.then(|| USE.to_owned()))
     }
 
-    /// Looks again, if it is time; when nobody holds anything any more, reads and writes are asked about no longer.
+    /// Scans again if it is due. When nothing is held any more, reads and writes are no longer checked.
     pub fn look_again(&mut self) -> Result<(), EnforcerError> {
         if self.pending.again.is_none_or(|again| Instant::now() < again) { Ok(()) } else { self.settle_held() }
     }
 
-    /// Asks about open files only if something is held.
+    /// Keeps checking open files only if something is held.
     pub(super) fn settle_held(&mut self) -> Result<(), EnforcerError> {
         let mut needed = self.needed()?;
         needed.extend(self.look_at_held()?);
@@ -77,13 +77,13 @@ impl Enforcer {
         self.pending.held.count()
     }
 
-    /// How many processes were killed because of memory that was taken away.
+    /// Number of processes that were killed because memory was taken away.
     #[must_use]
     pub fn killed(&self) -> u64 {
         self.pending.killed
     }
 
-    /// Kills those whose domain the policy wants killed; how many.
+    /// Kills processes whose domain the policy wants killed. Returns how many.
     fn kill(&self, held: &Held) -> u64 {
         let is_killed = |held: &&tg_held| {
             self.generation.get(held.source).is_some_and(|context| self.generation.has_attribute(context.type_, KILLED))
@@ -105,7 +105,7 @@ impl Enforcer {
         killed.len() as u64
     }
 
-    /// Kills a process, unless another has its number by now.
+    /// Kills a process, unless another one has its number by now.
     fn kill_process(&self, held: &tg_held) -> io::Result<()> {
         let process = pidfd::open(held.process.cast_signed())?;
         let task = task_of(&self.options.pins, &self.maps.tasks, process.as_fd()).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Services as they should be and as they are: what the kernel, the policy and proc say together.
+//! Services as expected and as they run: what the kernel, the policy and proc say together.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,40 +25,40 @@ use crate::{
     },
 };
 
-/// How often all processes are looked at, where nothing tells that one began.
-const SELDOM: Duration = Duration::from_secs(30);
-/// Who asks again within it is told the same.
-const MOMENT: Duration = Duration::from_secs(1);
-/// One that has just executed a program may not be what it becomes yet: it is looked at so long afterwards, and again as often
-/// as it takes until `SETTLED`. A service executes one program after the other.
-const SOON: Duration = Duration::from_millis(300);
-/// So long after it executed a program, a process is what it becomes.
-const SETTLED: Duration = Duration::from_millis(900);
+/// How often all processes are examined even if no event says that one began.
+const SCAN_INTERVAL: Duration = Duration::from_secs(30);
+/// For how long an answer is used again.
+const MAX_AGE: Duration = Duration::from_secs(1);
+/// A process that has just executed a program may not be in its final domain yet, because a service executes several programs
+/// one after the other. It is examined after this time, and again until it has been there for `SETTLE_TIME`.
+const FIRST_SCAN_DELAY: Duration = Duration::from_millis(300);
+/// After this time since it executed a program, a process is in its final domain.
+const SETTLE_TIME: Duration = Duration::from_millis(900);
 
-/// What is remembered of services, and was told.
+/// What is remembered of services, and what was reported.
 #[derive(Debug)]
 pub(super) struct Memory {
     seen: Seen,
-    /// When processes are looked at next, and were last.
+    /// When processes are examined next, and when they last were.
     due: Instant,
     looked: Option<Instant>,
-    /// When what began last is what it becomes.
+    /// When the processes that began last are in their final domain.
     settled: Instant,
-    /// What is not as it should be, and how many services are.
+    /// What is not as expected, and how many services are.
     findings: BTreeSet<String>,
     confined: usize,
-    /// Processes whose arguments could not be read: they do not answer. By number, and when they began.
+    /// Processes whose arguments could not be read because they do not answer: their number, and when they began.
     silent: BTreeSet<(u32, u64)>,
-    /// The policy in force is another than that of the last start of the machine.
+    /// Whether the policy in force differs from that of the machine's last run.
     another_policy: bool,
-    /// Domains by programs' types, of a generation.
+    /// Domains by the types of their programs, for one generation.
     entries: Option<(u32, BTreeMap<String, String>)>,
 }
 
 impl Memory {
     pub(super) fn new(folder: &Path) -> Self {
         let seen = Seen::read(folder).unwrap_or_else(|cause| {
-            warn!(path = %folder.display(), %cause, "what was confined before is not known: {}: {cause}", folder.display());
+            warn!(%cause, "the record of what was confined before cannot be read: {}: {cause}", folder.display());
             Seen::default()
         });
         let findings = BTreeSet::new();
@@ -77,32 +77,32 @@ impl Memory {
 }
 
 impl Enforcer {
-    /// Says that a program began in a unit that was confined before.
+    /// Records that a program began in a unit that was confined before.
     pub fn began(&mut self) {
         let now = Instant::now();
-        self.memory.due = self.memory.due.min(now + SOON);
-        self.memory.settled = now + SETTLED;
+        self.memory.due = self.memory.due.min(now + FIRST_SCAN_DELAY);
+        self.memory.settled = now + SETTLE_TIME;
     }
 
-    /// When processes are to be looked at next.
+    /// When processes are examined next.
     #[must_use]
     pub fn services_due(&self) -> Instant {
         self.memory.due
     }
 
-    /// Looks at all processes, when that is due, and tells what is new.
+    /// Examines all processes if that is due, and reports what is new.
     pub fn watch_services(&mut self) {
         let now = Instant::now();
         if now < self.memory.due {
             return;
         }
-        self.memory.due = now + if now < self.memory.settled { SOON } else { SELDOM };
+        self.memory.due = now + if now < self.memory.settled { FIRST_SCAN_DELAY } else { SCAN_INTERVAL };
         if let Err(cause) = self.services(false) {
-            warn!(%cause, "what should be confined is not compared with what runs: {cause}");
+            warn!(%cause, "services cannot be compared with what is expected of them: {cause}");
         }
     }
 
-    /// Services as they are now; with what listens, where it listens.
+    /// All services as they are now; with `listens`, also their addresses.
     pub fn services(&mut self, listens: bool) -> Result<Vec<Service>, EnforcerError> {
         let processes = self.processes()?;
         self.remember(&processes);
@@ -113,15 +113,15 @@ impl Enforcer {
         Ok(services)
     }
 
-    /// What is not as it should be, and how many services are; a moment ago at most.
+    /// What is not as expected, and the number of services that are. The answer is at most a second old.
     pub fn findings(&mut self) -> Result<(Vec<String>, usize), EnforcerError> {
-        if self.memory.looked.is_none_or(|looked| looked.elapsed() > MOMENT) {
+        if self.memory.looked.is_none_or(|looked| looked.elapsed() > MAX_AGE) {
             self.services(false)?;
         }
         Ok((self.memory.findings.iter().cloned().collect(), self.memory.confined))
     }
 
-    /// Takes what runs for what should: what was seen of it before is forgotten.
+    /// Makes what runs now what is expected. What was seen of other programs of these units is forgotten.
     pub fn accept_services(&mut self) -> Result<(), EnforcerError> {
         let units: BTreeSet<String> = self.memory.seen.units().map(str::to_owned).collect();
         for process in self.processes()?.iter().filter(|process| process.lack.is_some()) {
@@ -136,7 +136,7 @@ impl Enforcer {
         self.services(false).map(drop)
     }
 
-    /// Compares the policy that enforcement starts with with that of the machine's last run.
+    /// Compares the policy that enforcement starts with to the one of the machine's last run.
     pub(super) fn compare_policy(&mut self) {
         let policy = self.policy_in_force();
         if self.memory.seen.was_another(&policy) {
@@ -146,7 +146,7 @@ impl Enforcer {
         }
     }
 
-    /// The policy in force is the one that the administrator wants.
+    /// Records that the administrator wants the policy in force.
     pub(super) fn policy_is_meant(&mut self) {
         self.memory.another_policy = false;
         let policy = self.policy_in_force();
@@ -160,15 +160,16 @@ impl Enforcer {
         InForce { digest: self.generation.digest(), boot: boot.trim().to_owned() }
     }
 
-    /// The units of which something was seen confined.
+    /// The units in which something was seen confined.
     pub(super) fn units_seen(&self) -> BTreeSet<String> {
         self.memory.seen.units().map(str::to_owned).collect()
     }
 
-    /// All processes but the kernel's, without those that others of their unit have made, which are what these are.
+    /// All processes except the kernel's, without those that another process of their unit has made and that run like
+    /// it.
     fn processes(&mut self) -> Result<Vec<Process>, EnforcerError> {
         let tasks = Tasks::look(&self.options.pins)?;
-        // The look has the kernel number contexts of domains that nobody has entered yet.
+        // The scan makes the kernel give SIDs to domains that no process has entered yet.
         self.learn();
         let leaders: Vec<tg_lineage> =
             tasks.all().filter(|task| task.task == task.process && task.program != 0).copied().collect();
@@ -178,11 +179,11 @@ impl Enforcer {
         let is_main = |task: &tg_lineage| {
             units.get(&task.task).is_some_and(|unit| is_service(unit) && units.get(&task.parent) != Some(unit))
         };
-        // What others of a confined unit have made is what these are.
-        let told = leaders.iter().filter(|task| task.sid == 0 || is_main(task) || !units.contains_key(&task.task));
+        // Processes that others of a confined unit have made run like those.
+        let shown = leaders.iter().filter(|task| task.sid == 0 || is_main(task) || !units.contains_key(&task.task));
         let found: Result<Vec<Process>, _> =
-            told.map(|task| self.process(task, units.get(&task.task).cloned(), is_main(task))).collect();
-        // Those that are gone tell nothing any more.
+            shown.map(|task| self.process(task, units.get(&task.task).cloned(), is_main(task))).collect();
+        // Processes that are gone no longer count as silent.
         self.memory.silent.retain(|silent| leaders.iter().any(|task| (task.task, task.began) == *silent));
         found
     }
@@ -195,7 +196,7 @@ impl Enforcer {
         if is_main && !self.memory.silent.contains(&(task.task, task.began)) {
             match processes::script_of(&place) {
                 Ok(script) => programs.extend(script.filter(|script| !programs.contains(script))),
-                // Whoever lets others wait is asked once.
+                // A process that lets others wait is read only once.
                 Err(cause) if cause.kind() == io::ErrorKind::TimedOut => {
                     self.memory.silent.insert((task.task, task.began));
                 }
@@ -215,7 +216,7 @@ impl Enforcer {
         })
     }
 
-    /// What an unconfined process should be, if anything says so.
+    /// The domain that an unconfined process should be in, if anything says so.
     fn lack(
         &mut self,
         task: &tg_lineage,
@@ -235,16 +236,17 @@ impl Enforcer {
         let seen = unit.zip(programs.last()).and_then(|(unit, program)| {
             let domain = self.memory.seen.domain(unit, program)?.to_owned();
             let program = program.display();
-            let why =
-                format!("{program} ran so before, and nothing says so now: `tollgate service accept` if that is meant");
+            let why = format!(
+                "{program} ran so before, but nothing says so now: if that is intended, run `tollgate service accept`"
+            );
             Some(Lack { domain, why })
         });
         Ok(seen)
     }
 
-    /// The domain of a program by what `file_contexts` say of its path, and why it is not entered.
+    /// The domain of a program by the label that `file_contexts` give to its path, and why that was not entered.
     fn by_file_contexts(&mut self, program: &Path) -> Result<Option<(String, String)>, EnforcerError> {
-        // By its name first: only where an administrator has named a program is a file opened.
+        // The name comes first, so that a file is opened only if an administrator has named the program.
         let Some(default) = self.default_label(program, libc::S_IFREG)? else { return Ok(None) };
         let Some(domain_) = self.entries().get(domain(&default)).cloned() else { return Ok(None) };
         let Ok(file) = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(program) else {
@@ -263,7 +265,7 @@ impl Enforcer {
         Ok(Some((domain_, why)))
     }
 
-    /// Domains by programs' types.
+    /// Domains by the types of their programs.
     pub(super) fn entries(&mut self) -> &BTreeMap<String, String> {
         let number = self.generation.number;
         if self.memory.entries.as_ref().is_none_or(|(of, _)| *of != number) {
@@ -288,21 +290,21 @@ impl Enforcer {
         }
     }
 
-    /// By a thread: the file system may be frozen.
+    /// In a thread, because the file system may be frozen.
     fn write_seen(&self) {
         let (text, folder) = (self.memory.seen.text(), self.options.notes.as_ref().to_owned());
         let begun = alone::spawn("seen", Vec::new(), move |alone: io::Result<()>| {
             let made = fs::create_dir_all(&folder);
             if let Err(cause) = alone.and(made).and_then(|()| Seen::write(&text, &folder)) {
-                warn!(path = %folder.display(), %cause, "what is confined is not noted: {}: {cause}", folder.display());
+                warn!(%cause, "what is confined is not recorded: {}: {cause}", folder.display());
             }
         });
         if let Err(cause) = begun {
-            warn!(%cause, "what is confined is not noted: {cause}");
+            warn!(%cause, "what is confined is not recorded: {cause}");
         }
     }
 
-    /// Units that have a context: those that do not run, and those that cannot.
+    /// Adds units that have a context: those that do not run, and those that cannot.
     fn add_units(&self, services: &mut Vec<Service>) {
         for unit in self.known_units.iter().filter(|unit| !unit.context.is_empty() || unit.problem.is_some()) {
             let expected = domain(&unit.context).to_owned();
@@ -328,7 +330,7 @@ impl Enforcer {
         services.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    /// Tells what is not as it should be, once as long as it lasts.
+    /// Reports what is not as expected, once as long as it lasts.
     fn tell(&mut self, services: &[Service]) {
         let lacking = services.iter().filter(|service| service.verdict == Verdict::NotConfined);
         let mut findings: BTreeSet<String> =
@@ -349,7 +351,7 @@ impl Enforcer {
     }
 }
 
-/// Whether a unit is a service of the machine's, and not a person's session or manager.
+/// Whether a unit is a service of the machine, and not a user's session or manager.
 fn is_service(unit: &str) -> bool {
     !unit.starts_with("user@") && !unit.ends_with(".scope")
 }

@@ -1,5 +1,5 @@
-//! A candidate: a policy that is asked beside the one in force. It decides nothing; what it would have decided otherwise is
-//! counted (`bpf/shadow.h`).
+//! The candidate: a policy that is checked beside the policy in force. It decides nothing. What it would have decided
+//! otherwise is counted (`bpf/shadow.h`).
 
 use std::{
     fs,
@@ -12,16 +12,16 @@ use tollgate_abi::{
     CLASSES,
     enforcer::{SECINITSID_UNLABELED, TG_CANDIDATE, tg_difference, tg_difference_key},
 };
-use tollgate_client::shadow::{Candidate, Difference, MOST, Report};
+use tollgate_client::shadow::{Candidate, Difference, MAX_DIFFERENCES, Report};
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached, map_error};
 use crate::{contexts::Sid, generation::Generation, programs};
 
-/// Above the numbers of generations that are put in force.
-const NUMBER: u32 = 1 << 31;
+/// The generation number of a candidate, above all numbers of generations that are put in force.
+const GENERATION_NUMBER: u32 = 1 << 31;
 
-/// The candidate, and how its user calls it.
+/// The candidate, and the user's name for it.
 #[derive(Debug)]
 pub(super) struct Shadow {
     generation: Generation,
@@ -29,8 +29,8 @@ pub(super) struct Shadow {
 }
 
 impl Enforcer {
-    /// Has a policy asked beside the one in force, in place of another one. Tells which contexts in use it does not permit:
-    /// to it they are unlabelled.
+    /// Makes a policy the candidate, in place of an earlier one. Returns the contexts in use that it does not permit.
+    /// For the candidate, these are unlabelled.
     pub fn start_shadow(&mut self, built: Built, name: &str) -> Result<Vec<String>, EnforcerError> {
         self.learn();
         self.stop_shadow()?;
@@ -40,7 +40,7 @@ impl Enforcer {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let candidate = Candidate { policy: name.to_owned(), since };
         self.options.folder.replace(&self.options.folder.shadow(), &built.to_bytes())?;
-        let mut generation = Generation::prepare(NUMBER, built, &unconfined, &self.maps.template)?;
+        let mut generation = Generation::prepare(GENERATION_NUMBER, built, &unconfined, &self.maps.template)?;
         generation.context(&machine)?;
         let invalid = generation.adopt(&contexts);
         let (policy, tables) = (&generation.policy, generation.tables());
@@ -52,13 +52,13 @@ impl Enforcer {
         Ok(invalid.into_iter().map(|(_, context)| context).collect())
     }
 
-    /// Asks the policy in force alone again.
+    /// Removes the candidate, so that only the policy in force is checked.
     pub fn stop_shadow(&mut self) -> Result<(), EnforcerError> {
         self.state.set_shadow(false);
         if self.shadow.take().is_some() {
             self.settle_held()?;
         }
-        // Nobody looks at them any more: what stays takes room.
+        // Nobody looks at them any more. What stays only uses memory.
         let _ = self.maps.generations.delete(&TG_CANDIDATE.to_ne_bytes());
         let _ = fs::remove_file(self.options.folder.shadow());
         for key in self.maps.differences.keys().collect::<Vec<_>>() {
@@ -67,7 +67,7 @@ impl Enforcer {
         Ok(())
     }
 
-    /// What was asked before this daemon took over.
+    /// Takes over the candidate of an earlier daemon.
     pub(super) fn adopt_shadow(&mut self) -> Result<(), EnforcerError> {
         if !self.state.shadow() {
             return Ok(());
@@ -88,7 +88,7 @@ impl Enforcer {
         attached::needed(&self.options, self.state.descriptors(), &generation.policy, generation.tables(), &unconfined)
     }
 
-    /// Tells the candidate what a SID stands for: to it, what it does not have is unlabelled.
+    /// Gives the candidate the context of a SID. A context that it does not have is unlabelled for it.
     pub(super) fn tell_shadow(&mut self, sid: Sid, text: &str) {
         let Some(Shadow { generation, .. }) = &mut self.shadow else { return };
         let context = generation.context(text).ok().or_else(|| generation.get(SECINITSID_UNLABELED));
@@ -101,7 +101,7 @@ impl Enforcer {
         self.shadow.as_ref().map(|shadow| &shadow.candidate)
     }
 
-    /// What the candidate would have decided otherwise; `None` without one.
+    /// What the candidate would have decided otherwise; `None`: there is no candidate.
     pub fn shadow_report(&mut self) -> Result<Option<Report>, EnforcerError> {
         self.learn();
         let Some(Shadow { candidate, .. }) = &self.shadow else { return Ok(None) };
@@ -112,8 +112,8 @@ impl Enforcer {
             differences.push(self.difference(&key, &value));
         }
         differences.sort_by_key(|difference: &Difference| std::cmp::Reverse(difference.count));
-        let omitted = differences.len().saturating_sub(MOST) as u64;
-        differences.truncate(MOST);
+        let omitted = differences.len().saturating_sub(MAX_DIFFERENCES) as u64;
+        differences.truncate(MAX_DIFFERENCES);
         differences.sort_by(|a, b| (&a.source, &a.target, &a.class).cmp(&(&b.source, &b.target, &b.class)));
         Ok(Some(Report { candidate: candidate.clone(), differences, omitted, not_asked: self.state.shadow_failures() }))
     }
@@ -139,14 +139,14 @@ impl Enforcer {
     }
 }
 
-/// Seconds since 1970 of a time since boot.
+/// Turns nanoseconds since boot into seconds since 1970.
 fn since_boot(nanoseconds: u64) -> u64 {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
     let ago = now.saturating_sub(Duration::from_nanos(nanoseconds));
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(ago).as_secs()
 }
 
-/// A record of `differences`.
+/// Reads an entry of `differences`.
 fn records(key: &[u8], value: &[u8]) -> Option<(tg_difference_key, tg_difference)> {
     if key.len() != size_of::<tg_difference_key>() || value.len() != size_of::<tg_difference>() {
         return None;

@@ -1,4 +1,4 @@
-//! SIDs: what they stand for, in the maps, in memory and in the folder.
+//! SIDs and their contexts, in the maps, in memory and in the daemon's directory.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Enforcer {
-    /// What a SID stands for, in every map that says so.
+    /// Writes the contexts of all SIDs to every map that has them.
     pub(super) fn put_sids(&mut self) -> Result<(), EnforcerError> {
         for (sid, _) in self.contexts.iter() {
             if let Some(context) = self.generation.get(sid) {
@@ -26,8 +26,8 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Of several SIDs that stand for one context, such as initial ones, programs give the first to new objects: those
-    /// have the label of the directory then, not another of the same text.
+    /// Several SIDs may have the same context, for example initial SIDs. The programs give the first one to new
+    /// objects, so that these have the label of their directory, and not another one with the same text.
     pub(super) fn put_sid(&self, sid: Sid, context: tg_context) -> Result<(), EnforcerError> {
         let key = tg_sid_key { context, generation: self.generation.number };
         match self.maps.sids.update(bytes_of(&key), &sid.to_ne_bytes(), MapFlags::NO_EXIST) {
@@ -36,10 +36,10 @@ impl Enforcer {
         }
     }
 
-    /// The SID of a context, which the policy in force must permit; a new one is given a SID.
+    /// The SID of a context, which the policy in force must permit. A new context is given a SID.
     pub fn intern(&mut self, text: &str) -> Result<Sid, EnforcerError> {
         self.learn();
-        // Also one that has a SID: that may be of another policy.
+        // This is checked even for a context with a SID, which may be of another policy.
         let context = self.generation.context(text)?;
         let canonical = self.generation.text(&context);
         if let Some(sid) = self.contexts.sid(text).or_else(|| self.contexts.sid(&canonical)) {
@@ -47,14 +47,14 @@ impl Enforcer {
         }
         let sid = self.take_sid()?;
         self.generation.set(sid, context);
-        // The kernel may have given the context a SID meanwhile; both stand for it then.
+        // The kernel may have given the context a SID meanwhile. Then both SIDs stand for it.
         self.put_sid(sid, context)?;
         self.note_sid(sid, canonical)?;
         Ok(sid)
     }
 
-    /// security_context_to_sid_force: the SID of a context that the policy in force does not have. What has it is unlabelled,
-    /// until a policy has it (`Generation::adopt`).
+    /// security_context_to_sid_force: the SID of a context that the policy in force does not have. Objects with it are
+    /// unlabelled until a policy has the context (`Generation::adopt`).
     pub(super) fn defer(&mut self, text: &str) -> Result<Sid, EnforcerError> {
         if let Some(sid) = self.contexts.sid(text) {
             return Ok(sid);
@@ -65,7 +65,8 @@ impl Enforcer {
         Ok(sid)
     }
 
-    /// What a SID stands for in the policy in force, if this daemon knows it: what that does not have is unlabelled.
+    /// The context of a SID in the policy in force, if this daemon knows it. A context that the policy does not have is
+    /// unlabelled.
     #[must_use]
     pub fn meaning(&self, sid: Sid) -> Option<&str> {
         let sid = contexts::bare(sid);
@@ -74,14 +75,14 @@ impl Enforcer {
         self.contexts.has(sid).then(|| self.contexts.text(sid))
     }
 
-    /// Has the folder and a candidate know what a SID stands for.
+    /// Records the context of a SID in the directory and for the candidate.
     fn note_sid(&mut self, sid: Sid, text: String) -> Result<(), EnforcerError> {
         self.tell_shadow(sid, &text);
         self.contexts.insert(sid, text);
         self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())
     }
 
-    /// Whether half of the SIDs or of the policy's levels are given.
+    /// Whether half of the SIDs, or of the policy's levels, are used.
     #[must_use]
     pub fn is_half_full(&self) -> bool {
         self.state.last_sid().load(Ordering::SeqCst) >= TG_SIDS / 2 || self.generation.last_level() >= TG_LEVELS / 2
@@ -95,7 +96,7 @@ impl Enforcer {
         taken.map(contexts::next).map_err(|_| Full)
     }
 
-    /// Learns the contexts that the kernel has given SIDs.
+    /// Reads the contexts to which the kernel has given SIDs.
     pub fn learn(&mut self) {
         let last = self.state.last_sid().load(Ordering::SeqCst);
         for sid in self.contexts.unknown(last) {
@@ -107,7 +108,7 @@ impl Enforcer {
         }
     }
 
-    /// Gives contexts their places that the kernel gave SIDs under `previous`, unknown to this daemon.
+    /// Puts contexts in place to which the kernel gave SIDs under `previous` without this daemon's knowledge.
     pub(super) fn take_over_contexts(&mut self, previous: &Generation) -> Result<(), EnforcerError> {
         let last = self.state.last_sid().load(Ordering::SeqCst);
         for sid in self.contexts.unknown(last) {
@@ -123,12 +124,12 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Removes what other generations call contexts: a number that is given again must find none of them.
+    /// Removes the contexts of other generations: if a generation number is used again, it must find none of them.
     pub(super) fn forget_other_sids(&self) {
         let own = self.generation.number.to_ne_bytes();
         let others: Vec<Vec<u8>> = self.maps.sids.keys().filter(|key| !key.ends_with(&own)).collect();
         for key in others {
-            // One that is gone already is gone.
+            // It may have been removed by somebody else already.
             let _ = self.maps.sids.delete(&key);
         }
     }

@@ -1,4 +1,5 @@
-//! Who has slipped out of confinement while hooks did not run: found, and confined again, killed, or told.
+//! Processes that left their confinement while hooks did not run. They are found, and then confined again, killed, or
+//! reported.
 
 use std::{
     collections::BTreeMap,
@@ -27,11 +28,11 @@ use crate::{
 };
 
 const SLIPPED: &str = "slipped";
-/// So often is looked again: who is about to be confined may fork.
-const ROUNDS: u32 = 16;
-/// So many are labelled at once: places of the map.
-const AT_ONCE: usize = 1 << 16;
-/// Nanoseconds of the unit that proc tells starts in (USER_HZ).
+/// How often the search is repeated. A process may fork just before it is confined.
+const MAX_ROUNDS: u32 = 16;
+/// How many tasks are labelled at once: the size of the map.
+const BATCH: usize = 1 << 16;
+/// The unit in which proc shows start times (USER_HZ), in nanoseconds.
 const TICK: u64 = 10_000_000;
 
 /// A task, and the label that it lacks.
@@ -42,13 +43,14 @@ struct Lost {
 }
 
 impl Enforcer {
-    /// Deals with what came about in a gap that is over: forgets what hooks did not keep up to date, and finds those who may
-    /// have slipped. Who is unwatched only, and not known to have slipped, is told and goes on.
+    /// Handles a gap that has ended: drops cached state that hooks did not keep up to date, and finds processes that
+    /// may have left their confinement. A process that was only unwatched, and is not known to have lost its label, is
+    /// reported and goes on.
     pub fn after_gap(&mut self, gap: &Gap) -> Result<Vec<Slipped>, EnforcerError> {
         let chosen = if gap.kind == Kind::Off { self.options.after_gap } else { AfterGap::Tell };
         let mut found: BTreeMap<u32, Lost> = BTreeMap::new();
         let mut to = gap.to;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut fresh = self.lost(gap.from, to)?;
             fresh.retain(|lost| !found.contains_key(&lost.task.task));
             if fresh.is_empty() {
@@ -56,27 +58,28 @@ impl Enforcer {
             }
             self.treat(chosen, &fresh)?;
             found.extend(fresh.into_iter().map(|lost| (lost.task.task, lost)));
-            // What those have made meanwhile.
+            // Processes that these have made meanwhile.
             to = canary::now();
         }
         if gap.kind == Kind::Off {
-            // Credentials are told anew whoever was found.
+            // Credentials are assigned again, whether or not a process was found.
             lineage::relabel(&self.options.pins)?;
         }
         self.state.forget();
-        Ok(self.told(chosen, found.values()))
+        Ok(self.grouped(chosen, found.values()))
     }
 
-    /// Those who would be found if hooks ran again now.
+    /// The processes that would be found if hooks ran again now.
     pub fn lost_since(&mut self, from: u64) -> Result<Vec<Slipped>, EnforcerError> {
         let lost = self.lost(from, canary::now())?;
-        Ok(self.told(AfterGap::Tell, lost.iter()))
+        Ok(self.grouped(AfterGap::Tell, lost.iter()))
     }
 
-    /// Tasks that have no label, and are not surely the machine's; those of its programs that a domain was to execute.
+    /// Tasks that have no label and do not certainly belong to the machine; and tasks of the machine that execute the
+    /// program of a domain.
     fn lost(&self, from: u64, to: u64) -> Result<Vec<Lost>, EnforcerError> {
         let live: Vec<Sid> = self.state.live().into_iter().filter(|sid| *sid != 0).collect();
-        // Of the only confined domain that there is, or of one that may next to nothing.
+        // The label of the only confined domain there is, or one that is allowed next to nothing.
         let unknown = match live[..] {
             [] => None,
             [only] => Some(only),
@@ -98,8 +101,8 @@ impl Enforcer {
             AfterGap::Kill => lost.iter().for_each(|lost| kill(&lost.task)),
             AfterGap::Confine => {}
         }
-        // Also who is killed: it may not end at once.
-        for some in lost.chunks(AT_ONCE) {
+        // Also for processes that are killed, because they may not end at once.
+        for some in lost.chunks(BATCH) {
             self.confine(some)?;
         }
         Ok(())
@@ -111,36 +114,37 @@ impl Enforcer {
         let keys: Vec<tg_slipped> = keys.collect();
         for (key, lost) in keys.iter().zip(lost) {
             let put = map.update(bytes_of(key), &lost.sid.to_ne_bytes(), MapFlags::ANY);
-            put.map_err(map_error("say who is to be confined"))?;
+            put.map_err(map_error("put processes to confine in a map"))?;
         }
         let labelled = lineage::relabel(&self.options.pins);
         for key in &keys {
-            // One that is gone already is gone.
+            // It may have been removed by somebody else already.
             let _ = map.delete(bytes_of(key));
         }
         self.state.forget();
         Ok(labelled?)
     }
 
-    /// Processes of one name and context together.
-    fn told<'l>(&mut self, fate: AfterGap, lost: impl Iterator<Item = &'l Lost>) -> Vec<Slipped> {
+    /// Groups processes with the same name and context.
+    fn grouped<'l>(&mut self, fate: AfterGap, lost: impl Iterator<Item = &'l Lost>) -> Vec<Slipped> {
         self.learn();
-        let mut told: BTreeMap<(String, Sid), Vec<u32>> = BTreeMap::new();
+        let mut groups: BTreeMap<(String, Sid), Vec<u32>> = BTreeMap::new();
         for Lost { task, sid } in lost.filter(|lost| lost.task.task == lost.task.process) {
-            told.entry((name(task), *sid)).or_default().push(task.process);
+            groups.entry((name(task), *sid)).or_default().push(task.process);
         }
         let group =
             |((name, sid), processes)| Slipped { name, context: self.contexts.text(sid).to_owned(), fate, processes };
-        told.into_iter().map(group).collect()
+        groups.into_iter().map(group).collect()
     }
 
-    /// The machine's processes of a gap that execute what has a domain of its own, and would be there had hooks run.
+    /// Processes of the machine from the gap that execute the program of a domain, which they would have entered had
+    /// hooks run.
     pub fn not_entered(&mut self, gap: &Gap) -> Result<Vec<Slipped>, EnforcerError> {
         let tasks = Tasks::look(&self.options.pins)?;
         let machines = tasks.unlabelled(&(gap.from..=gap.to)).into_iter();
         let machines = machines.filter(|(task, origin)| *origin == Origin::Machine && task.domain != 0);
         let lost: Vec<Lost> = machines.map(|(task, _)| Lost { task: *task, sid: task.domain }).collect();
-        Ok(self.told(AfterGap::Tell, lost.iter()))
+        Ok(self.grouped(AfterGap::Tell, lost.iter()))
     }
 }
 
@@ -149,7 +153,7 @@ fn name(task: &tg_lineage) -> String {
     String::from_utf8_lossy(&bytes).escape_default().to_string()
 }
 
-/// Kills a task's process, unless another has its number by now.
+/// Kills the process of a task, unless another one has its number by now.
 fn kill(task: &tg_lineage) {
     let killed = || -> io::Result<()> {
         let process = pidfd::open(task.process.cast_signed())?;
@@ -164,14 +168,13 @@ fn kill(task: &tg_lineage) {
     };
     match killed() {
         Err(cause) if cause.raw_os_error() != Some(libc::ESRCH) => {
-            let process = task.process;
-            error!(process, %cause, "process {process} has slipped and was not killed: {cause}");
+            error!(%cause, "process {} left its confinement and was not killed: {cause}", task.process);
         }
         _ => {}
     }
 }
 
-/// When a process was started, in ticks since boot: the 22nd word of its stat, the 20th after its name.
+/// When a process was started, in ticks since boot: field 22 of its stat, the 20th after its name.
 fn began(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()

@@ -1,5 +1,6 @@
-//! What enforcement lives by: its pins, the daemon's folder and its configuration. Whoever changes one of them, and is
-//! confined, needs `security setenforce` ([`TG_SID_SURVIVAL`]), and so does who unmounts or covers what holds it.
+//! The objects that enforcement depends on: its pins, the daemon's directory and its configuration. A confined process
+//! needs `security setenforce` ([`TG_SID_SURVIVAL`]) to change one of them, or to unmount or cover the directory that
+//! holds it.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,12 +22,12 @@ use crate::{
     survival,
 };
 
-/// The configuration, the policy that a machine starts with in it.
+/// The configuration, with the policy that the machine starts with.
 const CONFIGURATION: &str = "/etc/tollgate";
 
 impl Enforcer {
-    /// Marks all of it, and holds it: while a daemon runs, or the service manager keeps its descriptors, programs live also
-    /// where nothing is mounted any more that they are pinned in.
+    /// Marks all of these objects and holds them open. While a daemon runs, or the service manager keeps its
+    /// descriptors, the programs stay even if the file system that they are pinned in is unmounted.
     pub(super) fn protect(&mut self) -> Result<(), EnforcerError> {
         self.protect_pins()?;
         self.protect_folders()?;
@@ -42,14 +43,14 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Marks the pins, of which there are others when other hooks have programs.
+    /// Marks the pins. These change when other hooks have programs.
     pub(super) fn protect_pins(&self) -> Result<(), EnforcerError> {
         self.state.set_pins(survival::label(&self.options.pins, &self.maps.inodes)?);
         self.state.forget();
         Ok(())
     }
 
-    /// Marks the folder, the configuration, and what is in them; what is made there later is marked by the kernel.
+    /// Marks the directory, the configuration, and what is in them. What is made there later is marked by the kernel.
     pub(super) fn protect_folders(&mut self) -> Result<(), EnforcerError> {
         let mut paths = vec![self.options.folder.path().to_owned(), PathBuf::from(CONFIGURATION)];
         while let Some(path) = paths.pop() {
@@ -70,7 +71,7 @@ impl Enforcer {
         let sid = self.label(file)? | TG_SID_SURVIVAL;
         let mut label = maps.inode(file).map_err(labelling)?.unwrap_or_default();
         if self.filesystem(file)?.is_some_and(is_kept) {
-            // Not in memory, it is still known.
+            // An object that is not in memory has its identity all the same.
             let key = object(file)?.identity().into();
             let share = maps.share(Holder::Machine);
             let dirty = maps.entry(key).map_err(labelling)?.map_or(0, |kept| kept.dirty);
@@ -81,7 +82,7 @@ impl Enforcer {
     }
 }
 
-/// A file, to hold it and to label it; `None`: there is none.
+/// Opens an object, in order to hold it and to label it; `None`: it does not exist.
 fn open(path: &Path) -> Result<Option<File>, EnforcerError> {
     match OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path) {
         Ok(file) => Ok(Some(file)),

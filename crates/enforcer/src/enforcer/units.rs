@@ -1,4 +1,4 @@
-//! Contexts of units, in the map that programs look them up in.
+//! Contexts of units, in the map in which programs look them up.
 
 use std::os::fd::BorrowedFd;
 
@@ -14,19 +14,19 @@ use super::{Enforcer, maps::retain};
 use crate::units::{Setting, Table, names::Name, unit};
 
 impl Enforcer {
-    /// What can be read from when a unit file has changed.
+    /// Becomes readable when a unit file has changed.
     pub fn units_changed(&self) -> Option<BorrowedFd<'_>> {
         self.units.wakes()
     }
 
-    /// Puts what unit files say in force, if they have changed, and tells what is new of it.
+    /// Puts what unit files say in force if they have changed, and reports what is new.
     pub fn follow_units(&mut self) {
         if let Some(table) = self.units.changed() {
             self.put_units(table);
         }
     }
 
-    /// Puts what unit files say now in force: who has one of these contexts, and who cannot.
+    /// Puts in force what unit files say now. Returns the units with a context, and why some cannot have theirs.
     pub fn look_at_units(&mut self) -> &[Unit] {
         let table = self.units.read();
         self.put_units(table);
@@ -34,14 +34,14 @@ impl Enforcer {
     }
 
     fn put_units(&mut self, table: Table) {
-        let Table { units, told } = table;
-        for failure in &told {
-            // What lasts is told once.
-            if !self.units_told.contains(failure) {
+        let Table { units, messages } = table;
+        for failure in &messages {
+            // A problem that lasts is reported once.
+            if !self.units_reported.contains(failure) {
                 warn!("units: {failure}");
             }
         }
-        self.units_told = told;
+        self.units_reported = messages;
         let mut keys = Vec::new();
         let mut known = Vec::new();
         for (name, setting) in units {
@@ -55,12 +55,12 @@ impl Enforcer {
         for name in self.units_seen_only(&known) {
             let (key, flags) = name.key();
             let entry = tg_unit { sid: 0, flags: flags | TG_UNIT_SEEN };
-            // Without room what begins there is seen later.
+            // If there is no room, the start of this unit is noticed later.
             if self.maps.units.update(bytes_of(&key), bytes_of(&entry), MapFlags::ANY).is_ok() {
                 keys.push(key);
             }
         }
-        // First there are entries, and then programs look.
+        // The entries come first, and then the programs look them up.
         let count = keys.len() as u32;
         if count > 0 {
             self.state.set_units(count);
@@ -73,14 +73,14 @@ impl Enforcer {
         self.known_units = known;
     }
 
-    /// Units that were confined before, and have no context of their own or their template's.
+    /// Units that were confined before, and that have no context themselves or by their template.
     fn units_seen_only(&self, known: &[Unit]) -> Vec<Name> {
         let has = |name: &Name| known.iter().any(|unit| unit.name == name.to_string());
         let seen = self.units_seen().into_iter().filter_map(|name| name.parse::<Name>().ok());
         seen.filter(|name| !has(name) && !name.template().is_some_and(|template| has(&template))).collect()
     }
 
-    /// What the map says of a unit, and why it has no context.
+    /// The map's entry for a unit, and the reason if it has no context.
     fn entry(&mut self, setting: &Setting, flags: u32) -> (tg_unit, Option<String>) {
         if setting.context.is_empty() {
             return (tg_unit { sid: 0, flags }, None);
@@ -100,12 +100,10 @@ fn tell(unit: &Unit) {
     let source = source.display();
     match problem {
         Some(cause) if *ignorable => {
-            warn!(unit = %name, %cause, "{name} runs without the context that {source} gives it: {cause}");
+            warn!(%cause, "{name} runs without the context that {source} names: {cause}");
         }
-        Some(cause) => {
-            error!(unit = %name, %cause, "{name} cannot start: {source} gives it a context that cannot be: {cause}");
-        }
+        Some(cause) => error!(%cause, "{name} cannot start: {source} names a context that is not valid: {cause}"),
         None if context.is_empty() => {}
-        None => info!(unit = %name, %context, "{name} is {context} ({source}), from its next start on"),
+        None => info!("{name} is {context} ({source}), from its next start"),
     }
 }

@@ -1,4 +1,4 @@
-//! Contexts in the numbers of one generation: those that the policy names, and those that came since.
+//! Contexts in the numbers of one generation: those that the policy names, and those that came later.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,8 +16,8 @@ use super::Generation;
 use crate::contexts::{Contexts, Sid};
 
 impl Generation {
-    /// The identifier of a level. Programs give identifiers too: a new one is taken by adding, and two of one level, which
-    /// may come about so, only cost their place.
+    /// The identifier of a level. The programs assign identifiers as well, so a new one is taken by an atomic addition.
+    /// If two belong to one level, only a place is lost.
     pub(super) fn level(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
         if let Some(known) = self.levels.find(level) {
             return Ok(known);
@@ -49,15 +49,15 @@ impl Generation {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.memory.get()).last_level) }.load(Ordering::SeqCst)
     }
 
-    /// The level of an identifier, be it one that a program has given a moment ago: it writes the level before a context that
-    /// has it.
+    /// The level of an identifier, even of one that a program has just assigned: it writes the level before any context
+    /// with it.
     pub(super) fn level_of(&self, identifier: u32) -> Level {
         let place = identifier.min(TG_LEVELS - 1) as usize;
         // SAFETY: the place lies in the mapping.
         from_raw(&unsafe { (&raw const (*self.memory.get()).levels.level[place]).read_volatile() })
     }
 
-    /// A context in this policy's numbers; the policy must find it valid.
+    /// A context in this policy's numbers. The policy must find it valid.
     pub fn context(&mut self, text: &str) -> Result<tg_context, ContextError> {
         let context = self.names.context(&self.policy, text)?;
         let raw = self.numbers(&context)?;
@@ -68,7 +68,7 @@ impl Generation {
         Err(ContextError::Invalid { text: text.to_owned(), reason })
     }
 
-    /// Whether a context is of words that the policy has.
+    /// Whether the policy has all names in a context.
     pub fn read(&self, text: &str) -> Result<(), ContextError> {
         self.names.context(&self.policy, text).map(drop)
     }
@@ -84,7 +84,7 @@ impl Generation {
         })
     }
 
-    /// Says what a SID stands for in this generation.
+    /// Sets the context of a SID in this generation.
     pub fn set(&mut self, sid: Sid, context: tg_context) {
         if sid < TG_SIDS {
             // SAFETY: the place lies in the mapping. Programs look at a SID only after it was given out.
@@ -92,7 +92,7 @@ impl Generation {
         }
     }
 
-    /// What a SID stands for in this generation; `None` when nothing.
+    /// The context of a SID in this generation; `None`: it has none.
     #[must_use]
     pub fn get(&self, sid: Sid) -> Option<tg_context> {
         if sid >= TG_SIDS {
@@ -111,8 +111,8 @@ impl Generation {
         context::text(&self.policy, &context)
     }
 
-    /// Gives each known context its place; those that this policy does not permit stand for the unlabelled one, as
-    /// SELinux has it (sidtab_convert), and so do initial SIDs that it does not define (sidtab_search_core).
+    /// Puts each known context in its place. A context that this policy does not permit counts as the unlabelled one,
+    /// as in SELinux (sidtab_convert), and so does an initial SID that it does not define (sidtab_search_core).
     pub fn adopt(&mut self, contexts: &Contexts) -> Vec<(Sid, String)> {
         let unlabelled = contexts.text(SECINITSID_UNLABELED).to_owned();
         let unlabelled = self.context(&unlabelled).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One generation's numbers in another's.
+//! Translates the numbers of one generation into those of another.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,8 +8,8 @@ use tollgate_policy::context;
 use super::{Generation, GenerationError};
 
 impl Generation {
-    /// Says what the numbers of `previous`, the generation in force until this one is, are here: for contexts that the
-    /// kernel gives SIDs in the meantime.
+    /// Writes what the numbers of `previous`, the generation in force until now, are in this one, for contexts to which
+    /// the kernel gives SIDs in the meantime.
     pub fn translate(&mut self, previous: &Generation) -> Result<(), GenerationError> {
         let (old, new) = (&previous.policy, Arc::clone(&self.policy));
         let types = numbers(old.types.iter().map(|t| &t.name), new.types.iter().map(|t| &t.name));
@@ -35,7 +35,7 @@ impl Generation {
     }
 }
 
-/// For each old number, the new one of the same name; 0: none.
+/// For each old number, the new number with the same name; 0: there is none.
 fn numbers<'a>(
     old: impl Iterator<Item = &'a String>,
     new: impl Iterator<Item = &'a String>,

@@ -1,5 +1,6 @@
-//! Threads that may hang without harm. A file system that is frozen, or that a program serves, need not answer: who asks it
-//! has descriptors of its own, for a thread that hangs would keep the daemon's lock and socket when that was killed.
+//! Threads that may hang without harm. A file system that is frozen, or that a program serves, need not answer. A
+//! thread that makes a request to it has descriptors of its own; otherwise a hanging thread would keep the daemon's
+//! lock and socket after that was killed.
 
 use std::{
     io,
@@ -25,20 +26,20 @@ use nix::{
 };
 use tollgate_client::wire;
 
-/// How long a labelling waits for an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long somebody's request does.
-pub(crate) const LITTLE_PATIENCE: Duration = Duration::from_millis(200);
-/// So many may hang; then nobody is asked any more, until one of them has an answer.
-const MOST: usize = 16;
+/// How long labelling waits for an answer.
+pub(crate) const LABELLING_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a client's request waits for an answer.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
+/// The maximum number of threads that hang. After that no request is made until one of them has an answer.
+const MAX_HANGING: usize = 16;
 
-/// Who hangs.
+/// Number of threads that wait for an answer.
 static ASKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Begins a thread that keeps these descriptors only, and no signal interrupts; `act` is told whether it does.
+/// Starts a thread that has only these descriptors, and that no signal interrupts. `act` gets an error if that failed.
 pub(crate) fn spawn(name: &str, kept: Vec<RawFd>, act: impl FnOnce(io::Result<()>) + Send + 'static) -> io::Result<()> {
     let mut before = SigSet::empty();
-    // Signals are for the thread that can hear of them: this one closes its descriptors.
+    // Signals must reach a thread that handles them, and this one closes its descriptors.
     SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map(|mask| before = mask)?;
     let started = thread::Builder::new().name(name.to_owned()).spawn(move || act(stand_alone(kept)));
     before.thread_set_mask()?;
@@ -59,13 +60,13 @@ fn stand_alone(mut kept: Vec<RawFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts who asks, until there is an answer.
+/// Counts a request until there is an answer.
 struct Asking;
 
 impl Asking {
     fn begin() -> io::Result<Self> {
-        let begun =
-            ASKING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |asking| (asking < MOST).then_some(asking + 1));
+        let begun = ASKING
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |asking| (asking < MAX_HANGING).then_some(asking + 1));
         begun.map(|_| Self).map_err(|_| hangs())
     }
 }
@@ -80,7 +81,7 @@ fn hangs() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "a file system does not answer")
 }
 
-/// What `act` finds of a file, if its file system answers.
+/// Runs `act` on a file, if its file system answers in time.
 pub(crate) fn ask<T: Send + 'static>(
     file: BorrowedFd<'_>,
     patience: Duration,
@@ -106,7 +107,7 @@ pub(crate) fn ask<T: Send + 'static>(
     }
 }
 
-/// What `act` opens, if all file systems on the way answer; `given` is what it needs for that.
+/// Opens what `act` opens, if all file systems on the way answer in time. `given` is what it needs for that.
 pub(crate) fn open(
     given: Option<&OwnedFd>,
     act: impl FnOnce(Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> + Send + 'static,
@@ -125,7 +126,7 @@ pub(crate) fn open(
         let given = number.map(|raw| unsafe { BorrowedFd::borrow_raw(raw) });
         // SAFETY: as above; nor by this.
         let socket = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(far) });
-        // Who asked may wait no longer.
+        // The requester may no longer be waiting.
         let _ = match alone.and_then(|()| act(given)) {
             Ok(file) => wire::send(&socket, &[0; 4], &[file.as_fd()], MsgFlags::empty()),
             Err(cause) => {
@@ -142,7 +143,7 @@ pub(crate) fn open(
 
 fn hear(from: &UnixStream) -> io::Result<OwnedFd> {
     let mut number = [0; 4];
-    from.set_read_timeout(Some(PATIENCE))?;
+    from.set_read_timeout(Some(LABELLING_TIMEOUT))?;
     let Some(mut heard) = wire::receive(from, &mut number, MsgFlags::empty())? else { return Err(hangs()) };
     match heard.descriptors.pop() {
         Some(file) => Ok(file),
@@ -161,7 +162,7 @@ mod tests {
     fn waits_for_nobody_who_does_not_answer() {
         let file = tempfile::tempfile().unwrap();
         let length = |file: BorrowedFd<'_>| Ok(nix::sys::stat::fstat(file)?.st_size);
-        assert_eq!(ask(file.as_fd(), PATIENCE, length).unwrap(), 0);
+        assert_eq!(ask(file.as_fd(), LABELLING_TIMEOUT, length).unwrap(), 0);
         let opened = open(None, |_| Ok(File::open("/proc/self/status")?.into())).unwrap();
         assert!(nix::sys::stat::fstat(&opened).is_ok());
         let refused = open(None, |_| Ok(File::open("/proc/nothing")?.into())).unwrap_err();
@@ -171,7 +172,7 @@ mod tests {
         let begun = Instant::now();
         let mut hanging = 0;
         // Others may ask meanwhile.
-        while hanging < MOST {
+        while hanging < MAX_HANGING {
             let Ok(asking) = Asking::begin() else {
                 assert!(begun.elapsed() < Duration::from_secs(20));
                 continue;
@@ -184,9 +185,9 @@ mod tests {
             .unwrap();
             hanging += 1;
         }
-        assert_eq!(ask(file.as_fd(), PATIENCE, length).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(ask(file.as_fd(), LABELLING_TIMEOUT, length).unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop(end);
-        while ask(file.as_fd(), PATIENCE, length).is_err() {
+        while ask(file.as_fd(), LABELLING_TIMEOUT, length).is_err() {
             assert!(begun.elapsed() < Duration::from_secs(20));
             thread::sleep(Duration::from_millis(1));
         }

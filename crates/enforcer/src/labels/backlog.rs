@@ -1,5 +1,5 @@
-//! Labels that are to be written to their files, and when: what is new at once, what could not be written again after a
-//! while. Only a file system that has gone makes it walk through all of them.
+//! Labels that must be written to their files, and when. New ones are written at once; those that could not be written
+//! are tried again later. Only a file system that has gone makes it go through all labels.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -8,18 +8,18 @@ use std::{
 
 use crate::labels::{Sid, identity::Identity, note::Uuid};
 
-/// Labels that are written together, so that what is new never waits for long.
-pub const TOGETHER: usize = 1024;
-/// How long a label waits that could not be written, first and at most.
-const FIRST: Duration = Duration::from_secs(1);
-const LAST: Duration = Duration::from_secs(300);
+/// How many labels are written together. It is limited so that a new label never waits long.
+pub const BATCH: usize = 1024;
+/// How long a label waits that could not be written, at first and at most. The time doubles with each attempt.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 
-/// A label that is to be written.
+/// A label that must be written to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwritten {
-    /// The label.
+    /// SID of the label.
     pub sid: Sid,
-    /// The file system that its file is in.
+    /// UUID of the file system of the file.
     pub uuid: Uuid,
 }
 
@@ -28,9 +28,9 @@ struct Entry {
     label: Unwritten,
     place: When,
     delay: Duration,
-    /// It was tried, and its file was not found.
+    /// Whether a write was tried and the file was not found.
     missed: bool,
-    /// It was tried, and could not be written.
+    /// Whether a write was tried and failed.
     failed: bool,
     noted: bool,
 }
@@ -47,23 +47,23 @@ enum When {
 struct Queue {
     new: BTreeMap<u64, Identity>,
     waiting: BTreeSet<(Instant, Identity)>,
-    /// Those that would be lost if the machine ended now.
+    /// Labels that would be lost if the machine failed now.
     unnoted: HashSet<Identity>,
 }
 
-/// What is to be written.
+/// The labels that must be written.
 #[derive(Debug, Default)]
 pub struct Backlog {
     queues: BTreeMap<u32, Queue>,
     entries: HashMap<Identity, Entry>,
-    /// Those that could not be written since somebody last asked.
+    /// Labels that could not be written since the last call of `take_failed`.
     failures: Vec<Identity>,
     failed: usize,
     added: u64,
 }
 
 impl Backlog {
-    /// Adds a label, in the place of an older one of the file; `noted`: it is on disk elsewhere.
+    /// Adds a label, in place of an older one of the file. `noted`: it is on disk elsewhere.
     pub fn add(&mut self, file: Identity, label: Unwritten, noted: bool) {
         self.remove(file);
         self.added += 1;
@@ -72,11 +72,13 @@ impl Backlog {
         if !noted {
             queue.unnoted.insert(file);
         }
-        let entry = Entry { label, place: When::New(self.added), delay: FIRST, missed: false, failed: false, noted };
+        let entry =
+            Entry { label, place: When::New(self.added), delay: MIN_RETRY_DELAY, missed: false, failed: false, noted };
         self.entries.insert(file, entry);
     }
 
-    /// Forgets a label: it was written, or its file is gone. Whether it was noted; `None`: it is not here.
+    /// Removes a label that was written, or whose file is gone. Returns it, and whether it was noted; `None`: it is not
+    /// here.
     pub fn remove(&mut self, file: Identity) -> Option<(Unwritten, bool)> {
         let entry = self.entries.remove(&file)?;
         let queue = self.queues.entry(file.device).or_default();
@@ -97,12 +99,12 @@ impl Backlog {
         ready.map(|(device, _)| *device).collect()
     }
 
-    /// Labels of a file system that are to be written now, those that are new first; they are being tried from here on.
-    /// The others are on disk, in their files or elsewhere, if [`Self::is_safe`] but for these.
+    /// The labels of a file system that are to be written now, new ones first. They count as being tried from here on.
+    /// If [`Self::is_safe`] but for these, all others are on disk, in their files or elsewhere.
     pub fn take(&mut self, device: u32, now: Instant) -> Vec<(Identity, Unwritten)> {
         let Some(queue) = self.queues.get_mut(&device) else { return Vec::new() };
         let mut taken = Vec::new();
-        while taken.len() < TOGETHER {
+        while taken.len() < BATCH {
             let due = queue.waiting.first().copied().filter(|(due, _)| *due <= now);
             let Some((number, file)) = queue.new.first_key_value().map(|(number, file)| (*number, *file)) else {
                 let Some((due, file)) = due else { break };
@@ -121,21 +123,21 @@ impl Backlog {
         taken.into_iter().filter_map(trying).collect()
     }
 
-    /// Whether a label is still the one that was tried: another may have taken its place.
+    /// The label that was tried, unless another one has replaced it.
     fn tried(&mut self, file: Identity, sid: Sid) -> Option<&mut Entry> {
         self.entries.get_mut(&file).filter(|entry| entry.place == When::Trying && entry.label.sid == sid)
     }
 
-    /// A label that was tried was written, or its file is gone. Whether it was noted.
+    /// A label that was tried was written, or its file is gone. Returns it, and whether it was noted.
     pub fn done(&mut self, file: Identity, sid: Sid) -> Option<(Unwritten, bool)> {
         self.tried(file, sid)?;
         self.remove(file)
     }
 
-    /// A label that was tried waits for others to be written.
+    /// A label that was tried waits until others are written.
     pub fn postpone(&mut self, file: Identity, sid: Sid, now: Instant) {
         let others = self.queues.get(&file.device).is_some_and(|queue| !queue.new.is_empty());
-        self.wait(file, sid, if others { now } else { now + FIRST });
+        self.wait(file, sid, if others { now } else { now + MIN_RETRY_DELAY });
     }
 
     fn wait(&mut self, file: Identity, sid: Sid, due: Instant) {
@@ -144,29 +146,29 @@ impl Backlog {
         self.queues.entry(file.device).or_default().waiting.insert((due, file));
     }
 
-    /// The file of a label that was tried was not found: whether that is to be believed, for it was not found before either.
-    /// One that is being deleted is not found a moment before the programs hear of it.
+    /// The file of a label that was tried was not found. Returns whether that is certain, because it was not found
+    /// before either. While a file is being deleted, it is not found for a moment before the programs notice.
     pub fn miss(&mut self, file: Identity, sid: Sid, now: Instant) -> bool {
         let Some(entry) = self.tried(file, sid) else { return false };
         let believed = std::mem::replace(&mut entry.missed, true);
         if !believed {
-            self.wait(file, sid, now + FIRST);
+            self.wait(file, sid, now + MIN_RETRY_DELAY);
         }
         believed
     }
 
-    /// A label that was tried could not be written: it is tried again after twice as long as before.
+    /// A label that was tried could not be written. It is tried again after twice the time before.
     pub fn fail(&mut self, file: Identity, sid: Sid, now: Instant) {
         let Some(entry) = self.tried(file, sid) else { return };
         let due = now + entry.delay;
-        entry.delay = (entry.delay * 2).min(LAST);
+        entry.delay = (entry.delay * 2).min(MAX_RETRY_DELAY);
         let first = !std::mem::replace(&mut entry.failed, true);
         self.failed += usize::from(first);
         self.failures.push(file);
         self.wait(file, sid, due);
     }
 
-    /// A label is on disk elsewhere.
+    /// Records that a label is on disk elsewhere.
     pub fn noted(&mut self, file: Identity) {
         if let Some(entry) = self.entries.get_mut(&file) {
             entry.noted = true;
@@ -174,14 +176,14 @@ impl Backlog {
         }
     }
 
-    /// Those that could not be written since this was last asked, and are nowhere on disk.
+    /// Takes the labels that could not be written since the last call, and that are nowhere on disk.
     pub fn take_failed(&mut self) -> Vec<(Identity, Unwritten)> {
         let failures = std::mem::take(&mut self.failures).into_iter();
         let label = |file| self.entries.get(&file).filter(|entry| !entry.noted).map(|entry| (file, entry.label));
         failures.filter_map(label).collect()
     }
 
-    /// All that are nowhere on disk.
+    /// All labels that are nowhere on disk.
     pub fn all_unnoted(&self) -> Vec<(Identity, Unwritten)> {
         self.queues.keys().flat_map(|device| self.unnoted(*device)).collect()
     }
@@ -192,7 +194,7 @@ impl Backlog {
         files.filter_map(|file| Some((*file, self.entries.get(file)?.label)))
     }
 
-    /// Whether the labels of a file system are on disk, in their files or elsewhere; but those that are given.
+    /// Whether the labels of a file system are on disk, in their files or elsewhere, except those given.
     #[must_use]
     pub fn is_safe(&self, device: u32, except: &[(Identity, Unwritten)]) -> bool {
         self.queues.get(&device).is_none_or(|queue| {
@@ -216,7 +218,7 @@ impl Backlog {
         removed
     }
 
-    /// How many could not be written when they were last tried.
+    /// How many labels could not be written when last tried.
     #[must_use]
     pub fn failed(&self) -> usize {
         self.failed
@@ -248,10 +250,10 @@ mod tests {
         backlog.add(file(200_000), LABEL, false);
         assert_eq!(backlog.take(7, now), [(file(200_000), LABEL)], "nothing else is looked at");
         backlog.remove(file(200_000));
-        let later = now + FIRST;
+        let later = now + MIN_RETRY_DELAY;
         backlog.add(file(200_001), LABEL, false);
         let taken = backlog.take(7, later);
-        assert_eq!((taken.len(), taken[0].0), (TOGETHER, file(200_001)), "with them it is the first");
+        assert_eq!((taken.len(), taken[0].0), (BATCH, file(200_001)), "with them it is the first");
     }
 
     #[test]
@@ -280,7 +282,7 @@ mod tests {
         assert!(!backlog.miss(file(1), LABEL.sid, now));
         assert_eq!(backlog.take(7, now), [(file(2), LABEL)], "it is tried again later");
         assert_eq!(backlog.failed(), 0);
-        assert_eq!(backlog.take(7, now + FIRST), [(file(1), LABEL)]);
+        assert_eq!(backlog.take(7, now + MIN_RETRY_DELAY), [(file(1), LABEL)]);
         assert!(backlog.miss(file(1), LABEL.sid, now));
     }
 

@@ -1,4 +1,5 @@
-//! Which files another `file_contexts` labels otherwise: found without walking those that it cannot concern.
+//! The files that another `file_contexts` labels differently. They are found without a walk of those that cannot be
+//! concerned.
 
 use std::{collections::HashSet, os::unix::ffi::OsStrExt, path::Path};
 
@@ -10,7 +11,7 @@ use crate::labels::{
     mounts::{self, Covered, Mount},
 };
 
-/// Two `file_contexts`, and what the paths begin with that they may label otherwise.
+/// Two `file_contexts`, and the prefixes of paths that they may label differently.
 #[derive(Debug)]
 pub struct Changed {
     before: FileContexts,
@@ -19,20 +20,20 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// What changes from one text to another.
+    /// Compares two texts of `file_contexts`.
     pub fn between(before: &str, after: &str) -> Result<Self, FileContextsError> {
         let prefixes = changed(&lines(before), &lines(after)).into_iter().map(|line| prefix(line[0])).collect();
         let (before, after) = (FileContexts::new(before)?, FileContexts::new(after)?);
         Ok(Self { before, after, prefixes: shortest(prefixes) })
     }
 
-    /// Whether no path is labelled otherwise.
+    /// Whether no path is labelled differently.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }
 
-    /// Whether a path may be labelled otherwise, or one below it.
+    /// Whether a path, or one below it, may be labelled differently.
     #[must_use]
     pub fn concerns(&self, path: &Path) -> bool {
         let path = path.as_os_str().as_bytes();
@@ -44,13 +45,13 @@ impl Changed {
         self.prefixes.iter().any(|prefix| path.starts_with(prefix) || is_above(prefix))
     }
 
-    /// What paths begin with that may be labelled otherwise.
+    /// The prefixes of paths that may be labelled differently.
     pub fn prefixes(&self) -> impl Iterator<Item = String> {
         self.prefixes.iter().map(|prefix| String::from_utf8_lossy(prefix).into_owned())
     }
 
-    /// The label that a file of that path and mode gets, where it got another one before, or none; `None`: as before, or
-    /// none.
+    /// The label that a file with this path and mode gets now, if it got another one or none before. `None`: it gets
+    /// the same as before, or none.
     pub fn label(&self, path: &Path, mode: u32) -> Result<Option<String>, FileContextsError> {
         if !self.concerns(path) {
             return Ok(None);
@@ -59,8 +60,8 @@ impl Changed {
         Ok(after.filter(|after| before.as_ref() != Some(after)))
     }
 
-    /// The mounts below which it is to be looked, of those that a mountinfo tells: each part once of each file system that
-    /// `file_contexts` label.
+    /// The mounts in a mountinfo below which such files may be: each part of each file system that `file_contexts`
+    /// label, once.
     pub fn places(&self, mountinfo: &[u8]) -> Vec<Mount> {
         let mut mounts = mounts::read(mountinfo);
         mounts.retain(|mount| {
@@ -78,14 +79,15 @@ impl Changed {
     }
 }
 
-/// A line's words.
+/// The words of a line.
 type Words<'t> = Vec<&'t str>;
 
 fn lines(text: &str) -> Vec<Words<'_>> {
     specifications(text).map(|line| line.text.split_whitespace().collect()).collect()
 }
 
-/// The lines that only one has; and, since of several that match the last counts, those between others than before.
+/// The lines that only one text has. If several lines match, the last counts, so lines between other lines than before
+/// are included.
 fn changed<'t>(before: &[Words<'t>], after: &[Words<'t>]) -> Vec<Words<'t>> {
     let [old, new] = [before, after].map(|lines| lines.iter().collect::<HashSet<_>>());
     let kept = |lines: &[Words<'t>]| -> Vec<Words<'t>> {
@@ -98,12 +100,12 @@ fn changed<'t>(before: &[Words<'t>], after: &[Words<'t>]) -> Vec<Words<'t>> {
     old.symmetric_difference(&new).map(|line| (*line).clone()).chain(moved.iter().cloned()).collect()
 }
 
-/// The prefixes without those that begin with another one.
+/// The prefixes, without those that begin with another one.
 fn shortest(mut prefixes: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     prefixes.sort();
     let mut left: Vec<Vec<u8>> = Vec::new();
     for prefix in prefixes {
-        // Sorted, whatever begins with one comes right behind it.
+        // In sorted order, all that begin with a prefix follow it directly.
         if !left.last().is_some_and(|last| prefix.starts_with(last)) {
             left.push(prefix);
         }

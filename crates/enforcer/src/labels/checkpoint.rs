@@ -1,15 +1,16 @@
-//! Up to when labels are known to be written down: what a crash may have taken.
+//! Checkpoints: up to when labels are known to be written, and so which labels a crash may have taken.
 //!
-//! A hook notes a label, and the daemon writes it to the file's attribute within a second. A crash in between leaves the file
-//! and takes the note: nothing says any more that its label was not its directory's. So each file system keeps a checkpoint,
-//! an attribute of its root: what was noted before is in the files' attributes. A file without attribute that was made since
-//! may have had a label of its own: it is doubtful, and unlabelled from then on. Who moves or links a file changes
-//! both the file and its directory: so is one that has changed since, in a directory that has.
+//! A hook notes a label, and the daemon writes it to the file's attribute within a second. A crash in between leaves
+//! the file but loses the note: nothing says any more that its label was not its directory's. Therefore each file
+//! system has a checkpoint, an attribute of its root: labels noted before it are in the files' attributes. A file
+//! without an attribute that was made after the checkpoint may have had a label of its own. It is doubtful, and
+//! unlabelled from then on. Moving or linking a file changes both the file and its directory, so a file that changed
+//! after the checkpoint is doubtful as well if its directory did, too.
 //!
-//! A directory in which something was made has changed, too. So that it is not doubtful, its label is written to its
-//! attribute when that happens first, be it that of the directory that it is in ([`anchor`]).
+//! A directory in which something was made has also changed. So that it does not become doubtful, its label is written
+//! to its attribute when that first happens, even if it is the label of its parent directory ([`anchor`]).
 //!
-//! The policy does not narrow this down: any label may have been carried there by a rename.
+//! The policy does not narrow this down, because a rename may have brought any label there.
 
 use std::{ffi::CStr, fmt, io, os::fd::AsFd, str::FromStr};
 
@@ -23,10 +24,10 @@ use crate::labels::{
 /// The attribute of a file system's root.
 const ATTRIBUTE: &CStr = c"security.bpf.tollgate.checkpoint";
 
-/// What becomes of a file whose label a crash may have taken.
+/// What happens to a file whose label may have been lost in a crash. The default is `Unlabel`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AfterCrash {
-    /// It has its directory's label, as any file without an attribute.
+    /// It gets its directory's label, as any file without an attribute does.
     Keep,
     /// It is unlabelled, and denied to confined domains.
     #[default]
@@ -59,9 +60,9 @@ impl FromStr for AfterCrash {
 pub enum Doubts {
     /// None.
     Nothing,
-    /// Those of which a crash may have taken it: since the file system's checkpoint.
+    /// Files that were made or moved after the file system's checkpoint.
     SinceCheckpoint,
-    /// Those that were made or moved since, for no hook noted it.
+    /// Files that were made or moved after this moment, because no hook noted it.
     Since(Moment),
 }
 
@@ -75,13 +76,13 @@ impl From<AfterCrash> for Doubts {
 }
 
 const SECOND: Moment = 1_000_000_000;
-/// A file has its time before a hook notes its label: by how much at most.
+/// A file gets its time before a hook notes its label. This is the longest time in between.
 pub const MARGIN: Moment = 2 * SECOND;
-/// How far a clock that was set back is believed to go before the next checkpoint.
+/// How far the clock may have been set back before the next checkpoint.
 const DAY: Moment = 86_400 * SECOND;
 
-/// What was noted before `from` is written down. A clock that is behind where it was before makes times again that files
-/// have already: those until `settled` are older than the checkpoint, unless they come within a day after `from`.
+/// Labels noted before `from` are written. A clock that was set back gives times to new files that older files have
+/// already. Files with times up to `settled` are older than the checkpoint, except for those within a day after `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint {
     from: Moment,
@@ -89,27 +90,27 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// A checkpoint, after the one before.
+    /// A checkpoint, given the one before.
     #[must_use]
     pub fn new(from: Moment, before: Option<Self>) -> Self {
         Self { from, settled: before.map_or(from, |before| before.settled.max(from)) }
     }
 
-    /// Whether it is of this moment.
+    /// Whether its moment is this one.
     #[must_use]
     pub fn is_from(self, moment: Moment) -> bool {
         self.from == moment
     }
 
-    /// Whether what was noted at a moment is written down.
+    /// Whether labels noted at a moment are written.
     #[must_use]
     pub fn covers(self, moment: Moment) -> bool {
         moment < self.from || (moment < self.settled && moment >= self.from.saturating_add(DAY))
     }
 
-    /// Whether a file without attribute may have had a label that was noted and not written. `root`: the directory is the
-    /// root, whose own changes are those of the checkpoint: when something in it was changed may be set by its owner, but
-    /// not when a file was made; where that is not told, all that has changed is doubtful there.
+    /// Whether a file without an attribute may have had a label that was noted and not written. `root`: its directory
+    /// is the root, which each checkpoint changes. The owner of a file can set the time of its last change, but not the
+    /// time when it was made. If that time is not known, everything that has changed in the root is doubtful.
     #[must_use]
     pub fn doubts(self, file: Changed, directory: Changed, root: bool) -> bool {
         let made = file.born.is_some_and(|born| !self.covers(born));
@@ -117,18 +118,18 @@ impl Checkpoint {
         made || (!self.covers(file.at) && in_changed)
     }
 
-    /// The one that a file system's root has, if it has one.
+    /// The checkpoint of a file system's root, if it has one.
     #[must_use]
     pub fn of(root: &Object<'_>) -> Option<Self> {
         Self::parse(&root.attribute_of(ATTRIBUTE).ok()??)
     }
 
-    /// Gives it to a file system's root.
+    /// Writes the checkpoint to a file system's root.
     pub fn write(self, root: &Object<'_>) -> io::Result<()> {
         root.set_attribute_of(ATTRIBUTE, &self.text())
     }
 
-    /// Takes it away: nothing is noted from now on.
+    /// Removes the checkpoint: labels are not noted from now on.
     pub fn remove(root: &Object<'_>) -> io::Result<()> {
         root.remove_attribute_of(ATTRIBUTE)
     }
@@ -143,8 +144,8 @@ impl Checkpoint {
     }
 }
 
-/// Writes the labels of directories to their attributes, unless these have one. What cannot be written stays doubtful after a
-/// crash, and nothing worse.
+/// Writes the labels of directories to their attributes, unless they have one. If one cannot be written, the directory
+/// is doubtful after a crash; nothing worse happens.
 pub fn anchor(device: u32, directories: &[(Identity, String)]) {
     if directories.is_empty() {
         return;

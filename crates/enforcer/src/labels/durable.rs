@@ -1,7 +1,7 @@
-//! Keeps labels where they outlive the kernel: writes those that hooks and walks have noted to attributes of the files.
+//! Keeps labels where they survive a restart: writes those that hooks and walks have noted to attributes of the files.
 //!
-//! A hook cannot write an attribute. It notes the label in the maps `labels` and `unwritten`; who writes it finds the
-//! file by its number and generation, so that no path is trusted and no other file gets the label.
+//! A hook cannot write an attribute. It notes the label in the maps `labels` and `unwritten`. The file is then found by
+//! its number and generation, so that no path is trusted and no other file gets the label.
 
 use std::{
     collections::HashMap,
@@ -26,47 +26,48 @@ use crate::labels::{
     walk::{Report, Rule, Tree, Walker},
 };
 
-/// What writing attributes came to.
+/// The result of writing attributes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Attributes that were written.
+    /// Number of attributes that were written.
     pub written: u64,
-    /// Files that were gone.
+    /// Number of files that were gone.
     pub gone: u64,
-    /// Labels that the file system cannot keep: they last until it is unmounted.
+    /// Number of labels that the file system cannot keep. They last until it is unmounted.
     pub unsupported: u64,
-    /// What could not be written now, and stays to be written.
+    /// Number of labels that could not be written now, and are still to be.
     pub failures: u64,
 }
 
-/// A label that is to be written: of what file, and its context.
+/// A label that must be written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirty {
-    /// The file.
+    /// Identity of the file.
     pub file: Identity,
-    /// The label.
+    /// SID of the label.
     pub sid: Sid,
-    /// What it stands for.
+    /// The context of the label.
     pub context: String,
 }
 
-/// What has come of writing a label.
+/// The result of writing a label.
 #[derive(Debug)]
 pub enum Outcome {
     /// The attribute has it.
     Written,
-    /// The file system keeps no attributes: it lasts until that is unmounted.
+    /// The file system has no such attributes. The label lasts until it is unmounted.
     Unsupported,
-    /// There is no such file; the kernel knows whether it is gone.
+    /// There is no such file. The kernel knows whether it is gone.
     Stale,
-    /// It is the root's, which says that the others are there, and they are not.
+    /// It is the root's label, which says that all others are written, and they are not.
     Later,
     /// It could not be written.
     Failed(io::Error),
 }
 
-/// Writes labels of one file system. `mountinfo` tells where it is, else other mount namespaces are looked at; the root's
-/// label is written after the others, and only if `all`: there are no others.
+/// Writes labels of one file system. `mountinfo` says where that is mounted; if it is not there, other mount namespaces
+/// are searched. The root's label is written after the others, and only if `all` is set, which says that there are no
+/// others.
 pub fn write(device: u32, labels: Vec<Dirty>, mountinfo: &[u8], all: bool) -> Vec<(Dirty, Outcome)> {
     let mut mounts: Vec<Mount> = mounts::read(mountinfo);
     mounts.retain(|mount| mount.device == device);
@@ -85,7 +86,7 @@ pub fn write(device: u32, labels: Vec<Dirty>, mountinfo: &[u8], all: bool) -> Ve
     writer.done
 }
 
-/// The same error for another file.
+/// The same error, for another file.
 fn again(cause: &io::Error) -> io::Error {
     cause.raw_os_error().map_or_else(|| io::Error::other(cause.to_string()), io::Error::from_raw_os_error)
 }
@@ -120,7 +121,7 @@ impl Writer {
         self.done.push((label, outcome));
     }
 
-    /// Looks for the files by their numbers, where no handle can be made.
+    /// Searches for the files by their numbers, where no handle can be made.
     fn by_walk(&mut self, root: &OwnedFd, labels: Vec<Dirty>) {
         if labels.is_empty() {
             return;
@@ -150,7 +151,7 @@ impl Writer {
     }
 }
 
-/// Walks a file system for files; whether all of it was seen.
+/// Walks a file system to find files. Returns an error if a part of it was not seen.
 fn find(root: &OwnedFd, device: u32, finder: &mut Finder) -> io::Result<()> {
     let tree = Tree {
         root: root.try_clone()?,
@@ -168,24 +169,24 @@ fn find(root: &OwnedFd, device: u32, finder: &mut Finder) -> io::Result<()> {
         doubts: Doubts::Nothing,
     };
     walker.walk(&tree);
-    match walker.report.told.into_iter().next() {
+    match walker.report.messages.into_iter().next() {
         None => Ok(()),
         Some(failure) => Err(io::Error::other(failure)),
     }
 }
 
-/// Whether a file system keeps no such attributes.
+/// Whether an error means that the file system has no such attributes.
 pub(crate) fn is_unsupported(cause: &io::Error) -> bool {
     matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP))
 }
 
-/// Has all that was written to the file system of a directory on disk.
+/// Writes everything on the file system of a directory to disk.
 pub fn sync(directory: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
     Ok(nix::unistd::syncfs(openat(directory, c".", flags, Mode::empty())?)?)
 }
 
-/// What a walk needs that labels nothing.
+/// For a walk that labels nothing.
 struct NoContexts;
 
 impl Contexts for NoContexts {
@@ -194,7 +195,7 @@ impl Contexts for NoContexts {
     }
 }
 
-/// Finds files by what the kernel knows them by.
+/// Finds files by their identity.
 struct Finder {
     wanted: HashMap<Identity, Dirty>,
     found: Vec<(OwnedFd, Dirty)>,

@@ -1,8 +1,9 @@
-//! Regular expressions of `file_contexts`: what all that they match begins with.
+//! Regular expressions in `file_contexts`: the prefix of all paths that they match.
 //!
-//! They are Perl's, anchored at both ends. What is not plainly understood begins with nothing, so that it is always tried.
+//! They are Perl's, anchored at both ends. An expression that is not fully understood gets an empty prefix, so that it
+//! is always tried.
 
-/// What each path that an expression matches begins with.
+/// The prefix that each path matched by an expression has.
 pub(super) fn prefix(expression: &str) -> Vec<u8> {
     let mut prefix = Vec::new();
     if !is_plain(expression) {
@@ -13,7 +14,7 @@ pub(super) fn prefix(expression: &str) -> Vec<u8> {
         let literal = match byte {
             b'.' | b'^' | b'$' | b'|' | b'[' | b'(' | b')' => break,
             b'?' | b'*' | b'+' | b'{' => {
-                // It says how often the byte before is there, and that may be never.
+                // This sign says how often the byte before it occurs, which may be never.
                 prefix.pop();
                 break;
             }
@@ -28,7 +29,8 @@ pub(super) fn prefix(expression: &str) -> Vec<u8> {
     prefix
 }
 
-/// Whether an expression has alternatives in groups only, and nothing of Perl's that changes what other signs mean.
+/// Whether an expression has alternatives only in groups, and nothing of Perl's that changes the meaning of other
+/// signs.
 fn is_plain(expression: &str) -> bool {
     let mut depth = 0u32;
     let mut bytes = expression.bytes().peekable();
@@ -53,14 +55,14 @@ fn is_plain(expression: &str) -> bool {
     depth == 0
 }
 
-/// Goes on after a class of characters, `[^]...]`; whether it ends.
+/// Skips a class of characters, `[^]...]`. Returns whether it ends.
 fn skip_class(bytes: &mut std::iter::Peekable<std::str::Bytes<'_>>) -> bool {
     bytes.next_if_eq(&b'^');
     bytes.next_if_eq(&b']');
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' if matches!(bytes.next(), None | Some(b'Q' | b'E')) => return false,
-            // A class of a class, `[[:alpha:]]`, holds a bracket too.
+            // A class within a class, `[[:alpha:]]`, contains a bracket as well.
             b'[' if matches!(bytes.peek(), Some(b':' | b'.' | b'=')) && !bytes.any(|byte| byte == b']') => {
                 return false;
             }

@@ -1,4 +1,4 @@
-//! First labels of files: `file_contexts`, read and asked by libselinux's selabel.
+//! First labels of files: `file_contexts`, compiled and looked up by libselinux's selabel.
 
 use std::{
     cell::RefCell,
@@ -13,39 +13,39 @@ use crate::labels::{
     selabel::{Handle, Refusal},
 };
 
-/// The context of what is to stay without a label.
+/// The context in lines for files that stay without a label.
 const NONE: &str = "<<none>>";
 
 /// Why a `file_contexts` cannot be used, or a path cannot be looked up in it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileContextsError {
-    /// A line of it is wrong.
+    /// A line is wrong.
     #[error("file_contexts, line {line}: {reason}")]
     Line {
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What libselinux, or the policy, says of it.
+        /// What libselinux, or the policy, says about it.
         reason: String,
     },
-    /// libselinux refuses it as a whole.
+    /// libselinux refuses the whole text.
     #[error("cannot use file_contexts: {reason}")]
     Refused {
         /// What libselinux says.
         reason: String,
     },
-    /// It could not be handed to libselinux, which reads files only.
-    #[error("cannot hand file_contexts to libselinux: {cause}")]
+    /// The text could not be passed to libselinux, which reads only files.
+    #[error("cannot pass file_contexts to libselinux: {cause}")]
     Io {
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
     /// A path could not be looked up.
     #[error("cannot look up {} in file_contexts: {cause}", path.display())]
     Lookup {
-        /// The path.
+        /// The path that was looked up.
         path: PathBuf,
-        /// Why it failed.
+        /// What libselinux returned.
         cause: io::Error,
     },
 }
@@ -53,17 +53,17 @@ pub enum FileContextsError {
 /// A line that labels: `EXPRESSION [KIND] CONTEXT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Specification<'t> {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// All of it.
+    /// The whole line.
     pub text: &'t str,
-    /// What paths it is for.
+    /// The expression that paths must match.
     pub expression: &'t str,
     /// The context; `None` for `<<none>>`.
     pub context: Option<&'t str>,
 }
 
-/// The lines of a `file_contexts` that label, without what libselinux will refuse.
+/// The lines of a `file_contexts` that label, without those that libselinux will refuse.
 pub fn specifications(text: &str) -> impl Iterator<Item = Specification<'_>> {
     (1..).zip(text.lines()).filter_map(|(line, text)| {
         let mut words = text.split_whitespace();
@@ -73,31 +73,31 @@ pub fn specifications(text: &str) -> impl Iterator<Item = Specification<'_>> {
     })
 }
 
-/// A `file_contexts` that can be asked. It may be sent to another thread, but is for one at a time.
+/// A compiled `file_contexts`. It may be sent to another thread, but only one may use it at a time.
 #[derive(Debug)]
 pub struct FileContexts {
     lines: Vec<Line>,
     all: RefCell<Part>,
 }
 
-/// A line that labels, and what every path that it matches begins with.
+/// A line that labels, and the prefix of every path that it matches.
 #[derive(Debug)]
 struct Line {
     text: String,
     prefix: Vec<u8>,
 }
 
-/// Lines that a part is not worth being split for.
-const FEW: usize = 48;
-/// Paths that are looked up in a directory before it has a part of its own.
-const OFTEN: u32 = 24;
+/// With fewer lines than this, splitting off a part is not worth it.
+const MIN_LINES: usize = 48;
+/// How many paths are looked up in a directory before it gets a part of its own.
+const LOOKUPS_BEFORE_PART: u32 = 24;
 
-/// The lines that may match what is in a directory. libselinux tries one after the other, thousands in a whole policy; in a
-/// directory it is a few.
+/// The lines that may match paths in a directory. libselinux tries one line after the other. A whole policy has
+/// thousands, but a directory has only a few.
 #[derive(Debug)]
 struct Part {
     handle: Handle,
-    /// Places in [`FileContexts::lines`].
+    /// Indices of [`FileContexts::lines`].
     lines: Vec<usize>,
     below: HashMap<Vec<u8>, Below>,
     parts: Vec<Part>,
@@ -105,21 +105,22 @@ struct Part {
 
 #[derive(Debug, Clone, Copy)]
 enum Below {
-    /// So many paths were looked up there.
+    /// How many paths were looked up there.
     Asked(u32),
-    /// Its place in `parts`.
+    /// Its index in `parts`.
     Part(usize),
-    /// A part would have as many lines.
+    /// A part would have as many lines as this one.
     Useless,
 }
 
 impl FileContexts {
-    /// Reads the text of a `file_contexts`; each expression is compiled, and each context has the shape of one.
+    /// Compiles the text of a `file_contexts`. Each expression must be valid, and each context must have the form of
+    /// one.
     pub fn new(text: &str) -> Result<Self, FileContextsError> {
         Self::checked(text, |_| Ok(()))
     }
 
-    /// Likewise; `check` says what is wrong with a context, such as that the policy does not have its type.
+    /// Likewise. `check` says what is wrong with a context, for example that the policy does not have its type.
     pub fn checked(text: &str, mut check: impl FnMut(&str) -> Result<(), String>) -> Result<Self, FileContextsError> {
         for Specification { line, context, .. } in specifications(text) {
             let Some(context) = context else { continue };
@@ -136,8 +137,8 @@ impl FileContexts {
         Ok(Self { lines, all: RefCell::new(all) })
     }
 
-    /// The context that a file of that path and mode gets first; `None` when no line matches, or one that says
-    /// `<<none>>`. Of a mode of 0 the kind of file is not known, and lines for any kind match.
+    /// The first context of a file with this path and mode; `None`: no line matches, or the last one that does says
+    /// `<<none>>`. With a mode of 0 the kind of file is not known, and lines for any kind match.
     pub fn lookup(&self, path: &Path, mode: u32) -> Result<Option<String>, FileContextsError> {
         let failed = |cause| FileContextsError::Lookup { path: path.to_owned(), cause };
         let mut all = self.all.borrow_mut();
@@ -145,10 +146,10 @@ impl FileContexts {
         part.handle.lookup(path, mode).map_err(failed)
     }
 
-    /// The part for what is in the directory of a path, or in one above.
+    /// The part for the directory of a path, or for one above it.
     fn part<'p>(&self, all: &'p mut Part, path: &[u8]) -> io::Result<&'p Part> {
         let mut part = all;
-        // libselinux tidies others up before it compares.
+        // libselinux normalizes other paths before it compares them.
         if path.first() != Some(&b'/') || path.ends_with(b"/") || path.windows(2).any(|pair| pair == b"//") {
             return Ok(part);
         }
@@ -169,16 +170,16 @@ impl Part {
         Self { handle, lines, below: HashMap::new(), parts: Vec::new() }
     }
 
-    /// The place of the part for a directory in this one; made when the directory is asked for often. `path` is the
-    /// directory's, and ends in a slash.
+    /// The index of the part for a subdirectory. The part is made when the directory is looked up often. `path` is the
+    /// subdirectory's, and ends in a slash.
     fn below(&mut self, all: &[Line], name: &[u8], path: &[u8]) -> io::Result<Option<usize>> {
-        if self.lines.len() <= FEW {
+        if self.lines.len() <= MIN_LINES {
             return Ok(None);
         }
         match self.below.get_mut(name) {
             Some(Below::Part(place)) => return Ok(Some(*place)),
             Some(Below::Useless) => return Ok(None),
-            Some(Below::Asked(times)) if *times < OFTEN => *times += 1,
+            Some(Below::Asked(times)) if *times < LOOKUPS_BEFORE_PART => *times += 1,
             Some(Below::Asked(_)) => return self.split(all, name, path),
             None => drop(self.below.insert(name.to_vec(), Below::Asked(1))),
         }
@@ -204,16 +205,16 @@ impl Part {
     }
 }
 
-/// `line N has invalid regex ...`, taken apart.
+/// Takes a message like `line N has invalid regex ...` apart.
 fn refusal(refusal: Refusal) -> FileContextsError {
-    let told = match refusal {
-        Refusal::Said(told) => told,
+    let message = match refusal {
+        Refusal::Said(message) => message,
         Refusal::Io(cause) => return FileContextsError::Io { cause },
     };
-    let numbered = told.strip_prefix("line ").and_then(|rest| rest.split_once(' '));
+    let numbered = message.strip_prefix("line ").and_then(|rest| rest.split_once(' '));
     match numbered.and_then(|(line, reason)| Some((line.parse().ok()?, reason.to_owned()))) {
         Some((line, reason)) => FileContextsError::Line { line, reason },
-        None => FileContextsError::Refused { reason: told },
+        None => FileContextsError::Refused { reason: message },
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a policy says of file systems: `fs_use` and `genfscon`, as the maps `filesystems` and `genfs`.
+//! What a policy says about file systems: `fs_use` and `genfscon`, as the maps `filesystems` and `genfs`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,27 +12,28 @@ use crate::labels::{
     vital,
 };
 
-/// Where SELinux labels by path (`SE_SBGENFS` in `selinux_set_mnt_opts`). Files of every other file system in a `genfscon`
-/// have the label of its root.
+/// File systems on which SELinux labels by path (`SE_SBGENFS` in `selinux_set_mnt_opts`). On every other file system in
+/// a `genfscon`, files get the label of its root.
 const BY_PATH: [&str; 11] =
     ["binder", "bpf", "cgroup", "cgroup2", "debugfs", "functionfs", "proc", "pstore", "securityfs", "sysfs", "tracefs"];
 /// Of those, the one that needs a policy capability.
 const FUNCTIONFS: &str = "functionfs";
-/// With it, paths are patterns; libsepol ends them in a star, so that they mean what they meant.
+/// With this policy capability, paths are patterns. libsepol adds a star to their ends, so that they keep their
+/// meaning.
 const WILDCARDS: &str = "genfs_seclabel_wildcard";
 
-/// The maps' contents, and what does not fit in them.
+/// The contents of the maps, and what does not fit in them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Filesystems {
-    /// Of the map `filesystems`, by name. The root and all files of a file system that is not there are unlabelled.
+    /// Entries of the map `filesystems`. On a file system without an entry, the root and all files are unlabelled.
     pub filesystems: Vec<(tg_fs_name, tg_filesystem)>,
-    /// Of the map `genfs`.
+    /// Entries of the map `genfs`.
     pub genfs: Vec<genfs::Entry>,
-    /// Statements of the policy that the maps cannot hold, each with its reason. They label nothing.
+    /// Statements of the policy that the maps cannot hold, each with the reason. They label nothing.
     pub unsupported: Vec<String>,
 }
 
-/// The maps of `policy`. `sid` gives a context its SID.
+/// The maps for `policy`. `sid` returns the SID of a context.
 pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<u32, E>) -> Result<Filesystems, E> {
     let mut result = Filesystems::default();
     let mut known = BTreeSet::new();
@@ -41,14 +42,14 @@ pub fn of<E>(policy: &Policy, sid: &mut dyn FnMut(&Context) -> Result<u32, E>) -
             result.fs_use(name, statement, sid)?;
         }
     }
-    // Those with files that enforcement lives by have a tree, whatever the policy says of them.
+    // A file system with files on which enforcement depends has a tree, whatever the policy says about it.
     let vital = vital::files();
     let mut by_name: BTreeMap<&str, Vec<&GenFs>> =
         vital.iter().filter(|(_, paths)| !paths.is_empty()).map(|(name, _)| (*name, Vec::new())).collect();
     for statement in &policy.genfs {
         by_name.entry(&statement.name).or_default().push(statement);
     }
-    // As security_fs_use does: genfscon is asked where there is no fs_use.
+    // As in security_fs_use: genfscon counts only where there is no fs_use.
     by_name.retain(|name, _| !known.contains(name));
     let mut trees = Vec::new();
     for (text, statements) in by_name {
@@ -73,7 +74,7 @@ fn root(salt: u32, filesystem: &str) -> u32 {
     genfs::below_of(salt, filesystem.as_bytes())
 }
 
-/// The first number to begin with that gives no two directories one number.
+/// The first starting number that gives no two directories the same number.
 fn distinct(trees: Vec<(&str, &Tree)>) -> u32 {
     let differ = |salt: &u32| {
         let entries = trees.iter().flat_map(|(text, tree)| tree.entries(root(*salt, text), 0));
@@ -84,7 +85,7 @@ fn distinct(trees: Vec<(&str, &Tree)>) -> u32 {
     (0x811c_9dc5..).find(differ).unwrap_or_default()
 }
 
-/// The key of a file system in the map `filesystems`; `None`: its name is too long for one.
+/// The key of a file system in the map `filesystems`; `None`: its name is too long.
 #[must_use]
 pub fn name(text: &str) -> Option<tg_fs_name> {
     let mut name = tg_fs_name::default();
@@ -94,7 +95,7 @@ pub fn name(text: &str) -> Option<tg_fs_name> {
     (text.len() < name.text.len()).then_some(name)
 }
 
-/// A value of that map.
+/// Reads a value of that map.
 #[must_use]
 pub fn value(bytes: &[u8]) -> Option<tg_filesystem> {
     let (words, _) = bytes.as_chunks::<4>();
@@ -103,7 +104,7 @@ pub fn value(bytes: &[u8]) -> Option<tg_filesystem> {
 }
 
 impl Filesystems {
-    /// The key of a file system that a statement is for.
+    /// The key of the file system in a statement.
     fn name(&mut self, text: &str) -> Option<tg_fs_name> {
         let name = name(text);
         if name.is_none() {
@@ -123,7 +124,7 @@ impl Filesystems {
             2 => TG_FS_TRANS,
             3 => TG_FS_TASK,
             other => {
-                self.unsupported.push(format!("fs_use of {}: behaviour {other} is not known", statement.name));
+                self.unsupported.push(format!("fs_use of {}: behaviour {other} is not supported", statement.name));
                 return Ok(());
             }
         };
@@ -144,7 +145,7 @@ impl Filesystems {
         let mut root = None;
         let by_path = is_by_path(policy, text);
         for statement in statements {
-            // Below the root they label nothing there, under SELinux neither.
+            // Under SELinux, too, these have no effect below the root.
             if !by_path && !matches!(statement.path.as_str(), "/" | "/*") {
                 continue;
             }
@@ -156,18 +157,18 @@ impl Filesystems {
                 self.refuse(statement, "a name in it is too long for a key of a map");
             }
         }
-        // SELinux leaves a file system unlabelled whose root no statement names.
+        // In SELinux, a file system is unlabelled if no statement names its root.
         Ok((tree, root.unwrap_or(SECINITSID_UNLABELED)))
     }
 
-    /// Marks the files of a file system that enforcement lives by.
+    /// Marks files of a file system on which enforcement depends.
     fn protect<'p>(&mut self, text: &str, tree: &mut Tree, paths: impl Iterator<Item = &'p String>) {
         for path in paths.filter(|path| tree.protect(path).is_err()) {
-            self.unsupported.push(format!("{text} {path}, which enforcement lives by: a name in it is too long"));
+            self.unsupported.push(format!("{text} {path}, on which enforcement depends: a name in it is too long"));
         }
     }
 
-    /// What paths begin with that a statement is for; `None`, and a reason, when the maps cannot say it.
+    /// The prefix of the paths that a statement labels; `None`: the maps cannot express it, and the reason is recorded.
     fn path<'p>(&mut self, policy: &Policy, statement: &'p GenFs) -> Option<&'p str> {
         if statement.class != 0 {
             self.refuse(statement, "it is for one kind of file only");
@@ -193,7 +194,7 @@ fn is_by_path(policy: &Policy, name: &str) -> bool {
         && (name != FUNCTIONFS || policy.capabilities.iter().any(|capability| capability == "functionfs_seclabel"))
 }
 
-/// Whether a policy may label the files of such a file system by their paths in it.
+/// Whether a policy may label files on this type of file system by their paths.
 pub(crate) fn may_be_by_path(filesystem: &str) -> bool {
     BY_PATH.contains(&filesystem)
 }

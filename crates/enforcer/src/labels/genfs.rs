@@ -1,36 +1,37 @@
-//! Labels by path in file systems that keep none (`genfscon`), as a trie that is walked a name at a time.
+//! Labels by path on file systems that keep none (`genfscon`), as a trie that is walked one name at a time.
 //!
-//! SELinux compares strings: of all paths that policy names, the longest one that the whole path begins with counts
-//! (`__security_genfs_sid`), so `/sys` labels `/sysvipc` too. A hook sees one name and its directory. So each directory on
-//! the way to something that policy names is a node; what its names begin with are the keys, and an inode remembers the
-//! node below it. Two things hold for every trie, so that a hook needs no second look-up:
+//! SELinux compares strings: among all paths in the policy, the longest one with which the whole path begins counts
+//! (`__security_genfs_sid`), so `/sys` labels `/sysvipc` too. A hook sees one name and its directory. Therefore each
+//! directory on the way to a path in the policy is a node. The prefixes of names in it are the keys, and an inode
+//! remembers the node below it. Two rules hold for every trie, so that a hook needs no second look-up:
 //!
 //! - a node has a key for the empty name: the longest path that ends at or above the directory;
-//! - a value's label is never missing: where policy names nothing, it is that of the next shorter key.
+//! - a value always has a label: where the policy names nothing, it is that of the next shorter key.
 //!
-//! A node's number is made of the file system and the path, so that inodes in memory have the right node in every policy.
+//! The number of a node is computed from the file system and the path, so that inodes in memory have the right node in
+//! every policy.
 
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_abi::enforcer::{TG_GENFS_NAME, TG_SID_SURVIVAL, tg_genfs_key, tg_genfs_value};
 
-/// A key of the map `genfs`: a node, and what names in it begin with.
+/// An entry of the map `genfs`: the key is a node and the prefix of names in it.
 pub type Entry = (tg_genfs_key, tg_genfs_value);
 
-/// What a name in a directory is labelled.
+/// The label of a name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// The label.
+    /// SID of the label.
     pub sid: u32,
-    /// Below the name, when it is a directory; 0: everything there is labelled like the directory.
+    /// For a directory, the node below the name; 0: everything in it is labelled like the directory.
     pub node: u32,
 }
 
-/// A path that cannot be a key: one of its names is longer than [`TG_GENFS_NAME`].
+/// A path that cannot be a key, because one of its names is longer than [`TG_GENFS_NAME`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameTooLong;
 
-/// What the kernel looks up when a policy has labels by path for a file system.
+/// The labels by path of one file system.
 #[derive(Debug, Default)]
 pub struct Tree {
     nodes: Vec<Node>,
@@ -46,32 +47,32 @@ struct Key {
     sid: Option<u32>,
     /// [`TG_SID_SURVIVAL`], or 0.
     survival: u32,
-    /// Its place in `nodes`.
+    /// Index of the node below it in `nodes`.
     below: Option<usize>,
 }
 
 impl Key {
-    /// The label of what begins with it, where what begins with the next shorter one has the label `shorter`. What lies in a
-    /// place that enforcement lives by is such itself, whatever it is labelled.
+    /// The label of names with this prefix; `shorter` is the label of names with the next shorter prefix. Enforcement
+    /// depends on everything in a place on which it depends, whatever its label.
     fn label(&self, shorter: u32) -> u32 {
         self.sid.unwrap_or(shorter) | self.survival | shorter & TG_SID_SURVIVAL
     }
 }
 
 impl Tree {
-    /// The tree of paths with their labels; of two equal paths the first counts.
+    /// Adds a path with its label. If a path is added twice, the first label counts.
     ///
-    /// A path that does not start with a slash, or has two in a row, is no prefix of any.
+    /// A path that does not start with a slash, or has two in a row, is no prefix of any path.
     pub fn insert(&mut self, path: &str, sid: u32) -> Result<(), NameTooLong> {
         self.at(path, |key| key.sid = key.sid.or(Some(sid)))
     }
 
-    /// Says that enforcement lives by what begins with a path ([`TG_SID_SURVIVAL`]), whatever it is labelled.
+    /// Marks everything that begins with a path as an object on which enforcement depends ([`TG_SID_SURVIVAL`]).
     pub fn protect(&mut self, path: &str) -> Result<(), NameTooLong> {
         self.at(path, |key| key.survival = TG_SID_SURVIVAL)
     }
 
-    /// The key that a path ends at; one that is no prefix of any has none.
+    /// Changes the key at which a path ends. A path that is no prefix of any has none.
     fn at(&mut self, path: &str, put: impl FnOnce(&mut Key)) -> Result<(), NameTooLong> {
         let Some(names) = path.strip_prefix('/').filter(|_| !path.contains("//")) else { return Ok(()) };
         if names.split('/').any(|name| name.len() > TG_GENFS_NAME as usize) {
@@ -88,7 +89,7 @@ impl Tree {
             {
                 put(key);
             }
-            // Nothing lies below the empty name: it stands for all names.
+            // The empty name stands for all names, so nothing is below it.
             if !name.is_empty() {
                 node = *key.below.get_or_insert(next);
                 if node == next {
@@ -99,7 +100,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether no path was inserted.
+    /// Whether no path was added.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -110,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// The entries of the map; the root has the number `root`. `default` is the label where policy names nothing.
+    /// The entries of the map. The root has the number `root`. `default` is the label where the policy names nothing.
     pub fn entries(&self, root: u32, default: u32) -> Vec<Entry> {
         let mut entries = Vec::new();
         let mut pending = vec![(0, root, default)];
@@ -118,7 +119,7 @@ impl Tree {
             let Some(node) = self.nodes.get(index) else { continue };
             let all = node.keys.get([].as_slice()).map_or(inherited, |key| key.label(inherited));
             entries.push(entry(number, &[], tg_genfs_value { sid: all, ..Default::default() }));
-            // In order: what a key begins with has come before it.
+            // In this order, a key comes after all its prefixes.
             let mut labels: HashMap<&[u8], u32> = HashMap::from([([].as_slice(), all)]);
             for (name, key) in node.keys.iter().filter(|(name, _)| !name.is_empty()) {
                 let shorter = (0..name.len()).rev().find_map(|length| labels.get(&name[..length]));
@@ -134,7 +135,7 @@ impl Tree {
     }
 }
 
-/// The number of the node of a name in a node; never 0. FNV-1a, of the path's names with a slash after each.
+/// The number of the node below a name; never 0. It is the FNV-1a hash of the path's names with a slash after each.
 #[must_use]
 pub fn below_of(node: u32, name: &[u8]) -> u32 {
     let number = name.iter().chain(b"/").fold(node, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
@@ -161,7 +162,7 @@ pub struct Genfs {
 }
 
 impl Genfs {
-    /// The look-up in these entries.
+    /// Looks up in these entries.
     pub fn new(entries: &[Entry]) -> Self {
         let key = |key: &tg_genfs_key, value: &tg_genfs_value| {
             let name = &key.name[..value.length as usize];
@@ -170,11 +171,11 @@ impl Genfs {
         Self { values: entries.iter().map(|(k, value)| (key(k, value), *value)).collect() }
     }
 
-    /// What a name in the directory of `node` is labelled; `None` when no such node is.
+    /// The label of a name in the directory of `node`; `None`: there is no such node.
     pub fn find(&self, node: u32, name: &[u8]) -> Option<Found> {
         let longest = name.len().min(TG_GENFS_NAME as usize);
         let value = (0..=longest).rev().find_map(|length| self.values.get(&(node, name[..length].to_vec())))?;
-        // The node is that of the directory of exactly this name.
+        // The node belongs to the directory of exactly this name.
         let node = if value.length as usize == name.len() { value.node } else { 0 };
         Some(Found { sid: value.sid, node })
     }

@@ -1,7 +1,8 @@
 //! File handles: a file by its number and generation, without a path.
 //!
-//! What is in a handle is the file system's own business. The kinds that are known here put inode number, generation and,
-//! on btrfs, the subvolume at fixed places; a handle of the root of a file system is the pattern for handles of its files.
+//! The content of a handle is up to the file system. The kinds that are known here have the inode number, the
+//! generation and, on btrfs, the subvolume at fixed places. A handle of the root of a file system is the pattern for
+//! handles of its files.
 
 use std::{
     io,
@@ -10,15 +11,15 @@ use std::{
 
 use crate::labels::identity::Identity;
 
-/// `MAX_HANDLE_SZ`.
-const LONGEST: usize = 128;
+/// The maximum length of a handle, in bytes (`MAX_HANDLE_SZ`).
+const MAX_LENGTH: usize = 128;
 
-/// `struct file_handle` with room for any.
+/// A `struct file_handle` with room for any handle.
 #[repr(C)]
 struct Raw {
     bytes: u32,
     kind: i32,
-    handle: [u8; LONGEST],
+    handle: [u8; MAX_LENGTH],
 }
 
 /// A handle of a file.
@@ -28,7 +29,7 @@ pub struct Handle {
     bytes: Vec<u8>,
 }
 
-/// Where a file system puts the number and the generation, in bytes.
+/// Where a file system puts the inode number and the generation in a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// ext2 to ext4, f2fs, xfs with small numbers: 4 bytes of number, then the generation.
@@ -42,7 +43,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// By what the file system calls its kind, and its length; `inode` must be where the number would be.
+    /// Determined by the handle's type and length. `inode` must be where the number would be.
     fn of(handle: &Handle, inode: u64) -> Option<Self> {
         let layout = match (handle.kind, handle.bytes.len()) {
             (1, 8) => Self::Small,
@@ -71,7 +72,7 @@ impl Layout {
         }
     }
 
-    /// The number of the subvolume that the file is in; 0 where there are none.
+    /// Number of the subvolume of the file; 0: the file system has none.
     fn subvolume(self, bytes: &[u8]) -> Option<u64> {
         match self {
             Self::Btrfs => double(bytes, 8),
@@ -79,7 +80,7 @@ impl Layout {
         }
     }
 
-    /// A handle like `pattern` of another file of its file system.
+    /// A handle like `pattern`, for another file of its file system.
     fn handle(self, pattern: &Handle, identity: Identity) -> Option<Handle> {
         let mut handle = pattern.clone();
         let number = identity.inode.to_ne_bytes();
@@ -109,9 +110,9 @@ fn double(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// The handle of what a descriptor is of.
+/// The handle of the file of a descriptor.
 pub fn of(file: BorrowedFd<'_>) -> io::Result<Handle> {
-    let mut raw = Raw { bytes: LONGEST as u32, kind: 0, handle: [0; LONGEST] };
+    let mut raw = Raw { bytes: MAX_LENGTH as u32, kind: 0, handle: [0; MAX_LENGTH] };
     let mut mount = 0;
     // SAFETY: `raw` is a file_handle with room for as many bytes as it says; the path ends in NUL.
     let status = unsafe {
@@ -126,18 +127,18 @@ pub fn of(file: BorrowedFd<'_>) -> io::Result<Handle> {
     if status != 0 {
         return Err(io::Error::last_os_error());
     }
-    let length = usize::try_from(raw.bytes).unwrap_or(LONGEST).min(LONGEST);
+    let length = usize::try_from(raw.bytes).unwrap_or(MAX_LENGTH).min(MAX_LENGTH);
     Ok(Handle { kind: raw.kind, bytes: raw.handle[..length].to_vec() })
 }
 
-/// The subvolume and the generation of a file, which no system call tells of every kind of file: those in its handle.
+/// The subvolume and the generation of a file, from its handle: no system call returns them for every kind of file.
 pub fn numbers(file: BorrowedFd<'_>, inode: u64) -> Option<(u64, u32)> {
     let handle = of(file).ok()?;
     let layout = Layout::of(&handle, inode)?;
     Some((layout.subvolume(&handle.bytes)?, word(&handle.bytes, layout.generation_at())?))
 }
 
-/// Opens files of one file system by what the kernel knows them by.
+/// Opens files of one file system by their identity.
 #[derive(Debug)]
 pub struct Opener<'f> {
     root: BorrowedFd<'f>,
@@ -146,7 +147,7 @@ pub struct Opener<'f> {
 }
 
 impl<'f> Opener<'f> {
-    /// For the file system of a directory, which is open for reading; `None` where handles are not known to be made of
+    /// For the file system of a directory that is open for reading. `None`: its handles are not known to consist of
     /// number and generation.
     pub fn new(root: BorrowedFd<'f>, inode: u64) -> Option<Self> {
         let pattern = of(root).ok()?;
@@ -154,10 +155,11 @@ impl<'f> Opener<'f> {
         Some(Self { root, pattern, layout })
     }
 
-    /// The file, by a descriptor of `O_PATH`; `ESTALE` when it is no more, be its number another file's by now.
+    /// Opens the file with `O_PATH`. Returns `ESTALE` if it no longer exists, even if its number belongs to another
+    /// file by now.
     pub fn open(&self, identity: Identity) -> io::Result<OwnedFd> {
         let handle = self.layout.handle(&self.pattern, identity).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut raw = Raw { bytes: handle.bytes.len() as u32, kind: handle.kind, handle: [0; LONGEST] };
+        let mut raw = Raw { bytes: handle.bytes.len() as u32, kind: handle.kind, handle: [0; MAX_LENGTH] };
         raw.handle[..handle.bytes.len()].copy_from_slice(&handle.bytes);
         // SAFETY: `raw` is a file_handle with as many bytes as it says.
         let file = unsafe {

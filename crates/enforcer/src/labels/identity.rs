@@ -1,17 +1,17 @@
-//! A file by number: what map keys and file handles hold.
+//! The identity of a file, as keys of maps and file handles have it.
 
 use tollgate_abi::enforcer::tg_label_key;
 
-/// What the kernel knows a file by, as long as it exists.
+/// What identifies a file in the kernel as long as it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// The file system: major << 20 | minor.
+    /// Device number of the file system: major << 20 | minor.
     pub device: u32,
-    /// The inode's number.
+    /// Inode number.
     pub inode: u64,
-    /// btrfs: the subvolume, each of which numbers its inodes itself; elsewhere 0.
+    /// On btrfs the number of the subvolume, because each subvolume numbers its inodes itself; else 0.
     pub subvolume: u64,
-    /// Which of the files that have had this number.
+    /// Generation of the inode number, which differs between the files that have had this number.
     pub generation: u32,
 }
 

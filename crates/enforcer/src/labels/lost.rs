@@ -28,20 +28,20 @@ use crate::{
     programs::{self, Pins},
 };
 
-/// A file without label.
+/// A file without a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Where it is; `None`: no mount here shows it.
+    /// Path of the file; `None`: no mount here shows it.
     pub path: Option<PathBuf>,
-    /// Its number.
+    /// Inode number.
     pub inode: u64,
-    /// The file system: major << 20 | minor.
+    /// Device number of the file system: major << 20 | minor.
     pub device: u32,
-    /// What its attribute says, if it has one.
+    /// The context in its attribute, if it has one.
     pub attribute: Option<String>,
 }
 
-/// All of them. Those in a directory that is one are not told: they are unlabelled as that is.
+/// All such files, without those in a directory that is one itself: they are unlabelled like that.
 pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
     let mut identities = maps::of_labels(pins, &unlabelled(pins)?)?;
     identities.sort_unstable();
@@ -54,12 +54,12 @@ pub fn list(pins: &Pins) -> io::Result<Vec<Lost>> {
             let inode = Object::new(root.as_fd(), mount.device).ok()?.inode();
             Some((Opener::new(root.as_fd(), inode)?, &mount.point))
         });
-        lost.extend(of_device.iter().filter_map(|identity| told(*identity, opener.as_ref())));
+        lost.extend(of_device.iter().filter_map(|identity| describe(*identity, opener.as_ref())));
     }
     Ok(lost)
 }
 
-/// The SIDs that the policy in force takes for unlabelled, those of contexts among them that it does not have.
+/// The SIDs that are unlabelled in the policy in force, including those of contexts that it does not have.
 fn unlabelled(pins: &Pins) -> io::Result<HashSet<Sid>> {
     let generations = programs::map(pins, "generations").map_err(io::Error::other)?;
     let map = programs::in_force(&generations).map_err(io::Error::other)?;
@@ -73,8 +73,8 @@ fn root(all: &[Mount], device: u32) -> Option<(OwnedFd, &Mount)> {
     of_device.filter_map(|mount| Some((readable(&mounts::open(mount).ok()?).ok()?, mount))).next()
 }
 
-/// `None`: it was deleted.
-fn told(identity: Identity, opener: Option<&(Opener<'_>, &PathBuf)>) -> Option<Lost> {
+/// Where a file is; `None`: it was deleted.
+fn describe(identity: Identity, opener: Option<&(Opener<'_>, &PathBuf)>) -> Option<Lost> {
     let unknown = Lost { path: None, inode: identity.inode, device: identity.device, attribute: None };
     let Some((opener, point)) = opener else { return Some(unknown) };
     let file = match opener.open(identity) {
@@ -83,7 +83,7 @@ fn told(identity: Identity, opener: Option<&(Opener<'_>, &PathBuf)>) -> Option<L
         Err(_) => return Some(unknown),
     };
     let attribute = Object::new(file.as_fd(), identity.device).and_then(|object| object.attribute()).ok().flatten();
-    // As the mount's root sees it. One that nobody has looked up by a name has none here.
+    // The path as seen from the root of the mount. A file that nobody has looked up by a name has none here.
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
     let path = path.filter(|path| path != Path::new("/")).map(|path| below(point, &path));
     Some(Lost { path, attribute, ..unknown })

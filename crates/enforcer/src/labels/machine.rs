@@ -1,4 +1,5 @@
-//! Labels all that is there when enforcement starts: what is mounted in any mount namespace, and what processes hold.
+//! Labels everything that exists when enforcement starts: what is mounted in any mount namespace, and what processes
+//! hold.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,18 +33,18 @@ use crate::labels::{
     walk::{Above, Report, Rule, Tree, Walker},
 };
 
-/// Its files are others' files, and have their labels (`bpf/overlay.h`).
+/// On overlayfs, files are files of other file systems, and have the labels that they have there (`bpf/overlay.h`).
 pub(crate) const OVERLAY: &str = "overlay";
-/// File systems that programs serve, which need not answer: what a policy says of each holds for all of its files, and nothing
-/// is read from them or written there.
+/// File systems that programs serve, which need not answer. What a policy says about such a file system holds for all
+/// of its files. Nothing is read from it or written to it.
 const SERVED: [&str; 2] = ["fuse", "fuseblk"];
 
-/// Whether a program serves a file system, by its type.
+/// Whether a program serves this type of file system.
 pub(crate) fn is_served(filesystem: &str) -> bool {
     SERVED.contains(&filesystem)
 }
 
-/// What a policy says of file systems, by name.
+/// What a policy says about file systems, by name.
 #[derive(Debug)]
 pub struct Rules {
     filesystems: HashMap<String, tg_filesystem>,
@@ -52,7 +53,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Of these maps; `links` is the policy capability `genfs_seclabel_symlinks`.
+    /// The rules in these maps. `links` is the policy capability `genfs_seclabel_symlinks`.
     pub fn new(found: &Filesystems, links: bool) -> Self {
         let name = |text: &[std::ffi::c_char]| -> String {
             text.iter().map(|c| char::from(c.cast_unsigned())).take_while(|c| *c != '\0').collect()
@@ -61,7 +62,7 @@ impl Rules {
         Self { filesystems, genfs: Genfs::new(&found.genfs), links }
     }
 
-    /// The label of a file system's files by default; SELinux leaves those unlabelled that no policy names.
+    /// The default label of a file system's files. In SELinux, file systems that no policy names are unlabelled.
     pub fn default(&self, filesystem: &str) -> Sid {
         match self.filesystems.get(filesystem) {
             Some(found) if found.behaviour == TG_FS_XATTR => SECINITSID_FILE,
@@ -70,8 +71,8 @@ impl Rules {
         }
     }
 
-    /// How the files of a file system are walked; `None` where all have one label, which the kernel knows, or those of
-    /// other file systems' files.
+    /// How the files of a file system are walked; `None`: all of them have one label, which the kernel knows, or the
+    /// labels of files of other file systems.
     pub fn rule(&self, filesystem: &str) -> Option<Rule> {
         let found = self.filesystems.get(filesystem).filter(|_| filesystem != OVERLAY && !is_served(filesystem))?;
         match found.behaviour {
@@ -87,12 +88,12 @@ impl Rules {
     }
 }
 
-/// What is known of files of a file system that no walk has found.
+/// What is known about files that no walk has found.
 #[derive(Debug, Clone, Copy)]
 struct Presumed {
-    /// Their label where they have no attribute.
+    /// Their label if they have no attribute.
     sid: Sid,
-    /// Whether they may have one.
+    /// Whether they may have an attribute.
     attributes: bool,
 }
 
@@ -100,18 +101,18 @@ struct Presumed {
 pub struct Machine<'a> {
     /// Where proc is mounted.
     pub proc: &'a Path,
-    /// What the policy says of file systems.
+    /// What the policy says about file systems.
     pub rules: &'a Rules,
-    /// First labels.
+    /// The first labels of files.
     pub file_contexts: Option<&'a FileContexts>,
-    /// File systems whose files cannot be labelled, by name, each with the reason.
+    /// Types of file systems whose files cannot be labelled, each with the reason.
     pub refused: &'a BTreeMap<&'static str, String>,
-    /// What is unlabelled, for it may have lost its label.
+    /// Which files are unlabelled because they may have lost their labels.
     pub doubts: Doubts,
 }
 
 impl Machine<'_> {
-    /// Labels everything. What fails is in the report; the rest is labelled all the same.
+    /// Labels everything. Failures are in the report, and everything else is labelled all the same.
     pub fn label(&self, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
         let mut walker = self.walker(contexts, sink);
         let mut covered = Covered::default();
@@ -130,8 +131,8 @@ impl Machine<'_> {
         walker.report
     }
 
-    /// Labels one file system, which has been mounted since, in our mount namespace or else in another one. One that cannot
-    /// be seen yet, for its mount has only begun, stays without labels.
+    /// Labels one file system that was mounted later, in the daemon's mount namespace or in another one. If it cannot
+    /// be seen yet because its mount has only begun, it stays without labels.
     pub fn label_mount(&self, device: u32, contexts: &mut dyn Contexts, sink: &mut dyn Sink) -> Report {
         let mut walker = self.walker(contexts, sink);
         let others = processes::namespaces(self.proc).unwrap_or_default().into_iter().map(Some);
@@ -155,8 +156,8 @@ impl Machine<'_> {
         walker.report
     }
 
-    /// Labels a subvolume that has come into a file system since that was labelled, by its root. What has no label of its own
-    /// there has that of the directory that the subvolume is in, which `label_of` tells.
+    /// Labels a subvolume that appeared in a file system after that was labelled, by the subvolume's root. Objects
+    /// without a label of their own get that of the directory that contains the subvolume, which `label_of` returns.
     pub fn label_subvolume(
         &self,
         subvolume: Identity,
@@ -198,29 +199,30 @@ impl Machine<'_> {
         Ok(all)
     }
 
-    /// What is mounted in a namespace, and the namespace if it is not our own.
+    /// What is mounted in a namespace, and the namespace itself if it is not the daemon's.
     fn shown(&self, process: Option<u32>) -> io::Result<(Vec<Mount>, Option<OwnedFd>)> {
         let all = self.mounts(process)?;
         Ok((all, process.map(|process| processes::namespace(self.proc, process)).transpose()?))
     }
 
-    /// Walks what is mounted in a namespace: our own, or that of a process.
+    /// Walks what is mounted in a namespace: the daemon's, or that of a process.
     fn namespace(&self, process: Option<u32>, walker: &mut Walker<'_>, covered: &mut Covered, defaults: &mut Defaults) {
         match self.shown(process) {
             Ok((all, namespace)) => {
                 let default = |mount: &Mount| self.default(&mount.filesystem);
                 defaults.devices.extend(all.iter().map(|mount| (mount.device, default(mount))));
                 defaults.mounts.extend(all.iter().map(|mount| (u64::from(mount.id), default(mount))));
-                // Nobody is confined yet: what is looked up before the walk comes by may be labelled like its directory.
+                // Nobody is confined yet, so files may be looked up before the walk reaches them, and be labelled like
+                // their directory.
                 self.trees(&all, namespace.as_ref(), walker, covered, Some(complete));
             }
-            // A process that has ended has taken its namespace along.
+            // The namespace may be gone together with its last process.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             Err(cause) => walker.report.fail("a mount namespace", cause),
         }
     }
 
-    /// Walks what mounts show and no other did; `before` each file system something may be done.
+    /// Walks what mounts show and no other mount did. `before` is called before each file system.
     fn trees(
         &self,
         all: &[Mount],
@@ -237,14 +239,14 @@ impl Machine<'_> {
                 continue;
             }
             let there = mount.clone();
-            // On the way there may be what somebody serves.
+            // On the way there may be file systems that users' programs serve.
             let root = alone::open(namespace, move |namespace| match namespace {
                 None => mounts::open(&there),
                 Some(namespace) => roots::open_in(namespace, &there),
             });
             match root {
                 Ok(root) => {
-                    // Paths in another namespace are not those that file_contexts speaks of.
+                    // Paths in another namespace are not those that file_contexts mean.
                     let path = namespace.is_none().then(|| mount.point.clone());
                     if let Some(before) = before {
                         before(walker, mount.device);
@@ -252,7 +254,7 @@ impl Machine<'_> {
                     walker.walk(&Tree { root, path, device: mount.device, rule });
                     covered.insert(mount);
                 }
-                // Something is mounted over it; another mount may show it.
+                // Something is mounted over it. Another mount may show it.
                 Err(cause) if cause.raw_os_error() == Some(libc::ESTALE) => {}
                 Err(cause) => walker.report.fail(mount.point.display(), cause),
             }
@@ -271,7 +273,7 @@ impl Machine<'_> {
             Vec::new()
         });
         for link in all.iter().flat_map(|process| processes::links(self.proc, *process)) {
-            // What is gone by now, or was never there (a kernel thread's exe), needs no label.
+            // A file that is gone by now, or was never there (the exe of a kernel thread), needs no label.
             let Ok(file) = processes::held(&link) else { continue };
             let labelled = Object::anywhere(file.as_fd()).and_then(|object| match defaults.of(&object) {
                 Some(Presumed { sid, attributes: true }) => {
@@ -287,11 +289,11 @@ impl Machine<'_> {
         }
     }
 
-    /// Labels what is in no file system that is mounted: memory files are in the kernel's own tmpfs, and have its label. Of
-    /// others nobody knows who serves them; what cannot be asked is unlabelled.
+    /// Labels objects on file systems that are not mounted. Memory files are on the kernel's own tmpfs, and get its
+    /// label. Nobody knows who serves any others; an object that cannot be asked about is unlabelled.
     fn unmounted(&self, walker: &mut Walker<'_>, object: &Object<'_>) -> io::Result<()> {
         let device = object.device;
-        let asked = alone::ask(object.file, alone::PATIENCE, move |file| {
+        let asked = alone::ask(object.file, alone::LABELLING_TIMEOUT, move |file| {
             let filesystem = fstatfs(file)?.filesystem_type();
             Ok((filesystem, Object::new(file, device)?.attribute().ok().flatten()))
         });
@@ -304,11 +306,11 @@ impl Machine<'_> {
     }
 }
 
-/// Labels of what has none, by where it is.
+/// Labels of files without one, by where they are.
 #[derive(Default)]
 struct Defaults {
     devices: HashMap<u32, Presumed>,
-    /// By the number of the mount: `stat` tells another device of files of btrfs.
+    /// By the number of the mount, because `stat` returns another device for files on btrfs.
     mounts: HashMap<u64, Presumed>,
 }
 
@@ -325,7 +327,7 @@ fn complete(walker: &mut Walker<'_>, device: u32) {
     }
 }
 
-/// Not before what is in them has its labels: it would have its directories' meanwhile.
+/// Only when everything in it has its label. Before, objects in it would get their directories' labels.
 fn complete_subvolumes(walker: &mut Walker<'_>) {
     for (device, subvolume) in std::mem::take(&mut walker.report.subvolumes) {
         if let Err(cause) = walker.sink.complete_subvolume(device, subvolume) {

@@ -1,4 +1,4 @@
-//! Labels that a walk finds, in the kernel's maps.
+//! Puts the labels that a walk finds in the kernel's maps.
 
 use std::io;
 
@@ -24,24 +24,24 @@ use crate::{
 pub struct MapSink<'m, M> {
     pub(super) maps: &'m mut M,
     names: Names,
-    /// Labels that could not be written before.
+    /// Labels that could not be written to their files before.
     pub recall: Recall,
     progress: Progress,
 }
 
 impl<'m, M: Maps> MapSink<'m, M> {
-    /// Labels in these, after what is noted.
+    /// Labels files in these maps. What is noted in `recall` counts first.
     pub fn new(maps: &'m mut M, recall: Recall) -> Self {
         Self { maps, names: Names::default(), recall, progress: Progress::default() }
     }
 
-    /// Tells how many files it has labelled.
+    /// Reports how many files it has labelled.
     #[must_use]
     pub fn with(self, progress: Progress) -> Self {
         Self { progress, ..self }
     }
 
-    /// Writes down the labels of files of which walks have not seen all names, of one device or all.
+    /// Writes down the labels of files of which walks have not seen all names, on one device or on all.
     pub fn finish(&mut self, device: Option<u32>) -> io::Result<()> {
         let mut finished = Ok(());
         for (key, Seen { sid, owner, dirty, .. }) in self.names.unseen(device) {
@@ -50,13 +50,13 @@ impl<'m, M: Maps> MapSink<'m, M> {
         finished
     }
 
-    /// Writes a label down; that which is there, else.
+    /// Writes a label down. Returns the label that is written there then, which may be another one.
     pub(super) fn enter(&mut self, key: tg_label_key, sid: Sid, owner: u32, dirty: bool) -> io::Result<Sid> {
         let share = self.maps.share(Holder::of_file(owner));
         let value = tg_label_value { sid, dirty: dirty.into(), share };
         match self.maps.set_entry(key, value, When::Absent) {
             Ok(true) => Ok(sid),
-            // It was written by a hook since, or by a daemon before us: it holds.
+            // A hook, or an earlier daemon, has written it since. It stays.
             Ok(false) => Ok(self.maps.entry(key)?.map_or(sid, |entry| entry.sid)),
             Err(cause) => {
                 self.maps.leave_out(share);
@@ -71,7 +71,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         self.progress.step();
         let inode = |sid, flags| tg_inode { sid, class: 0, task_sid: TG_SID_MACHINE, node: label.node, flags };
         if label.directory.is_none() {
-            // The programs know the file system from then on, be it one that no confined process has seen.
+            // From this system call on, the programs know the file system, even if no confined process has seen it.
             fstatfs(object.file)?;
         }
         if let Some(noted) = self.recall.find(self.maps, object, label.origin)? {
@@ -86,7 +86,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
             match self.enter(key, sid, object.owner(), label.origin != Origin::Attribute) {
                 Ok(sid) => inode(sid, TG_INODE_DURABLE),
                 Err(cause) => {
-                    // What it was taken for until now may be its directory's.
+                    // Until now it may have been taken for one with its directory's label.
                     self.maps.set_inode(object.file, inode(SECINITSID_UNLABELED, 0), When::Always)?;
                     return Err(cause);
                 }

@@ -1,5 +1,5 @@
-//! Where the kernel finds labels: inode storage, which is in force, and the map `labels`, which outlives the inode in
-//! memory.
+//! Where the kernel finds labels: in inode storage, which is in force, and in the map `labels`, which outlives the
+//! inode in memory.
 
 use std::{
     collections::HashSet,
@@ -24,38 +24,38 @@ use crate::{
 /// When an entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// In any case.
+    /// Always.
     Always,
-    /// Where there is none.
+    /// Only if there is none.
     Absent,
-    /// Where there is one.
+    /// Only if there is one.
     Present,
 }
 
-/// The maps. What writes tells whether it wrote, for [`When`] may forbid it.
+/// The maps of labels. Each method that writes returns whether it wrote, because [`When`] may forbid it.
 pub trait Maps {
     /// The label in force of the file of a descriptor.
     fn inode(&self, file: BorrowedFd<'_>) -> io::Result<Option<tg_inode>>;
-    /// Sets it.
+    /// Sets the label in force.
     fn set_inode(&mut self, file: BorrowedFd<'_>, value: tg_inode, when: When) -> io::Result<bool>;
     /// A durable label.
     fn entry(&self, key: tg_label_key) -> io::Result<Option<tg_label_value>>;
-    /// Sets it. One that is new takes a place in `value.share`; one that was there stays in the share that it is in. One that
-    /// is dirty is told by [`Self::take_unwritten`].
+    /// Sets a durable label. A new entry takes a place in the share `value.share`; an existing entry stays in its
+    /// share. A dirty entry is returned by [`Self::take_unwritten`].
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool>;
-    /// Removes it, if it is there.
+    /// Removes a durable label, if it is there.
     fn remove_entry(&mut self, key: tg_label_key) -> io::Result<()>;
-    /// The share of who takes a place for a label.
+    /// The share of a holder who takes a place for a label.
     fn share(&self, holder: Holder) -> Place;
-    /// Says that a label found no room in a share: files of its holder whose label is not written down have none.
+    /// Records that a label found no room in a share: its holder's files whose label is not written down have none.
     fn leave_out(&mut self, share: Place);
-    /// The name of a file system that is mounted anywhere.
+    /// The UUID of a file system that is mounted anywhere.
     fn uuid(&self, device: u32) -> io::Result<Option<Uuid>>;
-    /// Says that the labels of a file system are known.
+    /// Marks the labels of a file system as known.
     fn set_walked(&mut self, device: u32) -> io::Result<()>;
-    /// The labels that have become dirty since they were last taken.
+    /// Takes the labels that have become dirty since the last call.
     fn take_unwritten(&mut self) -> io::Result<Vec<(tg_label_key, Unwritten)>>;
-    /// All durable labels that `wanted` picks. What the kernel adds meanwhile may be missing.
+    /// All durable labels for which `wanted` is true. What the kernel adds meanwhile may be missing.
     fn entries(
         &self,
         wanted: &mut dyn FnMut(&tg_label_key, &tg_label_value) -> bool,
@@ -65,24 +65,24 @@ pub trait Maps {
 /// The maps of the running enforcer.
 #[derive(Debug)]
 pub struct KernelMaps {
-    /// `inodes`.
+    /// Labels in force, in inode storage.
     pub inodes: MapHandle,
-    /// `labels`.
+    /// Durable labels.
     pub labels: MapHandle,
-    /// `unwritten`.
+    /// Durable labels that have become dirty.
     pub unwritten: MapHandle,
-    /// `active`.
+    /// Directories in which something was made.
     pub active: MapHandle,
-    /// `superblocks`.
+    /// File systems, by device.
     pub superblocks: MapHandle,
-    /// Who holds how much of `labels`.
+    /// Who holds how many places in `labels`.
     pub shares: Shares,
 }
 
-/// Times that a program may be in the way of an entry of `superblocks`.
-const TRIES: u32 = 8;
+/// How often to try again when a program changes an entry of `superblocks` at the same time.
+const MAX_ATTEMPTS: u32 = 8;
 
-/// Entries that one system call reads.
+/// How many entries one system call reads.
 const BATCH: u32 = 4096;
 const USED_UP: &str = "the share of labels of the file's owner, or of who asked, is used up (`tollgate status` tells who holds \
                        how much; `tollgate enforce --room labels=PLACES` makes more room)";
@@ -161,7 +161,7 @@ impl Maps for KernelMaps {
 
     fn set_walked(&mut self, device: u32) -> io::Result<()> {
         // A program may write the entry at the same time.
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             match self.superblock(device)? {
                 Some(found) if found.flags & TG_SUPERBLOCK_WALKED != 0 => return Ok(()),
                 Some(found) => {
@@ -203,7 +203,7 @@ impl KernelMaps {
         if !self.shares.take(Room::Labels, value.share) {
             return Err(io::Error::new(io::ErrorKind::StorageFull, USED_UP));
         }
-        // A program may be first.
+        // A program may have written the entry first.
         let entered = written(self.labels.update(key, bytes_of(&value), MapFlags::NO_EXIST));
         if !matches!(entered, Ok(true)) {
             self.shares.give(Room::Labels, value.share);
@@ -211,7 +211,7 @@ impl KernelMaps {
         entered
     }
 
-    /// The directories in which something was made since they were last taken, and their labels.
+    /// Takes the directories in which something was made since the last call, with their labels.
     pub fn take_active(&self) -> io::Result<Vec<(Identity, Sid)>> {
         let taken = self.active.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
         let taken = taken.map_err(io::Error::other)?;
@@ -222,7 +222,7 @@ impl KernelMaps {
         Ok(labels.collect())
     }
 
-    /// The file systems whose labels are kept, and known.
+    /// The devices of file systems whose labels are kept and known.
     pub fn kept(&self) -> io::Result<Vec<u32>> {
         let mut kept = Vec::new();
         for key in self.superblocks.keys() {
@@ -262,7 +262,7 @@ pub fn of_labels(pins: &Pins, wanted: &HashSet<Sid>) -> io::Result<Vec<Identity>
     Ok(found.filter_map(|(key, _)| key_of(&key)).map(Identity::from).collect())
 }
 
-/// Whether it was written: what `when` forbids is no failure.
+/// Whether an entry was written. What `when` forbids is no failure.
 fn written(result: libbpf_rs::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),

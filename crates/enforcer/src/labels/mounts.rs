@@ -1,4 +1,4 @@
-//! What is mounted, and what of it has to be walked.
+//! What is mounted, and what of it must be walked.
 
 use std::{
     ffi::OsString,
@@ -19,19 +19,19 @@ use nix::{
 /// A line of `/proc/PID/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its number.
+    /// Number of the mount.
     pub id: u32,
-    /// The file system, as the kernel numbers devices: major << 20 | minor.
+    /// Device number of the file system, as the kernel has it: major << 20 | minor.
     pub device: u32,
     /// The directory of the file system that is mounted.
     pub root: PathBuf,
-    /// Where.
+    /// Path of the mount point.
     pub point: PathBuf,
-    /// The type of the file system, without a subtype: `fuse` of `fuse.sshfs`.
+    /// Type of the file system, without a subtype: `fuse` for `fuse.sshfs`.
     pub filesystem: String,
 }
 
-/// The mounts that a mountinfo tells; lines that are not of its form are left out.
+/// The mounts in a mountinfo. Lines of another form are left out.
 pub fn read(mountinfo: &[u8]) -> Vec<Mount> {
     mountinfo.split(|byte| *byte == b'\n').filter_map(mount).collect()
 }
@@ -43,13 +43,13 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let (major, minor) = device.split_once(':')?;
     let device = major.parse::<u32>().ok()?.checked_mul(1 << 20)? | minor.parse::<u32>().ok()?;
     let (root, point) = (unescape(words.next()?), unescape(words.next()?));
-    // Options, then as many optional fields as there are, then a dash.
+    // Options, then any number of optional fields, then a dash.
     let filesystem = words.skip_while(|word| *word != b"-").nth(1)?;
     let filesystem = filesystem.split(|byte| *byte == b'.').next()?;
     Some(Mount { id, device, root, point, filesystem: String::from_utf8_lossy(filesystem).into_owned() })
 }
 
-/// A path in which space, tab, line end and backslash are written as `\OOO`.
+/// Decodes a path in which space, tab, newline and backslash are written as `\OOO`.
 fn unescape(text: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -64,41 +64,41 @@ fn unescape(text: &[u8]) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
-/// The trees that have been opened, so that each part of each file system is walked once.
+/// The trees that have been opened, so that each part of each file system is walked only once.
 #[derive(Debug, Default)]
 pub struct Covered(Vec<(u32, PathBuf)>);
 
 impl Covered {
-    /// Whether what a mount shows has been walked by another one.
+    /// Whether another mount has shown all that this mount shows.
     pub fn has(&self, mount: &Mount) -> bool {
         self.0.iter().any(|(device, root)| *device == mount.device && mount.root.starts_with(root))
     }
 
-    /// Whether nothing has been.
+    /// Whether no tree has been opened.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a mount shows has been walked.
+    /// Records that what a mount shows has been walked.
     pub fn insert(&mut self, mount: &Mount) {
         self.0.push((mount.device, mount.root.clone()));
     }
 }
 
-/// Puts those first that show more of their file systems, so that [`Covered`] leaves the others out.
+/// Sorts mounts that show more of their file systems first, so that [`Covered`] leaves out the others.
 pub fn widest_first(mounts: &mut [Mount]) {
     mounts.sort_by_key(|mount| mount.root.as_os_str().as_bytes().iter().filter(|byte| **byte == b'/').count());
     mounts.sort_by_key(|mount| mount.root != Path::new("/"));
 }
 
-/// The root of a mount alone, without what is mounted on it: names below it that other mounts hide are seen, and no walk
-/// leaves the file system.
+/// Opens the root of a mount alone, without what is mounted on it. So names that other mounts hide are seen, and no
+/// walk leaves the file system.
 ///
-/// Fails with `ESTALE` when something else is mounted over it.
+/// Fails with `ESTALE` if something else is mounted over it.
 pub fn open(mount: &Mount) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
-    // A file may be mounted, too.
+    // A mount point may be a file as well.
     let flags = if mount.point.is_dir() { flags } else { flags - OFlag::O_DIRECTORY };
     let how = OpenHow::new().flags(flags).mode(Mode::empty()).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     let point = openat2(nix::fcntl::AT_FDCWD, &mount.point, how)?;
@@ -108,7 +108,7 @@ pub fn open(mount: &Mount) -> io::Result<OwnedFd> {
     alone(&point)
 }
 
-/// The number of the mount that a descriptor is on. Not from /proc, which in another namespace is not ours.
+/// The number of the mount that a descriptor is on. Not from /proc, which in another namespace is not the daemon's.
 pub fn mount_of(file: BorrowedFd<'_>) -> io::Result<u64> {
     let mut found = MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the descriptor is open, the path ends in NUL, and there is room for the answer.

@@ -1,6 +1,7 @@
-//! Files with several names: one whose names are all in directories of its label needs no entry in the map of labels.
+//! Files with several names. If all names of a file are in directories with its label, it needs no entry in the map of
+//! labels.
 //!
-//! The kernel keeps it so from then on: a file without entry has the label of every directory that it is in.
+//! The kernel keeps that true from then on: a file without an entry has the label of every directory that it is in.
 
 use std::collections::HashMap;
 
@@ -8,30 +9,31 @@ use tollgate_abi::enforcer::tg_label_key;
 
 use crate::labels::{Label, Origin, Sid, identity::Identity, object::Object};
 
-/// A file, of which some names were seen.
+/// A file of which some names were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Its label, which its first name has given.
+    /// Its label, which came from its first name.
     pub(super) sid: Sid,
-    /// Who owns it.
+    /// Uid of its owner.
     pub(super) owner: u32,
-    /// Whether its attribute has to be written.
+    /// Whether its attribute must be written.
     pub(super) dirty: bool,
-    /// Names that were not seen yet.
+    /// How many of its names were not seen yet.
     left: u64,
 }
 
-/// The files with several names that walks have met, all in directories of their labels so far.
+/// Files with several names that walks have seen, so far only in directories with their label.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashMap<Identity, Seen>);
 
 impl Names {
-    /// Whether a file has several names, which the kernel cannot tell from a directory's.
+    /// Whether a file has several names and the label of a directory. The kernel cannot tell such a file's label by
+    /// itself.
     pub(super) fn concerns(object: &Object<'_>, label: Label) -> bool {
         label.origin != Origin::FileSystem && object.links() > 1 && !object.is(libc::S_IFDIR)
     }
 
-    /// A name of a file is seen: its label, and whether that has to be written down.
+    /// A name of a file was seen. Returns the file's label, and whether that must be written down.
     pub(super) fn see(&mut self, object: &Object<'_>, label: Label) -> (Sid, bool) {
         let new = Seen {
             sid: label.sid,
@@ -44,7 +46,8 @@ impl Names {
         (seen.sid, label.directory != Some(seen.sid))
     }
 
-    /// Those of a device, or of all, of which not all names were seen, after its files were. None is remembered.
+    /// The files, of a device or of all, of which not all names were seen by the end of the walk. They are removed from
+    /// here.
     pub(super) fn unseen(&mut self, device: Option<u32>) -> Vec<(tg_label_key, Seen)> {
         let of_it = |identity: &Identity| device.is_none_or(|device| device == identity.device);
         let all = self.0.extract_if(|identity, _| of_it(identity));

@@ -1,42 +1,42 @@
-//! Labels that could not be written to their files: what a note of them says, which outlives the machine's run.
+//! The note of labels that could not be written to their files. It survives a restart of the machine.
 //!
-//! A note is a journal of lines, `+ UUID SUBVOLUME INODE GENERATION CONTEXT` and `- UUID SUBVOLUME INODE GENERATION`. What
-//! follows the last line end was torn by a crash, and says nothing.
+//! A note is a journal of lines `+ UUID SUBVOLUME INODE GENERATION CONTEXT` and `- UUID SUBVOLUME INODE GENERATION`.
+//! Anything after the last newline was cut off by a crash, and is ignored.
 
 use std::{collections::BTreeMap, fmt::Write};
 
 use crate::labels::identity::Identity;
 
-/// A file system, wherever it is mounted; zeros: it has no name.
+/// UUID of a file system, wherever it is mounted; zeros: it has none.
 pub type Uuid = [u8; 16];
 
-/// The most labels that a note holds; as many as the map of durable labels.
-pub const MOST: usize = 1 << 20;
-/// The longest context; SELinux's limit is a page.
-const LONGEST: usize = 4096;
+/// The maximum number of labels in a note: as many as the map of durable labels has.
+pub const MAX_LABELS: usize = 1 << 20;
+/// The maximum length of a context, in bytes. SELinux's limit is a page.
+const MAX_CONTEXT_LENGTH: usize = 4096;
 
-/// What a file is known by, wherever its file system is mounted.
+/// What identifies a file wherever its file system is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The file system.
     pub uuid: Uuid,
-    /// btrfs: the subvolume; elsewhere 0.
+    /// On btrfs the number of the subvolume; else 0.
     pub subvolume: u64,
-    /// The inode's number.
+    /// Inode number.
     pub inode: u64,
-    /// Which of the files that have had this number.
+    /// Generation of the inode number, which differs between the files that have had this number.
     pub generation: u32,
 }
 
 impl Place {
-    /// That of a file in a file system.
+    /// The place of a file on a file system.
     #[must_use]
     pub fn of(uuid: Uuid, file: Identity) -> Self {
         let Identity { device: _, inode, subvolume, generation } = file;
         Self { uuid, subvolume, inode, generation }
     }
 
-    /// The file, while its file system is mounted as `device`.
+    /// The identity of the file while its file system is mounted as `device`.
     #[must_use]
     pub fn at(self, device: u32) -> Identity {
         let Self { uuid: _, subvolume, inode, generation } = self;
@@ -66,12 +66,12 @@ impl Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     labels: BTreeMap<Place, String>,
-    /// Lines of the journal, those included that say what no longer holds.
+    /// Number of lines of the journal, including those that are out of date.
     lines: usize,
 }
 
 impl Notes {
-    /// Those of a journal, and how many of its lines are none.
+    /// Reads a journal. Returns the notes, and how many lines cannot be read.
     #[must_use]
     pub fn parse(journal: &[u8]) -> (Self, usize) {
         let (mut notes, mut refused) = (Self::default(), 0);
@@ -102,10 +102,10 @@ impl Notes {
     }
 
     fn is_full_for(&self, place: Place) -> bool {
-        self.labels.len() >= MOST && !self.labels.contains_key(&place)
+        self.labels.len() >= MAX_LABELS && !self.labels.contains_key(&place)
     }
 
-    /// Notes a label: the line to add to the journal; `None`: there is no room, or it is no context.
+    /// Notes a label, and returns the line to add to the journal; `None`: there is no room, or it is not a context.
     pub fn add(&mut self, place: Place, context: &str) -> Option<String> {
         if !is_context(context) || self.is_full_for(place) {
             return None;
@@ -115,46 +115,46 @@ impl Notes {
         Some(added(place, context))
     }
 
-    /// Forgets a label: the line to add; `None`: it is not noted.
+    /// Removes a label, and returns the line to add to the journal; `None`: it is not noted.
     pub fn remove(&mut self, place: Place) -> Option<String> {
         self.labels.remove(&place)?;
         self.lines += 1;
         Some(format!("- {}\n", place.text()))
     }
 
-    /// Whether a label is noted.
+    /// Whether a label is noted for a place.
     #[must_use]
     pub fn has(&self, place: Place) -> bool {
         self.labels.contains_key(&place)
     }
 
-    /// All of them.
+    /// All labels that are noted.
     pub fn all(&self) -> impl Iterator<Item = (Place, &str)> {
         self.labels.iter().map(|(place, context)| (*place, context.as_str()))
     }
 
-    /// How many there are.
+    /// Number of labels that are noted.
     #[must_use]
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there is none.
+    /// Whether no label is noted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// A journal of what holds.
+    /// A new journal with the current labels only.
     pub fn journal(&mut self) -> String {
         self.lines = self.labels.len();
         self.labels.iter().map(|(place, context)| added(*place, context)).collect()
     }
 
-    /// A journal that says the same in fewer lines, where most say what no longer holds.
+    /// A shorter journal with the same labels, if most lines of the present one are out of date.
     pub fn compacted(&mut self) -> Option<String> {
-        const FEW: usize = 1024;
-        if self.lines < FEW || self.lines / 2 < self.labels.len() {
+        const MIN_LINES: usize = 1024;
+        if self.lines < MIN_LINES || self.lines / 2 < self.labels.len() {
             return None;
         }
         Some(self.journal())
@@ -165,9 +165,11 @@ fn added(place: Place, context: &str) -> String {
     format!("+ {} {context}\n", place.text())
 }
 
-/// Whether a text could be a context, and is one word.
+/// Whether a text may be a context, and is one word.
 fn is_context(text: &str) -> bool {
-    text.len() <= LONGEST && text.matches(':').count() >= 2 && text.bytes().all(|byte| byte.is_ascii_graphic())
+    text.len() <= MAX_CONTEXT_LENGTH
+        && text.matches(':').count() >= 2
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -225,7 +227,7 @@ mod tests {
             let (read, refused) = Notes::parse(format!("{line}\n{good}").as_bytes());
             assert_eq!((read.len(), refused), (1, 1), "{line}");
         }
-        let long = format!("u:object_r:{}", "x".repeat(LONGEST));
+        let long = format!("u:object_r:{}", "x".repeat(MAX_CONTEXT_LENGTH));
         assert_eq!(Notes::default().add(place(1, 1), &long), None);
         assert_eq!(Notes::parse(b"\xff\xfe\n"), (Notes { lines: 1, ..Notes::default() }, 1));
     }

@@ -1,5 +1,5 @@
-//! The file of labels that could not be written ([`Notes`]), and the thread that writes it: the file system that it is in may
-//! be frozen, too.
+//! The file of labels that could not be written ([`Notes`]), and the thread that writes it, because the file system of
+//! that file may be frozen as well.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -16,44 +16,45 @@ use tempfile::NamedTempFile;
 
 use crate::labels::{
     alone,
-    note::{MOST, Notes},
+    note::{MAX_LABELS, Notes},
 };
 
-/// The longest journal: each label noted and forgotten.
-const LARGEST: u64 = MOST as u64 * 512;
+/// The maximum size of the journal, in bytes: each label noted and removed.
+const MAX_SIZE: u64 = MAX_LABELS as u64 * 512;
 
-/// What is to be written.
+/// What to write.
 #[derive(Debug)]
 enum Order {
     Append(String),
     Replace(String),
 }
 
-/// The file, being written in order.
+/// The file. Orders are written one after the other.
 #[derive(Debug)]
 pub struct Notebook {
     orders: Sender<Order>,
     done: Receiver<io::Result<()>>,
-    /// Orders that were given, and those of them that have been done.
+    /// How many orders were given, and how many of them are done.
     given: u64,
     finished: u64,
 }
 
 impl Notebook {
-    /// Opens the file in a folder, which is made if need be; what it says, and how many of its lines say nothing.
+    /// Opens the file in a directory, which is created if necessary. Returns the notes, and how many lines cannot be
+    /// read.
     pub fn open(folder: &Path) -> io::Result<(Self, Notes, usize)> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = folder.join("unwritten");
         let options = File::options().read(true).append(true).create(true).mode(0o600).to_owned();
         let mut file = options.open(&path)?;
         let mut journal = Vec::new();
-        Read::by_ref(&mut file).take(LARGEST).read_to_end(&mut journal)?;
+        Read::by_ref(&mut file).take(MAX_SIZE).read_to_end(&mut journal)?;
         let (notes, refused) = Notes::parse(&journal);
         if journal.last().is_some_and(|byte| *byte != b'\n') {
-            // What comes next begins a line of its own.
+            // What is added next begins on a line of its own.
             file.write_all(b"\n")?;
         }
-        // The file's name is to be there after a crash.
+        // The file's name must survive a crash.
         File::open(folder)?.sync_all()?;
         let (orders, given) = channel();
         let (tell, done) = channel();
@@ -72,31 +73,32 @@ impl Notebook {
         Ok((Self { orders, done, given: 0, finished: 0 }, notes, refused))
     }
 
-    /// Adds lines; the number of the order.
+    /// Adds lines. Returns the number of the order.
     pub fn append(&mut self, lines: String) -> u64 {
         self.order(Order::Append(lines))
     }
 
-    /// Puts another journal in the place of this one; the number of the order.
+    /// Replaces the journal. Returns the number of the order.
     pub fn replace(&mut self, journal: String) -> u64 {
         self.order(Order::Replace(journal))
     }
 
     fn order(&mut self, order: Order) -> u64 {
-        // A thread that is gone has told so.
+        // If the thread has ended, it has reported so.
         let _ = self.orders.send(order);
         self.given += 1;
         self.given
     }
 
-    /// What was done since: the number of an order that is on disk with all before it, or why it is not.
+    /// What was done since the last call: the number of an order that is on disk together with all before it, or why it
+    /// is not.
     pub fn done(&mut self) -> Option<(u64, io::Result<()>)> {
         let result = self.done.try_recv().ok()?;
         self.finished += 1;
         Some((self.finished, result))
     }
 
-    /// Whether all that was ordered was done or has failed.
+    /// Whether all orders are done or have failed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.given == self.finished

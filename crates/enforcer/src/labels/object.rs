@@ -1,4 +1,5 @@
-//! A file as the walk and the daemon hold it: by a descriptor, never by a path that may change its meaning.
+//! A file as a walk and the daemon hold it: by a descriptor, and never by a path, which could come to mean another
+//! file.
 
 use std::{
     ffi::{CStr, CString},
@@ -11,106 +12,106 @@ use nix::errno::Errno;
 
 use crate::labels::{handle, identity::Identity};
 
-/// The extended attribute that keeps a label: the context's text and a NUL, as SELinux's tools write theirs.
+/// The extended attribute that keeps a label: the text of the context and a NUL, as SELinux's tools write theirs.
 pub const ATTRIBUTE: &CStr = c"security.bpf.tollgate";
-/// Longer ones are no contexts: the limit of SELinux is a page.
-const LONGEST: usize = 4096;
+/// The maximum length of a context in an attribute, in bytes. SELinux's limit is a page.
+const MAX_LENGTH: usize = 4096;
 
-/// Nanoseconds since 1970, on the clock that files' times are of.
+/// Nanoseconds since 1970, by the clock that gives files their times.
 pub type Moment = i64;
 
-/// When a file or a directory was changed last.
+/// When a file or a directory last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changed {
-    /// A file's inode; of a directory, what is in it.
+    /// For a file when its inode changed; for a directory when its content did.
     pub at: Moment,
-    /// When it was made; `None`: the file system does not tell.
+    /// When it was made; `None`: the file system does not record that.
     pub born: Option<Moment>,
 }
 
-/// A file, by a descriptor, which may be one of `O_PATH`.
+/// A file, by a descriptor, which may be an `O_PATH` one.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'f> {
-    /// The descriptor.
+    /// An open descriptor of the file.
     pub file: BorrowedFd<'f>,
-    /// The file system it is in, of which `stat` may tell another device (btrfs, overlayfs).
+    /// Device number of its file system. `stat` may return another one (btrfs, overlayfs).
     pub device: u32,
     stat: libc::statx,
 }
 
 impl<'f> Object<'f> {
-    /// The file of a descriptor, in the file system `device`.
+    /// The file of a descriptor, on the file system `device`.
     pub fn new(file: BorrowedFd<'f>, device: u32) -> io::Result<Self> {
         Ok(Self { file, device, stat: stat(file)? })
     }
 
-    /// Likewise; the device is the one that `stat` tells.
+    /// The file of a descriptor, on the device that `stat` returns.
     pub fn anywhere(file: BorrowedFd<'f>) -> io::Result<Self> {
         let stat = stat(file)?;
         let device = kernel_device(libc::makedev(stat.stx_dev_major, stat.stx_dev_minor));
         Ok(Self { file, device, stat })
     }
 
-    /// The inode's number.
+    /// The inode number.
     pub fn inode(&self) -> u64 {
         self.stat.stx_ino
     }
 
-    /// The device as `stat` tells it.
+    /// The device number that `stat` returns.
     pub fn stat_device(&self) -> u64 {
         libc::makedev(self.stat.stx_dev_major, self.stat.stx_dev_minor)
     }
 
-    /// What `stat` tells it by.
+    /// The device and inode numbers that `stat` returns.
     pub fn place(&self) -> (u64, u64) {
         (self.stat_device(), self.inode())
     }
 
-    /// Kind of file and permission bits.
+    /// The file type and permission bits.
     pub fn mode(&self) -> u32 {
         self.stat.stx_mode.into()
     }
 
-    /// Whose it is.
+    /// Uid of the owner.
     pub fn owner(&self) -> u32 {
         self.stat.stx_uid
     }
 
-    /// How many names it has.
+    /// The number of its names.
     pub fn links(&self) -> u64 {
         self.stat.stx_nlink.into()
     }
 
-    /// Whether it is of this kind, such as `S_IFDIR`.
+    /// Whether it has this file type, for example `S_IFDIR`.
     pub fn is(&self, kind: u32) -> bool {
         self.mode() & libc::S_IFMT == kind
     }
 
-    /// What the kernel knows it by.
+    /// Its identity in the kernel.
     pub fn identity(&self) -> Identity {
         let (subvolume, generation) = handle::numbers(self.file, self.inode()).unwrap_or_default();
         Identity { device: self.device, inode: self.inode(), subvolume, generation }
     }
 
-    /// The context that its attribute keeps; `None` where there is none. One that is no text is told as it can be: it is
-    /// no context.
+    /// The context in its attribute; `None`: it has no attribute. If the content is not text, it is returned as well as
+    /// possible, and is then not a context.
     pub fn attribute(&self) -> io::Result<Option<String>> {
         self.attribute_of(ATTRIBUTE)
     }
 
-    /// Lets its attribute keep a context.
+    /// Writes a context to its attribute.
     pub fn set_attribute(&self, context: &str) -> io::Result<()> {
         self.set_attribute_of(ATTRIBUTE, context)
     }
 
-    /// Lets its attribute keep a context, unless it keeps one.
+    /// Writes a context to its attribute, unless it has one.
     pub fn set_first_attribute(&self, context: &str) -> io::Result<()> {
         self.put_attribute(ATTRIBUTE, context, libc::XATTR_CREATE)
     }
 
-    /// The text of another attribute.
+    /// The text of another attribute; `None`: it has none.
     pub fn attribute_of(&self, name: &CStr) -> io::Result<Option<String>> {
-        let mut value = [0u8; LONGEST];
+        let mut value = [0u8; MAX_LENGTH];
         let path = self.path();
         // SAFETY: the texts end in NUL, and `value` has the length that is said.
         let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
@@ -128,7 +129,7 @@ impl<'f> Object<'f> {
         }
     }
 
-    /// Sets another attribute to a text.
+    /// Writes a text to another attribute.
     pub fn set_attribute_of(&self, name: &CStr, text: &str) -> io::Result<()> {
         self.put_attribute(name, text, 0)
     }
@@ -150,13 +151,13 @@ impl<'f> Object<'f> {
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// When its inode was changed last, and when it was made.
+    /// When its inode last changed, and when it was made.
     pub fn changed(&self) -> Changed {
         Changed { at: moment(&self.stat.stx_ctime), born: self.born() }
     }
 
-    /// When something in this directory was changed last. `root`: of a file system, whose own changes are those of its
-    /// checkpoint; when its content was changed, its owner may set.
+    /// When something in this directory last changed. `root`: it is the root of a file system, whose inode each
+    /// checkpoint changes. The owner can set the time at which the content changed.
     pub fn content_changed(&self, root: bool) -> Changed {
         let changed = self.changed();
         let at = if root { moment(&self.stat.stx_mtime) } else { changed.at };
@@ -167,7 +168,8 @@ impl<'f> Object<'f> {
         (self.stat.stx_mask & libc::STATX_BTIME != 0).then(|| moment(&self.stat.stx_btime))
     }
 
-    /// Attributes of what `O_PATH` opened can be had only so; the link leads to the very file, be it a link itself.
+    /// Only by this path can attributes of a file opened with `O_PATH` be read. The path leads to that very file, even
+    /// if it is a link.
     fn path(&self) -> CString {
         CString::new(format!("/proc/thread-self/fd/{}", self.file.as_raw_fd())).unwrap_or_default()
     }
@@ -177,7 +179,7 @@ fn moment(time: &libc::statx_timestamp) -> Moment {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into())
 }
 
-/// What is known of a file here, without asking a program or another machine that serves it: that need not answer.
+/// What is known of a file here, without a request to a program or machine that serves it, which need not answer.
 fn stat(file: BorrowedFd<'_>) -> io::Result<libc::statx> {
     let mut found = MaybeUninit::<libc::statx>::zeroed();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
@@ -189,7 +191,7 @@ fn stat(file: BorrowedFd<'_>) -> io::Result<libc::statx> {
     Ok(unsafe { found.assume_init() })
 }
 
-/// A device as the kernel keeps it, of one as `stat` tells it.
+/// Turns a device number of `stat` into the kernel's.
 pub fn kernel_device(device: libc::dev_t) -> u32 {
     libc::major(device) << 20 | libc::minor(device)
 }

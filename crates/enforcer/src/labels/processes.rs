@@ -1,4 +1,4 @@
-//! What processes hold that no walk finds: pipes, sockets, memory files, deleted files.
+//! What processes hold and no walk finds: pipes, sockets, memory files, deleted files.
 
 use std::{
     ffi::OsStr,
@@ -29,20 +29,20 @@ pub fn links(proc: &Path, process: u32) -> Vec<PathBuf> {
     links.chain(descriptors.map(|entry| entry.path())).collect()
 }
 
-/// What a link leads to, without opening it as a file: no device is opened, no FIFO waited for.
+/// Opens what a link leads to with O_PATH, so that no device is opened and no FIFO is waited for.
 pub fn held(link: &Path) -> io::Result<OwnedFd> {
     Ok(open(link, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Whether what a link leads to is the kernel's own, in no file system that is ever mounted: a pipe, a socket, or without any
-/// name. What is in a file system has a path.
+/// Whether a link leads to an object of the kernel's own, on a file system that is never mounted: a pipe, a socket, an
+/// anonymous inode. Objects on other file systems have a path.
 pub fn is_of_kernel(link: &Path) -> bool {
     const NAMES: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
     let name = fs::read_link(link).unwrap_or_default();
     NAMES.iter().any(|own| name.as_os_str().as_bytes().starts_with(own))
 }
 
-/// One process of each mount namespace other than our own.
+/// One process of each mount namespace other than the daemon's.
 pub fn namespaces(proc: &Path) -> io::Result<Vec<u32>> {
     let namespace = |name: &OsStr| fs::read_link(proc.join(name).join("ns/mnt"));
     let mut known = vec![namespace(OsStr::from_bytes(b"self"))?];
@@ -58,7 +58,7 @@ pub fn namespaces(proc: &Path) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// A mount namespace, kept by a descriptor.
+/// Opens a mount namespace.
 pub fn namespace(proc: &Path, process: u32) -> io::Result<OwnedFd> {
     Ok(fs::File::open(proc.join(process.to_string()).join("ns/mnt"))?.into())
 }

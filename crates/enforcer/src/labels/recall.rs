@@ -1,5 +1,5 @@
-//! Labels that a note has of files of the file systems that are being labelled: they are in force before anybody may look,
-//! and are to be written again.
+//! Labels that a note has for files on file systems that are being labelled. They are in force before anybody can look
+//! at the files, and must be written again.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,27 +19,27 @@ use crate::{
     shares::Holder,
 };
 
-/// What is noted, and what of it was met.
+/// The noted labels, and which of their files were met.
 #[derive(Debug, Default)]
 pub struct Recall {
     noted: HashMap<Uuid, Vec<(Place, Sid)>>,
-    /// By file system, the numbers of the inodes that something is noted of.
+    /// By file system, the numbers of inodes for which a label is noted.
     devices: HashMap<u32, HashSet<u64>>,
-    /// Labels that are to be written, and where they are noted.
+    /// Labels that must be written, and where they are noted.
     pub recalled: Vec<(Identity, Sid, Place)>,
     /// Files that have an attribute by now.
     pub written: Vec<Identity>,
 }
 
 impl Recall {
-    /// Of these labels.
+    /// Begins with these labels.
     pub fn new(labels: impl Iterator<Item = (Place, Sid)>) -> Self {
         let mut recall = Self::default();
         labels.for_each(|(place, sid)| recall.noted.entry(place.uuid).or_default().push((place, sid)));
         recall
     }
 
-    /// The label that is noted of a file, whose own comes from `origin`.
+    /// The label that is noted for a file. `origin` says where the file's own label comes from.
     pub fn find(&mut self, maps: &mut dyn Maps, object: &Object<'_>, origin: Origin) -> io::Result<Option<Sid>> {
         if self.noted.is_empty() || origin == Origin::FileSystem && !self.devices.contains_key(&object.device) {
             return Ok(None);
@@ -61,14 +61,14 @@ impl Recall {
         }
     }
 
-    /// Puts what is noted of a file system in the map of durable labels.
+    /// Puts the labels noted for a file system in the map of durable labels.
     fn meet(&mut self, maps: &mut dyn Maps, object: &Object<'_>) -> io::Result<()> {
         let uuid = maps.uuid(object.device)?.filter(|uuid| *uuid != Uuid::default());
         let numbers = self.devices.entry(object.device).or_default();
         let share = maps.share(Holder::Machine);
         for (place, sid) in uuid.and_then(|uuid| self.noted.get(&uuid)).into_iter().flatten() {
             let file = place.at(object.device);
-            // One that is there was written by a hook since: it holds.
+            // An entry that exists was written by a hook since. It stays.
             if maps.set_entry(file.into(), tg_label_value { sid: *sid, dirty: 1, share }, When::Absent)? {
                 self.recalled.push((file, *sid, *place));
             }

@@ -1,6 +1,6 @@
-//! Asks for labels and changes them: what `tollgate label get`, `set` and `restore` come to.
+//! Reads and changes labels, for `tollgate label get`, `set` and `restore`.
 //!
-//! Whether somebody may is not decided here.
+//! Whether a client may do so is not decided here.
 
 use std::{ffi::CString, io, os::fd::AsFd};
 
@@ -26,21 +26,22 @@ use crate::shares::{Holder, Place};
 pub enum Lasts {
     /// The file's attribute keeps it.
     Durably,
-    /// Until its file system is unmounted, which keeps no such attributes, or is read-only.
+    /// Until the file system is unmounted, because it has no such attributes or is read-only.
     UntilUnmount,
 }
 
-/// What is to be written.
+/// What must be written.
 #[derive(Debug, Clone, Copy)]
 pub enum Write<'c> {
-    /// The labels of these, which are in the directory: before its own, which a crash in between would make theirs.
+    /// The labels of these files in the directory. They come before the directory's own label, which would become
+    /// theirs if a crash came in between.
     Children(&'c [Identity]),
-    /// The file's own.
+    /// The label of the file itself.
     Own,
 }
 
-/// Gives a file a label, which `write` writes to its attribute. What a directory holds keeps its labels. The caches of
-/// decisions are to be cleared afterwards. Places for labels are taken in the share of `holder`.
+/// Gives a file a label, which `write` then writes to its attribute. Objects in a directory keep their labels. The
+/// caches of decisions must be cleared afterwards. Places for labels are taken in the share of `holder`.
 pub fn set(
     maps: &mut dyn Maps,
     object: &Object<'_>,
@@ -57,7 +58,7 @@ pub fn set(
     }
     let key = object.identity().into();
     let before = maps.entry(key)?;
-    // First the entry, for the map may be full; a failure leaves things as they were.
+    // The entry comes first, because the map may be full. If this fails, nothing has changed.
     maps.set_entry(key, tg_label_value { sid, dirty: 0, share }, When::Always)?;
     let lasts = match write(Write::Own) {
         Ok(()) => Lasts::Durably,
@@ -75,14 +76,14 @@ pub fn set(
     let label = tg_inode { sid, flags: now.flags | TG_INODE_DURABLE, ..now };
     maps.set_inode(object.file, label, When::Always)?;
     if object.is(libc::S_IFDIR) {
-        // What was made meanwhile had the directory's old label; after a crash it is doubtful, for it is new.
+        // Files made meanwhile had the directory's old label. After a crash they are doubtful, because they are new.
         keep_children(maps, object, sid, share)?;
     }
     Ok(lasts)
 }
 
-/// Writes down the labels of what is in a directory that is to have the label `sid`, where they would become that one; which
-/// those are.
+/// Writes down the labels of objects in a directory, where they would change with the directory's label to `sid`.
+/// Returns these objects.
 fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: Place) -> io::Result<Vec<Identity>> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let listing = openat(directory.file, c".", flags, Mode::empty())?;
@@ -99,7 +100,7 @@ fn keep_children(maps: &mut dyn Maps, directory: &Object<'_>, sid: Sid, share: P
             file => file?,
         };
         let child = Object::anywhere(file.as_fd())?;
-        // What is mounted there is not in the directory; a subvolume is.
+        // What is mounted there is not in the directory. A subvolume is.
         if child.stat_device() != directory.stat_device() && mount_of(file.as_fd())? != mount {
             continue;
         }

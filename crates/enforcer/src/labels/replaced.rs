@@ -1,6 +1,6 @@
-//! Programs that are replaced. dpkg, `install` and `sed -i` make a new file and give it the old one's name; its label is that of the
-//! directory, where SELinux's own tools would ask `file_contexts`. So directories are watched in which these name programs
-//! that have a domain.
+//! Programs that are replaced. dpkg, `install` and `sed -i` make a new file and give it the old one's name. It then has
+//! the label of the directory, while SELinux's own tools would look it up in `file_contexts`. Therefore the directories
+//! are watched in which `file_contexts` name programs with a domain.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -29,12 +29,12 @@ pub struct Replaced {
     directories: HashMap<WatchDescriptor, PathBuf>,
 }
 
-/// What has come.
+/// What has appeared.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Came {
-    /// Files that have a name anew.
+    /// Files that have a new name there.
     pub files: BTreeSet<PathBuf>,
-    /// A directory has: it may be one that is to be watched.
+    /// Whether a directory has appeared, which may have to be watched.
     pub directories: bool,
 }
 
@@ -45,7 +45,8 @@ impl Replaced {
         Ok(Self { inotify, directories: HashMap::new() })
     }
 
-    /// Watches these directories and no others; of one that is not there the nearest that is. Those that are new.
+    /// Watches these directories and no others. In place of one that does not exist, the nearest existing one above is
+    /// watched. Returns the new ones.
     pub fn watch(&mut self, wanted: &BTreeSet<PathBuf>) -> io::Result<Vec<PathBuf>> {
         let flags = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_ONLYDIR;
         let mut watched = HashMap::new();
@@ -56,7 +57,7 @@ impl Replaced {
             }
         }
         for old in self.directories.keys().filter(|old| !watched.contains_key(old)) {
-            // That of a directory that is gone is gone.
+            // The watch of a directory that is gone is gone already.
             let _ = self.inotify.rm_watch(*old);
         }
         let new = watched.iter().filter(|(new, _)| !self.directories.contains_key(new));
@@ -65,7 +66,7 @@ impl Replaced {
         Ok(new)
     }
 
-    /// What has come since this was last asked. Where events were lost, all directories are to be looked at.
+    /// What has appeared since the last call. If events were lost, all directories must be looked at.
     pub fn take(&self) -> Came {
         let mut came = Came::default();
         while let Ok(events) = self.inotify.read_events() {
@@ -91,7 +92,7 @@ impl AsFd for Replaced {
     }
 }
 
-/// The directories in which a `file_contexts` names files of these types: as far as expressions are plain.
+/// The directories in which a `file_contexts` names files of these types, as far as expressions are plain.
 #[must_use]
 pub fn directories(file_contexts: &str, programs: &BTreeMap<String, String>) -> BTreeSet<PathBuf> {
     let named = specifications(file_contexts)
@@ -109,13 +110,13 @@ pub fn directories(file_contexts: &str, programs: &BTreeMap<String, String>) -> 
             found.insert(begins);
         }
     }
-    // What lies directly in the root is no program's.
+    // Files directly in the root are no programs.
     found.remove(Path::new("/"));
     found
 }
 
-/// Whether a file that lies in a directory of one type may get another by its name alone: whoever may make files there
-/// could give the label himself. `unconfined` are asked nothing.
+/// Whether a file in a directory of one type may safely get another type by its name alone: any domain that may make
+/// files in the directory could give that label itself. `unconfined` domains do not count.
 #[must_use]
 pub fn is_harmless(policy: &Policy, directory: &str, program: &str, unconfined: &[String]) -> bool {
     let makers = who_may(policy, directory, "dir", "add_name");
@@ -123,7 +124,7 @@ pub fn is_harmless(policy: &Policy, directory: &str, program: &str, unconfined: 
     makers.iter().all(|name| relabel.contains(name) || unconfined.iter().any(|own| own == name))
 }
 
-/// The types that a rule gives a permission on a type.
+/// The types to which a rule gives a permission on a type.
 fn who_may<'p>(policy: &'p Policy, target: &str, class: &str, permission: &str) -> BTreeSet<&'p str> {
     let Some(number) = policy.classes.iter().position(|own| own.name == class) else { return BTreeSet::new() };
     let bit = policy.classes[number].permissions.iter().position(|own| own == permission);

@@ -1,4 +1,4 @@
-//! Roots of file systems, open: as this mount namespace shows them, or another.
+//! Opens roots of file systems, as this mount namespace or another one shows them.
 
 use std::{
     fs, io,
@@ -39,8 +39,8 @@ pub(crate) fn elsewhere(device: u32) -> Option<OwnedFd> {
     })
 }
 
-/// The root of a mount in another namespace. A thread goes there, for a namespace is the thread's own once it shares its
-/// working directory with no other.
+/// The root of a mount in another namespace. A thread enters that namespace: a thread that shares its working directory
+/// with no other can have a namespace of its own.
 pub(crate) fn open_in(namespace: impl AsFd + Send, mount: &Mount) -> io::Result<OwnedFd> {
     thread::scope(|scope| {
         let there = thread::Builder::new().spawn_scoped(scope, || {
@@ -52,7 +52,7 @@ pub(crate) fn open_in(namespace: impl AsFd + Send, mount: &Mount) -> io::Result<
     })
 }
 
-/// Handles need a root that is open for reading.
+/// Opens a root for reading, which handles need.
 pub(crate) fn readable(root: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     Ok(openat(root, c".", flags, Mode::empty())?)

@@ -1,4 +1,5 @@
-//! libselinux's selabel, of which nothing else is used: no selinuxfs, no `/etc/selinux`, no translation of contexts.
+//! libselinux's selabel. Nothing else of libselinux is used: no selinuxfs, no `/etc/selinux`, no translation of
+//! contexts.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -11,17 +12,17 @@ use std::{
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// Why it does not take a text.
+/// Why libselinux does not accept a text.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// What it says, such as `line 7 has invalid regex ...`.
+    /// What libselinux says, for example `line 7 has invalid regex ...`.
     Said(String),
-    /// The text could not be handed to it.
+    /// The text could not be passed to libselinux.
     Io(io::Error),
 }
 
-/// A `file_contexts` that it has read. It may be sent to another thread, but is for one at a time: matches are counted
-/// without a lock.
+/// A compiled `file_contexts`. It may be sent to another thread, but only one may use it at a time, because libselinux
+/// counts matches without a lock.
 #[derive(Debug)]
 pub(super) struct Handle(NonNull<c_void>);
 
@@ -36,28 +37,28 @@ unsafe extern "C" {
 }
 
 impl Handle {
-    /// Reads a text.
+    /// Compiles a text.
     pub(super) fn new(text: &str) -> Result<Self, Refusal> {
         let file = in_memory(text).map_err(Refusal::Io)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let name = CString::new(path.as_str()).map_err(|cause| Refusal::Io(cause.into()))?;
-        let mut told = [0u8; 512];
-        // SAFETY: the path ends in NUL, `told` has the length that is said, and what is written to it ends in NUL.
-        let handle = unsafe { tollgate_file_contexts_open(name.as_ptr(), told.as_mut_ptr().cast(), told.len()) };
+        let mut message = [0u8; 512];
+        // SAFETY: the path ends in NUL, `message` has the length that is said, and what is written to it ends in NUL.
+        let handle = unsafe { tollgate_file_contexts_open(name.as_ptr(), message.as_mut_ptr().cast(), message.len()) };
         let cause = io::Error::last_os_error();
-        let told = String::from_utf8_lossy(&told);
-        let told = told.trim_end_matches('\0').trim();
+        let message = String::from_utf8_lossy(&message);
+        let message = message.trim_end_matches('\0').trim();
         match NonNull::new(handle) {
             Some(handle) => Ok(Self(handle)),
-            None if told.is_empty() => Err(Refusal::Io(cause)),
+            None if message.is_empty() => Err(Refusal::Io(cause)),
             None => {
-                let told = told.strip_prefix(&path).unwrap_or(told);
-                Err(Refusal::Said(told.trim_start_matches([':', ' ']).to_owned()))
+                let message = message.strip_prefix(&path).unwrap_or(message);
+                Err(Refusal::Said(message.trim_start_matches([':', ' ']).to_owned()))
             }
         }
     }
 
-    /// The context of a path; `None` when no line matches, or one that says `<<none>>`.
+    /// The context of a path; `None`: no line matches, or the one that does says `<<none>>`.
     pub(super) fn lookup(&self, path: &Path, mode: u32) -> io::Result<Option<String>> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let mode = c_int::try_from(mode).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -83,7 +84,7 @@ impl Drop for Handle {
     }
 }
 
-/// The text as a file that nobody else sees, and beside which nobody can lay a compiled one.
+/// The text as a file that nobody else sees, so that nobody can put a compiled one beside it.
 fn in_memory(text: &str) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"file_contexts", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(text.as_bytes())?;

@@ -1,7 +1,7 @@
-//! Where btrfs keeps an inode's subvolume, which the programs need to tell inodes from one another (`bpf/subvolume.h`).
+//! Where btrfs keeps the subvolume of an inode. The programs need it to distinguish inodes (`bpf/subvolume.h`).
 //!
-//! btrfs is a module, mostly: the kernel tells a module's types apart from its own, and once it is loaded. They go on where
-//! the kernel's end, in numbers and in names, so that both together are read as one.
+//! btrfs is usually a module. The kernel publishes a module's types apart from its own, once the module is loaded.
+//! Their numbers and names continue after the kernel's, so both are joined and read as one.
 
 use std::{
     fs::{self, File},
@@ -19,7 +19,7 @@ use tollgate_abi::enforcer::tg_btrfs;
 
 use crate::labels::{identity::Identity, object::Object};
 
-/// The file system's name.
+/// Name of the file system.
 pub const FILESYSTEM: &str = "btrfs";
 /// `BTF_MAGIC`.
 const MAGIC: u16 = 0xeb9f;
@@ -27,13 +27,13 @@ const MAGIC: u16 = 0xeb9f;
 /// `BTRFS_FIRST_FREE_OBJECTID`: the number of each subvolume's root.
 const ROOT: u64 = 256;
 
-/// The number of the subvolume that a directory is the root of.
+/// The number of the subvolume of which a directory is the root.
 pub fn of_root(directory: &Object<'_>) -> Option<u64> {
     let subvolume = (directory.inode() == ROOT).then(|| directory.identity().subvolume);
     subvolume.filter(|number| *number != 0)
 }
 
-/// What the root of a subvolume is known by.
+/// The identity of the root of a subvolume.
 #[must_use]
 pub fn root(device: u32, subvolume: u64, generation: u32) -> Identity {
     Identity { device, inode: ROOT, subvolume, generation }
@@ -45,7 +45,7 @@ pub fn is_there() -> bool {
     known.lines().any(|line| line.split_whitespace().last() == Some(FILESYSTEM))
 }
 
-/// Where it is in the running kernel, if btrfs is there by now.
+/// The offsets in the running kernel, if it has btrfs by now.
 pub fn layout() -> io::Result<tg_btrfs> {
     let folder = Path::new("/sys/kernel/btf");
     let kernel = fs::read(folder.join("vmlinux"))?;
@@ -53,11 +53,11 @@ pub fn layout() -> io::Result<tg_btrfs> {
         Ok(module) => {
             together(&kernel, &module).ok_or_else(|| io::Error::other("the types of btrfs cannot be read"))?
         }
-        // It is built in.
+        // btrfs is built into the kernel.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => kernel,
         Err(cause) => return Err(cause),
     };
-    // libbpf reads types from files only.
+    // libbpf reads types only from files.
     let file: OwnedFd = memfd_create("tollgate-types", MFdFlags::MFD_CLOEXEC)?;
     let mut file = File::from(file);
     file.write_all(&types)?;
@@ -84,7 +84,7 @@ fn offset(btf: &Btf<'_>, name: &str, member: &str) -> Option<u32> {
     }
 }
 
-/// The parts of what a kernel or a module tells of its types: the header up to its length, types, names.
+/// The parts of published types: the header up to its length, types, names.
 struct Parts<'b> {
     header: &'b [u8],
     types: &'b [u8],
@@ -104,7 +104,7 @@ impl<'b> Parts<'b> {
     }
 }
 
-/// The types of a kernel and of one of its modules.
+/// Joins the types of a kernel and of one of its modules.
 fn together(kernel: &[u8], module: &[u8]) -> Option<Vec<u8>> {
     let (kernel, module) = (Parts::of(kernel)?, Parts::of(module)?);
     let types = u32::try_from(kernel.types.len() + module.types.len()).ok()?;

@@ -1,7 +1,8 @@
-//! Labels of files that came into memory while hooks did not run: they have none there, and get one; all others keep theirs.
+//! Labels of files that came into memory while hooks did not run. They have none there, and get one; all others keep
+//! theirs.
 //!
-//! What was made meanwhile may have been made with a label of its own, which nobody has noted: it is unlabelled, and so is
-//! what may have come from another directory, unless its label is still in memory.
+//! A file that was made meanwhile may have been given a label of its own, which nobody has noted. It is unlabelled, and
+//! so is a file that may have come from another directory, unless its label is still in memory.
 
 use std::{io, ops::RangeInclusive};
 
@@ -14,29 +15,29 @@ use crate::labels::{
     object::{Moment, Object},
 };
 
-/// Labels what has no label.
+/// Labels files that have no label.
 #[derive(Debug)]
 pub struct Unseen<'s, 'm, M> {
     sink: &'s mut MapSink<'m, M>,
     /// When hooks did not run.
     gap: RangeInclusive<Moment>,
-    /// So many had none.
+    /// How many files had no label.
     pub labelled: u64,
 }
 
 impl<'s, 'm, M: Maps> Unseen<'s, 'm, M> {
-    /// Likewise, by `sink`.
+    /// Begins. Labels go to `sink`.
     pub fn new(sink: &'s mut MapSink<'m, M>, gap: RangeInclusive<Moment>) -> Self {
         Self { sink, gap, labelled: 0 }
     }
 
-    /// Whether a file that has no attribute was made in the gap: what it counts as since is its directory's label.
+    /// Whether a file without an attribute was made in the gap. Its label would otherwise be taken from its directory.
     fn is_made(&self, object: &Object<'_>, origin: Origin) -> bool {
         let changed = object.changed();
         origin == Origin::Lost && self.gap.contains(&changed.born.unwrap_or(changed.at))
     }
 
-    /// A file that no hook saw go to a directory of another label keeps its own, as inode_rename sees to it.
+    /// A file that no hook saw move to a directory with another label keeps its own, as inode_rename ensures.
     fn keep(&mut self, object: &Object<'_>, known: tg_inode, label: Label) -> io::Result<()> {
         let noted =
             known.flags & TG_INODE_DURABLE != 0 || matches!(label.origin, Origin::Attribute | Origin::FileSystem);
@@ -64,7 +65,7 @@ impl<M: Maps> Sink for Unseen<'_, '_, M> {
         self.sink.maps.set_inode(object.file, value, When::Always).map(|_| noted.sid)
     }
 
-    /// Nobody knows what it was made for: it stays as it is.
+    /// Nobody knows for what it was made, so it stays as it is.
     fn hold(&mut self, _: &Object<'_>, _: Sid) -> io::Result<()> {
         Ok(())
     }

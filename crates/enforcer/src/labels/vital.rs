@@ -1,11 +1,14 @@
-//! Files of the kernel's own file systems that enforcement lives by ([`TG_SID_SURVIVAL`]), in every mount of each of them.
+//! Files of the kernel's own file systems on which enforcement depends ([`TG_SID_SURVIVAL`]), in every mount of each of
+//! them.
 //!
-//! Here is what undoes programs, keeps new ones from being loaded, writes to the kernel's memory or ends the daemon, and what
-//! no service of a distribution writes. Not here, and as under SELinux the policy's business:
+//! These files detach programs, prevent the loading of new ones, write to the kernel's memory or end the daemon, and no
+//! service of a distribution writes to them. The following are not included. They are left to the policy, as under
+//! SELinux:
 //!
-//! - what starts a program as the kernel's helper (`core_pattern`, `modprobe`, `uevent_helper`, a control group's `release_agent`);
-//! - what only tightens, which systemd-sysctl writes where a machine is hardened (`modules_disabled`, `kexec_load_disabled`,
-//!   `unprivileged_bpf_disabled`, `perf_event_paranoid`, `bpf_jit_harden`);
+//! - files that name a program for the kernel to start (`core_pattern`, `modprobe`, `uevent_helper`, a control group's
+//!   `release_agent`);
+//! - files that only restrict, which systemd-sysctl writes on a hardened machine (`modules_disabled`,
+//!   `kexec_load_disabled`, `unprivileged_bpf_disabled`, `perf_event_paranoid`, `bpf_jit_harden`);
 //! - `/sys/power/state`, by which a session suspends the machine;
 //! - devices (`/dev/mem`, `/dev/port`, `/dev/snapshot`, disks).
 //!
@@ -13,45 +16,47 @@
 
 use std::fs;
 
-/// File systems and what paths there begin with, as in `genfscon`.
+/// File systems, and prefixes of paths on them, as in `genfscon`.
 const FILES: [(&str, &[&str]); 5] = [
     (
         "proc",
         &[
-            // Programs hang on ftrace's direct calls (kernel/bpf/trampoline.c): without ftrace none is called.
+            // Programs are called through ftrace's direct calls (kernel/bpf/trampoline.c). Without ftrace none is
+            // called.
             "/sys/kernel/ftrace_enabled",
-            // Programs that the next policy needs could not be loaded.
+            // The programs that the next policy needs could not be loaded.
             "/sys/net/core/bpf_jit_enable",
             "/sys/net/core/bpf_jit_limit",
-            // Ends all processes at once, and asks nobody.
+            // It ends all processes at once, without a check.
             "/sysrq-trigger",
         ],
     ),
     (
         "sysfs",
         &[
-            // Patches put other functions in the place of those that ask.
+            // Patches replace functions, including those that check.
             "/kernel/livepatch",
-            // A debugger writes to the kernel's memory, and an image that is resumed is all of it.
+            // A debugger writes to the kernel's memory, and an image that is resumed replaces all of it.
             "/module/kgdb",
             "/power/resume",
         ],
     ),
-    // Probes of any program, the daemon's too: one that lies inside an instruction breaks it.
+    // Probes in any program, including the daemon. A probe inside an instruction breaks the program.
     ("tracefs", &["/dynamic_events", "/kprobe_events", "/uprobe_events"]),
-    // Functions that return what somebody says; an ACPI method writes to any memory.
+    // Functions that return what a user chooses. An ACPI method can write to any memory.
     ("debugfs", &["/acpi/custom_method", "/error_injection", "/fail", "/kprobes", "/provoke-crash"]),
-    // "confidentiality" keeps programs from being loaded that read the kernel's memory.
+    // "confidentiality" prevents the loading of programs that read the kernel's memory.
     ("securityfs", &["/lockdown"]),
 ];
 
-/// Of control groups, whose files are there.
+/// The file system of control groups.
 const GROUPS: &str = "cgroup2";
-/// What a group's files begin with by which its processes, and those of the groups in it, are ended, stopped or starved.
+/// Prefixes of the files in a group by which its processes, and those of the groups below, are ended, stopped or
+/// starved.
 const REINS: [&str; 6] = ["cgroup.freeze", "cgroup.kill", "cpu.", "cpuset.", "memory.", "pids."];
 
-/// All of them: file systems and what paths there begin with. Who may write to a group's `cgroup.procs` and to that of all can
-/// still take the daemon to another group: no hook tells who is moved.
+/// All of them: file systems, and prefixes of paths on them. A process that may write to the `cgroup.procs` of a group
+/// and of the common group above can still move the daemon to that group, because no hook shows which process is moved.
 #[must_use]
 pub fn files() -> Vec<(&'static str, Vec<String>)> {
     let mut files: Vec<_> =
@@ -61,8 +66,8 @@ pub fn files() -> Vec<(&'static str, Vec<String>)> {
     files
 }
 
-/// What is to be kept of the group of this process, as `/proc/self/cgroup` tells it, and of those that it is in. Where all are
-/// in one nobody can stop it.
+/// What must be protected for the group of this process, as `/proc/self/cgroup` names it, and the groups above. Nobody
+/// can stop the root group.
 fn of_group(text: &str) -> Vec<String> {
     let Some(group) = text.lines().find_map(|line| line.strip_prefix("0::")).filter(|group| *group != "/") else {
         return Vec::new();

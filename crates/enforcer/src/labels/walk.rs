@@ -1,7 +1,8 @@
-//! Labels the files of one file system, top-down: each directory before what is in it.
+//! Labels the files of one file system from top to bottom: each directory before what is in it.
 //!
-//! Every step is from a descriptor of a directory to a name in it, so that nobody can lead the walk elsewhere; a tree is a
-//! mount of its own ([`mounts::open`](crate::labels::mounts::open)), so that it ends where the file system ends.
+//! Every step goes from the descriptor of a directory to a name in it, so that nobody can lead the walk elsewhere. A
+//! tree is a mount of its own ([`mounts::open`](crate::labels::mounts::open)), so that it ends where the file system
+//! ends.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -31,15 +32,15 @@ use crate::labels::{
     subvolumes,
 };
 
-/// Ancestors whose descriptors stay open; of those above, the walk finds back by `..`.
-const OPEN: usize = 64;
-/// Failures that are told one by one.
-const TOLD: usize = 20;
+/// How many ancestors stay open. The walk finds those above by `..`.
+const MAX_OPEN: usize = 64;
+/// How many failures are reported one by one.
+const MAX_MESSAGES: usize = 20;
 
-/// What the root of a tree is in.
+/// What contains the root of a tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
-    /// The directory's label.
+    /// The label of the directory.
     pub sid: Sid,
     /// The checkpoint of the file system.
     pub checkpoint: Option<Checkpoint>,
@@ -48,22 +49,22 @@ pub struct Above {
 /// How files of a file system are labelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// By their attributes, else by `file_contexts`, else like their directory; `default` is for a root that has neither.
+    /// By their attributes, else by `file_contexts`, else like their directory. A root without either gets `default`.
     Stored {
-        /// The label of the root by default.
+        /// The default label of the root.
         default: Sid,
-        /// Whether the file system outlives the machine's run: labels are written down.
+        /// Whether the file system survives a restart of the machine, so that labels are written down.
         kept: bool,
     },
     /// By their paths.
     ByPath {
-        /// Where labels of what is in the root are looked up.
+        /// The node at which labels of names in the root are looked up.
         node: u32,
-        /// The label of the root, and of symbolic links unless `links`.
+        /// The label of the root, and of symbolic links unless `links` is set.
         sid: Sid,
-        /// Whether symbolic links are labelled by path, too (policy capability `genfs_seclabel_symlinks`).
+        /// Whether symbolic links are labelled by path as well (policy capability `genfs_seclabel_symlinks`).
         links: bool,
-        /// Whether it is proc, whose processes' directories get their labels from the processes.
+        /// Whether it is proc, where the directories of processes get their labels from the processes.
         processes: bool,
     },
 }
@@ -71,47 +72,47 @@ pub enum Rule {
 /// A file system, or a part of one.
 #[derive(Debug)]
 pub struct Tree {
-    /// Its root.
+    /// Its root, open.
     pub root: OwnedFd,
-    /// The root's path, if it has one that `file_contexts` may be asked for.
+    /// Path of the root, if it has one under which `file_contexts` may be looked up.
     pub path: Option<PathBuf>,
-    /// The file system: major << 20 | minor.
+    /// Device number of the file system: major << 20 | minor.
     pub device: u32,
-    /// How it is labelled.
+    /// How its files are labelled.
     pub rule: Rule,
 }
 
 /// What walks did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Files that were labelled.
+    /// Number of files that were labelled.
     pub files: u64,
-    /// Of those, directories.
+    /// How many of those are directories.
     pub directories: u64,
-    /// Of those, files whose label is not simply that of their directory, by the file system's rule.
+    /// How many of those have another label than their directory has, by the file system's rule.
     pub own: u64,
-    /// Labels from attributes.
+    /// Number of labels that came from attributes.
     pub attributes: u64,
-    /// Attributes that are no contexts of the policy.
+    /// Number of attributes with a context that the policy does not have.
     pub invalid: u64,
-    /// Files that are unlabelled, for a crash may have taken their labels.
+    /// Number of files that are unlabelled because their labels may have been lost in a crash.
     pub lost: u64,
-    /// Files that had no label in memory, where only those are labelled.
+    /// Number of files that had no label in memory, if only those are labelled.
     pub unseen: u64,
-    /// What could not be labelled.
+    /// Number of files that could not be labelled.
     pub failures: u64,
-    /// The first of them, with their reasons.
-    pub told: Vec<String>,
+    /// The first of these failures, with the reasons.
+    pub messages: Vec<String>,
     /// Subvolumes of btrfs that were walked, by device and number.
     pub subvolumes: Vec<(u32, u64)>,
 }
 
 impl Report {
-    /// Counts what could not be labelled. Others have named the path, and the cause may quote them.
+    /// Counts and records a failure. Others have chosen the path, and the cause may quote them.
     pub fn fail(&mut self, path: impl fmt::Display, cause: impl fmt::Display) {
         self.failures += 1;
-        if self.told.len() < TOLD {
-            self.told.push(for_people(format!("{path}: {cause}")));
+        if self.messages.len() < MAX_MESSAGES {
+            self.messages.push(for_people(format!("{path}: {cause}")));
         }
     }
 }
@@ -120,15 +121,15 @@ impl Report {
 pub struct Walker<'a> {
     /// Turns contexts into SIDs.
     pub contexts: &'a mut dyn Contexts,
-    /// First labels.
+    /// The first labels of files.
     pub file_contexts: Option<&'a FileContexts>,
-    /// Labels by path.
+    /// The labels by path.
     pub genfs: &'a Genfs,
-    /// What takes the labels.
+    /// Takes the labels.
     pub sink: &'a mut dyn Sink,
     /// What was done so far.
     pub report: Report,
-    /// What is unlabelled, for it may have lost its label.
+    /// Which files are unlabelled because they may have lost their labels.
     pub doubts: Doubts,
 }
 
@@ -140,12 +141,12 @@ impl fmt::Debug for Walker<'_> {
 
 /// A directory whose entries have their labels.
 struct Level {
-    /// `None` for an ancestor that is too far up.
+    /// `None`: the ancestor is too far up to stay open.
     directory: Option<OwnedFd>,
     inode: (u64, u64),
     /// Directories in it that are still to be entered.
     below: vec::IntoIter<Below>,
-    /// How much of the path is its own.
+    /// How much of the path is this directory's.
     path: usize,
 }
 
@@ -167,9 +168,9 @@ struct Walk<'w, 'a> {
     walker: &'w mut Walker<'a>,
     device: u32,
     rule: Rule,
-    /// Whether `file_contexts` is asked.
+    /// Whether `file_contexts` are used.
     first: bool,
-    /// What the root is in; `None`: it is that of a file system.
+    /// What contains the root; `None`: it is the root of a file system.
     above: Option<Above>,
     /// `None`: no label is doubtful.
     checkpoint: Option<Checkpoint>,
@@ -177,7 +178,7 @@ struct Walk<'w, 'a> {
     levels: Vec<Level>,
 }
 
-/// The path of what is being labelled.
+/// The path of the file that is being labelled.
 struct Trail(Vec<u8>);
 
 impl Trail {
@@ -193,14 +194,14 @@ impl Trail {
 }
 
 impl Walker<'_> {
-    /// Labels the files of a tree. The root says whether that was done before: one that has a label of this policy got it
-    /// after all files that were to have one, and `file_contexts` is not asked again; new files have had their labels by
-    /// the policy's rules since.
+    /// Labels the files of a tree. The root shows whether that was done before: its attribute is written after those of
+    /// all other files. If it has a label of this policy, `file_contexts` are not used again, because new files have
+    /// got their labels by the policy's rules since.
     pub fn walk(&mut self, tree: &Tree) {
         self.walk_below(tree, None);
     }
 
-    /// Likewise, of a tree that is in another one.
+    /// Likewise for a tree that is inside another one.
     pub fn walk_below(&mut self, tree: &Tree, above: Option<Above>) {
         let path = tree.path.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes();
         let path = Trail(path.strip_suffix(b"/").unwrap_or(path).to_vec());
@@ -219,7 +220,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Labels what a process holds, if it has no label: by its attribute, if it has one, else with `default`.
+    /// Labels what a process holds if it has no label: by its attribute if it has one, else with `default`.
     pub fn hold(&mut self, object: &Object<'_>, attribute: Option<String>, default: Sid) -> io::Result<()> {
         let sid = match attribute {
             Some(context) => match self.contexts.sid(&context)? {
@@ -240,7 +241,7 @@ impl Walk<'_, '_> {
         self.checkpoint = self.checkpoint_of(&object);
         let above = self.above.map(|above| above.sid);
         let label = |origin| Label { sid: found.sid, directory: above, node: found.node, origin };
-        // Its label is in force from now on, and written down when all others are.
+        // Its label is in force from now on. It is written down after all others.
         let in_force = Found { sid: self.walker.sink.label(&object, label(Origin::FileSystem))?, ..found };
         if object.is(libc::S_IFDIR) {
             let directory = open_directory(root, c".")?;
@@ -256,7 +257,7 @@ impl Walk<'_, '_> {
         self.take(&object, label(if complete { origin } else { Origin::FileSystem })).map(drop)
     }
 
-    /// What says which labels are doubtful: the root's own, else that of what it is in.
+    /// The checkpoint that decides which labels are doubtful: the root's own, else that of what contains it.
     fn checkpoint_of(&self, root: &Object<'_>) -> Option<Checkpoint> {
         let kept = matches!(self.rule, Rule::Stored { kept: true, .. }) && !self.first;
         let above = || self.above.and_then(|above| above.checkpoint);
@@ -283,14 +284,14 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Labels what is in a directory, and notes which directories are there.
+    /// Labels what is in a directory, and notes which directories it contains.
     fn enter(&mut self, directory: OwnedFd, found: Found) -> io::Result<()> {
         let mut listing = Dir::from_fd(directory.try_clone()?)?;
         let object = Object::new(directory.as_fd(), self.device)?;
         if let Some(subvolume) = subvolumes::of_root(&object) {
             self.walker.report.subvolumes.push((self.device, subvolume));
         }
-        // That of a subvolume has no checkpoint of its own.
+        // The root of a subvolume has no checkpoint of its own.
         let changed = object.content_changed(self.levels.is_empty() && self.above.is_none());
         let (inode, path) = (inode(&object), self.path.0.len());
         let mut below = Vec::new();
@@ -303,13 +304,13 @@ impl Walk<'_, '_> {
             match self.entry(&directory, &name, found, changed) {
                 Ok(Some((inode, found))) => below.push(Below { name, inode, found }),
                 Ok(None) => {}
-                // It is gone, and with it what was to be done.
+                // It is gone, and needs nothing more.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => self.walker.report.fail(self.path.path().display(), cause),
             }
             self.path.0.truncate(path);
         }
-        if let Some(above) = self.levels.len().checked_sub(OPEN).and_then(|index| self.levels.get_mut(index)) {
+        if let Some(above) = self.levels.len().checked_sub(MAX_OPEN).and_then(|index| self.levels.get_mut(index)) {
             above.directory = None;
         }
         self.levels.push(Level { directory: Some(directory), inode, below: below.into_iter(), path });
@@ -323,7 +324,7 @@ impl Walk<'_, '_> {
             && name.to_bytes().first().is_some_and(u8::is_ascii_digit)
     }
 
-    /// Labels a name in a directory; tells what is to be entered.
+    /// Labels a name in a directory. Returns what is to be entered.
     fn entry(
         &mut self,
         directory: &OwnedFd,
@@ -353,17 +354,17 @@ impl Walk<'_, '_> {
         Ok(object.is(libc::S_IFDIR).then(|| (inode(&object), found)))
     }
 
-    /// The label of a file that keeps one, or could; `directory`: when something was changed in that.
+    /// The label of a file that keeps one, or could. `directory`: when something in that last changed.
     fn stored(&mut self, object: &Object<'_>, inherited: Sid, directory: Option<Changed>) -> io::Result<(Sid, Origin)> {
-        // Where attributes are not supported no file has one.
+        // Where attributes are not supported, no file has one.
         if let Some(context) = object.attribute().unwrap_or(None) {
             self.walker.report.attributes += 1;
             if let Some(sid) = self.walker.contexts.sid(&context)? {
                 return Ok((sid, Origin::Attribute));
             }
             self.walker.report.invalid += 1;
-            // As SELinux: what was labelled by another policy is not what its directory is, and is what it says once a policy
-            // has that again.
+            // As in SELinux: a file labelled under another policy is not labelled like its directory. It gets the
+            // label in its attribute once a policy has that again.
             if !self.first {
                 return Ok((self.walker.contexts.deferred(&context)?, Origin::Attribute));
             }
@@ -376,18 +377,18 @@ impl Walk<'_, '_> {
         };
         let found = file_contexts.lookup(self.path.path(), object.mode()).map_err(io::Error::other)?;
         let Some(context) = found else { return Ok((inherited, Origin::Inherited)) };
-        let unknown = || io::Error::other(format!("file_contexts says {context}, which the policy does not have"));
+        let unknown = || io::Error::other(format!("file_contexts name {context}, which the policy does not have"));
         Ok((self.walker.contexts.sid(&context)?.ok_or_else(unknown)?, Origin::FileContexts))
     }
 
-    /// Whether a file without attribute may have had a label of its own.
+    /// Whether a file without an attribute may have had a label of its own.
     fn is_doubtful(&self, object: &Object<'_>, directory: Option<Changed>) -> bool {
         let (Some(checkpoint), Some(directory)) = (self.checkpoint, directory) else { return false };
         let root = self.levels.is_empty() && self.above.is_none();
         checkpoint.doubts(object.changed(), directory, root)
     }
 
-    /// The label that a file has from now on; what is in it inherits that.
+    /// The label that a file has from now on. What is in it inherits that.
     fn take(&mut self, object: &Object<'_>, label: Label) -> io::Result<Sid> {
         let kept = !matches!(self.rule, Rule::Stored { kept: false, .. });
         let label = Label { origin: if kept { label.origin } else { Origin::FileSystem }, ..label };
@@ -396,7 +397,7 @@ impl Walk<'_, '_> {
         report.files += 1;
         report.directories += u64::from(object.is(libc::S_IFDIR));
         report.own += u64::from(label.is_own(object));
-        // A note may have it.
+        // A note may have the label.
         report.lost += u64::from(label.origin == Origin::Lost && sid == SECINITSID_UNLABELED);
         Ok(sid)
     }
@@ -444,13 +445,14 @@ fn inode(object: &Object<'_>) -> (u64, u64) {
     (object.inode(), object.stat_device())
 }
 
-/// A directory, unless another one has taken its place meanwhile.
+/// The directory, unless another one has replaced it meanwhile.
 fn same(directory: OwnedFd, expected: (u64, u64)) -> io::Result<OwnedFd> {
     let found = inode(&Object::new(directory.as_fd(), 0)?);
     if found == expected {
         return Ok(directory);
     }
-    // Mounted on it by the very opening, as the kernel does for tracefs in debugfs: whoever watches mounts has it walked.
+    // It was mounted by the very act of opening, as the kernel does for tracefs in debugfs. The watch on mounts then
+    // starts a walk of it.
     if found.1 != expected.1 {
         return Err(io::ErrorKind::CrossesDevices.into());
     }
@@ -459,7 +461,7 @@ fn same(directory: OwnedFd, expected: (u64, u64)) -> io::Result<OwnedFd> {
 
 fn open_directory(at: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    // Only who owns a file may leave its time of access alone.
+    // Only the owner of a file may use O_NOATIME.
     match openat(at, name, flags | OFlag::O_NOATIME, Mode::empty()) {
         Err(nix::Error::EPERM) => Ok(openat(at, name, flags, Mode::empty())?),
         opened => Ok(opened?),

@@ -1,5 +1,5 @@
-//! The threads that write attributes, one for a file system at a time: one that is frozen or hangs keeps its own thread
-//! waiting, and nobody else.
+//! The threads that write attributes, one per file system at a time. A file system that is frozen or hangs blocks only
+//! its own thread.
 
 use std::{
     collections::HashMap,
@@ -23,31 +23,31 @@ use crate::labels::{
     object::Object,
 };
 
-/// The most threads; what would need another is tried again later.
-const MOST: usize = 32;
+/// The maximum number of threads. What would need another one is tried again later.
+const MAX_THREADS: usize = 32;
 
 /// What a thread has done.
 #[derive(Debug)]
 pub enum Done {
-    /// Labels that were noted.
+    /// It has written noted labels.
     Labels(Vec<(Dirty, Outcome)>),
-    /// One label that somebody waits for, by the number of the order.
+    /// It has written one label that a client waits for; with the number of the order.
     One(u64, io::Result<()>),
 }
 
-/// What a thread is to do.
+/// What a thread must do.
 enum Task {
     Labels {
         labels: Vec<Dirty>,
         mountinfo: Vec<u8>,
         all: bool,
     },
-    /// The file by the number of a descriptor that stays open meanwhile.
+    /// The file is the number of a descriptor that stays open meanwhile.
     One {
         number: u64,
         file: RawFd,
         context: String,
-        /// Whether all that was written before is to be on disk first.
+        /// Whether everything written before must be on disk first.
         sync: bool,
         begin: Receiver<()>,
     },
@@ -56,11 +56,11 @@ enum Task {
 #[derive(Debug)]
 struct Running {
     since: Instant,
-    /// The file that it was given.
+    /// The file that the thread works on.
     _file: Option<OwnedFd>,
 }
 
-/// The threads.
+/// The threads that write.
 #[derive(Debug)]
 pub struct Writers {
     tell: Sender<(u32, Done)>,
@@ -72,7 +72,7 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// None runs yet.
+    /// Starts none yet.
     pub fn new() -> io::Result<Self> {
         let (tell, done) = channel();
         let (wakes, wake) = UnixStream::pair()?;
@@ -81,18 +81,18 @@ impl Writers {
         Ok(Self { tell, done, running: HashMap::new(), wakes, wake: Arc::new(wake), numbers: 0 })
     }
 
-    /// Can be read from when a thread has done something.
+    /// Becomes readable when a thread has done something.
     pub fn wakes(&self) -> BorrowedFd<'_> {
         self.wakes.as_fd()
     }
 
-    /// Since when a file system has been written to; `None`: it is not.
+    /// Since when a file system is being written to; `None`: it is not.
     #[must_use]
     pub fn since(&self, device: u32) -> Option<Instant> {
         self.running.get(&device).map(|running| running.since)
     }
 
-    /// File systems that do not answer for so long.
+    /// File systems that have not answered for this time.
     #[must_use]
     pub fn hanging(&self, now: Instant, after: Duration) -> Vec<u32> {
         let hangs = |running: &Running| now.duration_since(running.since) >= after;
@@ -105,19 +105,19 @@ impl Writers {
         self.running.len()
     }
 
-    /// Whether a thread runs that has not run for so long.
+    /// Whether a thread runs that has not run for this time yet.
     #[must_use]
     pub fn is_awaited(&self, now: Instant, patience: Duration) -> bool {
         self.running.values().any(|running| now.duration_since(running.since) < patience)
     }
 
-    /// Writes labels of a file system that is not being written to. What cannot be begun is given back.
+    /// Writes labels of a file system that is not being written to. Labels that cannot be started are returned.
     pub fn write(&mut self, device: u32, labels: Vec<Dirty>, mountinfo: Vec<u8>, all: bool) -> io::Result<()> {
         self.start(device, None, Task::Labels { labels, mountinfo, all }).map(drop)
     }
 
-    /// Writes one label, after `before` was told which thread does, and after all that was written before is on disk if
-    /// `sync`; the number of the order.
+    /// Writes one label, after calling `before` with the number of the thread, and, with `sync`, after everything
+    /// written before is on disk. Returns the number of the order.
     pub fn write_one(
         &mut self,
         device: u32,
@@ -131,14 +131,14 @@ impl Writers {
         let (number, context) = (self.numbers, context.to_owned());
         let task = Task::One { number, file: file.as_raw_fd(), context, sync, begin };
         before(self.start(device, Some(file), task)?);
-        // It has not ended: it waits for this.
+        // The thread has not ended, because it waits for this.
         let _ = go.send(());
         Ok(self.numbers)
     }
 
-    /// The number of the thread that was started.
+    /// Returns the number of the thread that was started.
     fn start(&mut self, device: u32, file: Option<OwnedFd>, task: Task) -> io::Result<u32> {
-        if self.running.contains_key(&device) || self.running.len() >= MOST {
+        if self.running.contains_key(&device) || self.running.len() >= MAX_THREADS {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
         let (tell, wake) = (self.tell.clone(), Arc::clone(&self.wake));
@@ -148,17 +148,18 @@ impl Writers {
             let _ = name.send(gettid().as_raw().cast_unsigned());
             let done = task.run(device, alone);
             let _ = tell.send((device, done));
-            // Who is awake anyway may leave it full.
+            // If the pipe is full, the reader is awake anyway.
             let _ = (&*wake).write(&[0]);
         })?;
         self.running.insert(device, Running { since: Instant::now(), _file: file });
         named.recv().map_err(io::Error::other)
     }
 
-    /// What was done since, waiting until then; `None`: nothing.
+    /// What was done since the last call, waiting until then; `None`: nothing.
     pub fn next(&mut self, until: Instant) -> Option<(u32, Done)> {
-        // Before looking: who tells something rings afterwards, and what has rung late is nothing to wake up for again.
-        while (&self.wakes).read(&mut [0; MOST]).is_ok_and(|rung| rung == MOST) {}
+        // The pipe is emptied first: a thread reports before it writes to the pipe, and a late write must not wake the
+        // daemon again.
+        while (&self.wakes).read(&mut [0; MAX_THREADS]).is_ok_and(|rung| rung == MAX_THREADS) {}
         let left = until.saturating_duration_since(Instant::now());
         match self.done.recv_timeout(left) {
             Ok((device, done)) => {
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn is_quiet_once_all_is_told_however_late_it_rang() {
         let mut writers = Writers::new().unwrap();
-        (&*writers.wake).write_all(&[0; MOST]).unwrap();
+        (&*writers.wake).write_all(&[0; MAX_THREADS]).unwrap();
         assert!(writers.next(Instant::now()).is_none());
         assert!((&writers.wakes).read(&mut [0]).is_err_and(|cause| cause.kind() == io::ErrorKind::WouldBlock));
     }

@@ -1,8 +1,8 @@
-//! Whether a constraint holds for a source and a target type, whatever the rest of their contexts is.
+//! Whether a constraint holds for a source and a target type, whatever the rest of their contexts.
 
 use tollgate_policy::model::{Comparison, NameKind, Pair, Party, Term};
 
-/// Whether the expression is surely true: users, roles and levels may be anything.
+/// Whether the expression is certainly true. Users, roles and levels may be anything.
 pub(super) fn always_holds(expression: &[Term], source: u32, target: u32) -> bool {
     let mut stack: Vec<Option<bool>> = Vec::new();
     for term in expression {
@@ -31,7 +31,7 @@ pub(super) fn always_holds(expression: &[Term], source: u32, target: u32) -> boo
     stack.pop().flatten() == Some(true)
 }
 
-/// `decides` is the value that decides alone: false of `and`, true of `or`.
+/// `decides` is the value that decides alone: false for `and`, true for `or`.
 fn both(a: Option<bool>, b: Option<bool>, decides: bool) -> Option<bool> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if decides { a || b } else { a && b }),

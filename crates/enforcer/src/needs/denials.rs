@@ -10,7 +10,7 @@ use tollgate_policy::{
 
 use super::constraints::always_holds;
 
-/// Permissions that a process is asked for on itself only.
+/// Permissions that are checked only for a process on itself.
 const ON_ITSELF: [&str; 10] = [
     "fork",
     "execmem",
@@ -23,20 +23,20 @@ const ON_ITSELF: [&str; 10] = [
     "setsockcreate",
     "setcap",
 ];
-/// Classes whose permissions all are.
+/// Classes all of whose permissions are checked only for a process on itself.
 const SELF_CLASSES: [&str; 6] =
     ["capability", "capability2", "cap_userns", "cap2_userns", "memprotect", "user_namespace"];
 /// Classes whose objects are processes, or descriptors that processes opened.
 const OF_PROCESSES: [&str; 3] = ["process", "process2", "fd"];
 
-/// Who is asked, and about what.
+/// The possible targets of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Targets {
     /// The process itself.
     Itself,
     /// Processes.
     Domains,
-    /// Anything: any label may be given to a file.
+    /// Anything, because a file may have any label.
     All,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Denials<'a> {
         self.policy.capabilities.iter().any(|own| own == name)
     }
 
-    /// Why a permission must be asked for; `None`: no confined domain can be denied it, or be audited for it.
+    /// Why a permission must be checked; `None`: no confined domain can be denied it, or be audited for it.
     pub(super) fn of(&mut self, class: &str, permission: &str) -> Option<String> {
         let key = (class.to_owned(), permission.to_owned());
         if let Some(known) = self.known.get(&key) {
@@ -113,7 +113,7 @@ impl<'a> Denials<'a> {
             Targets::Domains => &self.domains,
             Targets::All => &self.all,
         };
-        // Types of one row, or of one column, are alike but for what holds on a type itself, bounds and constraints.
+        // Types with the same row or column are alike, except for rules on a type itself, bounds and constraints.
         let plain = |type_: &u32| self.policy.types.get(*type_ as usize).is_some_and(|it| it.bounds == 0);
         let special = self.constrained(question);
         let mut seen = BTreeSet::new();
@@ -137,7 +137,7 @@ impl<'a> Denials<'a> {
         class.is_some_and(|class| class.constraints.iter().any(|it| it.permissions & question.bit != 0))
     }
 
-    /// Whether a source surely has the permission on a target, and nobody wants to know.
+    /// Whether a source certainly has the permission on a target, without audit.
     fn grants(&self, question: Question, source: u32, target: u32) -> bool {
         let silent = |access: Access| access.allow & question.bit != 0 && access.auditallow & question.bit == 0;
         let bounds = |type_: u32| self.policy.types.get(type_ as usize).map_or(0, |known| known.bounds);
@@ -183,7 +183,8 @@ fn targets(class: &str, permission: &str) -> Targets {
     }
 }
 
-/// Types that a process may have: of roles other than objects', of what processes may become, and of initial SIDs.
+/// Types that a process may have: those of roles other than objects', those that processes may enter, and those of
+/// initial SIDs.
 fn processes(policy: &Policy) -> Bits {
     let mut found = Bits::default();
     for role in policy.roles.iter().filter(|role| role.name != "object_r") {

@@ -1,11 +1,11 @@
-//! Domains that the machine enters by executing a program, as the policy has them.
+//! Domains that a process of the machine enters by executing a program, according to the policy.
 
 use std::collections::BTreeMap;
 
 use tollgate_policy::model::{Policy, RuleKind, Type};
 
-/// The domain's type, by the type of the program, of a process of the type `machine`; without domains that `asked` says are
-/// asked nothing.
+/// The type of the domain, by the type of the program, for a process of the type `machine`. Domains that are unconfined
+/// according to `asked` are left out.
 #[must_use]
 pub fn domains(policy: &Policy, machine: u32, asked: impl Fn(u32) -> bool) -> BTreeMap<String, String> {
     let Some(process) = policy.classes.iter().position(|class| class.name == "process") else { return BTreeMap::new() };

@@ -1,4 +1,4 @@
-//! Where processes listen, as proc tells: sockets of the daemon's network namespace.
+//! Where processes listen, as proc shows it: sockets of the daemon's network namespace.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-/// Tables of sockets, what they are called, and the state in which one waits for others.
+/// Tables of sockets, their names, and the state of a socket that waits for others.
 const TABLES: [(&str, &str, &str); 6] = [
     ("tcp", "tcp", "0A"),
     ("tcp6", "tcp", "0A"),
@@ -16,7 +16,7 @@ const TABLES: [(&str, &str, &str); 6] = [
     ("udplite6", "udplite", "07"),
 ];
 
-/// Where each process listens: `tcp 443`.
+/// Where each process listens, for example `tcp 443`.
 pub(crate) fn all(proc: &Path) -> BTreeMap<u32, BTreeSet<String>> {
     let mut sockets = BTreeMap::new();
     for (table, name, state) in TABLES {
@@ -34,7 +34,7 @@ pub(crate) fn all(proc: &Path) -> BTreeMap<u32, BTreeSet<String>> {
     found
 }
 
-/// The inodes of sockets of a table in a state, and where they listen.
+/// The inodes of the sockets in a table that have a state, and where they listen.
 fn listening(text: &str, name: &str, state: &str) -> Vec<(u64, String)> {
     let lines = text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let waiting = lines.filter(|words| words.get(3) == Some(&state));
@@ -46,7 +46,7 @@ fn listening(text: &str, name: &str, state: &str) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// The inodes of sockets that a process has open.
+/// The inodes of the sockets that a process has open.
 fn held(process: &Path) -> Vec<u64> {
     let entries = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     let links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());

@@ -1,4 +1,4 @@
-//! Processes, as proc tells of them.
+//! Processes, as proc shows them.
 
 use std::{
     fs::{self, File},
@@ -7,44 +7,45 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::labels::alone::{self, LITTLE_PATIENCE};
+use crate::labels::alone::{self, REQUEST_TIMEOUT};
 
-/// Where proc is.
+/// Where proc is mounted.
 pub(crate) const PROC: &str = "/proc";
 
-/// The most bytes of arguments that are looked through.
-const ARGUMENTS: u64 = 4096;
+/// The maximum number of bytes of arguments that are examined.
+const MAX_ARGUMENTS_LENGTH: u64 = 4096;
 
 /// The file that a process executes; `None`: it is the kernel's, or gone.
 pub(crate) fn program(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("exe")).ok().map(without_mark)
 }
 
-/// The script that a process runs: its first argument that is a path. The memory that has them is the process's, which need
-/// not answer.
+/// The script that a process runs: its first argument that is a path. The arguments are in the memory of the process,
+/// which need not answer.
 pub(crate) fn script_of(process: &Path) -> io::Result<Option<PathBuf>> {
     let arguments = File::open(process.join("cmdline"))?;
-    alone::ask(arguments.as_fd(), LITTLE_PATIENCE, |file| {
+    alone::ask(arguments.as_fd(), REQUEST_TIMEOUT, |file| {
         let mut arguments = Vec::new();
-        File::from(file.try_clone_to_owned()?).take(ARGUMENTS).read_to_end(&mut arguments)?;
+        File::from(file.try_clone_to_owned()?).take(MAX_ARGUMENTS_LENGTH).read_to_end(&mut arguments)?;
         Ok(script(&arguments))
     })
 }
 
-/// The first argument, were it a script: interpreters take options before it.
+/// The first argument that could be a script. Interpreters take options before it.
 fn script(arguments: &[u8]) -> Option<PathBuf> {
     let mut arguments = arguments.split(|byte| *byte == 0).skip(1).map(String::from_utf8_lossy);
     let first = arguments.find(|argument| !argument.starts_with('-'))?;
     Some(PathBuf::from(first.into_owned())).filter(|path| path.is_absolute())
 }
 
-/// A path without what the kernel adds when the file has no name any more: another may have it by now.
+/// The path without the mark that the kernel adds when the file has no name any more. Another file may have the name by
+/// now.
 fn without_mark(path: PathBuf) -> PathBuf {
     let text = path.to_string_lossy();
     text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
 }
 
-/// The system manager's unit that a process is of: the first of its cgroups, from the root, that is no slice.
+/// The system manager's unit of a process: the first of its cgroups, from the root, that is not a slice.
 pub(crate) fn unit(process: &Path) -> Option<String> {
     let text = fs::read_to_string(process.join("cgroup")).ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -53,7 +54,7 @@ pub(crate) fn unit(process: &Path) -> Option<String> {
 
 fn unit_of(cgroup: &str) -> Option<String> {
     let unit = cgroup.split('/').find(|name| !name.is_empty() && !name.ends_with(".slice"))?;
-    // What systemd puts before a name that looks like a file's (cg_escape).
+    // systemd puts an underscore before a name that looks like a file's (cg_escape).
     Some(unit.strip_prefix('_').unwrap_or(unit).to_owned())
 }
 

@@ -1,4 +1,5 @@
-//! What was seen confined, and the policy that was in force: kept over starts of the machine, so that what is lost is noticed.
+//! What was seen confined, and the policy that was in force. This survives restarts of the machine, so that a loss is
+//! noticed.
 
 use std::{
     collections::BTreeMap,
@@ -8,17 +9,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file, in the folder of notes.
+/// Name of the file in the directory of notes.
 const NAME: &str = "confined";
-/// So many programs are remembered.
-const MOST: usize = 4096;
+/// How many programs are remembered.
+const MAX_PROGRAMS: usize = 4096;
 
 /// A policy that is or was in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InForce {
-    /// Its SHA-256, in hexadecimal digits.
+    /// SHA-256 of the built policy, in hexadecimal digits.
     pub digest: String,
-    /// What the kernel calls the machine's run.
+    /// The kernel's identifier of the machine's run (`boot_id`).
     pub boot: String,
 }
 
@@ -32,7 +33,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads what a folder has; nothing where there is no file.
+    /// Reads the file in a directory. Without a file, nothing was seen.
     pub fn read(folder: &Path) -> io::Result<Self> {
         match fs::read_to_string(folder.join(NAME)) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
@@ -40,7 +41,7 @@ impl Seen {
         }
     }
 
-    /// What lines say: `policy SHA-256 BOOT`, `program UNIT TYPE PATH`. Another says nothing.
+    /// Reads lines `policy SHA-256 BOOT` and `program UNIT TYPE PATH`. Other lines are ignored.
     fn parse(text: &str) -> Self {
         let mut seen = Self::default();
         for line in text.lines() {
@@ -58,7 +59,7 @@ impl Seen {
         seen
     }
 
-    /// The lines.
+    /// The text of the file.
     #[must_use]
     pub fn text(&self) -> String {
         let policy = self.policy.iter().map(|InForce { digest, boot }| format!("policy {digest} {boot}\n"));
@@ -67,7 +68,7 @@ impl Seen {
         policy.chain(programs).collect()
     }
 
-    /// Writes them to a folder, in place of what is there.
+    /// Writes the text to the file in a directory.
     pub fn write(text: &str, folder: &Path) -> io::Result<()> {
         let beside = folder.join("confined.new");
         let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
@@ -76,11 +77,14 @@ impl Seen {
         fs::rename(&beside, folder.join(NAME))
     }
 
-    /// Remembers that a program of a unit runs in a domain; whether that is new.
+    /// Remembers that a program of a unit runs in a domain. Returns whether that is new.
     pub fn see(&mut self, unit: &str, program: &Path, domain: &str) -> bool {
         let tellable = !unit.contains([' ', '\n']) && program.to_str().is_some_and(|path| !path.contains('\n'));
         let key = (unit.to_owned(), program.to_owned());
-        if !tellable || self.programs.get(&key).is_some_and(|known| known == domain) || self.programs.len() >= MOST {
+        if !tellable
+            || self.programs.get(&key).is_some_and(|known| known == domain)
+            || self.programs.len() >= MAX_PROGRAMS
+        {
             return false;
         }
         self.programs.insert(key, domain.to_owned());
@@ -93,7 +97,7 @@ impl Seen {
         self.programs.get(&(unit.to_owned(), program.to_owned())).map(String::as_str)
     }
 
-    /// The units of which something was seen.
+    /// The units in which something was seen.
     pub fn units(&self) -> impl Iterator<Item = &str> {
         self.programs.keys().map(|(unit, _)| unit.as_str())
     }
@@ -103,13 +107,13 @@ impl Seen {
         self.programs.remove(&(unit.to_owned(), program.to_owned()));
     }
 
-    /// Whether another policy was in force last, and that was in another run of the machine.
+    /// Whether another policy was in force last, and in another run of the machine.
     #[must_use]
     pub fn was_another(&self, policy: &InForce) -> bool {
         self.policy.as_ref().is_some_and(|last| last.digest != policy.digest && last.boot != policy.boot)
     }
 
-    /// Remembers the policy that is in force; whether that is new.
+    /// Remembers the policy that is in force. Returns whether that is new.
     pub fn set_policy(&mut self, policy: InForce) -> bool {
         let is_new = self.policy.as_ref() != Some(&policy);
         self.policy = Some(policy);

@@ -14,7 +14,7 @@ use super::{
     names::{BadName, Name},
 };
 
-/// The file.
+/// Path of the file.
 pub const FILE: &str = "/etc/tollgate/units";
 
 /// Why the file cannot be used.
@@ -24,34 +24,34 @@ pub enum LocalError {
     /// It cannot be read or written.
     #[error("cannot {what} {}: {cause}", .path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// A line names no unit.
+    /// A line has no valid name of a unit.
     #[error("{}, line {line}: {cause}", .path.display())]
     Name {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which one, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why not.
+        /// What is wrong with the name.
         cause: BadName,
     },
     /// A line has no context.
     #[error("{}, line {line}: a line is a unit and a context: web.service system_u:system_r:web_t:s0", .path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which one, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
 }
 
-/// The settings of a file; none where there is no file.
+/// The settings in a file; none if it does not exist.
 pub fn read(path: &Path) -> Result<BTreeMap<Name, Setting>, LocalError> {
     let text = match fs::read_to_string(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => String::new(),
@@ -74,7 +74,8 @@ fn setting(text: &str, line: usize, path: &Path) -> Result<(Name, Setting), Loca
     }
 }
 
-/// Gives a unit another context in a file, or none; whether that has changed anything. Other lines, comments too, stay.
+/// Sets or removes the context of a unit in a file. Returns whether that changed anything. Other lines, including
+/// comments, stay.
 pub fn set(path: &Path, unit: &Name, context: Option<&str>) -> Result<bool, LocalError> {
     let settings = read(path)?;
     let error = |what| {

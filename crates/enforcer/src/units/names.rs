@@ -1,14 +1,14 @@
-//! Names of units, and of their cgroups.
+//! Names of units and of their cgroups.
 
 use std::{fmt, str::FromStr};
 
 use tollgate_abi::enforcer::{TG_UNIT_NAME, TG_UNIT_TEMPLATE, tg_unit_key};
 
-/// What units are that have processes of their own.
+/// The kinds of units that have processes of their own.
 const KINDS: [&str; 4] = ["service", "socket", "mount", "swap"];
-/// Of one of 123 bytes the program cannot tell whether it is whole.
-const LONGEST: usize = TG_UNIT_NAME as usize - 2;
-/// What begins a cgroup's file of a controller or of the kernel: a unit's name with it is escaped (cg_needs_escape).
+/// The maximum length of a name. For a longer one the BPF program cannot see whether it is complete.
+const MAX_LENGTH: usize = TG_UNIT_NAME as usize - 2;
+/// Prefixes of the files in a cgroup. A unit's name that begins with one is escaped (cg_needs_escape).
 const FILES: [&str; 14] = [
     "cgroup.",
     "cpu.",
@@ -26,11 +26,12 @@ const FILES: [&str; 14] = [
     "bpf-restrict-network-interfaces.",
 ];
 
-/// The name of a unit that has processes: `web.service`; that of a template, `web@.service`, stands for its instances.
+/// The name of a unit that has processes, for example `web.service`. The name of a template, `web@.service`, stands for
+/// its instances.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// A name that is none of a unit that has processes.
+/// A text that is not the name of a unit with processes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} {why}")]
 pub struct BadName {
@@ -39,13 +40,13 @@ pub struct BadName {
 }
 
 impl Name {
-    /// What it ends with, which is the name of the section that says how its processes run, but for the first letter.
+    /// The suffix of the name. With a capital letter it is also the section that says how the unit's processes run.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.0.rsplit('.').next().unwrap_or_default()
     }
 
-    /// The template that it is an instance of.
+    /// The template of which it is an instance.
     #[must_use]
     pub fn template(&self) -> Option<Self> {
         let (name, rest) = self.0.split_once('@')?;
@@ -59,12 +60,12 @@ impl Name {
         self.0.contains("@.") && self.template().is_none()
     }
 
-    /// The name without what it ends with.
+    /// The name without the suffix.
     pub(super) fn stem(&self) -> &str {
         self.0.strip_suffix(self.kind()).and_then(|stem| stem.strip_suffix('.')).unwrap_or_default()
     }
 
-    /// What a cgroup's name is looked up by, and flags of the entry.
+    /// The key by which a cgroup's name is looked up, and the flags of the entry.
     pub(crate) fn key(&self) -> (tg_unit_key, u32) {
         let (text, flags) = if self.is_template() {
             (self.0.split_inclusive('@').next().unwrap_or_default().to_owned(), TG_UNIT_TEMPLATE)
@@ -94,16 +95,16 @@ impl FromStr for Name {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
         let unit = Self(name.to_owned());
         if !name.bytes().all(known) || unit.stem().is_empty() || unit.stem().starts_with('@') {
-            return bad("is no name of a unit: it is like web.service");
+            return bad("is not the name of a unit, such as web.service");
         }
         if !KINDS.contains(&unit.kind()) {
-            return bad("is no unit with processes of its own: .service, .socket, .mount and .swap are");
+            return bad("is not a unit with processes of its own: those end in .service, .socket, .mount or .swap");
         }
-        if name.len() >= LONGEST {
-            return bad("is too long a name: 121 characters are possible");
+        if name.len() >= MAX_LENGTH {
+            return bad("is too long: a name may have 121 characters");
         }
         if unit.is_template() && unit.kind() != "service" {
-            return bad("is a template: those of services can have a context, of others each instance by its name");
+            return bad("is a template: only templates of services can have a context; name each instance of others");
         }
         Ok(unit)
     }

@@ -1,5 +1,5 @@
-//! What systemd's unit files say of contexts: `SELinuxContext=`, which systemd itself does not look at where SELinux is off.
-//! Files, drop-ins and their order are those of systemd.unit(5).
+//! The contexts in systemd's unit files: `SELinuxContext=`, which systemd itself ignores where SELinux is off. Files,
+//! drop-ins and their order are those of systemd.unit(5).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,7 +9,7 @@ use std::{
 
 use super::{Setting, names::Name};
 
-/// Directories of the system manager's unit files, the first counts most.
+/// Directories of the system manager's unit files. The first takes precedence.
 pub(super) const LOAD_PATH: [&str; 12] = [
     "/etc/systemd/system.control",
     "/run/systemd/system.control",
@@ -25,37 +25,37 @@ pub(super) const LOAD_PATH: [&str; 12] = [
     "/run/systemd/generator.late",
 ];
 
-/// What is set.
+/// The setting that is read.
 const KEY: &str = "SELinuxContext";
 
-/// What the directories have: of each name the file that counts.
+/// The files in the directories: for each name the file that counts.
 #[derive(Debug, Default)]
 struct Files {
     /// Unit files.
     units: BTreeMap<Name, PathBuf>,
-    /// Other names of units, and whose they are.
+    /// Aliases of units, and the units that they stand for.
     aliases: HashMap<Name, Name>,
-    /// Drop-ins by the name of their directory, without `.d`, and their own.
+    /// Drop-ins by the name of their directory (without `.d`), and then by their own name.
     drop_ins: HashMap<String, BTreeMap<String, PathBuf>>,
 }
 
-/// What the unit files below a load path say, also of those that say nothing; and what could not be read.
+/// The settings in the unit files of a load path, including units without one; and what could not be read.
 pub(super) fn read(load: &[PathBuf]) -> (BTreeMap<Name, Setting>, Vec<String>) {
-    let mut told = Vec::new();
-    let files = Files::find(load, &mut told);
-    // What a dash ends is the beginning of units' names.
+    let mut messages = Vec::new();
+    let files = Files::find(load, &mut messages);
+    // A name that ends in a dash is a prefix of units' names.
     let dropped = files.drop_ins.keys().filter_map(|name| name.parse::<Name>().ok());
     let dropped = dropped.filter(|name| !name.stem().ends_with('-'));
     let names: BTreeSet<Name> = files.units.keys().cloned().chain(dropped).collect();
     let names = names.into_iter().filter(|name| !files.aliases.contains_key(name));
     let settings = names.map(|name| {
-        let setting = files.setting(&name, &mut told);
+        let setting = files.setting(&name, &mut messages);
         (name, setting)
     });
-    (settings.collect(), told)
+    (settings.collect(), messages)
 }
 
-/// Whether a load path has a unit's file, or its template's.
+/// Whether a load path has the file of a unit or of its template.
 #[must_use]
 pub fn is_known(load: &[PathBuf], unit: &Name) -> bool {
     let names = [unit.clone()].into_iter().chain(unit.template());
@@ -63,7 +63,7 @@ pub fn is_known(load: &[PathBuf], unit: &Name) -> bool {
     files.any(|file| file.exists())
 }
 
-/// The directories to be watched: those of the load path, of drop-ins, and of files that are linked.
+/// The directories to watch: those of the load path, of drop-ins, and of files that are linked.
 pub(super) fn directories(load: &[PathBuf]) -> Vec<PathBuf> {
     let files = Files::find(load, &mut Vec::new());
     let drop_ins = files.drop_ins.values().flat_map(BTreeMap::values);
@@ -76,23 +76,23 @@ pub(super) fn directories(load: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 impl Files {
-    fn find(load: &[PathBuf], told: &mut Vec<String>) -> Self {
+    fn find(load: &[PathBuf], messages: &mut Vec<String>) -> Self {
         let mut files = Self::default();
         for directory in load {
             match entries(directory) {
-                Ok(paths) => paths.into_iter().for_each(|path| files.add(path, told)),
-                Err(cause) => told.push(format!("cannot read {}: {cause}", directory.display())),
+                Ok(paths) => paths.into_iter().for_each(|path| files.add(path, messages)),
+                Err(cause) => messages.push(format!("cannot read {}: {cause}", directory.display())),
             }
         }
         files
     }
 
-    fn add(&mut self, path: PathBuf, told: &mut Vec<String>) {
+    fn add(&mut self, path: PathBuf, messages: &mut Vec<String>) {
         let Some(file) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { return };
         if let Some(of) = file.strip_suffix(".d") {
             match entries(&path) {
                 Ok(found) => found.into_iter().for_each(|drop_in| self.add_drop_in(of, drop_in)),
-                Err(cause) => told.push(format!("cannot read {}: {cause}", path.display())),
+                Err(cause) => messages.push(format!("cannot read {}: {cause}", path.display())),
             }
             return;
         }
@@ -113,8 +113,8 @@ impl Files {
         }
     }
 
-    /// What a unit's file and drop-ins say, the last of them most.
-    fn setting(&self, name: &Name, told: &mut Vec<String>) -> Setting {
+    /// The setting in a unit's file and drop-ins, of which the last counts.
+    fn setting(&self, name: &Name, messages: &mut Vec<String>) -> Setting {
         let template = name.template();
         let file = self.units.get(name).or_else(|| self.units.get(template.as_ref()?));
         let mut setting = Setting { context: String::new(), ignorable: false, source: PathBuf::new() };
@@ -125,15 +125,16 @@ impl Files {
                         setting = Setting::of(&value, path);
                     }
                 }
-                // It was there a moment ago; that it is gone is an event of its own. A socket or a directory is no unit.
+                // It existed a moment ago. Its removal is an event of its own. A socket or a directory is not a unit
+                // file.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Err(cause) => told.push(format!("cannot read {}: {cause}", path.display())),
+                Err(cause) => messages.push(format!("cannot read {}: {cause}", path.display())),
             }
         }
         setting
     }
 
-    /// Drop-ins by name; of several with one name that of the directory that is closest to the unit's name.
+    /// Drop-ins by name. If several have one name, the directory that is closest to the unit's name counts.
     fn drop_ins_of(&self, name: &Name) -> BTreeMap<&str, &PathBuf> {
         let aliases = self.aliases.iter().filter(|(_, of)| *of == name).map(|(alias, _)| alias.clone());
         let names = [name.clone()].into_iter().chain(aliases).chain(name.template());
@@ -147,7 +148,8 @@ impl Files {
     }
 }
 
-/// The directories of a unit's drop-ins, without `.d`: its own, those of each beginning that a dash ends, those of its kind.
+/// The directories of a unit's drop-ins, without `.d`: its own, those of each prefix that ends in a dash, those of its
+/// kind.
 fn directories_of(name: &Name) -> Vec<String> {
     let (stem, kind) = (name.stem(), name.kind());
     let beginnings = stem.rmatch_indices('-').map(|(at, dash)| &stem[..at + dash.len()]);
@@ -155,7 +157,7 @@ fn directories_of(name: &Name) -> Vec<String> {
     [name.to_string()].into_iter().chain(beginnings).chain([kind.to_owned()]).collect()
 }
 
-/// Whose other name a file is.
+/// The unit of which a file is an alias.
 fn alias(name: &Name, path: &Path) -> Option<Name> {
     let target = fs::read_link(path).ok()?;
     let target: Name = target.file_name()?.to_str()?.parse().ok()?;
@@ -169,7 +171,7 @@ fn section(name: &Name) -> String {
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// The last value of the key in a section of a unit file; one that is empty takes those before away.
+/// The last value of the setting in a section of a unit file. An empty value removes those before it.
 fn value(text: &str, section: &str) -> Option<String> {
     let mut inside = false;
     let mut found = None;
@@ -186,7 +188,7 @@ fn value(text: &str, section: &str) -> Option<String> {
     found
 }
 
-/// Lines as systemd reads them: a backslash goes on in the next one, which a comment may lie before.
+/// Lines as systemd reads them: after a backslash a line continues in the next one, and comments may come in between.
 fn lines(text: &str) -> Vec<String> {
     let (mut lines, mut begun) = (Vec::new(), String::new());
     for line in text.lines() {
@@ -205,7 +207,7 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// What lies in a directory, sorted; nothing where it is not there.
+/// The names in a directory, sorted; none if it does not exist.
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

@@ -20,7 +20,7 @@ fn places(files: &[(&str, &str)]) -> (TempDir, Places) {
 
 fn contexts(places: &Places) -> Vec<(String, String)> {
     let table = Table::read(places);
-    assert_eq!(table.told, Vec::<String>::new());
+    assert_eq!(table.messages, Vec::<String>::new());
     table.units.into_iter().map(|(name, setting)| (name.to_string(), setting.context)).collect()
 }
 
@@ -97,7 +97,7 @@ fn lets_the_local_file_count_more_and_changes_its_line_alone() {
 #[test]
 fn refuses_lines_and_names_that_are_none() {
     let (_folder, places) = places(&[("units", "web.service\n")]);
-    assert!(Table::read(&places).told[0].contains("units, line 1: a line is a unit and a context"));
+    assert!(Table::read(&places).messages[0].contains("units, line 1: a line is a unit and a context"));
     let long = format!("{}.service", "x".repeat(120));
     for name in
         ["web", ".service", "web.slice", "web.timer", "a b.service", "a/b.service", "@x.service", "w@.socket", &long]
@@ -127,7 +127,7 @@ fn sees_what_changes_also_where_nothing_was() {
     let mut units = Units::new(places);
     assert_eq!(units.read().units.len(), 1);
     let changed = |units: &mut Units| {
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(MIN_READ_INTERVAL);
         units.changed().map(|table| table.units.len())
     };
     assert_eq!(changed(&mut units), None);

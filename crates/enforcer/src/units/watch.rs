@@ -1,4 +1,4 @@
-//! Sees that unit files change.
+//! Notices that unit files change.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use nix::{
     sys::inotify::{AddWatchFlags, InitFlags, Inotify},
 };
 
-/// Directories that are watched.
+/// The directories that are watched.
 #[derive(Debug)]
 pub(super) struct Watch(Inotify);
 
@@ -20,8 +20,8 @@ impl Watch {
         Ok(Self(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?))
     }
 
-    /// Watches directories, and that of a file; of one that is not there the nearest that is. One that is watched already
-    /// stays so.
+    /// Watches directories, and the directory of a file. In place of one that does not exist, the nearest existing one
+    /// above is watched. One that is watched already stays so.
     pub(super) fn look_at(&mut self, directories: &[PathBuf], file: &Path) -> io::Result<()> {
         let wanted = AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_CREATE
@@ -42,7 +42,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether something has changed since this was last asked. Events that were lost are a change.
+    /// Whether something has changed since the last call. Lost events count as a change.
     pub(super) fn take(&self) -> bool {
         let mut changed = false;
         while let Ok(events) = self.0.read_events() {

@@ -1,4 +1,4 @@
-//! A Debian system in a folder, installed by mmdebstrap from the mirrors of the private apt.
+//! A Debian system in a directory, installed by mmdebstrap from the mirrors of the private apt.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,19 +7,19 @@ use nix::unistd::geteuid;
 use super::{Packages, last_lines};
 use crate::{Context, Error};
 
-/// mmdebstrap is a script; it is run from where it has been unpacked.
+/// mmdebstrap is a script. It is run from where it was unpacked.
 const INSTALLER: &str = "mmdebstrap";
-/// What a system of some services takes on the disk, in MiB, with its image.
+/// The disk space for a system with some services and its image, in MiB.
 const SYSTEM_SIZE: u64 = 2048;
 
 impl Packages<'_> {
-    /// Installs a system of a release with these packages into a new folder. `script` is run in the system at the end, by its
-    /// shell. Root only: files have owners.
+    /// Installs a system of a release with these packages in a new directory. At the end `script` is run in the system
+    /// by its shell. This needs root, because files have owners.
     pub fn install(&self, release: &str, names: &[&str], script: &str, into: &Path) -> Result<(), Error> {
         if !geteuid().is_root() {
             return Err(Error::Apt {
                 program: INSTALLER.into(),
-                detail: "a system is installed by root, for its files have owners: run it with sudo".into(),
+                detail: "only root can install a system, because its files have owners: run it with sudo".into(),
             });
         }
         self.update(false)?;
@@ -38,7 +38,7 @@ impl Packages<'_> {
         command.arg(tools.path().join("usr/bin").join(INSTALLER));
         command.args(["--quiet", "--mode=root", "--variant=minbase", "--format=directory"]);
         command.arg(format!("--include={}", names.join(",")));
-        // What it writes there is this machine's way to the mirror.
+        // mmdebstrap would write this machine's network settings there.
         command.arg(format!("--aptopt={network}")).arg("--customize-hook=rm -f \"$1\"/etc/apt/apt.conf.d/99mmdebstrap");
         command.arg(format!(
             "--customize-hook=cp {script} \"$1\"/script && chroot \"$1\" sh -e /script && rm \"$1\"/script"

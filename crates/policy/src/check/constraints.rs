@@ -1,4 +1,4 @@
-//! Constraints that come out the same for all.
+//! Constraints that have the same result for everybody.
 
 use super::{Finding, Severity};
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     model::{Bits, Comparison, NameKind, Policy, Term},
 };
 
-/// Expressions of more leaves than this are not looked at: each doubles the cases.
-const LEAVES: usize = 12;
+/// Expressions with more leaves than this are not examined, because each leaf doubles the cases.
+const MAX_LEAVES: usize = 12;
 
 pub(super) fn findings(policy: &Policy) -> Vec<Finding> {
     let (mut denies, mut idle) = (Vec::new(), Vec::new());
@@ -34,8 +34,8 @@ pub(super) fn findings(policy: &Policy) -> Vec<Finding> {
     .collect()
 }
 
-/// What an expression comes to when it is the same whatever its leaves are; they count as independent, so an
-/// expression that is found always to hold always does.
+/// The value of an expression if it is the same whatever the values of its leaves are. The leaves count as independent,
+/// so an expression that is found to hold always certainly does.
 fn outcome(policy: &Policy, expression: &[Term]) -> Option<bool> {
     let mut leaves: Vec<&Term> = Vec::new();
     for term in expression {
@@ -44,14 +44,14 @@ fn outcome(policy: &Policy, expression: &[Term]) -> Option<bool> {
             leaves.push(term);
         }
     }
-    if leaves.len() > LEAVES {
+    if leaves.len() > MAX_LEAVES {
         return None;
     }
     let first = value(policy, expression, &leaves, 0)?;
     (1..1u32 << leaves.len()).all(|case| value(policy, expression, &leaves, case) == Some(first)).then_some(first)
 }
 
-/// The value of a leaf that has only one: no name, or every name, is in its set.
+/// The value of a leaf that has only one value, because its set has no name or every name.
 fn fixed(policy: &Policy, leaf: &Term) -> Option<bool> {
     let Term::In { kind, comparison, names, .. } = leaf else { return None };
     let all: Bits = match kind {
@@ -73,7 +73,7 @@ fn existing(names: impl Iterator<Item = bool>) -> Bits {
     (0..).zip(names).filter(|(_, exists)| *exists).map(|(number, _)| number).collect()
 }
 
-/// The value of an expression when `case` has a bit for each of `leaves`; `None` when it is none.
+/// The value of an expression for a `case`, which has one bit for each of `leaves`; `None`: it has no single value.
 fn value(policy: &Policy, expression: &[Term], leaves: &[&Term], case: u32) -> Option<bool> {
     let mut stack: Vec<bool> = Vec::new();
     for term in expression {

@@ -1,4 +1,4 @@
-//! What types are doubtful.
+//! Doubtful types.
 
 use super::{Finding, Severity};
 use crate::{
@@ -47,7 +47,7 @@ fn numbers(policy: &Policy) -> impl Iterator<Item = (u32, &Type)> {
     (0..).zip(&policy.types).filter(|(_, t)| !t.attribute && !t.name.is_empty())
 }
 
-/// `type_attribute_bounds_av`: what a bounded type is allowed by rules and its parent is not.
+/// `type_attribute_bounds_av`: the permissions that rules allow to a bounded type and not to its parent.
 fn exceeding(policy: &Policy, vectors: &Vectors) -> Vec<String> {
     let mut found = Vec::new();
     for (child, bounded) in numbers(policy).filter(|(_, t)| t.bounds != 0) {
@@ -66,14 +66,14 @@ fn exceeding(policy: &Policy, vectors: &Vectors) -> Vec<String> {
     found
 }
 
-/// A permission of a class of that name, as class and bit.
+/// A permission of the class with this name, as class and bit.
 fn permission(policy: &Policy, class: &str, permission: &str) -> Option<(u32, u32)> {
     let (number, class) = (0..).zip(&policy.classes).find(|(_, known)| known.name == class)?;
     let bit = class.permissions.iter().position(|known| known == permission)?;
     Some((number, 1 << bit))
 }
 
-/// Types with an entry point that no other type may become.
+/// Types with an entry point that no other type may transition to.
 fn unreachable(policy: &Policy, vectors: &Vectors) -> Vec<String> {
     let Some(entrypoint) = permission(policy, "file", "entrypoint") else { return Vec::new() };
     let ways: Vec<(u32, u32)> =
@@ -81,7 +81,7 @@ fn unreachable(policy: &Policy, vectors: &Vectors) -> Vec<String> {
     let speaks = |vector: u32, (class, bit): (u32, u32)| vectors.access(vector, class).allow & bit != 0;
     let enters: Vec<bool> = (0..vectors.vectors()).map(|vector| ways.iter().any(|way| speaks(vector, *way))).collect();
     let entered: Vec<bool> = (0..vectors.vectors()).map(|vector| speaks(vector, entrypoint)).collect();
-    // By column, one row that has such a vector in it, and whether there are more.
+    // By column: a row that has such a vector in it, and whether there are more.
     let mut by_column: Vec<Vec<u32>> = vec![Vec::new(); vectors.columns() as usize];
     for (number, _) in numbers(policy) {
         for (column, vector) in vectors.row_of(vectors.row(number)).iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a kernel makes of a policy.
+//! What a kernel does with a policy.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,8 @@ pub(super) fn findings(policy: &Policy, kernel: &Kernel) -> Vec<Finding> {
     .collect()
 }
 
-/// The kernel's classes and permissions that the policy lacks. A class lacks as a whole, or permissions of it.
+/// The kernel's classes and permissions that the policy does not define. A class may be missing as a whole, or some of
+/// its permissions.
 fn undefined(policy: &Policy, kernel: &Kernel) -> Option<Finding> {
     let mut names = Vec::new();
     for (name, permissions) in &kernel.classes {
@@ -73,17 +74,17 @@ fn undefined(policy: &Policy, kernel: &Kernel) -> Option<Finding> {
     let (severity, makes, remedy) = match policy.handle_unknown {
         HandleUnknown::Allow => (
             Severity::Warning,
-            "it allows them to all, for handle_unknown is allow",
+            "it allows them to everybody, because handle_unknown is allow",
             "define the classes and permissions that matter, or build with (handleunknown deny)",
         ),
         HandleUnknown::Deny => (
             Severity::Note,
-            "it denies them to all, for handle_unknown is deny",
+            "it denies them to everybody, because handle_unknown is deny",
             "define those that a domain needs, and allow them",
         ),
         HandleUnknown::Reject => (
             Severity::Warning,
-            "it refuses the policy, for handle_unknown is reject",
+            "it refuses the policy, because handle_unknown is reject",
             "define them all, or build with (handleunknown deny)",
         ),
     };

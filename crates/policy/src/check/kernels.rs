@@ -1,43 +1,43 @@
-//! What the SELinux of kernels knows: the table `kernels.txt`.
+//! What the SELinux of each kernel defines: the table `kernels.txt`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const TABLE: &str = include_str!("kernels.txt");
 
-/// A kernel older than all that the table has, or not the release of one.
+/// A kernel that is older than all in the table, or a text that is not a release.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "what the SELinux of kernel `{asked}` knows is not known here: give a release from {oldest} on, such as {newest}"
 )]
 pub struct UnknownKernel {
-    /// What was asked for.
+    /// The release that was given.
     pub asked: String,
-    /// The oldest series that is known.
+    /// The oldest series in the table.
     pub oldest: String,
-    /// The newest series that is known.
+    /// The newest series in the table.
     pub newest: String,
 }
 
 /// Classes, each with its permissions.
 type Classes = BTreeMap<String, BTreeSet<String>>;
 
-/// What one kernel knows.
+/// What one kernel's SELinux defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// The series of the table that was taken: the newest that is not newer than what was asked for.
+    /// The series of the table that was used: the newest that is not newer than the given release.
     pub series: String,
     /// Its classes and permissions.
     pub classes: Classes,
     /// Its policy capabilities.
     pub capabilities: BTreeSet<String>,
-    /// Classes and permissions of any kernel of the table.
+    /// Classes and permissions of all kernels in the table.
     pub ever: Classes,
 }
 
 impl Kernel {
-    /// What the kernel of that release (`6.1.0-56-cloud-amd64`, `6.1`) knows.
+    /// What the kernel with this release defines (`6.1.0-56-cloud-amd64`, `6.1`).
     pub fn find(release: &str) -> Result<Self, UnknownKernel> {
-        // The table is part of the program, and a test reads it: every line of it is one.
+        // The table is part of the program, and a test reads every line of it.
         let table = Table::parse(TABLE).unwrap_or_default();
         let unknown = || UnknownKernel {
             asked: release.to_owned(),
@@ -56,7 +56,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The places of the first and of the last kernel that a line is about.
+/// The indices of the first and of the last kernel that a line is about.
 type Span = (usize, usize);
 
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    /// Reads lines as `kernels.txt` describes them; the first that is not such a line is the error.
+    /// Reads lines as `kernels.txt` describes them. The error is the first line that cannot be read.
     fn parse(text: &'t str) -> Result<Self, &'t str> {
         let mut table = Self::default();
         let mut commons: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -99,7 +99,7 @@ impl<'t> Table<'t> {
         Ok(table)
     }
 
-    /// `FIRST-LAST`, as places.
+    /// Reads `FIRST-LAST`, as indices.
     fn span(&self, text: &str) -> Option<Span> {
         let (first, last) = text.split_once('-')?;
         let place = |series: &str| self.kernels.iter().position(|known| *known == series);

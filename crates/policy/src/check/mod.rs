@@ -1,5 +1,6 @@
-//! What is doubtful about a policy: what a kernel cannot enforce, what the policy leaves open, what comes near the
-//! tables' limits. `neverallow` rules are not looked at here: libsepol checks them when a policy is compiled.
+//! Doubtful points of a policy: what a kernel cannot enforce, what the policy leaves open, what comes close to the
+//! limits of the tables. `neverallow` rules are not checked here, because libsepol checks them when a policy is
+//! compiled.
 
 use std::collections::BTreeSet;
 
@@ -18,27 +19,27 @@ pub use kernels::{Kernel, UnknownKernel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something is not enforced, or enforced otherwise than it reads.
+    /// Something is not enforced, or not enforced as it reads.
     Warning,
     /// Worth knowing; nothing is wrong by itself.
     Note,
 }
 
-/// One thing that `policy check` reports.
+/// A finding of `policy check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
-    /// What it is, without the names.
+    /// The finding in words, without the names.
     pub text: String,
-    /// What it is about.
+    /// The names that it is about.
     pub names: Vec<String>,
-    /// What to do.
+    /// What to do about it.
     pub remedy: String,
 }
 
 impl Finding {
-    /// A finding about `names`, unless there are none.
+    /// A finding about `names`; `None` if there are none.
     fn about(
         severity: Severity,
         text: impl Into<String>,
@@ -50,10 +51,11 @@ impl Finding {
     }
 }
 
-/// The share of a limit from which on it is a finding: four fifths, as numerator and denominator.
+/// The part of a limit from which on it is a finding: four fifths, as numerator and denominator.
 const NEAR_LIMIT: (u64, u64) = (4, 5);
 
-/// Looks at a policy, its tables with its own `levels`, and what `kernel` makes of it; what matters most comes first.
+/// Examines a policy, its tables with its own `levels`, and what `kernel` does with it. The most important findings
+/// come first.
 pub fn check(policy: &Policy, tables: &Tables, levels: usize, kernel: Option<&Kernel>) -> Vec<Finding> {
     let vectors = Vectors::of(tables);
     let near = stats::shares(tables, levels)

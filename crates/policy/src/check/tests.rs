@@ -138,8 +138,8 @@ fn reports_what_a_kernel_does_not_enforce() {
 fn reports_what_the_policy_leaves_undefined_and_what_becomes_of_it() {
     let mut policy = policy();
     for (unknown, severity, part) in [
-        (HandleUnknown::Allow, Severity::Warning, "allows them to all"),
-        (HandleUnknown::Deny, Severity::Note, "denies them to all"),
+        (HandleUnknown::Allow, Severity::Warning, "allows them to everybody"),
+        (HandleUnknown::Deny, Severity::Note, "denies them to everybody"),
         (HandleUnknown::Reject, Severity::Warning, "refuses the policy"),
     ] {
         policy.handle_unknown = unknown;

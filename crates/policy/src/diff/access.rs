@@ -1,5 +1,6 @@
-//! What rules of two policies grant differently. Rows and columns that belong together in both policies are compared
-//! once; vectors are first translated to common numbers and interned, so that equal ones are told by a number.
+//! Differences between what the rules of two policies grant. Rows and columns that belong together in both policies are
+//! compared only once. Vectors are first translated to common numbers and interned, so that equal ones have equal
+//! numbers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +12,7 @@ use crate::{
     vectors::{Access, Vectors},
 };
 
-/// What kind of rule.
+/// The kind of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -40,22 +41,23 @@ pub struct Change {
     pub kind: Kind,
     /// The object class, by name.
     pub class: String,
-    /// Whether rules say it now, and did not before; else the other way round.
+    /// `true`: the rules of the second policy say this, and those of the first did not; `false`: the reverse.
     pub added: bool,
-    /// The permissions that the rules name, by name.
+    /// Names of the permissions.
     pub permissions: Vec<String>,
-    /// The target types. A source that is among them is not meant as its own target: that is `itself`.
+    /// Names of the target types. For a source among them, the change does not apply to the source itself; that is
+    /// `itself`.
     pub targets: Vec<String>,
-    /// Whether it holds for each source on itself, too.
+    /// Whether it also applies to each source on itself.
     pub itself: bool,
 }
 
-/// Source types for which the same changes.
+/// Source types with the same changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Domains {
     /// The source types.
     pub sources: Vec<String>,
-    /// What changes for each of them.
+    /// The changes for each of them.
     pub changes: Vec<Change>,
 }
 
@@ -94,7 +96,7 @@ fn by_name(policy: &Policy) -> HashMap<&str, u32> {
     named.map(|(number, t)| (t.name.as_str(), number)).collect()
 }
 
-/// Classes and permissions of both policies under common numbers.
+/// Classes and permissions of both policies, under common numbers.
 #[derive(Default)]
 struct Common {
     /// Names of classes, and of their permissions.
@@ -131,7 +133,7 @@ impl Common {
         (0..).zip(bits).filter(|(from, _)| vector >> from & 1 == 1).fold(0, |all, (_, to)| all | 1 << to)
     }
 
-    /// An access as common masks, by kind; `None` when nothing is said.
+    /// An access as common masks, by kind; `None`: it is empty.
     fn masks(&self, side: usize, class: u32, access: Access) -> Option<(usize, [u64; 3])> {
         if access.is_empty() {
             return None;
@@ -142,13 +144,13 @@ impl Common {
     }
 }
 
-/// What a vector says: by common class, masks by kind, ascending.
+/// The content of a vector: by common class, masks by kind, ascending.
 type Content = Vec<(usize, [u64; 3])>;
 
-/// A piece of difference: kind, common class, whether added, permissions.
+/// A part of a difference: kind, common class, whether added, permissions.
 type Piece = (Kind, usize, bool, u64);
 
-/// Contents of vectors, interned; number 0 is nothing.
+/// Contents of vectors, interned. Number 0 is the empty content.
 struct Interned {
     numbers: HashMap<Content, u32>,
     contents: Vec<Content>,
@@ -182,7 +184,7 @@ impl Interned {
             .collect()
     }
 
-    /// What differs between two contents.
+    /// The difference between two contents.
     fn pieces(&mut self, before: u32, after: u32) -> &[Piece] {
         let contents = &self.contents;
         self.pieces
@@ -218,7 +220,7 @@ struct Shared<'a> {
     numbers: [u32; 2],
 }
 
-/// What changes between types that both policies have, by source.
+/// The changes between types that both policies have, by source.
 pub(super) fn domains(before: Side<'_>, after: Side<'_>) -> Vec<Domains> {
     let sides = [before.vectors, after.vectors];
     let there = by_name(after.policy);
@@ -271,7 +273,7 @@ pub(super) fn domains(before: Side<'_>, after: Side<'_>) -> Vec<Domains> {
     found
 }
 
-/// Groups types by a key; members are places in `types`.
+/// Groups types by a key. Members are indices of `types`.
 fn grouped(types: &[Shared<'_>], key: impl Fn(&Shared<'_>) -> [u32; 2]) -> BTreeMap<[u32; 2], Vec<u32>> {
     let mut groups: BTreeMap<[u32; 2], Vec<u32>> = BTreeMap::new();
     for (place, shared) in (0..).zip(types) {
@@ -280,7 +282,7 @@ fn grouped(types: &[Shared<'_>], key: impl Fn(&Shared<'_>) -> [u32; 2]) -> BTree
     groups
 }
 
-/// By side and type: what holds on the type itself, by class.
+/// By side and type: the rules on the type itself, by class.
 fn own_rules(sides: [&Vectors; 2]) -> [HashMap<u32, Vec<(u32, Access)>>; 2] {
     sides.map(|vectors| {
         let mut own: HashMap<u32, Vec<(u32, Access)>> = HashMap::new();
@@ -291,7 +293,7 @@ fn own_rules(sides: [&Vectors; 2]) -> [HashMap<u32, Vec<(u32, Access)>>; 2] {
     })
 }
 
-/// A vector's content, and what holds on the type itself.
+/// The content of a vector together with the rules on the type itself.
 fn with_own(common: &Common, side: usize, content: &Content, own: &[(u32, Access)]) -> Content {
     let mut all: BTreeMap<usize, [u64; 3]> = content.iter().copied().collect();
     for (class, masks) in own.iter().filter_map(|(class, access)| common.masks(side, *class, *access)) {
@@ -301,7 +303,7 @@ fn with_own(common: &Common, side: usize, content: &Content, own: &[(u32, Access
     all.into_iter().collect()
 }
 
-/// The changes of sources of one row, `wide` on other types and `narrow` on themselves; `None` when there are none.
+/// The changes for sources with one row: `wide` on other types, `narrow` on themselves; `None`: there are none.
 fn report(
     types: &[Shared<'_>],
     common: &Common,

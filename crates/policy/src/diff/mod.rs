@@ -1,8 +1,8 @@
-//! What changing from one policy to another grants and takes away. Types, classes and permissions are matched by name.
+//! What a change from one policy to another grants and takes away. Types, classes and permissions are matched by name.
 //!
-//! Rules are compared by what they say of each source, target and class, not as they are written ([`access`]), so that
-//! a rule for an attribute equals the rules for its types. Conditional rules count as the booleans are. Everything
-//! else, constraints among it, is compared as statements ([`statements`]).
+//! Rules are compared by what they mean for each source, target and class, and not as they are written ([`access`]): a
+//! rule for an attribute equals the rules for its types. Conditional rules count according to the present values of the
+//! booleans. Everything else, including constraints, is compared as statements ([`statements`]).
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub use statements::Statements;
 pub struct Side<'a> {
     /// The policy, as its file was read.
     pub policy: &'a Policy,
-    /// What its tables say.
+    /// The rules in its tables.
     pub vectors: &'a Vectors,
 }
 
@@ -28,29 +28,29 @@ pub struct Side<'a> {
 pub struct Only {
     /// The type's name.
     pub name: String,
-    /// Rules (allow, auditallow, dontaudit) whose source it is, by name or by attribute.
+    /// Number of rules (allow, auditallow, dontaudit) that have it as source, by name or by attribute.
     pub as_source: u32,
-    /// Rules whose target it is.
+    /// Number of rules that have it as target.
     pub as_target: u32,
 }
 
-/// All that differs.
+/// All differences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Diff {
-    /// Types that only the policy before has. What rules said of them is not among `domains`.
+    /// Types that only the first policy has. Rules about them are not in `domains`.
     pub removed_types: Vec<Only>,
-    /// Types that only the policy after has.
+    /// Types that only the second policy has.
     pub added_types: Vec<Only>,
-    /// What rules grant and take away, among types that both have.
+    /// What rules grant and take away, between types that both policies have.
     pub domains: Vec<Domains>,
-    /// Everything else, by kind of statement; kinds that do not differ are left out.
+    /// Everything else, by kind of statement. Kinds without a difference are left out.
     pub statements: Vec<Statements>,
     /// Booleans whose rules differ, whatever their values.
     pub booleans: Vec<String>,
 }
 
 impl Diff {
-    /// Whether the policies say the same.
+    /// Whether the policies have the same meaning.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What two policies state differently beside their access rules, as sets of CIL statements.
+//! Differences between two policies outside of their access rules, as sets of CIL statements.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,11 +12,11 @@ use crate::{
 /// Statements of one kind that only one of the policies has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Statements {
-    /// What kind: `constraints`, `users`, ...
+    /// The kind, for example `constraints` or `users`.
     pub kind: &'static str,
-    /// What only the policy before states.
+    /// Statements that only the first policy has.
     pub removed: Vec<String>,
-    /// What only the policy after states.
+    /// Statements that only the second policy has.
     pub added: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ const KINDS: [(&str, Tell); 19] = [
     ("labels of file systems and the network", contexts),
 ];
 
-/// Everything but access rules that differs, by kind.
+/// All differences except those of access rules, by kind.
 pub(super) fn compare(before: &Policy, after: &Policy) -> Vec<Statements> {
     KINDS
         .iter()
@@ -77,7 +77,7 @@ pub(super) fn booleans(before: &Policy, after: &Policy) -> Vec<String> {
     names.into_iter().filter(differ).cloned().collect()
 }
 
-/// By boolean: the rules that it has a part in, with their conditions.
+/// By boolean: the rules whose condition contains it, with their conditions.
 fn conditional(policy: &Policy) -> HashMap<String, Set> {
     let mut all: HashMap<String, Set> = HashMap::new();
     let mut texts: HashMap<Condition, String> = HashMap::new();
@@ -171,7 +171,7 @@ fn roles(policy: &Policy) -> Set {
     let mut all = Set::new();
     for (number, role) in (0..).zip(&policy.roles).filter(|(_, role)| !role.name.is_empty()) {
         all.insert(format!("(role {})", role.name));
-        // object_r is valid with every type, whatever is stated.
+        // object_r is valid with every type, whatever the policy says.
         if number != tollgate_abi::tables::TG_OBJECT_R {
             all.extend(role.types.iter().map(|t| format!("(roletype {} {})", role.name, cil::type_name(policy, t))));
         }
@@ -196,7 +196,7 @@ fn levels(policy: &Policy) -> Set {
     all
 }
 
-/// One statement for each class and expression, with all permissions that need it, in the order of their names.
+/// One statement per class and expression, with all permissions that need it, sorted by name.
 fn constraints(policy: &Policy) -> Set {
     let mut all = Set::new();
     for (number, class) in (0..).zip(&policy.classes) {
@@ -215,7 +215,7 @@ fn constraints(policy: &Policy) -> Set {
     all
 }
 
-/// The types of the attributes that constraints name: who is exempt.
+/// The types of the attributes that constraints name: the exempt ones.
 fn memberships(policy: &Policy) -> Set {
     let constraints = policy.classes.iter().flat_map(|class| {
         class.constraints.iter().map(|constraint| &constraint.expression).chain(&class.validatetrans)

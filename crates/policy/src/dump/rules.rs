@@ -1,4 +1,4 @@
-//! Rules, transitions and the contexts of what has no label of its own.
+//! Reads rules, transitions, and the contexts of objects without a label of their own.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -59,7 +59,7 @@ pub(super) fn read(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy
     contexts(stream, counts, policy)
 }
 
-/// What every rule begins with, numbered as libsepol does (`AVTAB_*`, sepol/policydb/avtab.h).
+/// The beginning of every rule, numbered as in libsepol (`AVTAB_*`, sepol/policydb/avtab.h).
 fn key(
     stream: &mut Stream<'_>,
     counts: &Counts,
@@ -165,7 +165,7 @@ fn contexts(stream: &mut Stream<'_>, counts: &Counts, policy: &mut Policy) -> Re
     Ok(())
 }
 
-/// An address as it goes over the wire.
+/// An address in network byte order.
 fn address(stream: &mut Stream<'_>, length: usize) -> Result<IpAddr, DumpError> {
     let bytes = stream.bytes(length.min(16))?;
     if let Ok(v4) = <[u8; 4]>::try_from(bytes) {

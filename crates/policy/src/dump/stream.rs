@@ -1,11 +1,11 @@
-//! The stream's elements, read from bytes that are not trusted.
+//! Reads the elements of a stream from bytes that are not trusted.
 
 use std::ops::Range;
 
 use super::DumpError;
 use crate::model::{self, Bits, Context, Level};
 
-/// What is left to read.
+/// The bytes that are left to read.
 pub(super) struct Stream<'a> {
     rest: &'a [u8],
 }
@@ -35,13 +35,14 @@ impl<'a> Stream<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A count of elements, each of which takes `least` bytes or more: no count makes more room than the bytes justify.
+    /// Reads a count of elements of at least `least` bytes each. No count reserves more memory than the remaining bytes
+    /// justify.
     fn count(&mut self, least: usize) -> Result<usize, DumpError> {
         let count = self.number()? as usize;
         if count > self.rest.len() / least { Err(DumpError::Short) } else { Ok(count) }
     }
 
-    /// A count, then so many elements of at least `least` bytes.
+    /// Reads a count, and then that many elements of at least `least` bytes.
     pub(super) fn list<T>(
         &mut self,
         least: usize,
@@ -74,12 +75,12 @@ impl<'a> Stream<'a> {
         String::from_utf8(bytes.to_vec()).map_err(|_| DumpError::Content("text that is not UTF-8"))
     }
 
-    /// A set of identifiers up to `greatest`.
+    /// Reads a set of identifiers up to `greatest`.
     pub(super) fn set(&mut self, greatest: usize) -> Result<Bits, DumpError> {
         self.bits(1..greatest + 1)
     }
 
-    /// A set of categories, which start at 0.
+    /// Reads a set of categories, which start at 0.
     pub(super) fn categories(&mut self, count: usize) -> Result<Bits, DumpError> {
         self.bits(0..count)
     }
@@ -101,7 +102,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// An identifier between `least` and `greatest`.
+    /// Reads an identifier between `least` and `greatest`.
     pub(super) fn within(&mut self, least: u32, greatest: usize) -> Result<u32, DumpError> {
         let identifier = self.number()?;
         if identifier < least || identifier as usize > greatest {
@@ -111,7 +112,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// How many of each there are: what identifiers are checked against.
+/// How many there are of each kind. Identifiers are checked against these.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) classes: usize,

@@ -1,4 +1,4 @@
-//! Whom a rule lets in: the domains that can come to be its source, and those that a wider rule would let in too.
+//! Which domains a rule lets in: those that can enter its source, and those that a wider rule would let in as well.
 
 use super::{Question, attributes::only, world::World};
 use crate::{
@@ -6,17 +6,17 @@ use crate::{
     model::{Policy, RuleKind},
 };
 
-/// How a process comes to be of another type.
+/// The permissions by which a process enters another type.
 const ENTRANCES: [&str; 2] = ["transition", "dyntransition"];
 
-/// Whom a rule for a question's types would let in.
+/// The domains that a rule for a question's types would let in.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Admitted {
-    /// The rule's source.
+    /// The source type of the rule.
     pub domain: String,
-    /// The domains whose processes may enter it, constraints aside.
+    /// The domains whose processes may enter it by the rules, constraints aside.
     pub entered_from: Vec<String>,
-    /// The source's attributes: for whom a rule for one would be. The narrowest first.
+    /// The attributes of the source, for which a wider rule could be written. The narrowest comes first.
     pub wider: Vec<Wider>,
 }
 
@@ -29,7 +29,7 @@ pub struct Wider {
     pub types: usize,
 }
 
-/// Whom a rule for a question's source would let in.
+/// The domains that a rule for a question's source would let in.
 pub(super) fn by(world: &World<'_>, question: &Question) -> Admitted {
     let (policy, source) = (world.policy, question.source.type_);
     let attributes = world.set(source).iter().filter_map(|number| policy.types.get(number as usize));
@@ -41,7 +41,7 @@ pub(super) fn by(world: &World<'_>, question: &Question) -> Admitted {
     Admitted { domain: cil::type_name(policy, source), entered_from: entered_from(world, source), wider }
 }
 
-/// The types whose processes rules let become of type `domain`.
+/// The types whose processes may enter type `domain` by the rules.
 fn entered_from(world: &World<'_>, domain: u32) -> Vec<String> {
     let policy = world.policy;
     let Some((class, entrances)) = entrances(policy) else { return Vec::new() };
@@ -61,7 +61,7 @@ fn entered_from(world: &World<'_>, domain: u32) -> Vec<String> {
     names
 }
 
-/// Class process, and its permissions to change domain.
+/// Class process, and its permissions to change the domain.
 fn entrances(policy: &Policy) -> Option<(u32, u32)> {
     let (number, class) = (0..).zip(&policy.classes).find(|(_, class)| class.name == "process")?;
     let bits = (0..).zip(&class.permissions).filter(|(_, name)| ENTRANCES.contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! Other contexts for a question that constraints stop: one part of one of them otherwise.
+//! Other contexts for a question that constraints deny: one part of one context is changed.
 
 use super::{
     Question,
@@ -11,19 +11,19 @@ use crate::{
     model::{Context, Level, Policy, Range},
 };
 
-/// How many contexts are told for one part.
-const CONTEXTS: usize = 3;
+/// How many contexts are shown for one part.
+const MAX_CONTEXTS: usize = 3;
 
-/// A context that constraints would not stop.
+/// A context that constraints would not deny.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Alternative {
-    /// What is otherwise: `source range`, `target role`.
+    /// The part that is changed, for example `source range` or `target role`.
     pub part: String,
-    /// The context, whole.
+    /// The whole context.
     pub context: String,
 }
 
-/// Contexts that would do in place of one of the question's, the other unchanged. Of ranges, the one that keeps most.
+/// Contexts that would do in place of one of the question's, with the other unchanged. Of ranges, the most similar one.
 pub(super) fn find(world: &World<'_>, question: &Question) -> Vec<Alternative> {
     let policy = world.policy;
     let mut found = Vec::new();
@@ -45,13 +45,13 @@ pub(super) fn find(world: &World<'_>, question: &Question) -> Vec<Alternative> {
             }
         };
         tell("range", &mut { ranges }, 1);
-        tell("role", &mut { roles }, CONTEXTS);
-        tell("user", &mut { users }, CONTEXTS);
+        tell("role", &mut { roles }, MAX_CONTEXTS);
+        tell("user", &mut { users }, MAX_CONTEXTS);
     }
     found
 }
 
-/// Ranges made of the question's levels, those first that leave one end as it is.
+/// Ranges made of the question's levels. Those that leave one end unchanged come first.
 fn ranges<'q>(policy: &Policy, question: &'q Question, own: &'q Context) -> impl Iterator<Item = Range> + use<'q> {
     let (s, t) = (&question.source.range, &question.target.range);
     let mut levels: Vec<Level> = [&s.low, &t.low, &s.high, &t.high].map(Level::clone).to_vec();
@@ -73,7 +73,7 @@ fn ranges<'q>(policy: &Policy, question: &'q Question, own: &'q Context) -> impl
     low.chain(high).chain(single).chain(both).filter(|range| dominates(&range.high, &range.low))
 }
 
-/// The least level that dominates two, or the greatest that both dominate.
+/// The lowest level that dominates both, or the highest that both dominate.
 fn join(first: &Level, second: &Level, up: bool) -> Level {
     let sensitivities = (first.sensitivity, second.sensitivity);
     let sensitivity = if up { sensitivities.0.max(sensitivities.1) } else { sensitivities.0.min(sensitivities.1) };

@@ -1,13 +1,13 @@
-//! Which types an attribute has, as the policy's statements define it: attributes that only neverallow statements use
-//! are not in a binary policy, and a type that is put in one attribute may thereby leave or enter others.
+//! The types of an attribute, as the policy's statements define it. Attributes that only neverallow statements use are
+//! not in a binary policy. A type that is put in one attribute may by that enter or leave others.
 
 use std::{collections::HashMap, rc::Rc};
 
 use super::statement::Sexp;
 use crate::model::{Bits, Policy};
 
-/// How deep definitions may refer to each other, lists in them counted; the statements may be anyone's.
-const DEPTH: usize = 200;
+/// How deep definitions may refer to each other, including nested lists. The statements may come from anyone.
+const MAX_DEPTH: usize = 200;
 
 /// The attributes of a policy.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Attributes<'a> {
 pub(super) type Membership = (u32, u32);
 
 impl<'a> Attributes<'a> {
-    /// Those of `policy`, as far as it knows them.
+    /// The attributes of `policy`, as far as it knows them.
     pub(super) fn of(policy: &'a Policy) -> Self {
         let types = (0..).zip(&policy.types).filter(|(_, t)| !t.name.is_empty());
         let mut numbers: HashMap<&str, u32> = types.map(|(number, t)| (t.name.as_str(), number)).collect();
@@ -29,17 +29,17 @@ impl<'a> Attributes<'a> {
         Self { policy, numbers, definitions: HashMap::new() }
     }
 
-    /// Notes a `(typeattributeset NAME EXPRESSION)`.
+    /// Records a `(typeattributeset NAME EXPRESSION)`.
     pub(super) fn define(&mut self, name: &'a str, expression: Sexp<'a>) {
         self.definitions.entry(name.trim_start_matches('.')).or_default().push(expression);
     }
 
-    /// The number of a type, an alias or an attribute that the policy has.
+    /// The number of a type, an alias or an attribute of the policy.
     pub(super) fn number(&self, name: &str) -> Option<u32> {
         self.numbers.get(name.trim_start_matches('.')).copied()
     }
 
-    /// What names mean, were some types put in attributes.
+    /// The meaning of names if some types were put in attributes.
     pub(super) fn supposing<'n>(&'n self, put: &'n [Membership]) -> Supposed<'n, 'a> {
         Supposed { attributes: self, put, known: HashMap::new(), depth: 0 }
     }
@@ -57,7 +57,7 @@ impl<'a> Attributes<'a> {
         types.map(|(number, _)| number).collect()
     }
 
-    /// libsepol writes names of attributes that are defined in a block as the source has them, without the block's.
+    /// For attributes that are defined in a block, libsepol writes names as in the source, without the block's name.
     fn definition(&self, name: &str) -> Option<&Vec<Sexp<'a>>> {
         let mut name = name;
         loop {
@@ -69,7 +69,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What names mean, were some types put in attributes; it remembers what it has worked out.
+/// The meaning of names if some types were put in attributes. Results are remembered.
 pub(super) struct Supposed<'n, 'a> {
     attributes: &'n Attributes<'a>,
     put: &'n [Membership],
@@ -78,7 +78,7 @@ pub(super) struct Supposed<'n, 'a> {
 }
 
 impl<'n, 'a> Supposed<'n, 'a> {
-    /// Whether a type is `name`, or has it as an attribute.
+    /// Whether a type has this name, or is in the attribute with this name.
     pub(super) fn names(&mut self, name: &'n str, type_: u32) -> bool {
         match self.attributes.number(name) {
             Some(number) if self.put.is_empty() => {
@@ -97,12 +97,12 @@ impl<'n, 'a> Supposed<'n, 'a> {
         }
     }
 
-    /// The attributes of a type: what [`crate::model::Type::set`] would be.
+    /// The attributes of a type, like [`crate::model::Type::set`].
     pub(super) fn set(&mut self, type_: u32) -> Bits {
         let mut set = self.attributes.set(type_);
         let mut as_is = self.attributes.supposing(&[]);
         for (number, attribute) in (0..).zip(&self.attributes.policy.types).filter(|(_, t)| t.attribute) {
-            // What the statements say counts only where the new membership changes it: they may be known in part.
+            // The statements count only where the new membership changes their result, because they may be incomplete.
             let is = as_is.defined(&attribute.name).has(type_);
             let would = self.defined(&attribute.name).has(type_);
             if is != would {
@@ -113,7 +113,7 @@ impl<'n, 'a> Supposed<'n, 'a> {
         set
     }
 
-    /// The types that the statements give an attribute, and those put in it.
+    /// The types that the statements give to an attribute, and those that were put in it.
     fn defined(&mut self, name: &'n str) -> Rc<Bits> {
         let name = name.trim_start_matches('.');
         if let Some(known) = self.known.get(name) {
@@ -135,9 +135,9 @@ impl<'n, 'a> Supposed<'n, 'a> {
         items.iter().fold(Bits::default(), |sum, item| merge(&sum, &self.meant(item), |a, b| a | b))
     }
 
-    /// The types of an expression.
+    /// The types that an expression selects.
     fn meant(&mut self, expression: &'n Sexp<'a>) -> Bits {
-        if self.depth == DEPTH {
+        if self.depth == MAX_DEPTH {
             return Bits::default();
         }
         self.depth += 1;
@@ -178,14 +178,14 @@ pub(super) fn only(number: u32) -> Bits {
     std::iter::once(number).collect()
 }
 
-/// Two sets, word by word.
+/// Combines two sets word by word.
 pub(super) fn merge(first: &Bits, second: &Bits, with: impl Fn(u64, u64) -> u64) -> Bits {
     let word = |set: &Bits, index: usize| set.0.get(index).copied().unwrap_or(0);
     let length = first.0.len().max(second.0.len());
     Bits((0..length).map(|index| with(word(first, index), word(second, index))).collect())
 }
 
-/// Puts a number in a set, or takes it out.
+/// Adds a number to a set, or removes it.
 pub(super) fn put_in(set: &mut Bits, number: u32, value: bool) {
     if value {
         set.insert(number);

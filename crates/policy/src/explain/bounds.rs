@@ -1,4 +1,5 @@
-//! Whether a bounded type would have more than its parent has: libsepol builds no such policy (`bounds_check_type`).
+//! Whether a bounded type would have more permissions than its parent. libsepol builds no such policy
+//! (`bounds_check_type`).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,7 +30,7 @@ fn excess(world: &World<'_>, child: u32, parent: u32) -> Vec<Excess> {
     found
 }
 
-/// What rules allow a type, by target, class and condition.
+/// The permissions that rules allow to a type, by target, class and condition.
 fn permissions(world: &World<'_>, source: u32) -> HashMap<(u32, u32, Option<Condition>), u32> {
     let set = world.set(source);
     let mut all = HashMap::new();

@@ -1,4 +1,4 @@
-//! Many questions to one policy: what is the same for all of them is worked out once.
+//! Answers many questions about one policy. What they have in common is computed once.
 
 use std::{cell::OnceCell, collections::BTreeSet};
 
@@ -16,18 +16,18 @@ use crate::{
     model::{Policy, Rule, RuleKind},
 };
 
-/// What a question needs that it does not have.
+/// What a question lacks to be allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// Nothing: it is allowed.
+    /// Nothing, because it is allowed.
     Nothing,
-    /// One allow rule for its own types and class, which nothing is against.
+    /// One allow rule for its own types and class, which nothing prevents.
     Rule,
-    /// More than that, or something else: [`Explainer::explain`] says what.
+    /// More than that, or something else: see [`Explainer::explain`].
     Other,
 }
 
-/// A policy, ready to explain decisions.
+/// A policy, prepared for explanations of its decisions.
 #[derive(Debug)]
 pub struct Explainer<'a> {
     world: World<'a>,
@@ -37,7 +37,7 @@ pub struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// Of `policy`, whose statements are at `lines`.
+    /// Prepares `policy`; `lines` are its statements.
     pub fn new(policy: &'a Policy, lines: &'a Lines) -> Self {
         let (world, statements) = (World::of(policy), Statements::of(policy, lines));
         Self { world, statements, lines, neverallows: OnceCell::new() }
@@ -53,7 +53,7 @@ impl<'a> Explainer<'a> {
         explained(&self.world, &self.statements, self.lines, question)
     }
 
-    /// What a question of one permission lacks.
+    /// What a question about one permission lacks.
     pub fn lack(&self, question: &Question) -> Lack {
         if !validity::invalid(self.policy(), question).is_empty() {
             return Lack::Other;
@@ -70,32 +70,32 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Whether a rule keeps denials of this from being audited.
+    /// Whether a rule suppresses the audit of its denials.
     pub fn is_silent(&self, question: &Question) -> bool {
         let mut rules = self.world.rules(RuleKind::DontAudit, question);
         rules.any(|rule| self.policy().holds(rule.condition))
     }
 
-    /// The conditions under which rules would allow it that are switched off, as CIL.
+    /// The conditions, as CIL, under which rules that are switched off would allow it.
     pub fn switched_off(&self, question: &Question) -> BTreeSet<String> {
         let rules = self.world.rules(RuleKind::Allow, question);
         let conditions = rules.filter_map(|rule| rule.condition).filter(|it| !self.policy().holds(Some(*it)));
         conditions.map(|condition| cil::when(self.policy(), condition)).collect()
     }
 
-    /// How many rules keep denials of a domain from being audited.
+    /// How many rules suppress the audit of a domain's denials.
     pub fn silencing(&self, domain: u32) -> usize {
         let names = self.world.set(domain);
         let silent = |rule: &&Rule| rule.kind == RuleKind::DontAudit && names.has(rule.source);
         self.policy().rules.iter().filter(silent).filter(|rule| self.policy().holds(rule.condition)).count()
     }
 
-    /// Whether a command of `ioctl` is among those that rules name; `None`: they name none, and `ioctl` alone decides.
+    /// Whether rules name this command of `ioctl`; `None`: they name no commands, and `ioctl` alone decides.
     pub fn names_command(&self, question: &Question, command: u16) -> Option<bool> {
         rules::names_command(&self.world, question, command)
     }
 
-    /// Whom a rule for the question's types would let in.
+    /// The domains that a rule for the question's types would let in.
     pub fn admitted(&self, question: &Question) -> Admitted {
         admitted::by(&self.world, question)
     }

@@ -1,7 +1,7 @@
 //! Why a decision is as it is, and the CIL that would change it.
 //!
-//! [`explain`] goes over the [`crate::model`], not over the decision tables: rules and constraints as the policy has
-//! them, with the places of the statements they came from where the policy was compiled from CIL.
+//! [`explain`] reads the [`crate::model`], not the decision tables: rules and constraints as the policy has them, with
+//! file and line of their statements if the policy was compiled from CIL.
 
 mod admitted;
 mod alternatives;
@@ -21,7 +21,7 @@ pub use self::{
     alternatives::Alternative,
     explainer::{Explainer, Lack},
     remedy::{Gain, Remedy},
-    rules::{Extended, Flip, Match, ToldCondition, ToldRule},
+    rules::{Extended, Flip, Match, ReportedCondition, ReportedRule},
     validity::{Invalid, invalid_context},
 };
 use self::{
@@ -37,9 +37,9 @@ use crate::{
 /// Whether `source` has a permission on `target`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Who asks; need not be valid.
+    /// The context that acts. It need not be valid.
     pub source: Context,
-    /// For what; need not be valid.
+    /// The context that is acted on. It need not be valid.
     pub target: Context,
     /// The object class, as the policy numbers it.
     pub class: u32,
@@ -55,39 +55,39 @@ pub enum Verdict {
     Allowed,
     /// It is denied.
     Denied,
-    /// It is not asked: one of the contexts is not valid, and the kernel refuses to use it.
+    /// It is not decided: one of the contexts is not valid, and the kernel refuses to use it.
     Invalid,
 }
 
-/// A statement and where it is.
+/// A statement, and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Place {
-    /// The source file, as it was named when the policy was built.
+    /// Name of the source file, as given when the policy was built.
     pub file: String,
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: u32,
     /// The statement, as libsepol resolved it.
     pub cil: String,
 }
 
-/// A constraint's expression, with what it comes to.
+/// A part of a constraint's expression, with its value.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Node {
     /// The expression, as CIL.
     pub cil: String,
     /// Whether it holds.
     pub holds: bool,
-    /// Of a comparison: what is compared.
+    /// For a comparison: the values that are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<String>,
-    /// Of an operator: what it is of.
+    /// For an operator: its operands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Node>,
 }
 
 /// A constraint that takes a permission away.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ToldConstraint {
+pub struct ReportedConstraint {
     /// The constraint, as CIL.
     pub cil: String,
     /// Its expression, evaluated for this question.
@@ -99,28 +99,29 @@ pub struct ToldConstraint {
 /// A `roleallow` that a process needs to change its role.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct RoleAllow {
-    /// It, as CIL.
+    /// The statement, as CIL.
     pub cil: String,
     /// Whether the policy has it.
     pub exists: bool,
 }
 
-/// What one source and target type have. A bounded type has no more than its parent has: there is one for each.
+/// The rules and constraints for one source and target type. A bounded type has no more than its parent has, so there
+/// is one step for each.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Step {
     /// The source type.
     pub source: String,
     /// The target type.
     pub target: String,
-    /// Rules that allow.
-    pub rules: Vec<ToldRule>,
-    /// Rules that would allow, were booleans otherwise.
-    pub switched_off: Vec<ToldRule>,
-    /// Constraints that take the permission away (or would, did a rule allow it).
-    pub constraints: Vec<ToldConstraint>,
-    /// How many constraints are about the permission.
+    /// Rules that allow it.
+    pub rules: Vec<ReportedRule>,
+    /// Rules that would allow it with other values of booleans.
+    pub switched_off: Vec<ReportedRule>,
+    /// Constraints that take the permission away, or would if a rule allowed it.
+    pub constraints: Vec<ReportedConstraint>,
+    /// How many constraints concern the permission.
     pub constraints_asked: usize,
-    /// For a process that changes its role.
+    /// The `roleallow` that is needed, for a process that changes its role.
     pub role_allow: Option<RoleAllow>,
 }
 
@@ -135,27 +136,27 @@ pub struct Explanation {
     pub class: String,
     /// The permission, by name.
     pub permission: String,
-    /// What was decided about the permission.
+    /// The decision about the permission.
     pub verdict: Verdict,
-    /// Whether the source's domain is permissive: what is denied is granted all the same, and audited.
+    /// Whether the source's domain is permissive: a denial is granted all the same, and audited.
     pub permissive: bool,
-    /// What makes the contexts invalid.
+    /// Why contexts are invalid.
     pub invalid: Vec<Invalid>,
-    /// The question's own types first, then those of the parents that bound them.
+    /// The step for the question's own types first, then those for the parents that bound them.
     pub steps: Vec<Step>,
-    /// Rules that have grants audited.
-    pub auditallow: Vec<ToldRule>,
-    /// Rules that keep denials from being audited.
-    pub dontaudit: Vec<ToldRule>,
-    /// Of permission `ioctl`, when rules name commands: only those are allowed.
+    /// Rules by which grants are audited.
+    pub auditallow: Vec<ReportedRule>,
+    /// Rules by which denials are not audited.
+    pub dontaudit: Vec<ReportedRule>,
+    /// For permission `ioctl`, if rules name commands: only those commands are allowed.
     pub extended: Option<Extended>,
     /// What would allow it; `None`: it is allowed.
     pub remedy: Option<Remedy>,
-    /// Why no places are told, where the policy has none.
+    /// Why no files and lines are shown, if the policy has none.
     pub no_places: Option<String>,
 }
 
-/// Explains the answer to `question` by `policy`, whose statements are at `lines`.
+/// Explains the answer of `policy` to `question`; `lines` are its statements.
 pub fn explain(policy: &Policy, lines: &Lines, question: &Question) -> Explanation {
     Explainer::new(policy, lines).explain(question)
 }
@@ -168,7 +169,8 @@ fn explained(world: &World<'_>, statements: &Statements<'_>, lines: &Lines, ques
         (true, true) => Verdict::Allowed,
         (true, false) => Verdict::Denied,
     };
-    let told = |kind| rules::told(world, statements, kind, question).into_iter().filter(|rule| rule.holds()).collect();
+    let holding =
+        |kind| rules::matching(world, statements, kind, question).into_iter().filter(|rule| rule.holds()).collect();
     Explanation {
         source: context::text(policy, &question.source),
         target: context::text(policy, &question.target),
@@ -176,9 +178,9 @@ fn explained(world: &World<'_>, statements: &Statements<'_>, lines: &Lines, ques
         permission: cil::permission_names(policy, question.class, question.permission).join(" "),
         verdict,
         permissive: policy.types.get(question.source.type_ as usize).is_some_and(|t| t.permissive),
-        steps: world.steps(question).iter().map(|step| told_step(world, statements, step)).collect(),
-        auditallow: told(RuleKind::AuditAllow),
-        dontaudit: told(RuleKind::DontAudit),
+        steps: world.steps(question).iter().map(|step| report_step(world, statements, step)).collect(),
+        auditallow: holding(RuleKind::AuditAllow),
+        dontaudit: holding(RuleKind::DontAudit),
         extended: rules::extended(world, question),
         remedy: (verdict != Verdict::Allowed).then(|| remedy::find(world, statements, question, &invalid)),
         invalid,
@@ -186,15 +188,15 @@ fn explained(world: &World<'_>, statements: &Statements<'_>, lines: &Lines, ques
     }
 }
 
-fn told_step(world: &World<'_>, statements: &Statements<'_>, step: &Question) -> Step {
+fn report_step(world: &World<'_>, statements: &Statements<'_>, step: &Question) -> Step {
     let policy = world.policy;
     let (rules, switched_off) =
-        rules::told(world, statements, RuleKind::Allow, step).into_iter().partition(ToldRule::holds);
+        rules::matching(world, statements, RuleKind::Allow, step).into_iter().partition(ReportedRule::holds);
     let constraints = policy.classes.get(step.class as usize).map_or(&[][..], |class| &class.constraints);
-    let told = |missing| match missing {
+    let constraint = |missing| match missing {
         Missing::Constraint(index) => {
             let constraint = constraints.get(index)?;
-            Some(ToldConstraint {
+            Some(ReportedConstraint {
                 cil: cil::constraint(policy, step.class, constraint),
                 expression: tree(world, &constraint.expression, step),
                 places: statements.constraints(step.class, step.permission, &constraint.expression),
@@ -208,7 +210,7 @@ fn told_step(world: &World<'_>, statements: &Statements<'_>, step: &Question) ->
         target: cil::type_name(policy, step.target.type_),
         rules,
         switched_off,
-        constraints: world.taken_away(step).into_iter().filter_map(told).collect(),
+        constraints: world.taken_away(step).into_iter().filter_map(constraint).collect(),
         constraints_asked: constraints.iter().filter(|c| c.permissions & step.permission != 0).count(),
         role_allow: world.changes_role(step).then(|| RoleAllow {
             cil: cil::role_allow(policy, roles),
@@ -240,7 +242,7 @@ fn tree(world: &World<'_>, expression: &[Term], step: &Question) -> Node {
     stack.pop().unwrap_or(Node { cil: String::new(), holds: false, compared: None, parts: Vec::new() })
 }
 
-/// What a comparison compares: `l1 is s1, l2 is s2:c5`.
+/// The values that a comparison compares: `l1 is s1, l2 is s2:c5`.
 fn compared(policy: &Policy, term: &Term, step: &Question) -> Option<String> {
     let (s, t) = (&step.source, &step.target);
     let both = |pair, first: String, second: String| {

@@ -1,4 +1,4 @@
-//! What would allow what is denied: statements to add, and contexts that would do.
+//! What would allow a denied permission: statements to add, and other contexts.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +15,24 @@ use crate::{
     model::{NameKind, Party, Policy, Rule, RuleKind, Term},
 };
 
-/// How many memberships are thought of; three together only where there are few.
-const CANDIDATES: usize = 32;
+/// How many memberships are tried. Combinations of three are tried only if there are few.
+const MAX_CANDIDATES: usize = 32;
 const MAX_FOR_TRIPLES: usize = 12;
 
-/// What would allow what is denied.
+/// What would allow a denied permission.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Remedy {
-    /// Statements which, added to the sources, would allow it. Empty: no statements that could be added would.
+    /// Statements that would allow it if they were added to the sources. Empty: no added statements would.
     pub cil: Vec<String>,
-    /// Neverallow statements that forbid those: a policy with both is not built.
+    /// Neverallow statements that forbid those: a policy with both cannot be built.
     pub forbidden_by: Vec<Place>,
-    /// Why no statements that could be added would do.
+    /// Why no added statements would allow it.
     pub obstacle: Option<String>,
-    /// Other contexts that constraints would not stop.
+    /// Other contexts that constraints would not deny.
     pub alternatives: Vec<Alternative>,
-    /// What an alternative would need besides: rules are missing as well.
+    /// What an alternative needs in addition, if rules are missing as well.
     pub with_alternatives: Vec<String>,
-    /// What the statements would give beside what was asked for.
+    /// What the statements would grant beyond the requested permission.
     pub gains: Vec<Gain>,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn find(world: &World<'_>, statements: &Statements<'_>, question: &Qu
         statements_to_add.push(format!("(typeattributeset {attribute} ({type_}))"));
     }
     let mut rules = Vec::new();
-    // The parents first: libsepol builds no policy in which a bounded type has more than they.
+    // The parents come first, because libsepol builds no policy in which a bounded type has more than they have.
     for step in world.steps(question).iter().rev().filter(|step| !supposed.granted(step)) {
         rules.push(allow(policy, step));
         found.forbidden.extend(forbids(statements, step, &found.put));
@@ -138,7 +138,7 @@ fn is_constrained(world: &World<'_>, question: &Question) -> bool {
     world.steps(question).iter().any(|step| !world.taken_away(step).is_empty())
 }
 
-/// Memberships that make an exception, and what is against them.
+/// Memberships by which constraints make an exception, and what prevents them.
 #[derive(Default)]
 struct Found {
     put: Vec<Membership>,
@@ -148,8 +148,8 @@ struct Found {
     exceeds: Option<Excess>,
 }
 
-/// The fewest types put in attributes for which constraints make an exception; if possible, such that nothing is
-/// against it.
+/// The smallest number of types put in attributes by which constraints make an exception; if possible, one that nothing
+/// prevents.
 fn memberships(world: &World<'_>, statements: &Statements<'_>, question: &Question) -> Option<Found> {
     let candidates = candidates(world, question);
     let exceeded = if candidates.is_empty() { BTreeSet::new() } else { bounds::excesses(world) };
@@ -160,7 +160,7 @@ fn memberships(world: &World<'_>, statements: &Statements<'_>, question: &Questi
             let set = simple.sets.entry(*type_).or_insert_with(|| world.set(*type_).clone());
             set.insert(*attribute);
         }
-        // Attributes defined by others are looked at only where this much already helps: it costs more.
+        // Attributes that others define are examined only if this helps so far, because that costs more.
         if is_constrained(&simple, question) {
             continue;
         }
@@ -182,7 +182,7 @@ fn memberships(world: &World<'_>, statements: &Statements<'_>, question: &Questi
     second_best
 }
 
-/// The attributes that constraints which do not hold name, each with the type that could be put in it.
+/// The attributes in constraints that do not hold, each with the type that could be put in it.
 fn candidates(world: &World<'_>, question: &Question) -> Vec<Membership> {
     let policy = world.policy;
     let mut candidates = Vec::new();
@@ -202,11 +202,11 @@ fn candidates(world: &World<'_>, question: &Question) -> Vec<Membership> {
             }
         }
     }
-    candidates.truncate(CANDIDATES);
+    candidates.truncate(MAX_CANDIDATES);
     candidates
 }
 
-/// One, two or three of the candidates, the fewest first.
+/// Combinations of one, two or three candidates, the smallest first.
 fn choices(candidates: &[Membership]) -> Vec<Vec<Membership>> {
     let together = if candidates.len() <= MAX_FOR_TRIPLES { 3 } else { 2 };
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
@@ -223,7 +223,7 @@ fn choices(candidates: &[Membership]) -> Vec<Vec<Membership>> {
     all.iter().skip(1).map(|choice| choice.iter().map(|index| candidates[*index]).collect()).collect()
 }
 
-/// The world in which types have been put in attributes.
+/// The policy with types put in attributes.
 fn with_memberships<'a>(world: &World<'a>, statements: &Statements<'_>, put: &[Membership]) -> World<'a> {
     let mut supposed = world.clone();
     for (type_, _) in put {
@@ -239,7 +239,7 @@ fn forbids(statements: &Statements<'_>, step: &Question, put: &[Membership]) -> 
     statements.neverallows(put).into_iter().filter(forbids).map(|never| never.place).collect()
 }
 
-/// The neverallow statements that the rules violate once types are put in attributes, and did not before.
+/// The neverallow statements that rules violate after types were put in attributes, and did not violate before.
 fn violated(world: &World<'_>, supposed: &World<'_>, statements: &Statements<'_>, put: &[Membership]) -> Vec<Place> {
     let policy = world.policy;
     let (before, after) = (statements.neverallows(&[]), statements.neverallows(put));

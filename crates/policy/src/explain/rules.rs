@@ -1,4 +1,4 @@
-//! The rules that are about a question, and how they come to be.
+//! The rules that apply to a question, and how they apply.
 
 use super::{
     Place, Question,
@@ -11,19 +11,19 @@ use crate::{
     model::{Condition, ExtendedRule, Extension, Logic, Policy, Rule, RuleKind},
 };
 
-/// How many booleans of a condition are tried in turn; libsepol allows no more than five terms.
-const BOOLEANS: usize = 10;
+/// How many booleans of a condition are tried. libsepol allows only five terms.
+const MAX_BOOLEANS: usize = 10;
 
-/// How a name in a rule comes to mean a type.
+/// How a name in a rule stands for a type.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Match {
-    /// It is the type's.
+    /// It is the type's own name.
     Name,
-    /// The type has that attribute.
+    /// It is an attribute of the type.
     #[expect(missing_docs, reason = "the names say it")]
     Attribute { name: String },
-    /// The target is `self`: the source.
+    /// The target is `self`, which is the source.
     #[serde(rename = "self")]
     Itself,
 }
@@ -37,9 +37,9 @@ pub struct Flip {
     pub value: bool,
 }
 
-/// What a rule depends on.
+/// The condition of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ToldCondition {
+pub struct ReportedCondition {
     /// The expression of booleans, as CIL.
     pub expression: String,
     /// Whether it holds.
@@ -50,44 +50,44 @@ pub struct ToldCondition {
     pub flips: Vec<Flip>,
 }
 
-/// A rule as it is reported.
+/// A rule in a report.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ToldRule {
+pub struct ReportedRule {
     /// The rule as the binary policy has it, as CIL.
     pub cil: String,
-    /// How the source comes in.
+    /// How the rule's source stands for the question's.
     pub source: Match,
-    /// How the target comes in.
+    /// How the rule's target stands for the question's.
     pub target: Match,
-    /// `None`: it always holds.
-    pub condition: Option<ToldCondition>,
-    /// The statements that it comes from.
+    /// The condition; `None`: the rule always holds.
+    pub condition: Option<ReportedCondition>,
+    /// The statements from which it comes.
     pub places: Vec<Place>,
 }
 
-impl ToldRule {
-    /// Whether it holds with the booleans as they are.
+impl ReportedRule {
+    /// Whether it holds with the present values of booleans.
     pub fn holds(&self) -> bool {
         self.condition.as_ref().is_none_or(|condition| condition.holds)
     }
 }
 
-/// What commands `ioctl` may have, where rules name some.
+/// The allowed commands of `ioctl`, if rules name commands.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Extended {
-    /// The commands that are allowed, as CIL; none: no command is.
+    /// The commands that are allowed, as CIL. Empty: none.
     pub allowed: Vec<String>,
     /// The rules that name commands, as CIL.
     pub rules: Vec<String>,
 }
 
-/// The rules of a kind that name a question's types, class and permission.
-pub(super) fn told(
+/// The rules of one kind that name a question's types, class and permission.
+pub(super) fn matching(
     world: &World<'_>,
     statements: &Statements<'_>,
     kind: RuleKind,
     question: &Question,
-) -> Vec<ToldRule> {
+) -> Vec<ReportedRule> {
     let policy = world.policy;
     let keyword = match kind {
         RuleKind::AuditAllow => "auditallow",
@@ -98,7 +98,7 @@ pub(super) fn told(
     if rules.is_empty() {
         return Vec::new();
     }
-    // The most particular first.
+    // The most specific first.
     let breadth =
         |name: u32| policy.types.get(name as usize).map_or(0, |t| if t.attribute { t.set.iter().count() } else { 1 });
     rules.sort_by_key(|rule| breadth(rule.source) + breadth(rule.target));
@@ -128,33 +128,33 @@ pub(super) fn told(
             None => number_of_rule == type_,
         });
         if own.is_empty() {
-            // An attribute of few types may have been replaced by them, and yet be known.
+            // libsepol may have replaced an attribute with few types by the types, and still know the attribute.
             own = places(&|_, number_of_rule, type_| number_of_rule == type_);
         }
-        let mut told = ToldRule {
+        let mut reported = ReportedRule {
             cil: cil::rule(policy, rule),
             source: by(rule.source),
             target: by(rule.target),
-            condition: rule.condition.map(|condition| told_condition(policy, condition)),
+            condition: rule.condition.map(|condition| report_condition(policy, condition)),
             places: own.iter().map(|statement| statement.place.clone()).collect(),
         };
         if let Some(statement) = own.iter().find(|statement| statement.target == "self") {
-            told.target = Match::Itself;
-            told.source = statements.attributes.number(statement.source).map_or(Match::Name, by);
+            reported.target = Match::Itself;
+            reported.source = statements.attributes.number(statement.source).map_or(Match::Name, by);
         }
-        all.push(told);
+        all.push(reported);
     }
     all
 }
 
-/// Whether a statement's expression of booleans is a rule's: libsepol brings those of a policy into another form.
+/// Whether a statement's expression of booleans is that of a rule. libsepol rewrites the expressions of a policy.
 fn is_when(policy: &Policy, written: Option<&(Sexp<'_>, bool)>, condition: Option<Condition>) -> bool {
     let (Some((expression, branch)), Some(condition)) = (written, condition) else {
         return written.is_none() && condition.is_none();
     };
     let numbers = booleans(policy, condition);
     let mut supposed = only_condition(policy, condition);
-    (0..1u32 << numbers.len().min(BOOLEANS)).all(|values| {
+    (0..1u32 << numbers.len().min(MAX_BOOLEANS)).all(|values| {
         for (place, number) in numbers.iter().enumerate() {
             if let Some(boolean) = supposed.booleans.get_mut(*number as usize) {
                 boolean.value = values >> place & 1 == 1;
@@ -165,7 +165,7 @@ fn is_when(policy: &Policy, written: Option<&(Sexp<'_>, bool)>, condition: Optio
     })
 }
 
-/// The value of a written expression of booleans; `None` where it names none of the policy's.
+/// The value of a written expression of booleans; `None`: it contains a name that the policy does not have.
 fn value(policy: &Policy, expression: &Sexp<'_>) -> Option<bool> {
     match expression.items() {
         [Sexp::Word(name)] => policy.booleans.iter().find(|boolean| boolean.name == *name).map(|boolean| boolean.value),
@@ -195,7 +195,7 @@ fn booleans(policy: &Policy, condition: Condition) -> Vec<u32> {
     numbers
 }
 
-/// As much of a policy as a condition needs, which is its first there.
+/// The part of a policy that a condition needs. The condition is the first one there.
 fn only_condition(policy: &Policy, condition: Condition) -> Policy {
     Policy {
         booleans: policy.booleans.clone(),
@@ -204,9 +204,9 @@ fn only_condition(policy: &Policy, condition: Condition) -> Policy {
     }
 }
 
-fn told_condition(policy: &Policy, condition: Condition) -> ToldCondition {
+fn report_condition(policy: &Policy, condition: Condition) -> ReportedCondition {
     let numbers = booleans(policy, condition);
-    let told = |number: u32, flip: bool| {
+    let setting = |number: u32, flip: bool| {
         let boolean = policy.booleans.get(number as usize);
         Flip {
             boolean: boolean.map_or_else(|| format!("#{number}"), |b| b.name.clone()),
@@ -214,21 +214,21 @@ fn told_condition(policy: &Policy, condition: Condition) -> ToldCondition {
         }
     };
     let holds = policy.holds(Some(condition));
-    ToldCondition {
+    ReportedCondition {
         expression: cil::when(policy, condition),
         holds,
-        booleans: numbers.iter().map(|number| told(*number, false)).collect(),
+        booleans: numbers.iter().map(|number| setting(*number, false)).collect(),
         flips: if holds {
             Vec::new()
         } else {
-            fewest(policy, condition, &numbers).into_iter().map(|number| told(number, true)).collect()
+            fewest(policy, condition, &numbers).into_iter().map(|number| setting(number, true)).collect()
         },
     }
 }
 
-/// The fewest booleans whose change makes a condition hold.
+/// The smallest number of booleans whose change makes a condition hold.
 fn fewest(policy: &Policy, condition: Condition, numbers: &[u32]) -> Vec<u32> {
-    let numbers = &numbers[..numbers.len().min(BOOLEANS)];
+    let numbers = &numbers[..numbers.len().min(MAX_BOOLEANS)];
     let mut choices: Vec<u32> = (1..1 << numbers.len()).collect();
     choices.sort_by_key(|choice| choice.count_ones());
     let chosen = |choice: u32| {
@@ -268,7 +268,7 @@ fn naming_commands<'a>(world: &World<'a>, question: &Question) -> Vec<&'a Extend
     about.collect()
 }
 
-/// Whether a command of `ioctl` is among those that rules name; `None`: they name none, and `ioctl` alone decides.
+/// Whether rules name this command of `ioctl`; `None`: they name no commands, and `ioctl` alone decides.
 pub(super) fn names_command(world: &World<'_>, question: &Question, command: u16) -> Option<bool> {
     let about = naming_commands(world, question);
     let [driver, function] = command.to_be_bytes();
@@ -280,7 +280,7 @@ pub(super) fn names_command(world: &World<'_>, question: &Question, command: u16
     (!about.is_empty()).then(|| about.iter().any(|rule| rule.kind == RuleKind::Allow && names(rule)))
 }
 
-/// What rules say of the commands of `ioctl`: as soon as one names commands, no others are allowed
+/// What rules say about the commands of `ioctl`. As soon as one rule names commands, no others are allowed
 /// (`security_compute_xperms_decision`).
 pub(super) fn extended(world: &World<'_>, question: &Question) -> Option<Extended> {
     let policy = world.policy;

@@ -1,7 +1,7 @@
-//! A reader of the S-expressions that CIL statements are.
+//! Reads the S-expressions of CIL statements.
 
-/// How deep lists may lie in each other; libsepol's own parser has such a limit, too.
-const DEPTH: usize = 64;
+/// How deep lists may be nested. libsepol's own parser has such a limit as well.
+const MAX_DEPTH: usize = 64;
 
 /// A word or a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,14 +13,14 @@ pub(super) enum Sexp<'a> {
 }
 
 impl<'a> Sexp<'a> {
-    /// Reads one list; `None` where `text` does not begin with a whole one.
+    /// Reads one list; `None`: `text` does not begin with a complete one.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let mut open: Vec<Vec<Self>> = Vec::new();
         let mut rest = text;
         while let Some((word, after)) = token(rest) {
             rest = after;
             match word {
-                "(" if open.len() == DEPTH => return None,
+                "(" if open.len() == MAX_DEPTH => return None,
                 "(" => open.push(Vec::new()),
                 ")" => {
                     let list = Self::List(open.pop()?);
@@ -35,12 +35,12 @@ impl<'a> Sexp<'a> {
         None
     }
 
-    /// The word, if it is one.
+    /// The word; `None`: it is a list.
     pub(super) fn word(&self) -> Option<&'a str> {
         if let Self::Word(word) = self { Some(word) } else { None }
     }
 
-    /// The list's items; of a word, itself alone.
+    /// The items of a list; a word is its own only item.
     pub(super) fn items(&self) -> &[Self] {
         if let Self::List(items) = self { items } else { std::slice::from_ref(self) }
     }

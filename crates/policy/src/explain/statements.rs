@@ -1,4 +1,4 @@
-//! The statements that a policy was compiled from: which of them are about a question.
+//! The statements that a policy was compiled from, and which of them apply to a question.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// How deep permission sets may refer to each other.
-const DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
-/// The statements of a policy, by what they are.
+/// The statements of a policy, sorted by kind.
 #[derive(Debug)]
 pub(super) struct Statements<'a> {
     policy: &'a Policy,
@@ -30,16 +30,16 @@ pub(super) struct Statements<'a> {
     permission_sets: HashMap<&'a str, Vec<Sexp<'a>>>,
 }
 
-/// A rule's statement that is about a question.
+/// A statement of a rule that applies to a question.
 #[derive(Debug)]
 pub(super) struct RuleStatement<'a> {
     /// Its source: a type or an attribute.
     pub(super) source: &'a str,
     /// Its target: a type, an attribute or `self`.
     pub(super) target: &'a str,
-    /// The expression of booleans that it depends on, and the value that it needs.
+    /// The expression of booleans on which it depends, and the value that it needs.
     pub(super) when: Option<(Sexp<'a>, bool)>,
-    /// Where it is.
+    /// Where it was written.
     pub(super) place: Place,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct Neverallow {
     targets: Targets,
     /// The permissions, by class.
     permissions: Vec<u32>,
-    /// Where it is.
+    /// Where it was written.
     pub(super) place: Place,
 }
 
-/// What a neverallow statement is about.
+/// The targets of a neverallow statement.
 #[derive(Debug)]
 enum Targets {
     /// The source itself.
@@ -87,7 +87,7 @@ fn meet(first: &Bits, second: &Bits) -> bool {
 }
 
 impl<'a> Statements<'a> {
-    /// Sorts the statements of `lines`, which `policy` was compiled from.
+    /// Sorts the statements in `lines`, from which `policy` was compiled.
     pub(super) fn of(policy: &'a Policy, lines: &'a Lines) -> Self {
         let mut all = Self {
             policy,
@@ -144,7 +144,7 @@ impl<'a> Statements<'a> {
         Place { file, line: statement.line, cil: text.to_owned() }
     }
 
-    /// The statements of a kind (`allow`, `auditallow`, `dontaudit`) that are about a question.
+    /// The statements of a kind (`allow`, `auditallow`, `dontaudit`) that apply to a question.
     pub(super) fn rules(&self, keyword: &str, question: &Question) -> Vec<RuleStatement<'a>> {
         let mut found = Vec::new();
         let mut as_is = self.attributes.supposing(&[]);
@@ -164,7 +164,7 @@ impl<'a> Statements<'a> {
                     }
                 }
                 Some(word) if word == keyword => {
-                    // Most statements are about other types: only what is left is parsed.
+                    // Most statements are about other types. Only the rest is parsed.
                     let (Some(source), Some(target)) = (words.next(), words.next()) else { continue };
                     if is_about(&mut as_is, source, target, question)
                         && let Some(rule) = Sexp::read(text)
@@ -178,7 +178,7 @@ impl<'a> Statements<'a> {
         found
     }
 
-    /// A rule that is about the question's types, if it is about the permission.
+    /// A rule for the question's types, if it has the permission.
     fn rule(
         &self,
         rule: &Sexp<'a>,
@@ -192,10 +192,10 @@ impl<'a> Statements<'a> {
         about.then(|| RuleStatement { source, target, when, place: place() })
     }
 
-    /// The permissions of a class that a class and permission set names, as an access vector: `(file (read))`,
-    /// `(files (r w))` of a class map, `(file (not (write)))`, the name of a set.
+    /// The permissions of a class in a class and permission set, as an access vector: `(file (read))`, `(files (r w))`
+    /// of a class map, `(file (not (write)))`, or the name of a set.
     pub(super) fn permissions(&self, set: &Sexp<'a>, class: u32) -> u32 {
-        self.permissions_within(set, class, DEPTH)
+        self.permissions_within(set, class, MAX_DEPTH)
     }
 
     fn permissions_within(&self, set: &Sexp<'a>, class: u32, depth: usize) -> u32 {
@@ -238,7 +238,7 @@ impl<'a> Statements<'a> {
         sets.fold(0, |vector, set| vector | self.permissions_within(set, class, depth))
     }
 
-    /// The constraint statements of a class with just this expression, about a permission.
+    /// The constraint statements of a class with exactly this expression and a permission.
     pub(super) fn constraints(&self, class: u32, permission: u32, expression: &[Term]) -> Vec<Place> {
         let same = |statement: &&&Statement| {
             let Some(Sexp::List(items)) = Sexp::read(&statement.text) else { return false };
@@ -248,13 +248,13 @@ impl<'a> Statements<'a> {
         self.constraints.iter().filter(same).map(|statement| self.place(statement, &statement.text)).collect()
     }
 
-    /// Whether a constraint's expression as written is the one that the policy has.
+    /// Whether a written expression of a constraint is the one that the policy has.
     fn is_expression(&self, written: &Sexp<'a>, expression: &[Term]) -> bool {
         let mut rest = expression;
         self.ends_with(written, &mut rest) && rest.is_empty()
     }
 
-    /// Takes a written expression from the end of a postfix one.
+    /// Compares a written expression with the end of a postfix one, and removes it from there.
     fn ends_with(&self, written: &Sexp<'a>, rest: &mut &[Term]) -> bool {
         let Some((last, before)) = rest.split_last() else { return false };
         let items = written.items();
@@ -291,7 +291,7 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// The neverallow statements, were some types put in attributes.
+    /// The neverallow statements, if some types were put in attributes.
     pub(super) fn neverallows(&self, put: &[Membership]) -> Vec<Neverallow> {
         let read: Vec<_> = self.neverallows.iter().filter_map(|s| Some((*s, Sexp::read(&s.text)?))).collect();
         let mut supposed = self.attributes.supposing(put);
@@ -315,8 +315,8 @@ impl<'a> Statements<'a> {
     }
 }
 
-/// Whether words name a set's numbers. One that is no name is an attribute of roles or users, which a binary policy does
-/// not have: then it may well be.
+/// Whether words name the numbers of a set. A word that is not a name is an attribute of roles or users, which a binary
+/// policy does not have. Then it is possible.
 fn same<'w>(words: impl Iterator<Item = &'w str>, set: &Bits, names: impl Iterator<Item = &'w str>) -> bool {
     let names: Vec<&str> = names.collect();
     let number = |word: &str| names.iter().position(|name| *name == plain(word)).map(|number| number as u32);
@@ -324,12 +324,12 @@ fn same<'w>(words: impl Iterator<Item = &'w str>, set: &Bits, names: impl Iterat
     numbers.is_none_or(|numbers| numbers.iter().eq(set.iter()))
 }
 
-/// A name without the dot that says that it is not of the block it is written in.
+/// A name without the dot that says that it is not of the block in which it is written.
 fn plain(name: &str) -> &str {
     name.trim_start_matches('.')
 }
 
-/// Whether a rule's names mean the types of a question.
+/// Whether a rule's names stand for the types of a question.
 fn is_about<'n>(as_is: &mut Supposed<'n, '_>, source: &'n str, target: &'n str, question: &Question) -> bool {
     let (s, t) = (question.source.type_, question.target.type_);
     as_is.names(source, s)

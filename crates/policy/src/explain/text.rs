@@ -1,8 +1,10 @@
-//! An explanation for people.
+//! An explanation as text for people.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use super::{Explanation, Gain, Match, Node, Place, Remedy, Step, ToldCondition, ToldConstraint, ToldRule, Verdict};
+use super::{
+    Explanation, Gain, Match, Node, Place, Remedy, ReportedCondition, ReportedConstraint, ReportedRule, Step, Verdict,
+};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -10,7 +12,7 @@ impl Display for Explanation {
             (Verdict::Allowed, _) => "allowed",
             (Verdict::Denied, false) => "denied",
             (Verdict::Denied, true) => "denied, but granted and audited: the source's domain is permissive",
-            (Verdict::Invalid, _) => "not asked: a context is not valid",
+            (Verdict::Invalid, _) => "not decided: a context is not valid",
         };
         writeln!(f, "{answer}")?;
         writeln!(f, "{} {} of {} by {}", self.class, self.permission, self.target, self.source)?;
@@ -33,7 +35,7 @@ impl Display for Explanation {
             write!(f, "\n{remedy}")?;
         }
         if let Some(why) = &self.no_places {
-            writeln!(f, "\nno places are told, and no promises (neverallow) are known: {why}")?;
+            writeln!(f, "\nno files and lines are shown, and no neverallow rules are known: {why}")?;
         }
         Ok(())
     }
@@ -43,7 +45,7 @@ impl Explanation {
     fn commands(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(extended) = &self.extended else { return Ok(()) };
         let allowed = if extended.allowed.is_empty() { "none".to_owned() } else { extended.allowed.join(" ") };
-        writeln!(f, "\nrules name ioctl commands, so no others are allowed than: {allowed}")?;
+        writeln!(f, "\nrules name ioctl commands, so only these are allowed: {allowed}")?;
         extended.rules.iter().try_for_each(|rule| writeln!(f, "  {rule}"))
     }
 }
@@ -55,7 +57,7 @@ impl Display for Step {
         } else {
             rules(f, "rules allow it", &self.rules)?;
         }
-        rules(f, "rules are switched off that would allow it", &self.switched_off)?;
+        rules(f, "rules that would allow it are switched off", &self.switched_off)?;
         if let Some(role_allow) = &self.role_allow {
             let exists = if role_allow.exists { "exists" } else { "is missing" };
             writeln!(f, "the role changes, which needs {}: it {exists}", role_allow.cil)?;
@@ -69,7 +71,7 @@ impl Display for Step {
     }
 }
 
-impl Display for ToldConstraint {
+impl Display for ReportedConstraint {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "a constraint forbids it:")?;
         if self.places.is_empty() {
@@ -86,9 +88,9 @@ impl Display for Remedy {
             writeln!(f, "no statement that could be added would allow it: {obstacle}")?;
         }
         if !self.forbidden_by.is_empty() {
-            writeln!(f, "the policy promises that this never is so:")?;
+            writeln!(f, "neverallow rules of the policy forbid this:")?;
             places(f, &self.forbidden_by)?;
-            writeln!(f, "as long as it does, a policy with what would allow it is not built:")?;
+            writeln!(f, "as long as they do, no policy can be built with what would allow it:")?;
         } else if !self.cil.is_empty() {
             writeln!(f, "this CIL would allow it:")?;
         }
@@ -105,7 +107,7 @@ impl Display for Remedy {
                 writeln!(f, "  {:<14} {}", other.part, other.context)?;
             }
             if !self.with_alternatives.is_empty() {
-                writeln!(f, "which still needs:")?;
+                writeln!(f, "which also needs:")?;
                 self.with_alternatives.iter().try_for_each(|cil| writeln!(f, "  {cil}"))?;
             }
         }
@@ -113,7 +115,7 @@ impl Display for Remedy {
     }
 }
 
-fn rules(f: &mut Formatter<'_>, heading: &str, rules: &[ToldRule]) -> fmt::Result {
+fn rules(f: &mut Formatter<'_>, heading: &str, rules: &[ReportedRule]) -> fmt::Result {
     if rules.is_empty() {
         return Ok(());
     }
@@ -138,7 +140,7 @@ fn rules(f: &mut Formatter<'_>, heading: &str, rules: &[ToldRule]) -> fmt::Resul
     Ok(())
 }
 
-fn when(condition: &ToldCondition) -> String {
+fn when(condition: &ReportedCondition) -> String {
     let value = |value: bool| if value { "on" } else { "off" };
     let values: Vec<String> =
         condition.booleans.iter().map(|now| format!("{} is {}", now.boolean, value(now.value))).collect();
@@ -155,7 +157,7 @@ fn places(f: &mut Formatter<'_>, places: &[Place]) -> fmt::Result {
     places.iter().try_for_each(|place| writeln!(f, "  {}:{}: {}", place.file, place.line, place.cil))
 }
 
-/// The comparisons of an expression, each with its value.
+/// The comparisons in an expression, each with its value.
 fn leaves(f: &mut Formatter<'_>, node: &Node) -> fmt::Result {
     if let Some(compared) = &node.compared {
         writeln!(f, "    {:<5}  {}  {compared}", node.holds, node.cil)?;

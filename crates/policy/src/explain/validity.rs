@@ -1,4 +1,4 @@
-//! What makes a context invalid (`policydb_context_isvalid`, `mls_context_isvalid`), and what would make it valid.
+//! Why a context is invalid (`policydb_context_isvalid`, `mls_context_isvalid`), and what would make it valid.
 
 use super::{Question, world::dominates};
 use crate::{
@@ -6,21 +6,21 @@ use crate::{
     model::{Context, Policy},
 };
 
-/// The role of objects, which may have every type, and which every user may have.
+/// The role of objects. It may have every type, and every user may have it.
 const OBJECT_R: u32 = 1;
 
-/// What makes a context invalid.
+/// A reason why a context is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Invalid {
     /// The context as text.
     pub context: String,
-    /// What does not hold of it.
+    /// Why it is invalid.
     pub reason: String,
-    /// The CIL that would make it hold, where there is such.
+    /// The CIL that would change that, if there is any.
     pub cil: Option<String>,
 }
 
-/// What makes the contexts of a question invalid.
+/// Why the contexts of a question are invalid.
 pub(super) fn invalid(policy: &Policy, question: &Question) -> Vec<Invalid> {
     let mut found = invalid_context(policy, &question.source);
     if question.target != question.source {
@@ -29,7 +29,7 @@ pub(super) fn invalid(policy: &Policy, question: &Question) -> Vec<Invalid> {
     found
 }
 
-/// What makes a context invalid; nothing of a valid one.
+/// Why a context is invalid. Empty if it is valid.
 pub fn invalid_context(policy: &Policy, context: &Context) -> Vec<Invalid> {
     let (Some(user), Some(role)) = (policy.users.get(context.user as usize), policy.roles.get(context.role as usize))
     else {

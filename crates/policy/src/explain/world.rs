@@ -1,4 +1,4 @@
-//! The policy as it is, or as it would be with a few statements more: what a question still lacks there.
+//! The policy as it is, or as it would be with a few more statements, and what a question lacks there.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::model::{Bits, Comparison, Context, Level, NameKind, Pair, Party, Policy, Rule, RuleKind, Term};
 
-/// How many parents of a bounded type are followed; the decision tables hold no more (`TG_BOUNDS`).
-const PARENTS: usize = 8;
+/// How many parents of a bounded type are followed. The decision tables hold no more (`TG_BOUNDS`).
+const MAX_PARENTS: usize = 8;
 
-/// A policy, with what is supposed to be added to it.
+/// A policy, with the statements that are supposed to be added.
 #[derive(Debug, Clone)]
 pub(super) struct World<'a> {
     /// The policy as it is.
     pub(super) policy: &'a Policy,
-    /// Types whose attributes would be others: the whole set, like [`crate::model::Type::set`].
+    /// Types with other attributes: the complete set, like [`crate::model::Type::set`].
     pub(super) sets: HashMap<u32, Bits>,
     /// Rules that would be added: source and target type, class, permission.
     pub(super) grants: Vec<(u32, u32, u32, u32)>,
@@ -24,7 +24,7 @@ pub(super) struct World<'a> {
     pub(super) role_allows: Vec<(u32, u32)>,
 }
 
-/// Something that a permission needs and does not have.
+/// Something that a permission needs and that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     /// No rule allows it.
@@ -41,14 +41,14 @@ impl<'a> World<'a> {
         Self { policy, sets: HashMap::new(), grants: Vec::new(), role_allows: Vec::new() }
     }
 
-    /// The attributes of a type, and itself.
+    /// The attributes of a type, and the type itself.
     pub(super) fn set(&self, type_: u32) -> &Bits {
         static NONE: Bits = Bits(Vec::new());
         let own = || self.policy.types.get(type_ as usize).map_or(&NONE, |t| &t.set);
         self.sets.get(&type_).unwrap_or_else(own)
     }
 
-    /// The types of an attribute; a type itself.
+    /// The types of an attribute; for a type, itself.
     pub(super) fn types(&self, name: u32) -> Bits {
         let own = self.policy.types.get(name as usize);
         let mut types = own.filter(|t| t.attribute).map_or_else(|| only(name), |attribute| attribute.set.clone());
@@ -70,14 +70,14 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Whether rules allow what is asked, constraints aside.
+    /// Whether rules allow the permission, constraints aside.
     pub(super) fn granted(&self, question: &Question) -> bool {
         let asked = (question.source.type_, question.target.type_, question.class, question.permission);
         self.grants.contains(&asked)
             || self.rules(RuleKind::Allow, question).any(|rule| self.policy.holds(rule.condition))
     }
 
-    /// What a question lacks, its bounds aside.
+    /// What a question lacks, apart from bounds.
     pub(super) fn missing(&self, question: &Question) -> Vec<Missing> {
         let mut missing = self.taken_away(question);
         if !self.granted(question) {
@@ -104,13 +104,13 @@ impl<'a> World<'a> {
         missing
     }
 
-    /// The question itself, then what is asked of the parents of a bounded source type, the target's parent standing
-    /// for the target (`type_attribute_bounds_av`): all of them must be allowed.
+    /// The question itself, and then one for each parent of a bounded source type, with the target's parent in place of
+    /// the target (`type_attribute_bounds_av`). All of them must be allowed.
     pub(super) fn steps(&self, question: &Question) -> Vec<Question> {
         let parent = |type_: u32| self.policy.types.get(type_ as usize).map_or(0, |t| t.bounds);
         let mut steps = vec![question.clone()];
         let mut now = question.clone();
-        while parent(now.source.type_) != 0 && steps.len() <= PARENTS {
+        while parent(now.source.type_) != 0 && steps.len() <= MAX_PARENTS {
             now.source.type_ = parent(now.source.type_);
             now.target.type_ = Some(parent(now.target.type_)).filter(|p| *p != 0).unwrap_or(now.target.type_);
             steps.push(now.clone());
@@ -118,12 +118,12 @@ impl<'a> World<'a> {
         steps
     }
 
-    /// Whether the kernel would grant it; a permissive domain's grants do not count.
+    /// Whether the kernel would grant it, apart from permissive domains.
     pub(super) fn allows(&self, question: &Question) -> bool {
         self.steps(question).iter().all(|step| self.missing(step).is_empty())
     }
 
-    /// Whether the question is of a process that changes its role (`context_struct_compute_av`).
+    /// Whether the question concerns a process that changes its role (`context_struct_compute_av`).
     pub(super) fn changes_role(&self, question: &Question) -> bool {
         let Some(class) = self.policy.classes.get(question.class as usize) else { return false };
         let asked = |name: &str| {
@@ -135,7 +135,7 @@ impl<'a> World<'a> {
             && (asked("transition") || asked("dyntransition"))
     }
 
-    /// Whether a `roleallow` says so.
+    /// Whether a `roleallow` permits the change.
     pub(super) fn may_change_role(&self, from: u32, to: u32) -> bool {
         self.policy.role_allows.contains(&(from, to)) || self.role_allows.contains(&(from, to))
     }
@@ -156,7 +156,7 @@ impl<'a> World<'a> {
         stack.pop().unwrap_or(false)
     }
 
-    /// Whether a comparison holds between two contexts; an operator does not.
+    /// Whether a comparison holds between two contexts. An operator does not.
     pub(super) fn leaf(&self, term: &Term, source: &Context, target: &Context) -> bool {
         match term {
             Term::Compare(pair, comparison) => match pair {
@@ -187,7 +187,7 @@ impl<'a> World<'a> {
         relation(comparison, first == second, dominates(first, second), dominates(second, first))
     }
 
-    /// A type whose attributes would be others is in a set by the names that the set was written with.
+    /// A type with other attributes is in a set according to the names by which the set was written.
     fn names_type(&self, type_: u32, names: &Bits, written: &Bits) -> bool {
         match self.sets.get(&type_) {
             None => names.has(type_),
@@ -199,7 +199,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The two levels that a pair compares; for a pair of something else, the low ones.
+/// The two levels that a pair compares. For a pair of something else, the low levels.
 pub(super) fn compared_levels<'c>(pair: Pair, source: &'c Context, target: &'c Context) -> (&'c Level, &'c Level) {
     let (s, t) = (&source.range, &target.range);
     match pair {
@@ -212,7 +212,7 @@ pub(super) fn compared_levels<'c>(pair: Pair, source: &'c Context, target: &'c C
     }
 }
 
-/// Whether a level is as high as another, and has all of its categories.
+/// Whether a level is at least as high as another, and has all of its categories.
 pub(super) fn dominates(first: &Level, second: &Level) -> bool {
     first.sensitivity >= second.sensitivity && second.categories.iter().all(|c| first.categories.has(c))
 }

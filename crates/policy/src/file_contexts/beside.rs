@@ -9,22 +9,22 @@ use std::{
 use super::{FileContextsError, append, with_aliases};
 use crate::built::Built;
 
-/// Homes, and the lines of the administrator. They take the place of the lines before them.
+/// Home directories, and the lines of the administrator. They replace lines that come before them.
 const LINES: [&str; 2] = [".homedirs", ".local"];
-/// Pairs `ALIAS PATH`: the distribution's, and the administrator's.
+/// Pairs `ALIAS PATH`: those of the distribution, and those of the administrator.
 const DISTRIBUTION: &str = ".subs_dist";
 const OWN: &str = ".subs";
 
-/// A file and what is in it.
+/// A file with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its text.
+    /// The whole text of the file.
     pub text: String,
 }
 
-/// A `file_contexts` as it lies in a system.
+/// A `file_contexts` with the files beside it, as in a system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     lines: Vec<Named>,
@@ -33,11 +33,11 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads a file, which must be there, and those beside it that are.
+    /// Reads a file, which must exist, and those beside it that exist.
     ///
     /// # Errors
     ///
-    /// The path that could not be read, and why.
+    /// The path that could not be read, and the cause.
     pub fn read(path: &Path) -> Result<Self, (PathBuf, io::Error)> {
         let mut lines = vec![read(path).map_err(|cause| (path.to_owned(), cause))?];
         for suffix in LINES {
@@ -46,22 +46,22 @@ impl Files {
         Ok(Self { lines, distribution: beside(path, DISTRIBUTION)?, own: beside(path, OWN)? })
     }
 
-    /// All of them.
+    /// All files.
     pub fn all(&self) -> impl Iterator<Item = &Named> {
         self.lines.iter().chain(&self.distribution).chain(&self.own)
     }
 
-    /// Those with lines, in the order in which they count.
+    /// The files with lines, in the order in which they count.
     pub fn lines(&self) -> impl Iterator<Item = &Named> {
         self.lines.iter()
     }
 
-    /// Puts several beside a policy, after the lines that it has. libselinux looks up the path in the place of an alias; here
-    /// the alias has the lines of its path, whichever file they are in.
+    /// Adds several to a policy, after the lines that it has. libselinux looks up the path in place of an alias. Here
+    /// the alias gets the lines of its path, whichever file they are in.
     ///
     /// # Errors
     ///
-    /// The file with a line that cannot be used, and why.
+    /// The file with a line that cannot be used, and the reason.
     pub fn put(several: &[Self], built: &mut Built) -> Result<(), (PathBuf, FileContextsError)> {
         for Named { path, text } in several.iter().flat_map(Self::lines) {
             append(built, text).map_err(|cause| (path.clone(), cause))?;

@@ -51,7 +51,7 @@ fn refuses_two_lines_of_a_text_that_contradict_each_other() {
     let (before, context) = (built.file_contexts.clone(), own(&mut built));
     let text = format!("/x -d {context}\n# ours\n/x -- {context}\n/x <<none>>\n");
     let error = append(&mut built, &text).unwrap_err().to_string();
-    let expected = format!("line 4: line 1 labels `/x` already, as {context}, and this one as <<none>>");
+    let expected = format!("line 4: line 1 already labels `/x` as {context}, and this one labels it as <<none>>");
     assert!(error.starts_with(&expected), "{error}");
     assert_eq!(built.file_contexts, before);
 }

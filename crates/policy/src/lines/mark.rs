@@ -1,32 +1,32 @@
-//! Line marks around every statement of a CIL source.
+//! Puts line marks around every statement of a CIL source.
 
-/// What an open list is, as far as finding statements needs to know.
+/// The kind of an open list, as far as finding statements needs it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
-    /// `block`, `in`, `optional`, or a branch of a `tunableif`: what lies in it are statements.
+    /// `block`, `in`, `optional`, or a branch of a `tunableif`: its items are statements.
     Statements,
     /// `tunableif`: its branches are lists of statements.
     If,
-    /// Anything else; or one whose first word is still to come.
+    /// Anything else, or a list whose first word has not come yet.
     Other,
 }
 
 /// A list that is open.
 struct Open {
     list: List,
-    /// Whether it is marked, so that its end is too.
+    /// Whether it is marked, so that its end needs a mark as well.
     marked: bool,
-    /// Whether it holds anything yet.
+    /// Whether it is empty so far.
     empty: bool,
 }
 
 /// `text` with libsepol's high-level line marks around every statement, so that each carries the number of its line in
-/// `text` and `fFILE` as the name of its file. The source's own marks and its comments are left out. What is not CIL
-/// stays as it is, for libsepol to refuse.
+/// `text` and `fFILE` as the name of its file. The source's own marks and its comments are left out. Anything that is
+/// not CIL stays as it is, and libsepol refuses it.
 ///
-/// libsepol takes no marks inside `booleanif`, which macros may be called in. So a macro's statements are not marked:
-/// they are where it is called. And the mark of a `booleanif` lists the lines of what its branches hold:
-/// `f0:12,13,17`.
+/// libsepol accepts no marks inside `booleanif`, where macros may be called. So the statements of a macro are not
+/// marked: they count as being where it is called. The mark of a `booleanif` lists the lines of the items of its
+/// branches: `f0:12,13,17`.
 pub fn mark(text: &[u8], file: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() * 3);
     let mut open: Vec<Open> = Vec::new();
@@ -83,14 +83,14 @@ pub(crate) fn lists(text: &[u8], word: &[u8]) -> Vec<u32> {
     lines
 }
 
-/// The length of the token that starts `rest`, by cil_lexer.l's rules.
+/// The length of the token at the start of `rest`, by the rules of cil_lexer.l.
 fn token(rest: &[u8]) -> usize {
     let until = |end: fn(u8) -> bool| rest[1..].iter().position(|byte| end(*byte)).map_or(rest.len(), |n| n + 1);
     match rest[0] {
         b';' => until(|byte| matches!(byte, b'\n' | b'\r')),
         b'"' => match until(|byte| matches!(byte, b'"' | b'\n')) {
             end if rest.get(end) == Some(&b'"') => end + 1,
-            // Not closed on its line, which libsepol refuses.
+            // It is not closed on its line, which libsepol refuses.
             _ => 1,
         },
         b'\n' | b'\r' | b' ' | b'\t' | b'(' | b')' => 1,
@@ -103,8 +103,8 @@ fn begins_statement(open: &[Open]) -> bool {
     open.last().is_none_or(|list| list.list == List::Statements)
 }
 
-/// The word that a list begins with: `blockabstract`, which speaks about the list that it lies in, must not have a mark
-/// between them.
+/// The first word of a list. A `blockabstract` concerns the list that contains it, and there must be no mark between
+/// them.
 fn first_word(inside: &[u8]) -> &[u8] {
     let start = inside.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(inside.len());
     let word = &inside[start..];
@@ -125,8 +125,8 @@ fn meet_word(open: &mut [Open], word: &[u8]) {
     list.empty = false;
 }
 
-/// `:` and the lines of what lies in the branches of the `booleanif` that starts `text` on `line`; nothing when
-/// something else does, or when libsepol may leave out some of it.
+/// `:` and the lines of the items in the branches of the `booleanif` that starts `text` on `line`. Empty if something
+/// else starts there, or if libsepol may leave out some of it.
 fn branches(text: &[u8], mut line: u32) -> String {
     if first_word(&text[1..]) != b"booleanif" {
         return String::new();

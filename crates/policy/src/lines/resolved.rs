@@ -1,5 +1,5 @@
-//! What `cil_write_resolve_ast` writes: a statement a line, indented; lists of statements open on a line of their own
-//! and close on one.
+//! Reads what `cil_write_resolve_ast` writes: one statement per line, indented. Lists of statements open on a line of
+//! their own and close on one.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,24 @@ use super::Statement;
 /// A list of statements that is open.
 #[derive(Clone, Copy)]
 enum Open<'t> {
-    /// A block, an optional: its statements hold as they are. The number of statements before it.
+    /// A block or an optional: its statements hold as they are. With the number of statements before it.
     Plain(usize),
-    /// A macro that is called, likewise. Whether its place is of its own.
+    /// A macro that is called, likewise. Whether it has a place of its own.
     Call(bool),
-    /// A macro's definition, or what `in` would add: the statements hold where they were copied to.
+    /// The definition of a macro, or the content of an `in`: the statements hold where they were copied to.
     Template,
-    /// A condition's expression.
+    /// The expression of a condition.
     If(&'t str),
     /// `true` or `false`.
     Branch(&'t str),
 }
 
-/// Where statements are, until its mark ends.
+/// Where statements were written, until the mark ends.
 #[derive(Clone)]
 struct Place {
     file: u32,
     line: u32,
-    /// The lines of what branches hold that is still to come.
+    /// The remaining lines of the items of branches.
     inner: VecDeque<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Place {
         ((file as usize) < files).then_some(Self { file, line, inner })
     }
 
-    /// The place of the next thing in a branch.
+    /// The place of the next item in a branch.
     fn next(&mut self) -> Self {
         Self { file: self.file, line: self.inner.pop_front().unwrap_or(self.line), inner: VecDeque::new() }
     }
@@ -82,7 +82,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// An abstract block's statements hold where it is inherited only.
+    /// The statements of an abstract block hold only where it is inherited.
     fn forget_block(&mut self) {
         if let Some(block) = self.open.last_mut() {
             if let Open::Plain(before) = *block {
@@ -115,7 +115,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The place of what comes next, when that lies directly in a branch whose mark lists places.
+    /// The place of the next item, if it is directly in a branch whose mark lists places.
     fn of_branch(&mut self) -> Option<Place> {
         match (self.open.last(), self.places.last_mut()) {
             (Some(Open::Branch(_)), Some(Some(place))) => Some(place.next()),
@@ -124,7 +124,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The list that `line` opens; it may close it as well.
+/// The list that `line` opens. The line may also close it.
 fn opens(line: &str, before: usize) -> Option<Open<'_>> {
     let (word, rest) = line.strip_prefix('(').map(|inside| inside.split_once(' ').unwrap_or((inside, "")))?;
     match word {
@@ -151,7 +151,7 @@ fn is_open(line: &str) -> bool {
     depth > 0
 }
 
-/// `statement` within the conditions that it lies in.
+/// `statement` within the conditions that contain it.
 fn wrap(statement: &str, open: &[Open<'_>]) -> String {
     let mut text = statement.to_owned();
     let mut branch = None;

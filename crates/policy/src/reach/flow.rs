@@ -1,4 +1,4 @@
-//! Where information goes when a permission is used: the table `flow.txt`.
+//! The direction of information for each permission: the table `flow.txt`.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -8,17 +8,17 @@ use std::{
 use crate::model::{Class, Policy};
 
 const TEXT: &str = include_str!("flow.txt");
-/// It is part of the program, and a test reads it: every line of it is one.
+/// The table is part of the program, and a test reads every line of it.
 static TABLE: LazyLock<Table<'static>> = LazyLock::new(|| parse(TEXT).unwrap_or_default());
 
-/// Directions of one permission.
+/// The directions of one permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Direction {
-    /// From target to source.
+    /// Information goes from target to source.
     read: bool,
-    /// From source to target.
+    /// Information goes from source to target.
     write: bool,
-    /// Little of it.
+    /// Only little information goes.
     weak: bool,
 }
 
@@ -41,7 +41,7 @@ impl Direction {
 /// Directions by class and permission.
 type Table<'t> = HashMap<(&'t str, &'t str), Direction>;
 
-/// Reads lines as `flow.txt` describes them; the first that is not such a line is the error.
+/// Reads lines as `flow.txt` describes them. The error is the first line that cannot be read.
 fn parse(text: &str) -> Result<Table<'_>, &str> {
     let mut groups: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut known = HashMap::new();
@@ -62,17 +62,17 @@ fn parse(text: &str) -> Result<Table<'_>, &str> {
     Ok(known)
 }
 
-/// Directions of a policy's permissions.
+/// The directions of a policy's permissions.
 #[derive(Debug)]
 pub(super) struct Flow {
     /// By class: the permissions that read, and those that write.
     masks: Vec<(u32, u32)>,
-    /// `class permission` of which the table knows nothing; they count as both.
+    /// `class permission` pairs that the table does not have. They count as both directions.
     pub(super) unknown: BTreeSet<String>,
 }
 
 impl Flow {
-    /// The directions of `policy`'s permissions, weak ones only if `weak`.
+    /// The directions of `policy`'s permissions. Weak ones are included only if `weak` is set.
     pub(super) fn of(policy: &Policy, weak: bool) -> Self {
         let mut unknown = BTreeSet::new();
         let mut masks = |class: &Class| {

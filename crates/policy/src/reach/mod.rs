@@ -1,10 +1,10 @@
-//! Where information can go by the rules of a policy: what a domain's reaches, who can write a type, over any number of
-//! steps.
+//! Where information can go by the rules of a policy: what a domain's information reaches, and which domains can write
+//! to a type, in any number of steps.
 //!
-//! Nodes are types. A rule whose permission writes lets information go from source to target, one that reads from
-//! target to source ([`flow`]); a transition of a process writes, so what one domain can do by becoming another is
-//! found too. Only rules count: constraints, and MLS with them, may forbid more. Types of one row (or column) have the
-//! same neighbours, so each row and each column is followed once.
+//! Nodes are types. A rule with a permission that writes lets information go from source to target; one that reads,
+//! from target to source ([`flow`]). A transition of a process counts as a write, so what one domain can do by entering
+//! another is found as well. Only rules count: constraints, including MLS, may forbid more. Types with the same row (or
+//! column) have the same neighbours, so each row and each column is followed once.
 
 use std::collections::VecDeque;
 
@@ -19,34 +19,34 @@ use crate::{
 
 mod flow;
 
-/// Which way to follow information.
+/// The direction in which information is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Where it can go from a type.
     From,
-    /// Whence it can come to a type.
+    /// From where it can come to a type.
     To,
 }
 
-/// What to leave out.
+/// What is left out.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// Types that nothing is followed through or to.
+    /// Types that are not followed.
     pub exclude: Bits,
-    /// How many steps at most; `None`: any.
+    /// The maximum number of steps; `None`: any.
     pub steps: Option<u32>,
-    /// Whether permissions that carry little count, too.
+    /// Whether permissions that carry little information count as well.
     pub weak: bool,
 }
 
 /// A step of information from one type to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Where it is before.
+    /// The type from which it goes.
     pub from: String,
-    /// Where it is then.
+    /// The type to which it goes.
     pub to: String,
-    /// The rules that let it go, as CIL, with the permissions that do.
+    /// The rules that permit it, as CIL, with the permissions that matter.
     pub rules: Vec<String>,
 }
 
@@ -58,15 +58,15 @@ pub struct Reach<'a> {
     flow: Flow,
     way: Way,
     start: u32,
-    /// By type: how many steps, and the type before it.
+    /// By type: the number of steps, and the type before it.
     found: Vec<Option<(u32, u32)>>,
 }
 
-/// What vectors do: read and write.
+/// What a vector allows: reading and writing.
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 
-/// The types by row and by column, and what each vector does.
+/// The types by row and by column, and what each vector allows.
 struct Graph<'a> {
     vectors: &'a Vectors,
     does: Vec<u8>,
@@ -102,13 +102,13 @@ impl<'a> Graph<'a> {
         self.does.get(self.vectors.vector(row, column) as usize).copied().unwrap_or_default()
     }
 
-    /// Targets of a source row where its rules do `what`.
+    /// Targets of a source row whose rules allow `what`.
     fn targets(&self, row: u32, what: u8) -> impl Iterator<Item = u32> + '_ {
         let columns = (0..self.vectors.columns()).filter(move |column| self.does(row, *column) & what != 0);
         columns.flat_map(|column| self.in_column[column as usize].iter().copied())
     }
 
-    /// Sources whose rules do `what` on a target column.
+    /// Sources whose rules allow `what` on a target column.
     fn sources(&self, column: u32, what: u8) -> impl Iterator<Item = u32> + '_ {
         let rows = (0..self.vectors.rows()).filter(move |row| self.does(*row, column) & what != 0);
         rows.flat_map(|row| self.in_row[row as usize].iter().copied())
@@ -116,14 +116,14 @@ impl<'a> Graph<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// Follows information from (or to) the type `start`, nearest types first.
+    /// Follows information from (or to) the type `start`. The nearest types come first.
     pub fn new(policy: &'a Policy, vectors: &'a Vectors, way: Way, start: u32, limits: &Limits) -> Self {
         let flow = Flow::of(policy, limits.weak);
         let found = follow(&Graph::of(policy, vectors, &flow), policy.types.len(), way, start, limits);
         Self { policy, vectors, flow, way, start, found }
     }
 
-    /// The types found, with the number of steps to each, nearest first; without the start.
+    /// The types found, with the number of steps to each, nearest first, without the start.
     pub fn types(&self) -> Vec<(u32, u32)> {
         let mut types: Vec<(u32, u32)> = (0..)
             .zip(&self.found)
@@ -134,8 +134,7 @@ impl<'a> Reach<'a> {
         types
     }
 
-    /// A shortest path between the start and `type_`, in the direction that information goes; `None` when it was not
-    /// found.
+    /// A shortest path between the start and `type_`, in the direction of the information; `None`: it was not found.
     pub fn path(&self, type_: u32) -> Option<Vec<Step>> {
         let mut now = type_;
         let mut steps = Vec::new();
@@ -154,7 +153,7 @@ impl<'a> Reach<'a> {
         Some(steps)
     }
 
-    /// `class permission` of which it is not known where information goes: they count as both ways.
+    /// `class permission` pairs whose direction is not known. They count as both directions.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         self.flow.unknown.iter().map(String::as_str)
     }
@@ -177,9 +176,10 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// By type: in how many steps it is found, and from which type; the start is its own.
+/// By type: the number of steps, and the type from which it was found. The start is its own.
 fn follow(graph: &Graph<'_>, types: usize, way: Way, start: u32, limits: &Limits) -> Vec<Option<(u32, u32)>> {
-    // Seen from its source, a rule carries information out by writing and in by reading; backwards the other way.
+    // From the source's point of view, a rule carries information out by writing and in by reading. Backwards it is
+    // the reverse.
     let (as_source, as_target) = match way {
         Way::From => (WRITE, READ),
         Way::To => (READ, WRITE),

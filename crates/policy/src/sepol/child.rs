@@ -1,4 +1,4 @@
-//! The process in which libsepol works, and the pipe that it answers by.
+//! The process in which libsepol runs, and the pipe for its answer.
 
 use std::{
     fs::File,
@@ -22,16 +22,16 @@ use nix::{
 
 use super::{SepolError, confine, shim};
 
-/// A wait for the child that has no other end: it may compute for 600 s, beside others.
-const DEADLINE: Duration = Duration::from_secs(1800);
-/// A child that has answered, or closed its pipe, needs no more than this to give its memory back and end.
-const LEAVE: Duration = Duration::from_secs(10);
-/// libsepol's parsers and walks recurse; pages of it that are not used cost nothing.
-const STACK: usize = 64 << 20;
-/// The most bytes of a section: several times what Debian's policies need.
+/// How long to wait for the child at most. It may compute for 600 s, together with others.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1800);
+/// How long a child may take to free its memory and end after it has answered, or closed its pipe.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The size of the child's stack. libsepol's parsers recurse, and unused pages cost nothing.
+const STACK_SIZE: usize = 64 << 20;
+/// The maximum size of a section, in bytes: several times what Debian's policies need.
 const MAX_SECTION_SIZE: u64 = 256 << 20;
 
-/// What the child answered.
+/// The child's answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) messages: Vec<u8>,
@@ -45,17 +45,17 @@ pub(super) struct Answer {
 /// What the child does.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Task {
-    /// For errors: "compile the policy".
+    /// For error messages, for example "compile the policy".
     pub(super) name: &'static str,
-    /// The processor time that it may use.
+    /// The processor time that it may use, in seconds.
     pub(super) seconds: u64,
 }
 
-/// Lets `work` run in a confined child of this process, which answers in sections on the descriptor that it is given
-/// and returns 0, or -1 when libsepol refused.
+/// Runs `work` in a confined child of this process. It answers in sections on the descriptor that it is given, and
+/// returns 0, or -1 if libsepol refused.
 pub(super) fn run(task: Task, work: impl FnOnce(RawFd) -> i32 + Send) -> Result<Answer, SepolError> {
-    // The child goes on on the stack of the thread that forks it, and dies when that thread ends.
-    let stack = || thread::Builder::new().name("libsepol".into()).stack_size(STACK);
+    // The child continues on the stack of the thread that forks it, and dies when that thread ends.
+    let stack = || thread::Builder::new().name("libsepol".into()).stack_size(STACK_SIZE);
     thread::scope(|scope| match stack().spawn_scoped(scope, || fork(task, work)) {
         Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         Err(cause) => Err(SepolError::Start { task: task.name, cause }),
@@ -82,15 +82,15 @@ fn fork(task: Task, work: impl FnOnce(RawFd) -> i32) -> Result<Answer, SepolErro
     }
 }
 
-/// The child's life; what it exits with.
+/// The code of the child. Returns its exit status.
 fn be_child(task: Task, out: RawFd, parent: Pid, work: impl FnOnce(RawFd) -> i32) -> i32 {
     match confine::confine(out, parent.as_raw(), task.seconds) {
         Ok(()) => i32::from(work(confine::OUT) != 0),
         Err(refused) => {
-            let told = format!("{}: {}", refused.step, refused.cause);
+            let message = format!("{}: {}", refused.step, refused.cause);
             // The pipe is where it was, or has been moved.
             for out in [confine::OUT, out] {
-                if shim::section(out, shim::REFUSED_STEP, told.as_bytes()) && shim::section(out, shim::END, &[]) {
+                if shim::section(out, shim::REFUSED_STEP, message.as_bytes()) && shim::section(out, shim::END, &[]) {
                     break;
                 }
             }
@@ -99,22 +99,23 @@ fn be_child(task: Task, out: RawFd, parent: Pid, work: impl FnOnce(RawFd) -> i32
     }
 }
 
-/// Reads the child's answer to its end and reaps it.
+/// Reads the child's answer to its end, and waits for the child.
 fn attend(task: &'static str, child: Pid, input: OwnedFd) -> Result<Answer, SepolError> {
-    let mut pipe = Pipe { file: File::from(input), deadline: Instant::now() + DEADLINE };
+    let mut pipe = Pipe { file: File::from(input), deadline: Instant::now() + ANSWER_TIMEOUT };
     let answer = read_answer(&mut pipe);
     drop(pipe);
     if answer.as_ref().is_err_and(|cause| cause.kind() != io::ErrorKind::UnexpectedEof) {
-        // It is gone or about to: whatever it says after this is not read.
+        // It has ended or is about to. What it writes after this is not read.
         let _ = kill(child, Signal::SIGKILL);
     }
     let status = reap(child).map_err(|errno| SepolError::Start { task, cause: errno.into() })?;
     judge(task, answer, status)
 }
 
-/// Waits for a child that has nothing more to say; one that stays is killed, since it may be anyone's by now.
+/// Waits for a child that has nothing more to say. One that does not end is killed, because it may be under an
+/// attacker's control.
 fn reap(child: Pid) -> Result<WaitStatus, Errno> {
-    let deadline = Instant::now() + LEAVE;
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     loop {
         match waitpid(child, Some(WaitPidFlag::WNOHANG)) {
             Err(Errno::EINTR) => {}
@@ -128,11 +129,11 @@ fn reap(child: Pid) -> Result<WaitStatus, Errno> {
     }
 }
 
-/// What an answer and the way that the child ended come to.
+/// The result of an answer and of the way in which the child ended.
 fn judge(task: &'static str, answer: io::Result<Answer>, status: WaitStatus) -> Result<Answer, SepolError> {
     match (answer, status) {
         (Err(cause), _) if cause.kind() == io::ErrorKind::TimedOut => {
-            Err(SepolError::TimedOut { task, seconds: DEADLINE.as_secs() })
+            Err(SepolError::TimedOut { task, seconds: ANSWER_TIMEOUT.as_secs() })
         }
         (Err(cause), _) if cause.kind() == io::ErrorKind::InvalidData => Err(SepolError::Garbled { task, cause }),
         (_, WaitStatus::Signaled(_, signal, _)) => Err(SepolError::Died { task, signal: signal.as_str() }),
@@ -150,7 +151,7 @@ fn judge(task: &'static str, answer: io::Result<Answer>, status: WaitStatus) -> 
     }
 }
 
-/// The sections of an answer up to its end; anyone may have written them.
+/// The sections of an answer up to its end. An attacker may have written them.
 pub(super) fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
     let garbled = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut answer = Answer::default();
@@ -163,7 +164,7 @@ pub(super) fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
             return Err(garbled(format!("a section of {length} bytes")));
         }
         let mut content = Vec::new();
-        // A section that is cut short is the last thing there is: no end follows it.
+        // A section that is cut short is the last one, without an end after it.
         input.take(length).read_to_end(&mut content)?;
         match shim::Tag::from(tag) {
             shim::END if length == 0 => return Ok(answer),
@@ -178,7 +179,7 @@ pub(super) fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
     }
 }
 
-/// The reading end, which waits until its deadline only.
+/// The reading end of the pipe, which waits only until its deadline.
 struct Pipe {
     file: File,
     deadline: Instant,

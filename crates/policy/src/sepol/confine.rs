@@ -1,5 +1,5 @@
-//! What the child gives up before libsepol sees a byte that may be hostile: privileges, descriptors, memory and time
-//! without bounds, and every system call that reading and writing its pipe and its memory do not need.
+//! What the child gives up before libsepol reads a byte that may be hostile: privileges, descriptors, unlimited memory
+//! and time, and every system call that it does not need for its pipe and its memory.
 
 use std::{io, mem::offset_of, os::fd::RawFd};
 
@@ -9,9 +9,9 @@ use libc::{c_int, c_long, c_ulong, c_void, rlimit, sock_filter, sock_fprog};
 pub(super) const OUT: RawFd = 3;
 
 const NOBODY: libc::uid_t = 65534;
-const MEMORY: u64 = 4 << 30;
+const MAX_MEMORY: u64 = 4 << 30;
 
-/// Calls that are allowed whatever their arguments: memory, the pipe, time, and what abort(3) makes on its way.
+/// System calls that are allowed with any arguments: for memory, the pipe, time, and those that abort(3) makes.
 const CALLS: [c_long; 23] = [
     libc::SYS_read,
     libc::SYS_write,
@@ -38,22 +38,22 @@ const CALLS: [c_long; 23] = [
     libc::SYS_exit_group,
 ];
 
-/// Calls that fail with EACCES, where any other kills: glibc's malloc(3) makes them on its way and does without, to read
-/// /proc/sys/vm/overcommit_memory before it shrinks a thread's arena (`check_may_shrink_heap`), and to count the
-/// processors before it makes one more (`arena_get2`).
+/// System calls that fail with EACCES, while all others kill the child. glibc's malloc(3) makes them and does not
+/// depend on their results: it reads /proc/sys/vm/overcommit_memory before it shrinks a thread's arena
+/// (`check_may_shrink_heap`), and counts the processors before it makes one more (`arena_get2`).
 const REFUSED: [c_long; 2] = [libc::SYS_openat, libc::SYS_sched_getaffinity];
 
-/// A step that was refused.
+/// A step of confinement that was refused.
 pub(super) struct Refused {
     pub(super) step: &'static str,
     pub(super) cause: io::Error,
 }
 
-/// Confines the calling process for good and moves `out` to [`OUT`], the only descriptor that stays open. `parent` is
-/// the process that made it, `seconds` the processor time that it may use.
+/// Confines the calling process permanently, and moves `out` to [`OUT`], the only descriptor that stays open. `parent`
+/// is the process that made it, and `seconds` is the processor time that it may use.
 ///
-/// Giving up root's own privileges is tried only: a container may refuse it, and the filter of system calls leaves
-/// them without use.
+/// Giving up root's privileges may fail: a container may refuse it, and the filter of system calls makes the privileges
+/// useless.
 pub(super) fn confine(out: RawFd, parent: libc::pid_t, seconds: u64) -> Result<(), Refused> {
     keep_only(out)?;
     forget_handlers();
@@ -64,7 +64,7 @@ pub(super) fn confine(out: RawFd, parent: libc::pid_t, seconds: u64) -> Result<(
     if unsafe { libc::getppid() } != parent {
         return Err(Refused { step: "die with the parent", cause: io::ErrorKind::NotFound.into() });
     }
-    limit(libc::RLIMIT_AS, "limit memory", MEMORY, MEMORY)?;
+    limit(libc::RLIMIT_AS, "limit memory", MAX_MEMORY, MAX_MEMORY)?;
     limit(libc::RLIMIT_CPU, "limit processor time", seconds, seconds + 5)?;
     limit(libc::RLIMIT_FSIZE, "limit files' sizes", 0, 0)?;
     limit(libc::RLIMIT_CORE, "limit core dumps", 0, 0)?;
@@ -78,7 +78,7 @@ fn step(step: &'static str, result: c_int) -> Result<(), Refused> {
     if result == -1 { Err(Refused { step, cause: io::Error::last_os_error() }) } else { Ok(()) }
 }
 
-/// Closes every descriptor but `out`, which becomes [`OUT`].
+/// Closes every descriptor except `out`, which becomes [`OUT`].
 fn keep_only(out: RawFd) -> Result<(), Refused> {
     if out != OUT {
         // SAFETY: whatever OUT was is the parent's, and this process makes no use of it.
@@ -92,7 +92,7 @@ fn keep_only(out: RawFd) -> Result<(), Refused> {
     close(OUT + 1, libc::c_uint::MAX)
 }
 
-/// Signals kill again: the parent's handlers (Rust's for overflows of the stack) would report to nobody.
+/// Resets signal handlers. The parent's (Rust's for stack overflows) would write a report that nobody reads.
 fn forget_handlers() {
     for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGPIPE, libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the default disposition runs no code of ours.
@@ -104,7 +104,7 @@ fn give_up_root() {
     // SAFETY: these calls touch no memory of ours; setgroups reads none with a length of 0.
     unsafe {
         if libc::geteuid() == 0 {
-            // Without glibc, which would signal the threads that the parent had.
+            // Not through glibc, which would signal the threads that the parent had.
             libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<c_void>());
             libc::syscall(libc::SYS_setresgid, NOBODY, NOBODY, NOBODY);
             libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY);
@@ -116,7 +116,7 @@ fn limit(resource: libc::__rlimit_resource_t, what: &'static str, soft: u64, har
     let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: limit outlives the call.
     step(what, unsafe { libc::getrlimit(resource, &mut limit) })?;
-    // A lower limit that was set before stays: only root may raise it.
+    // A lower limit that was set before stays, because only root may raise it.
     limit = rlimit { rlim_cur: soft.min(limit.rlim_max), rlim_max: hard.min(limit.rlim_max) };
     // SAFETY: limit outlives the call.
     step(what, unsafe { libc::setrlimit(resource, &limit) })
@@ -131,7 +131,7 @@ fn filter_calls() -> Result<(), Refused> {
     })
 }
 
-/// The filter of process `pid`: it may abort(3), which is a tgkill of itself, and map memory that is not executable.
+/// The filter for process `pid`: it may abort(3), which is a tgkill of itself, and map memory that is not executable.
 fn filter(pid: u32) -> Vec<sock_filter> {
     let load = |offset: usize| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset as u32);
     let return_ = |action: u32| statement(libc::BPF_RET | libc::BPF_K, action);

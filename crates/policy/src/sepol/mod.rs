@@ -1,8 +1,8 @@
-//! libsepol, which reads and compiles policies, in a child process that has nothing to lose.
+//! libsepol, which reads and compiles policies, in a child process without privileges.
 //!
-//! libsepol 3.4's readers predate many fixes of their validation, and a policy may come from anywhere: each call forks
-//! a child that gives up its privileges ([`confine`]) before libsepol sees a byte, and answers by a pipe. Whatever
-//! happens to the child is an error here and no more.
+//! The readers of libsepol 3.4 lack many fixes, and a policy may come from anywhere. So each call forks a child that
+//! gives up its privileges ([`confine`]) before libsepol reads a byte, and that answers through a pipe. Whatever
+//! happens to the child is only an error here.
 
 mod child;
 mod confine;
@@ -17,12 +17,12 @@ use crate::lines::{self, Lines};
 
 /// The newest binary policy version that every kernel since 5.10 reads (security/selinux/include/security.h).
 pub const VERSION: u32 = 33;
-/// The oldest one with MLS in its present form (`POLICYDB_VERSION_MLS`).
+/// The oldest version with MLS in its present form (`POLICYDB_VERSION_MLS`).
 const OLDEST: u32 = 19;
-/// Debian's policies take 5 s of processor time, and as much again for the statements' places.
+/// Debian's policies take 5 s of processor time, and as much again to find where statements were written.
 const COMPILE: Task = Task { name: "compile the policy", seconds: 600 };
 const PLACES: Task = Task { name: "find the statements' places", seconds: 600 };
-/// They take 0.1 s. libsepol 3.4 goes round in circles in some damaged ones.
+/// Debian's policies take 0.1 s. libsepol 3.4 loops forever on some damaged ones.
 const READ: Task = Task { name: "read the binary policy", seconds: 30 };
 const CONVERT: Task = Task { name: "turn the module package into CIL", seconds: 60 };
 const POLICY_MAGIC: u32 = 0xf97c_ff8c;
@@ -33,20 +33,20 @@ const POLICY_WORD: &[u8] = b"SE Linux";
 pub struct CilFile {
     /// Its name, for messages.
     pub name: String,
-    /// What it says.
+    /// The text of the file.
     pub text: Vec<u8>,
 }
 
-/// How to compile.
+/// Options for compiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The version of the binary policy.
     pub version: u32,
     /// Whether `neverallow` rules are left unchecked.
     pub disable_neverallow: bool,
-    /// Whether the same may be declared, or the same path given the same context, twice: as semodule does.
+    /// Whether declarations, and equal file contexts, may be repeated, as in semodule.
     pub multiple_decls: bool,
-    /// Whether the statements' places are left out, which makes it faster.
+    /// Whether the places of statements are left out, which is faster.
     pub without_lines: bool,
 }
 
@@ -61,11 +61,11 @@ impl Default for Options {
 pub struct Compiled {
     /// The binary policy, as a kernel's SELinux would load it.
     pub image: Vec<u8>,
-    /// What it says, as the module `dump` reads it.
+    /// The policy in the form that the module `dump` reads.
     pub model: Vec<u8>,
-    /// Where it says it.
+    /// The statements and where they were written.
     pub lines: Lines,
-    /// The text of `file_contexts`; empty when it has none.
+    /// The text of `file_contexts`; empty if it has none.
     pub file_contexts: String,
 }
 
@@ -73,12 +73,12 @@ pub struct Compiled {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SepolError {
-    /// libsepol found fault with it.
+    /// libsepol refused the input.
     #[error("cannot {task}: libsepol refused:\n{messages}")]
     Refused {
-        /// What was tried.
+        /// The task, as an infinitive: "compile the policy".
         task: &'static str,
-        /// What libsepol said, with files and lines.
+        /// libsepol's messages, with files and lines.
         messages: String,
     },
     /// The child was killed.
@@ -89,25 +89,25 @@ pub enum SepolError {
     Died {
         /// What was tried.
         task: &'static str,
-        /// What killed it.
+        /// The signal that killed it.
         signal: &'static str,
     },
-    /// The child did not come to an end.
+    /// The child did not end in time.
     #[error("cannot {task}: its reader took longer than {seconds} s and was stopped: nothing of it was used")]
     TimedOut {
         /// What was tried.
         task: &'static str,
-        /// How long it was waited for.
+        /// How long it could take, in seconds.
         seconds: u64,
     },
-    /// The child's answer cannot be understood.
+    /// The child's answer cannot be read.
     #[error(
         "cannot {task}: its reader's answer is not whole ({cause}); the file may be hostile: nothing of it was used"
     )]
     Garbled {
         /// What was tried.
         task: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         cause: io::Error,
     },
     /// The child could not be confined.
@@ -118,43 +118,43 @@ pub enum SepolError {
     Confine {
         /// What was tried.
         task: &'static str,
-        /// The step that was refused, and why.
+        /// The step that was refused, and the cause.
         step: String,
     },
-    /// The child could not be made.
+    /// The child process could not be started.
     #[error("cannot {task}: no process for its reader: {cause}")]
     Start {
         /// What was tried.
         task: &'static str,
-        /// Why the child process could not be started.
+        /// Why it could not be started.
         cause: io::Error,
     },
-    /// It does not begin as a binary policy does.
+    /// The input does not begin like a binary policy.
     #[error(
         "not a binary policy: it does not begin with SELinux's magic number; a kernel's policy is /sys/fs/selinux/policy"
     )]
     NotPolicy,
-    /// It ends before its version.
+    /// The input ends before its version.
     #[error("the binary policy is truncated: it has {0} bytes")]
     Truncated(usize),
-    /// It is newer than libsepol.
+    /// The policy is newer than libsepol.
     #[error("policy version {found}; libsepol reads {OLDEST} up to {newest}: build the policy for an older version")]
     Version {
-        /// The version that the policy has.
+        /// The version of the policy.
         found: u32,
-        /// The newest that is read.
+        /// The newest version that libsepol reads.
         newest: u32,
     },
 }
 
-/// Compiles CIL sources, together.
+/// Compiles CIL sources together.
 pub fn compile(files: &[CilFile], options: &Options) -> Result<Compiled, SepolError> {
     let task = COMPILE.name;
     if !(OLDEST..=shim::newest()).contains(&options.version) {
         return Err(SepolError::Version { found: options.version, newest: shim::newest() });
     }
     thread::scope(|scope| {
-        // It takes as long as compiling does.
+        // This takes as long as compiling.
         let places = (!options.without_lines).then(|| scope.spawn(|| statements(files, options)));
         let answer = child::run(COMPILE, |out| shim::compile(files, options, out));
         let lines = match places.map(thread::ScopedJoinHandle::join) {
@@ -190,7 +190,7 @@ fn read_within(image: &[u8], task: Task) -> Result<Compiled, SepolError> {
     })
 }
 
-/// A binary policy with its booleans' values (by number) changed to `states`: the image, and its model.
+/// A binary policy with its booleans' values changed to `states`, by number: the image, and its model.
 pub fn set_booleans(image: &[u8], states: &[bool]) -> Result<(Vec<u8>, Vec<u8>), SepolError> {
     let task = Task { name: "set the booleans of the binary policy", ..READ };
     check_head(image)?;
@@ -207,7 +207,7 @@ pub fn module_to_cil(package: &[u8]) -> Result<Vec<u8>, SepolError> {
 
 /// The statements of `files`, or why there are none.
 fn statements(files: &[CilFile], options: &Options) -> Lines {
-    // libsepol names the file of every mark: the shorter, the faster.
+    // libsepol writes the name of the file in every mark, so a short one is faster.
     let marked: Vec<CilFile> = (0..)
         .zip(files)
         .map(|(number, file)| CilFile { name: format!("f{number}"), text: lines::mark(&file.text, number) })
@@ -222,7 +222,7 @@ fn statements(files: &[CilFile], options: &Options) -> Lines {
     }
 }
 
-/// libsepol's messages about words that it does not know, which name no place (`parse_statement` of cil_build_ast.c),
+/// Adds places to libsepol's messages about unknown words, which have none (`parse_statement` of cil_build_ast.c).
 /// with it.
 fn with_places(error: SepolError, files: &[CilFile]) -> SepolError {
     let SepolError::Refused { task, messages } = error else { return error };
@@ -239,8 +239,8 @@ fn with_places(error: SepolError, files: &[CilFile]) -> SepolError {
     SepolError::Refused { task, messages: messages.join("\n") }
 }
 
-/// A message that ends with a place, and what is written there: libsepol does not say which of a statement's names is
-/// unknown.
+/// Adds the text of the line to a message that ends with a place, because libsepol does not say which name of a
+/// statement is unknown.
 fn with_line(message: String, files: &[CilFile]) -> String {
     let line = message.rsplit_once(" at ").and_then(|(_, place)| {
         let (name, number) = place.rsplit_once(':')?;
@@ -253,7 +253,8 @@ fn with_line(message: String, files: &[CilFile]) -> String {
     }
 }
 
-/// `MESSAGE at line LINE of FILE`, as libsepol's parser writes, with the place where editors and people look for it.
+/// Rewrites `MESSAGE at line LINE of FILE`, libsepol's form, so that the place comes first, where editors and people
+/// look for it.
 fn place_first(message: &str) -> String {
     let place = message.rsplit_once(" at line ").and_then(|(what, place)| Some((what, place.split_once(" of ")?)));
     match place {
@@ -270,7 +271,7 @@ fn garbled(task: &'static str, what: impl Into<String>) -> SepolError {
     SepolError::Garbled { task, cause: io::Error::new(io::ErrorKind::InvalidData, what.into()) }
 }
 
-/// What the beginning of a binary policy tells without libsepol: magic number, its name, its version.
+/// Checks the beginning of a binary policy without libsepol: magic number, name, version.
 fn check_head(image: &[u8]) -> Result<(), SepolError> {
     let number =
         |at: usize| image.get(at..at + 4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
@@ -294,7 +295,7 @@ fn check_head(image: &[u8]) -> Result<(), SepolError> {
     }
 }
 
-/// libsepol's messages as an error shows them: printable, without the empty lines.
+/// libsepol's messages as an error shows them: printable, and without empty lines.
 fn messages(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace(|c: char| c.is_control() && c != '\n' && c != '\t', "?");
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

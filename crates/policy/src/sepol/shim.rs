@@ -70,7 +70,7 @@ pub(super) fn module(package: &[u8], out: RawFd) -> i32 {
     unsafe { tollgate_module(package.as_ptr().cast(), package.len(), out) }
 }
 
-/// Writes a section; whether it could.
+/// Writes a section. Returns whether that succeeded.
 pub(super) fn section(out: RawFd, tag: Tag, content: &[u8]) -> bool {
     // SAFETY: content outlives the call.
     unsafe { tollgate_section(out, tag, content.as_ptr().cast(), content.len()) == 0 }
@@ -96,7 +96,7 @@ fn with_files(files: &[CilFile], call: impl FnOnce(&[tollgate_file]) -> i32) -> 
     call(&files)
 }
 
-/// A name as messages can hold it.
+/// A name in a form that messages can contain.
 fn printable(name: &str) -> CString {
     CString::new(name.replace('\0', "?")).unwrap_or_default()
 }

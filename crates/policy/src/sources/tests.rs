@@ -77,7 +77,7 @@ fn refuses_what_is_no_source_with_its_name() {
     let error = refusal(&[dir.path().join("absent.cil")]);
     assert!(error.contains("absent.cil") && error.contains("No such file"), "{error}");
     let empty = tempdir().unwrap();
-    assert!(refusal(&[empty.path().to_owned()]).contains("holds no *.cil"), "{error}");
+    assert!(refusal(&[empty.path().to_owned()]).contains("has no *.cil"), "{error}");
     assert!(refusal(&[]).contains("no sources"));
     let error = refusal(&[write(dir.path(), "broken.pp", &PACKAGE.to_le_bytes())]);
     assert!(error.contains("broken.pp: cannot turn the module package into CIL"), "{error}");

@@ -1,11 +1,11 @@
-//! Values of booleans that outlast a start: lines `NAME=1`, as SELinux's booleans.local has them.
+//! Values of booleans that survive a restart: lines `NAME=1`, as in SELinux's booleans.local.
 
 use std::collections::BTreeMap;
 
 use super::StoreError;
 use crate::booleans::assignment;
 
-/// The values, by name; of several lines for one the last counts.
+/// The values, by name. If several lines have one name, the last counts.
 pub(super) fn parse(text: &str, file: &str) -> Result<BTreeMap<String, bool>, StoreError> {
     let mut values = BTreeMap::new();
     for (line, text) in said(text) {
@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<BTreeMap<String, bool>, St
     Ok(values)
 }
 
-/// The text with these values: each in the place of the one that it has for the name, or at the end.
+/// The text with these values. Each replaces the line with its name, or comes last.
 pub(super) fn with(text: &str, assignments: &[(String, bool)]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (name, value) in assignments {
@@ -26,7 +26,7 @@ pub(super) fn with(text: &str, assignments: &[(String, bool)]) -> String {
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
-/// Lines that say something, by their numbers.
+/// Lines that are neither empty nor comments, with their numbers.
 fn said(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))

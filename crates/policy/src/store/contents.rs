@@ -1,4 +1,4 @@
-//! The sources of a machine's policy as data: changed here, and built.
+//! The sources of a machine's policy as data, which are changed and built here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::{
     sources::Sources,
 };
 
-/// What lies in the store, by name: shipped files, and local ones (`policy.d/web.cil`, `ports.local`).
+/// The files in the store, by name: shipped ones, and local ones (`policy.d/web.cil`, `ports.local`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     shipped_folder: PathBuf,
@@ -32,18 +32,18 @@ pub struct Contents {
 /// A local module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module<'c> {
-    /// The name that it was installed under.
+    /// The name under which it was installed.
     pub name: &'c str,
-    /// Its files, as they are named in what a policy was built from.
+    /// Its files, under the names that the origin of a policy has.
     pub files: Vec<Source>,
 }
 
-/// What came of a build.
+/// The result of a build.
 #[derive(Debug)]
 pub struct Next {
-    /// The built policy, not yet in force.
+    /// The built policy, which is not in force yet.
     pub built: Built,
-    /// What is left out of it, and why.
+    /// What was left out, and why.
     pub notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Contents {
         })
     }
 
-    /// The names of the macros of all its files: a block shares its names with them.
+    /// The names of the macros in all files. Blocks share their namespace.
     #[must_use]
     pub fn macros(&self) -> BTreeSet<String> {
         let files = self.shipped.iter().chain(&self.local).filter(|(name, _)| name.ends_with(".cil"));
@@ -80,7 +80,7 @@ impl Contents {
         self.local.keys().filter_map(|name| name.strip_prefix(MODULES)?.strip_prefix('/')?.strip_suffix(".cil"))
     }
 
-    /// Puts a module in, in the place of the one of that name; whether there was one.
+    /// Installs a module, in place of the one with that name. Returns whether there was one.
     pub fn install(&mut self, name: &str, policy: Vec<u8>, contexts: Option<Vec<u8>>) -> Result<bool, StoreError> {
         check_name(name)?;
         self.local.remove(&fc(name));
@@ -88,7 +88,7 @@ impl Contents {
         Ok(self.local.insert(cil(name), policy).is_some())
     }
 
-    /// Takes a module out.
+    /// Removes a module.
     pub fn remove(&mut self, name: &str) -> Result<(), StoreError> {
         if self.local.remove(&cil(name)).is_none() {
             let (name, folder) = (name.to_owned(), self.folder.join(MODULES));
@@ -99,7 +99,7 @@ impl Contents {
         Ok(())
     }
 
-    /// All files with local file contexts, as they are named in what a policy is built from.
+    /// All files with local file contexts, under the names that the origin of a policy has.
     pub fn local_file_contexts(&self) -> impl Iterator<Item = (String, &str)> {
         let files = self.local.iter().filter(|(name, _)| name.ends_with(".fc") || *name == FILE_CONTEXTS);
         files.map(|(name, content)| (self.named(name), text_of(content)))
@@ -110,17 +110,17 @@ impl Contents {
         self.text(FILE_CONTEXTS)
     }
 
-    /// Others in their place.
+    /// Replaces them.
     pub fn set_file_contexts(&mut self, text: String) {
         self.set_text(FILE_CONTEXTS, text);
     }
 
-    /// Which paths are labelled as others: lines `ALIAS PATH`.
+    /// Which paths are labelled like others: lines `ALIAS PATH`.
     pub fn aliases(&self) -> Result<&str, StoreError> {
         self.text(ALIASES)
     }
 
-    /// Others in their place.
+    /// Replaces them.
     pub fn set_aliases(&mut self, text: String) {
         self.set_text(ALIASES, text);
     }
@@ -131,8 +131,8 @@ impl Contents {
         Ok(lines.into_iter().flatten().collect())
     }
 
-    /// Labels ports, in the place of a local label that they have; whether there was one. `policy` is what was built of the
-    /// contents as they are.
+    /// Labels ports, replacing their local label. Returns whether there was one. `policy` was built from the present
+    /// contents.
     pub fn add_port(&mut self, port: &Port, policy: &Policy) -> Result<bool, StoreError> {
         let replaced = self.ports()?.iter().any(|known| known.is_for(port));
         if !replaced {
@@ -143,7 +143,7 @@ impl Contents {
         Ok(replaced)
     }
 
-    /// Takes the local label of ports away; whether there was one.
+    /// Removes the local label of ports. Returns whether there was one.
     pub fn remove_port(&mut self, port: &Port) -> Result<bool, StoreError> {
         let known = self.ports()?.iter().any(|known| known.is_for(port));
         let text = ports::without(self.text(PORTS)?, port);
@@ -151,19 +151,19 @@ impl Contents {
         Ok(known)
     }
 
-    /// The values that booleans are to have, by name.
+    /// The values that booleans must have, by name.
     pub fn booleans(&self) -> Result<BTreeMap<String, bool>, StoreError> {
         values::parse(self.text(BOOLEANS)?, &self.named(BOOLEANS))
     }
 
-    /// Gives booleans values that are kept.
+    /// Sets values of booleans that are kept.
     pub fn set_booleans(&mut self, assignments: &[(String, bool)]) -> Result<(), StoreError> {
         let text = values::with(self.text(BOOLEANS)?, assignments);
         self.set_text(BOOLEANS, text);
         Ok(())
     }
 
-    /// The file of those values, as it is named in what a policy was built from.
+    /// The file of those values, under the name that the origin of a policy has.
     pub fn booleans_source(&self) -> Option<Source> {
         self.local_source(BOOLEANS)
     }
@@ -181,7 +181,7 @@ impl Contents {
         }
     }
 
-    /// The name of a local file in messages, and in what a policy was built from.
+    /// The name of a local file in messages and in the origin of a policy.
     fn named(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
@@ -190,14 +190,14 @@ impl Contents {
         self.local.get(name).map(|content| Source::new(self.named(name), content))
     }
 
-    /// All files, as they are named in what a policy is built from.
+    /// All files, under the names that the origin of a policy has.
     pub fn sources(&self) -> Vec<Source> {
         let shipped = self.shipped.iter();
         let shipped = shipped.map(|(name, content)| Source::new(in_folder(&self.shipped_folder, name), content));
         shipped.chain(self.local.keys().filter_map(|name| self.local_source(name))).collect()
     }
 
-    /// Local files that are otherwise than before; `None`: they are no more.
+    /// Local files that differ from those before; `None`: they were removed.
     pub(super) fn changed<'c>(&'c self, before: &'c Self) -> impl Iterator<Item = (&'c str, Option<&'c [u8]>)> {
         let differs = move |(name, content): &(&String, &Vec<u8>)| before.local.get(*name) != Some(*content);
         let written =
@@ -206,7 +206,7 @@ impl Contents {
         written.chain(gone.map(|name| (name.as_str(), None)))
     }
 
-    /// Compiles everything together, with its promises, and sets the booleans.
+    /// Compiles everything together, including neverallow rules, and sets the booleans.
     pub fn build(&self) -> Result<Next, StoreError> {
         let sources = Sources::Cil { files: self.files()?, modules: false };
         let mut built = sources.build(&Options::default())?;
@@ -218,7 +218,7 @@ impl Contents {
         Ok(Next { built, notes })
     }
 
-    /// The CIL of everything.
+    /// All CIL files.
     fn files(&self) -> Result<Vec<CilFile>, StoreError> {
         let shipped = self.shipped.iter().filter(|(name, _)| name.ends_with(".cil"));
         let shipped =
@@ -233,7 +233,7 @@ impl Contents {
         Ok(files)
     }
 
-    /// The file contexts of everything: what is local takes the place of what is shipped.
+    /// All file contexts. Local ones replace shipped ones.
     fn label(&self, built: &mut Built) -> Result<(), StoreError> {
         let mut put = |name: String, content: &[u8]| {
             let text = std::str::from_utf8(content).map_err(|_| StoreError::NotText(name.clone()))?;
@@ -250,7 +250,7 @@ impl Contents {
         Ok(())
     }
 
-    /// The file contexts of modules, by the module's name; no two of them label the same.
+    /// The file contexts of modules, by the module's name. No two of them label the same paths.
     fn contexts_of_modules(&self) -> Result<Vec<(&str, &[u8])>, StoreError> {
         let files = self.local.iter();
         let files = files.filter_map(|(file, content)| Some((file.strip_prefix(MODULES)?.strip_prefix('/')?, content)));
@@ -271,14 +271,14 @@ impl Contents {
         Ok(found)
     }
 
-    /// The policy with the booleans as they are kept, and which of those it does not have.
+    /// The policy with the kept values of booleans, and a note for each boolean that it does not have.
     fn set(&self, built: Built) -> Result<(Built, Vec<String>), StoreError> {
         let names = Names::of(&built.policy);
         let (known, unknown): (Vec<_>, Vec<_>) =
             self.booleans()?.into_iter().partition(|(name, _)| names.find(Kind::Boolean, name).is_ok());
         let file = self.named(BOOLEANS);
         let note = |(name, _): (String, bool)| {
-            format!("{file}: the policy has no boolean `{name}`: its value is kept, and has no effect")
+            format!("{file}: the policy has no boolean `{name}`: its value is kept but has no effect")
         };
         let notes = unknown.into_iter().map(note).collect();
         if known.is_empty() {
@@ -294,7 +294,7 @@ fn append(built: &mut Built, name: &str, text: &str) -> Result<(), StoreError> {
     file_contexts::append(built, text).map_err(failed)
 }
 
-/// What is no text is refused elsewhere.
+/// Content that is not text is refused elsewhere.
 fn text_of(content: &[u8]) -> &str {
     std::str::from_utf8(content).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! The policy of a machine: what is shipped, built together with what its administrator adds, removes and sets.
+//! The policy of a machine: the shipped policy, built together with what its administrator adds, removes and sets.
 //!
-//! `/usr/share/tollgate/policy` is shipped, and improved by upgrades. `/etc/tollgate` is the administrator's: in `policy.d`
-//! lie modules, NAME.cil with file contexts in NAME.fc; beside it `file_contexts.local`, `file_contexts.subs`,
-//! `ports.local` and `booleans.local`, in SELinux's names and forms; and `policy`, which is built of all that and which
-//! the machine starts with. [`Contents`] is the sources as data, changed and built in memory; [`Staged`] puts what came of
-//! it in its place, whole or not at all.
+//! `/usr/share/tollgate/policy` is shipped, and replaced by upgrades. `/etc/tollgate` belongs to the administrator:
+//! `policy.d` has modules, NAME.cil with file contexts in NAME.fc. Beside it are `file_contexts.local`,
+//! `file_contexts.subs`, `ports.local` and `booleans.local`, with SELinux's names and formats. `policy` is built from
+//! all that, and the machine starts with it. [`Contents`] is the sources as data, which are changed and built in
+//! memory. [`Staged`] puts the results in place, all of them or none.
 
 mod booleans;
 mod contents;
@@ -39,7 +39,7 @@ use crate::{
 
 /// Where packages, and `make install`, put the shipped policy.
 const SHIPPED: [&str; 2] = ["/usr/share/tollgate/policy", "/usr/local/share/tollgate/policy"];
-/// What is the administrator's.
+/// The administrator's directory.
 const FOLDER: &str = "/etc/tollgate";
 const MODULES: &str = "policy.d";
 const POLICY: &str = "policy";
@@ -55,48 +55,48 @@ const TEXTS: [&str; 4] = [FILE_CONTEXTS, ALIASES, PORTS, BOOLEANS];
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A file or folder could not be read or written.
+    /// A file or directory could not be read or written.
     #[error("cannot {what} {}: {cause}", .path.display())]
     Io {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// The file or folder.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// What the system returned.
         cause: io::Error,
     },
-    /// Nothing is shipped.
-    #[error("{} holds no *.cil: there is no shipped policy to build on; install Tollgate's package, or `make install`", .0.display())]
+    /// No policy is shipped.
+    #[error("{} has no *.cil files: there is no shipped policy to build on; install Tollgate's package, or `make install`", .0.display())]
     NotShipped(PathBuf),
-    /// A name that no module can have.
-    #[error("`{0}` is no name for a module: letters, digits, `-`, `_` and `.`, which it does not begin with")]
+    /// A name that a module cannot have.
+    #[error("`{0}` cannot be the name of a module: use letters, digits, `-`, `_` and `.`, and do not begin with a dot")]
     Name(String),
     /// There is no such module.
     #[error("there is no module `{name}` in {}{}", .folder.display(), offer(.nearest))]
     #[expect(missing_docs, reason = "the names say it")]
     NoModule {
         name: String,
-        /// Where modules lie.
+        /// The directory of modules.
         folder: PathBuf,
-        /// Names of modules that look like it.
+        /// Similar names of modules.
         nearest: Vec<String>,
     },
-    /// File contexts of a module that is not there.
+    /// File contexts of a module that does not exist.
     #[error(
-        "{0}.fc has no module {0}.cil beside it: lines of nobody's go to file_contexts.local (`tollgate fcontext add`)"
+        "{0}.fc has no module {0}.cil beside it: put lines that belong to no module in file_contexts.local (`tollgate fcontext add`)"
     )]
     WithoutModule(String),
-    /// Two modules label the same.
+    /// Two modules label the same paths.
     #[error("modules {one} and {other} both label `{expression}`: one of them has to leave it out")]
     LabelledTwice {
         /// The module that comes first by name.
         one: String,
-        /// The ports of the other, with their protocol.
+        /// The other module.
         other: String,
         /// The regular expression that both have.
         expression: String,
     },
-    /// A file that is to be text is none.
+    /// A file that should be text is not.
     #[error("{0} is not UTF-8 text")]
     NotText(String),
     /// A line of a local file is wrong.
@@ -106,20 +106,20 @@ pub enum StoreError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is expected.
+        /// The form that the line should have.
         expected: &'static str,
     },
-    /// A port that the policy, or a module, has labelled.
+    /// A port that the policy, or a module, labels already.
     #[error(
-        "{port} is {context} already, by the policy: a port has one label; allow the domain that type, or take another port"
+        "the policy already labels {port} as {context}, and a port has only one label: allow the domain that type, or use another port"
     )]
     PortTaken {
         /// The port or ports, with their protocol.
         port: String,
-        /// What it is.
+        /// Its present label.
         context: String,
     },
-    /// Two ranges of ports of which neither holds the other.
+    /// Two ranges of ports that overlap, and of which neither contains the other.
     #[error(
         "{port} and {other} ({context}) overlap, and neither lies in the other: which label the ports have that both hold is left \
              open; choose ports of one of them"
@@ -129,17 +129,17 @@ pub enum StoreError {
         port: String,
         /// The ports of the other, with their protocol.
         other: String,
-        /// What that is.
+        /// The label of the other.
         context: String,
     },
-    /// The type is none of a port.
-    #[error("{type_} is no type of ports: (typeattributeset port_type ({type_})) in a module makes it one")]
+    /// The type is not one for ports.
+    #[error("{type_} is not a type of ports: (typeattributeset port_type ({type_})) in a module makes it one")]
     #[expect(missing_docs, reason = "the names say it")]
     NotPortType { type_: String },
     /// The sources do not make a policy.
     #[error(transparent)]
     Sources(#[from] SourceError),
-    /// File contexts that the policy does not take.
+    /// The policy does not accept the file contexts.
     #[error("{name}: {cause}")]
     #[expect(missing_docs, reason = "the names say it")]
     FileContexts {
@@ -172,22 +172,22 @@ fn offer(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!(" (like it: {})", nearest.join(", ")) }
 }
 
-/// Where the sources of a machine's policy lie, and the policy itself.
+/// Where the sources of a machine's policy are, and the policy itself.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// The machine's root, `/`, or the folder of an image of one.
+    /// The machine's root, `/`, or the directory of an image of one.
     root: PathBuf,
-    /// Both as the machine sees them.
+    /// Both paths as the machine sees them.
     shipped: PathBuf,
     folder: PathBuf,
 }
 
-/// Nobody else changes the store as long as it lasts.
+/// While it exists, nobody else changes the store.
 pub type Lock = Flock<File>;
 
 impl Store {
-    /// The store of the machine whose root is `root`. `beside` is what the program was installed below, such as `/usr`, whose
-    /// shipped policy goes before others.
+    /// The store of the machine whose root is `root`. `beside` is the directory that the program was installed in, such
+    /// as `/usr`; its shipped policy takes precedence.
     pub fn below(root: &Path, beside: Option<&Path>) -> Self {
         let own = beside.map(|prefix| prefix.join("share/tollgate/policy"));
         let candidates: Vec<PathBuf> = own.into_iter().chain(SHIPPED.map(PathBuf::from)).collect();
@@ -201,12 +201,12 @@ impl Store {
         self.file(POLICY)
     }
 
-    /// Its name, as the machine sees it.
+    /// Its path, as the machine sees it.
     pub fn policy_name(&self) -> PathBuf {
         self.folder.join(POLICY)
     }
 
-    /// What each policy must answer, where somebody has written that down.
+    /// The sanity questions that each policy must answer; `None`: there are none.
     pub fn sanity(&self) -> Option<PathBuf> {
         Some(self.file(SANITY)).filter(|path| path.exists())
     }
@@ -215,7 +215,7 @@ impl Store {
         within(&self.root, &self.folder).join(name)
     }
 
-    /// Waits until nobody else changes it. `wait` is called where that takes time.
+    /// Waits until nobody else changes the store. `wait` is called if that takes time.
     pub fn lock(&self, wait: impl FnOnce()) -> Result<Lock, StoreError> {
         let folder = within(&self.root, &self.folder);
         let error = |what| {
@@ -234,7 +234,7 @@ impl Store {
         }
     }
 
-    /// The sources, as they are.
+    /// The present sources.
     pub fn read(&self) -> Result<Contents, StoreError> {
         let shipped = within(&self.root, &self.shipped);
         let mut files = BTreeMap::new();
@@ -261,7 +261,7 @@ impl Store {
         self.open(Built::open)
     }
 
-    /// The same, enough of it to tell it from another.
+    /// Reads enough of the same policy to compare it with another.
     pub fn identity(&self) -> Result<Option<Identity>, StoreError> {
         self.open(Identity::open)
     }
@@ -275,7 +275,7 @@ impl Store {
         }
     }
 
-    /// Whether a policy was built of nothing but this store's sources, so that nothing is lost when it is built anew.
+    /// Whether a policy was built only from this store's sources, so that nothing is lost when it is built again.
     pub fn has_built(&self, origin: &Origin) -> bool {
         let modules = self.folder.join(MODULES);
         let texts = TEXTS.map(|name| self.folder.join(name));
@@ -287,7 +287,7 @@ impl Store {
         shipped && origin.sources.iter().all(|source| own(Path::new(&source.name)))
     }
 
-    /// Prepares what `after` has otherwise than `before`, and its policy, to be put in their places.
+    /// Prepares the files that differ between `before` and `after`, and the new policy, to be put in place.
     pub fn stage(&self, before: &Contents, after: &Contents, built: &Built) -> Result<Staged, StoreError> {
         let mut staged = Staged::default();
         for (name, content) in after.changed(before) {
@@ -301,7 +301,8 @@ impl Store {
     }
 }
 
-/// A context of a type, with what else the initial SID `like` has; or a whole context, as it is. It must be valid.
+/// A context with this type and everything else from the initial SID `like`; a complete context stays as it is. It must
+/// be valid.
 pub fn context_like(built: &Built, like: &str, text: &str) -> Result<String, ContextError> {
     let mut server = built.server().map_err(|_| ContextError::Shape { text: text.to_owned(), expected: "a policy" })?;
     let whole = if text.contains(':') { text.to_owned() } else { with_type(&built.policy, like, text)? };
@@ -320,7 +321,7 @@ fn within(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The names in a folder, sorted; none where there is no folder.
+/// The names in a directory, sorted; none if it does not exist.
 fn names(folder: &Path) -> Result<Vec<String>, StoreError> {
     let error = |cause| StoreError::Io { what: "list", path: folder.to_owned(), cause };
     let entries = match fs::read_dir(folder) {

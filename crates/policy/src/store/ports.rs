@@ -1,4 +1,4 @@
-//! Labels of ports that an administrator gives: lines `portcon tcp 8000-8010 CONTEXT`, as SELinux's ports.local has them.
+//! Labels of ports by the administrator: lines `portcon tcp 8000-8010 CONTEXT`, as in SELinux's ports.local.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::{
     model::{Policy, PortContext},
 };
 
-/// What types of ports have, where a policy has it.
+/// The attribute that types of ports have, if the policy has it.
 const PORT_TYPE: &str = "port_type";
 const EXPECTED: &str = "`portcon PROTOCOL PORT[-PORT] USER:ROLE:TYPE:RANGE` is expected";
 
@@ -23,11 +23,11 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them, with their names and their numbers in IP packets.
+    /// All protocols, with their names and their numbers in IP packets.
     const ALL: [(Self, &'static str, u8); 4] =
         [(Self::Tcp, "tcp", 6), (Self::Udp, "udp", 17), (Self::Dccp, "dccp", 33), (Self::Sctp, "sctp", 132)];
 
-    /// The protocol of that name.
+    /// The protocol with this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, own, _)| *own == name).map(|(protocol, ..)| *protocol)
     }
@@ -36,7 +36,7 @@ impl Protocol {
         Self::ALL.iter().find(|(protocol, ..)| *protocol == self).map_or(0, |(.., number)| *number)
     }
 
-    /// The name of a number of IP packets.
+    /// The name for a protocol number of IP packets.
     fn name_of(number: u8) -> String {
         let found = Self::ALL.iter().find(|(.., own)| *own == number);
         found.map_or_else(|| number.to_string(), |(_, name, _)| (*name).to_owned())
@@ -58,19 +58,19 @@ pub struct Port {
     pub low: u16,
     /// The last port.
     pub high: u16,
-    /// The context; empty where it is not looked at.
+    /// The context; empty where it does not matter.
     pub context: String,
 }
 
 impl Port {
-    /// Ports `8085` or `8000-8010`; `None` of what are none.
+    /// Reads ports `8085` or `8000-8010`; `None`: they are not valid.
     pub fn new(protocol: Protocol, ports: &str, context: &str) -> Option<Self> {
         let (low, high) = ports.split_once('-').unwrap_or((ports, ports));
         let (low, high) = (low.parse().ok()?, high.parse().ok()?);
         (0 < low && low <= high).then(|| Self { protocol, low, high, context: context.to_owned() })
     }
 
-    /// Those that a policy labels.
+    /// The ports that a policy labels.
     pub fn of(policy: &Policy) -> Vec<Self> {
         let known = policy.ports.iter().filter_map(|label| {
             let (protocol, ..) = Protocol::ALL.iter().find(|(.., number)| *number == label.protocol)?;
@@ -80,7 +80,7 @@ impl Port {
         known.collect()
     }
 
-    /// Whether both are of the same ports.
+    /// Whether both have the same ports.
     pub fn is_for(&self, other: &Self) -> bool {
         (self.protocol, self.low, self.high) == (other.protocol, other.low, other.high)
     }
@@ -89,7 +89,7 @@ impl Port {
         (self.protocol.number(), self.low, self.high) == (label.protocol, label.low, label.high)
     }
 
-    /// Whether some ports are of both, and neither holds all of the other's.
+    /// Whether they overlap, and neither contains the other.
     fn crosses(&self, label: &PortContext) -> bool {
         let holds = |a: (u16, u16), b: (u16, u16)| a.0 <= b.0 && b.1 <= a.1;
         let (own, other) = ((self.low, self.high), (label.low, label.high));
@@ -109,7 +109,7 @@ fn range(low: u16, high: u16) -> String {
     if low == high { low.to_string() } else { format!("{low}-{high}") }
 }
 
-/// What each line of a text labels; `None` of what says nothing.
+/// The label in each line of a text; `None`: the line is empty or a comment.
 pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Option<Port>>, StoreError> {
     let lines = (1..).zip(text.lines());
     let parsed = lines.map(|(line, text)| {

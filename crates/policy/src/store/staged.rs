@@ -1,4 +1,4 @@
-//! Files that are prepared beside those they are to replace, and put in their places together.
+//! Files that are prepared beside those that they replace, and put in place together.
 
 use std::{
     collections::BTreeSet,
@@ -12,16 +12,16 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 
 use super::StoreError;
 
-/// What is to be done to files. Dropped, it leaves them as they are.
+/// Changes of files. If this is dropped, the files stay as they are.
 #[derive(Debug, Default)]
 pub struct Staged {
     writes: Vec<(NamedTempFile, PathBuf)>,
     removals: Vec<PathBuf>,
-    /// What is in force with the next start: while anything else may still fail it is as it was.
+    /// The file that takes effect at the next start. It is replaced last, when nothing else can fail any more.
     last: Option<(NamedTempFile, PathBuf)>,
 }
 
-/// A file that has been changed, and what undoes that.
+/// A file that was changed, and what undoes that.
 struct Done {
     path: PathBuf,
     /// The file as it was; `None`: there was none.
@@ -29,7 +29,7 @@ struct Done {
 }
 
 impl Staged {
-    /// Prepares another content; all of it is on the disk afterwards.
+    /// Prepares new content. All of it is on the disk afterwards.
     pub(super) fn write(&mut self, path: PathBuf, content: &[u8]) -> Result<(), StoreError> {
         let fresh = prepare(&path, content)?;
         self.writes.push((fresh, path));
@@ -41,20 +41,20 @@ impl Staged {
     }
 
     pub(super) fn write_last(&mut self, path: PathBuf, content: &[u8]) -> Result<(), StoreError> {
-        // A link stays one.
+        // A link stays a link.
         let path = fs::canonicalize(&path).unwrap_or(path);
         self.last = Some((prepare(&path, content)?, path));
         Ok(())
     }
 
-    /// Puts everything in its place; a failure leaves all as it was.
+    /// Puts all files in place. If this fails, everything is as before.
     pub fn commit(self) -> Result<(), StoreError> {
         let Self { writes, removals, last } = self;
         let folders: BTreeSet<PathBuf> =
             writes.iter().chain(&last).map(|(_, path)| path).chain(&removals).filter_map(|path| folder(path)).collect();
         let mut done = Vec::new();
         let changed = put(writes, &removals, &mut done).and_then(|()| {
-            // Else a crash might leave the policy without what it was built from.
+            // Otherwise a crash might leave the policy without its sources.
             folders.iter().try_for_each(|folder| sync(folder))?;
             last.map_or(Ok(()), |(fresh, path)| persist(fresh, &path))
         });
@@ -80,7 +80,7 @@ fn put(writes: Vec<(NamedTempFile, PathBuf)>, removals: &[PathBuf], done: &mut V
     Ok(())
 }
 
-/// Puts a file back as it was. What fails here has failed before, and was told.
+/// Restores a file. A failure here has failed before, and was reported.
 fn undo(done: Done) {
     let Done { path, before } = done;
     let _ = match before {
@@ -89,7 +89,7 @@ fn undo(done: Done) {
     };
 }
 
-/// A second name for a file, which goes when it is not needed.
+/// Makes a second name for a file. It is removed when it is not needed.
 fn keep(path: &Path) -> Result<Option<TempPath>, StoreError> {
     if !path.exists() {
         return Ok(None);
@@ -99,7 +99,7 @@ fn keep(path: &Path) -> Result<Option<TempPath>, StoreError> {
     link.map(|link| Some(link.into_temp_path())).map_err(error("keep", path))
 }
 
-/// A file beside `path`, for everyone to read.
+/// A file beside `path` that everybody may read.
 fn prepare(path: &Path, content: &[u8]) -> Result<NamedTempFile, StoreError> {
     let folder = folder(path).unwrap_or_default();
     fs::create_dir_all(&folder).map_err(error("make", &folder))?;

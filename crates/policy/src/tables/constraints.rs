@@ -10,13 +10,13 @@ use tollgate_abi::tables::{
 
 use crate::model::{Bits, Class, Comparison, NameKind, Pair, Party, Policy, Term};
 
-use super::limit::{DEPTH, SETS, TableLimit};
+use super::limit::{MAX_DEPTH, MAX_SETS, TableLimit};
 
 /// The code of all classes.
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) steps: Vec<tg_step>,
-    /// Where each class's code begins, by the number of the class.
+    /// Where each class's code begins, by number of the class.
     pub(super) classes: Vec<ClassCode>,
     pub(super) sets: Sets,
 }
@@ -49,7 +49,7 @@ pub(super) fn compile(policy: &Policy) -> Result<Code, TableLimit> {
 }
 
 impl Code {
-    /// Appends expressions, each with the permissions that need it; their first step and number of steps.
+    /// Appends expressions, each with the permissions that need it. Returns their first step and the number of steps.
     fn run<'e>(
         &mut self,
         class: &Class,
@@ -75,7 +75,7 @@ impl Code {
         Ok((first as u32, (self.steps.len() - first) as u32))
     }
 
-    /// Appends a term; `None` when it has a name set too many.
+    /// Appends a term; `None`: it has one set of names too many.
     fn term(&mut self, term: &Term) -> Option<()> {
         match term {
             Term::Not => self.push(TG_NOT, 0, 0),
@@ -141,7 +141,7 @@ fn compares_levels(term: &Term) -> bool {
     matches!(term, Term::Compare(pair, _) if !matches!(pair, Pair::Users | Pair::Roles | Pair::Types))
 }
 
-/// Refuses what `constraint_expr_eval` would not evaluate, and what is too deep for us.
+/// Refuses expressions that `constraint_expr_eval` would not evaluate, and those that are too deep for the tables.
 fn check(class: &Class, expression: &[Term], parties: &[Party]) -> Result<(), TableLimit> {
     let refuse = |why| Err(TableLimit::Expression { class: class.name.clone(), why });
     let mut depth = 0_usize;
@@ -168,14 +168,14 @@ fn check(class: &Class, expression: &[Term], parties: &[Party]) -> Result<(), Ta
             return refuse("an operator without values");
         }
         depth = depth - takes + 1;
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return Err(TableLimit::Depth { class: class.name.clone(), has: depth });
         }
     }
     if depth == 1 { Ok(()) } else { refuse("values without an operator, or none") }
 }
 
-/// The name sets of constraints, each once: a bit of `sets` in the records of its members.
+/// The sets of names in constraints, each once. A set is a bit of `sets` in the records of its members.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     sets: Vec<(NameKind, Bits)>,
@@ -183,13 +183,13 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// The number of a set; `None` when there are too many.
+    /// The number of a set; `None`: there are too many.
     fn intern(&mut self, kind: NameKind, names: &Bits) -> Option<u32> {
         let set = (kind, names.clone());
         if let Some(number) = self.known.get(&set) {
             return Some(*number);
         }
-        if self.sets.len() == SETS {
+        if self.sets.len() == MAX_SETS {
             return None;
         }
         let number = self.sets.len() as u32;
@@ -198,7 +198,7 @@ impl Sets {
         Some(number)
     }
 
-    /// The sets that a user, role or type is in.
+    /// The sets that contain a user, role or type.
     pub(super) fn of(&self, kind: NameKind, identifier: u32) -> u64 {
         let member = |(of, names): &(NameKind, Bits)| *of == kind && names.has(identifier);
         (0..).zip(&self.sets).filter(|(_, set)| member(set)).fold(0, |word, (bit, _)| word | 1 << bit)

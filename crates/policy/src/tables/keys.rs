@@ -1,4 +1,4 @@
-//! What is looked up by key: one open-addressed hash table (`tg_find`).
+//! The entries that are looked up by key: a hash table with open addressing (`tg_find`).
 
 use std::{collections::BTreeMap, iter};
 
@@ -19,22 +19,22 @@ pub(super) fn key(kind: tg_kind, a: u32, b: u32, c: u32) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Keys(BTreeMap<u64, u64>);
 
-/// Keys at their places.
+/// Keys in their slots.
 #[derive(Debug)]
 pub(super) struct Placed {
-    /// The slots, and `TG_PROBES` more: nothing wraps around.
+    /// The slots, and `TG_PROBES` more, so that no search wraps around.
     pub(super) slots: Vec<tg_entry>,
-    /// What a hash is shifted by to give its slot.
+    /// By how many bits a hash is shifted to give its slot.
     pub(super) shift: u32,
 }
 
 impl Keys {
-    /// Gives `key` a value; the first that it is given stays, as the first rule found does in libsepol's lists.
+    /// Gives `key` a value. The first value stays, like the first rule found in libsepol's lists.
     pub(super) fn insert(&mut self, key: u64, value: u64) {
         self.0.entry(key).or_insert(value);
     }
 
-    /// Places the keys in at most `room` bytes. Half of the slots stay free if possible: most look-ups miss.
+    /// Places the keys in at most `room` bytes. Half of the slots stay free if possible, because most look-ups miss.
     pub(super) fn place(&self, room: usize) -> Result<Placed, TableLimit> {
         let spacious = self.0.len().max(1).next_power_of_two() * 2;
         iter::successors(Some(spacious), |slots| slots.checked_mul(2))
@@ -44,8 +44,8 @@ impl Keys {
             .ok_or(TableLimit::Keys { keys: self.0.len(), room })
     }
 
-    /// Places the keys in `slots` slots, a power of two above 1, in the order of their hashes: then each is as near to
-    /// its own slot as any order lets the farthest be, and no free slot lies between. `None` if one is too far.
+    /// Places the keys in `slots` slots, a power of two above 1, in the order of their hashes. By that the farthest key
+    /// is as near to its own slot as any order allows, and there is no free slot between them. `None`: one is too far.
     fn place_in(&self, slots: usize) -> Option<Placed> {
         let shift = u64::BITS - slots.ilog2();
         let hash = |key: u64| key.wrapping_mul(MULTIPLIER);
@@ -66,7 +66,7 @@ impl Keys {
     }
 }
 
-/// Bytes that so many slots take.
+/// The size of this many slots, in bytes.
 fn bytes(slots: usize) -> usize {
     slots.saturating_add(TG_PROBES as usize).saturating_mul(size_of::<tg_entry>())
 }

@@ -16,8 +16,8 @@ use super::{
     limit::TableLimit,
 };
 
-/// Type transitions, members and changes without a file name. As in `security_compute_sid`, types are looked for as they
-/// are, not their attributes, and a conditional rule counts only where no unconditional one does.
+/// Type transitions, members and changes without a file name. As in `security_compute_sid`, types are looked up
+/// themselves and not by their attributes, and a conditional rule counts only if no unconditional one does.
 pub(super) fn types(policy: &Policy, keys: &mut Keys) {
     let (conditional, unconditional): (Vec<&Rule>, Vec<&Rule>) =
         policy.rules.iter().partition(|rule| rule.condition.is_some());
@@ -44,7 +44,7 @@ pub(super) fn roles(policy: &Policy, keys: &mut Keys) {
     }
 }
 
-/// Lays out the range transitions.
+/// Adds the range transitions.
 pub(super) fn ranges(policy: &Policy, levels: &mut Levels, keys: &mut Keys) -> Result<(), TableLimit> {
     for rule in &policy.range_transitions {
         let low = levels.intern(&rule.range.low, "a range transition")?;
@@ -89,7 +89,7 @@ pub(super) fn names(policy: &Policy, layout: &mut Layout, keys: &mut Keys) -> Re
     Ok(())
 }
 
-/// The offset of a name's length and bytes.
+/// Stores the length and the bytes of a name. Returns their offset.
 fn text(name: &str, layout: &mut Layout) -> Result<u32, TableLimit> {
     let too_long = || TableLimit::NameLength { name: name.to_owned(), has: name.len() };
     let length = u8::try_from(name.len()).ok().filter(|length| u32::from(*length) <= TG_NAME).ok_or_else(too_long)?;
@@ -98,7 +98,7 @@ fn text(name: &str, layout: &mut Layout) -> Result<u32, TableLimit> {
     layout.push("file names", &bytes)
 }
 
-/// 48 bits of the 64-bit FNV-1a (`tg_name_number`).
+/// 48 bits of the 64-bit FNV-1a hash (`tg_name_number`).
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
         >> 16

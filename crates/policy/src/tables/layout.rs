@@ -10,11 +10,12 @@ use crate::model::Bits;
 
 use super::limit::TableLimit;
 
-/// What tables are made of.
+/// An element of the tables.
 ///
 /// # Safety
 ///
-/// Every byte of it has a value: integers, without padding. Its size is a power of two, as `TG_AT` needs.
+/// Every byte of it must have a value: it consists of integers, without padding. Its size must be a power of two, as
+/// `TG_AT` needs.
 pub(super) unsafe trait Element: Copy {}
 
 macro_rules! elements {
@@ -41,7 +42,7 @@ elements!(
     tg_named
 );
 
-/// Tables in the making.
+/// Tables that are being made.
 #[derive(Debug)]
 pub(super) struct Layout {
     bytes: Vec<u8>,
@@ -49,12 +50,12 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Room for the header, and nothing else.
+    /// Begins with room for the header.
     pub(super) fn new() -> Self {
         Self { bytes: vec![0; size_of::<tg_header>()], bit_maps: HashMap::new() }
     }
 
-    /// Appends elements; their offset, a multiple of their size.
+    /// Appends elements. Returns their offset, which is a multiple of their size.
     pub(super) fn push<E: Element>(&mut self, section: &'static str, elements: &[E]) -> Result<u32, TableLimit> {
         let at = self.bytes.len().next_multiple_of(size_of::<E>());
         let needs = at + size_of_val(elements);
@@ -67,7 +68,7 @@ impl Layout {
         Ok(at as u32)
     }
 
-    /// The offset of a bit map of the numbers to `last`; equal ones are one.
+    /// Appends a bit map of the numbers up to `last`. Equal maps are stored once. Returns the offset.
     pub(super) fn bit_map(&mut self, bits: &Bits, last: usize) -> Result<u32, TableLimit> {
         let mut words: Vec<u32> = bits.0.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).collect();
         words.resize(last / 32 + 1, 0);
@@ -79,12 +80,12 @@ impl Layout {
         Ok(at)
     }
 
-    /// Bytes that are left for a section of `E`.
+    /// How many bytes are left for a section of `E`.
     pub(super) fn room<E: Element>(&self) -> usize {
         (TG_CAPACITY as usize).saturating_sub(self.bytes.len().next_multiple_of(size_of::<E>()))
     }
 
-    /// The tables; `header` gets their size.
+    /// The complete tables. Their size is entered in `header`.
     pub(super) fn finish(mut self, mut header: tg_header) -> Vec<u8> {
         // Lossless, as in `push`.
         header.size = self.bytes.len() as u32;

@@ -6,9 +6,9 @@ use tollgate_abi::tables::TG_CATEGORIES;
 
 use crate::model::{Bits, Level};
 
-use super::limit::{LEVELS, TableLimit};
+use super::limit::{MAX_LEVELS, TableLimit};
 
-/// Levels, each once. The first is empty: the one of policies without MLS, valid in none with it.
+/// Levels, each once. The first is empty: the level of policies without MLS, which is not valid in a policy with MLS.
 #[derive(Debug)]
 pub(super) struct Levels {
     levels: Vec<Level>,
@@ -20,7 +20,7 @@ impl Levels {
         Self { levels: vec![Level::default()], known: HashMap::from([(Level::default(), 0)]) }
     }
 
-    /// The identifier of a level, which is that `of` something.
+    /// The identifier of a level. `of` says what has the level, for error messages.
     pub(super) fn intern(&mut self, level: &Level, of: &'static str) -> Result<u32, TableLimit> {
         if let Some(identifier) = self.known.get(level) {
             return Ok(*identifier);
@@ -32,12 +32,12 @@ impl Levels {
         }
         let level = Level { sensitivity: level.sensitivity, categories: Bits(words[..length].to_vec()) };
         let next = self.levels.len();
-        if next == LEVELS && !self.known.contains_key(&level) {
+        if next == MAX_LEVELS && !self.known.contains_key(&level) {
             return Err(TableLimit::Levels { of });
         }
         let identifier = *self.known.entry(level).or_insert_with_key(|level| {
             self.levels.push(level.clone());
-            // Lossless: no more than LEVELS.
+            // Lossless: no more than MAX_LEVELS.
             next as u32
         });
         Ok(identifier)

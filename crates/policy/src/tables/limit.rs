@@ -2,25 +2,25 @@
 
 use tollgate_abi::tables::{TG_BOUNDS, TG_CAPACITY, TG_CATEGORIES, TG_LEVELS, TG_NAME, TG_NAMED, TG_PROBES, TG_STEPS};
 
-/// Name sets that constraints may tell apart: the bits of `tg_type.sets`.
-pub(super) const SETS: usize = 64;
-/// Values that an expression may have on the stack: the bits of `tg_constrain`'s.
-pub(super) const DEPTH: usize = 32;
-/// Levels of a policy's own; the others are for what processes and objects get at run time.
-pub(super) const LEVELS: usize = TG_LEVELS as usize / 2;
+/// How many sets of names constraints may have: the bits of `tg_type.sets`.
+pub(super) const MAX_SETS: usize = 64;
+/// How many values an expression may have on the stack: the bits of the one in `tg_constrain`.
+pub(super) const MAX_DEPTH: usize = 32;
+/// How many levels of its own a policy may have. The others are for levels that occur at run time.
+pub(super) const MAX_LEVELS: usize = TG_LEVELS as usize / 2;
 
-/// Why a policy cannot be laid out as decision tables.
+/// Why a policy does not fit into decision tables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableLimit {
-    /// Some kind of thing has more identifiers than 16 bits number.
+    /// There are more identifiers of one kind than 16 bits can number.
     #[error("decision tables number at most {most} {what}, the policy has {has}: remove those that no rule needs")]
     Identifiers {
         /// What is numbered, in the plural: "types".
         what: &'static str,
         /// How many there are.
         has: usize,
-        /// How many there may be.
+        /// How many are possible.
         most: usize,
     },
     /// The tables would be too large.
@@ -29,29 +29,29 @@ pub enum TableLimit {
          needed, or write fewer rules for single types"
     )]
     Capacity {
-        /// What did not fit any more.
+        /// The section that did not fit any more.
         section: &'static str,
-        /// Bytes needed up to there.
+        /// How many bytes are needed up to there.
         needs: usize,
     },
-    /// The keys do not fit in what is left of the tables.
+    /// The keys do not fit into the rest of the tables.
     #[error(
         "the policy's {keys} single rules (self, transitions, names) find no place in the {room} bytes that decision tables have \
          left for them, {TG_PROBES} slots each: remove modules that are not needed"
     )]
     Keys {
-        /// How many keys there are.
+        /// Number of keys.
         keys: usize,
-        /// Bytes that are left.
+        /// How many bytes are left.
         room: usize,
     },
     /// Constraints name more different sets of users, roles and types than a word has bits.
     #[error(
-        "constraints may name {SETS} different sets of users, roles or types, the policy's name more, the first in class \
+        "constraints may name {MAX_SETS} different sets of users, roles or types, the policy's name more, the first in class \
          {class}: use the same attributes in several constraints"
     )]
     NameSets {
-        /// The class whose constraint has the first set too many.
+        /// The class whose constraint has the first set that is too many.
         class: String,
     },
     /// The constraints of a class are too long.
@@ -62,26 +62,26 @@ pub enum TableLimit {
     #[expect(missing_docs, reason = "the names say it")]
     Steps {
         class: String,
-        /// Terms, and two more for each constraint.
+        /// Number of terms, plus two for each constraint.
         has: usize,
     },
-    /// A constraint is too deep.
+    /// A constraint is nested too deeply.
     #[error(
-        "constraints may have {DEPTH} values waiting for an operator, one of class {class} has {has}: write `A and B and C` \
+        "constraints may have {MAX_DEPTH} values waiting for an operator, one of class {class} has {has}: write `A and B and C` \
          as `(A and B) and C`"
     )]
     #[expect(missing_docs, reason = "the names say it")]
     Depth {
         class: String,
-        /// Values on the stack.
+        /// Number of values on the stack.
         has: usize,
     },
-    /// A constraint is none that the kernel evaluates.
+    /// The kernel does not evaluate this constraint.
     #[error("a constraint of class {class} is not one that the kernel evaluates: {why}")]
     #[expect(missing_docs, reason = "the names say it")]
     Expression {
         class: String,
-        /// What it has.
+        /// What the kernel does not evaluate in it.
         why: &'static str,
     },
     /// There are too many categories.
@@ -92,20 +92,20 @@ pub enum TableLimit {
     },
     /// Users, sensitivities and range transitions have too many different levels.
     #[error(
-        "a policy may have {LEVELS} levels of its own, the first too many is that of {of}: give users and range transitions \
+        "a policy may have {MAX_LEVELS} levels of its own, the first too many is that of {of}: give users and range transitions \
          the same ranges"
     )]
     Levels {
-        /// Whose level is too many.
+        /// What has the first level that is too many.
         of: &'static str,
     },
-    /// A type has too many parents above it.
+    /// A bounded type has too many parents above it.
     #[error(
         "a type may have {TG_BOUNDS} parents above it, {type_} has more, or is its own: bound it by one that is higher up"
     )]
     #[expect(missing_docs, reason = "the names say it")]
     Bounds { type_: String },
-    /// A file name is longer than file names are.
+    /// A file name is longer than file names can be.
     #[error("file names have at most {TG_NAME} bytes, a type transition has one of {has}, {name}: no file can have it")]
     NameLength {
         /// The file name of the transition.
@@ -126,7 +126,7 @@ pub enum TableLimit {
         /// How many types there are.
         has: usize,
     },
-    /// Two file names look the same to the tables.
+    /// Two file names have the same hash.
     #[error("the file names {first} and {second} of type transitions have the same 48-bit hash: rename one of them")]
     NameHash {
         /// One of the two file names.

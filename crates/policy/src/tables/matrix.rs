@@ -1,9 +1,9 @@
-//! Rows, columns and vectors: access vectors of every source, target and class without a loop over attributes.
+//! Rows, columns and vectors: the access vectors of every source, target and class, without a loop over attributes.
 //!
 //! The kernel goes through all pairs of a source's and a target's attributes (`context_struct_compute_av`). Here, types
-//! that the same rules apply to share a row (as sources) or a column (as targets), and their cell tells the sum. Rules
-//! of a type to itself, which is what `self` comes to, would put each type into a row of its own; they are looked up by
-//! key.
+//! to which the same rules apply share a row (as sources) or a column (as targets), and the cell where they meet has
+//! the sum. Rules of a type on itself, including those with `self`, would put each type into a row of its own, so they
+//! are looked up by key.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,15 +20,15 @@ use super::{
     tuples::{Access, Tuples},
 };
 
-/// Bytes that the matrix may take before equal rows and columns are merged.
+/// How many bytes the matrix may take before equal rows and columns are merged.
 const WORKSPACE: usize = 8 * TG_CAPACITY as usize;
 
-/// Where every source and target type finds its tuples.
+/// Where each source and target type has its tuples.
 #[derive(Debug)]
 pub(super) struct Matrix {
     pub(super) rows: u32,
     pub(super) columns: u32,
-    /// By type: its row and its column. Those of attributes and of 0 are 0, which allow nothing.
+    /// By type: its row and its column. Attributes and number 0 have 0, which allows nothing.
     pub(super) of_type: Vec<(u32, u32)>,
     /// Rows of vectors.
     pub(super) cells: Vec<u16>,
@@ -37,7 +37,7 @@ pub(super) struct Matrix {
     pub(super) entries: Vec<u16>,
 }
 
-/// The matrix of the rules that hold; those of a type to itself become `keys`.
+/// The matrix of the rules that hold. Rules of a type on itself become `keys`.
 pub(super) fn build(policy: &Policy, tuples: &mut Tuples<'_>, keys: &mut Keys) -> Result<Matrix, TableLimit> {
     let (between, own) = collect(policy);
     let grants = Grants::new(policy, between);
@@ -71,14 +71,14 @@ pub(super) fn build(policy: &Policy, tuples: &mut Tuples<'_>, keys: &mut Keys) -
     })
 }
 
-/// What a rule is about: source, target, class.
+/// The subject of a rule: source, target, class.
 type Subject = (u32, u32, u32);
-/// What rules say of their subjects.
+/// What rules say about their subjects.
 type Rules = Vec<(Subject, Access)>;
-/// What rules of a type to itself say, by type and class.
+/// Rules of a type on itself, by type and class.
 type Own = BTreeMap<(u32, u32), Access>;
 
-/// The rules that hold: between types or attributes, and of a type to itself.
+/// The rules that hold: between types or attributes, and of a type on itself.
 fn collect(policy: &Policy) -> (Rules, Own) {
     let mut between = Vec::with_capacity(policy.rules.len());
     let mut own = Own::new();
@@ -106,7 +106,8 @@ fn collect(policy: &Policy) -> (Rules, Own) {
     (between, own)
 }
 
-/// Rules by source, then target, then class: tuples and vectors are numbered in this order, whatever that of the rules.
+/// Rules sorted by source, target and class. Tuples and vectors are numbered in this order, whatever the order of the
+/// rules.
 #[derive(Debug)]
 struct Grants {
     grants: Rules,
@@ -149,9 +150,9 @@ impl Grants {
 /// Types with the same keys: themselves and their attributes, as far as rules name them.
 #[derive(Debug)]
 struct Groups {
-    /// The group of each type, by the type's number.
+    /// The group of each type, by number of the type.
     of: Vec<u32>,
-    /// By group; the first has none.
+    /// The keys of each group; the first group has none.
     keys: Vec<Vec<u32>>,
 }
 
@@ -170,14 +171,14 @@ impl Groups {
     }
 }
 
-/// Vectors, each once; the first is all zero.
+/// Vectors, each once. The first is all zero.
 struct Vectors<'t, 'p> {
     tuples: &'t mut Tuples<'p>,
-    /// Classes and 1.
+    /// The number of classes plus 1.
     length: usize,
     entries: Vec<u16>,
     known: HashMap<Vec<u16>, u16>,
-    /// The sum in the making, by class, and the classes in it.
+    /// The present sum by class, and the classes in it.
     sum: Vec<Access>,
     classes: Vec<u32>,
 }
@@ -195,7 +196,7 @@ impl<'t, 'p> Vectors<'t, 'p> {
         }
     }
 
-    /// The vector of what `grants` say together.
+    /// The vector for the sum of `grants`.
     fn intern<'g>(&mut self, grants: impl Iterator<Item = &'g (Subject, Access)>) -> Result<u16, TableLimit> {
         for ((_, _, class), access) in grants {
             let sum = &mut self.sum[*class as usize];
@@ -229,8 +230,8 @@ impl<'t, 'p> Vectors<'t, 'p> {
     }
 }
 
-/// The cells of a row of types that have `sources`, by column. Columns whose keys occur in the same of the row's rules
-/// have the same cell.
+/// The cells of a row for types with `sources`, by column. Columns with the same keys among the row's rules have the
+/// same cell.
 fn fill(
     grants: &Grants,
     sources: &[u32],
@@ -260,13 +261,13 @@ fn fill(
     Ok(cells)
 }
 
-/// Which of the lines that are left each line has become.
+/// For each line, the merged line that it has become.
 struct Merged {
     count: usize,
     of: Vec<u32>,
 }
 
-/// The lines of `width` cells, each once, in the order of their first.
+/// The lines of `width` cells, each once, in the order of their first occurrence.
 fn merge(cells: &[u16], width: usize) -> (Merged, Vec<u16>) {
     let mut known: HashMap<&[u16], u32> = HashMap::new();
     let mut merged = Vec::new();

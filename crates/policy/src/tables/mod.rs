@@ -1,6 +1,6 @@
-//! Decision tables: a policy laid out as `tables.h` describes, with the booleans as they are.
+//! Decision tables: a policy in the form that `tables.h` describes, with the present values of the booleans.
 //!
-//! What the tables cannot hold is refused ([`TableLimit`]), never left out.
+//! What the tables cannot hold is refused ([`TableLimit`]), and never left out.
 
 mod constraints;
 mod keys;
@@ -21,24 +21,24 @@ use self::{keys::Keys, layout::Layout, levels::Levels, tuples::Tuples};
 pub use limit::TableLimit;
 pub(crate) use records::SOCKETS;
 
-/// Decision tables as they are laid out for the evaluator.
+/// Decision tables for the evaluator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Laid {
     /// The tables, at most `TG_CAPACITY` bytes.
     pub tables: Vec<u8>,
-    /// The policy's own levels, in the order of the identifiers by which the tables refer to them; the first is empty.
+    /// The policy's own levels, in the order of the identifiers that the tables use. The first is empty.
     pub levels: Vec<Level>,
 }
 
-/// Lays `policy` out. The same policy gives the same bytes.
+/// Makes the tables of `policy`. The same policy always gives the same bytes.
 ///
 /// # Errors
 ///
-/// The first limit of the tables that the policy exceeds.
+/// The first limit that the policy exceeds.
 ///
 /// # Panics
 ///
-/// When an identifier in `policy` is none of its own; `dump::read` lets no such policy through.
+/// If an identifier in `policy` is not one of its own. `dump::read` accepts no such policy.
 pub fn build(policy: &Policy) -> Result<Laid, TableLimit> {
     check_identifiers(policy)?;
     let (mut keys, mut levels, mut layout) = (Keys::default(), Levels::new(), Layout::new());

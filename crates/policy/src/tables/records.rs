@@ -15,8 +15,8 @@ use super::{
     matrix::Matrix,
 };
 
-/// The socket classes that the kernel knows (classmap.h of Linux 6.16, and the same since): those whose new objects `security_compute_sid`
-/// labels like their creator. A class of another object manager's that has `_socket` in its name is none of them.
+/// The kernel's socket classes (classmap.h of Linux 6.16, unchanged since), whose new objects `security_compute_sid`
+/// labels like their creator. A class of another object manager with `_socket` in its name does not count.
 pub(crate) const SOCKETS: &[&str] = &[
     "alg_socket",
     "appletalk_socket",

@@ -1,4 +1,4 @@
-//! Access vectors and extended permissions, interned: what vectors and `self` rules refer to.
+//! Access vectors and extended permissions, interned. Vectors and `self` rules refer to them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,18 +11,18 @@ use super::{
     limit::TableLimit,
 };
 
-/// What rules say of one source, target and class.
+/// What rules say about one source, target and class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Access {
     pub(super) allow: u32,
     pub(super) auditallow: u32,
     pub(super) dontaudit: u32,
-    /// Places in `Policy::extended_rules`; each once, ascending, only when interned.
+    /// Indices of `Policy::extended_rules`. Only when interned, they are sorted and unique.
     pub(super) extended: Vec<u32>,
 }
 
 impl Access {
-    /// Nothing at all.
+    /// No rules.
     pub(super) const NONE: Self = Self { allow: 0, auditallow: 0, dontaudit: 0, extended: Vec::new() };
 
     /// Adds a rule's permissions.
@@ -46,16 +46,16 @@ impl Access {
 
 /// The functions of each driver.
 type Drivers = BTreeMap<u8, Functions>;
-/// Allowed, audited when allowed, not audited when denied.
+/// Functions that are allowed, audited when allowed, not audited when denied.
 type Functions = [[u64; 4]; 3];
 
-/// Tuples, each once; the first is all zero.
+/// Tuples, each once. The first is all zero.
 #[derive(Debug)]
 pub(super) struct Tuples<'p> {
     policy: &'p Policy,
     tuples: Vec<tg_tuple>,
     known: HashMap<Access, u16>,
-    /// `tg_tuple.extended` less 1.
+    /// Indexed by `tg_tuple.extended` less 1.
     drivers: Vec<Drivers>,
     drivers_known: HashMap<Drivers, u32>,
 }
@@ -71,7 +71,7 @@ impl<'p> Tuples<'p> {
         }
     }
 
-    /// The tuple of `access`.
+    /// The number of the tuple for `access`.
     pub(super) fn intern(&mut self, access: &mut Access) -> Result<u16, TableLimit> {
         access.extended.sort_unstable();
         access.extended.dedup();
@@ -90,7 +90,7 @@ impl<'p> Tuples<'p> {
         Ok(number)
     }
 
-    /// The number of what extended rules say together; 0 when there are none.
+    /// The number for what extended rules say together; 0: there are none.
     fn extended(&mut self, rules: &[u32]) -> u32 {
         if rules.is_empty() {
             return 0;
@@ -103,7 +103,7 @@ impl<'p> Tuples<'p> {
         })
     }
 
-    /// The tuples, and their extended permissions, which `keys` then lead to.
+    /// The tuples and their extended permissions, to which `keys` lead afterwards.
     pub(super) fn finish(self, keys: &mut Keys) -> (Vec<tg_tuple>, Vec<tg_extended>) {
         let mut extended = Vec::new();
         let mut known: HashMap<Functions, u64> = HashMap::new();
@@ -122,7 +122,7 @@ impl<'p> Tuples<'p> {
     }
 }
 
-/// What rules say of each driver that they name (`services_compute_xperms_decision`).
+/// What rules say about each driver that they name (`services_compute_xperms_decision`).
 fn drivers(policy: &Policy, rules: &[u32]) -> Drivers {
     let mut drivers = Drivers::new();
     for rule in rules.iter().map(|place| &policy.extended_rules[*place as usize]) {

@@ -1,4 +1,4 @@
-//! The evaluator in the running kernel's BPF.
+//! The evaluator as BPF in the running kernel.
 
 use std::{io, mem::offset_of, time::Duration};
 
@@ -43,7 +43,7 @@ struct Job {
     extended: tg_extended,
 }
 
-// Nothing between the members: a job is read and written as bytes.
+// There is no padding between the members, because a job is read and written as bytes.
 const _: () = assert!(offset_of!(Job, decision) == 16 + size_of::<tg_question>() + size_of::<tg_name>() + 4);
 const _: () = assert!(offset_of!(Job, label) == offset_of!(Job, decision) + size_of::<tg_decision>());
 const _: () = assert!(size_of::<Job>() == offset_of!(Job, extended) + size_of::<tg_extended>());
@@ -100,7 +100,7 @@ impl<'a> Bpf<'a> {
         put.map_err(|cause| PeerError::Bpf { what: "fill a map of the evaluator", cause })
     }
 
-    /// Lets the program do the first `count` jobs; how long it took.
+    /// Lets the program do the first `count` jobs. Returns how long it took.
     fn work(&self, count: usize) -> Result<Duration, PeerError> {
         // struct order
         let mut order = [0; 16];

@@ -1,11 +1,11 @@
-//! Contexts to ask about: valid ones, of chosen types, with levels that meet every way in which two can be related.
+//! Contexts for questions: valid ones with chosen types, and levels related in every possible way.
 
 use tollgate_abi::tables::TG_OBJECT_R;
 
 use super::random::Random;
 use crate::model::{Bits, Context, Level, Policy, Range};
 
-/// The most runs of categories in a random level; more would make contexts longer than selinuxfs accepts.
+/// How many runs of categories a random level has at most. With more, contexts would be longer than selinuxfs accepts.
 const MAX_CATEGORY_RUNS: usize = 12;
 
 /// Makes valid contexts of one policy.
@@ -26,7 +26,7 @@ impl<'a> Contexts<'a> {
         Self { policy, types, levels: levels(policy, random) }
     }
 
-    /// The type, or one of the attribute's types; of 0, any type.
+    /// The type, or one of the attribute's types; for 0, any type.
     pub(super) fn type_of(&self, number: u32, random: &mut Random) -> Option<u32> {
         if number == 0 {
             return self.any_type(random);
@@ -39,13 +39,13 @@ impl<'a> Contexts<'a> {
         random.pick(&members).copied()
     }
 
-    /// A type, each as likely as any other.
+    /// A type; each is equally likely.
     pub(super) fn any_type(&self, random: &mut Random) -> Option<u32> {
         random.pick(&self.types).copied()
     }
 
-    /// A context of a type: one of an object, or one that a process may have; `role`: a role that it shall have if it
-    /// can.
+    /// A context with this type: one of an object, or one that a process may have. `role` is a role that it gets if
+    /// possible.
     pub(super) fn of_type(&self, type_: u32, role: Option<u32>, random: &mut Random) -> Option<Context> {
         let identities = self.identities(type_, role);
         if (role.is_none() && random.once_in(2)) || identities.is_empty() {
@@ -62,7 +62,7 @@ impl<'a> Contexts<'a> {
         (0u32..).zip(&self.policy.users).filter(|(_, user)| !user.name.is_empty())
     }
 
-    /// The users and roles that a process of that type may have.
+    /// The users and roles that a process with this type may have.
     fn identities(&self, type_: u32, wanted: Option<u32>) -> Vec<(u32, u32)> {
         let roles = (0u32..).zip(&self.policy.roles).filter(|(number, role)| {
             !role.name.is_empty()
@@ -99,7 +99,7 @@ pub(super) fn dominates(a: &Level, b: &Level) -> bool {
     a.sensitivity >= b.sensitivity && b.categories.iter().all(|category| a.categories.has(category))
 }
 
-/// Levels at the ends (no category, all), and pairs of which one has a category more or another than the other.
+/// Levels at the extremes (no category, all categories), and pairs that differ in one category.
 fn levels(policy: &Policy, random: &mut Random) -> Vec<Level> {
     let sensitivities: Vec<u32> =
         (0u32..).zip(&policy.sensitivities).filter(|(_, s)| !s.name.is_empty()).map(|(number, _)| number).collect();
@@ -126,7 +126,7 @@ fn levels(policy: &Policy, random: &mut Random) -> Vec<Level> {
     levels
 }
 
-/// The first, the last and two between.
+/// The first, the last and two in between.
 fn ends_and_some(all: &[u32], random: &mut Random) -> Vec<u32> {
     let mut some: Vec<u32> = all.first().into_iter().chain(all.last()).copied().collect();
     some.extend((0..2).filter_map(|_| random.pick(all).copied()));
@@ -135,7 +135,7 @@ fn ends_and_some(all: &[u32], random: &mut Random) -> Vec<u32> {
     some
 }
 
-/// A few runs of neighbours among `all`.
+/// A few runs of neighbours in `all`.
 fn some_runs(all: &[u32], random: &mut Random) -> Vec<u32> {
     let mut picked = Vec::new();
     for _ in 0..=random.below(MAX_CATEGORY_RUNS) {

@@ -1,4 +1,4 @@
-//! Those that decisions are compared with, and where they are known to decide otherwise.
+//! The peers with which decisions are compared, and where they are known to decide otherwise.
 
 use std::{
     fmt,
@@ -17,21 +17,21 @@ use crate::{
     tables::SOCKETS,
 };
 
-/// What a peer answers to one question.
+/// A peer's answer to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The access vectors of a source, a target and a class.
     Access {
-        /// What is granted.
+        /// Permissions that are granted.
         allowed: u32,
-        /// What is audited when granted.
+        /// Permissions whose grants are audited.
         auditallow: u32,
-        /// What is audited when denied.
+        /// Permissions whose denials are audited.
         auditdeny: u32,
-        /// Whether the source is permissive; `None`: not told.
+        /// Whether the source is permissive; `None`: not known.
         permissive: Option<bool>,
     },
-    /// A context; `None` when it would not be valid.
+    /// A context; `None`: it would not be valid.
     Label(Option<Label>),
     /// Whether an object may be relabelled.
     Validated(bool),
@@ -39,12 +39,12 @@ pub enum Answer {
     Extended(Option<Box<tg_extended>>),
 }
 
-/// A context as it is told.
+/// A context in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// The context as text.
     pub text: String,
-    /// The peer's own number for it, where it has one.
+    /// The peer's own number for it, if it has one.
     pub sid: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ impl Answer {
     }
 }
 
-/// 256 bits, the greatest first.
+/// 256 bits as hexadecimal digits, the highest first.
 fn digits(bits: [u64; 4]) -> String {
     bits.iter().rev().map(|word| format!("{word:016x}")).collect()
 }
@@ -91,19 +91,19 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Where peers are known to decide otherwise than the tables: libsepol 3.4 than the kernel, which is right and which the
-/// tables follow, and newer kernels than older ones.
+/// Where peers are known to decide otherwise than the tables: libsepol 3.4 differs from the kernel, which is right and
+/// which the tables follow, and newer kernels differ from older ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     /// libsepol: a rule names the new object's file name.
     Name,
     /// libsepol: the class is a socket.
     Socket,
-    /// Newer kernels: the class is a socket that they do not have any more.
+    /// Newer kernels: they no longer have this class of sockets.
     GoneSocket,
 }
 
-/// Socket classes of the policy that newer kernels no longer have: DCCP was removed in Linux 6.16.
+/// Socket classes of the policy that newer kernels no longer have. DCCP was removed in Linux 6.16.
 const REMOVED_CLASSES: &[&str] = &["dccp_socket"];
 
 impl fmt::Display for Difference {
@@ -122,14 +122,14 @@ impl fmt::Display for Difference {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// libsepol does not take the policy.
+    /// libsepol does not accept the policy.
     #[error(transparent)]
     Load(#[from] OracleError),
-    /// A context that ours holds valid is not valid to the peer.
+    /// A context that is valid in the tables is not valid for the peer.
     #[error("{peer} does not take the context `{context}`, which is valid by the decision tables")]
     #[expect(missing_docs, reason = "the names say it")]
     Context {
-        /// Who does not take it.
+        /// Name of the peer.
         peer: &'static str,
         context: String,
     },
@@ -142,26 +142,26 @@ pub enum PeerError {
     /// The kernel refused the evaluator.
     #[error("the kernel refused the evaluator in BPF, which takes Linux 5.17 or later: {cause}\n{said}")]
     Refused {
-        /// What libbpf said, with the verifier's log.
+        /// libbpf's messages, with the verifier's log.
         said: String,
-        /// What the kernel reported.
+        /// What the kernel returned.
         cause: libbpf_rs::Error,
     },
     /// The evaluator cannot be run in BPF.
     #[error("cannot {what} in BPF: {cause}")]
     Bpf {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// Why it failed.
+        /// What the kernel returned.
         cause: libbpf_rs::Error,
     },
 }
 
-/// What questions are about.
+/// The contexts of a batch of questions.
 pub struct Subject<'s> {
-    /// The contexts, with identifiers of levels.
+    /// The contexts, with identifiers for their levels.
     pub contexts: &'s [tg_context],
-    /// The levels that the contexts' identifiers refer to.
+    /// The levels of these identifiers.
     pub levels: &'s Levels,
     /// The contexts as text.
     pub texts: &'s [String],
@@ -169,22 +169,22 @@ pub struct Subject<'s> {
 
 /// Another implementation of SELinux's decisions.
 pub trait Peer {
-    /// Makes ready for questions about these contexts.
+    /// Prepares for questions about these contexts.
     fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError>;
 
-    /// Answers questions about the contexts that it was made ready for; and how long that took it.
+    /// Answers questions about these contexts. Also returns how long that took.
     fn answers(&mut self, kind: Kind, questions: &[Question]) -> Result<(Vec<Answer>, Duration), PeerError>;
 
-    /// Whether it can be asked questions of that kind.
+    /// Whether it can answer questions of that kind.
     fn knows(&self, kind: Kind) -> bool;
 
-    /// Whether a question is one that it is known to answer otherwise.
+    /// Whether it is known to give another answer to a question.
     fn difference(&self, policy: &Policy, kind: Kind, contexts: &[Context], question: &Question) -> Option<Difference>;
 
     /// Whether it gives contexts that are not valid.
     fn makes_invalid_contexts(&self) -> bool;
 
-    /// Whether it takes `text` for the context that `label` told, though that is written otherwise.
+    /// Whether `text` means the same context for it as `label`, even if that is written differently.
     fn means(&mut self, _text: &str, _label: &Label) -> bool {
         false
     }
@@ -209,8 +209,8 @@ pub struct Libsepol<'a> {
     pub(super) sids: Vec<u32>,
 }
 
-/// Batches before the policy is loaded anew: libsepol looks SIDs up one by one, and keeps them all.
-const FRESH_EVERY: usize = 4;
+/// How many batches are asked before the policy is loaded again: libsepol searches SIDs one by one, and keeps them all.
+const BATCHES_PER_LOAD: usize = 4;
 
 impl<'a> Libsepol<'a> {
     /// libsepol with a binary policy, which must be one that [`crate::sepol`] made or read.
@@ -241,15 +241,15 @@ impl<'a> Libsepol<'a> {
             Kind::Member => oracle.member(source, target, class),
             Kind::Change => oracle.change(source, target, class),
         };
-        let told = |sid| Some(Label { text: oracle.context(sid)?, sid: Some(sid) });
-        Ok(Answer::Label(label.and_then(told)))
+        let label_of = |sid| Some(Label { text: oracle.context(sid)?, sid: Some(sid) });
+        Ok(Answer::Label(label.and_then(label_of)))
     }
 }
 
 impl Peer for Libsepol<'_> {
     fn begin(&mut self, subject: &Subject<'_>) -> Result<(), PeerError> {
-        if self.begun.is_multiple_of(FRESH_EVERY) {
-            // Before the next one is loaded: there is one at a time.
+        if self.begun.is_multiple_of(BATCHES_PER_LOAD) {
+            // It is dropped before the next one is loaded, because there is only one at a time.
             self.oracle = None;
         }
         self.begun += 1;
@@ -294,8 +294,8 @@ impl Peer for Libsepol<'_> {
         false
     }
 
-    /// libsepol 3.4 writes `c574,c575,c1020` as `c574,c959,c1020`: where a run of categories ends with a word of the bit
-    /// map and the next words are empty, it takes the bit before the next word that is not (`mls_sid_to_context`).
+    /// libsepol 3.4 writes `c574,c575,c1020` as `c574,c959,c1020`: if a run of categories ends with a word of the bit
+    /// map and the next words are empty, it uses the bit before the next word that is not empty (`mls_sid_to_context`).
     fn means(&mut self, text: &str, label: &Label) -> bool {
         self.oracle().is_ok_and(|oracle| label.sid.is_some() && oracle.sid(text) == label.sid)
     }

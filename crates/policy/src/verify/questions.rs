@@ -1,9 +1,10 @@
-//! Questions: half follow a rule of the policy, so that something is granted; the rest is random or at a boundary.
+//! Questions: half of them follow a rule of the policy, so that something is granted. The others are random or at a
+//! limit.
 
 use super::{contexts::Contexts, random::Random};
 use crate::model::{Bits, Context, ExtendedRule, Extension, NameKind, Policy, RuleKind, Term};
 
-/// What is asked for.
+/// The kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// The access vectors of a source, a target and a class.
@@ -20,18 +21,18 @@ pub enum Kind {
     Validate,
 }
 
-/// A question; contexts are given by their place in [`Batch::contexts`].
+/// A question. Contexts are given by their index in [`Batch::contexts`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Question {
-    /// Who acts (`Validate`: the old context).
+    /// The context that acts (`Validate`: the old context).
     pub source: usize,
-    /// On what (`Validate`: the new context).
+    /// The context that is acted on (`Validate`: the new context).
     pub target: usize,
     pub class: u32,
     /// The name of the new object.
     pub name: Option<String>,
-    /// `Validate`: who relabels.
+    /// `Validate`: the context of the process that relabels.
     pub task: usize,
     /// `Extended`: the driver, the second byte of the commands.
     pub driver: u8,
@@ -43,7 +44,7 @@ pub struct Question {
 pub struct Batch {
     /// What is asked for.
     pub kind: Kind,
-    /// What is asked about.
+    /// The contexts in the questions.
     pub contexts: Vec<Context>,
     pub questions: Vec<Question>,
 }
@@ -67,12 +68,12 @@ struct Pair {
     driver: u8,
 }
 
-/// Pairs of contexts in a batch that follow a rule, and contexts of any type.
+/// Pairs of contexts in a batch that follow a rule, and contexts with any type.
 const PAIRS: usize = 320;
 const OTHERS: usize = 128;
 
 impl Batch {
-    /// `count` questions of a kind; fewer than asked for only when the policy has no type or no class.
+    /// `count` questions of a kind. There are fewer only if the policy has no type or no class.
     pub fn new(policy: &Policy, kind: Kind, count: usize, random: &mut Random) -> Self {
         let makes = Contexts::new(policy, random);
         let mut contexts = Vec::new();
@@ -116,7 +117,7 @@ impl Batch {
     }
 }
 
-/// What questions are put together from.
+/// What questions are made of.
 struct Asks<'a> {
     contexts: &'a [Context],
     pairs: &'a [Pair],
@@ -144,7 +145,7 @@ impl Asks<'_> {
                 question(pair.source, target, pair.class, other.name.clone())
             }
             (6, _) => {
-                // The same type on both sides, and (every other time) all else too.
+                // The same type on both sides, and every other time everything else as well.
                 let source = any(random);
                 let same = |at: &usize| self.contexts[*at].type_ == self.contexts[source].type_ && *at != source;
                 let twins: Vec<usize> = (0..self.contexts.len()).filter(same).collect();
@@ -156,7 +157,7 @@ impl Asks<'_> {
     }
 }
 
-/// Types that decide more than rules do: bounded ones and their parents, and those that constraints name.
+/// Types for which more than rules decides: bounded ones and their parents, and those in constraints.
 fn special_types(policy: &Policy) -> Vec<u32> {
     let mut special = Bits::default();
     for (type_, number) in policy.types.iter().zip(0..).filter(|(type_, _)| type_.bounds != 0) {
@@ -175,7 +176,7 @@ fn special_types(policy: &Policy) -> Vec<u32> {
     special.iter().filter(is_type).collect()
 }
 
-/// A name, or one that only looks like it.
+/// A name, or a similar one.
 fn near(name: &str, random: &mut Random) -> String {
     let shorter: String = name.chars().skip(1).collect();
     match random.below(8) {
@@ -199,7 +200,7 @@ fn hints(policy: &Policy, kind: Kind) -> Vec<Hint> {
         Kind::Change => of_rules(&[RuleKind::Change]).collect(),
         Kind::Transition => {
             let mut hints: Vec<Hint> = of_rules(&[RuleKind::Transition]).collect();
-            // There are few of these in a policy, and each shall be met.
+            // There are few of these in a policy, and each should occur.
             for _ in 0..1 + hints.len() / 2000 {
                 hints.extend(policy.name_transitions.iter().flat_map(|rule| {
                     rule.sources

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed (splitmix64).
+//! Pseudo-random numbers, which are the same for the same seed (splitmix64).
 
 /// A sequence of numbers.
 #[derive(Debug, Clone)]
@@ -24,12 +24,12 @@ impl Random {
         ((u128::from(self.number()) * bound as u128) >> 64) as usize
     }
 
-    /// True once in `every` times.
+    /// True once in `every` times, on average.
     pub fn once_in(&mut self, every: usize) -> bool {
         self.below(every) == 0
     }
 
-    /// One of `choices`, if there is any.
+    /// One of `choices`, if there are any.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
         (!choices.is_empty()).then(|| &choices[self.below(choices.len())])
     }

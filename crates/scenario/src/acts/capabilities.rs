@@ -1,4 +1,4 @@
-//! Acts of which each needs one capability.
+//! Acts that need one capability each.
 
 use std::io;
 
@@ -34,14 +34,14 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("interface-up", "", |_, _| interface_up()),
 ];
 
-/// Sets the clock to what it says.
+/// Sets the clock to its present time.
 fn settime(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     let mut time = [0; 16];
     call(libc::SYS_clock_gettime, &mut [Number(libc::CLOCK_REALTIME.into()), Room(&mut time)])?;
     call(libc::SYS_clock_settime, &mut [Number(libc::CLOCK_REALTIME.into()), Bytes(&time)]).map(drop)
 }
 
-/// Sets a hard limit above what it was.
+/// Raises a hard limit.
 fn raise_limit(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     use nix::sys::resource::{Resource::RLIMIT_CORE, setrlimit};
     setrlimit(RLIMIT_CORE, 0, 4096)?;
@@ -81,7 +81,7 @@ fn bind(port: i64) -> io::Result<()> {
     call(libc::SYS_bind, &mut [Number(socket), Bytes(&address), Number(16)]).map(drop)
 }
 
-/// Marks a socket's packets, which is for who administers networks.
+/// Marks a socket's packets, which needs CAP_NET_ADMIN.
 fn mark(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
     let option = [i64::from(libc::SOL_SOCKET), libc::SO_MARK.into()];
@@ -92,7 +92,7 @@ fn mark(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Sets the loopback interface up. Nobody inherits the socket.
+/// Sets the loopback interface up. The socket is closed at exec.
 pub(crate) fn interface_up() -> io::Result<()> {
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)?;
     let mut request = [0_u8; 40];

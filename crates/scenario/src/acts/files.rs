@@ -110,8 +110,8 @@ fn open(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Something must be there: an object's content. SELinux puts the null device in the place of what a new domain may not
-/// use, where there is nothing to read.
+/// Reads the object's content, which must not be empty: SELinux replaces a file that a new domain may not use by the null
+/// device, which is empty.
 fn read(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     match call(libc::SYS_pread64, &mut [Number(actor.fd.into()), Room(&mut [0; 16]), Number(16), Number(0)])? {
         0 => errno(libc::ENODATA),
@@ -133,7 +133,7 @@ fn access(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     call(libc::SYS_access, &mut [Text(&text(words[0])), Number(bits(words[1], &how)?)]).map(drop)
 }
 
-/// To `now`, or to a time of the subject's choice.
+/// To `now`, or to a time that the subject chooses.
 fn utimes(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     let path = text(words[0]);
     let chosen = [1_u64, 0, 1, 0].map(u64::to_ne_bytes).concat();
@@ -164,7 +164,7 @@ fn mknod(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     ]
     .map(|(name, bit)| (name, i64::from(bit)));
     let mode = bits(words[1], &kinds)? | 0o644;
-    // The null device's numbers; who is no device needs none.
+    // The null device's numbers; other kinds of files ignore them.
     call(libc::SYS_mknod, &mut [Text(&text(words[0])), Number(mode), Number(1 << 8 | 3)]).map(drop)
 }
 
@@ -191,13 +191,13 @@ fn fcntl(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
 fn lock(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let command = bits(words[0], &[("set", libc::F_SETLK.into()), ("get", libc::F_GETLK.into())])?;
     let kind = bits(words[1], &[("read", libc::F_RDLCK.into()), ("write", libc::F_WRLCK.into())])?;
-    // struct flock: l_type and l_whence are short, the rest is the whole file.
+    // struct flock: l_type and l_whence are short, and the other fields mean the whole file.
     let mut flock = [0; 32];
     flock[..2].copy_from_slice(&(kind as i16).to_ne_bytes());
     call(libc::SYS_fcntl, &mut [Number(actor.fd.into()), Number(command), Room(&mut flock)]).map(drop)
 }
 
-/// Sets the inode's flags to what they are (FS_IOC_GETFLAGS, FS_IOC_SETFLAGS).
+/// Sets the inode's flags to their present values (FS_IOC_GETFLAGS, FS_IOC_SETFLAGS).
 fn same_flags(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     let mut flags = [0; 8];
     for command in [0x8008_6601, 0x4008_6602] {

@@ -1,4 +1,4 @@
-//! Acts on System V objects, whose number stands where others have a descriptor, and on POSIX message queues.
+//! Acts on System V objects, whose number takes the place of a descriptor, and on POSIX message queues.
 
 use std::io;
 
@@ -33,7 +33,7 @@ pub(super) const ACTS: &[Act] = &[
 const NOWAIT: Argument<'static> = Number(libc::IPC_NOWAIT as i64);
 /// A message of type 1 with one byte: struct msgbuf.
 const MESSAGE: [u8; 16] = [1, 0, 0, 0, 0, 0, 0, 0, b'x', 0, 0, 0, 0, 0, 0, 0];
-/// Of an object's number, its place in the table, which commands that list all take.
+/// The bits of an object's number that are its place in the table, which all listing commands take.
 const PLACE: i64 = 0x7fff;
 
 /// Commands by name, and whether they take a place in the table instead of a number.
@@ -58,7 +58,7 @@ const SEGMENTS: &Commands = &[
     ("stat-any", 15, true),
 ];
 
-/// The object of a key, with the mode that the subject wants of it: `r`, `w`, or to make it with: `create`.
+/// The object of a key, with the access that the subject requests: `r`, `w`, or `create`.
 fn get(actor: &mut Actor, call_number: i64, size: Option<i64>, words: &[&str]) -> io::Result<()> {
     let how = [("create", libc::IPC_CREAT), ("excl", libc::IPC_EXCL), ("r", 0o444), ("w", 0o222)];
     let how = bits(words[1], &how.map(|(name, bit)| (name, i64::from(bit))))?;
@@ -68,14 +68,14 @@ fn get(actor: &mut Actor, call_number: i64, size: Option<i64>, words: &[&str]) -
     Ok(())
 }
 
-/// Something with the object.
+/// A call on the subject's own object.
 fn own<const N: usize>(actor: &Actor, call_number: i64, rest: [Argument<'_>; N]) -> io::Result<()> {
     let mut arguments = vec![Number(actor.fd.into())];
     arguments.extend(rest);
     call(call_number, &mut arguments).map(drop)
 }
 
-/// A command on the object. Where it sets something, everything becomes nothing, and root's.
+/// A command on the object. Commands that set something set owner root and mode 0.
 fn control(actor: &Actor, call_number: i64, commands: &Commands, word: &str) -> io::Result<()> {
     let found = commands.iter().find(|(name, ..)| *name == word);
     let (_, command, by_place) = found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))?;
@@ -84,7 +84,7 @@ fn control(actor: &Actor, call_number: i64, commands: &Commands, word: &str) -> 
     call(call_number, &mut [Number(object), Number(*command), Room(&mut [0; 256])]).map(drop)
 }
 
-/// Adds to the semaphore, takes from it, or, by 0, sees that it is 0.
+/// Adds to the semaphore, subtracts from it, or, with 0, checks that it is 0.
 fn semop(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let operation = [0, number(words[0])? as i16, libc::IPC_NOWAIT as i16].map(i16::to_ne_bytes).concat();
     own(actor, libc::SYS_semop, [Bytes(&operation), Number(1)])
@@ -111,7 +111,7 @@ fn semctl(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let by_place = [3, 18, 19, 20].contains(&command);
     let object = i64::from(actor.fd);
     let object = if by_place { object & PLACE } else { object };
-    // What setval takes is a value, no address.
+    // setval takes a value and no address.
     let mut room = [0; 256];
     let argument = if command == 16 { Number(0) } else { Room(&mut room) };
     call(libc::SYS_semctl, &mut [Number(object), Number(0), Number(command), argument]).map(drop)

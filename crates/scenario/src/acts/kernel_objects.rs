@@ -1,4 +1,4 @@
-//! Acts on what has no inode of its own, and is reached by a descriptor: BPF maps and programs, performance events,
+//! Acts on objects without an inode of their own, which are used by descriptors: BPF maps and programs, performance events,
 //! userfaultfd, memory files; on notification, and on modules.
 
 use std::io;
@@ -43,7 +43,7 @@ fn opened(actor: &mut Actor, made: io::Result<i64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Nobody denied what then turned out to be no module.
+/// Succeeds if the load failed only because the file is no module: it was not denied.
 fn nonsense(loaded: io::Result<i64>) -> io::Result<()> {
     match loaded {
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => Ok(()),
@@ -59,7 +59,7 @@ const PROG_GET_FD_BY_ID: i64 = 13;
 const MAP_GET_FD_BY_ID: i64 = 14;
 const OBJ_GET_INFO_BY_FD: i64 = 15;
 
-/// bpf(2); union bpf_attr is words of 32 bits, of which what is not given is 0.
+/// bpf(2); union bpf_attr is an array of 32-bit words, and words that are not given are 0.
 fn bpf(command: i64, attributes: &[u32]) -> io::Result<i64> {
     let attributes: Vec<u8> = attributes.iter().flat_map(|word| word.to_ne_bytes()).collect();
     call(libc::SYS_bpf, &mut [Number(command), Bytes(&attributes), Number(attributes.len() as i64)])
@@ -71,12 +71,12 @@ fn address<T: ?Sized>(of: *const T) -> [u32; 2] {
     [address as u32, (address >> 32) as u32]
 }
 
-/// For whom a map's descriptor is: `r`, `w`, `rw`.
+/// The access of a map's descriptor: `r`, `w`, `rw`.
 fn access(word: &str) -> io::Result<u32> {
     Ok(bits(word, &[("rw", 0), ("r", 1 << 3), ("w", 1 << 4)])? as u32)
 }
 
-/// An array of one word, which may be mapped.
+/// An array of one word, which can be mapped.
 fn make_map(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let mappable = 1 << 10;
     opened(actor, bpf(MAP_CREATE, &[2, 4, 4, 1, access(words[0])? | mappable]))
@@ -98,14 +98,14 @@ fn reopen(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     opened(actor, bpf(by_identifier, &[info[1], 0, access(words[1])?]))
 }
 
-/// The element of the map.
+/// Reads or writes the element of the map.
 fn element(actor: &mut Actor, command: i64) -> io::Result<()> {
     let (key, mut value) = (0_u32, 0_u64);
     let ([key_low, key_high], [low, high]) = (address(&raw const key), address(&raw mut value));
     bpf(command, &[actor.fd as u32, 0, key_low, key_high, low, high, 0, 0]).map(drop)
 }
 
-/// Opens an event that counts nothing: of the subject's own, with the kernel's share, or of a processor.
+/// Opens an event that counts nothing: for the subject alone, also in the kernel, or for a processor.
 fn perf_open(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     // struct perf_event_attr: type and size, config, and at 40 the flags exclude_kernel and exclude_hv.
     let mut attributes = [0_u8; 112];
@@ -119,7 +119,7 @@ fn perf_open(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     opened(actor, call(libc::SYS_perf_event_open, &mut [Bytes(&attributes), process, on, group, flags]))
 }
 
-/// UFFD_USER_MODE_ONLY: faults of the kernel's need another privilege.
+/// UFFD_USER_MODE_ONLY: faults in the kernel need another privilege.
 const USER_MODE_ONLY: i64 = 1;
 
 /// UFFDIO_API, with which its use begins.
@@ -129,7 +129,7 @@ fn userfaultfd_api(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     call(libc::SYS_ioctl, &mut [Number(actor.fd.into()), Number(0xc018_aa3f), Room(&mut api)]).map(drop)
 }
 
-/// Has fanotify tell, or ask, what is done to a file, in a mount, in a file system.
+/// Requests fanotify events, or permission events, for a file, a mount, or a file system.
 fn fanotify(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     let (add, content) = (1, 4);
     let what = bits(words[1], &[("inode", 0), ("mount", 0x10), ("filesystem", 0x100)])?;

@@ -1,4 +1,4 @@
-//! Acts on keys and keyrings, whose number stands where others have a descriptor.
+//! Acts on keys and keyrings, whose number takes the place of a descriptor.
 
 use std::io;
 
@@ -34,7 +34,7 @@ fn keyctl<const N: usize>(operation: i64, rest: [Argument<'_>; N]) -> io::Result
     call(libc::SYS_keyctl, &mut arguments)
 }
 
-/// A ring by what it is to the subject; `this`: the one that was made or found last.
+/// A keyring by its role for the subject; `this`: the last one that was created or found.
 fn ring(actor: &Actor, word: &str) -> io::Result<i64> {
     match word {
         "this" => Ok(actor.fd.into()),

@@ -1,4 +1,4 @@
-//! Acts on memory: mappings and what may be executed of them.
+//! Acts on memory: mappings, and whether they may be executed.
 
 use std::{io, ptr};
 
@@ -43,7 +43,7 @@ fn map_at(actor: &mut Actor, address: i64, sharing: &str, word: &str, fd: i32) -
     Ok(())
 }
 
-/// Writes into the mapping: a private one has pages of its own from then on.
+/// Writes into the mapping, which gives a private one pages of its own.
 fn dirty(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     if actor.mapping == 0 {
         return errno(libc::ENOSYS);
@@ -66,13 +66,13 @@ fn heap(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     protect(page as usize, words[0])
 }
 
-/// A page far below the top of the stack that is the main thread's.
+/// A page far below the top of the main thread's stack.
 fn stack(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     let here = 0_u8;
     protect(ptr::from_ref(&here) as usize, words[0])
 }
 
-/// Locks a page, with no right to any.
+/// Locks a page into memory, although the limit is 0.
 fn mlock(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK, 0, 0)?;
     map(actor, "private,anonymous", "r,w", -1)?;

@@ -1,4 +1,4 @@
-//! What a subject can do: a table of acts, each a system call or a few.
+//! The acts of a subject: a table, each act a system call or a few.
 
 pub(crate) mod capabilities;
 pub(crate) mod files;
@@ -22,10 +22,10 @@ use crate::{
     kernel::call,
 };
 
-/// An act.
+/// An act of a subject.
 pub(crate) struct Act {
     name: &'static str,
-    /// The words that it takes.
+    /// The arguments of the act, for people.
     takes: &'static str,
     run: fn(&mut Actor, &[&str]) -> io::Result<()>,
 }
@@ -35,13 +35,13 @@ impl Act {
         Self { name, takes, run }
     }
 
-    /// Does it.
+    /// Does the act with these words.
     pub(crate) fn run(&self, actor: &mut Actor, words: &[&str]) -> io::Result<()> {
         (self.run)(actor, words)
     }
 }
 
-/// The act of a line and its words; else what is wrong with the line.
+/// The act of a line and its words, or what is wrong with the line.
 pub(crate) fn find(line: &str) -> Result<(&'static Act, Vec<&str>), String> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
@@ -70,7 +70,7 @@ pub(crate) fn find(line: &str) -> Result<(&'static Act, Vec<&str>), String> {
     }
 }
 
-/// Does all acts of a subject; which one failed, and how, unless it does not matter.
+/// Does all acts of a subject; returns which one failed, and how, unless failures do not matter.
 pub(crate) fn do_all(actor: &mut Actor) -> Result<(), (usize, Errno)> {
     while !actor.rest.is_empty() {
         let line = actor.rest.remove(0);
@@ -102,7 +102,7 @@ pub(crate) fn perform(mut actor: Actor) -> ! {
     }
 }
 
-/// A number of a line: decimal, or after 0x hexadecimal, or after 0o octal.
+/// Parses a number: decimal, 0x hexadecimal, or 0o octal.
 fn number(word: &str) -> io::Result<i64> {
     let parsed = match (word.strip_prefix("0x"), word.strip_prefix("0o")) {
         (Some(digits), _) => i64::from_str_radix(digits, 16),
@@ -112,7 +112,7 @@ fn number(word: &str) -> io::Result<i64> {
     parsed.map_err(|_| io::Error::from_raw_os_error(libc::ENOSYS))
 }
 
-/// The bits of a list of names with commas.
+/// The bits for a list of names, separated by commas.
 fn bits(word: &str, names: &[(&str, i64)]) -> io::Result<i64> {
     word.split(',').filter(|name| *name != "none").try_fold(0, |bits, name| {
         let found = names.iter().find(|(known, _)| *known == name);

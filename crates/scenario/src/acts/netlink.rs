@@ -17,9 +17,9 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("many-messages", "TYPE TYPE", many),
 ];
 
-/// More messages than a socket's buffer holds at its default size: all of the first type, then one of the other.
+/// More messages than fit into a socket's buffer of default size: all of the first type, then one of the other.
 const FLOOD_MESSAGES: usize = 70_000;
-/// Room for them.
+/// The size of a buffer that holds them.
 const BUFFER: i32 = 64 << 20;
 
 fn many(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
@@ -32,8 +32,8 @@ fn many(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     messages(actor, &all)
 }
 
-/// Sends messages of these types, in one piece. What the kernel answers is of no interest: they ask for nothing, and what
-/// they say is none of its business.
+/// Sends messages of these types, in one piece. The kernel's answer does not matter: they request nothing, and have no valid
+/// content.
 fn messages(actor: &Actor, types: &[i64]) -> io::Result<()> {
     const MESSAGE_LENGTH: u32 = 32;
     let message = |kind: &i64| {

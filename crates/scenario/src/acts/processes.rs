@@ -1,4 +1,4 @@
-//! Acts on processes: the subject's own course, and what it does to others.
+//! Acts on processes: on the subject itself, and on other processes.
 
 use std::{ffi::CString, io, ptr};
 
@@ -63,7 +63,7 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("send", "", send),
 ];
 
-/// The end of a process's socket that it has itself, and the first of those that the subject has.
+/// The descriptor of a process's own end of its socket, and the first of the subject's ends.
 pub(crate) const OWN_SOCKET: i32 = 100;
 
 fn numbers(call_number: i64, words: &[&str]) -> io::Result<()> {
@@ -78,17 +78,17 @@ fn prctl(option: i32, argument: i64) -> io::Result<()> {
     call(libc::SYS_prctl, &mut [option.into(), argument, 0, 0, 0].map(Number)).map(drop)
 }
 
-/// What is not so fails as a message that is not of the wanted type.
+/// Fails if a condition does not hold, with the error of a message of the wrong type.
 fn claim(is_so: bool) -> io::Result<()> {
     if is_so { Ok(()) } else { errno(libc::ENOMSG) }
 }
 
-/// Goes on in another program, with the acts that are left.
+/// Continues in another program, with the remaining acts.
 fn exec(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     execute(actor, words[0], libc::AT_FDCWD, 0)
 }
 
-/// Goes on in the program whose descriptor is open.
+/// Continues in the program of the open descriptor.
 fn exec_descriptor(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     execute(actor, "", actor.fd, libc::AT_EMPTY_PATH)
 }
@@ -105,8 +105,8 @@ pub(crate) fn execute(actor: &Actor, path: &str, directory: i32, flags: i32) -> 
     .map(drop)
 }
 
-/// Forks; the acts that are left are the child's, after `begin`. The parent keeps a child that it traces going, and ends
-/// after it without burying it: the runner does, and finds what came of it.
+/// Forks; the child does the remaining acts, after `begin`. The parent lets a child that it traces continue, and ends after
+/// it without waiting for it: the runner waits, and finds the result.
 fn go_on_in_child(share: i32, begin: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
     let flags = i64::from(share | libc::SIGCHLD);
     match call(libc::SYS_clone, &mut [flags, 0, 0, 0, 0].map(Number))? {
@@ -116,7 +116,7 @@ fn go_on_in_child(share: i32, begin: &dyn Fn() -> io::Result<()>) -> io::Result<
             let how = i64::from(libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT);
             let all = [Number(libc::P_PID.into()), Number(child), Room(&mut info), Number(how), Number(0)];
             call(libc::SYS_waitid, &mut { all })?;
-            // siginfo_t: si_code is its third word.
+            // siginfo_t: si_code is the third word.
             let code = i32::from_ne_bytes([info[8], info[9], info[10], info[11]]);
             if [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED].contains(&code) {
                 actor::end(actor::CHILD, 0);
@@ -142,7 +142,7 @@ fn am(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     claim(context == words[0] || context.split(':').nth(2) == Some(words[0]))
 }
 
-/// Whether the kernel told this program nothing against its environment.
+/// Whether AT_SECURE is not set, so that this program may trust its environment.
 fn trusting() -> bool {
     // SAFETY: reads what the kernel wrote beside the environment.
     unsafe { libc::getauxval(libc::AT_SECURE) == 0 }
@@ -155,7 +155,7 @@ fn ignore(signal: i64) -> io::Result<()> {
 }
 
 fn ignored(signal: i64) -> io::Result<bool> {
-    // SAFETY: as in `ignore`; what was set before is what is asked.
+    // SAFETY: as in `ignore`; the previous handler is the result.
     let before = unsafe { libc::signal(signal as i32, libc::SIG_IGN) };
     if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(before == libc::SIG_IGN) }
 }
@@ -172,7 +172,7 @@ fn capget(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     call(libc::SYS_capget, &mut [Room(&mut header), Room(&mut [0; 24])]).map(drop)
 }
 
-/// Sets the capabilities that the subject has already.
+/// Sets the capabilities that the subject already has.
 fn capset(_: &mut Actor, _: &[&str]) -> io::Result<()> {
     let (mut header, mut sets) = (capability_header(0), [0; 24]);
     call(libc::SYS_capget, &mut [Room(&mut header), Room(&mut sets)])?;
@@ -189,7 +189,7 @@ fn prlimit(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     call(libc::SYS_prlimit64, &mut [Number(number(words[0])?), Number(libc::RLIMIT_CORE.into()), new, old]).map(drop)
 }
 
-/// Sets the subject's soft limit of core files; the hard one stays.
+/// Sets the subject's soft limit of core files; the hard limit stays.
 fn limit(soft: i64) -> io::Result<()> {
     let (_, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE)?;
     nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, soft as u64, hard)?;
@@ -204,7 +204,7 @@ fn ptrace(request: u32, pid: i64) -> io::Result<()> {
     call(libc::SYS_ptrace, &mut [request.into(), pid, 0, 0].map(Number)).map(drop)
 }
 
-/// Reads a byte of another process's memory; where it has none, that is no question of policy.
+/// Reads a byte of another process's memory; an unmapped address is no denial.
 fn read_memory(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     let mut byte = [0_u8; 1];
     let local = [byte.as_mut_ptr() as u64, 1].map(u64::to_ne_bytes).concat();
@@ -218,7 +218,7 @@ fn read_memory(_: &mut Actor, words: &[&str]) -> io::Result<()> {
     }
 }
 
-/// Takes the descriptor that a process has sent; ENOBUFS where the kernel kept it back (scm_detach_fds tells MSG_CTRUNC).
+/// Receives the descriptor that a process has sent; ENOBUFS if the kernel withheld it (scm_detach_fds sets MSG_CTRUNC).
 fn receive(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
     let socket = number(words[0])? as i32;

@@ -36,14 +36,15 @@ const REGISTER_PERSONALITY: i64 = 9;
 const REGISTER_FILES: i64 = 2;
 const NOP: u8 = 0;
 const READ: u8 = 22;
-/// Of an entry, a flag: its file is one of the ring's own.
+/// The flag of an entry whose file is registered in the ring.
 const FIXED_FILE: u8 = 1;
 const URING_CMD: u8 = 46;
-/// Where the entries are mapped from (IORING_OFF_SQES).
+/// The offset at which the entries are mapped (IORING_OFF_SQES).
 const ENTRIES: i64 = 0x1000_0000;
 const PAGE: usize = 4096;
 
-/// Has the open file in a ring alone; makes the directory READY, waits until somebody opens the pipe PATH, and reads.
+/// Registers the open file in a ring and closes it, creates the directory READY, waits until the pipe PATH is opened, and
+/// reads.
 fn read_later(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let (ring, file) = (Ring::set_up(0)?, actor.fd.to_ne_bytes());
     call(libc::SYS_io_uring_register, &mut [Number(ring.fd), Number(REGISTER_FILES), Bytes(&file), Number(1)])?;
@@ -73,10 +74,10 @@ struct Entry {
     rest: [u32; 5],
 }
 
-/// A ring for one operation.
+/// A ring for one operation at a time.
 struct Ring {
     fd: i64,
-    /// struct io_uring_params, as the kernel has filled it in.
+    /// struct io_uring_params, as the kernel has filled it.
     parameters: [u32; 30],
 }
 
@@ -99,10 +100,10 @@ impl Ring {
         Ok(at as *mut u8)
     }
 
-    /// Has one operation done; fails as it does.
+    /// Submits one operation, and fails as the operation does.
     fn submit(&self, entry: &Entry) -> io::Result<()> {
-        // Words 10 to 19 are where the parts of the submission queue lie, 20 to 29 those of the completion queue: head,
-        // tail, mask, entries, then the array of the one at the seventh, the entries of the other at the sixth.
+        // Words 10 to 19 are the offsets of the submission queue, 20 to 29 those of the completion queue: head, tail, mask,
+        // entries; then the array is at the seventh, the entries of the other at the sixth.
         let [tail, array, completions] = [11, 16, 25].map(|word| self.parameters[word] as usize);
         let (queue, entries) = (self.map(0)?, self.map(ENTRIES)?);
         // SAFETY: a queue of one entry lies in its first page, which both mappings have, at the kernel's offsets, aligned.

@@ -1,4 +1,4 @@
-//! Acts on sockets, and on those of the internet. Traffic stays on the loopback interface.
+//! Acts on sockets, and on internet sockets. Traffic stays on the loopback interface.
 
 use std::{io, net::IpAddr};
 
@@ -39,7 +39,7 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("tun", "NAME", tun),
 ];
 
-/// Families and kinds of sockets by name; others by number.
+/// Families and kinds of sockets by name; others are given by number.
 const NAMES: &[(&str, i32)] = &[
     ("unix", libc::AF_UNIX),
     ("inet", libc::AF_INET),
@@ -99,14 +99,14 @@ pub(super) fn connect(actor: &Actor, address: &[u8]) -> io::Result<()> {
     call(libc::SYS_connect, &mut [Number(actor.fd.into()), Bytes(address), Number(address.len() as i64)]).map(drop)
 }
 
-/// Accepts a connection to the socket that was kept.
+/// Accepts a connection on the kept socket.
 fn accept(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     let accepted = call(libc::SYS_accept4, &mut [i64::from(actor.kept), 0, 0, 0].map(Number))?;
     actor.fd = descriptor(accepted);
     Ok(())
 }
 
-/// Sends a byte; to nobody in particular if there is no address.
+/// Sends a byte; without an address to the connected peer.
 pub(super) fn say(actor: &Actor, address: &[u8]) -> io::Result<()> {
     let flags = Number(libc::MSG_NOSIGNAL.into());
     let to = if address.is_empty() { Number(0) } else { Bytes(address) };
@@ -114,9 +114,9 @@ pub(super) fn say(actor: &Actor, address: &[u8]) -> io::Result<()> {
     call(libc::SYS_sendto, &mut [Number(actor.fd.into()), Bytes(b"x"), Number(1), flags, to, length]).map(drop)
 }
 
-/// Receives what has come, or comes within two seconds; ENODATA where the other end is closed.
+/// Receives what arrives within two seconds; ENODATA if the other end is closed.
 fn hear(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
-    // struct pollfd: a descriptor, wanted, found.
+    // struct pollfd: descriptor, wanted events, found events.
     let mut wanted = [actor.fd.to_ne_bytes(), (libc::POLLIN as u32).to_ne_bytes()].concat();
     call(libc::SYS_poll, &mut [Room(&mut wanted), Number(1), Number(2000)])?;
     let flags = Number(libc::MSG_DONTWAIT.into());
@@ -146,7 +146,7 @@ fn setsockopt(actor: &mut Actor, _: &[&str]) -> io::Result<()> {
     call(libc::SYS_setsockopt, &mut [Number(actor.fd.into()), level, option, Bytes(&[1, 0, 0, 0]), Number(4)]).map(drop)
 }
 
-/// Makes a network interface of which a process is the other end.
+/// Creates a network interface whose other end is this process.
 fn tun(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let mut request = [0_u8; 40];
     request[..words[0].len()].copy_from_slice(words[0].as_bytes());

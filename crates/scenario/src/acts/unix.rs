@@ -1,4 +1,4 @@
-//! Acts on sockets of the machine itself (AF_UNIX), by path or by abstract name.
+//! Acts on unix sockets (AF_UNIX), by path or by abstract name.
 
 use std::io;
 
@@ -24,17 +24,17 @@ pub(super) const ACTS: &[Act] = &[
     Act::new("say-to-name", "NAME", |a, w| say(a, &name(w[0]))),
 ];
 
-/// `struct sockaddr_un` of a path.
+/// `struct sockaddr_un` for a path.
 fn path(path: &str) -> Vec<u8> {
     [&(libc::AF_UNIX as u16).to_ne_bytes()[..], path.as_bytes(), b"\0"].concat()
 }
 
-/// Of a name that is no path.
+/// `struct sockaddr_un` for an abstract name.
 fn name(name: &str) -> Vec<u8> {
     [&(libc::AF_UNIX as u16).to_ne_bytes()[..], b"\0", name.as_bytes()].concat()
 }
 
-/// Two sockets that are connected: the one, and the one that is kept.
+/// Two connected sockets: the present one, and the kept one.
 fn pair(actor: &mut Actor, words: &[&str]) -> io::Result<()> {
     let kind = if words[0] == "stream" { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
     let mut both = [0_u8; 8];

@@ -1,4 +1,4 @@
-//! The enforcers that are compared, behind the same few verbs.
+//! The enforcers under comparison, behind one interface.
 
 mod selinux;
 mod tollgate;
@@ -7,24 +7,24 @@ use std::{io, path::Path};
 
 use tollgate_client::{descriptors::Descriptors, protocol::Attribute};
 
-/// Who enforces.
+/// An enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// The kernel's own SELinux.
     Selinux,
-    /// Tollgate's daemon and programs, and when they ask about descriptors.
+    /// Tollgate's daemon and programs, and when they check descriptors.
     Tollgate(Descriptors),
 }
 
 impl Engine {
-    /// The engine of a name.
+    /// The engine of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Selinux, Self::Tollgate(Descriptors::Check), Self::Tollgate(Descriptors::Use)];
         all.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// Its name.
+    /// The name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// Puts a policy in force: a file that the engine can read.
+    /// Puts a policy in force, from a file in the engine's format.
     pub(crate) fn load(self, policy: &Path) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::load(policy),
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Enforces, or only tells.
+    /// Sets enforcing or permissive mode.
     pub(crate) fn enforce(self, enforcing: bool) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::enforce(enforcing),
@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// Labels what the path itself names; also an act of subjects.
+    /// Labels the file at the path itself, also as an act of subjects.
     pub(crate) fn relabel(self, path: &str, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::relabel(path, context),
@@ -58,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// The context of what the path itself names.
+    /// The context of the file at the path itself.
     pub(crate) fn label(self, path: &str) -> io::Result<String> {
         match self {
             Self::Selinux => selinux::label(path),
@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// The context of keys that the caller makes from now on (`setkeycreatecon`).
+    /// Sets the context of keys that the caller creates from now on (`setkeycreatecon`).
     pub(crate) fn set_key_create(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("keycreate", context),
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// The context of files that the caller makes from now on (`setfscreatecon`).
+    /// Sets the context of files that the caller creates from now on (`setfscreatecon`).
     pub(crate) fn set_create(self, context: &str) -> io::Result<()> {
         match self {
             Self::Selinux => selinux::set("fscreate", context),

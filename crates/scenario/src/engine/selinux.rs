@@ -16,7 +16,7 @@ use crate::kernel::{
 const SELINUXFS: &str = "/sys/fs/selinux";
 const ATTRIBUTE: &str = "security.selinux";
 
-/// Loads a binary policy, in one write as the kernel demands.
+/// Loads a binary policy, in one write as the kernel requires.
 pub(super) fn load(policy: &Path) -> io::Result<()> {
     mount(Some("none"), SELINUXFS, Some("selinuxfs"), MsFlags::empty(), None::<&str>)?;
     let policy = fs::read(policy)?;

@@ -1,4 +1,4 @@
-//! Tollgate: its program starts the daemon, its client asks for everything else.
+//! Tollgate: its program starts the daemon, its client does everything else.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,10 +20,10 @@ use tollgate_client::{
 /// How long to wait for the daemon to put the policy in force.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Starts the daemon with a built policy, and waits until it answers. It is nobody's child here: the runner waits for
-/// children, also for those that were another's.
+/// Starts the daemon with a built policy, and waits until it answers. It is no child of the runner, which waits for all
+/// children, including adopted ones.
 pub(super) fn load(policy: &Path, descriptors: Descriptors) -> io::Result<()> {
-    // What is missing must not matter: each verdict is compared.
+    // Missing parts do not matter: each verdict is compared.
     let shell = "tollgate enforce \"$0\" --descriptors \"$1\" --accept-missing </dev/null >/dev/null & echo $!";
     let started = Command::new("sh")
         .args(["-c", shell])
@@ -68,12 +68,12 @@ pub(super) fn set(attribute: Attribute, context: &str) -> io::Result<()> {
     Client::connect().and_then(|daemon| daemon.set_context(attribute, context)).map_err(number)
 }
 
-/// What the path itself names.
+/// The file at the path itself.
 fn object(path: &str) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }
 
-/// Asks the daemon; its refusals have a system call's numbers.
+/// Sends the daemon a request; its refusals have the errno of a system call.
 fn ask<T>(question: impl FnOnce(&mut Client) -> Result<T, ClientError>) -> io::Result<T> {
     Client::connect().and_then(|mut daemon| question(&mut daemon)).map_err(number)
 }

@@ -1,4 +1,4 @@
-//! Compares two results of the same clock: what is identical, what differs, what got dearer.
+//! Compares two results of the same clock: which figures are identical, which differ, and what became dearer.
 
 #[cfg(test)]
 mod tests;
@@ -15,31 +15,31 @@ use crate::{
     table::{cell, notes::wrap},
 };
 
-/// The most characters of a line.
+/// The longest line, in characters.
 const WIDTH: usize = 100;
 
-/// So many names are printed of what only one run measured.
-const MOST_NAMES: usize = 12;
+/// How many names are printed of workloads that only one run measured.
+const MAX_NAMES: usize = 12;
 
 /// Two results side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What both are counted in.
+    /// The unit of both.
     pub clock: Counter,
-    /// From how many percent on something is called dearer.
+    /// The least increase, in percent, that counts as dearer.
     pub threshold: f64,
-    /// One entry a kernel, configuration and workload that both measured, in the order of the first.
+    /// One entry per kernel, configuration and workload that both measured, in the order of the first.
     pub pairs: Vec<Pair>,
-    /// What was seen to decide in the first and not in the second, as `KERNEL CONFIGURATION`: its figures price
-    /// something else than they say.
+    /// Oracles that held in the first and not in the second, as `KERNEL CONFIGURATION`: those figures of the second do not
+    /// price the policy.
     pub voided: Vec<String>,
-    /// What the first measured and the second could not, or not in every boot, as `KERNEL CONFIGURATION WORKLOAD`.
+    /// Workloads that the first measured and the second could not, or not in every boot, as `KERNEL CONFIGURATION WORKLOAD`.
     pub failed: Vec<String>,
-    /// What only the first measured and the second did not try.
+    /// Workloads that only the first measured and the second did not try.
     pub only_before: Vec<String>,
-    /// What only the second measured.
+    /// Workloads that only the second measured.
     pub only_after: Vec<String>,
-    /// What else may explain differences: other releases of a kernel, other accelerators or programs.
+    /// Other possible reasons for differences: other releases of a kernel, other accelerators or programs.
     pub notes: Vec<String>,
 }
 
@@ -48,35 +48,36 @@ pub struct Comparison {
 pub struct Pair {
     /// The kernel, as the studies name it.
     pub kernel: String,
-    /// The configuration.
+    /// The configuration's name.
     pub configuration: String,
-    /// The selection.
+    /// The workload's selection, such as `open+close:d10`.
     pub workload: String,
-    /// Whether tasks wait for one another in it.
+    /// Whether tasks wait for one another in the workload.
     pub tasks: Tasks,
-    /// The first's figure: the mean if both studies go by it, else minimum of one task, median of several and of wall time.
+    /// The figure in the first: the mean if both studies use it, else the minimum of one task, or the median of several tasks
+    /// and of wall time.
     #[serde(serialize_with = "crate::number::one")]
     pub before: f64,
-    /// The second's figure.
+    /// The figure in the second, likewise.
     #[serde(serialize_with = "crate::number::one")]
     pub after: f64,
-    /// Whether the smallest sample is the same in both.
+    /// Whether the smallest samples are equal.
     pub same_minimum: bool,
     /// The difference in percent of the first; on the wall clock the Hodges-Lehmann shift of the rounds.
     #[serde(serialize_with = "crate::number::one")]
     pub percent: f64,
 }
 
-/// Results that cannot be compared.
+/// Two results that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
     /// One counts instructions, the other nanoseconds.
     #[error("the first counts {before}, the second {after}: compare results of the same clock")]
     Clocks {
-        /// The first's unit.
+        /// The unit of the first.
         before: &'static str,
-        /// The second's unit.
+        /// The unit of the second.
         after: &'static str,
     },
     /// They have nothing in common.
@@ -84,9 +85,9 @@ pub enum CompareError {
         "the two have no kernel, configuration and workload in common (first: {before}; second: {after}): compare runs of the same study"
     )]
     NothingInCommon {
-        /// The first's kernels.
+        /// The kernels of the first.
         before: String,
-        /// The second's kernels.
+        /// The kernels of the second.
         after: String,
     },
 }
@@ -123,10 +124,10 @@ pub fn compare(before: &Results, after: &Results, threshold: f64) -> Result<Comp
     Ok(Comparison { clock: before.clock, threshold, pairs, voided, failed, only_before, only_after, notes })
 }
 
-/// Whether the second tried what the first measured, and failed where the first did not.
+/// Whether the second tried a workload that the first measured, and failed.
 fn has_come_to_fail(before: &Results, after: &Results, (kernel, configuration, workload): Key<'_>) -> bool {
     let Some(now) = after.find(kernel, configuration) else { return false };
-    // Where every boot fails, no workload comes to be named.
+    // If every boot fails, no workload is named in the results.
     if now.workloads.is_empty() && now.unmeasured.is_empty() {
         return true;
     }
@@ -154,12 +155,12 @@ fn kernels(results: &Results) -> String {
     if kernels.is_empty() { "nothing measured".to_owned() } else { kernels.join(", ") }
 }
 
-/// What two results are compared by.
+/// The figures by which two results are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compared {
-    /// What both tables show.
+    /// The figures that both tables show.
     Figures,
-    /// The smallest sample of one task, what both tables show of several.
+    /// The smallest sample of one task; of several tasks, the figure that both tables show.
     Minima,
     /// The smallest sample of one task, the median of several: one table shows means, the other does not.
     Neither,
@@ -233,14 +234,14 @@ fn notes(before: &Results, after: &Results) -> Vec<String> {
 }
 
 impl Comparison {
-    /// What got dearer by more than the threshold, dearest first.
+    /// Workloads that became dearer by more than the threshold, dearest first.
     pub fn dearer(&self) -> Vec<&Pair> {
         let mut dearer: Vec<&Pair> = self.pairs.iter().filter(|p| p.percent > self.threshold).collect();
         dearer.sort_by(|a, b| b.percent.total_cmp(&a.percent));
         dearer
     }
 
-    /// Whether the second is worse: something got dearer, failed, or is no longer seen to decide.
+    /// Whether the second is worse: something became dearer or failed, or an oracle no longer holds.
     pub fn is_worse(&self) -> bool {
         !self.dearer().is_empty() || !self.failed.is_empty() || !self.voided.is_empty()
     }
@@ -308,16 +309,16 @@ impl Comparison {
     }
 }
 
-/// The first of many names: the run of another study may lack hundreds.
+/// The first of many names, because the run of another study may lack hundreds.
 fn some(names: &[String]) -> String {
-    let shown = names[..names.len().min(MOST_NAMES)].join(", ");
-    match names.len() - names.len().min(MOST_NAMES) {
+    let shown = names[..names.len().min(MAX_NAMES)].join(", ");
+    match names.len() - names.len().min(MAX_NAMES) {
         0 => shown,
         more => format!("{shown}, and {more} more (--json prints all)"),
     }
 }
 
-/// A difference that is there must not print as none.
+/// A percentage with enough digits that a difference does not print as zero.
 fn precise(percent: f64) -> String {
     if percent.abs() < 0.1 { format!("{percent:+.3}%") } else { cell::percent(percent) }
 }

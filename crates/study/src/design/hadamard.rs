@@ -1,16 +1,17 @@
-//! Hadamard matrices: square, of 1 and -1, each two columns with as many rows alike as not.
+//! Hadamard matrices: square, of 1 and -1; in each two columns, as many rows are equal as differ.
 //!
-//! Paley's two constructions (Journal of Mathematics and Physics 12, 1933) over prime fields, and Sylvester's doubling.
-//! Prime powers are left out: where they alone give an order (52, 92, 100, 116), the next greater one is taken.
+//! They are built by Paley's two constructions (Journal of Mathematics and Physics 12, 1933) over prime fields, and by
+//! Sylvester's doubling. Prime powers are left out: if only they give an order (52, 92, 100, 116), the next greater order is
+//! used.
 
-/// A matrix by rows; `true` is 1. Its first column is 1 throughout.
+/// A matrix by rows; `true` is 1. Its first column is all 1.
 type Matrix = Vec<Vec<bool>>;
 
-/// The smallest matrix that this finds of at least `order` rows.
+/// The smallest matrix with at least `order` rows that these constructions give.
 pub(super) fn at_least(order: usize) -> Matrix {
     // Powers of two are among the orders, so the search ends.
     let found = (order.max(1)..).find_map(matrix).unwrap_or_default();
-    // A row may be turned to its opposite: columns stay orthogonal.
+    // A row may be negated: columns stay orthogonal.
     found.into_iter().map(|row| row.iter().map(|entry| *entry == row[0]).collect()).collect()
 }
 
@@ -31,7 +32,7 @@ fn doubled(order: usize) -> Option<Matrix> {
     Some(left.chain(right).collect())
 }
 
-/// Of order q + 1, q a prime of the form 4n + 3: I + S, S skew.
+/// A matrix of order q + 1, where q is a prime of the form 4n + 3: I + S, S skew.
 fn paley_one(order: usize) -> Option<Matrix> {
     let q = order.checked_sub(1).filter(|q| q % 4 == 3 && is_prime(*q))?;
     let residues = residues(q);
@@ -44,7 +45,8 @@ fn paley_one(order: usize) -> Option<Matrix> {
     Some((0..order).map(|row| (0..order).map(|column| entry(row, column)).collect()).collect())
 }
 
-/// Of order 2 (q + 1), q a prime of the form 4n + 1: each entry of a symmetric conference matrix becomes a block of two by two.
+/// A matrix of order 2 (q + 1), where q is a prime of the form 4n + 1: each entry of a symmetric conference matrix becomes a
+/// block of two by two.
 fn paley_two(order: usize) -> Option<Matrix> {
     let q = (order / 2).checked_sub(1).filter(|q| order.is_multiple_of(4) && q % 4 == 1 && is_prime(*q))?;
     let residues = residues(q);
@@ -65,7 +67,7 @@ fn paley_two(order: usize) -> Option<Matrix> {
     Some((0..order).map(|row| (0..order).map(|column| entry(row, column)).collect()).collect())
 }
 
-/// Which numbers modulo a prime are squares of others than 0.
+/// Which numbers modulo a prime are squares of numbers other than 0.
 fn residues(q: usize) -> Vec<bool> {
     let mut squares = vec![false; q];
     (1..q).for_each(|number| squares[number * number % q] = true);

@@ -1,4 +1,4 @@
-//! Slopes held against counts: two instruments that know nothing of one another must say the same.
+//! Compares slopes with counts, which are found independently and must agree.
 
 use serde::Serialize;
 
@@ -7,42 +7,42 @@ use super::{
     fit::{Fit, Fits, Slope},
 };
 
-/// A slope may differ from a count by so much of it, or of one call where it is less.
+/// The largest accepted difference, as a share of the count, or of one call if the count is less.
 const TOLERANCE: f64 = 0.01;
-/// A line that is further from the costs than this share of them does not say much.
+/// If a line is further from the costs than this share of them, it proves little.
 const ROUGH: f64 = 0.01;
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Against {
-    /// Pairs of workload and hook that were compared.
+    /// Compared pairs of a workload and a hook.
     pub pairs: usize,
-    /// Of those, in how many a hook was passed at all.
+    /// Those of the pairs in which the hook was passed at all.
     pub passed: usize,
-    /// Those that differ.
+    /// The pairs that differ.
     pub differences: Vec<Difference>,
-    /// Workloads that there are no counts of, or of several other kernels.
+    /// Workloads without counts, or with counts of several other kernels only.
     pub uncounted: Vec<String>,
-    /// Hooks that were counted in a workload and had no delay: nothing is known of their slopes.
+    /// Hooks that were counted in a workload and had no delay, so that their slopes are unknown.
     pub not_delayed: Vec<String>,
 }
 
-/// A slope that is not the count.
+/// A slope that differs from its count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// The workload.
+    /// The workload's selection.
     pub workload: String,
-    /// The hook.
+    /// The hook's name.
     pub hook: String,
-    /// By regression.
+    /// Calls per operation by regression.
     pub slope: f64,
-    /// By counting.
+    /// Calls per operation by counting.
     pub count: f64,
-    /// Why, where it is known.
+    /// The reason, if it is known.
     pub reason: Option<String>,
 }
 
-/// Compares each workload that both have.
+/// Compares each workload that has both slopes and counts.
 #[must_use]
 pub fn against(fits: &Fits, counts: &[Counts]) -> Against {
     let mut result =
@@ -74,7 +74,7 @@ fn agree(slope: &Slope, count: f64) -> bool {
     (slope.value - count).abs() <= TOLERANCE * count.max(1.0)
 }
 
-/// What the data themselves say of a difference.
+/// The reason that the data give for a difference.
 fn reason(fit: &Fit, slope: &Slope, counts: &Counts) -> Option<String> {
     let count = counts.hooks.get(&slope.hook).copied().unwrap_or(0.0);
     let deferred = counts.deferred(&slope.hook);
@@ -84,7 +84,7 @@ fn reason(fit: &Fit, slope: &Slope, counts: &Counts) -> Option<String> {
     if counts.untraceable.contains(&slope.hook) {
         return Some("it cannot be traced in the kernel that was counted on".to_owned());
     }
-    // A hook of an object's end is missing where the end is.
+    // The hooks of an object's end are missing if the end is.
     if counts.pending > 0 && slope.value > count && slope.hook.contains("free") {
         return Some(format!(
             "{} objects were not freed while counting: hooks of their end are missing",

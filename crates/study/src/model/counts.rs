@@ -1,4 +1,4 @@
-//! How often hooks were passed: the file that `tollgate hooks count --json` writes.
+//! Counts of hooks, as `tollgate hooks count --json` writes them.
 
 use std::collections::BTreeMap;
 
@@ -17,50 +17,50 @@ pub struct Counts {
     /// `uname -r`; empty if it is not known.
     #[serde(default)]
     pub kernel: String,
-    /// Whose counts they are.
+    /// The workload's selection; none for a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// The command, word by word, where it was no workload.
+    /// The command, word by word; none for a workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// Events that were lost while counting: counts are too low then.
+    /// Events that were lost while counting: if there are any, counts are too low.
     #[serde(default)]
     pub lost: u64,
     /// Objects that were released while counting, and not freed: the hooks of their end are missing.
     #[serde(default)]
     pub pending: u64,
-    /// Hooks that the kernel has and that could not be counted.
+    /// Hooks of the kernel that could not be counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untraceable: Vec<String>,
-    /// Instructions of a run without counting, where they are known.
+    /// Instructions of a run without counting, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Calls of each hook.
+    /// Calls of each hook per run.
     pub hooks: BTreeMap<String, f64>,
-    /// Calls that the kernel made later, as far as they are told apart.
+    /// Calls that the kernel made later, if they are separated.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub deferred: serde_json::Value,
 }
 
-/// Counts that cannot be read.
+/// A file of counts that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountsError {
     /// The text is not of this format.
     #[error("no counts of hooks: {0}; `tollgate hooks count --json` writes them")]
     Malformed(String),
-    /// Another format.
+    /// The file has another schema.
     #[error("counts of schema {found}, of which this tollgate reads {SCHEMA}: count again with this version")]
     Schema {
-        /// Its version.
+        /// The schema's number.
         found: u64,
     },
-    /// A count that is none.
+    /// A count is negative or no number.
     #[error("counts of hooks: {hook} was passed {count} times, which no count is")]
     Absurd {
-        /// The hook.
+        /// The hook's name in the file.
         hook: String,
-        /// Its count.
+        /// The count in the file.
         count: f64,
     },
 }
@@ -94,14 +94,15 @@ impl Counts {
         self.workload.clone().or_else(command).unwrap_or_else(|| "the command".to_owned())
     }
 
-    /// Calls of a hook that the kernel makes later than the call that caused them; 0 where that is not told.
+    /// Calls of a hook that the kernel makes later than the call that caused them; 0 if they are not separated.
     #[must_use]
     pub fn deferred(&self, hook: &str) -> f64 {
         let of = |value: &serde_json::Value| value.get(hook).and_then(serde_json::Value::as_f64);
         of(&self.deferred).or_else(|| self.deferred.get("hooks").and_then(of)).unwrap_or(0.0)
     }
 
-    /// Those of a workload: on this kernel, else the only ones that there are, for a workload passes much the same hooks on all.
+    /// The counts of a workload: on this kernel, else the only ones, because a workload passes much the same hooks on all
+    /// kernels.
     #[must_use]
     pub fn of<'a>(all: &'a [Self], workload: &str, is_kernel: impl Fn(&str) -> bool) -> Option<&'a Self> {
         let own: Vec<&Self> = all.iter().filter(|one| one.workload.as_deref() == Some(workload)).collect();
@@ -109,7 +110,7 @@ impl Counts {
         own.iter().find(|one| is_kernel(&one.kernel)).copied().or_else(only)
     }
 
-    /// All calls of all hooks.
+    /// All calls of all hooks, per run.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.hooks.values().sum()

@@ -1,18 +1,18 @@
-//! Files of one entry alone or of a list of them, each with its schema's version: counts and observations.
+//! Reads files that hold one entry or a list of entries, each with its schema number: counts and observations.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Error, Value};
 
-/// What is wrong with such a file.
+/// What is wrong with a file.
 #[derive(Debug)]
 pub(super) enum Wrong {
     /// It is no JSON, or an entry is not of the type.
     Malformed(String),
-    /// An entry is of this schema, another.
+    /// An entry has this other schema.
     Schema(u64),
 }
 
-/// Reads a file's text, whose entries are all of the `schema`; an entry without one is refused as the type does.
+/// Reads the text of a file, whose entries must all have this `schema`.
 pub(super) fn read<T: DeserializeOwned>(text: &str, schema: u32) -> Result<Vec<T>, Wrong> {
     let malformed = |error: Error| Wrong::Malformed(error.to_string());
     let value: Value = serde_json::from_str(text).map_err(malformed)?;

@@ -1,5 +1,5 @@
-//! T(L) = a + sum of n_h L_h: a workload's cost as a line in what was injected on each hook. The slope n_h is how often one
-//! operation passes the hook.
+//! T(L) = a + sum of n_h L_h: the cost of a workload as a line in the delays of the hooks. The slope n_h is how often one
+//! operation passes hook h.
 
 use serde::{Deserialize, Serialize};
 use tollgate_bench::counter::Counter;
@@ -10,81 +10,81 @@ use crate::stats::regression::{LackOfFit, Regression, RegressionError};
 /// The fits of one kernel and configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fits {
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub kernel: String,
-    /// What costs are counted in.
+    /// The unit of costs.
     pub clock: Counter,
-    /// The level of the intervals, such as 0.95.
+    /// The confidence level of the intervals, such as 0.95.
     pub level: f64,
-    /// The hooks that took longer, in the order of each fit's slopes.
+    /// The delayed hooks, in the order of each fit's slopes.
     pub hooks: Vec<String>,
-    /// One entry a workload.
+    /// One entry per workload.
     pub workloads: Vec<Fit>,
 }
 
-/// A workload's cost as a line.
+/// The line of one workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The workload.
+    /// The workload's selection.
     pub workload: String,
-    /// Runs that were fitted.
+    /// The number of runs.
     pub runs: usize,
-    /// Its cost without delays.
+    /// The cost without delays.
     pub intercept: Slope,
     /// How often an operation passes each hook.
     pub slopes: Vec<Slope>,
     /// The residual standard deviation, in the clock's unit; absent without a degree of freedom.
     pub deviation: Option<f64>,
-    /// The share of the variation that is explained; absent where no delay changed anything.
+    /// The share of the variation that the line explains; absent if no delay changed anything.
     pub r_squared: Option<f64>,
-    /// Whether the line fits; absent where no settings were run twice, or there are as many settings as coefficients.
+    /// Whether the line fits; absent if no settings were run twice, or there are as many settings as coefficients.
     pub lack_of_fit: Option<LackOfFit>,
-    /// Observed less fitted, a run each, in the observations' order.
+    /// Observed cost less fitted cost, per run, in the order of the observations.
     pub residuals: Vec<f64>,
 }
 
 /// A coefficient with its interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slope {
-    /// The hook; empty of the intercept.
+    /// The hook; empty for the intercept.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hook: String,
-    /// The estimate.
+    /// The estimate, in calls per operation, or in the clock's unit for the intercept.
     pub value: f64,
     /// Its standard error.
     pub error: f64,
     /// The interval's lower end; absent without a degree of freedom.
     pub low: Option<f64>,
-    /// Its upper end.
+    /// The interval's upper end; absent without a degree of freedom.
     pub high: Option<f64>,
 }
 
-/// Observations that no line can be fitted to.
+/// Observations to which no line can be fitted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// The settings do not tell hooks apart.
-    #[error("{kernel}: the runs do not tell the hook {hook} from others: run a design (`tollgate model design`)")]
+    /// The settings do not separate the hooks.
+    #[error("{kernel}: the runs do not separate the hook {hook} from others: run a design (`tollgate model design`)")]
     Confounded {
-        /// The kernel.
+        /// The kernel of the observations.
         kernel: String,
-        /// The hook.
+        /// The hook's name.
         hook: String,
     },
-    /// No line comes of so few runs, or of what is no number.
+    /// There are too few runs, or a cost is no number.
     #[error("{kernel}: {workload}: {cause}")]
     Workload {
-        /// The kernel.
+        /// The kernel of the observations.
         kernel: String,
-        /// The workload.
+        /// The workload's selection.
         workload: String,
-        /// Why.
+        /// What is wrong with the data.
         cause: RegressionError,
     },
-    /// Nothing was delayed.
+    /// No hook was delayed.
     #[error("{kernel}: in no run did a hook take longer: give the study a [latency] table")]
     NoDelays {
-        /// The kernel.
+        /// The kernel of the observations.
         kernel: String,
     },
 }
@@ -149,7 +149,7 @@ fn describe(
 }
 
 impl Fit {
-    /// The greatest residual, either way.
+    /// The greatest absolute residual.
     #[must_use]
     pub fn worst_residual(&self) -> f64 {
         self.residuals.iter().fold(0.0, |worst: f64, residual| worst.max(residual.abs()))
@@ -161,10 +161,10 @@ pub(super) mod tests {
     use super::*;
     use crate::{design::Plan, model::observations::UnitCost};
 
-    /// Hooks of the examples.
+    /// The hooks of the examples.
     pub(crate) const HOOKS: [&str; 3] = ["file_open", "inode_getattr", "inode_permission"];
 
-    /// Runs of a design in which workloads pass the hooks so often; `noise` is added to a run's cost by its number.
+    /// Runs of a design in which workloads pass the hooks this often; `noise` is added to the cost by the run's number.
     pub(crate) fn observed(workloads: &[(&str, f64, [f64; 3])], noise: impl Fn(usize) -> f64) -> Observations {
         let hooks = HOOKS.map(str::to_owned).to_vec();
         let design = Plan { hooks, units: 100, centres: 3, folded: true, seed: 7 }.design();
@@ -227,7 +227,7 @@ pub(super) mod tests {
         let straight = fit(&bent, 0.95).unwrap().workloads[0].lack_of_fit.unwrap();
         assert!(straight.p.unwrap() > 0.01, "{straight:?}");
         for run in &mut bent.runs {
-            // Two hooks that take longer together than each by itself.
+            // Two hooks that take longer together than the sum of both.
             if run.units["file_open"] > 0 && run.units["inode_getattr"] > 0 {
                 *run.costs.get_mut("stat").unwrap() += 700.0;
             }
@@ -253,7 +253,7 @@ pub(super) mod tests {
             run.units.insert("inode_getattr".into(), run.units["file_open"]);
         }
         let refusal = fit(&both, 0.95).unwrap_err().to_string();
-        assert!(refusal.contains("tell the hook inode_getattr from others"), "{refusal}");
+        assert!(refusal.contains("separate the hook inode_getattr from others"), "{refusal}");
         both.runs.iter_mut().for_each(|run| run.units.clear());
         assert!(fit(&both, 0.95).unwrap_err().to_string().contains("[latency] table"));
     }

@@ -1,5 +1,5 @@
-//! The model T(L) = a + sum of n_h L_h: what a workload costs when its hooks take longer, how that is measured with few runs,
-//! fitted, held against counts, and what a module would cost a command. docs/model.md describes it.
+//! The model T(L) = a + sum of n_h L_h: the cost of a workload whose hooks are delayed. It is measured with few runs, fitted
+//! and compared with counts; prices of hooks predict what a module would cost a command. docs/model.md describes it.
 
 pub mod against;
 pub mod counts;

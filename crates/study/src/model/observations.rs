@@ -1,4 +1,4 @@
-//! What was observed while hooks took longer: `observations.json`, built from raw records.
+//! Costs observed while hooks were delayed: `observations.json`, built from raw records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,53 +20,53 @@ pub const SCHEMA: u32 = 1;
 pub struct Observations {
     /// [`SCHEMA`] of the program that wrote it.
     pub schema: u32,
-    /// What costs are counted in.
+    /// The unit of costs.
     pub clock: Counter,
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     pub kernel: String,
-    /// The configuration whose hooks took longer.
+    /// The configuration whose hooks were delayed.
     #[serde(default)]
     pub configuration: String,
-    /// What a delay costs, by the first boot.
+    /// The cost of a delay, calibrated in the first boot.
     pub calibration: UnitCost,
     /// The workloads, in the study's order.
     pub workloads: Vec<String>,
-    /// One entry a run, that without delays first in each boot.
+    /// One entry per run; in each boot, the run without delays comes first.
     pub runs: Vec<Run>,
 }
 
-/// What a delay costs, in the clock's unit.
+/// The cost of a delay, in the clock's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct UnitCost {
-    /// The first unit, the beginning of the loop with it.
+    /// The cost of the first unit, with the start of the loop.
     pub first: f64,
-    /// Each further one.
+    /// The cost of each further unit.
     pub unit: f64,
 }
 
-/// One setting of all hooks, and what operations cost then.
+/// One setting of all hooks, and the costs under it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Units of delay; hooks that are not named have none.
     pub units: BTreeMap<String, u64>,
-    /// An operation's cost by workload; those that could not be measured are left out.
+    /// The cost of an operation by workload; workloads that could not be measured are left out.
     pub costs: BTreeMap<String, f64>,
-    /// What a delay costs in this run's boot, where that is not what it costs in the first.
+    /// The cost of a delay in this run's boot, if it differs from that in the first boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<UnitCost>,
 }
 
-/// Observations that say nothing.
+/// Observations that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObservationsError {
     /// The text is not of this format.
     #[error("no observations: {0}; they are the file observations.json of a study with a [latency] table")]
     Malformed(String),
-    /// Another format.
+    /// The file has another schema.
     #[error("observations of schema {found}, of which this tollgate reads {SCHEMA}: use the version that wrote them")]
     Schema {
-        /// Its version.
+        /// The schema's number.
         found: u64,
     },
 }
@@ -81,7 +81,7 @@ impl From<Wrong> for ObservationsError {
 }
 
 impl UnitCost {
-    /// What so many units cost.
+    /// The cost of this many units.
     #[must_use]
     pub fn of(self, units: u64) -> f64 {
         units.checked_sub(1).map_or(0.0, |further| self.first + further as f64 * self.unit)
@@ -89,13 +89,13 @@ impl UnitCost {
 }
 
 impl Observations {
-    /// Reads a file's text: one object, or an array of them, one a kernel and configuration.
+    /// Reads a file's text: one object, or an array of them, one per kernel and configuration.
     pub fn read(text: &str) -> Result<Vec<Self>, ObservationsError> {
         Ok(entries::read(text, SCHEMA)?)
     }
 
-    /// Those of a study's records, by kernel and configuration in the order of the records; none of boots in which no hook
-    /// took longer. `figure` is the study's.
+    /// The observations in a study's records, by kernel and configuration in the order of the records; boots without delayed
+    /// hooks have none. `figure` is the study's.
     #[must_use]
     pub fn of_records(records: &[BootRecord], figure: Figure) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
@@ -128,14 +128,14 @@ impl Observations {
         all
     }
 
-    /// What was injected on a hook in a run, in the clock's unit.
+    /// The delay of a hook in a run, in the clock's unit.
     #[must_use]
     pub fn injected(&self, run: &Run, hook: &str) -> f64 {
         let units = run.units.get(hook).copied().unwrap_or(0);
         run.calibration.unwrap_or(self.calibration).of(units)
     }
 
-    /// The hooks that took longer in some run, in the order of their names.
+    /// The hooks that were delayed in some run, in the order of their names.
     #[must_use]
     pub fn hooks(&self) -> Vec<&str> {
         let units = self.runs.iter().flat_map(|run| &run.units);
@@ -148,7 +148,7 @@ fn unit_cost(calibration: &Calibration) -> UnitCost {
     UnitCost { first: calibration.first(), unit: calibration.further() }
 }
 
-/// The run without delays, which the report has apart, then the others.
+/// The run without delays, which the report holds separately, then the others.
 fn runs(report: &Report, clock: Counter, figure: Figure) -> Vec<Run> {
     let costs = |measured: &[Measured]| measured.iter().filter_map(|one| cost(one, clock, figure)).collect();
     let plain = Run { costs: costs(&report.workloads), ..Run::default() };

@@ -1,4 +1,4 @@
-//! What a command would cost under each module of a study: its hooks' counts times what the hooks cost there.
+//! Predicts what a command costs under each module of a study: the counts of its hooks times their prices.
 
 use std::collections::BTreeMap;
 
@@ -20,60 +20,60 @@ use crate::{
 pub struct Prediction {
     /// The command, or the workload.
     pub command: String,
-    /// The kernel that prices are of.
+    /// The kernel of the prices.
     pub kernel: String,
-    /// What costs are counted in.
+    /// The unit of costs.
     pub clock: Counter,
-    /// The level of the intervals.
+    /// The confidence level of the intervals.
     pub level: f64,
-    /// The command's cost under the baseline, where it is known.
+    /// The command's cost under the baseline, if it is known.
     pub cost: Option<f64>,
-    /// Calls of all hooks in a run.
+    /// Calls of all hooks per run.
     pub calls: f64,
-    /// One entry a module.
+    /// One entry per module.
     pub modules: Vec<Overhead>,
 }
 
-/// A hook without a price.
+/// A hook of the command that has no price.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unpriced {
-    /// The hook.
+    /// The hook's name.
     pub hook: String,
     /// How often the command passes it.
     pub calls: f64,
-    /// Of its calls of all hooks, in percent.
+    /// Its share of all calls, in percent.
     pub percent: f64,
 }
 
-/// What a module adds to a run.
+/// What a module adds to one run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overhead {
-    /// The configuration.
+    /// The configuration's name.
     pub module: String,
-    /// In the clock's unit.
+    /// The overhead in the clock's unit.
     pub overhead: Range,
-    /// In percent of the command's cost, where that is known.
+    /// The overhead in percent of the command's cost, if that is known.
     pub percent: Option<Range>,
-    /// Workloads that the prices are of.
+    /// The number of priced workloads.
     pub workloads: usize,
-    /// How far those are from the sums of their prices, in percent of their differences, root mean square.
+    /// The misfit of these workloads: root mean square, in percent of their differences.
     pub misfit: f64,
-    /// Hooks of the command that none of those workloads passes: their prices are in no figure.
+    /// Hooks of the command that none of these workloads passes: no figure contains them.
     pub unpriced: Vec<Unpriced>,
-    /// Hooks that all of those workloads pass in the same proportion: their prices are told together only.
+    /// Hooks that all of these workloads pass in the same proportion: they are priced only together.
     pub inseparable: Vec<Vec<String>>,
-    /// A call's price by hook, of those that the command passes, in the clock's unit.
+    /// The price of one call of each hook that the command passes, in the clock's unit.
     pub prices: BTreeMap<String, f64>,
 }
 
 /// A figure with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
-    /// The figure.
+    /// The estimate itself.
     pub value: f64,
     /// The interval's lower end.
     pub low: f64,
-    /// Its upper end.
+    /// The interval's upper end.
     pub high: f64,
 }
 
@@ -81,35 +81,35 @@ pub struct Range {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionError {
-    /// The study has results of several kernels, none of them the command's.
+    /// The study has results for several kernels, none of them the command's.
     #[error(
         "the study has prices on {known}, and the counts are of {counted:?}: name one of those kernels with --kernel"
     )]
     Kernel {
         /// The study's kernels.
         known: String,
-        /// The command's.
+        /// The kernel of the command's counts.
         counted: String,
     },
-    /// Nothing to price by.
+    /// No workload of the study has counts.
     #[error(
         "no workload of the study on {kernel} has counts of its hooks, of that kernel or of one alone: give --counts a file of `tollgate hooks count --json`, or the study a [latency] table"
     )]
     NoCounts {
-        /// The kernel.
+        /// The kernel of the study's results.
         kernel: String,
     },
-    /// Counts that are too low.
+    /// Counts with lost events, which are too low.
     #[error("{workload}: {lost} events were lost while counting: count it again with a larger buffer")]
     Lost {
-        /// The workload.
+        /// The workload's selection.
         workload: String,
-        /// Events.
+        /// How many events were lost.
         lost: u64,
     },
 }
 
-/// The study's kernel that prices are taken of: that named, else the one that counts are of, else the only one.
+/// The kernel whose prices are used: the named one, else that of the counts, else the only one.
 pub fn kernel<'a>(results: &'a Results, named: Option<&str>, counted: &str) -> Result<&'a str, PredictionError> {
     let kernels = results.kernels();
     let release = |kernel: &&str| results.on(kernel).any(|one| one.release == counted);
@@ -124,7 +124,7 @@ pub fn kernel<'a>(results: &'a Results, named: Option<&str>, counted: &str) -> R
     })
 }
 
-/// How often each workload that the study has on the kernel passes each hook, as far as it was counted.
+/// How often each workload of the study on the kernel passes each hook, for counted workloads.
 pub fn counts_of_workloads(
     results: &Results,
     kernel: &str,
@@ -144,7 +144,7 @@ pub fn counts_of_workloads(
     Ok(workloads)
 }
 
-/// Slopes as counts: a call is whole where it is near to one.
+/// Slopes as counts; a slope near a whole number is rounded.
 #[must_use]
 pub fn counts_of_fits(fits: &Fits) -> BTreeMap<String, BTreeMap<String, f64>> {
     let whole = |value: f64| if (value - value.round()).abs() < 0.02 { value.round() } else { value };
@@ -155,7 +155,7 @@ pub fn counts_of_fits(fits: &Fits) -> BTreeMap<String, BTreeMap<String, f64>> {
     fits.workloads.iter().map(|fit| (fit.workload.clone(), counts(&fit.slopes))).collect()
 }
 
-/// Predicts the command's cost under each configuration that is no baseline. `workloads` is how often each workload passes
+/// Predicts the command's cost under each configuration except the baseline. `workloads` is how often each workload passes
 /// each hook.
 pub fn predict(
     results: &Results,
@@ -170,7 +170,7 @@ pub fn predict(
     if modules.iter().all(|(_, priced)| priced.is_empty()) {
         return Err(PredictionError::NoCounts { kernel: kernel.to_owned() });
     }
-    // Counts have a cost in instructions, and a study its own clock.
+    // Counts have their cost in instructions, which is of no use for a study on the wall clock.
     let counted = command.cost.filter(|_| results.clock == Counter::Instructions);
     let cost = cost.or(counted).filter(|cost| *cost > 0.0);
     let overheads = modules.iter().filter_map(|(configuration, priced)| {
@@ -188,7 +188,7 @@ pub fn predict(
     })
 }
 
-/// A void configuration prices something else than it says, and one that takes delays is no module.
+/// Whether a configuration has prices: a void one does not price its policy, and one with delays is no module.
 fn is_module(results: &Results, one: &ConfigurationResult) -> bool {
     one.name != results.study.baseline && one.oracle != Oracle::Void && !results.study.takes_delays(&one.name)
 }
@@ -237,7 +237,7 @@ fn overhead(
     }
 }
 
-/// Hooks of the command without a price.
+/// The hooks of the command that have no price.
 fn unpriced(prices: &Prices, command: &Counts) -> Vec<Unpriced> {
     let without = command.hooks.iter().filter(|(hook, calls)| **calls > 0.0 && !prices.hooks.contains(hook));
     let total = command.total();

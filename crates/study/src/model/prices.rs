@@ -1,40 +1,39 @@
-//! What each hook costs under a module, estimated from bench workloads alone.
+//! The price of each hook under a module, estimated from bench workloads alone.
 //!
-//! A workload's difference to the baseline is the sum of its hooks' prices, none negative. There are more hooks than
-//! workloads tell apart, so each price is drawn towards the module's usual price of a call, as far as a misfit of [`MISFIT`]
-//! leaves it free: what workloads tell apart they decide, what they do not is shared out evenly.
-//!
-//! A hook does not cost the same on each way to it: workloads are off by a share of their cost. That share is taken of what the
-//! prices add up to, not of what was measured: else those that are cheap by chance weigh most, and all prices come out too low
+//! A workload's difference to the baseline is the sum of its hooks' prices, none of which is negative. There are more hooks
+//! than the workloads can separate, so each price is drawn towards the module's usual price of a call, as far as a misfit of
+//! [`MISFIT`] leaves it free: where workloads separate hooks they decide, elsewhere the price is shared evenly. A hook costs
+//! more on some paths than on others, so workloads are off by a share of their cost. The share is of the sum of the prices,
+//! not of the measured difference: otherwise workloads that are cheap by chance weigh most, and all prices come out too low
 //! (McCullagh and Nelder, Generalized Linear Models, chapters 8 and 9: constant coefficient of variation, quasi-likelihood).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::stats::{nonnegative::minimise, quantile::median, random::Random};
 
-/// How far a workload may be from the sum of its prices, as a share of that sum, before that counts as much as a price
-/// that is as far from the usual one as that is from nothing: a hook does not cost the same on each way to it.
+/// A workload's misfit, as a share of the sum of its prices, that weighs as much as a price of nothing, or of twice the usual
+/// one. Misfits occur because a hook costs more on some paths than on others.
 const MISFIT: f64 = 0.02;
-/// How often prices are estimated again, each time with shares of what the previous ones add up to.
+/// How often prices are estimated again, each time with the sums of the previous prices.
 const ITERATIONS: usize = 8;
-/// Estimates of all prices that an interval is taken of.
+/// The number of estimates from which an interval is taken.
 pub const REPLICATES: usize = 400;
-/// The least usual price, as a share of all differences, without their signs, over all calls: a module may leave most
-/// workloads alone.
-const LEAST_USUAL: f64 = 0.5;
-/// The usual price where nothing differs, in the clock's unit.
-const NEXT_TO_NOTHING: f64 = 1e-6;
-/// What they are drawn by.
+/// The least usual price, as a share of the mean absolute difference per call, because a module may leave most workloads
+/// alone.
+const MIN_USUAL_SHARE: f64 = 0.5;
+/// The usual price if nothing differs, in the clock's unit.
+const FALLBACK_PRICE: f64 = 1e-6;
+/// The seed of the replicates.
 const SEED: u64 = 1;
 
 /// A workload: what a module adds to it, and the hooks that it passes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Priced {
-    /// The workload.
+    /// The workload's selection.
     pub workload: String,
     /// Calls of each hook, per operation.
     pub hooks: BTreeMap<String, f64>,
-    /// Its cost under the module less that under the baseline, in the clock's unit.
+    /// Its cost under the module less its cost under the baseline, in the clock's unit.
     pub difference: f64,
 }
 
@@ -43,20 +42,20 @@ pub struct Priced {
 pub struct Prices {
     /// The hooks that some workload passes.
     pub hooks: Vec<String>,
-    /// The estimate of each one's price a call, in the clock's unit.
+    /// The estimated price of one call of each hook, in the clock's unit.
     pub prices: Vec<f64>,
-    /// Other estimates, each as likely, with the misfit of what is predicted by it, as a share.
+    /// Other estimates, equally likely, each with the misfit, as a share, of a prediction by it.
     pub replicates: Vec<(Vec<f64>, f64)>,
     /// The root mean square of the workloads' misfits, as shares.
     pub misfit: f64,
 }
 
 impl Prices {
-    /// Estimates them; `None` without workloads that pass a hook.
+    /// Estimates the prices; `None` without workloads that pass a hook.
     ///
     /// The replicates are a Bayesian bootstrap (Rubin, Annals of Statistics 9, 1981): each workload has a random weight, and
-    /// none is left out, for some hooks are priced by one workload alone. What prices are drawn towards is drawn as well, so
-    /// that the interval is wide where workloads do not tell.
+    /// none is left out, because some hooks are priced by one workload alone. The prices that others are drawn towards are
+    /// random as well, so that the interval is wide if the workloads do not determine a price.
     #[must_use]
     pub fn estimate(workloads: &[Priced]) -> Option<Self> {
         let workloads: Vec<&Priced> = workloads.iter().filter(|one| one.hooks.values().any(|n| *n > 0.0)).collect();
@@ -83,7 +82,7 @@ impl Prices {
         Some(Self { hooks, prices, replicates, misfit })
     }
 
-    /// What so many calls of each hook cost by these prices and by each replicate's, with its misfit.
+    /// The cost of this many calls of each hook, by these prices and by each replicate's, with its misfit.
     #[must_use]
     pub fn of(&self, calls: &BTreeMap<String, f64>) -> (f64, Vec<f64>) {
         let calls: Vec<f64> = self.hooks.iter().map(|hook| calls.get(hook).copied().unwrap_or(0.0)).collect();
@@ -92,7 +91,7 @@ impl Prices {
     }
 }
 
-/// Hooks that all workloads pass in the same proportion: only what they cost together is priced.
+/// Hooks that all workloads pass in the same proportion: only their sum has a price.
 #[must_use]
 pub fn inseparable(workloads: &[Priced]) -> Vec<Vec<String>> {
     let mut groups: Vec<(Vec<f64>, Vec<String>)> = Vec::new();
@@ -112,13 +111,13 @@ pub fn inseparable(workloads: &[Priced]) -> Vec<Vec<String>> {
 
 /// The least-squares problem.
 struct System {
-    /// A row a workload: its calls of each hook.
+    /// One row per workload: its calls of each hook.
     rows: Vec<Vec<f64>>,
-    /// What the module adds to each.
+    /// What the module adds to each workload.
     differences: Vec<f64>,
-    /// What a misfit of each is a share of.
+    /// The size of each workload, of which its misfit is a share.
     sizes: Vec<f64>,
-    /// The usual price of a call: the workloads' median, for one that is cheaper by chance must not draw all prices to nothing.
+    /// The usual price of a call: the median over workloads, so that one cheap workload does not draw all prices down.
     usual: f64,
 }
 
@@ -131,8 +130,8 @@ impl System {
         let row = |one: &&Priced| hooks.iter().map(|hook| one.hooks.get(hook).copied().unwrap_or(0.0)).collect();
         let prices: Vec<f64> = workloads.iter().map(|one| one.difference / calls(one)).collect();
         let sum = |of: &dyn Fn(&Priced) -> f64| workloads.iter().map(|one| of(one)).sum::<f64>();
-        let least = LEAST_USUAL * sum(&|one| one.difference.abs()) / sum(&calls);
-        let usual = median(&prices)?.max(least).max(NEXT_TO_NOTHING);
+        let least = MIN_USUAL_SHARE * sum(&|one| one.difference.abs()) / sum(&calls);
+        let usual = median(&prices)?.max(least).max(FALLBACK_PRICE);
         Some(Self {
             rows: workloads.iter().map(row).collect(),
             differences: workloads.iter().map(|one| one.difference).collect(),
@@ -141,13 +140,14 @@ impl System {
         })
     }
 
-    /// Takes for sizes what the prices add up to. An instruction a call at least, lest what a module leaves alone weighs
-    /// without end.
+    /// Sets sizes to the sums of the prices. A size is at least one instruction per call; otherwise workloads that a module
+    /// leaves alone would weigh infinitely.
     fn resize(&mut self, prices: &[f64]) {
         self.sizes = self.rows.iter().map(|row| total(row, prices) + row.iter().sum::<f64>()).collect();
     }
 
-    /// Prices with these weights of the workloads, drawn `toward` these; sooner found if the same are above 0 in `start`.
+    /// Prices with these weights of the workloads, drawn `toward` these. It is faster if the same prices are above 0 in
+    /// `start`.
     fn solve(&self, weights: &[f64], toward: &[f64], start: &[f64]) -> Vec<f64> {
         let width = toward.len();
         let ridge = (MISFIT / self.usual).powi(2);
@@ -165,8 +165,8 @@ impl System {
         minimise(&gram, &target, start)
     }
 
-    /// As shares of the workloads' sizes, or of their differences where these are greater: what is added where prices say next
-    /// to nothing is no multiple that a command's sum could be wrong by.
+    /// Misfits as shares of the workloads' sizes, or of their differences if those are greater, because a small size would
+    /// give a huge share.
     fn misfits(&self, prices: &[f64]) -> Vec<f64> {
         let workloads = self.rows.iter().zip(&self.differences).zip(&self.sizes);
         workloads
@@ -175,12 +175,12 @@ impl System {
     }
 }
 
-/// So many calls of each hook at these prices.
+/// The cost of this many calls of each hook at these prices.
 fn total(calls: &[f64], prices: &[f64]) -> f64 {
     calls.iter().zip(prices).map(|(calls, price)| calls * price).sum()
 }
 
-/// A number of the exponential distribution with mean 1.
+/// A random number of the exponential distribution with mean 1.
 fn exponential(random: &mut Random) -> f64 {
     let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     -uniform.ln()
@@ -217,7 +217,7 @@ pub(super) mod tests {
         assert!((price("inode_alloc") - price("inode_free")).abs() < 1e-6);
     }
 
-    /// A hook that costs 1000, 2000 or 3000, by its way: it is not priced by the cheapest.
+    /// A hook costs 1000, 2000 or 3000, by its path: its price is not the cheapest.
     #[test]
     fn prices_a_hook_at_its_mean_where_it_costs_more_on_some_ways() {
         let one = |(number, cost): (usize, f64)| priced(&number.to_string(), cost, &[("path_chmod", 1.0)]);
@@ -251,7 +251,7 @@ pub(super) mod tests {
         (all[REPLICATES / 10], all[REPLICATES * 9 / 10])
     }
 
-    /// What two hooks cost together is told by forty workloads, and what each does by none.
+    /// Forty workloads determine the sum of two hooks' prices, and none determines each price.
     #[test]
     fn is_unsure_of_one_of_two_hooks_that_many_workloads_pass_together() {
         let pair = [("file_alloc", 1.0), ("file_free", 1.0)];
@@ -276,7 +276,7 @@ pub(super) mod tests {
         }
     }
 
-    /// As many workloads and hooks as the bench has: a second of a processor, and not minutes.
+    /// As many workloads and hooks as the bench has: it takes a second of processor time, not minutes.
     #[test]
     fn prices_a_hundred_hooks_at_once() {
         let mut random = Random::new(3);

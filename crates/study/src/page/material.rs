@@ -1,4 +1,4 @@
-//! What a page is made of: a study's results, and what other commands wrote into its folder.
+//! The data of a page: a study's results, and files that other commands wrote into its folder.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde::Deserialize;
 
 use crate::{model::Observations, results::Results};
 
-/// All that a study's folder holds for a page.
+/// All files of a study's folder that a page shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Material {
-    /// `results.json`.
+    /// The content of `results.json`.
     pub results: Results,
-    /// `observations.json`, which a study with a `[latency]` table writes; empty if it is not there.
+    /// `observations.json`, which a study with a `[latency]` table writes; empty if the file does not exist.
     pub observations: Vec<Observations>,
-    /// `counts.json`, which `tollgate hooks count --json` writes; empty if it is not there.
+    /// `counts.json`, which `tollgate hooks count --json` writes; empty if the file does not exist.
     pub counts: Vec<Counts>,
     /// Each `graph-KERNEL.json`, which `tollgate hooks graph --json` writes, in the order of names.
     pub graphs: Vec<Graph>,
@@ -22,47 +22,47 @@ pub struct Material {
 /// The version of the format of counts that this program reads.
 pub const COUNTS_SCHEMA: u32 = 1;
 
-/// How often hooks were asked in a command's run or a workload's operation.
+/// How often hooks were called in a command's run or a workload's operation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Counts {
-    /// `uname -r`.
+    /// `uname -r` of the kernel.
     #[serde(default)]
     pub kernel: String,
-    /// The workload.
+    /// The workload's selection; none for a command.
     #[serde(default)]
     pub workload: Option<String>,
-    /// The command, word by word, where it was no workload.
+    /// The command, word by word; none for a workload.
     #[serde(default)]
     pub command: Option<Vec<String>>,
-    /// Of how many runs the counts are the mean.
+    /// The number of runs of which the counts are the mean.
     #[serde(default)]
     pub runs: Option<u64>,
-    /// Events that the tracer lost: counts are too small if there are any.
+    /// Events that the tracer lost: if there are any, counts are too low.
     #[serde(default)]
     pub lost: u64,
-    /// By system call.
+    /// Counts by system call.
     #[serde(default)]
     pub calls: Vec<Call>,
-    /// Hooks that no call was found for.
+    /// Calls of hooks that belong to no system call.
     #[serde(default)]
     pub deferred: BTreeMap<String, f64>,
 }
 
-/// A system call's share.
+/// The hooks of one system call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Call {
-    /// Its name, or `page fault`.
+    /// The system call's name, or `page fault`.
     pub call: String,
     /// How often it was called.
     pub count: f64,
-    /// How often each hook was asked in it.
+    /// How often each hook was called in it.
     pub hooks: BTreeMap<String, f64>,
 }
 
 /// The hooks that a kernel's system calls can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Graph {
-    /// The kernel, as it was named.
+    /// The kernel's name in the command.
     pub kernel: String,
     /// Its system calls.
     pub syscalls: Vec<Reach>,
@@ -71,34 +71,34 @@ pub struct Graph {
 /// What a system call can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Reach {
-    /// The system call.
+    /// The system call's name.
     pub syscall: String,
-    /// The hooks.
+    /// The hooks that it reaches.
     pub hooks: Vec<Reached>,
 }
 
-/// A hook within reach.
+/// A hook that the system call can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Reached {
     /// The framework's function without `security_`.
     pub hook: String,
-    /// Whether direct calls alone lead to it.
+    /// Whether direct calls alone reach it.
     pub direct: bool,
-    /// How many calls lead to it at least.
+    /// The length of a shortest path, in calls.
     pub depth: usize,
-    /// One shortest way, from the system call's entry to the hook.
+    /// One shortest path, from the system call's entry to the hook.
     pub path: Vec<Step>,
 }
 
-/// A function on a way.
+/// A function on a path.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Step {
-    /// Its name.
+    /// The function's name.
     pub function: String,
 }
 
 impl Material {
-    /// Results alone.
+    /// Results without further files.
     #[must_use]
     pub fn of(results: Results) -> Self {
         Self { results, observations: Vec::new(), counts: Vec::new(), graphs: Vec::new() }

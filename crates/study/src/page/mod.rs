@@ -1,9 +1,9 @@
-//! A study's results as one HTML page that needs nothing else: `tollgate study report DIR --html FILE`; and the page's heat
-//! map by itself, as a picture: `--svg FILE`.
+//! A study's results as one HTML page that needs no other file (`tollgate study report DIR --html FILE`), and the page's heat
+//! map as a picture (`--svg FILE`).
 //!
-//! Results become a [`model::Page`], a page becomes HTML; both are functions of values, so the same results give the same
-//! bytes. maud writes the HTML: its templates are checked and escaped when this is compiled, and there is no file to find
-//! when it runs.
+//! Results become a [`model::Page`], and a page becomes HTML. Both steps are functions of values, so the same results give
+//! the same bytes. maud writes the HTML: its templates are checked at compile time, and no template file is needed at run
+//! time.
 
 pub mod material;
 mod model;

@@ -1,13 +1,13 @@
-//! What a page shows, before it is HTML: sections of text, tables, charts and trees.
+//! The content of a page before it is HTML: sections of text, tables, charts and trees.
 
-/// A page.
+/// A whole page.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Page {
     /// The study's title.
     pub(crate) title: String,
     /// The study's name.
     pub(crate) name: String,
-    /// Who wrote it: the program's version.
+    /// The name and version of the program that wrote it.
     pub(crate) writer: String,
     /// The sections, in order.
     pub(crate) sections: Vec<Section>,
@@ -16,32 +16,32 @@ pub(crate) struct Page {
 /// A part of a page with a heading of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
-    /// What links to it say; lower case letters.
+    /// The anchor of links to it; lower case letters.
     pub(crate) id: &'static str,
-    /// Its heading.
+    /// The text of the heading.
     pub(crate) title: &'static str,
-    /// What it holds.
+    /// The blocks of the section.
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What a section holds.
+/// A block of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Block {
-    /// A paragraph.
+    /// A paragraph of text.
     Text(String),
-    /// Names and what they stand for.
+    /// Names with their values.
     Facts(Vec<(&'static str, String)>),
-    /// Remarks to the figures above.
+    /// Remarks about the figures above.
     Notes(Vec<String>),
     /// Text that is shown as it is, line by line.
     Listing(String),
-    /// What the shades of tables mean.
+    /// The legend of the shades.
     Scale,
-    /// A table.
+    /// A table of figures or words.
     Table(Table),
     /// Charts side by side.
     Charts(Vec<Chart>),
-    /// Something that can be unfolded.
+    /// A part that can be unfolded.
     Fold(Fold),
     /// Branches that can be unfolded.
     Tree(Vec<Branch>),
@@ -50,99 +50,99 @@ pub(crate) enum Block {
 /// Blocks below a heading that folds them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fold {
-    /// The heading.
+    /// The text of the heading.
     pub(crate) title: String,
     /// Whether it is unfolded at first.
     pub(crate) open: bool,
-    /// What is folded.
+    /// The folded content.
     pub(crate) blocks: Vec<Block>,
 }
 
 /// A table whose first column names the rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
-    /// What it shows, with its unit.
+    /// The caption, with the unit.
     pub(crate) caption: String,
     /// The head of the first column.
     pub(crate) corner: &'static str,
     /// The heads of the others.
     pub(crate) columns: Vec<String>,
-    /// Its rows.
+    /// The rows, by groups.
     pub(crate) groups: Vec<Group>,
 }
 
 /// Rows of a table that belong together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Group {
-    /// What stands above them.
+    /// The heading above the rows.
     pub(crate) heading: Option<String>,
-    /// The rows.
+    /// The rows of the group.
     pub(crate) rows: Vec<Row>,
 }
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// Its name.
+    /// The text of the first column.
     pub(crate) name: String,
-    /// One cell a column.
+    /// One cell per column.
     pub(crate) cells: Vec<Cell>,
 }
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
-    /// Words, to the left.
+    /// Words, aligned left.
     Words(String),
-    /// A number, to the right.
+    /// A number, aligned right.
     Number(String),
-    /// A difference, its margin, and how far it is from nothing.
+    /// A difference, its margin, and its size.
     Difference {
-        /// With its sign.
+        /// The difference with its sign.
         text: String,
-        /// How sure it is; empty if there is nothing to say.
+        /// The margin; empty if there is none to show.
         margin: String,
-        /// -3 (much cheaper) to 7 (more than twice as dear); 0 is no difference.
+        /// From -3 (much cheaper) to 7 (more than twice as dear); 0 is no difference.
         shade: i8,
     },
-    /// A part of a whole, 0 to 1, drawn; the row's other cells have it as a number.
+    /// A share from 0 to 1, drawn as a bar; another cell of the row has the number.
     Bar(f64),
 }
 
 /// A chart of lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chart {
-    /// What it is of; stands above it.
+    /// The heading above the chart.
     pub(crate) title: String,
-    /// What is not drawn, and why; empty if all is.
+    /// What is not drawn, and why; empty if everything is.
     pub(crate) remark: String,
-    /// What is to be seen, in words.
+    /// A description in words.
     pub(crate) summary: String,
-    /// The axis from left to right.
+    /// The horizontal axis.
     pub(crate) across: Axis,
-    /// The axis upwards: its title alone, for its range is the lines' own and 0.
+    /// The title of the vertical axis, whose range is that of the lines, with 0.
     pub(crate) up: String,
-    /// The lines.
+    /// The lines of the chart.
     pub(crate) lines: Vec<Line>,
-    /// Points that no line joins: what was measured, where the line is a model of it.
+    /// Points without a line: measurements, where the line is a model of them.
     pub(crate) dots: Vec<(f64, f64)>,
 }
 
-/// The axis from left to right.
+/// The horizontal axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
-    /// What it is.
+    /// The title of the axis.
     pub(crate) title: String,
-    /// Where words stand at it, ascending; at least two.
+    /// Positions with words, ascending; at least two.
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
 /// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Line {
-    /// Its name; stands at its end.
+    /// The name, which stands at the line's end.
     pub(crate) name: String,
-    /// Which colour and dashes it has: the same name has the same everywhere.
+    /// The number of its colour and dashes: the same name has the same style in all charts.
     pub(crate) style: usize,
     /// Its points, from left to right.
     pub(crate) points: Vec<(f64, f64)>,
@@ -151,17 +151,17 @@ pub(crate) struct Line {
 /// A branch of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Branch {
-    /// What it is.
+    /// The branch's text.
     pub(crate) name: String,
-    /// What is said of it besides.
+    /// Text beside the name; may be empty.
     pub(crate) remark: String,
-    /// Whether it is what the tree leads to.
+    /// Whether it is a hook at the end of a path.
     pub(crate) end: bool,
-    /// What is on it.
+    /// The branches below it.
     pub(crate) branches: Vec<Branch>,
 }
 
-/// How a difference in percent is shaded.
+/// The shade of a difference in percent.
 pub(crate) fn shade(percent: f64) -> i8 {
     const DEARER: [f64; 7] = [0.05, 2.0, 5.0, 10.0, 20.0, 40.0, 100.0];
     const CHEAPER: [f64; 3] = [0.05, 5.0, 20.0];
@@ -169,7 +169,7 @@ pub(crate) fn shade(percent: f64) -> i8 {
     if percent < 0.0 { -steps(&CHEAPER) } else { steps(&DEARER) }
 }
 
-/// Round figures from `low` to `high`, some four of them; `low` alone where there is no room for any.
+/// Round figures from `low` to `high`, some four of them; only `low` if there is no room.
 pub(crate) fn steps(low: f64, high: f64) -> Vec<f64> {
     let wanted = (high - low) / 4.0;
     if !wanted.is_normal() {
@@ -182,7 +182,7 @@ pub(crate) fn steps(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// The shades with what they stand for, cheapest first.
+/// The shades with their meanings, cheapest first.
 pub(crate) const SHADES: [(i8, &str); 10] = [
     (-3, "−20 % and less"),
     (-2, "to −5 %"),

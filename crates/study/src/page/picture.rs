@@ -1,4 +1,4 @@
-//! A study's heat map as a picture, for a page that somebody else writes: `tollgate study report DIR --svg FILE`.
+//! A study's heat map as a picture for other pages: `tollgate study report DIR --svg FILE`.
 
 use super::{
     model::Table,
@@ -7,17 +7,17 @@ use super::{
 };
 use crate::results::Results;
 
-/// The facts that stand below the figures: a picture travels without the folder that it was made from.
+/// The facts below the figures, because a picture is often shown without the study's folder.
 const FACTS: [&str; 5] = ["Clock", "Kernels", "Boots", "Samples", "Started"];
 
-/// A picture.
+/// A picture before it is SVG.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Picture {
     /// The study's title.
     pub(crate) title: String,
     /// Operations by modules, one table per kernel, without the controls.
     pub(crate) tables: Vec<Table>,
-    /// What was measured where and when, one line each.
+    /// What was measured, where and when, one line each.
     pub(crate) facts: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn picture(results: &Results) -> Picture {
     let tables = results.kernels().into_iter().map(table).collect();
     let facts = measured::facts(results).into_iter().filter(|(name, _)| FACTS.contains(name));
     let mut facts: Vec<String> = facts.map(|(name, value)| format!("{name}: {value}")).collect();
-    // The clock has a sentence; the others stand side by side.
+    // The clock has a line of its own; the other facts share one.
     let beside = facts.split_off(1.min(facts.len())).join(" \u{b7} ");
     facts.push(beside);
     facts.push(format!(

@@ -1,4 +1,4 @@
-//! Which workloads are one row by themselves, and which are one operation at several depths.
+//! Separates workloads with a row of their own from operations that were measured at several depths.
 
 use tollgate_bench::{
     selection::Selection,
@@ -7,13 +7,13 @@ use tollgate_bench::{
 
 use crate::{results::Results, table::workloads};
 
-/// From so many depths on, an operation is a sweep of its own.
-const FEWEST_DEPTHS: usize = 3;
+/// With this many depths or more, an operation is a sweep.
+const MIN_DEPTHS: usize = 3;
 
 /// An operation that was measured at several depths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sweep<'r> {
-    /// The selection without a depth.
+    /// The selection without its depth.
     pub(crate) name: String,
     /// Depth and selection, ascending.
     pub(crate) depths: Vec<(u8, &'r str)>,
@@ -29,12 +29,12 @@ pub(crate) fn sweeps<'r>(results: &'r Results, kernel: &'r str) -> Vec<Sweep<'r>
             None => sweeps.push(Sweep { name, depths: vec![(depth, workload)] }),
         }
     }
-    sweeps.retain(|sweep| sweep.depths.len() >= FEWEST_DEPTHS);
+    sweeps.retain(|sweep| sweep.depths.len() >= MIN_DEPTHS);
     sweeps.iter_mut().for_each(|sweep| sweep.depths.sort_unstable());
     sweeps
 }
 
-/// The workloads on a kernel, of a sweep the one alone that a selection without a depth means, else the shallowest.
+/// The workloads on a kernel. A sweep has one row: the depth that a selection without a depth means, else the least depth.
 pub(crate) fn single<'r>(results: &'r Results, kernel: &'r str) -> Vec<&'r str> {
     let sweeps = sweeps(results, kernel);
     let stands = |workload: &&str| match sweeps.iter().find(|s| s.depths.iter().any(|(_, w)| w == workload)) {
@@ -47,21 +47,21 @@ pub(crate) fn single<'r>(results: &'r Results, kernel: &'r str) -> Vec<&'r str> 
     workloads(results, kernel).into_iter().filter(stands).collect()
 }
 
-/// A selection without its depth, and the depth; `None` of what resolves no path.
+/// A selection without its depth, and the depth; `None` for a workload that resolves no path.
 fn depth(workload: &str) -> Option<(String, u8)> {
     let selection = workload.parse::<Selection>().ok().filter(|s| s.workload.scope == Scope::Path)?;
     let depth = selection.depth;
-    // Another program's spelling of the usual depth is still the usual depth.
+    // The usual depth may be written out, and is the same selection.
     let bare: Vec<&str> = workload.split(':').filter(|part| *part != format!("d{depth}")).collect();
     Some((bare.join(":"), depth))
 }
 
-/// What a workload's operation is; `None` of one that the catalogue has no more.
+/// The description of a workload; `None` if the catalogue no longer has it.
 pub(crate) fn about(workload: &str) -> Option<&'static str> {
     workload.parse::<Selection>().ok().map(|s| s.workload.about)
 }
 
-/// Whether a workload is there to see that nothing else moves.
+/// Whether a workload is a control, whose cost must not change.
 pub(crate) fn is_control(workload: &str) -> bool {
     workload.parse::<Selection>().is_ok_and(|s| s.workload.group == Group::Control)
 }

@@ -47,7 +47,7 @@ fn shows_counts_and_graphs_where_the_folder_has_them() {
     assert!(text.contains("<td class=w>inode_getattr 1"), "{text}");
 }
 
-/// Of studies/modules.toml.
+/// The widest study is studies/modules.toml.
 #[test]
 fn keeps_a_page_of_the_widest_study_below_two_megabytes() {
     let modules = [

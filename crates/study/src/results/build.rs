@@ -14,25 +14,25 @@ use crate::{
     study::{Figure, StudyHeader},
 };
 
-/// What a run is, apart from its samples.
+/// The data of a run, apart from its samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
-    /// What samples are counted in.
+    /// The unit of the samples.
     pub clock: Counter,
-    /// `emulation`, `kvm` or `host`: what executed the boots.
+    /// `emulation`, `kvm` or `host`.
     pub accelerator: String,
-    /// How that was come by, for people.
+    /// Why this accelerator was chosen, for people.
     pub accelerator_reason: String,
     /// When the study was started, in RFC 3339.
     pub started: String,
-    /// The study.
+    /// What results keep of the study.
     pub study: StudyHeader,
-    /// Where it runs.
+    /// The environment in which it runs.
     pub environment: Environment,
 }
 
-/// The results of the boots so far, in the study's order of kernels and configurations. Records of another clock, or of
-/// kernels and configurations that the study does not name, take no part.
+/// The results of the boots so far, in the study's order of kernels and configurations. Records of another clock, and of
+/// kernels and configurations that the study does not name, are ignored.
 pub fn build(head: Head, boots: &[BootRecord]) -> Results {
     let mut configurations = Vec::new();
     for kernel in &head.study.kernels {
@@ -100,7 +100,7 @@ fn failure(boot: &BootRecord) -> Option<String> {
     }
 }
 
-/// Work that the kernel still did while it was measured is in the figures: in how many boots, and whose in the first.
+/// A note about boots in which the kernel was still at work: how many, and which tasks in the first.
 fn unsettled(own: &[&BootRecord]) -> Option<String> {
     let settled = |boot: &&&BootRecord| boot.report().and_then(|r| r.settled.clone()).filter(|s| !s.quiet);
     let noisy: Vec<&BootRecord> = own.iter().filter(|boot| settled(boot).is_some()).copied().collect();
@@ -114,7 +114,7 @@ fn unsettled(own: &[&BootRecord]) -> Option<String> {
     ))
 }
 
-/// The workloads of all boots, in the order in which they first appear.
+/// The workloads of all boots, in the order of first appearance.
 fn workloads(figure: Figure, own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<Unmeasured>) {
     let mut names: Vec<&str> = Vec::new();
     for measured in own.iter().filter_map(|b| b.report()).flat_map(|r| &r.workloads) {
@@ -140,7 +140,7 @@ fn workloads(figure: Figure, own: &[&BootRecord]) -> (Vec<WorkloadResult>, Vec<U
     (results, unmeasured)
 }
 
-/// `None` if no boot holds a sample. A workload that ended with an error keeps none: it did not do what it is named for.
+/// `None` if no boot has a sample. A workload that ended with an error keeps no samples, because it did not do its work.
 fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Option<WorkloadResult> {
     let mut boots = Vec::new();
     let mut figures = Vec::new();
@@ -188,7 +188,7 @@ fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Op
     })
 }
 
-/// The standard error of the boots' common mean, from each boot's own; `None` if one of them has none.
+/// The standard error of the mean over boots, from each boot's own; `None` if one of them has none.
 fn error_over_boots(errors: &[Option<f64>]) -> Option<f64> {
     let squares: Vec<f64> = errors.iter().map(|error| error.map(|e| e * e)).collect::<Option<_>>()?;
     Some((mean(&squares)? / squares.len() as f64).sqrt())
@@ -219,7 +219,7 @@ impl WorkloadResult {
         Layouts { figures: self.boots.iter().map(|boot| (boot.boot, of(boot))).collect(), error }
     }
 
-    /// The medians of the wall clock's rounds.
+    /// The median of each round on the wall clock.
     pub(crate) fn rounds(&self) -> wall::Rounds {
         self.boots.iter().map(|b| (b.boot, b.median)).collect()
     }

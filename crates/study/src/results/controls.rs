@@ -1,4 +1,4 @@
-//! The control check: what meets no security hook must cost the same under every configuration.
+//! Controls: workloads that pass no security hook must cost the same under every configuration.
 
 use tollgate_bench::{
     selection::Selection,
@@ -10,13 +10,13 @@ use super::Results;
 /// The minima of a control workload over all configurations on one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
-    /// The workload.
+    /// The workload's selection.
     pub workload: String,
-    /// The smallest configuration's minimum.
+    /// The smallest minimum of all configurations.
     pub lowest: f64,
-    /// The largest configuration's minimum.
+    /// The largest minimum of all configurations.
     pub highest: f64,
-    /// The configuration that has it.
+    /// The configuration with the largest minimum.
     pub highest_in: String,
 }
 
@@ -28,7 +28,7 @@ impl Control {
 }
 
 impl Results {
-    /// The controls that were measured on a kernel.
+    /// The controls measured on a kernel.
     pub fn controls(&self, kernel: &str) -> Vec<Control> {
         let mut controls: Vec<Control> = Vec::new();
         for (configuration, workload) in self.on(kernel).flat_map(|c| c.workloads.iter().map(move |w| (c, w))) {

@@ -15,11 +15,11 @@ use crate::{
     study::{Figure, StudyHeader},
 };
 
-/// A record that can be added to.
+/// A record under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct Boot(pub(crate) BootRecord);
 
-/// A boot on 6.1, on the instruction clock, that came to an empty report.
+/// A boot on 6.1, on the instruction clock, with an empty report.
 pub(crate) fn boot(configuration: &str, number: u32) -> Boot {
     Boot(BootRecord {
         schema: record::SCHEMA,
@@ -51,7 +51,7 @@ pub(crate) fn denying(configuration: &str, act: Act, errno: i32) -> Boot {
     boot(configuration, 0).must_deny(act, errno)
 }
 
-/// A boot that came to no report.
+/// A boot without a report.
 pub(crate) fn failed(configuration: &str, reason: &str) -> Boot {
     let mut boot = boot(configuration, 0);
     boot.0.outcome = Outcome::Failed(reason.to_owned());
@@ -94,7 +94,7 @@ impl Boot {
         self.workload(name, &[], Some(error.to_owned()))
     }
 
-    /// What was decided in so many operations of the last workload: managers, each with what cache and tables answered.
+    /// Adds decisions in this many operations of the last workload: managers, each with its decisions by cache and tables.
     pub(crate) fn decided(mut self, operations: u64, managers: &[(&str, u64, u64)]) -> Self {
         let manager = |(name, cached, tables): &(&str, u64, u64)| Manager {
             name: (*name).to_owned(),
@@ -118,7 +118,7 @@ impl Boot {
     }
 }
 
-/// What the examples' study says; the configurations and kernels are those of the boots, as they first appear.
+/// The head of the examples' study; its configurations and kernels are those of the boots.
 pub(crate) fn head(clock: Counter, boots: &[Boot]) -> Head {
     let mut kernels: Vec<String> = Vec::new();
     let mut configurations: Vec<String> = Vec::new();
@@ -168,7 +168,7 @@ pub(crate) fn results(boots: &[Boot]) -> Results {
     build(head(Counter::Instructions, boots), &records)
 }
 
-/// Results on the instruction clock, of a study that goes by means.
+/// Results on the instruction clock, of a study that uses means.
 pub(crate) fn mean_results(boots: &[Boot]) -> Results {
     let records: Vec<BootRecord> = boots.iter().map(|b| b.0.clone()).collect();
     let mut head = head(Counter::Instructions, boots);

@@ -1,4 +1,4 @@
-//! What a study found: the schema of `results.json`, which docs/results.md describes.
+//! The results of a study: the schema of `results.json`, which docs/results.md describes.
 
 mod build;
 mod controls;
@@ -23,19 +23,19 @@ pub const SCHEMA: u32 = 1;
 pub struct Results {
     /// [`SCHEMA`] of the program that wrote them.
     pub schema: u32,
-    /// What samples are counted in.
+    /// The unit of the samples.
     pub clock: Counter,
-    /// `emulation`, `kvm` or `host`: what executed the boots.
+    /// `emulation`, `kvm` or `host`.
     pub accelerator: String,
-    /// How that was come by, for people.
+    /// Why this accelerator was chosen, for people.
     pub accelerator_reason: String,
     /// When the study was started, in RFC 3339.
     pub started: String,
-    /// The study.
+    /// What results keep of the study.
     pub study: StudyHeader,
-    /// Where it ran, and with what.
+    /// The environment in which it ran.
     pub environment: Environment,
-    /// One entry a kernel and configuration, in the study's order, of those with at least one boot.
+    /// One entry per kernel and configuration with at least one boot, in the study's order.
     pub configurations: Vec<ConfigurationResult>,
 }
 
@@ -44,19 +44,19 @@ pub struct Results {
 pub struct Environment {
     /// The version of `tollgate`.
     pub tollgate: String,
-    /// The git revision it was run from, if it was run from a checkout.
+    /// The git revision of the checkout, if it was run from one.
     pub revision: Option<String>,
-    /// What QEMU says of its version; absent if none was used.
+    /// QEMU's version, as it prints it; absent if QEMU was not used.
     pub qemu: Option<String>,
     /// The host's processor.
     pub cpu: String,
-    /// The host's processors that the run may use.
+    /// The number of the host's processors that the run may use.
     pub cores: u32,
     /// The host's kernel.
     pub host: String,
-    /// The kernels measured.
+    /// The measured kernels.
     pub kernels: Vec<KernelImage>,
-    /// Packages other than kernels that measured code or policy came from, as `NAME VERSION`.
+    /// Packages of measured code and policies, except kernels, as `NAME VERSION`.
     pub packages: Vec<String>,
 }
 
@@ -65,9 +65,9 @@ pub struct Environment {
 pub struct KernelImage {
     /// The study's name for it.
     pub kernel: String,
-    /// The package, or the path of an image that was given.
+    /// The package, or the path of an image.
     pub package: String,
-    /// The package's version; empty for an image that was given.
+    /// The package's version; empty for an image.
     pub version: String,
 }
 
@@ -78,44 +78,45 @@ pub struct ConfigurationResult {
     pub name: String,
     /// The kernel, as the study names it.
     pub kernel: String,
-    /// `uname -r`; empty if no boot came to a report.
+    /// `uname -r`; empty if no boot produced a report.
     pub release: String,
-    /// The active modules, or the list that was asked for if no boot came to a report.
+    /// The active modules, or the requested list if no boot produced a report.
     pub lsm: String,
     /// What the set-up found: the loaded policy, the number of attached programs.
     pub confinement: String,
     /// The kernel's command line at the first boot.
     pub command_line: String,
-    /// Whether the policy was seen to decide.
+    /// Whether the policy was seen to deny.
     pub oracle: Oracle,
-    /// Why the oracle is void, and what else a reader of the figures must know.
+    /// Why the oracle is void, and other remarks about the figures.
     pub notes: Vec<String>,
-    /// One entry a workload that was measured.
+    /// One entry per measured workload.
     pub workloads: Vec<WorkloadResult>,
-    /// One entry a workload that was not, or not in every boot.
+    /// One entry per workload that was not measured, or not in every boot.
     pub unmeasured: Vec<Unmeasured>,
 }
 
-/// Whether a configuration's policy was seen to decide.
+/// Whether a configuration's policy was seen to deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Oracle {
-    /// Each act that it must deny succeeded under the baseline and failed under it with the right errno, in every boot.
+    /// Each act that the policy must deny succeeded under the baseline and failed under the policy with the right errno, in
+    /// every boot.
     Held,
-    /// It did not: the figures price something else than they say.
+    /// It did not hold: the figures do not price the policy.
     Void,
-    /// It has nothing to deny.
+    /// The configuration denies nothing.
     None,
 }
 
 /// A workload's figures under one configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadResult {
-    /// The selection.
+    /// The selection, such as `open+close:d10`.
     pub name: String,
     /// `instructions` or `ns`, per operation.
     pub unit: String,
-    /// Whether tasks wait for one another in it.
+    /// Whether tasks wait for one another in the workload.
     pub tasks: Tasks,
     /// The smallest sample of all boots.
     #[serde(serialize_with = "crate::number::one")]
@@ -134,8 +135,8 @@ pub struct WorkloadResult {
     pub spread: f64,
     /// How many samples equal the smallest.
     pub at_min: usize,
-    /// What the tables show: the median over boots of the boots' own figures, which are their mean if the study says so,
-    /// else their minimum (instructions, one task) or median.
+    /// The figure of tables: the median over boots of one figure per boot, which is the mean if the study uses means, else
+    /// the minimum (instructions, one task) or the median.
     #[serde(serialize_with = "crate::number::one")]
     pub figure: f64,
     /// The smallest boot's figure.
@@ -144,13 +145,13 @@ pub struct WorkloadResult {
     /// The largest boot's figure.
     #[serde(serialize_with = "crate::number::one")]
     pub high: f64,
-    /// The difference to the baseline; absent of the baseline itself, and where there is nothing to compare with.
+    /// The difference to the baseline; absent for the baseline itself, and if there is nothing to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
-    /// What object managers decided in the first boot, where that is counted.
+    /// Decisions of object managers in the first boot, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
-    /// Each boot by itself.
+    /// The figures of each boot.
     pub boots: Vec<BootResult>,
     /// Every sample, boot after boot, in the order taken.
     #[serde(serialize_with = "crate::number::many")]
@@ -165,10 +166,10 @@ pub struct BootResult {
     /// The smallest sample.
     #[serde(serialize_with = "crate::number::one")]
     pub min: f64,
-    /// The median.
+    /// The median of the boot's samples.
     #[serde(serialize_with = "crate::number::one")]
     pub median: f64,
-    /// The mean.
+    /// The mean of the boot's samples.
     #[serde(serialize_with = "crate::number::one")]
     pub mean: f64,
     /// How many samples were taken.
@@ -178,14 +179,14 @@ pub struct BootResult {
 /// A workload that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmeasured {
-    /// The selection.
+    /// The selection, such as `open+close:d10`.
     pub name: String,
-    /// Why.
+    /// Why it was not measured.
     pub reason: String,
 }
 
 impl Results {
-    /// The kernels that there are results of, in their order.
+    /// The kernels of the results, in their order.
     pub fn kernels(&self) -> Vec<&str> {
         let mut kernels: Vec<&str> = Vec::new();
         for configuration in &self.configurations {

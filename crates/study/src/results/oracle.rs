@@ -1,11 +1,11 @@
-//! Judges whether a configuration's policy was seen to decide.
+//! Judges whether a configuration's policy was seen to deny.
 
 use tollgate_bench::oracle::Act;
 
 use super::Oracle;
 use crate::{record::BootRecord, word::word};
 
-/// The verdict on one configuration's boots against the baseline's on the same kernel, and why it is void.
+/// The verdict on a configuration's boots, beside the baseline's on the same kernel, and why it is void.
 pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, Option<String>) {
     let mut judged = Oracle::None;
     for boot in own {
@@ -24,7 +24,7 @@ pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, O
     (judged, None)
 }
 
-/// An act that fails without the module too proves nothing about the module.
+/// An act that fails under the baseline too proves nothing.
 fn baseline_allows(baseline: &[&BootRecord], act: Act) -> Result<(), String> {
     let outcomes: Vec<Option<i32>> = baseline.iter().filter_map(|boot| outcome(boot, act)).collect();
     match outcomes.iter().flatten().next() {
@@ -46,7 +46,7 @@ fn denies(boot: &BootRecord, act: Act, errno: i32) -> Result<(), String> {
     }
 }
 
-/// How an act came out in a boot: `None` if it was not tried, `Some(None)` if it succeeded.
+/// The outcome of an act in a boot: `None` if it was not tried, `Some(None)` if it succeeded.
 fn outcome(boot: &BootRecord, act: Act) -> Option<Option<i32>> {
     boot.report()?.acts.iter().find(|o| o.act == act).map(|o| o.errno)
 }

@@ -2,7 +2,7 @@
 
 use super::{moments::standard_deviation, quantile, random::Random};
 
-/// A statistic's distribution over resamples: its standard error and its percentile interval.
+/// The distribution of a statistic over resamples: its standard error and its percentile interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bootstrap {
     /// The replicates in ascending order.
@@ -32,7 +32,7 @@ impl Bootstrap {
         standard_deviation(&self.replicates)
     }
 
-    /// The percentile interval that leaves `1 - level` outside, half on either side.
+    /// The percentile interval that leaves `1 - level` outside, half on each side.
     pub fn interval(&self, level: f64) -> Option<(f64, f64)> {
         let outside = (1.0 - level) / 2.0;
         Some((quantile::quantile(&self.replicates, outside)?, quantile::quantile(&self.replicates, 1.0 - outside)?))

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-/// Of how many standard errors an interval of this level is, either way; `None` without a degree of freedom.
+/// How many standard errors an interval of this level extends on each side; `None` without a degree of freedom.
 #[must_use]
 pub fn student(level: f64, freedom: usize) -> Option<f64> {
     let distribution = StudentsT::new(0.0, 1.0, freedom as f64).ok()?;

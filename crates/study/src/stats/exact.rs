@@ -1,5 +1,5 @@
-//! Statistics of instruction counts: repeatable to the instruction, so the minimum is a fact and not an estimate. A mean is
-//! repeatable too, but counts how much of the kernel's own work happened to fall into the samples.
+//! Statistics of instruction counts. They repeat to the instruction, so the minimum is a fact and not an estimate. A mean
+//! repeats too, but depends on how much of the kernel's own work fell into the samples.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::{
     quantile::{ascending, median, quantile},
 };
 
-/// What the samples of one boot come to.
+/// Statistics of the samples of one boot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// The smallest sample.
     pub min: f64,
-    /// The median.
+    /// The median of the samples.
     pub median: f64,
-    /// The mean.
+    /// The mean of the samples.
     pub mean: f64,
-    /// The standard error of the mean; absent of a single sample.
+    /// The standard error of the mean; absent for a single sample.
     pub mean_error: Option<f64>,
     /// The range between the 10th and the 90th percentile, in percent of the median.
     pub spread: f64,
@@ -28,7 +28,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of samples in the order taken; `None` of none.
+    /// For samples in the order taken; `None` without samples.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let sorted = ascending(samples);
         let min = *sorted.first()?;
@@ -45,7 +45,7 @@ impl Summary {
     }
 }
 
-/// One figure over boots that differ in layout, or in the round they belong to.
+/// One figure over boots that differ in layout or round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Over {
     /// The median over the boots' figures.
@@ -57,27 +57,26 @@ pub struct Over {
 }
 
 impl Over {
-    /// `None` of no boots.
+    /// `None` without boots.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let sorted = ascending(figures);
         Some(Self { figure: median(&sorted)?, low: *sorted.first()?, high: *sorted.last()? })
     }
 }
 
-/// Instruction counts of one workload in the layouts that it was measured in.
+/// Instruction counts of one workload, by memory layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layouts {
-    /// Each padding's figure.
+    /// The figure of each padding.
     pub figures: BTreeMap<u32, f64>,
-    /// How far chance moves the figure, as a standard error: 0 of a minimum, which is a fact.
+    /// The standard error of the figure; 0 for a minimum, which does not depend on chance.
     pub error: f64,
 }
 
-/// Two or three paddings seldom meet the two extremes: a difference must be further from nothing than so many times what
-/// they make of it.
-const RANGES: f64 = 2.0;
+/// Two or three paddings seldom include the extremes, so the margin is this many times the range of the differences.
+const RANGE_FACTOR: f64 = 2.0;
 
-/// A difference of so many of its standard errors is one: some 95 % of those by chance alone are smaller.
+/// A difference counts if it exceeds this many of its standard errors; about 95 % of chance differences are smaller.
 const STANDARD_ERRORS: f64 = 2.0;
 
 /// A configuration's difference to the baseline.
@@ -89,7 +88,7 @@ pub struct Difference {
     /// In percent of the baseline.
     #[serde(serialize_with = "crate::number::one")]
     pub percent: f64,
-    /// Lower end of the percentage: by layout bias and chance (instructions), or of the 95 % confidence interval (wall).
+    /// Lower end of the percentage: by layout and chance (instructions), or of the 95 % confidence interval (wall).
     #[serde(serialize_with = "crate::number::one")]
     pub low: f64,
     /// Upper end of the percentage.
@@ -98,27 +97,27 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The difference of two instruction counts: the median over the paddings that both have, each against the same
-    /// padding of the baseline, because much of what a padding moves it moves under every configuration. The percentage is
-    /// uncertain by twice the range of these differences, or by twice the standard error of the difference if that is more.
-    /// `None` of no padding in common, and of a baseline of 0.
+    /// The difference of two instruction counts: the median over common paddings, each against the same padding of the
+    /// baseline, because most of what a padding moves, it moves under every configuration. The margin of the percentage is
+    /// twice the range of these differences, or twice the standard error of the difference if that is more. `None` without a
+    /// common padding, and for a baseline of 0.
     pub fn of_layouts(baseline: &Layouts, own: &Layouts) -> Option<Self> {
         let pairs = own.figures.iter().filter_map(|(padding, own)| Some((*baseline.figures.get(padding)?, own)));
         let (reference, differences): (Vec<f64>, Vec<f64>) = pairs.map(|(base, own)| (base, own - base)).unzip();
         let in_percent = 100.0 / Some(median(&reference)?).filter(|figure| *figure != 0.0)?;
         let over = Over::of(&differences)?;
-        let by_layout = RANGES * (over.high - over.low);
+        let by_layout = RANGE_FACTOR * (over.high - over.low);
         let by_chance = STANDARD_ERRORS * baseline.error.hypot(own.error);
         let (percent, margin) = (over.figure * in_percent, by_layout.max(by_chance) * in_percent);
         Some(Self { absolute: over.figure, percent, low: percent - margin, high: percent + margin })
     }
 
-    /// Whether it cannot be told from no difference.
+    /// Whether the interval includes no difference.
     pub fn is_nothing(&self) -> bool {
         self.low <= 0.0 && self.high >= 0.0
     }
 
-    /// Whether both figures are the same, with nothing to doubt it.
+    /// Whether both figures are equal, and no padding makes them differ.
     pub fn is_none_at_all(&self) -> bool {
         self.low == 0.0 && self.high == 0.0
     }
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn holds_what_is_put_off_in_the_mean_alone() {
-        // Every fourth operation does the work that the other three put off.
+        // Every fourth operation does the work that the other three have deferred.
         let summary = Summary::of(&[100.0, 100.0, 100.0, 180.0].repeat(10)).unwrap();
         assert_eq!((summary.min, summary.median, summary.mean), (100.0, 100.0, 120.0));
         assert_eq!(summary.mean_error, Some(0.0));

@@ -2,17 +2,17 @@
 
 use super::quantile::median;
 
-/// The Hodges-Lehmann pseudomedian: the median of the means of all pairs, each value also paired with itself
-/// (Annals of Mathematical Statistics 34, 1963). Of paired differences it is the shift that Wilcoxon's signed-rank test
-/// is about. `None` of no values.
+/// The Hodges-Lehmann pseudomedian: the median of the means of all pairs, where each value is also paired with itself (Annals
+/// of Mathematical Statistics 34, 1963). For paired differences it is the shift of Wilcoxon's signed-rank test. `None`
+/// without values.
 pub fn pseudomedian(values: &[f64]) -> Option<f64> {
     let walsh: Vec<f64> =
         values.iter().enumerate().flat_map(|(i, a)| values[i..].iter().map(move |b| f64::midpoint(*a, *b))).collect();
     median(&walsh)
 }
 
-/// The Hodges-Lehmann shift of `after` against `before`, two independent samples: the median of all differences.
-/// `None` if either holds no values.
+/// The Hodges-Lehmann shift of `after` against `before`, two independent samples: the median of all differences. `None` if
+/// either is empty.
 pub fn shift(before: &[f64], after: &[f64]) -> Option<f64> {
     let differences: Vec<f64> = after.iter().flat_map(|a| before.iter().map(move |b| a - b)).collect();
     median(&differences)

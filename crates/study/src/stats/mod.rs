@@ -1,7 +1,7 @@
-//! Statistics of samples: exact for instructions, robust and interval-valued for wall time.
+//! Statistics of samples: exact for instructions; robust and with intervals for wall time.
 //!
-//! Everything here is pure and deterministic; each statistic is checked against a published reference value, which
-//! its test cites.
+//! All functions are pure and deterministic. Each statistic is checked against a published reference value, which its test
+//! cites.
 
 pub mod bootstrap;
 pub mod distribution;

@@ -1,4 +1,4 @@
-//! Mean, standard deviation, and how far chance moves a mean.
+//! Mean, standard deviation, and the standard error of a mean.
 
 /// The arithmetic mean; `None` of no values.
 ///
@@ -12,7 +12,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(rough + values.iter().map(|v| v - rough).sum::<f64>() / n)
 }
 
-/// The sample standard deviation (divisor n - 1), by the corrected two-pass algorithm; `None` of fewer than two values.
+/// The sample standard deviation (divisor n - 1), by the corrected two-pass algorithm; `None` with fewer than two values.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -24,8 +24,8 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some(((squares - drift * drift / n) / (n - 1.0)).sqrt())
 }
 
-/// Into so many batches samples are split: 10 to 30 are enough to know the error, and fewer, larger ones hide less of what
-/// samples have to do with one another (Schmeiser, Operations Research 30, 1982).
+/// The number of batches: 10 to 30 are enough to know the error, and fewer, larger ones hide less of the correlation of
+/// samples (Schmeiser, Operations Research 30, 1982).
 const BATCHES: usize = 10;
 
 /// The standard error of the mean of successive samples, by the method of batch means (Law and Kelton, Simulation Modeling
@@ -80,15 +80,15 @@ mod tests {
         assert_eq!(mean(&[0.1; 1000]), Some(0.1));
     }
 
-    /// NumAcc1's certified deviation is 1, so that the error of its mean is one over the root of three.
+    /// NumAcc1's certified deviation is 1, so the error of its mean is one over the root of three.
     #[test]
     fn agrees_with_nist_on_the_error_of_a_mean_of_few_samples() {
         let error = error_of_mean(&[10_000_001.0, 10_000_003.0, 10_000_002.0]).unwrap();
         assert!(digits(error, 1.0 / 3.0_f64.sqrt()) >= 14.0, "{error}");
     }
 
-    /// Box, Jenkins and Reinsel, Time Series Analysis, 2.1.4: the mean of n samples of a first-order autoregressive
-    /// process with parameter f and innovations of deviation s has the error s / (1 - f) / sqrt(n) where n is large.
+    /// Box, Jenkins and Reinsel, Time Series Analysis, 2.1.4: the mean of n samples of a first-order autoregressive process
+    /// with parameter f and innovations of deviation s has the error s / (1 - f) / sqrt(n) for large n.
     #[test]
     fn finds_the_error_of_a_mean_of_samples_that_hang_together() {
         let mut random = crate::stats::random::Random::new(1);
@@ -110,7 +110,7 @@ mod tests {
         assert!((found / theory - 1.0).abs() < 0.1, "{found} is not {theory}");
     }
 
-    /// Every sixteenth operation does the work that the others put off: the mean is known much better than the textbook's
+    /// Every sixteenth operation does the work that the others deferred: the mean is known much better than the textbook's
     /// error of independent samples says.
     #[test]
     fn knows_that_work_done_every_so_often_is_no_chance() {

@@ -1,12 +1,12 @@
-//! Least squares under the condition that no coefficient is negative.
+//! Least squares with coefficients that are not negative.
 
-/// What counts for nothing, as a share of the greatest figure of its kind: rounding.
+/// Figures below this share of the greatest one of their kind are rounding errors.
 const ROUNDING: f64 = 1e-10;
-/// All coefficients on the wrong side are exchanged at once. After this many exchanges that did not leave fewer of them,
-/// one at a time is.
+/// All coefficients on the wrong side are exchanged at once. After this many exchanges that did not leave fewer of them, only
+/// one is exchanged at a time.
 const MAX_STALLED_EXCHANGES: u32 = 3;
-/// Changes a coefficient after which it is given up: some ten in all are usual.
-const CHANGES: usize = 100;
+/// The search gives up after this many changes per coefficient; some ten in all are usual.
+const MAX_CHANGES: usize = 100;
 
 /// The coefficients, none below 0, that make `x' gram x - 2 x' target` least. `gram` is symmetric and positive definite, by
 /// rows. Which are above 0 is first taken to be those of `start`.
@@ -24,7 +24,7 @@ pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
     let mut is_free: Vec<bool> = start.iter().map(|x| *x > 0.0).collect();
     let (mut fewest, mut patience) = (target.len() + 1, MAX_STALLED_EXCHANGES);
     let mut x = vec![0.0; target.len()];
-    for _ in 0..CHANGES * (target.len() + 1) {
+    for _ in 0..MAX_CHANGES * (target.len() + 1) {
         x = solve(&gram, &target, &is_free);
         let wrong = wrong(&gram, &target, &is_free, &x);
         let Some(last) = wrong.last() else { break };
@@ -33,7 +33,7 @@ pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
         } else if patience > 0 {
             patience -= 1;
         } else {
-            // Murty's rule never comes back to where it was.
+            // Murty's rule never returns to an earlier state.
             is_free[*last] = !is_free[*last];
             continue;
         }
@@ -42,7 +42,7 @@ pub fn minimise(gram: &[Vec<f64>], target: &[f64], start: &[f64]) -> Vec<f64> {
     x.iter().zip(&scales).map(|(x, scale)| x.max(0.0) / scale).collect()
 }
 
-/// Those that are free and negative, or held at 0 where more would be lower.
+/// Free coefficients that are negative, and coefficients at 0 that should be higher.
 fn wrong(gram: &[Vec<f64>], target: &[f64], is_free: &[bool], x: &[f64]) -> Vec<usize> {
     let greatest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     let (negative, slight) = (-ROUNDING * greatest(x), ROUNDING * greatest(target));
@@ -50,7 +50,7 @@ fn wrong(gram: &[Vec<f64>], target: &[f64], is_free: &[bool], x: &[f64]) -> Vec<
     (0..x.len()).filter(is_wrong).collect()
 }
 
-/// The least without the condition, all that are not free being 0; by Cholesky's decomposition.
+/// The unconstrained minimum with all other coefficients at 0, by Cholesky's decomposition.
 fn solve(gram: &[Vec<f64>], target: &[f64], is_free: &[bool]) -> Vec<f64> {
     let free: Vec<usize> = (0..target.len()).filter(|i| is_free[*i]).collect();
     let mut lower: Vec<Vec<f64>> = Vec::with_capacity(free.len());
@@ -75,7 +75,7 @@ fn solve(gram: &[Vec<f64>], target: &[f64], is_free: &[bool]) -> Vec<f64> {
     x
 }
 
-/// Of as many as the shorter has.
+/// The dot product, over the length of the shorter.
 fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
@@ -105,7 +105,8 @@ mod tests {
         }
     }
 
-    /// Karush, Kuhn and Tucker: at the least, the slope is 0 along what is positive and not negative along what is 0.
+    /// The Karush-Kuhn-Tucker conditions: at the minimum, the slope is 0 along positive coefficients and not negative along
+    /// those at 0.
     fn leaves_nowhere_to_go_down(gram: &[Vec<f64>], target: &[f64], x: &[f64]) {
         let greatest = target.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
         for (i, x_i) in x.iter().enumerate() {
@@ -131,11 +132,11 @@ mod tests {
         }
     }
 
-    /// Two columns that are the same but for one part in a million of their squares: only the ridge tells them apart.
+    /// Two columns that are equal except for one part in a million of their squares: only the ridge separates them.
     #[test]
     fn goes_all_the_way_where_two_columns_are_almost_one() {
         let gram = vec![vec![1.0 + 1e-6, 1.0], vec![1.0, 1.0 + 1e-6]];
-        // The targets are those of 3 and 1.
+        // The targets correspond to 3 and 1.
         let x = minimise(&gram, &[4.0 + 3e-6, 4.0 + 1e-6], &[2.0, 2.0]);
         assert!((x[0] - 3.0).abs() < 1e-6 && (x[1] - 1.0).abs() < 1e-6, "{x:?}");
     }

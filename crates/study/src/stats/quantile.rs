@@ -1,9 +1,9 @@
 //! Sample quantiles.
 
-/// The `p`-quantile of values in ascending order, by Hyndman and Fan's definition 7 (The American Statistician 50,
-/// 1996), which R and `NumPy` use unless told otherwise; `None` of no values.
+/// The `p`-quantile of values in ascending order, by Hyndman and Fan's definition 7 (The American Statistician 50, 1996), the
+/// default of R and `NumPy`; `None` without values.
 ///
-/// `p` is held within 0 and 1.
+/// `p` is limited to 0 to 1.
 pub fn quantile(sorted: &[f64], p: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = p.clamp(0.0, 1.0) * last as f64;
@@ -13,7 +13,7 @@ pub fn quantile(sorted: &[f64], p: f64) -> Option<f64> {
     Some(low + (position - below as f64) * (high - low))
 }
 
-/// The median of values in any order; `None` of no values.
+/// The median of values in any order; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(&ascending(values), 0.5)
 }

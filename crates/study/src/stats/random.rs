@@ -1,4 +1,4 @@
-//! The generator behind resampling: the same seed gives the same intervals on every machine.
+//! The random numbers of resampling: the same seed gives the same intervals on every machine.
 
 /// Blackman and Vigna's xoshiro256** (ACM Transactions on Mathematical Software 47, 2021).
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl Random {
         result
     }
 
-    /// A number below `bound`, each as likely (Lemire, ACM Transactions on Modeling and Computer Simulation 29, 2019).
+    /// A number below `bound`, uniformly distributed (Lemire, ACM Transactions on Modeling and Computer Simulation 29, 2019).
     ///
     /// # Panics
     /// If `bound` is 0: there is no number below it.
@@ -41,7 +41,7 @@ impl Random {
         }
     }
 
-    /// Puts the items in a random order, each as likely (Fisher and Yates).
+    /// Shuffles the items uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -13,8 +13,8 @@ use super::{
     moments::mean,
 };
 
-/// What is left of a column of length 1 once the columns before it are taken out of it: less is rounding, and the column is
-/// a sum of those. NIST's Filip, a polynomial of degree ten, leaves 1e-10.
+/// A column of length 1 counts as a sum of earlier columns if less than this is left of it without them. NIST's Filip, a
+/// polynomial of degree ten, leaves 1e-10.
 const DEPENDENT: f64 = 1e-12;
 
 /// Why nothing can be fitted.
@@ -22,20 +22,20 @@ const DEPENDENT: f64 = 1e-12;
 #[non_exhaustive]
 pub enum RegressionError {
     /// Fewer observations than coefficients.
-    #[error("{observations} observations cannot tell {coefficients} coefficients: make more runs")]
+    #[error("{observations} observations do not determine {coefficients} coefficients: make more runs")]
     TooFew {
-        /// Rows.
+        /// The number of rows.
         observations: usize,
-        /// Columns.
+        /// The number of columns.
         coefficients: usize,
     },
     /// A column is a sum of the columns before it.
-    #[error("column {column} is a sum of those before it: the runs do not tell them apart")]
+    #[error("column {column} is a sum of those before it: the runs do not separate them")]
     Dependent {
-        /// Which, from 0.
+        /// The column's number, from 0.
         column: usize,
     },
-    /// Rows of different lengths, or something that is no number.
+    /// Rows have different lengths, or a value is no number.
     #[error("the observations are no matrix of finite numbers")]
     Malformed,
 }
@@ -43,13 +43,13 @@ pub enum RegressionError {
 /// Coefficients of a least-squares fit, and how well it fits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regression {
-    /// One a column.
+    /// One coefficient per column.
     pub coefficients: Vec<f64>,
-    /// Their standard errors; all 0 where no degree of freedom is left.
+    /// The standard errors of the coefficients; all 0 without a degree of freedom.
     pub errors: Vec<f64>,
-    /// Observed less fitted, one a row.
+    /// Observed less fitted value, per row.
     pub residuals: Vec<f64>,
-    /// Rows less columns.
+    /// Degrees of freedom: rows less columns.
     pub freedom: usize,
     /// The sum of the residuals' squares.
     pub squares: f64,
@@ -67,7 +67,7 @@ impl Regression {
             return Err(RegressionError::TooFew { observations: rows.len(), coefficients: width });
         }
         let mut columns: Vec<Vec<f64>> = (0..width).map(|j| rows.iter().map(|row| row[j]).collect()).collect();
-        // Of length 1 each: hooks' instructions and a constant's ones are then alike.
+        // Scaled to length 1, so that delays and the constant have similar sizes.
         let scales: Vec<f64> = columns.iter().map(|column| norm(column)).collect();
         for (column, scale) in columns.iter_mut().zip(&scales) {
             column.iter_mut().for_each(|value| *value /= if *scale > 0.0 { *scale } else { 1.0 });
@@ -91,7 +91,7 @@ impl Regression {
         (self.freedom > 0).then(|| (self.squares / self.freedom as f64).sqrt())
     }
 
-    /// The share of what `y` varies about its mean that the fit explains, which must have a constant; `None` if `y` does
+    /// The share of the variation of `y` about its mean that the fit explains, which must have a constant; `None` if `y` does
     /// not vary.
     #[must_use]
     pub fn r_squared(&self, y: &[f64]) -> Option<f64> {
@@ -107,8 +107,8 @@ impl Regression {
         Some((self.coefficients[column] - half, self.coefficients[column] + half))
     }
 
-    /// Whether the residuals are more than runs of the same settings differ by: the F test for lack of fit (Draper and
-    /// Smith, Applied Regression Analysis, 2.1). `None` where no settings were run twice, or there are no more settings than
+    /// Whether the residuals exceed the differences between runs of the same settings: the F test for lack of fit (Draper and
+    /// Smith, Applied Regression Analysis, 2.1). `None` if no settings were run twice, or if there are no more settings than
     /// coefficients: any residual is then pure error.
     #[must_use]
     pub fn lack_of_fit(&self, rows: &[Vec<f64>], y: &[f64]) -> Option<LackOfFit> {
@@ -137,21 +137,21 @@ impl Regression {
     }
 }
 
-/// What a test for lack of fit found.
+/// The result of a test for lack of fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LackOfFit {
-    /// The standard deviation that the model leaves beyond that of runs of the same settings, in the observations' unit.
+    /// The standard deviation of the lack of fit, in the observations' unit.
     pub deviation: f64,
-    /// That of runs of the same settings: pure error.
+    /// The standard deviation of runs of the same settings: pure error.
     pub pure: f64,
-    /// Degrees of freedom of the first.
+    /// Degrees of freedom of the lack of fit.
     pub above: usize,
-    /// Degrees of freedom of the second.
+    /// Degrees of freedom of the pure error.
     pub below: usize,
-    /// The quotient of their squares; absent where runs of the same settings are the same to the instruction: then any
-    /// lack is one, however small.
+    /// The quotient of their squares; absent if runs of the same settings are equal to the instruction: then any lack of fit
+    /// is real.
     pub f: Option<f64>,
-    /// The probability of so great a quotient by chance alone.
+    /// The probability of at least this quotient by chance alone.
     pub p: Option<f64>,
 }
 
@@ -166,7 +166,7 @@ fn decompose(columns: &mut [Vec<f64>], y: &mut [f64]) -> Result<Vec<f64>, Regres
         if length < DEPENDENT {
             return Err(RegressionError::Dependent { column: j });
         }
-        // Away from the column's own sign, so that nothing cancels.
+        // The sign is opposite to the column's own, so that nothing cancels.
         let target = -length.copysign(own[0]);
         own[0] -= target;
         let square = dot(own, own);
@@ -191,7 +191,7 @@ fn solve(columns: &[Vec<f64>], diagonal: &[f64], b: &[f64]) -> Vec<f64> {
     x
 }
 
-/// The lengths of the rows of R's inverse: a coefficient's standard error in residual standard deviations.
+/// The lengths of the rows of R's inverse: each coefficient's standard error, in residual standard deviations.
 fn lengths(columns: &[Vec<f64>], diagonal: &[f64]) -> Vec<f64> {
     let mut squares = vec![0.0; diagonal.len()];
     for j in 0..diagonal.len() {

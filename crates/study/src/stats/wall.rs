@@ -1,14 +1,14 @@
-//! Statistics of wall time: every round runs each configuration once, so rounds pair configurations.
+//! Statistics of wall time. Every round runs each configuration once, so rounds pair configurations.
 //!
-//! What disturbs the machine disturbs neighbours in a round alike; ratios within a round cancel it, and rank statistics
-//! over rounds bear what does not cancel.
+//! A disturbance affects neighbours in a round alike, and ratios within a round cancel it. Rank statistics over rounds are
+//! robust against the rest.
 
 use std::collections::BTreeMap;
 
 use super::{bootstrap::Bootstrap, exact::Difference, location, quantile::median};
 
-/// Fewer pairs than this give no interval: resampling five or fewer cannot reach 95 % coverage.
-pub const FEWEST_PAIRS: usize = 6;
+/// Fewer pairs give no interval: resampling five or fewer cannot reach 95 % coverage.
+pub const MIN_PAIRS: usize = 6;
 
 /// Coverage of the confidence intervals.
 pub const LEVEL: f64 = 0.95;
@@ -18,19 +18,18 @@ const RESAMPLES: u32 = 2000;
 /// Fixed, so that the same samples always give the same interval.
 const SEED: u64 = 0x746f_6c6c_6761_7465;
 
-/// One figure a round, by the round's number.
+/// One figure per round, by the round's number.
 pub type Rounds = BTreeMap<u32, f64>;
 
-/// The difference between two configurations that the same rounds ran: the Hodges-Lehmann shift of the paired
-/// log ratios as a percentage, with its bootstrap percentile interval. `None` of fewer than [`FEWEST_PAIRS`] common
-/// rounds.
+/// The difference between two configurations that the same rounds ran: the Hodges-Lehmann shift of the paired log ratios as a
+/// percentage, with its bootstrap percentile interval. `None` with fewer than [`MIN_PAIRS`] common rounds.
 pub fn paired(baseline: &Rounds, own: &Rounds) -> Option<Difference> {
     let pairs: Vec<(f64, f64)> = own
         .iter()
         .filter_map(|(round, o)| Some((*baseline.get(round)?, *o)))
         .filter(|p| p.0 > 0.0 && p.1 > 0.0)
         .collect();
-    if pairs.len() < FEWEST_PAIRS {
+    if pairs.len() < MIN_PAIRS {
         return None;
     }
     let ratios: Vec<f64> = pairs.iter().map(|(b, o)| (o / b).ln()).collect();
@@ -51,21 +50,21 @@ pub fn unpaired(before: &Rounds, after: &Rounds) -> Option<f64> {
     location::shift(&logs(before), &logs(after)).map(in_percent)
 }
 
-/// What an A/A pair, the same machine under two names, seems to differ by.
+/// The apparent differences of an A/A pair, the same machine under two names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FalseDifference {
     /// Median over workloads of the difference without its sign, in percent.
     pub median: f64,
-    /// The largest of them.
+    /// The largest difference without its sign, in percent.
     pub largest: f64,
-    /// How many workloads were not told apart, as they should not be.
+    /// The number of workloads whose interval includes 0, as it should.
     pub nothing: usize,
-    /// Of how many.
+    /// The number of compared workloads.
     pub workloads: usize,
 }
 
 impl FalseDifference {
-    /// `None` of no workloads.
+    /// `None` without workloads.
     pub fn of(differences: &[Difference]) -> Option<Self> {
         let sizes: Vec<f64> = differences.iter().map(|d| d.percent.abs()).collect();
         Some(Self {
@@ -89,7 +88,7 @@ mod tests {
         (0..).zip(figures.iter().copied()).collect()
     }
 
-    /// A machine whose speed wanders by a factor of three: neighbours in a round see the same of it.
+    /// A machine whose speed varies by a factor of three, but little between neighbours in a round.
     const WANDERING: [f64; 10] = [100., 300., 150., 120., 250., 110., 180., 290., 105., 140.];
 
     #[test]
@@ -123,9 +122,9 @@ mod tests {
 
     #[test]
     fn refuses_an_interval_from_too_few_rounds() {
-        let few = rounds(&WANDERING[..FEWEST_PAIRS - 1]);
+        let few = rounds(&WANDERING[..MIN_PAIRS - 1]);
         assert_eq!(paired(&few, &few), None);
-        let enough = rounds(&WANDERING[..FEWEST_PAIRS]);
+        let enough = rounds(&WANDERING[..MIN_PAIRS]);
         assert!(paired(&enough, &enough).is_some());
     }
 

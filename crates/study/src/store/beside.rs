@@ -1,4 +1,4 @@
-//! What other commands write into a study's folder, for its page.
+//! Files that other commands write into a study's folder, for its page.
 
 use std::{
     fs, io,
@@ -23,7 +23,7 @@ const COUNT: &str = "tollgate hooks count --json";
 const GRAPH: &str = "tollgate hooks graph KERNEL --json";
 
 impl Store {
-    /// Reads the results and what else the folder has for a page.
+    /// Reads the results, and the other files in the folder for a page.
     pub fn read_material(&self) -> Result<Material, StoreError> {
         Ok(Material {
             results: self.read_results()?,
@@ -33,7 +33,7 @@ impl Store {
         })
     }
 
-    /// None if no hook took longer.
+    /// Empty if no hook was delayed.
     fn read_observations(&self) -> Result<Vec<Observations>, StoreError> {
         let path = self.path(OBSERVATIONS);
         let Some(value) = read(&path, OBSERVE)? else { return Ok(Vec::new()) };
@@ -41,7 +41,7 @@ impl Store {
         read.map_err(|e| StoreError::Beside { path, reason: e.to_string(), with: OBSERVE })
     }
 
-    /// None if nothing was counted; one entry, or an array of them.
+    /// Empty if nothing was counted; the file has one entry, or an array of them.
     fn read_counts(&self) -> Result<Vec<Counts>, StoreError> {
         let path = self.path(COUNTS);
         let Some(value) = read(&path, COUNT)? else { return Ok(Vec::new()) };
@@ -57,7 +57,7 @@ impl Store {
         all.into_iter().map(one).collect()
     }
 
-    /// In the order of the files' names.
+    /// The graphs, in the order of their files' names.
     fn read_graphs(&self) -> Result<Vec<Graph>, StoreError> {
         let is_graph = |path: &&PathBuf| {
             path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("graph-") && n.ends_with(".json"))

@@ -25,24 +25,24 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// What can go wrong with an output folder.
+/// Errors of an output folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A file or folder of it cannot be read or written.
+    /// A file or folder in it cannot be read or written.
     #[error("cannot {what} {}: {cause}{}", path.display(), remedy(cause))]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed; part of the message, so no `source` that a printed chain would repeat.
+        /// The operating system's error; part of the message, and not a `source`, which a printed chain would repeat.
         cause: io::Error,
     },
     /// A file does not hold what it should.
     #[error("{}: {reason}; delete it, and run the study with --resume to measure it again", path.display())]
     Malformed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong, with line and column.
         reason: String,
@@ -50,19 +50,19 @@ pub enum StoreError {
     /// A file was written by a program with another format.
     #[error("{} has schema {found}, written by tollgate {writer}; this is tollgate {}, which reads schema {known}: use that version, or measure again", path.display(), env!("CARGO_PKG_VERSION"))]
     Schema {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its schema's version.
+        /// The schema's number in the file.
         found: u64,
         /// The version of the program that wrote it.
         writer: String,
-        /// The version that this program reads.
+        /// The schema's number that this program reads.
         known: u32,
     },
     /// A file that another command wrote into the folder does not hold what it should.
     #[error("{}: {reason}; delete it, or write it again with `{with}`", path.display())]
     Beside {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -72,33 +72,33 @@ pub enum StoreError {
     /// The folder holds another run's output.
     #[error("{} holds a study's output already: give --resume to go on with it, or another --out", path.display())]
     Occupied {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
-    /// The run to go on with measured another study.
+    /// The folder belongs to a run of another study.
     #[error("{} holds output of a study that differs from this one: give another --out, or the same study file", path.display())]
     OtherStudy {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
-    /// The run to go on with was made with another program or other packages.
+    /// The folder belongs to a run with another program or other packages.
     #[error("{} holds samples that cannot stand beside new ones: {differences}; give another --out, or go on with the same program and packages", path.display())]
     OtherEnvironment {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
-        /// What differs.
+        /// The differences, for people.
         differences: String,
     },
-    /// The folder does not say what its records were made with.
+    /// The folder does not say with which program its records were made.
     #[error("{} holds samples but no environment.json, which says what measured them: give another --out, or delete the samples", path.display())]
     Unknown {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
     /// The folder holds no results.
     #[error("{} holds no results.json: give the --out folder of a study that was run", path.display())]
     Empty {
-        /// The folder.
+        /// The path of the output folder.
         path: PathBuf,
     },
 }
@@ -123,10 +123,10 @@ const SAMPLES: &str = "samples";
 const CONSOLE: &str = "console";
 
 impl Store {
-    /// Makes a folder for a study's output. One that holds output already is refused.
+    /// Creates a folder for a study's output. A folder with output is refused.
     pub fn create(root: &Path, study: &str) -> Result<Self, StoreError> {
         let store = Self { root: root.to_owned() };
-        // A study file alone is what a run leaves that failed before its first boot.
+        // A run that failed before its first boot leaves only a study file, which does not count as output.
         if store.path(SAMPLES).exists() || store.path(RESULTS).exists() {
             return Err(StoreError::Occupied { path: root.to_owned() });
         }
@@ -134,7 +134,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a folder to go on with the same study's run; makes it if there is none.
+    /// Opens a folder to continue a run of the same study; creates it if it does not exist.
     pub fn resume(root: &Path, study: &str) -> Result<Self, StoreError> {
         let store = Self { root: root.to_owned() };
         let path = store.path(STUDY);
@@ -167,7 +167,7 @@ impl Store {
         files.iter().map(|file| read_json(file, record::SCHEMA, |v| text_at(v, "/tollgate"))).collect()
     }
 
-    /// Where the console of a boot is to be written; its folder is made.
+    /// The path for the console of a boot; its folder is created.
     pub fn console(&self, kernel: &str, configuration: &str, clock: Counter, boot: u32) -> Result<PathBuf, StoreError> {
         let path = self.path(CONSOLE).join(boot_name(kernel, configuration, clock, boot) + ".log");
         make_parent(&path)?;
@@ -180,7 +180,7 @@ impl Store {
         write_json(&self.path(RESULTS), results)
     }
 
-    /// Writes what was observed while hooks took longer; nothing where none did.
+    /// Writes the observations with delayed hooks, if there are any.
     pub fn write_observations(&self, observations: &[Observations]) -> Result<(), StoreError> {
         if observations.is_empty() { Ok(()) } else { write_json(&self.path(OBSERVATIONS), &observations) }
     }
@@ -195,8 +195,8 @@ impl Store {
         if self.path(RESULTS).exists() { self.read_results().map(Some) } else { Ok(None) }
     }
 
-    /// Refuses to go on with records that were made with other things than `head` names, where that moves figures.
-    /// What is left of an earlier head, its first start, is taken over.
+    /// Refuses to continue if the records were made in an environment that differs in what moves figures. The time of the
+    /// first start is taken from the earlier run.
     pub fn go_on(&self, head: &mut Head) -> Result<(), StoreError> {
         let Some(environment) = self.read_environment()? else {
             let recorded = !entries(&self.path(SAMPLES))?.is_empty();
@@ -230,7 +230,7 @@ impl Store {
     }
 }
 
-/// `KERNEL/CONFIGURATION.pN`, or `.rN` on the wall clock. A kernel that was given as a path may hold slashes.
+/// `KERNEL/CONFIGURATION.pN`, or `.rN` on the wall clock. A kernel that is a path may contain slashes.
 fn boot_name(kernel: &str, configuration: &str, clock: Counter, boot: u32) -> String {
     let kernel = kernel.trim_start_matches(['/', '.']).replace('/', "-");
     let letter = match clock {
@@ -240,7 +240,7 @@ fn boot_name(kernel: &str, configuration: &str, clock: Counter, boot: u32) -> St
     format!("{kernel}/{configuration}.{letter}{boot}")
 }
 
-/// What a folder holds, in the order of names; nothing if there is no such folder.
+/// The files of a folder, sorted by name; empty if the folder does not exist.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let error = |cause| StoreError::Io { what: "read", path: folder.to_owned(), cause };
     let listing = match fs::read_dir(folder) {
@@ -258,7 +258,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
     replace(path, &text)
 }
 
-/// Writes beside and renames, so that an interrupted run leaves the old file or the new, never half of one.
+/// Writes a new file and renames it, so that an interrupted run leaves the old file or the new one, never a part.
 fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     make_parent(path)?;
     let mut beside = path.as_os_str().to_owned();
@@ -285,7 +285,7 @@ fn read_json<T: DeserializeOwned>(
     let text =
         fs::read_to_string(path).map_err(|cause| StoreError::Io { what: "read", path: path.to_owned(), cause })?;
     let read = serde_json::from_str::<T>(&text);
-    // Another schema may or may not happen to parse: its number is looked at first.
+    // The schema is checked first, because a file of another schema may parse by chance.
     let value = serde_json::from_str::<serde_json::Value>(&text).map_err(|e| malformed(path, &e))?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(found) if found != u64::from(known) => {

@@ -1,4 +1,4 @@
-//! What folders keep and refuse.
+//! What the store keeps and refuses.
 
 use super::*;
 use crate::results::examples::{boot, failed, head, results};
@@ -105,7 +105,7 @@ fn reports_a_folder_that_cannot_be_made() {
     assert!(error.starts_with("cannot make"), "{error}");
 }
 
-/// A folder of a run that was started at one o'clock, and has one record.
+/// The folder of a run that was started at one o'clock, with one record.
 fn begun(folder: &tempfile::TempDir) -> Store {
     let store = Store::create(folder.path(), "").unwrap();
     store.write_boot(&boot("none", 0).0).unwrap();

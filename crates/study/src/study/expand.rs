@@ -1,4 +1,4 @@
-//! Multiplies workloads by the file systems, depths and networks that a study asks for.
+//! Multiplies workloads by the file systems, depths and networks of a study.
 
 use tollgate_bench::{
     Error,
@@ -7,7 +7,7 @@ use tollgate_bench::{
     workload::Scope,
 };
 
-/// The variants that a workload is measured in unless its own suffix says which; empty means the default alone.
+/// The variants in which a workload is measured unless its own suffix chooses; empty means only the default.
 #[derive(Debug, Default)]
 pub(super) struct Variants {
     pub(super) filesystems: Vec<FileSystem>,
@@ -15,13 +15,13 @@ pub(super) struct Variants {
     pub(super) networks: Vec<Network>,
 }
 
-/// The selections that one entry of `workloads` stands for.
+/// The selections for one entry of `workloads`.
 pub(super) fn expand(entry: &str, variants: &Variants) -> Result<Vec<Selection>, Error> {
     let named = Named::of(entry);
     Ok(selection::expand(entry)?.into_iter().flat_map(|s| multiply(s, named, variants)).collect())
 }
 
-/// Which dimensions an entry's own suffixes settle.
+/// The dimensions that an entry's own suffixes determine.
 #[derive(Debug, Clone, Copy)]
 struct Named {
     filesystem: bool,
@@ -58,7 +58,7 @@ fn multiply(selection: Selection, named: Named, variants: &Variants) -> Vec<Sele
     all
 }
 
-/// What the study asks for where it applies; else what the selection has.
+/// The study's choices if they apply to the workload, else the selection's own.
 fn choices<T: Copy>(asked: &[T], own: T, applies: bool) -> Vec<T> {
     if applies && !asked.is_empty() { asked.to_vec() } else { vec![own] }
 }

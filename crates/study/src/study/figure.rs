@@ -1,22 +1,22 @@
-//! Which figure of a boot's samples stands for them.
+//! The figure that represents a boot's samples.
 
 use serde::{Deserialize, Serialize};
 use tollgate_bench::workload::Tasks;
 
-/// Which figure of a boot's samples configurations are compared by, on the instruction clock.
+/// The figure by which configurations are compared, on the instruction clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {
-    /// The minimum, which timer ticks cannot lower; the median where tasks wait for one another, because the scheduler's
-    /// luck can lower the minimum. It leaves out what the kernel puts off (RCU callbacks, deferred frees).
+    /// The minimum, which timer ticks cannot lower; the median if tasks wait for one another, because the scheduler's luck
+    /// can lower the minimum. It leaves out work that the kernel defers (RCU callbacks, deferred frees).
     #[default]
     Minimum,
-    /// The mean, which holds all that ran: what was put off, and the timer's ticks.
+    /// The mean, which contains everything that ran, including deferred work and timer ticks.
     Mean,
 }
 
 impl Figure {
-    /// Takes one of the three.
+    /// Chooses one of the three.
     pub fn choose(self, tasks: Tasks, min: f64, median: f64, mean: f64) -> f64 {
         match (self, tasks) {
             (Self::Minimum, Tasks::One) => min,

@@ -1,4 +1,4 @@
-//! What results keep of the study that they belong to.
+//! The part of a study that results contain.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -7,30 +7,30 @@ use super::{Figure, Published};
 /// The study that results belong to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StudyHeader {
-    /// Its name.
+    /// The study's name.
     pub name: String,
-    /// Its title.
+    /// The study's title.
     pub title: String,
-    /// The kernels it asks for.
+    /// The kernels of the study file.
     pub kernels: Vec<String>,
-    /// The configurations it asks for.
+    /// The configurations of the study file.
     pub configurations: Vec<String>,
     /// The configuration that others are compared with.
     pub baseline: String,
-    /// Boots a configuration: paddings on the instruction clock, rounds on the wall clock.
+    /// Boots per configuration: paddings on the instruction clock, rounds on the wall clock.
     pub boots: u32,
-    /// Which figure tables show and comparisons go by, on the instruction clock.
+    /// The figure of tables and comparisons, on the instruction clock.
     pub figure: Figure,
-    /// From how many percent on a comparison calls something dearer.
+    /// The least increase, in percent, that comparisons call dearer.
     pub threshold: f64,
-    /// Figures that others printed, a table a source, to be shown beside these.
+    /// Published figures to show beside the study's own, one table per source.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
     pub published: Vec<Published>,
     /// The study file, word for word.
     pub text: String,
 }
 
-/// Results of a study that could name one source only hold no list.
+/// Older results hold one source and no list.
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Published>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -44,24 +44,24 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Publ
     })
 }
 
-/// A figure that somebody else printed.
+/// A figure that was published elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Printed<'a> {
-    /// What tells its source from the others of the study: a letter; nothing if there is one source only.
+    /// A letter that identifies the source; none if there is one source only.
     pub mark: Option<char>,
     /// The baseline's figure in the clock's unit, or another configuration's difference in percent.
     pub figure: f64,
-    /// Whose it is.
+    /// The source of the figure.
     pub source: &'a str,
 }
 
 impl StudyHeader {
-    /// What tells the figures of a source from those of the others.
+    /// The letter of a source.
     pub fn mark(&self, source: usize) -> Option<char> {
         (self.published.len() > 1).then(|| char::from(b'a' + (source % 26) as u8))
     }
 
-    /// What was printed for a workload under a configuration.
+    /// The published figures for a workload under a configuration.
     pub fn printed(&self, kernel: &str, configuration: &str, workload: &str) -> impl Iterator<Item = Printed<'_>> {
         self.published.iter().enumerate().filter_map(move |(number, table)| {
             let figure = if configuration == self.baseline {

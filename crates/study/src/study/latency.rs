@@ -1,4 +1,4 @@
-//! The `[latency]` table: which hooks take longer, in which runs.
+//! The `[latency]` table: which hooks are delayed, in which runs.
 
 use tollgate_bench::confine::{
     REACHED_HOOKS,
@@ -14,20 +14,20 @@ use crate::{
 /// An experiment on the hooks of each configuration that takes delays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Latency {
-    /// The hooks; if there are none, those of the configuration, or those that the workloads reach and the kernel has.
+    /// The hooks; if empty, those of the configuration, or those that the workloads reach and the kernel has.
     pub hooks: Vec<String>,
-    /// The higher level of each hook, in units of delay.
+    /// The delay of the higher level, in units.
     pub units: u64,
     /// Runs with all hooks at half of it.
     pub centres: u32,
-    /// Whether each run is followed by its opposite.
+    /// Whether each run has its opposite.
     pub folded: bool,
-    /// What the order of runs is drawn by.
+    /// The seed of the order of runs.
     pub seed: u64,
 }
 
 impl Latency {
-    /// The runs for a configuration whose own hooks are these.
+    /// The runs for a configuration with these hooks of its own.
     #[must_use]
     pub fn design(&self, own: &[String]) -> Design {
         let hooks = match (self.hooks.is_empty(), own.is_empty()) {
@@ -41,8 +41,7 @@ impl Latency {
 }
 
 impl Study {
-    /// Hooks that a configuration attaches programs to; its default set if there are none. Those that are delayed are among
-    /// them.
+    /// Hooks to which a configuration attaches programs, including all delayed ones; if empty, the default set.
     #[must_use]
     pub fn hooks(&self, configuration: &str) -> Vec<String> {
         let mut hooks = self.own_hooks(configuration).to_vec();
@@ -52,7 +51,7 @@ impl Study {
         hooks
     }
 
-    /// The delays that a configuration is measured under, after it was without any; none but where it takes some.
+    /// The delays under which a configuration is measured, after it was measured without any; empty if it takes no delays.
     #[must_use]
     pub fn delays(&self, configuration: &str) -> Vec<Delays> {
         let Some(latency) = self.latency.as_ref().filter(|_| self.takes_delays(configuration)) else {
@@ -73,7 +72,7 @@ impl Study {
 }
 
 impl StudyHeader {
-    /// Whether hooks could be told to take longer under a configuration: by its base, if it is one of the study's own.
+    /// Whether hooks can be delayed under a configuration, by its base if it is one of the study's own.
     #[must_use]
     pub fn takes_delays(&self, configuration: &str) -> bool {
         let own = Study::parse(&self.name, &self.text).map_or_else(|_| Vec::new(), |study| study.own);
@@ -81,7 +80,7 @@ impl StudyHeader {
     }
 }
 
-/// Whether hooks can be told to take longer under a configuration.
+/// Whether hooks can be delayed under a configuration.
 pub(super) fn takes_delays(own: &[OwnConfiguration], name: &str) -> bool {
     let base = own.iter().find(|own| own.name == name).map_or(name, |own| own.base.as_str());
     configuration::find(base).is_some_and(configuration::Known::takes_delays)

@@ -1,4 +1,4 @@
-//! Studies: what is measured, on which kernels, under which configurations. docs/study-files.md describes the file.
+//! Studies: the kernels, configurations and workloads to measure. docs/study-files.md describes the file.
 
 mod expand;
 mod figure;
@@ -20,10 +20,10 @@ pub use header::{Printed, StudyHeader};
 pub use latency::Latency;
 pub use published::Published;
 
-/// The kernel's name that stands for the running host.
+/// The kernel name of the running host.
 pub const HOST: &str = "host";
 
-/// The configurations of the host's own A/A pair: the baseline, and the same machine once more.
+/// The configurations of the host's own A/A pair: the baseline, and the same machine again.
 pub const HOST_TWINS: (&str, &str) = ("host", "host-again");
 
 /// A study, read and checked.
@@ -31,52 +31,52 @@ pub const HOST_TWINS: (&str, &str) = ("host", "host-again");
 pub struct Study {
     /// Its name: lower case letters, digits and hyphens.
     pub name: String,
-    /// One line for people.
+    /// One line that describes the study.
     pub title: String,
-    /// What samples are counted in.
+    /// The unit of the samples.
     pub clock: Counter,
     /// Kernels: series such as `6.1`, paths of images, or [`HOST`].
     pub kernels: Vec<String>,
-    /// Kernels that are measured too where they have been built.
+    /// Kernels that are also measured if they have been built.
     pub kernels_if_built: Vec<String>,
     /// Configurations, in the order of the tables.
     pub configurations: Vec<String>,
-    /// What the configurations that are the user's own are made of.
+    /// The study's own configurations.
     pub own: Vec<OwnConfiguration>,
     /// The configuration that others are compared with.
     pub baseline: String,
     /// Selections, expanded, each once, as `tollgate_bench` spells them.
     pub workloads: Vec<String>,
-    /// Samples a workload and boot, instead of the catalogue's number.
+    /// Samples per workload and boot; `None`: the catalogue's number.
     pub samples: Option<u32>,
-    /// Boots a configuration that differ in layout, on the instruction clock.
+    /// Boots per configuration, each with a different memory layout, on the instruction clock.
     pub paddings: u32,
     /// Rounds, on the wall clock.
     pub rounds: u32,
-    /// Which figure tables show and comparisons go by, on the instruction clock.
+    /// The figure of tables and comparisons, on the instruction clock.
     pub figure: Figure,
-    /// From how many percent on a comparison calls something dearer.
+    /// The least increase, in percent, that comparisons call dearer.
     pub threshold: f64,
-    /// Runs in which hooks take longer.
+    /// Runs with delayed hooks.
     pub latency: Option<Latency>,
-    /// Figures that others printed, a table a source.
+    /// Published figures, one table per source.
     pub published: Vec<Published>,
     /// The file, word for word.
     pub text: String,
 }
 
-/// A configuration that the user made up.
+/// A configuration that the study file defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnConfiguration {
     /// Its name: lower case letters, digits and hyphens.
     pub name: String,
     /// The `lsm=` list; the base's if none is given.
     pub lsm: Option<String>,
-    /// One of [`configuration::KNOWN`](crate::configuration::KNOWN), whose set-up in the guest it takes.
+    /// The name of the entry of [`configuration::KNOWN`](crate::configuration::KNOWN) whose set-up in the guest it uses.
     pub base: String,
-    /// Hooks to attach programs to; the default set if there are none. Only with a base that attaches some.
+    /// Hooks to attach programs to; if empty, the default set. Only with a base that attaches programs.
     pub hooks: Vec<String>,
-    /// What the kernel's command line is to say besides.
+    /// Additional words for the kernel's command line.
     pub command_line: String,
 }
 
@@ -87,12 +87,12 @@ pub enum StudyError {
     /// The file cannot be read.
     #[error("study file {}: {cause}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the study file.
         path: PathBuf,
-        /// Why; part of the message, so no `source` that a printed chain would repeat.
+        /// The operating system's error; part of the message, and not a `source`, which a printed chain would repeat.
         cause: std::io::Error,
     },
-    /// Something in it is wrong.
+    /// A value in the file is wrong.
     #[error("{file}:{line}:{column}: {message}")]
     Wrong {
         /// The file, as it was given.
@@ -107,7 +107,7 @@ pub enum StudyError {
 }
 
 impl Study {
-    /// Boots a configuration: paddings on the instruction clock, rounds on the wall clock.
+    /// Boots per configuration: paddings on the instruction clock, rounds on the wall clock.
     pub fn boots(&self) -> u32 {
         match self.clock {
             Counter::Instructions => self.paddings,
@@ -115,7 +115,7 @@ impl Study {
         }
     }
 
-    /// Makes it the host's own A/A pair: what remains of a wall-clock study where no guest can be timed.
+    /// Replaces all configurations by the host's own A/A pair, for a wall-clock study where no guest can be timed.
     pub fn only_the_host(&mut self) {
         let names = [HOST_TWINS.0, HOST_TWINS.1];
         self.kernels = vec![HOST.to_owned()];
@@ -133,11 +133,11 @@ impl Study {
             .to_vec();
     }
 
-    /// The study on some of its kernels only, those among them that need not be built.
+    /// The study on some of its kernels only, of those that need not be built.
     ///
     /// # Errors
     ///
-    /// The name that is none of them, and those that are.
+    /// A name that is not among the kernels, with their names.
     pub fn on(&self, kernels: &[String]) -> Result<Study, String> {
         let all = [self.kernels.as_slice(), &self.kernels_if_built].concat();
         if let Some(other) = kernels.iter().find(|name| !all.contains(name)) {
@@ -147,7 +147,7 @@ impl Study {
         Ok(Study { kernels, kernels_if_built: Vec::new(), ..self.clone() })
     }
 
-    /// The study with those of [`Study::kernels_if_built`] that are; the others are left there.
+    /// The study with those of [`Study::kernels_if_built`] that have been built; the others stay in the list.
     #[must_use]
     pub fn with_built(mut self, is_built: impl Fn(&str) -> bool) -> Study {
         let (built, others) = self.kernels_if_built.into_iter().partition(|name| is_built(name));
@@ -156,12 +156,12 @@ impl Study {
         self
     }
 
-    /// The user's own configuration of this name, if it is one.
+    /// The study's own configuration of this name.
     pub fn own(&self, name: &str) -> Option<&OwnConfiguration> {
         self.own.iter().find(|own| own.name == name)
     }
 
-    /// What results keep of the study.
+    /// The part of the study that results contain.
     pub fn header(&self) -> StudyHeader {
         StudyHeader {
             name: self.name.clone(),

@@ -1,4 +1,4 @@
-//! Where in a file something is.
+//! Positions in a file.
 
 /// Line and column, both from 1, of a byte offset; the column counts characters.
 pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {

@@ -1,15 +1,15 @@
-//! Figures that a paper or somebody else printed.
+//! Published figures.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A printed table, to be shown beside a study's own.
+/// A published table, to be shown beside a study's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Where it was printed.
     pub source: String,
-    /// The kernel of the study that it is shown beside; beside every one if none is given.
+    /// The kernel of the study beside which it is shown; `None`: beside every kernel.
     #[serde(default)]
     pub kernel: Option<String>,
     /// The baseline's figures by workload, in the clock's unit.
@@ -24,12 +24,12 @@ impl Published {
         self.kernel.as_deref().is_none_or(|own| own == kernel)
     }
 
-    /// What was printed for the baseline.
+    /// The published figure of the baseline.
     pub fn baseline(&self, kernel: &str, workload: &str) -> Option<f64> {
         self.baseline.get(workload).copied().filter(|_| self.is_beside(kernel))
     }
 
-    /// What was printed for a configuration, in percent.
+    /// The published difference of a configuration, in percent.
     pub fn percent(&self, kernel: &str, workload: &str, configuration: &str) -> Option<f64> {
         self.percent.get(workload)?.get(configuration).copied().filter(|_| self.is_beside(kernel))
     }

@@ -1,4 +1,4 @@
-//! The study file as TOML has it: names and types only, with the place of each value.
+//! The study file as TOML: names and types only, with the position of each value.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::Figure;
 
-/// A value and where it stands.
+/// A value with its position.
 pub(super) type At<T> = Spanned<T>;
 
 /// The whole file.
@@ -43,7 +43,7 @@ pub(super) struct Raw {
     pub(super) published: Vec<RawPublished>,
 }
 
-/// A `[[configuration]]`.
+/// A `[[configuration]]` table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RawConfiguration {

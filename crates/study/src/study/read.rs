@@ -15,16 +15,16 @@ use super::{
 };
 use crate::configuration::KNOWN;
 
-/// Fewer rounds give no confidence interval worth the name.
-const FEWEST_ROUNDS: u32 = 10;
+/// Fewer rounds give no useful confidence interval.
+const MIN_ROUNDS: u32 = 10;
 
-/// From how many percent on a comparison calls something dearer, unless the study says.
+/// The default for the least increase, in percent, that comparisons call dearer.
 const DEFAULT_THRESHOLD: f64 = 1.0;
 
-/// More units on each of some hundred hooks would have one system call take seconds.
-const MOST_UNITS: u32 = 100_000;
+/// With more units on some hundred hooks, one system call would take seconds.
+const MAX_UNITS: u32 = 100_000;
 
-/// What is wrong, and where in the text.
+/// An error, with its range in the text.
 struct Wrong(Range<usize>, String);
 
 impl Study {
@@ -94,7 +94,7 @@ fn known_names() -> String {
     KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Names become file names and column heads.
+/// Names become file names and column heads, so few characters are allowed.
 fn word(at: &At<String>, what: &str) -> Result<(), Wrong> {
     let name = at.get_ref();
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -104,7 +104,7 @@ fn word(at: &At<String>, what: &str) -> Result<(), Wrong> {
     wrong(at, format!("{what} consists of lower case letters, digits and hyphens; {name:?} does not"))
 }
 
-/// The values of a list that must hold something, and nothing twice.
+/// The values of a list, which must not be empty and must not repeat.
 fn distinct(list: &At<Vec<At<String>>>, key: &str) -> Result<Vec<String>, Wrong> {
     if list.get_ref().is_empty() {
         return wrong(list, format!("`{key}` is empty; name at least one"));
@@ -137,7 +137,7 @@ fn check_kernel(at: &At<String>, clock: Counter) -> Result<(), Wrong> {
     )
 }
 
-/// Kernels that a run takes in where they are: those that are built here, and not measured anyway.
+/// Kernels that are measured if they have been built, without those that are measured anyway.
 fn if_built(list: &[At<String>], kernels: &[String]) -> Result<Vec<String>, Wrong> {
     let mut names: Vec<String> = Vec::new();
     for at in list {
@@ -194,7 +194,7 @@ fn check_hook(at: &At<String>) -> Result<(), Wrong> {
     wrong(at, format!("{:?} is no hook that a BPF program can attach to; names are those of lsm_hooks.h", at.get_ref()))
 }
 
-/// An experiment needs a configuration whose hooks can take longer.
+/// An experiment needs a configuration whose hooks can be delayed.
 fn latency(at: &At<RawLatency>, configurations: &[String], own: &[OwnConfiguration]) -> Result<Latency, Wrong> {
     let raw = at.get_ref();
     if !configurations.iter().any(|name| takes_delays(own, name)) {
@@ -213,7 +213,7 @@ fn latency(at: &At<RawLatency>, configurations: &[String], own: &[OwnConfigurati
     };
     Ok(Latency {
         hooks: raw.hooks.iter().map(|hook| hook.get_ref().clone()).collect(),
-        units: number(raw.units.as_ref(), "`units`", 2, MOST_UNITS, 100)?.into(),
+        units: number(raw.units.as_ref(), "`units`", 2, MAX_UNITS, 100)?.into(),
         centres: number(raw.centre_points.as_ref(), "`centre-points`", 0, 100, 3)?,
         folded: raw.folded.unwrap_or(true),
         seed: number(raw.seed.as_ref(), "`seed`", 0, u32::MAX, 1)?.into(),
@@ -255,7 +255,7 @@ fn baseline(baseline: Option<&At<String>>, configurations: &At<Vec<At<String>>>)
     baseline.map_or_else(|| wrong(configurations, &message), |at| wrong(at, &message))
 }
 
-/// The selections, each once: families may overlap.
+/// The selections, each once, because families may overlap.
 fn workloads(raw: &Raw) -> Result<Vec<String>, Wrong> {
     distinct(&raw.workloads, "workloads")?;
     let variants = Variants {
@@ -304,12 +304,12 @@ fn boots(clock: Counter, paddings: Option<&At<i64>>, rounds: Option<&At<i64>>) -
             Ok((paddings.map_or(Ok(1), |at| within(at, "`paddings`", 1, 100))?, 1))
         }
         (Counter::Wall, None, rounds) => {
-            Ok((1, rounds.map_or(Ok(FEWEST_ROUNDS), |at| within(at, "`rounds`", FEWEST_ROUNDS, 10_000))?))
+            Ok((1, rounds.map_or(Ok(MIN_ROUNDS), |at| within(at, "`rounds`", MIN_ROUNDS, 10_000))?))
         }
     }
 }
 
-/// Wall time has no minimum worth the name: there it is the median over rounds.
+/// Wall time has no useful minimum: there the figure is the median over rounds.
 fn figure(clock: Counter, figure: Option<&At<Figure>>) -> Result<Figure, Wrong> {
     match (clock, figure) {
         (Counter::Wall, Some(at)) => {
@@ -349,7 +349,7 @@ fn published(
     })
 }
 
-/// A printed figure is of use only beside one that the study measures.
+/// A published figure is useful only beside one that the study measures.
 fn known(at: &At<String>, measured: &[String], key: &str) -> Result<(), Wrong> {
     if measured.contains(at.get_ref()) {
         return Ok(());

@@ -248,7 +248,7 @@ fn takes_in_a_kernel_that_need_not_be_built_where_it_is() {
     let with = study.clone().with_built(|name| name == "6.1-built");
     assert_eq!(with.kernels, ["6.1", "6.1-built"]);
     assert!(with.kernels_if_built.is_empty());
-    // Who names it wants it, built or not.
+    // A kernel that is named must be measured, whether it is built or not.
     assert_eq!(study.on(&["6.1-built".to_owned()]).unwrap().kernels, ["6.1-built"]);
     assert!(study.on(&["6.2".to_owned()]).unwrap_err().ends_with("which are 6.1, 6.1-built"));
 }

@@ -4,7 +4,7 @@ use tollgate_bench::counter::Counter;
 
 use crate::results::{ConfigurationResult, Results, WorkloadResult};
 
-/// How far a difference is from nothing; what the colours go by.
+/// The size of a difference, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     /// No difference, or nothing to say.
@@ -19,17 +19,17 @@ pub(crate) enum Size {
     Plain,
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) size: Size,
 }
 
-/// What was not measured.
+/// The cell of something that was not measured.
 pub(crate) const ABSENT: &str = "-";
 
-/// What was measured but has nothing to be compared with.
+/// The cell of something that was measured and has nothing to be compared with.
 pub(crate) const INCOMPARABLE: &str = "?";
 
 /// The cell of a workload under a configuration, with what was published in brackets.
@@ -44,7 +44,7 @@ pub(crate) fn cell(results: &Results, configuration: &ConfigurationResult, workl
     cell
 }
 
-/// The same without what was published.
+/// The same without published figures.
 pub(crate) fn own(results: &Results, configuration: &ConfigurationResult, workload: &str) -> Cell {
     match configuration.workload(workload) {
         None => Cell { text: ABSENT.to_owned(), size: Size::Nothing },
@@ -55,15 +55,15 @@ pub(crate) fn own(results: &Results, configuration: &ConfigurationResult, worklo
     }
 }
 
-/// What would print as no percent at all. It is less than two boots of the same machine may differ by even where neither
-/// moves with its layout: five instructions of 12254 were seen.
-pub(crate) const SMALLEST: f64 = 0.05;
+/// The smallest percentage that does not print as 0.0. Two boots of the same machine may differ by more than nothing even if
+/// no padding moves them: five instructions of 12254 were seen.
+pub(crate) const MIN_SHOWN_PERCENT: f64 = 0.05;
 
 fn difference(clock: Counter, measured: &WorkloadResult) -> Cell {
     let Some(d) = measured.difference else {
         return Cell { text: INCOMPARABLE.to_owned(), size: Size::Nothing };
     };
-    if d.is_nothing() || d.percent.abs() < SMALLEST {
+    if d.is_nothing() || d.percent.abs() < MIN_SHOWN_PERCENT {
         let text = if d.is_none_at_all() { "0" } else { "~0" };
         return Cell { text: text.to_owned(), size: Size::Nothing };
     }
@@ -76,13 +76,13 @@ fn difference(clock: Counter, measured: &WorkloadResult) -> Cell {
     let margin = (d.high - d.low) / 2.0;
     match clock {
         Counter::Wall => text.push_str(&format!(" [{:.1} {:.1}]", d.low, d.high)),
-        Counter::Instructions if margin >= SMALLEST => text.push_str(&format!(" ±{margin:.1}")),
+        Counter::Instructions if margin >= MIN_SHOWN_PERCENT => text.push_str(&format!(" ±{margin:.1}")),
         Counter::Instructions => {}
     }
     Cell { text, size }
 }
 
-/// A percentage with its sign, to a tenth; past 1000 % the tenth says nothing.
+/// A percentage with its sign, to a tenth; above 1000 % without decimals.
 pub(crate) fn percent(percent: f64) -> String {
     if percent.abs() < 1000.0 { format!("{percent:+.1}%") } else { format!("{percent:+.0}%") }
 }

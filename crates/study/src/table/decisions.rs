@@ -1,4 +1,4 @@
-//! Decisions by object manager, and how they were answered: a table by itself, where they were counted.
+//! A table of decisions by object manager and by what answered them, if they were counted.
 
 use std::fmt::Write;
 
@@ -6,25 +6,25 @@ use tollgate_bench::decisions::Manager;
 
 use crate::results::Results;
 
-/// What one object manager, or all of them, decided in a workload's operations.
+/// The decisions of one object manager, or of all, in a workload's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     /// The configuration in which it was counted.
     pub(crate) configuration: String,
-    /// The selection.
+    /// The workload's selection.
     pub(crate) workload: String,
-    /// How many operations.
+    /// The number of operations.
     pub(crate) operations: u64,
     /// The object manager; `all` is their sum.
     pub(crate) manager: String,
-    /// Answered by the access vector cache.
+    /// Decisions answered by the access vector cache.
     pub(crate) cached: u64,
-    /// Answered by the security server.
+    /// Decisions answered by the security server.
     pub(crate) tables: u64,
 }
 
 impl Row {
-    /// How many were asked.
+    /// The sum of both.
     pub(crate) fn asked(&self) -> u64 {
         self.cached + self.tables
     }
@@ -35,7 +35,7 @@ impl Row {
     }
 }
 
-/// What was counted on a kernel, by configuration and workload, with a sum where several managers were asked.
+/// The counts on a kernel, by configuration and workload, with a sum if there are several managers.
 pub(crate) fn rows(results: &Results, kernel: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for configuration in results.on(kernel) {
@@ -60,11 +60,11 @@ pub(crate) fn rows(results: &Results, kernel: &str) -> Vec<Row> {
     rows
 }
 
-/// Above the rows.
+/// The heads of the columns.
 pub(crate) const HEADS: [&str; 7] =
     ["workload", "operations", "object manager", "decisions", "by cache", "by the tables", "cache's share"];
 
-/// A row's cells, under those.
+/// The cells of a row.
 pub(crate) fn cells(row: &Row) -> [String; 7] {
     [
         row.workload.clone(),
@@ -77,7 +77,7 @@ pub(crate) fn cells(row: &Row) -> [String; 7] {
     ]
 }
 
-/// The table for people; empty where nothing was counted.
+/// The table as text; empty if nothing was counted.
 pub(super) fn render(results: &Results, kernel: &str) -> String {
     let rows = rows(results, kernel);
     let Some(first) = rows.first() else { return String::new() };
@@ -90,7 +90,7 @@ pub(super) fn render(results: &Results, kernel: &str) -> String {
     let mut text = format!("\nDecisions by object manager, counted in {}\n", first.configuration);
     for line in std::iter::once(HEADS.map(str::to_owned)).chain(cells) {
         for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
-            // Words to the left, numbers to the right. Writing to a string does not fail.
+            // Words are aligned left, numbers right. Writing to a string does not fail.
             let _ = match column {
                 0 | 2 => write!(text, "  {cell:<width$}"),
                 _ => write!(text, "  {cell:>width$}"),

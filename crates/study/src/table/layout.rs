@@ -1,37 +1,37 @@
-//! Puts cells into columns, and columns into blocks that fit the width.
+//! Arranges cells in columns, and columns in blocks that fit the width.
 
 use super::cell::{Cell, Size};
 
-/// A block holds no more columns than this beside the baseline: more are hard to read across.
-const MOST_COLUMNS: usize = 8;
+/// The most columns in a block beside the baseline; more are hard to read.
+const MAX_COLUMNS: usize = 8;
 
-/// Between columns.
+/// The distance between columns, in characters.
 const GAP: usize = 2;
 
-/// A name longer than this is broken over two lines of the head.
-const UNBROKEN: usize = 8;
+/// A longer name is broken over two lines of the head.
+const MAX_HEAD_WIDTH: usize = 8;
 
 /// A configuration's column.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     /// The lines of its head.
     pub(super) head: Vec<String>,
-    /// One cell a row.
+    /// One cell per row.
     pub(super) cells: Vec<Cell>,
 }
 
-/// A row's name, and the heading that goes above it if its group begins there.
+/// A row's name, and the heading of its group if the group begins there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) name: String,
     pub(crate) heading: Option<&'static str>,
 }
 
-/// A configuration's name as the lines of a column's head: broken behind the hyphen that makes it narrowest.
+/// A configuration's name as the lines of a column's head, broken behind the hyphen that makes it narrowest.
 pub(super) fn head(name: &str) -> Vec<String> {
     let breaks = name.match_indices('-').map(|(i, _)| name.split_at(i + 1));
     match breaks.min_by_key(|(a, b)| a.len().max(b.len())) {
-        Some((a, b)) if name.len() > UNBROKEN => vec![a.to_owned(), b.to_owned()],
+        Some((a, b)) if name.len() > MAX_HEAD_WIDTH => vec![a.to_owned(), b.to_owned()],
         _ => vec![name.to_owned()],
     }
 }
@@ -54,14 +54,14 @@ pub(super) fn lay_out(labels: &[Label], first: &Column, others: &[Column], limit
     blocks.collect::<Vec<_>>().join("\n")
 }
 
-/// As few blocks as the room allows, the fullest of them with as few columns as so many blocks allow.
+/// As few blocks as the width allows, with columns spread evenly.
 fn balanced(columns: &[Column], room: usize) -> Vec<&[Column]> {
-    let fewest = blocks(columns, room, MOST_COLUMNS);
-    let narrower = (1..MOST_COLUMNS).map(|most| blocks(columns, room, most)).find(|b| b.len() == fewest.len());
+    let fewest = blocks(columns, room, MAX_COLUMNS);
+    let narrower = (1..MAX_COLUMNS).map(|most| blocks(columns, room, most)).find(|b| b.len() == fewest.len());
     narrower.unwrap_or(fewest)
 }
 
-/// Blocks of so many columns at the most, each as full as the room allows; one block at least.
+/// Blocks of at most this many columns, each as full as the width allows; at least one block.
 fn blocks(columns: &[Column], room: usize, most: usize) -> Vec<&[Column]> {
     let mut blocks = Vec::new();
     let mut rest = columns;
@@ -75,7 +75,7 @@ fn blocks(columns: &[Column], room: usize, most: usize) -> Vec<&[Column]> {
     }
 }
 
-/// How many of the columns fit into so many characters: one at least.
+/// How many of the columns fit into this many characters: at least one.
 fn fitting(columns: &[Column], room: usize, most: usize) -> usize {
     let mut used = 0;
     let fit = columns.iter().take(most).take_while(|column| {
@@ -89,7 +89,7 @@ fn render(labels: &[Label], label_width: usize, columns: &[&Column], colour: boo
     let mut lines = Vec::new();
     let height = columns.iter().map(|c| c.head.len()).max().unwrap_or(0);
     for line in 0..height {
-        // Heads stand on the table, so short ones leave the upper lines free.
+        // Heads are aligned at the bottom, so short ones leave the upper lines free.
         let part = |c: &&Column| (line + c.head.len()).checked_sub(height).map_or(String::new(), |i| c.head[i].clone());
         let cells = columns.iter().map(|c| (part(c), Size::Plain, c.width()));
         lines.push(row("", label_width, cells, colour));
@@ -159,9 +159,9 @@ mod tests {
     fn fits_one_column_at_least_and_eight_at_most() {
         let column = Column { head: vec!["x".repeat(10)], cells: Vec::new() };
         let columns = vec![column; 12];
-        assert_eq!(fitting(&columns, 3, MOST_COLUMNS), 1);
-        assert_eq!(fitting(&columns, 36, MOST_COLUMNS), 3);
-        assert_eq!(fitting(&columns, 1000, MOST_COLUMNS), 8);
-        assert_eq!(fitting(&columns[..0], 1000, MOST_COLUMNS), 0);
+        assert_eq!(fitting(&columns, 3, MAX_COLUMNS), 1);
+        assert_eq!(fitting(&columns, 36, MAX_COLUMNS), 3);
+        assert_eq!(fitting(&columns, 1000, MAX_COLUMNS), 8);
+        assert_eq!(fitting(&columns[..0], 1000, MAX_COLUMNS), 0);
     }
 }

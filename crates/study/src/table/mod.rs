@@ -1,4 +1,4 @@
-//! The table for people: workloads by configurations, within the width of a terminal.
+//! The table: workloads by configurations, within the width of a terminal.
 
 pub(crate) mod cell;
 pub(crate) mod decisions;
@@ -10,10 +10,10 @@ use tollgate_bench::{selection::Selection, workload::Group};
 use crate::results::{ConfigurationResult, Oracle, Results};
 use layout::{Column, Label};
 
-/// How a table is to look.
+/// The style of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// The most characters a line may have.
+    /// The longest line, in characters.
     pub width: usize,
     /// Whether differences are coloured by size.
     pub colour: bool,
@@ -25,7 +25,7 @@ impl Default for Style {
     }
 }
 
-/// The tables of all kernels, one below the other, each with its legend and notes.
+/// The tables of all kernels, one after the other, each with its legend and notes.
 pub fn render(results: &Results, style: Style) -> String {
     let mut text = format!("{}\n", results.study.title);
     for kernel in results.kernels() {
@@ -63,7 +63,7 @@ fn on_kernel(results: &Results, kernel: &str, style: Style) -> String {
     text
 }
 
-/// The column of a baseline that is still to be measured.
+/// The column of a baseline that is not measured yet.
 fn unmeasured(results: &Results, workloads: &[&str]) -> Column {
     let absent = cell::Cell { text: cell::ABSENT.to_owned(), size: cell::Size::Nothing };
     Column { head: layout::head(&results.study.baseline), cells: vec![absent; workloads.len()] }
@@ -77,7 +77,7 @@ fn head(configuration: &ConfigurationResult) -> Vec<String> {
     lines
 }
 
-/// Every workload that a configuration on the kernel was to be measured with: by group, else in the study's order.
+/// Every workload of a configuration on the kernel: by group, else in the study's order.
 pub(crate) fn workloads<'a>(results: &'a Results, kernel: &'a str) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for configuration in results.on(kernel) {
@@ -92,12 +92,12 @@ pub(crate) fn workloads<'a>(results: &'a Results, kernel: &'a str) -> Vec<&'a st
     names
 }
 
-/// `None` of a workload that this program's catalogue has no more.
+/// `None` for a workload that the catalogue no longer has.
 fn group(name: &str) -> Option<Group> {
     name.parse::<Selection>().ok().map(|s| s.workload.group)
 }
 
-/// The rows' names, each with its group's where that begins.
+/// The names of the rows, each with its group's heading if the group begins there.
 pub(crate) fn labels(workloads: &[&str]) -> Vec<Label> {
     let mut last = None;
     let label = |name: &&str| {

@@ -2,12 +2,12 @@
 
 use tollgate_bench::counter::Counter;
 
-use super::cell::{ABSENT, INCOMPARABLE, SMALLEST, cell};
+use super::cell::{ABSENT, INCOMPARABLE, MIN_SHOWN_PERCENT, cell};
 use crate::{
     results::{ConfigurationResult, Oracle, Results},
     stats::{
         quantile::median,
-        wall::{FEWEST_PAIRS, FalseDifference},
+        wall::{FalseDifference, MIN_PAIRS},
     },
     study::{Figure, HOST_TWINS},
 };
@@ -98,11 +98,11 @@ fn figures(results: &Results) -> String {
                 }
             };
             format!(
-                "Clock: instructions. {baseline}: guest instructions an operation, {figure}; others: difference in percent."
+                "Clock: instructions. {baseline}: guest instructions per operation, {figure}; others: difference in percent."
             )
         }
         Counter::Wall => format!(
-            "Clock: wall. {baseline}: nanoseconds an operation, median over rounds; others: difference in percent with \
+            "Clock: wall. {baseline}: nanoseconds per operation, median over rounds; others: difference in percent with \
              its 95 % confidence interval."
         ),
     }
@@ -121,7 +121,7 @@ fn machine(results: &Results, kernel: &str) -> String {
     };
     let spread = median(&workloads().map(|w| w.spread).collect::<Vec<_>>());
     format!(
-        "Kernel {release}{}; accelerator {} ({}); boots a configuration: {}; {range} samples a workload and boot; in-run spread {}.",
+        "Kernel {release}{}; accelerator {} ({}); boots per configuration: {}; {range} samples per workload and boot; in-run spread {}.",
         image.map_or(String::new(), |i| format!(" ({i})")),
         results.accelerator,
         results.accelerator_reason,
@@ -139,12 +139,12 @@ fn signs(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
     if holds("~0") {
         signs.push(match results.clock {
             Counter::Instructions => match results.study.figure {
-                Figure::Minimum => format!("~0: less than layout alone moves it, or than {SMALLEST} %."),
+                Figure::Minimum => format!("~0: less than layout alone moves it, or than {MIN_SHOWN_PERCENT} %."),
                 Figure::Mean => format!(
-                    "~0: less than layout alone moves it, or than twice its standard error, or than {SMALLEST} %."
+                    "~0: less than layout alone moves it, or than twice its standard error, or than {MIN_SHOWN_PERCENT} %."
                 ),
             },
-            Counter::Wall => format!("~0: the interval includes none, or less than {SMALLEST} %."),
+            Counter::Wall => format!("~0: the interval includes none, or less than {MIN_SHOWN_PERCENT} %."),
         });
     }
     if texts.iter().any(|t| t.contains('±')) {
@@ -159,7 +159,7 @@ fn signs(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
     if holds(INCOMPARABLE) {
         signs.push(match results.clock {
             Counter::Instructions => format!("{INCOMPARABLE}: the baseline was not measured at the same padding."),
-            Counter::Wall => format!("{INCOMPARABLE}: fewer than {FEWEST_PAIRS} rounds in common with the baseline."),
+            Counter::Wall => format!("{INCOMPARABLE}: fewer than {MIN_PAIRS} rounds in common with the baseline."),
         });
     }
     if signs.is_empty() { Vec::new() } else { vec![signs.join(" ")] }
@@ -197,7 +197,7 @@ fn false_difference(results: &Results, kernel: &str) -> Vec<String> {
     let line = FalseDifference::of(&differences).map(|f| {
         format!(
             "A/A: {name} is the baseline's own machine and seems to differ by {:.1} % (median over workloads), {:.1} % at \
-             most; {} of {} workloads are not told apart.",
+             most; {} of {} workloads show no difference.",
             f.median, f.largest, f.nothing, f.workloads
         )
     });

@@ -48,11 +48,11 @@ processes
 communication
   pipe         10378          ~0     +12.3%
 
-Clock: instructions. none: guest instructions an operation, minimum (median of CPU time without idle
-  where tasks wait for one another); work that the kernel puts off is not in it; others: difference
-  in percent.
+Clock: instructions. none: guest instructions per operation, minimum (median of CPU time without
+  idle where tasks wait for one another); work that the kernel puts off is not in it; others:
+  difference in percent.
 Kernel 6.1.0-56-cloud-amd64 (linux-image-6.1-cloud-amd64 6.1.1-1); accelerator emulation (the
-  instruction clock needs it); boots a configuration: 1; 2 samples a workload and boot; in-run
+  instruction clock needs it); boots per configuration: 1; 2 samples per workload and boot; in-run
   spread 0.00 % (median over workloads).
 ~0: less than layout alone moves it, or than 0.05 %. -: not measured, see the notes.
 Controls null equal under all 3 configurations: yes.
@@ -84,7 +84,7 @@ fn prints_means_of_a_study_that_goes_by_them_and_says_what_they_hold() {
     ];
     let text = render(&mean_results(&boots), Style::default());
     assert!(text.contains("stat    120  +5.0%") && text.contains("chmod   100     ~0"), "{text}");
-    assert!(text.contains("guest instructions an operation, mean"), "{text}");
+    assert!(text.contains("guest instructions per operation, mean"), "{text}");
     assert!(
         text.contains("~0: less than layout alone moves it, or than twice its standard error, or than 0.05 %."),
         "{text}"
@@ -159,7 +159,7 @@ fn reports_what_the_aa_pair_seems_to_differ_by_on_the_wall_clock() {
     let text = render(&wall_results(&boots), Style::default());
     assert!(text.contains("Clock: wall. none: nanoseconds an operation"), "{text}");
     assert!(text.contains("stat   100          ~0"), "{text}");
-    assert!(text.contains("1 of 1 workloads are not told apart"), "{text}");
+    assert!(text.contains("1 of 1 workloads show no difference"), "{text}");
     assert!(text.contains("~0: the interval includes none, or less than 0.05 %."), "{text}");
 }
 

@@ -7,8 +7,6 @@ use std::{
     fs, io,
     os::unix::ffi::OsStrExt,
     path::Path,
-    thread,
-    time::{Duration, Instant},
 };
 
 use nix::{
@@ -18,15 +16,12 @@ use nix::{
 
 use super::ORDER;
 
-/// The first disk.
+/// The machine's first disk, with the system's root file system.
 const DISK: &str = "/dev/vda";
-/// How long to wait for the disk: its driver sets it up at the same time as this program runs.
-const DEVICE_TIMEOUT: Duration = Duration::from_secs(30);
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const ROOT: &str = "/root";
-/// The agent on the disk.
+/// The agent's path on the disk.
 const PROGRAM: &str = "usr/local/bin/tollgate-agent";
-/// Files of the image that are the disk's.
+/// The folder of the image with the files that are copied to the disk.
 pub(crate) const FILES: &str = "/disk";
 const LABEL: &CStr = c"security.selinux";
 /// The order and the unit, where the service manager finds them: it takes a /run over that is mounted.
@@ -56,10 +51,7 @@ pub(super) fn enter(context: Option<&str>) -> Result<Infallible, String> {
 type Failure = (String, io::Error);
 
 fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
-    let begun = Instant::now();
-    while !Path::new(DISK).exists() && begun.elapsed() < DEVICE_TIMEOUT {
-        thread::sleep(POLL_INTERVAL);
-    }
+    super::wait_for_device(Path::new(DISK));
     mount(Some(DISK), ROOT, Some("ext4"), MsFlags::empty(), None::<&str>).map_err(why(format!("mount {DISK}")))?;
     let root = Path::new(ROOT);
     place(Path::new(super::PROGRAM), &root.join(PROGRAM)).map_err(why(format!("write {PROGRAM} on {DISK}")))?;
@@ -88,7 +80,7 @@ fn why<E: Into<io::Error>>(what: String) -> impl FnOnce(E) -> Failure {
     |cause| (what, cause.into())
 }
 
-/// All files that the image has for the disk.
+/// Copies all files that the image has for the disk.
 fn place_files(from: &Path, root: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -102,7 +94,7 @@ fn place_files(from: &Path, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy, labelled as its folder, as files that are made under SELinux are by default.
+/// Copies a file and gives it its folder's label, as SELinux does by default.
 fn place(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
     fs::create_dir_all(folder)?;
@@ -131,7 +123,7 @@ fn place_unit(root: &Path, context: Option<&str>) -> io::Result<()> {
     std::os::unix::fs::symlink(format!("../{UNIT}"), wants.join(UNIT))
 }
 
-/// The service: it starts when all others have been.
+/// The unit of the service, which starts after all others.
 fn unit(context: Option<&str>) -> String {
     let context = context.map(|context| format!("SELinuxContext=-{context}\n")).unwrap_or_default();
     format!(

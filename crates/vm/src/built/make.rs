@@ -1,4 +1,4 @@
-//! The kernel's own build, run to its end.
+//! Runs the kernel's own build.
 
 use std::{ffi::OsString, fs, io::ErrorKind, path::Path, process::Command, thread, time::Duration};
 
@@ -9,15 +9,15 @@ use tollgate_host::{
 
 use crate::{Error, error::Context};
 
-/// What the build writes, in the folder of objects.
+/// The build's log, in the folder of objects.
 const LOG: &str = "build.log";
-/// The configuration that was asked for, in the folder of objects; it is there once the source has taken all of it.
+/// The requested configuration, in the folder of objects; it exists once the source has accepted all of it.
 const ANSWERS: &str = "tollgate.config";
-/// The same before that.
+/// The requested configuration before it is accepted.
 const ASKED: &str = "tollgate.config.asked";
 /// How long a build may take; every machine that is fit for measuring is faster.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(12 * 3600);
-/// Lines of the log that an error shows.
+/// How many lines of the log an error shows.
 const SHOWN: usize = 12;
 
 /// A build.
@@ -25,22 +25,23 @@ const SHOWN: usize = 12;
 pub(super) struct Make<'a> {
     /// The kernel's source.
     pub(super) source: &'a Path,
-    /// Where objects go, a folder in it.
+    /// The folder of objects, in the source.
     pub(super) objects: &'a Path,
     pub(super) cache: &'a Cache,
-    /// Held by make as well: should this program be killed, what it leaves behind still writes the objects.
+    /// make holds the lock as well: if this program is killed, make still writes the objects.
     pub(super) lock: &'a CacheLock,
 }
 
 impl Make<'_> {
-    /// Makes `.config` of the answers, unless it was made of the same before: then make need not look at everything.
+    /// Makes `.config` from the answers, unless it was made from the same answers before; make then need not check
+    /// everything.
     pub(super) fn configure(self, answers: &str) -> Result<(), Error> {
         let file = self.objects.join(ANSWERS);
         let same = fs::read_to_string(&file).is_ok_and(|there| there == answers);
         if same && self.objects.join(".config").exists() {
             return Ok(());
         }
-        // Stopped from here on, it is to be configured again.
+        // If the build is stopped from here on, it is configured again.
         match fs::remove_file(&file) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -53,7 +54,7 @@ impl Make<'_> {
         fs::rename(&asked, &file).context(format!("make {}", file.display()))
     }
 
-    /// Compiles what is not compiled yet; `files` is how many there are, nearly.
+    /// Compiles what is not compiled yet; `files` is approximately the number of files.
     pub(super) fn compile(self, files: usize, progress: &mut dyn FnMut(&str)) -> Result<(), Error> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         self.run(&mut self.command(&[&format!("-j{threads}"), "bzImage"]), &mut |log| {
@@ -61,7 +62,7 @@ impl Make<'_> {
         })
     }
 
-    /// Kconfig leaves out silently what it does not know or what something lacks for.
+    /// Kconfig silently leaves out symbols that it does not know, or whose dependencies are missing.
     fn check(self, answers: &str) -> Result<(), Error> {
         let path = self.objects.join(".config");
         let made = fs::read_to_string(&path).context(format!("read {}", path.display()))?;
@@ -75,7 +76,7 @@ impl Make<'_> {
         })
     }
 
-    /// `make`, with all that could make two builds of one source differ.
+    /// `make`, without everything that could make two builds of one source differ.
     fn command(self, arguments: &[&str]) -> Command {
         let mut command = Command::new("nice");
         self.lock.keep_in(command.args(["make", "-C"]).arg(self.source).args(arguments));
@@ -84,7 +85,7 @@ impl Make<'_> {
             command.env_remove(name);
         }
         command.env("CCACHE_DIR", self.cache.path("ccache")).env("CCACHE_BASEDIR", self.source);
-        // The folder's own path is in the types' debug data alone, and those lose it.
+        // Only the debug data of types contains the folder's own path, and it is removed from them.
         command.envs([("CCACHE_NOHASHDIR", "1"), ("CCACHE_MAXSIZE", "2G"), ("LC_ALL", "C")]);
         command.envs([
             ("KBUILD_BUILD_TIMESTAMP", "2026-01-01 00:00:00 UTC"),
@@ -121,10 +122,10 @@ fn is_makes_own(name: &str) -> bool {
         || ["KCONFIG_", "KBUILD_", "CCACHE_", "KCFLAGS", "KCPPFLAGS"].iter().any(|start| name.starts_with(start))
 }
 
-/// The answers that a `.config` does not have, or, where the answer is no, that it has.
+/// The answers that a `.config` lacks, or, where the answer is no, contains.
 fn refused<'a>(answers: &'a str, made: &str) -> Vec<&'a str> {
     let is_taken = |answer: &str| match no(answer) {
-        // What the source does not know, or does not ask, is not set either.
+        // A symbol that the source does not know, or does not offer, is not set either.
         Some(symbol) => !made.lines().any(|line| line.split_once('=').is_some_and(|(other, _)| other == symbol)),
         None => !answer.starts_with("CONFIG_") || made.lines().any(|line| line == answer),
     };
@@ -136,12 +137,12 @@ fn no(answer: &str) -> Option<&str> {
     answer.strip_prefix("# ")?.strip_suffix(" is not set").filter(|symbol| symbol.starts_with("CONFIG_"))
 }
 
-/// How many C files a log tells of: lines such as `  CC      fs/open.o`.
+/// The number of C files in a log: lines such as `  CC      fs/open.o`.
 fn compiled(log: &str) -> usize {
     log.lines().filter(|line| line.trim_start().starts_with("CC ")).count()
 }
 
-/// The lines that say what went wrong, or the last ones.
+/// The lines with the error, or the last ones.
 fn why(log: &str) -> String {
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let at = lines.iter().position(|line| line.contains("error:") || line.contains("Error ") || line.contains("***"));
@@ -172,7 +173,7 @@ mod tests {
         let lock = cache.lock("building").unwrap();
         let objects = dir.path().join("objects");
         fs::create_dir(&objects).unwrap();
-        // A source that knows no CONFIG_NEW, and is not to be asked while the last answers count as taken.
+        // A source without CONFIG_NEW, which must not be built while the last answers count as accepted.
         let rule =
             "allnoconfig:\n\ttest ! -e $(O)/tollgate.config\n\tgrep -v NEW $(KCONFIG_ALLCONFIG) >$(O)/.config; true\n";
         fs::write(dir.path().join("Makefile"), rule).unwrap();

@@ -1,7 +1,7 @@
-//! Kernels that are built here, from Debian's source: the same kernel with LSM hooks and without.
+//! Builds kernels from Debian's source: the same kernel with LSM hooks and without.
 //!
-//! Everything is kept in the cache: the source, a folder of objects a kernel, what ccache remembers. A build that was
-//! interrupted goes on where it was, and one that is done does nothing but look.
+//! Everything is kept in the cache: the source, a folder of objects per kernel, and ccache's files. An interrupted build
+//! continues where it was, and a finished one is only checked.
 
 mod make;
 mod source;
@@ -19,7 +19,7 @@ use crate::{
     kernel::{Kernel, RECORD},
 };
 
-/// What all kernels have, and what each has besides, in Kconfig's language.
+/// Configurations in Kconfig's language: that of all kernels, and the additional one of each.
 const BASE: &str = include_str!("../../kernel/base.config");
 const SECURITY: &str = include_str!("../../kernel/security.config");
 const NO_SECURITY: &str = include_str!("../../kernel/nosecurity.config");
@@ -32,17 +32,17 @@ const KEPT_FILES: [(&str, &str); 3] = [("vmlinuz", IMAGE), ("System.map", "Syste
 /// How a kernel is built.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Recipe {
-    /// What studies and `--kernel` call it.
+    /// The name in studies and in `--kernel`.
     pub name: &'static str,
-    /// The package that holds its source.
+    /// The package of the source.
     pub package: &'static str,
-    /// What it is, for people.
+    /// A description for people.
     pub about: &'static str,
-    /// Minutes of processor time that a build took which found nothing in ccache.
+    /// Minutes of processor time of a build with an empty ccache.
     pub minutes: u32,
-    /// MiB that the source, the objects and what ccache keeps take on the disk.
+    /// MiB on the disk for the source, the objects and ccache's files.
     pub mebibytes: u64,
-    /// C files that are compiled, nearly.
+    /// The approximate number of C files that are compiled.
     #[serde(skip)]
     files: usize,
     #[serde(skip)]
@@ -77,7 +77,7 @@ pub fn recipe(name: &str) -> Option<&'static Recipe> {
     RECIPES.iter().find(|recipe| recipe.name == name)
 }
 
-/// Refuses kernels that were built from different versions of one source: what they differ in is not their recipes alone.
+/// Refuses kernels that were built from different versions of one source, because they differ in more than their recipes.
 ///
 /// # Errors
 ///
@@ -97,35 +97,36 @@ pub fn of_one_source(kernels: &[Kernel]) -> Result<(), Error> {
 }
 
 impl Recipe {
-    /// Whether the cache holds the kernel as this program builds it.
+    /// Whether the cache has the kernel as this program builds it.
     #[must_use]
     pub fn is_built(&self, cache: &Cache) -> bool {
         self.kept(cache).is_some_and(|kernel| self.is_of(&kernel))
     }
 
-    /// Whether a kernel was built by this very recipe, not that of another version of this program.
+    /// Whether a kernel was built by this recipe, and not by that of another version of this program.
     pub(crate) fn is_of(&self, kernel: &Kernel) -> bool {
         kernel.recipe.as_deref() == Some(self.hash().as_str())
     }
 
-    /// Tells recipes apart: all that this program decides of the kernel, its configuration and what is added to the source.
+    /// A hash of everything that this program determines about the kernel: its configuration and the additions to the source.
     pub(crate) fn hash(&self) -> String {
         let configuration = self.configuration();
         let pieces = source::added().chain([configuration.as_str()]);
-        // FNV-1a, with a byte after each piece that no text has: nobody is kept out, changes are to be seen.
+        // FNV-1a, with a byte after each piece that no text contains. It need not resist attacks, only show changes.
         let bytes = pieces.flat_map(|piece| piece.bytes().chain([0xff]));
         let hash =
             bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{hash:016x}")
     }
 
-    /// The record of what the cache holds.
+    /// The record of the kernel in the cache.
     fn kept(&self, cache: &Cache) -> Option<Kernel> {
         serde_json::from_slice(&fs::read(self.place(cache).join(RECORD)).ok()?).ok()
     }
 
     /// Builds the kernel, or the rest of it, and puts it where [`kernels::find`](crate::kernels::find) looks.
-    /// `progress` is told each step, several a minute.
+    ///
+    /// `progress` is called for each step, several times per minute.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl Recipe {
     pub fn build(&self, cache: &Cache, progress: &mut dyn FnMut(&str)) -> Result<Kernel, Error> {
         tools::all_there()?;
         cache.needs_room(if self.objects(cache).exists() { 512 } else { self.mebibytes })?;
-        // Two builds would write the same source; a kernel is fetched meanwhile, for it takes another lock.
+        // Two builds would write the same source. A kernel can be fetched meanwhile, because that takes another lock.
         let lock = cache.lock("building")?;
         progress("the source");
         let source = source::ready(cache, self.package)?;
@@ -151,8 +152,8 @@ impl Recipe {
         format!("{BASE}\n{}", self.fragment)
     }
 
-    /// Inside the source: only there the kernel's build names its files by relative paths, and ccache knows them again
-    /// in another user's cache.
+    /// Inside the source: only there the kernel's build names its files by relative paths, which ccache recognises in another
+    /// user's cache.
     fn objects(&self, cache: &Cache) -> std::path::PathBuf {
         source::place(cache, self.package).join(self.name)
     }
@@ -161,7 +162,7 @@ impl Recipe {
         cache.path("kernels").join(self.name)
     }
 
-    /// Copies what was built to where kernels are, whole or not at all; what is there already is left alone.
+    /// Copies the build to the folder of kernels, whole or not at all; an existing kernel is left alone.
     fn keep(&self, cache: &Cache, objects: &Path, packages: Vec<Package>) -> Result<Kernel, Error> {
         let release = objects.join("include/config/kernel.release");
         let release = fs::read_to_string(&release).context(format!("read {}", release.display()))?;
@@ -198,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// The answers of a configuration: symbol and value, `n` for what is not set.
+    /// The answers of a configuration: symbol and value, `n` for symbols that are not set.
     fn answers(text: &str) -> BTreeMap<&str, &str> {
         let mut found = BTreeMap::new();
         for line in text.lines().filter(|line| line.contains("CONFIG_")) {

@@ -10,7 +10,7 @@ use tollgate_host::{Cache, Error as HostError, Package, Packages, process};
 
 use crate::{Error, error::Context};
 
-/// The packages that the source came from, beside it.
+/// The record of the source's packages, beside it.
 const RECORD: &str = "packages.json";
 
 /// Our module's folder in `security/`.
@@ -21,7 +21,7 @@ const MODULE_FILES: [(&str, &str); 3] = [
     ("tollgate_latency.c", include_str!("../../kernel/tollgate_latency/tollgate_latency.c")),
 ];
 
-/// Where the kernel's own files must know of the module: the line and the one that it stands before.
+/// Additions to the kernel's own files for the module: the line, and the line before which it stands.
 const MENTIONS: [(&str, &str, &str); 2] = [
     ("security/Kconfig", "source \"security/tollgate_latency/Kconfig\"", "source \"security/yama/Kconfig\""),
     (
@@ -34,24 +34,24 @@ const MENTIONS: [(&str, &str, &str); 2] = [
 /// A source that can be built.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Its top folder.
+    /// The top folder of the source.
     pub(super) folder: PathBuf,
-    /// The packages it came from.
+    /// The packages of the source.
     pub(super) packages: Vec<Package>,
 }
 
-/// Where the source of a package is, or will be: `sources/linux-source-6.1`.
+/// The folder of a package's source: `sources/linux-source-6.1`.
 pub(super) fn place(cache: &Cache, package: &str) -> PathBuf {
     cache.path("sources").join(package)
 }
 
-/// What this program adds to the source, piece by piece.
+/// The files that this program adds to the source.
 pub(super) fn added<'a>() -> impl Iterator<Item = &'a str> {
     let files = MODULE_FILES.into_iter().flat_map(|(name, content)| [name, content]);
     files.chain(MENTIONS.into_iter().flat_map(|(file, line, before)| [file, line, before]))
 }
 
-/// Fetches and unpacks the source if the cache has none, and puts this program's module into it.
+/// Fetches and unpacks the source if the cache does not have it, and adds this program's module.
 pub(super) fn ready(cache: &Cache, package: &str) -> Result<Source, Error> {
     let folder = cache.folder(&format!("sources/{package}"), |fresh| unpack(cache, package, fresh))?;
     let record = folder.join(RECORD);
@@ -61,7 +61,7 @@ pub(super) fn ready(cache: &Cache, package: &str) -> Result<Source, Error> {
     Ok(Source { folder, packages })
 }
 
-/// The package holds `usr/src/PACKAGE.tar.xz`, and that one folder.
+/// The package contains `usr/src/PACKAGE.tar.xz`, and that contains one folder.
 fn unpack(cache: &Cache, package: &str, into: &Path) -> Result<(), Error> {
     let fetched = tempfile::tempdir_in(cache.root()).context("make a folder for the source in the cache")?;
     let packages = Packages::new(cache).unpack(&[package], fetched.path())?;
@@ -77,7 +77,7 @@ fn unpack(cache: &Cache, package: &str, into: &Path) -> Result<(), Error> {
     fs::write(into.join(RECORD), record).context(format!("write {RECORD}"))
 }
 
-/// Writes what differs alone: what make finds older than its objects it does not compile again.
+/// Writes only files that differ, because make compiles everything that is newer than its objects.
 fn add_module(source: &Path) -> Result<(), Error> {
     let folder = source.join("security").join(MODULE);
     fs::create_dir_all(&folder).context(format!("make {}", folder.display()))?;
@@ -102,7 +102,7 @@ fn write_if_other(path: &Path, content: &str) -> Result<(), Error> {
     fs::write(path, content).context(format!("write {}", path.display()))
 }
 
-/// The text with `line` before `before`, once; `None` if that is nowhere.
+/// The text with `line` before `before`, once; `None` if `before` does not occur.
 fn mention(text: &str, line: &str, before: &str) -> Option<String> {
     if text.lines().any(|other| other == line) {
         return Some(text.to_owned());

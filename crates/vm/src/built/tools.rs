@@ -1,10 +1,10 @@
-//! What a kernel's build needs of the system.
+//! The tools for building a kernel.
 
 use std::path::Path;
 
 use crate::{Error, image::on_path};
 
-/// Programs, and the packages that hold them.
+/// Programs, with their packages.
 const PROGRAMS: [(&str, &str); 9] = [
     ("gcc", "gcc"),
     ("make", "make"),
@@ -18,11 +18,11 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("xz", "xz-utils"),
 ];
 
-/// Headers, and the packages that hold them: objtool reads objects by libelf; the C library's own come with it.
+/// Headers, with their packages: objtool reads objects by libelf; the C library's own headers come with it.
 const HEADERS: [(&str, &str); 3] =
     [("gelf.h", "libelf-dev"), ("stdio.h", "libc6-dev"), ("linux/types.h", "linux-libc-dev")];
 
-/// Says which packages are missing, all at once.
+/// Reports all missing packages at once.
 pub(super) fn all_there() -> Result<(), Error> {
     let missing =
         missing(|program| on_path(program).is_some(), |header| Path::new("/usr/include").join(header).exists());

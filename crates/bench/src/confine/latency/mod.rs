@@ -1,8 +1,8 @@
-//! The policy testing module: hooks that take as long as they are told, and decide nothing.
+//! The policy testing module: hooks with a tunable delay that decide nothing.
 //!
-//! BPF programs do it on stock kernels ([`programs`]), a module of the kernel's own where a study has built one ([`module`]). A
-//! unit of delay is a turn of a loop, which takes as many instructions each time: what a delay costs is known to the instruction
-//! once a unit is. [`Calibration`] finds out, on a hook that a system call passes once.
+//! On stock kernels BPF programs do this ([`programs`]), on kernels that a study has built a kernel module does ([`module`]).
+//! A unit of delay is a turn of a loop, which takes the same number of instructions each time, so that the cost of a delay is
+//! known to the instruction. [`Calibration`] finds the cost of a unit, on a hook that a system call passes once.
 
 mod module;
 mod programs;
@@ -17,29 +17,29 @@ use crate::{
     counter::{Counter, nanoseconds, ticks},
 };
 
-/// The most units, `BPF_MAX_LOOPS` of the kernel.
-pub const MOST_UNITS: u64 = 1 << 23;
-/// The longest delay in nanoseconds, of one call. What many calls take together nothing bounds: the kernel's watchdogs speak
-/// up after 20 s in which no task could be scheduled, or 21 s in one section of RCU, such as the walk of a path, where
-/// `inode_permission` is called for each component.
-pub const MOST_NANOSECONDS: u64 = 100_000_000;
+/// The most units: the kernel's `BPF_MAX_LOOPS`.
+pub const MAX_UNITS: u64 = 1 << 23;
+/// The longest delay of one call, in nanoseconds. The total over many calls is not limited: the kernel's watchdogs report
+/// after 20 s in which no task could be scheduled, or after 21 s in one RCU section, such as a path walk, which calls
+/// `inode_permission` for each component.
+pub const MAX_NANOSECONDS: u64 = 100_000_000;
 
-/// The hook that a delay is calibrated on: getpgid calls it once (kernel/sys.c).
+/// The hook of the calibration: getpgid calls it once (kernel/sys.c).
 const CALIBRATED_ON: &str = "task_getpgid";
-/// The numbers of units whose cost is taken.
+/// The numbers of units whose cost is measured.
 const UNITS: [u64; 5] = [0, 1, 10, 100, 1000];
-/// How often each is taken; of units the least counts.
+/// Samples per measurement; for units, the least counts.
 const SAMPLES: usize = 32;
-/// Delays by the clock that are tried: the first shows how short one can be.
+/// The delays by the clock, in nanoseconds, that are measured; the first shows the shortest possible delay.
 const NANOSECONDS: [u64; 4] = [1, 1_000, 10_000, 100_000];
 
-/// How long a hook takes.
+/// The delay of a hook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Delay {
-    /// Turns of an empty loop.
+    /// The number of turns of an empty loop.
     pub units: u64,
-    /// Nanoseconds, after the units: at least so many, until the clock is read next ([`Waited`]).
+    /// Nanoseconds after the units: at least this many, until the clock is read next ([`Waited`]).
     pub nanoseconds: u64,
 }
 
@@ -53,8 +53,8 @@ impl FromStr for Delay {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || Error::Unavailable(format!("latency: {text:?} is neither a number of units nor one of ns"));
         let (number, most, unit) = match text.strip_suffix("ns") {
-            Some(number) => (number, MOST_NANOSECONDS, "ns"),
-            None => (text, MOST_UNITS, "units"),
+            Some(number) => (number, MAX_NANOSECONDS, "ns"),
+            None => (text, MAX_UNITS, "units"),
         };
         let number = number.parse().map_err(|_| wrong())?;
         if number > most {
@@ -80,14 +80,15 @@ impl fmt::Display for Delay {
     }
 }
 
-/// What a delay costs on this machine.
+/// The cost of a delay on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// `instructions` or `ns`.
     pub unit: String,
-    /// Least cost of the system call before programs were attached; without a delay where they are always there, in the kernel.
+    /// The least cost of the system call before programs were attached; with the kernel's module, the least cost without a
+    /// delay.
     pub detached: f64,
-    /// Least cost of it for each number of units; the first is 0.
+    /// The least cost of the system call by number of units; the first number is 0.
     pub attached: Vec<(u64, f64)>,
 }
 
@@ -98,13 +99,13 @@ impl Calibration {
         self.at(0) - self.detached
     }
 
-    /// What the first unit adds, the loop's beginning with it.
+    /// What the first unit adds, with the start of the loop.
     #[must_use]
     pub fn first(&self) -> f64 {
         self.at(1) - self.at(0)
     }
 
-    /// What each further unit adds, by the two greatest numbers of them that were tried.
+    /// What each further unit adds, by the two greatest measured numbers of units.
     #[must_use]
     pub fn further(&self) -> f64 {
         match self.attached[..] {
@@ -118,22 +119,22 @@ impl Calibration {
     }
 }
 
-/// What a delay by the clock adds to a call of a hook, in nanoseconds of `CLOCK_MONOTONIC`: the median, and between what half of
-/// the calls were.
+/// What a delay by the clock adds to a call of a hook, in nanoseconds of `CLOCK_MONOTONIC`: the median, and the range of the
+/// middle half of the calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waited {
-    /// The delay.
+    /// The requested delay, in nanoseconds.
     pub asked: u64,
     /// The lower quartile.
     pub low: f64,
-    /// The median.
+    /// The median of the calls.
     pub median: f64,
     /// The upper quartile.
     pub high: f64,
 }
 
 impl Waited {
-    /// Of what calls took with the delay and without one.
+    /// From the times of calls with the delay and without one.
     fn of(asked: u64, mut with: Vec<u64>, mut without: Vec<u64>) -> Self {
         with.sort_unstable();
         without.sort_unstable();
@@ -154,15 +155,15 @@ enum Means {
 }
 
 impl Latency {
-    /// Attaches programs without delays to the hooks, and to that of the calibration; to those that the workloads reach if
-    /// none is named. Says what was attached. Dropping it detaches them.
+    /// Attaches programs without delays to the hooks and to the calibration's hook; without hooks, to those that the
+    /// workloads reach. Returns a description too. Dropping the value detaches them.
     pub fn attach(hooks: &[String]) -> Result<(String, Self), Error> {
         let (verified, attached) = Attached::new(hooks, CALIBRATED_ON)?;
         Ok((verified, Self(Means::Programs(attached))))
     }
 
-    /// The kernel's own module, all hooks of which can be delayed. Says so. Dropping it takes delays away. It is refused
-    /// while it has delays.
+    /// Uses the kernel's own module, which can delay all hooks. Dropping the value removes the delays. Refused while the
+    /// module has delays.
     pub fn module() -> Result<(String, Self), Error> {
         let Some(module) = Module::find() else {
             return Err(Error::Unavailable(
@@ -182,7 +183,7 @@ impl Latency {
         Module::find().is_some()
     }
 
-    /// Programs that are attached already, and stay so; else the kernel's own module.
+    /// Uses programs that are already attached, and leaves them attached; else the kernel's own module.
     pub fn open() -> Result<Self, Error> {
         match (Attached::open(), Module::find()) {
             (Ok(attached), _) => Ok(Self(Means::Programs(attached))),
@@ -199,7 +200,7 @@ impl Latency {
         }
     }
 
-    /// Detaches the programs; takes the module's delays away.
+    /// Detaches the programs, or removes the module's delays.
     pub fn detach(self) {
         match self.0 {
             Means::Programs(attached) => attached.detach(),
@@ -207,7 +208,7 @@ impl Latency {
         }
     }
 
-    /// Finds out what a delay costs; `detached` is [`cost`] before programs were attached. No hook has a delay then.
+    /// Measures the cost of a delay; `detached` is [`cost`] before programs were attached. No hook has a delay afterwards.
     pub fn calibrate(&self, counter: Counter, detached: f64) -> Result<Calibration, Error> {
         let mut attached = Vec::new();
         for units in UNITS {
@@ -218,7 +219,7 @@ impl Latency {
         Ok(Calibration { unit: counter.unit().to_owned(), detached, attached })
     }
 
-    /// Finds out how long delays by the clock are, from the shortest. No hook has a delay then.
+    /// Measures delays by the clock, from the shortest on. No hook has a delay afterwards.
     pub fn wait(&self) -> Result<Vec<Waited>, Error> {
         let calls = |asked: u64| {
             self.set(&Delays::from([(CALIBRATED_ON.to_owned(), Delay { units: 0, nanoseconds: asked })]))?;
@@ -231,7 +232,7 @@ impl Latency {
         waited
     }
 
-    /// Sets the delays of all hooks; those named must have a program.
+    /// Sets the delays of all hooks; the named hooks must have a program.
     pub fn set(&self, delays: &Delays) -> Result<(), Error> {
         match &self.0 {
             Means::Programs(attached) => attached.set(delays),
@@ -239,7 +240,7 @@ impl Latency {
         }
     }
 
-    /// Those of the delays whose hooks have a program, or are hooks of the kernel that the module is in.
+    /// The delays whose hooks have a program, or, with the module, exist in the kernel.
     #[must_use]
     pub fn of_attached(&self, delays: &Delays) -> Delays {
         let has = |hook: &str| match &self.0 {
@@ -249,7 +250,7 @@ impl Latency {
         delays.iter().filter(|(hook, _)| has(hook)).map(|(hook, delay)| (hook.clone(), *delay)).collect()
     }
 
-    /// The delays that are set.
+    /// The present delays.
     pub fn delays(&self) -> Result<Delays, Error> {
         match &self.0 {
             Means::Programs(attached) => attached.delays(),
@@ -265,7 +266,7 @@ impl Latency {
         }
     }
 
-    /// Delays only the tasks of a control group (version 2) and those below it, from now on.
+    /// Delays only the tasks of a control group (version 2), and those below it, from now on.
     pub fn limit(&self, group: BorrowedFd<'_>) -> Result<(), Error> {
         match &self.0 {
             Means::Programs(attached) => attached.limit(group),
@@ -274,7 +275,7 @@ impl Latency {
     }
 }
 
-/// The least that a call of getpgid costs, which passes one hook once.
+/// The least cost of a call of getpgid, which passes one hook once.
 #[must_use]
 pub fn cost(counter: Counter) -> f64 {
     let costs = match counter {
@@ -284,7 +285,7 @@ pub fn cost(counter: Counter) -> f64 {
     costs.into_iter().min().unwrap_or_default() as f64
 }
 
-/// What calls of getpgid cost by a clock.
+/// The cost of calls of getpgid, by a clock.
 fn costs(now: impl Fn() -> u64) -> Vec<u64> {
     // SAFETY: both calls have no preconditions.
     let own = unsafe { libc::getpid() };

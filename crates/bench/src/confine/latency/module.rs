@@ -1,5 +1,5 @@
-//! The module `tollgate_latency` of kernels that a study builds: two files in securityfs.
-//! `crates/vm/kernel/tollgate_latency` is the other side.
+//! The module `tollgate_latency` of kernels that a study builds, through two files in securityfs.
+//! `crates/vm/kernel/tollgate_latency` is the module itself.
 
 use std::{
     fs, io,
@@ -10,10 +10,10 @@ use std::{
 use super::{Delay, Delays};
 use crate::Error;
 
-/// The module's folder.
+/// The module's folder in securityfs.
 const FOLDER: &str = "/sys/kernel/security/tollgate_latency";
 
-/// The module, active. Dropping it takes its delays away, unless it is kept.
+/// The active module. Dropping the value removes the delays, unless it is kept.
 #[derive(Debug)]
 pub(super) struct Module {
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// The module, if it is active; its delays stay when this is dropped.
+    /// The module, if it is active; dropping this value leaves the delays.
     pub(super) fn find() -> Option<Self> {
         Self::at(Path::new(FOLDER))
     }
@@ -30,7 +30,8 @@ impl Module {
         folder.is_dir().then(|| Self { folder: folder.into(), kept: true })
     }
 
-    /// The module for one who takes his delays away when he is done, unless it is kept. Refused while it has another's.
+    /// The module for the caller's own use: dropping it removes the delays, unless it is kept. Refused while the module has
+    /// delays of another user.
     pub(super) fn taken(mut self) -> Result<Self, Error> {
         if self.is_on()? {
             return Err(Error::Unavailable(
@@ -55,12 +56,12 @@ impl Module {
         self.write("delays", &lines(delays))
     }
 
-    /// The delays that are set.
+    /// The present delays.
     pub(super) fn delays(&self) -> Result<Delays, Error> {
         Ok(self.read()?.into_iter().filter(|(_, delay)| *delay != Delay::default()).collect())
     }
 
-    /// Delays only the tasks of a control group and those below it; `None` for all tasks again.
+    /// Delays only the tasks of a control group and those below it; `None` stands for all tasks.
     pub(super) fn limit(&self, group: Option<BorrowedFd<'_>>) -> Result<(), Error> {
         self.write("group", &group.map_or(-1, |group| group.as_raw_fd()).to_string())
     }
@@ -91,7 +92,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         if !self.kept {
-            // Nobody can be told here; what is set stays visible in the file.
+            // An error cannot be reported in a drop; the delays remain visible in the file.
             let _ = self.set(&Delays::new()).and_then(|()| self.limit(None));
         }
     }
@@ -110,7 +111,7 @@ fn parse(text: &str) -> Option<Delays> {
     text.lines().map(line).collect()
 }
 
-/// What the module reads: at least a line break, for an empty write is no write.
+/// The text to write: at least a line break, because an empty write does nothing.
 fn lines(delays: &Delays) -> String {
     let line = |(hook, delay): (&String, &Delay)| format!("{hook} {} {}\n", delay.units, delay.nanoseconds);
     delays.iter().map(line).chain(["\n".to_owned()]).collect()

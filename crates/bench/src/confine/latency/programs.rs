@@ -1,4 +1,4 @@
-//! BPF programs of tunable latency (`bpf/latency.bpf.c`), attached and told how long to take.
+//! BPF programs of tunable latency (`bpf/latency.bpf.c`), attached, with their delays in a map.
 
 use std::{
     os::fd::{AsRawFd, BorrowedFd},
@@ -24,7 +24,7 @@ const LATENCY: Programs = Programs {
     maps: &[(".data.latency", "latency"), ("chosen", "chosen")],
 };
 
-/// Attached programs. Dropping what [`Attached::new`] has given detaches them.
+/// Attached programs. Dropping the value of [`Attached::new`] detaches them.
 #[derive(Debug)]
 pub(super) struct Attached {
     latency: MapHandle,
@@ -33,8 +33,8 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Attaches programs without delays to the hooks, and to that of the calibration; to those that the workloads reach if
-    /// none is named. Says what was attached.
+    /// Attaches programs without delays to the hooks and to the calibration's hook; without hooks, to those that the
+    /// workloads reach. Returns a description too.
     pub(super) fn new(hooks: &[String], calibrated_on: &str) -> Result<(String, Self), Error> {
         if !has_bpf_loop() {
             return Err(Error::Unavailable(
@@ -47,7 +47,7 @@ impl Attached {
         Ok((verified, Self { pinned: Some(pinned), ..Self::open()? }))
     }
 
-    /// Those that are attached already, and stay so.
+    /// Programs that are already attached, and stay attached.
     pub(super) fn open() -> Result<Self, Error> {
         let map = |name: &str| {
             let path = Path::new(LATENCY.pins).join(name);
@@ -60,7 +60,7 @@ impl Attached {
 
     /// Leaves the programs attached until [`Attached::detach`].
     pub(super) fn keep(mut self) {
-        // Not dropped, it removes nothing; its path is a few bytes.
+        // Forgetting the value keeps the pins, and leaks only the few bytes of its path.
         if let Some(pinned) = self.pinned.take() {
             std::mem::forget(pinned);
         }
@@ -76,7 +76,7 @@ impl Attached {
         Path::new(LATENCY.pins).join(hook).exists()
     }
 
-    /// Sets the delays of all hooks; those named must have a program.
+    /// Sets the delays of all hooks; the named hooks must have a program.
     pub(super) fn set(&self, delays: &Delays) -> Result<(), Error> {
         if let Some(hook) = delays.keys().find(|hook| !Self::has(hook)) {
             return Err(Error::Unavailable(format!(
@@ -86,7 +86,7 @@ impl Attached {
         self.write(layout(self.read()?[0], delays)?)
     }
 
-    /// The delays that are set.
+    /// The present delays.
     pub(super) fn delays(&self) -> Result<Delays, Error> {
         let words = self.read()?;
         let delays = words[1..].chunks_exact(2).map(|words| Delay { units: words[0], nanoseconds: words[1] });
@@ -94,7 +94,7 @@ impl Attached {
         Ok(named.map(|(hook, delay)| (hook.name.to_owned(), delay)).collect())
     }
 
-    /// Delays only the tasks of a control group (version 2) and those below it, from now on.
+    /// Delays only the tasks of a control group (version 2), and those below it, from now on.
     pub(super) fn limit(&self, group: BorrowedFd<'_>) -> Result<(), Error> {
         let group = group.as_raw_fd().to_ne_bytes();
         self.chosen
@@ -125,7 +125,8 @@ impl Attached {
     }
 }
 
-/// Whether programs may loop so. Asked of kprobes, for libbpf cannot ask it of LSM programs, which have the same helpers.
+/// Whether programs may use `bpf_loop`. The probe is for kprobes, which have the same helpers, because libbpf cannot probe
+/// LSM programs.
 fn has_bpf_loop() -> bool {
     // SAFETY: no options are given.
     unsafe { libbpf_sys::libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, std::ptr::null()) == 1 }

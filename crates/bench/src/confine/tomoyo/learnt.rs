@@ -1,22 +1,22 @@
-//! What TOMOYO learnt, made to fit the next run: names with a process or inode number in them, and the ports that the
-//! kernel hands out, differ from run to run.
+//! Generalises what TOMOYO learnt for the next run: names that contain a process or inode number, and ports that the kernel
+//! assigns, differ from run to run.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// How the policy in the kernel is to be changed, and what it then holds.
+/// A change of the policy in the kernel, and its size afterwards.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Learnt {
-    /// Texts to write to `domain_policy`, one a domain that changes: old rules deleted, their generalisations added.
+    /// Texts to write to `domain_policy`, one per changed domain: old rules deleted, their generalisations added.
     pub(super) changes: Vec<String>,
-    /// Rules after the change.
+    /// The number of rules after the change.
     pub(super) rules: usize,
-    /// Domains.
+    /// The number of domains.
     pub(super) domains: usize,
-    /// Domains that met the limit of rules, so that something was not learnt.
+    /// Domains that reached the limit of rules, so that something was not learnt.
     pub(super) overflowed: Vec<String>,
 }
 
-/// Reads `domain_policy`: a line `<kernel> /bin/sh` opens a domain, rules follow, one a line.
+/// Reads `domain_policy`: a line `<kernel> /bin/sh` begins a domain, and its rules follow, one per line.
 pub(super) fn generalise(policy: &str) -> Learnt {
     let mut learnt = Learnt::default();
     let mut lines = policy.lines().peekable();
@@ -49,7 +49,7 @@ pub(super) fn generalise(policy: &str) -> Learnt {
     learnt
 }
 
-/// A line that grants something, in contrast to the domain's own settings.
+/// Whether a line grants something, and is not a setting of the domain.
 fn is_rule(line: &str) -> bool {
     ["file ", "network ", "misc ", "task ", "capability "].iter().any(|family| line.starts_with(family))
 }
@@ -57,7 +57,7 @@ fn is_rule(line: &str) -> bool {
 fn generalise_rule(rule: &str) -> String {
     let port = rule.starts_with("network inet ").then(|| rule.rsplit(' ').next()).flatten();
     let words = rule.split(' ').map(|word| match word.parse::<u16>() {
-        // The kernel hands out ports from net.ipv4.ip_local_port_range; lower ones are the workload's own.
+        // The kernel assigns ports from net.ipv4.ip_local_port_range; lower ones are the workload's own.
         Ok(number) if port == Some(word) && number >= 1024 => Cow::from("1024-65535"),
         _ if is_name(word) => Cow::from(any_number(word)),
         _ => Cow::from(word),
@@ -74,7 +74,7 @@ fn is_name(word: &str) -> bool {
         || word.starts_with("symlink.target=")
 }
 
-/// Puts `\$`, TOMOYO's pattern for one digit or more, in place of each number. `\040` and its like are characters.
+/// Replaces each number by `\$`, TOMOYO's pattern for one digit or more. `\040` and similar escapes are characters.
 fn any_number(word: &str) -> String {
     let mut text = String::with_capacity(word.len());
     let mut rest = word;

@@ -5,7 +5,7 @@ const CLOSE: u32 = 3;
 const WAIT4: u32 = 61;
 const EXIT: u32 = 231;
 const SENDTO: u32 = 44;
-/// Our command, its child, and two of whom nothing is to be counted.
+/// Our command, its child, and two tasks that are not counted.
 const ROOT: i32 = 100;
 const CHILD: i32 = 101;
 const IDLE: i32 = 0;
@@ -15,7 +15,7 @@ const OPEN: Hook = 1;
 const FREE: Hook = 2;
 const COMMIT: Hook = 3;
 
-/// How often calls asked hooks.
+/// How often calls called hooks.
 type Told = Vec<(Call, Hook, u64)>;
 
 struct Story {
@@ -28,7 +28,7 @@ impl Story {
         Self { attribution: Attribution::new(extent, COMMIT), time: 0 }
     }
 
-    /// One that has begun.
+    /// A command that has begun.
     fn command() -> Self {
         Self::of(Extent::Command(ROOT)).at(ROOT, &[What::Enter(59), What::Exit(Some(59))])
     }
@@ -45,7 +45,7 @@ impl Story {
         self.on(task, false, happens)
     }
 
-    /// How often each call asked each hook, and what was deferred.
+    /// How often each system call called each hook, and what was deferred.
     fn told(self) -> (Told, Vec<(Hook, u64)>) {
         let counts = self.attribution.counts();
         let calls = counts.calls.iter().flat_map(|(call, counts)| {
@@ -101,7 +101,7 @@ fn counts_an_objects_end_for_the_call_that_released_it() {
     let story = Story::command()
         .at(ROOT, &[What::Enter(WAIT4), What::Released { object: task }, What::Exit(Some(WAIT4))])
         .at(ROOT, &[What::Enter(OPENAT)])
-        // A grace period later, whoever runs: the task, whose end releases its credential.
+        // A grace period later, in any task: the task's end releases its credential.
         .on(IDLE, true, &[free(task), What::Ends { object: task, releases: 2 }])
         .on(IDLE, true, &[What::Released { object: credential }])
         .on(ROOT, true, &[free(credential)]);
@@ -135,7 +135,7 @@ fn counts_a_softirq_that_the_task_runs_itself() {
         .at(ROOT, &[What::Enter(SENDTO), What::Deferred])
         .on(ROOT, true, &[ask(OPEN)])
         .at(ROOT, &[ask(OPEN)])
-        // Now one on the way out of an interrupt.
+        // Now a softirq on the way out of an interrupt.
         .on(ROOT, true, &[ask(OPEN)]);
     assert_eq!(story.told(), (vec![system(SENDTO, OPEN, 2)], vec![(OPEN, 1)]));
 }
@@ -146,7 +146,7 @@ fn counts_operations_between_their_marks_and_what_others_do_in_all() {
         .at(ROOT, &[What::Enter(OPENAT), ask(OPEN), What::Exit(Some(OPENAT))])
         .at(CHILD, &[What::Enter(SENDTO), ask(OPEN)])
         .at(ROOT, &[What::Enter(BEGIN), What::Exit(None), What::Enter(OPENAT), ask(OPEN), What::Exit(Some(OPENAT))])
-        // The other's call began before.
+        // The other task's call began before.
         .at(CHILD, &[ask(OPEN)])
         .at(ROOT, &[What::Enter(END), What::Exit(None), What::Enter(OPENAT), ask(OPEN), What::Exit(Some(OPENAT))])
         .at(CHILD, &[ask(OPEN)])
@@ -169,18 +169,19 @@ fn waits_for_ends_of_what_operations_released_alone() {
 
 #[test]
 fn knows_no_task_by_a_number_that_is_free_again() {
-    // A child that was waited for, in the middle of a call as far as was seen.
+    // A child that was waited for; the trace shows it in the middle of a call.
     let ended = || {
         Story::command()
             .at(CHILD, &[What::Exit(Some(56)), What::Enter(EXIT)])
             .at(ROOT, &[What::Enter(WAIT4), What::Released { object: 0x30 }])
             .on(IDLE, true, &[What::Gone { task: CHILD }, free(0x30)])
     };
-    // Its number is another's that is not followed: what that one makes, releases and frees is not ours.
+    // Its number now belongs to a task that is not followed: objects that this one creates, releases and frees are not
+    // counted.
     let other = [What::Made { object: 0x40 }, free(0x40), What::Released { object: 0x50 }];
     let story = ended().at(CHILD, &other).on(IDLE, true, &[free(0x50)]);
     assert_eq!(story.told(), (vec![system(WAIT4, FREE, 1)], vec![]));
-    // Or that of a new task that is: its first hooks are those of the call that made it.
+    // Or to a new task that is followed: its first hooks belong to the call that created it.
     let story = ended().at(CHILD, &[What::Exit(Some(435)), ask(OPEN)]);
     assert_eq!(story.told(), (vec![system(WAIT4, FREE, 1), system(435, OPEN, 1)], vec![]));
 }
@@ -189,7 +190,7 @@ fn knows_no_task_by_a_number_that_is_free_again() {
 fn counts_for_execve_what_a_thread_asks_that_becomes_the_first() {
     const FUTEX: u32 = 202;
     let story = Story::command()
-        // The first waits for another thread, which executes a program, and is killed; then that one has its number.
+        // The first thread waits for another, which executes a program; the first is killed, and the other gets its number.
         .at(ROOT, &[What::Enter(FUTEX)])
         .at(CHILD, &[What::Exit(Some(56)), What::Enter(59), ask(OPEN)])
         .at(ROOT, &[What::Exit(Some(FUTEX)), ask(FREE)])

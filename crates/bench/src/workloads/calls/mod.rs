@@ -1,5 +1,5 @@
-//! System calls, one a workload: so that what the tracer counts in a call can be held against what the call costs when a
-//! hook takes longer. Each is a line of [`table`].
+//! System calls, one per workload, so that the tracer's counts of a call can be compared with the call's cost under delayed
+//! hooks. Each is a line of [`table`].
 
 mod table;
 mod world;
@@ -18,10 +18,10 @@ pub(super) use self::table::WORKLOADS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Number(i64),
-    /// What the first call of those before gave, or the call itself where none is before: a descriptor, an identifier, an
+    /// The result of the first call before, or of the call itself if there is none before: a descriptor, an identifier, an
     /// address.
     Made,
-    /// Paths in the workload's directory: a file of 4 KB, a symbolic link to it, the directory, a name that is free.
+    /// Paths in the workload's directory: a file of 4 KB, a symbolic link to it, the directory, an unused name.
     File,
     Link,
     Folder,
@@ -36,7 +36,7 @@ enum Word {
     Peer,
     /// This process's number.
     Process,
-    /// Addresses: 8 KB of zeros, the same to be written, a page of anonymous memory.
+    /// Addresses: 8 KB of zeros, the same to be written to, a page of anonymous memory.
     Zeros,
     Buffer,
     Page,
@@ -51,7 +51,7 @@ enum Word {
 /// A system call with its arguments.
 type Step = (libc::c_long, &'static [Word]);
 
-/// A workload: outside the clock, what comes before the call and undoes it after.
+/// A workload: the call, and outside the clock the calls before it and those that undo it.
 #[derive(Debug)]
 struct Row {
     before: &'static [Step],
@@ -64,11 +64,11 @@ struct Call {
     row: &'static Row,
     world: World,
     made: i64,
-    /// It was done, and is still to be undone.
+    /// Whether it was called, and is still to be undone.
     done: bool,
 }
 
-/// The set-up of the row of that number. Workloads have set-ups of their own, which are functions without data.
+/// The set-up of the row of this number. Workloads have set-ups of their own, which are functions without data.
 fn prepare(place: &Place, number: usize) -> Prepared {
     Ok(Box::new(Call { row: &ROWS[number], world: World::make(&place.dir)?, made: 0, done: false }))
 }
@@ -125,7 +125,7 @@ impl Operation for Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // What is left goes with the place, or with the process.
+        // What is left ends with the place, or with the process.
         let _ = self.undo();
     }
 }
@@ -149,7 +149,7 @@ mod tests {
                 operation.run().unwrap_or_else(|error| panic!("{}: {error}", workload.name));
             }
         }
-        // Other tests open and close meanwhile: what leaks here leaks each time.
+        // Other tests open and close descriptors meanwhile, but a leak here would occur each time.
         assert!(open() < before + WORKLOADS.len(), "{before} to {}", open());
     }
 

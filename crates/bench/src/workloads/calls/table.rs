@@ -21,14 +21,14 @@ const STREAM: i64 = libc::SOCK_STREAM as i64;
 const SOL: i64 = libc::SOL_SOCKET as i64;
 const REUSE: i64 = libc::SO_REUSEADDR as i64;
 
-/// Outside the clock, before the call; the call; what undoes it.
+/// The calls before, outside the clock; the measured call; the calls that undo it.
 const fn row(before: &'static [Step], act: Step, after: &'static [Step]) -> Row {
     Row { before, act, after }
 }
 
 macro_rules! workloads {
     ($($number:literal $name:literal $before:expr, $act:expr, $after:expr;)*) => {
-        /// By the number of the workload.
+        /// The rows, by the number of the workload.
         pub(super) static ROWS: &[Row] = &[$(row($before, $act, $after)),*];
 
         pub(in super::super) static WORKLOADS: &[Workload] = &[$(Workload {

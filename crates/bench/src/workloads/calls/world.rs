@@ -1,4 +1,4 @@
-//! What the calls are given: files, descriptors, memory.
+//! The arguments of the calls: files, descriptors, memory.
 
 use std::{
     ffi::CString,
@@ -23,7 +23,7 @@ use crate::{Error, error::Context};
 const PAGE: usize = 4096;
 const MEMORY: usize = 2 * PAGE;
 
-/// It has one address for as long as it lives: what points into it is boxed.
+/// It has one address for as long as it lives, because the memory that points into it is boxed.
 pub(super) struct World {
     paths: [CString; 4],
     files: [File; 3],
@@ -33,7 +33,7 @@ pub(super) struct World {
     memory: Box<Memory>,
 }
 
-/// What the kernel reads and writes, laid out as its calls have it.
+/// Memory that the kernel reads and writes, laid out as the calls require.
 #[repr(C)]
 struct Memory {
     zeros: [u64; MEMORY / 8],
@@ -61,10 +61,10 @@ impl World {
             File::options().read(true).write(path.is_file()).open(path).context(format!("open {}", path.display()))
         };
         let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).context("bind a UDP socket")?;
-        let port = socket.local_addr().context("ask for a socket's port")?.port();
+        let port = socket.local_addr().context("get a socket's port")?.port();
         let pair = UnixDatagram::pair().context("make a pair of sockets")?;
         let length = NonZeroUsize::new(PAGE).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: nothing else is at the address that the kernel chooses.
+        // SAFETY: the kernel chooses an address that nothing uses.
         let page = unsafe {
             mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)
         }

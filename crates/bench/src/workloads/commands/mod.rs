@@ -1,7 +1,7 @@
-//! Whole commands, as people give them: what a model of the small workloads is held against (docs/model.md).
+//! Whole commands, as people run them, with which a model of the small workloads is compared (docs/model.md).
 //!
-//! These are a family by themselves, which `@all` leaves out: a command takes a thousand times as long as anything else.
-//! With them belongs `make`, which is Flask's.
+//! They are a family of their own, which `@all` leaves out, because a command takes a thousand times as long as anything
+//! else. `make`, which is in Flask's family, is such a command too.
 
 use std::{
     fs, io,
@@ -20,7 +20,7 @@ mod script;
 /// Samples on the instruction clock, after one run that warms up.
 pub(super) const SAMPLES: u32 = 4;
 
-/// Where programs are looked for.
+/// The search path for programs.
 const PATH: &str = "/usr/bin:/bin";
 
 pub(super) static WORKLOADS: &[Workload] = &[
@@ -55,7 +55,7 @@ pub(super) fn require(workload: &str, programs: &[&str], packages: &str) -> Resu
     }
 }
 
-/// A command that runs again and again in one folder. Dropping it removes what it was given there.
+/// A command that runs repeatedly in one folder. Dropping it removes the given files.
 pub(super) struct Repeated {
     pub(super) folder: PathBuf,
     /// The program and its arguments.
@@ -86,7 +86,7 @@ impl Operation for Repeated {
     fn run(&mut self) -> io::Result<()> {
         let mut command = Command::new(self.words[0]);
         command.args(&self.words[1..]).current_dir(&self.folder).stdin(Stdio::null()).env_clear();
-        // Temporary files lie on the file system that is measured; the environment is the same on every machine.
+        // Temporary files are on the measured file system; the environment is the same on every machine.
         command.env("PATH", PATH).env("TMPDIR", &self.folder).env("LC_ALL", "C");
         finish(command)
     }
@@ -94,7 +94,7 @@ impl Operation for Repeated {
 
 impl Drop for Repeated {
     fn drop(&mut self) {
-        // What cannot be removed goes with the place.
+        // What cannot be removed is removed with the place.
         let _ = (self.clean)(&self.folder);
         for path in &self.given {
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -102,7 +102,7 @@ impl Drop for Repeated {
     }
 }
 
-/// Removes a tree that may not be there.
+/// Removes a tree, if it exists.
 fn remove(tree: &Path) -> io::Result<()> {
     match fs::remove_dir_all(tree) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -110,7 +110,7 @@ fn remove(tree: &Path) -> io::Result<()> {
     }
 }
 
-/// Runs it to its end. A failure says what the command said first.
+/// Runs it to its end. An error contains the beginning of the command's messages.
 fn finish(mut command: Command) -> io::Result<()> {
     let output = command.output()?;
     if output.status.success() {

@@ -1,4 +1,4 @@
-//! A tree, copied.
+//! A tree that rsync copies.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ pub(super) fn rsync(place: &Place) -> Prepared {
         fs::create_dir_all(&path).context(format!("make {}", path.display()))?;
         for file in 0..FILES {
             let path = path.join(file.to_string());
-            // No two files are alike, and rsync has no time of change to skip one by.
+            // All files differ, and rsync has no modification time by which to skip one.
             let text = format!("{directory} {file} ").repeat(BYTES);
             fs::write(&path, &text[..BYTES]).context(format!("write {}", path.display()))?;
         }

@@ -18,7 +18,7 @@ pub(super) fn script(place: &Place) -> Prepared {
     Ok(Box::new(Repeated {
         folder: place.dir.clone(),
         words: &["sh", NAME],
-        // A run that is brought to its end leaves nothing.
+        // A run that ends normally leaves nothing.
         clean: |folder| remove(&folder.join("out")),
         given: vec![path],
     }))

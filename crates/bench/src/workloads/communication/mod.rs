@@ -19,7 +19,7 @@ pub(super) use pipe::token_ring;
 
 /// Samples of an operation in which no other task takes part.
 const SINGLE_TASK_SAMPLES: u32 = 200;
-/// Samples of a round trip: two or more switches of task.
+/// Samples of a round trip, which has at least two task switches.
 const ROUND_TRIP: u32 = 100;
 
 pub(super) static PIPES_AND_SOCKETS: &[Workload] = &[

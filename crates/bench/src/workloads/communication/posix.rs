@@ -40,9 +40,9 @@ const SHARED_SIZE: NonZeroUsize = match NonZeroUsize::new(4096) {
     Some(size) => size,
     None => unreachable!(),
 };
-/// The owner alone may read and write.
+/// Only the owner may read and write.
 const MODE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
-/// Where shm_open makes its files (glibc's shm_directory).
+/// The folder in which shm_open creates its files (glibc's shm_directory).
 const SHM_DIRECTORY: &str = "/dev/shm";
 
 /// A name for an IPC object that no other object of this machine has.

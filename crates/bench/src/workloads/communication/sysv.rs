@@ -19,10 +19,10 @@ pub(in crate::workloads) static WORKLOADS: &[Workload] = &[
     alone("sysv-shm", "shmget, shmat, shmdt and IPC_RMID of 4 KB of System V shared memory", shared_memory),
 ];
 
-/// The owner alone may read and write.
+/// Only the owner may read and write.
 const MODE: libc::c_int = 0o600;
 const SHARED_SIZE: usize = 4096;
-/// The message types that tell a request from its answer in one queue.
+/// The message types that distinguish a request from its answer in one queue.
 const REQUEST: libc::c_long = 1;
 const ANSWER: libc::c_long = 2;
 /// The semaphores of the set.

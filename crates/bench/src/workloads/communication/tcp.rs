@@ -1,7 +1,7 @@
 //! TCP.
 //!
-//! Every socket lingers for 0 seconds: closing it resets the connection, which leaves no port in TIME_WAIT for the next
-//! operation to stumble over.
+//! Every socket lingers for 0 seconds: closing it resets the connection, so that no port is left in TIME_WAIT for the next
+//! operation.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -20,7 +20,7 @@ use crate::{
     workloads::peer::Peer,
 };
 
-/// What one operation of `tcp-stream` sends.
+/// Bytes that one operation of `tcp-stream` sends.
 const STREAM: usize = 64 * 1024;
 
 pub(super) fn byte(place: &Place) -> Prepared {
@@ -33,7 +33,7 @@ pub(super) fn kilobyte(place: &Place) -> Prepared {
     round_trip(near, far, 1024)
 }
 
-/// The peer answers the last byte with one of its own: the operation is over when all has arrived.
+/// The peer answers the last byte with one of its own: the operation is over when everything has arrived.
 pub(super) fn stream(place: &Place) -> Prepared {
     let (near, far) = connection(place)?;
     let mut received = vec![0; STREAM];
@@ -48,11 +48,11 @@ pub(super) fn stream(place: &Place) -> Prepared {
     }))
 }
 
-/// One task does both sides' calls: the handshake is the kernel's, and over before `accept`.
+/// One task makes the calls of both sides: the kernel does the handshake, which is over before `accept`.
 pub(super) fn connect(place: &Place) -> Prepared {
     let link = Link::open(place.net)?;
     let listener = Listener::open(&link)?;
-    // The operation makes sockets: it has to stay on the near side.
+    // The operation creates sockets, so it stays on the near side.
     let inside = link.enter(Side::Near)?;
     Ok(Box::new(LeavesWork(move || {
         let _ = &inside;

@@ -1,4 +1,4 @@
-//! UDP: unconnected sockets, the target named in each call.
+//! UDP: unconnected sockets, with the target in each call.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -38,7 +38,7 @@ fn round_trip(place: &Place, size: usize) -> Prepared {
     }))
 }
 
-/// On loopback one socket sends to itself, across a veth the near one to the far one; either way in one task.
+/// On loopback one socket sends to itself, across a veth the near one sends to the far one; in one task either way.
 pub(super) fn to_oneself(place: &Place) -> Prepared {
     let link = Link::open(place.net)?;
     let near = Sender::open(&link, Side::Near)?;

@@ -27,7 +27,7 @@ pub(super) fn datagram(_: &Place) -> Prepared {
     round_trip(near.into(), far.into(), 1)
 }
 
-/// The descriptor sent is that of /dev/null: one that the receiver's policy is asked about as for any file.
+/// The descriptor of /dev/null is sent, which the receiver's policy checks like any other file.
 pub(super) fn descriptor(_: &Place) -> Prepared {
     let (out, back) = UnixDatagram::pair().context("make a pair of UNIX datagram sockets")?;
     let carried: OwnedFd = std::fs::File::open("/dev/null").context("open /dev/null")?.into();

@@ -1,4 +1,4 @@
-//! Reading and changing what an inode says about its file.
+//! Reading and changing the attributes of a file.
 
 use std::{fs::File, io};
 

@@ -1,4 +1,4 @@
-//! Creating and deleting files of a size, as LMBench's lat_fs does.
+//! Creating and deleting files of a given size, as LMBench's lat_fs does.
 
 use std::{ffi::CStr, io};
 
@@ -27,10 +27,10 @@ pub(in super::super) static WORKLOADS: &[Workload] = &[
     on_path("delete-10k", "remove a file of 10 KB", |place| deletion(place, 10 * KIB)),
 ];
 
-/// What the files hold: the largest size of the table.
+/// The content of the files; as long as the largest size in the table.
 static CONTENTS: [u8; 10 * KIB] = [0x5a; 10 * KIB];
 
-/// Creates a file of so many bytes, with one `write` if there are any.
+/// Creates a file of this size, with one `write` if it is not empty.
 pub(super) fn create_with(name: &CStr, bytes: usize) -> io::Result<()> {
     let file = create(name)?;
     if bytes > 0 && write(&file, &CONTENTS[..bytes])? != bytes {

@@ -42,7 +42,7 @@ fn path(place: &Place, name: &str) -> Result<CString, Error> {
         .context(format!("use the path {}; choose a work directory without a zero byte", path.display()))
 }
 
-/// Makes `file` with so many bytes, and gives its path.
+/// Creates `file` with this size, and returns its path.
 fn file_of(place: &Place, bytes: usize) -> Result<CString, Error> {
     let path = path(place, "file")?;
     let name = Path::new(OsStr::from_bytes(path.as_bytes()));
@@ -65,7 +65,7 @@ mod tests {
         selection::{Selection, expand},
     };
 
-    /// All that is in a directory: kind, length, links and target of each entry.
+    /// The content of a directory: kind, length, links and target of each entry.
     fn look(dir: &Path) -> BTreeMap<String, String> {
         let entries = fs::read_dir(dir).unwrap();
         entries

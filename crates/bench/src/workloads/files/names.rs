@@ -1,4 +1,4 @@
-//! Making, changing and removing names.
+//! Creating, changing and removing names.
 
 use nix::{
     fcntl::{AT_FDCWD, AtFlags, renameat},
@@ -45,7 +45,7 @@ const MAKE_DIRECTORY: Act = |item| Ok(mkdir(item.name.as_c_str(), Mode::from_bit
 const REMOVE_DIRECTORY: Act = |item| Ok(unlinkat(AT_FDCWD, item.name.as_c_str(), UnlinkatFlags::RemoveDir)?);
 
 fn rename(place: &Place) -> Prepared {
-    // Of one length, so that way and return hash as many characters.
+    // Names of one length, so that both directions hash as many characters.
     let (mut from, mut to) = (file_of(place, 1)?, path(place, "elif")?);
     Ok(Box::new(move || {
         renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str())?;

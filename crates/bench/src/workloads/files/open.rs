@@ -27,12 +27,12 @@ pub(in super::super) static WORKLOADS: &[Workload] = &[
     on_path("creat+unlink", "open a new name with O_CREAT|O_TRUNC, close it, remove it", creat_unlink),
 ];
 
-/// `creat`, as a descriptor.
+/// `creat`, with the descriptor as result.
 pub(super) fn create(name: &CStr) -> io::Result<OwnedFd> {
     Ok(open(name, OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_WRONLY, Mode::from_bits_truncate(0o644))?)
 }
 
-/// Closes, and says if that failed, which dropping does not.
+/// Closes, and returns an error, which dropping does not.
 pub(super) fn close(fd: OwnedFd) -> io::Result<()> {
     Ok(nix::unistd::close(fd.into_raw_fd())?)
 }

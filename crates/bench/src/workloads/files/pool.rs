@@ -1,4 +1,4 @@
-//! Operations that use something up: a pool of names, refilled outside the clock.
+//! Operations that use names up: a pool of names, refilled outside the clock.
 
 use std::{ffi::CString, io};
 
@@ -15,23 +15,23 @@ const NAMES: usize = 64;
 /// A name of the pool.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// What the operation makes or removes: `f00` to `f63` in the workload's directory.
+    /// The name that the operation creates or removes: `f00` to `f63` in the workload's directory.
     pub(super) name: CString,
-    /// What a link points to: `file` in the same directory.
+    /// The target of a link: `file` in the same directory.
     pub(super) target: CString,
-    /// Size of the file that is made.
+    /// The size of the file that is created.
     pub(super) bytes: usize,
 }
 
-/// What is done to an item.
+/// The operation on one item.
 pub(super) type Act = fn(&Item) -> io::Result<()>;
 
-/// How a pool is at the start.
+/// The state of a pool at the start.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Start {
-    /// The names are free, as the operation wants them.
+    /// The names are free, as the operation needs them.
     Full,
-    /// The names are free, but the operation wants them taken.
+    /// The names are free, and the operation needs them taken.
     Empty,
 }
 

@@ -1,7 +1,7 @@
 //! Reading, writing and copying.
 //!
-//! `read-N` and `write-N` move the file's offset, which is set back outside the clock: on the instruction counter each
-//! sample is at offset 0. `pread` and `pwrite` take their offset along.
+//! `read-N` and `write-N` move the file's offset, which is reset outside the clock: on the instruction counter each sample is
+//! at offset 0. `pread` and `pwrite` have the offset as an argument.
 
 use std::{
     fs::{File, OpenOptions},
@@ -44,7 +44,7 @@ fn open(place: &Place) -> Result<File, Error> {
     OpenOptions::new().read(true).write(true).open(&path).context(format!("open {}", path.display()))
 }
 
-/// A short read or write is an error: the sample would be of less work.
+/// A short read or write is an error, because the sample would contain less work.
 fn whole(moved: usize, wanted: usize) -> io::Result<()> {
     if moved == wanted {
         return Ok(());
@@ -52,11 +52,11 @@ fn whole(moved: usize, wanted: usize) -> io::Result<()> {
     Err(io::Error::other(format!("moved {moved} of {wanted} bytes; free some space on the file system")))
 }
 
-/// One `read` or `write` of the whole buffer where the file's offset is.
+/// One `read` or `write` of the whole buffer at the file's offset.
 struct Transfer {
     file: File,
     buffer: Vec<u8>,
-    /// Moves the buffer, and says how many bytes of it.
+    /// Moves the buffer; returns the number of bytes.
     act: fn(&mut File, &mut [u8]) -> io::Result<usize>,
 }
 
@@ -65,7 +65,7 @@ impl Operation for Transfer {
         self.file.rewind()
     }
 
-    /// To the file's end: no read finds less than it wants, and no write makes the file longer.
+    /// Runs up to the file's end: no read is short, and no write makes the file longer.
     fn reach(&self) -> u32 {
         (FILE / self.buffer.len()) as u32
     }

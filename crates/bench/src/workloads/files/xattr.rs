@@ -1,7 +1,7 @@
 //! Extended attributes.
 //!
-//! The name is in `trusted.`, for which every file system here has a handler on every kernel; `user.` came to tmpfs only
-//! with 6.6. It takes root (CAP_SYS_ADMIN), so that the hook `capable` is part of the figure.
+//! The name is in `trusted.`, for which every file system here has a handler on every kernel; tmpfs has `user.` only since
+//! 6.6. It needs root (CAP_SYS_ADMIN), so the hook `capable` is part of the figure.
 
 use std::{
     ffi::{CStr, CString},

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::Context, place::Place, workload::Prepared};
 
-/// With the one that warms up, Flask's five runs of which the first does not count.
+/// With the warm-up run, these are Flask's five runs, of which the first does not count.
 pub(super) const SAMPLES: u32 = 4;
 
 pub(super) fn make(place: &Place) -> Prepared {
@@ -29,7 +29,7 @@ fn build(folder: PathBuf, given: Vec<PathBuf>) -> Repeated {
     Repeated { folder, words: &["make", "-s"], clean, given }
 }
 
-/// Removes the objects, and what is made of them.
+/// Removes the objects and the program.
 fn clean(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

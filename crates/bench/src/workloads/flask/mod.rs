@@ -1,7 +1,7 @@
-//! What Flask was measured with (Spencer et al., USENIX Security 1999): a message there and back by its size (Table 2), a
-//! program's build (Tables 5 and 6).
+//! The operations of Flask's evaluation (Spencer et al., USENIX Security 1999): a message there and back by its size (Table
+//! 2), a program's build (Tables 5 and 6).
 //!
-//! These are a family by themselves, which `@all` leaves out: a build takes a thousand times as long as anything else.
+//! They are a family of their own, which `@all` leaves out, because a build takes a thousand times as long as anything else.
 
 use super::communication::{sysv, unix};
 use crate::{
@@ -25,7 +25,7 @@ pub(super) static WORKLOADS: &[Workload] = &[
     round_trip("msg-128", "round trip of 128 bytes through a System V message queue", sysv::messages::<128>),
     round_trip("msg-1k", "round trip of 1 KB through a System V message queue", sysv::messages::<1024>),
     round_trip("msg-4k", "round trip of 4 KB through a System V message queue", sysv::messages::<4096>),
-    // A message is no larger than this (msgctl(2): MSGMAX).
+    // The largest message (msgctl(2): MSGMAX).
     round_trip("msg-8k", "round trip of 8 KB through a System V message queue", sysv::messages::<8192>),
     Workload {
         name: "make",
@@ -38,7 +38,7 @@ pub(super) static WORKLOADS: &[Workload] = &[
     },
 ];
 
-/// Samples of a round trip: so many that their mean holds some timer ticks.
+/// Samples of a round trip: enough that their mean contains some timer ticks.
 const SAMPLES: u32 = 1000;
 
 const fn round_trip(name: &'static str, about: &'static str, setup: fn(&Place) -> Prepared) -> Workload {

@@ -1,17 +1,17 @@
-//! The program that is built: as many files, lines and bytes as the one of Flask's evaluation, the same in every run.
+//! The program that is built: as many files, lines and bytes as that of Flask's evaluation, the same in every run.
 
 use std::fmt::Write as _;
 
-/// What the program is made of.
+/// The functions of the program.
 const FUNCTIONS: &str = include_str!("functions.c");
 const TYPES: &str = include_str!("types.h");
-/// Stands between functions there.
+/// The separator of functions in that file.
 const BETWEEN: &str = "/* == */\n";
-/// Sources beside `main.c`.
+/// The number of sources besides `main.c`.
 const UNITS: usize = 19;
 /// The lines of each of them.
 const UNIT_LINES: usize = 391;
-/// What all files but the makefile have together (Flask's Table 5).
+/// The lines of all files except the makefile (Flask's Table 5).
 const LINES: usize = 8060;
 /// Headers that declare the functions of units, beside `types.h`.
 const HEADERS: [&str; 3] = ["lower.h", "middle.h", "upper.h"];
@@ -53,7 +53,7 @@ fn unit(number: usize) -> Unit {
     let kinds: Vec<&str> = FUNCTIONS.split(BETWEEN).skip(1).collect();
     let mut text = format!("/* Unit {number} of the program. */\n#include \"types.h\"\n");
     let mut functions = Vec::new();
-    // Each unit begins with another kind; where one has no room left the next may have.
+    // Each unit begins with another kind; if one has no room left, the next may have.
     let mut turn = number;
     while let Some(kind) =
         (turn..turn + kinds.len()).find(|kind| lines(&text) + lines(kinds[kind % kinds.len()]) < UNIT_LINES)
@@ -111,7 +111,7 @@ fn lines(text: &str) -> usize {
     text.lines().count()
 }
 
-/// The text with empty lines at its end, so many in all.
+/// The text with empty lines at its end, up to this number of lines.
 fn filled(mut text: String, count: usize) -> String {
     let missing = count.saturating_sub(lines(&text));
     text.extend(std::iter::repeat_n('\n', missing));
@@ -134,7 +134,7 @@ mod tests {
         // "About 190 KB"
         let bytes: usize = sources().map(|file| file.text.len()).sum();
         assert!((185_000..=200_000).contains(&bytes), "{bytes}");
-        // Hardly any of it is filling.
+        // Hardly any of it is empty lines.
         let empty = |file: &Source| file.text.len() - file.text.trim_end().len();
         assert!(sources().all(|file| empty(file) < 16), "{:?}", sources().map(empty).collect::<Vec<_>>());
     }

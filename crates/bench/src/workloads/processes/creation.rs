@@ -1,4 +1,4 @@
-//! Making processes and threads.
+//! Creating processes and threads.
 
 use std::{ffi::CStr, io, path::Path, ptr};
 
@@ -47,7 +47,7 @@ pub(super) fn shell(_: &Place) -> Prepared {
     Ok(Box::new(LeavesWork(move || command.run())))
 }
 
-/// The thread's stack is glibc's to keep: after the first run it comes from its cache, as in any program.
+/// glibc keeps the thread's stack: after the first run it comes from its cache, as in any program.
 pub(super) fn thread(_: &Place) -> Prepared {
     extern "C" fn end_at_once(_: *mut libc::c_void) -> *mut libc::c_void {
         ptr::null_mut()
@@ -71,7 +71,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
 
 /// A program with its arguments, ready to be executed by a child with no environment.
 struct Command {
-    /// What `arguments` points to.
+    /// The strings to which `arguments` points.
     _strings: Vec<Box<CStr>>,
     /// The vector for execve: the path first, a null pointer last.
     arguments: Vec<*const libc::c_char>,
@@ -86,8 +86,8 @@ impl Command {
         Command { _strings: strings, arguments, stack: vec![0; STACK] }
     }
 
-    /// Does what vfork, execve and waitpid do. vfork itself returns twice, which Rust has no way to say; clone with
-    /// vfork's flags (kernel/fork.c: `SYSCALL_DEFINE0(vfork)`) and a stack for the child is the same to the kernel.
+    /// Does what vfork, execve and waitpid do. vfork itself returns twice, which Rust cannot express; clone with vfork's
+    /// flags (kernel/fork.c: `SYSCALL_DEFINE0(vfork)`) and a stack for the child is the same to the kernel.
     fn run(&mut self) -> io::Result<()> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // The ABI wants the stack aligned to 16 bytes.
@@ -100,7 +100,7 @@ impl Command {
     }
 }
 
-/// The child: executes the vector it is given.
+/// The child: executes the given vector.
 extern "C" fn execute(arguments: *mut libc::c_void) -> libc::c_int {
     let arguments: *const *const libc::c_char = arguments.cast_const().cast();
     let environment = [ptr::null()];

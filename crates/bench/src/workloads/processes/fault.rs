@@ -23,10 +23,10 @@ use crate::{
     workload::{Operation, Prepared},
 };
 
-/// The distance of two touched pages: a fault maps the cached pages around it too, as far as 64 KB
-/// (mm/memory.c: `fault_around_bytes`), and must find only its own.
+/// The distance of two touched pages. A fault also maps the cached pages around it, as far as 64 KB (mm/memory.c:
+/// `fault_around_bytes`), and must find only its own.
 const STRIDE: usize = 64 * 1024;
-/// Pages to touch before all are unmapped again.
+/// How many pages to touch before all are unmapped again.
 const PAGES: u32 = 32;
 const PAGE: NonZeroUsize = match NonZeroUsize::new(4096) {
     Some(size) => size,
@@ -63,7 +63,7 @@ impl SparseFile {
 
 impl Drop for SparseFile {
     fn drop(&mut self) {
-        // The place's directory goes as a whole soon after; there is no one to tell.
+        // The place's directory is removed soon; an error cannot be reported in a drop.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -127,7 +127,7 @@ impl Drop for Mapping {
 
 /// Signal handlers belong to the whole process: one operation at a time may have SIGSEGV.
 static SIGSEGV: Mutex<()> = Mutex::new(());
-/// The page whose faults are the workload's; 0 while there is none.
+/// The page whose faults belong to the workload; 0 if there is none.
 static FORBIDDEN: AtomicUsize = AtomicUsize::new(0);
 /// The faults on it so far.
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
@@ -173,7 +173,7 @@ impl Drop for ProtectionFaults {
     }
 }
 
-/// Handles SIGSEGV: goes on behind the write that faulted.
+/// Handles SIGSEGV: continues after the write that faulted.
 extern "C" fn step_over(signal: libc::c_int, origin: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let context: *mut libc::ucontext_t = context.cast();
     // SAFETY: with SA_SIGINFO the kernel passes both, and takes the registers back from the context.
@@ -183,7 +183,7 @@ extern "C" fn step_over(signal: libc::c_int, origin: *mut libc::siginfo_t, conte
             let registers = &mut (*context).uc_mcontext.gregs;
             registers[libc::REG_RIP as usize] = registers[libc::REG_R8 as usize];
         } else {
-            // A fault of someone else's: the instruction runs again, and ends the process as it would have done.
+            // A fault elsewhere: the instruction runs again, and ends the process as it would have done.
             libc::signal(signal, libc::SIG_DFL);
         }
     }

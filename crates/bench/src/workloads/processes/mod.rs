@@ -13,9 +13,9 @@ mod trace;
 
 /// Samples of an operation in which no other task takes part.
 const SINGLE_TASK_SAMPLES: u32 = 200;
-/// Samples of one that makes a task, some hundred times as dear.
+/// Samples of an operation that creates a task, which is some hundred times as dear.
 const MAKES_TASK: u32 = 60;
-/// Samples of one that starts a shell.
+/// Samples of an operation that starts a shell.
 const STARTS_SHELL: u32 = 20;
 
 pub(super) static WORKLOADS: &[Workload] = &[

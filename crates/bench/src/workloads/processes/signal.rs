@@ -36,7 +36,7 @@ pub(super) fn install(_: &Place) -> Prepared {
     }))
 }
 
-/// To the thread, not to the process: of a process's threads the kernel picks any one (`complete_signal`).
+/// Sent to the thread, because for a process the kernel chooses any thread (`complete_signal`).
 pub(super) fn deliver(_: &Place) -> Prepared {
     let handler = Handler::install(libc::SIGUSR1, &SIGUSR1, count)?;
     let (process, thread) = (getpid().as_raw(), gettid().as_raw());
@@ -56,10 +56,10 @@ extern "C" fn count(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_voi
     HANDLED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What the kernel calls: the signal, its origin, the interrupted context.
+/// The signature of a handler: the signal, its origin, the interrupted context.
 pub(super) type Handle = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// An installed signal handler; the action of before comes back on drop.
+/// An installed signal handler; the previous action is restored on drop.
 pub(super) struct Handler {
     signal: libc::c_int,
     action: libc::sigaction,
@@ -68,7 +68,7 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    /// Installs an async-signal-safe handler; waits until no other operation has the signal.
+    /// Installs an async-signal-safe handler; waits until no other operation uses the signal.
     pub(super) fn install(signal: libc::c_int, lock: &'static Mutex<()>, handle: Handle) -> Result<Handler, Error> {
         let alone = lock.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: sigaction is made of integers and a pointer; all zeros is its default action.

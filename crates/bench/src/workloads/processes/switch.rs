@@ -17,14 +17,14 @@ use crate::{
 /// The size of lat_ctx's token.
 const TOKEN: usize = size_of::<libc::c_int>();
 
-/// Both processes on one processor: each passing on is then a switch, on machines with more than one too.
+/// Both processes run on one processor, so each transfer is a switch, on machines with several processors too.
 pub(super) fn there_and_back(_: &Place) -> Prepared {
     let _pinned = Pinned::here().context("stay on one processor")?;
     // Forked while pinned, so the peer is pinned too.
     Ok(Box::new(OnOneProcessor { ring: token_ring::<TOKEN>()?, _pinned }))
 }
 
-/// A ring and the pin of this thread; the ring goes first.
+/// A ring and this thread's pinning; the ring is dropped first.
 struct OnOneProcessor {
     ring: Box<dyn Operation>,
     _pinned: Pinned,
@@ -36,7 +36,7 @@ impl Operation for OnOneProcessor {
     }
 }
 
-/// The calling thread stays on the processor it is on; dropping this lets it go where it could before.
+/// Keeps the calling thread on its processor; dropping this restores the previous set of processors.
 struct Pinned {
     before: CpuSet,
 }
@@ -53,7 +53,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // It was allowed before; if it no longer is, the kernel has moved the thread where it may be.
+        // The set was allowed before; if it no longer is, the kernel has moved the thread to an allowed processor.
         let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
     }
 }

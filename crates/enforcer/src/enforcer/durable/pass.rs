@@ -1,4 +1,4 @@
-//! One look after labels: from the kernel's map to the threads that write, and what came of it.
+//! One round of looking after labels: from the kernel's map to the threads that write them, and back with the results.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use super::{
         Enforcer, EnforcerError,
         labelling::{labelling, mountinfo},
     },
-    Durable, PATIENCE,
+    Durable, WRITE_TIMEOUT,
 };
 use crate::{
     contexts::Sid,
@@ -31,7 +31,7 @@ use crate::{
     shares::Holder,
 };
 
-/// One look after labels.
+/// One round of looking after labels.
 pub(super) struct Pass<'e> {
     pub(super) enforcer: &'e mut Enforcer,
     maps: KernelMaps,
@@ -46,7 +46,7 @@ impl Enforcer {
     }
 }
 
-/// What is told of a file system that does not answer.
+/// The error for a file system that does not answer.
 pub(super) fn hangs() -> io::Error {
     let text = "the file system does not answer: it is frozen (`fsfreeze -u`), or hangs; try again when it does";
     io::Error::new(io::ErrorKind::TimedOut, text)
@@ -65,7 +65,7 @@ impl Pass<'_> {
         }
         let mut uuids: HashMap<u32, Uuid> = HashMap::new();
         for (key, mut label) in self.maps.take_unwritten().map_err(labelling)? {
-            // Its file is gone where it is not kept any more.
+            // If the map no longer has its label, the file is gone.
             let Some(kept) = self.maps.entry(key).map_err(labelling)? else { continue };
             if label.uuid == Uuid::default() {
                 let known = uuids.entry(key.device);
@@ -77,7 +77,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Begins to write what is due; whether there was anything.
+    /// Starts to write what is due. Returns whether there was anything.
     pub(super) fn dispatch(&mut self) -> Result<bool, EnforcerError> {
         let mut begun = false;
         for device in self.enforcer.durable.backlog.ready(self.now) {
@@ -111,9 +111,9 @@ impl Pass<'_> {
             return Ok(false);
         }
         let path = mountinfo();
-        let told = fs::read(&path).map_err(|cause| EnforcerError::Io { what: "read", path, cause })?;
+        let mountinfo = fs::read(&path).map_err(|cause| EnforcerError::Io { what: "read", path, cause })?;
         let again: Vec<(Identity, Sid)> = labels.iter().map(|label| (label.file, label.sid)).collect();
-        if let Err(cause) = self.enforcer.durable.writers.write(device, labels, told, all) {
+        if let Err(cause) = self.enforcer.durable.writers.write(device, labels, mountinfo, all) {
             again.into_iter().for_each(|(file, sid)| self.fail(file, sid, &cause));
         }
         Ok(true)
@@ -127,10 +127,10 @@ impl Pass<'_> {
         contexts.has(sid).then(|| contexts.text(sid).to_owned())
     }
 
-    /// Hears what has been written, and waits for what is being, but not for what hangs.
+    /// Takes the results of writes, and waits for writes that are under way, but not for those that hang.
     pub(super) fn hear_until(&mut self, until: Instant) {
         while self.hear_one(self.now) {}
-        while self.enforcer.durable.writers.is_awaited(self.now, PATIENCE) && self.hear_one(until) {}
+        while self.enforcer.durable.writers.is_awaited(self.now, WRITE_TIMEOUT) && self.hear_one(until) {}
     }
 
     pub(super) fn hear_one(&mut self, until: Instant) -> bool {
@@ -149,7 +149,7 @@ impl Pass<'_> {
             if since.is_none() && !abandoned(&self.enforcer.durable) {
                 return Ok(());
             }
-            if since.is_none_or(|since| since.elapsed() >= PATIENCE) || !self.hear_one(until) {
+            if since.is_none_or(|since| since.elapsed() >= WRITE_TIMEOUT) || !self.hear_one(until) {
                 return Err(hangs());
             }
         }
@@ -178,7 +178,7 @@ impl Pass<'_> {
         }
     }
 
-    /// What is in force has been written; what has come since will be.
+    /// The label in force has been written. A newer one will be.
     fn clean(&mut self, label: &Dirty) -> io::Result<()> {
         let key = label.file.into();
         if self.maps.entry(key)?.is_some_and(|kept| kept.sid == label.sid) {
@@ -188,7 +188,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// No such file is found. The programs forget the label of one that is deleted: as long as they have it, it is there.
+    /// The file was not found. The programs remove the label of a deleted file, so while they have the label, the file
+    /// exists.
     fn stale(&mut self, label: &Dirty) -> io::Result<()> {
         let recalled = self.enforcer.durable.recalled.contains(&label.file);
         if !recalled && self.maps.entry(label.file.into())?.is_some() {
@@ -205,25 +206,25 @@ impl Pass<'_> {
         let durable = &mut self.enforcer.durable;
         durable.backlog.fail(file, sid, self.now);
         self.written.failures += 1;
-        // Once for a file system: `status` counts them.
-        if durable.told.insert(file.device) {
+        // Only once per file system. `status` counts them all.
+        if durable.reported.insert(file.device) {
             let (major, minor) = (file.device >> 20, file.device & 0xf_ffff);
-            let told = format!(
-                "inode {} of {major}:{minor}: {cause}; this label and others that cannot be written there are noted, and tried again",
+            let message = format!(
+                "inode {} of {major}:{minor}: {cause}; this label and others that cannot be written there are noted and retried",
                 file.inode
             );
-            durable.untold.push(told);
+            durable.unreported.push(message);
         }
     }
 
-    /// A label was written that nobody waits for any more: what is in force is another, and is to be written again.
+    /// A label was written that no client waits for any more. Another one is in force, which must be written again.
     fn late(&mut self, number: u64, written: bool) {
         let Some((file, device, overlay)) = self.enforcer.durable.abandoned.remove(&number) else { return };
         if overlay {
             return self.enforcer.state.set_new_label(0, 0);
         }
         if written && let Err(cause) = self.write_again(file.as_fd(), device) {
-            warn!(%cause, "a label that was written too late stays in the attribute: {cause}");
+            warn!(%cause, "an outdated label stays in the attribute of a file: {cause}");
         }
     }
 
@@ -239,7 +240,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Notes the labels of a file system that is gone, and forgets them.
+    /// Notes the labels of a file system that is gone, and removes them from the map.
     pub(super) fn leave(&mut self, device: u32) {
         let labels = self.enforcer.durable.backlog.remove_all(device);
         let lost = self.note_down(labels.iter().copied());
@@ -251,8 +252,9 @@ impl Pass<'_> {
         }
         if lost > 0 {
             self.enforcer.durable.lost += lost as u64;
-            let told = format!("{lost} labels are lost: their file system is gone, and has no UUID to note them by");
-            self.enforcer.durable.untold.push(told);
+            let message =
+                format!("{lost} labels are lost, because their file system is gone and has no UUID to note them by");
+            self.enforcer.durable.unreported.push(message);
         }
     }
 
@@ -262,7 +264,7 @@ impl Pass<'_> {
         durable.hear(self.now);
         durable.tidy(self.now);
         let mut labels = durable.backlog.take_failed();
-        for device in durable.writers.hanging(self.now, PATIENCE) {
+        for device in durable.writers.hanging(self.now, WRITE_TIMEOUT) {
             labels.extend(durable.backlog.unnoted(device));
         }
         self.note_down(labels.into_iter());
@@ -273,7 +275,7 @@ impl Pass<'_> {
         self.note_down(labels.into_iter());
     }
 
-    /// Has labels noted; how many cannot be.
+    /// Notes labels. Returns how many cannot be noted.
     fn note_down(&mut self, labels: impl Iterator<Item = (Identity, Unwritten)>) -> usize {
         let (mut lines, mut files, mut lost) = (String::new(), Vec::new(), 0);
         for (file, label) in labels {
@@ -293,7 +295,7 @@ impl Pass<'_> {
         }
         let durable = &mut self.enforcer.durable;
         if !durable.unnoted.is_empty() {
-            // The journal ends in a part of a line perhaps.
+            // The journal may end in part of a line.
             durable.unnoted.extend(files);
         } else if let Some(notebook) = durable.notebook.as_mut().filter(|_| !files.is_empty()) {
             durable.ordered.push_back((notebook.append(lines), files));

@@ -165,7 +165,7 @@ fn tells_what_could_not_be_labelled_and_goes_on() {
     let mut sink = Memory { refuses, ..Memory::default() };
     let report = walk(folder.path(), STORED, None, &Genfs::default(), &mut sink);
     assert_eq!((report.files, report.failures), (3, 1));
-    assert!(report.told[0].starts_with("/srv/b: "), "{:?}", report.told);
+    assert!(report.messages[0].starts_with("/srv/b: "), "{:?}", report.messages);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn labels_directories_deeper_than_descriptors_and_paths_longer_than_the_systems(
     let text = format!("/srv(/{name}){{{DEEP}}} u:r:t2\n");
     let mut sink = Memory { descriptors: Some(0), ..Memory::default() };
     let report = walk(folder.path(), STORED, Some(&text), &Genfs::default(), &mut sink);
-    assert_eq!((report.directories, report.failures), (DEEP as u64 * 2 + 1, 0), "{:?}", report.told);
+    assert_eq!((report.directories, report.failures), (DEEP as u64 * 2 + 1, 0), "{:?}", report.messages);
     assert!(sink.descriptors < Some(DEEP / 2), "{:?} descriptors", sink.descriptors);
     let deepest = Object::anywhere(directory.as_fd()).unwrap().inode();
     assert_eq!(sink.labels[&deepest].sid, 2);
@@ -235,7 +235,7 @@ fn labels_a_root_that_is_a_file() {
 fn tells_no_control_character_of_a_path() {
     let mut report = Report::default();
     report.fail("/srv/a\x1b[31m\nb", "it is not there");
-    assert_eq!(report.told, ["/srv/a\\u{1b}[31m\\nb: it is not there"]);
+    assert_eq!(report.messages, ["/srv/a\\u{1b}[31m\\nb: it is not there"]);
 }
 
 /// Says that a file has another label than the walk gives it.

@@ -1,30 +1,30 @@
-//! Charts as SVG: a line's name stands at its end, so that no colour must be told from another.
+//! Charts as SVG. Each line's name stands at its end, so that colours need not be distinguished.
 
 use maud::{Markup, html};
 
 use super::Ids;
 use crate::page::model::{Chart, Line, steps};
 
-/// The picture's width in its own units, which on a phone are about pixels.
+/// The width of a chart in its own units; on a phone, a unit is about a pixel.
 const WIDTH: f64 = 360.0;
 
-/// Between names at the lines' ends.
+/// The least distance between names at the lines' ends.
 const LEADING: f64 = 13.0;
 
-/// What a character of a name takes.
+/// The width of a character of a name.
 const LETTER: f64 = 5.9;
 
-/// Above and below the lines.
+/// The room above and below the lines.
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 34.0;
 
-/// Left of the lines, for the figures of the axis.
+/// The room left of the lines, for the figures of the axis.
 const LEFT: f64 = 38.0;
 
-/// As many styles as the style sheet has.
+/// The number of line styles in the style sheet.
 const STYLES: usize = 16;
 
-/// Where the lines are.
+/// The area of the lines.
 struct Plot {
     right: f64,
     bottom: f64,
@@ -60,7 +60,7 @@ impl Plot {
     }
 }
 
-/// A chart with its title; what is to be seen is told in words as well.
+/// A chart with its title, and a description in words.
 pub(super) fn chart(chart: &Chart, ids: &mut Ids) -> Markup {
     let plot = Plot::of(chart);
     let (title, summary) = (ids.next(), ids.next());
@@ -111,7 +111,7 @@ fn line(line: &Line, plot: &Plot, name_at: f64) -> Markup {
     }
 }
 
-/// A path through a line's points, each told from the last: a page has thousands of them.
+/// A path through a line's points, each relative to the last, because a page has thousands of them.
 fn course(line: &Line, plot: &Plot) -> String {
     let tenths = |number: f64| (10.0 * number).round() as i64;
     let mut path = String::new();
@@ -120,7 +120,7 @@ fn course(line: &Line, plot: &Plot) -> String {
         let at = (tenths(plot.x(*x)), tenths(plot.y(*y)));
         let [x, y] = [at.0 - last.0, at.1 - last.1].map(|n| short(n as f64 / 10.0));
         let letter = ["M", "l", " "][i.min(2)];
-        // A sign of minus parts two numbers as a space does.
+        // A minus sign separates two numbers as well as a space does.
         let gap = if y.starts_with('-') { "" } else { " " };
         path.push_str(&format!("{letter}{x}{gap}{y}"));
         last = at;
@@ -128,12 +128,12 @@ fn course(line: &Line, plot: &Plot) -> String {
     path
 }
 
-/// A line's last point.
+/// The last point of a line.
 fn end(line: &Line) -> (f64, f64) {
     line.points.last().copied().unwrap_or_default()
 }
 
-/// Where names stand that want to be at these heights: none on another, none below `lowest`, in the order of the wishes.
+/// Heights for names that should be near these: no two overlap, none is below `lowest`, and the order stays.
 fn beside(wishes: &[f64], lowest: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wishes.len()).collect();
     order.sort_by(|a, b| wishes[*a].total_cmp(&wishes[*b]));
@@ -151,14 +151,14 @@ fn beside(wishes: &[f64], lowest: f64) -> Vec<f64> {
     heights
 }
 
-/// A figure of an axis with as many places as its steps need.
+/// A figure of an axis, with as many decimals as its steps need.
 fn number(figure: f64, steps: &[f64]) -> String {
     let whole = steps.iter().all(|s| (s - s.round()).abs() < 1e-9);
     let figure = if figure == 0.0 { 0.0 } else { figure };
     if whole { format!("{figure:.0}") } else { format!("{figure:.1}") }
 }
 
-/// A coordinate to a tenth, without a needless zero.
+/// A coordinate to a tenth, without trailing zero.
 fn short(coordinate: f64) -> String {
     let text = format!("{coordinate:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)

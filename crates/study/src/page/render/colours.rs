@@ -1,9 +1,9 @@
-//! The page's colours, for a picture that stands by itself: a program that draws SVG need not know `light-dark()`.
+//! The page's colours for a stand-alone picture, because some programs that draw SVG do not know `light-dark()`.
 
 /// A colour that the style sheet names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Colour<'s> {
-    /// Without the two hyphens.
+    /// The name without the two hyphens.
     pub(super) name: &'s str,
     pub(super) light: &'s str,
     pub(super) dark: &'s str,

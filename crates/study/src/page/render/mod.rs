@@ -12,13 +12,13 @@ use super::model::{Block, Branch, Fold, Page, SHADES, Section};
 /// Colours, type and layout.
 const STYLE: &str = include_str!("style.css");
 
-/// Copying and the choice of theme; the page says all that it says without.
+/// The script for copying and the theme; the page is complete without it.
 const SCRIPT: &str = include_str!("script.js");
 
-/// The page may fetch nothing: the browser holds it to that.
+/// The content security policy: the browser prevents the page from fetching anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// Numbers what others refer to.
+/// Numbers the elements that others refer to.
 #[derive(Debug, Default)]
 struct Ids(usize);
 
@@ -29,8 +29,8 @@ impl Ids {
     }
 }
 
-/// Without the end tags and quotes that HTML lets one leave out: they are a fifth of a large table. Texts hold neither a `<`
-/// nor a `"`, which are escaped there, so that whatever looks like markup is.
+/// Removes end tags and quotes that HTML allows to leave out: they are a fifth of a large table. Texts are escaped and
+/// contain neither `<` nor `"`, so everything that looks like markup is markup.
 fn slim(markup: &str) -> String {
     const NEEDLESS: [&str; 6] = ["</td>", "</th>", "</tr>", "</tbody>", "</thead>", "</li>"];
     let html = NEEDLESS.iter().fold(markup.replace("\"></path>", "\"/>"), |html, tag| html.replace(tag, ""));
@@ -39,7 +39,7 @@ fn slim(markup: &str) -> String {
     while let Some((before, quoted)) = rest.split_once("=\"") {
         let (value, after) = quoted.split_once('"').unwrap_or((quoted, ""));
         let is_plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
-        // A slash behind it would be taken for a part of it.
+        // A slash after an unquoted value would be taken as part of it.
         let quote = if is_plain && !after.starts_with('/') { "" } else { "\"" };
         slim.extend([before, "=", quote, value, quote]);
         rest = after;
@@ -98,7 +98,7 @@ fn section(section: &Section, ids: &mut Ids) -> Markup {
     }
 }
 
-/// `level` is that of the next heading below.
+/// `level` is the level of the next heading below.
 fn block(block: &Block, level: u8, ids: &mut Ids) -> Markup {
     match block {
         Block::Text(text) => html! { p { (text) } },

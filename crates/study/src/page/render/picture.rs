@@ -1,4 +1,4 @@
-//! A picture as SVG: a heat map that needs nothing but itself, light or dark as the reader's system is.
+//! A picture as SVG: a stand-alone heat map, light or dark as the reader's system is.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -12,22 +12,22 @@ use crate::page::{
     picture::Picture,
 };
 
-/// Around everything.
+/// The margin around the picture.
 const MARGIN: f64 = 16.0;
 
-/// From one row to the next.
+/// The height of a row.
 const ROW: f64 = 19.0;
 
-/// From one module to the next.
+/// The width of a module's column.
 const COLUMN: f64 = 43.0;
 
-/// The baseline's figures are absolute and longer.
+/// The width of the baseline's column, whose figures are absolute and longer.
 const BASELINE: f64 = 58.0;
 
-/// What a character takes, on average and a little more.
+/// The width of a character: the average and a little more.
 const LETTER: f64 = 6.3;
 
-/// Module names rise at this angle, so that long ones stand over narrow columns.
+/// The angle of module names in degrees, so that long names fit over narrow columns.
 const ANGLE: f64 = 50.0;
 
 /// A picture's text, without the colours.
@@ -37,13 +37,13 @@ const TEXT: &str = "text{font:11px system-ui,-apple-system,'Segoe UI','Liberatio
 /// The colours that a picture uses.
 const FILLS: [&str; 13] = ["paper", "ink", "soft", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "m1", "m2", "m3"];
 
-/// Where a table's columns are.
+/// The positions of a table's columns.
 struct Plot {
     left: f64,
     columns: usize,
-    /// How high the longest module's name rises.
+    /// The height of the longest module name.
     heads: f64,
-    /// How far the last module's name goes beyond its column.
+    /// How far the last module's name reaches beyond its column.
     beyond: f64,
 }
 
@@ -60,7 +60,7 @@ impl Plot {
         }
     }
 
-    /// Where a column begins; the first is the baseline's.
+    /// The left edge of a column; the first is the baseline's.
     fn x(&self, column: usize) -> f64 {
         match column {
             0 => self.left,
@@ -111,7 +111,7 @@ fn style() -> String {
     format!("{TEXT}{light}@media (prefers-color-scheme:dark){{{dark}}}")
 }
 
-/// A table below `bottom`, which goes down with it.
+/// A table below `bottom`, which is moved down by its height.
 fn table(table: &Table, plot: &Plot, bottom: &mut f64) -> Markup {
     let caption = *bottom + ROW;
     let heads = caption + plot.heads;
@@ -149,7 +149,7 @@ fn head(name: &str, plot: &Plot, column: usize, bottom: f64) -> Markup {
     html! { text.soft transform={ "translate(" (x) " " (bottom) ") rotate(-" (ANGLE) ")" } { (name) } }
 }
 
-/// A module's margin is left to the table: there is no room for it here.
+/// Cells have no margins: there is no room for them in the picture.
 fn cell(cell: &Cell, plot: &Plot, column: usize, top: f64) -> Markup {
     let x = plot.x(column);
     match cell {
@@ -166,7 +166,7 @@ fn cell(cell: &Cell, plot: &Plot, column: usize, top: f64) -> Markup {
     }
 }
 
-/// The shades side by side, each with what it stands for.
+/// The legend: the shades side by side with their meanings.
 fn scale(top: f64) -> Markup {
     let mut next = MARGIN;
     let places = SHADES.map(|(_, text)| {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::Ids;
 use crate::page::model::{Cell, Row, Table};
 
-/// A table that scrolls by itself where it is wider than the page.
+/// A table that scrolls by itself if it is wider than the page.
 pub(super) fn table(table: &Table, ids: &mut Ids) -> Markup {
     let caption = ids.next();
     let all = table.columns.len() + 1;
@@ -34,7 +34,7 @@ pub(super) fn table(table: &Table, ids: &mut Ids) -> Markup {
     }
 }
 
-/// Whether a column's cells stand to the left; so does its head then.
+/// Whether a column holds words: its cells and its head are then aligned left.
 fn holds_words(table: &Table, column: usize) -> bool {
     let first = table.groups.iter().flat_map(|group| &group.rows).next();
     matches!(first.and_then(|row| row.cells.get(column)), Some(Cell::Words(_)))

@@ -1,4 +1,4 @@
-//! How often hooks were asked, by system call.
+//! Section: how often hooks were called, by system call.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::page::{
     model::{Block, Cell, Fold, Group, Row, Section, Table},
 };
 
-/// A table a workload or command; nothing where none was counted.
+/// One table per workload or command; `None` if nothing was counted.
 pub(in crate::page) fn section(counts: &[Counts]) -> Option<Section> {
     let fold = |(i, counts): (usize, &Counts)| {
         Block::Fold(Fold { title: title(counts), open: i == 0, blocks: blocks(counts) })
@@ -44,7 +44,7 @@ fn blocks(counts: &Counts) -> Vec<Block> {
             None => format!("{}: a mean {of}", title(counts)),
         },
         corner: "system call",
-        columns: ["calls", "hooks asked", "hooks a call", "which"].map(str::to_owned).to_vec(),
+        columns: ["calls", "hook calls", "hook calls per call", "which"].map(str::to_owned).to_vec(),
         groups: vec![Group { heading: None, rows: rows.into_iter().map(|(_, row)| row).collect() }],
     };
     let mut blocks = vec![Block::Table(table)];
@@ -54,7 +54,7 @@ fn blocks(counts: &Counts) -> Vec<Block> {
     blocks
 }
 
-/// A row, and how many hooks are in it.
+/// A row, and the number of hooks in it.
 fn row(name: &str, calls: Option<f64>, hooks: &BTreeMap<String, f64>) -> (f64, Row) {
     let total: f64 = hooks.values().sum();
     let mut sorted: Vec<(&String, &f64)> = hooks.iter().collect();

@@ -1,4 +1,4 @@
-//! Overhead by the depth of the path that an operation resolves.
+//! Section: overhead by the depth of the path that an operation resolves.
 
 use crate::{
     page::{
@@ -8,7 +8,7 @@ use crate::{
     results::{ConfigurationResult, Results},
 };
 
-/// One chart a kernel and operation, a line a module; the figures in a table below.
+/// One chart per kernel and operation, with one line per module; the figures in a table below.
 pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     let mut blocks = Vec::new();
     for kernel in results.kernels() {
@@ -25,7 +25,7 @@ pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     if blocks.is_empty() {
         return None;
     }
-    let what = "What resolves a path asks about each component of it. A line that rises pays for each; one that is flat pays once.";
+    let what = "An operation that resolves a path is checked at each component. A line that rises pays for each component; a flat one pays once.";
     blocks.insert(0, Block::Text(what.to_owned()));
     Some(Section { id: "depth", title: "Overhead by depth of the path", blocks })
 }
@@ -43,7 +43,7 @@ fn on_kernel(results: &Results, kernel: &str, sweeps: &[Sweep<'_>]) -> Vec<Block
     vec![Block::Charts(charts), Block::Fold(figures)]
 }
 
-/// All depths that one of them was measured at, ascending.
+/// All depths at which one of them was measured, ascending.
 fn depths(sweeps: &[Sweep<'_>]) -> Vec<u8> {
     let mut depths: Vec<u8> = sweeps.iter().flat_map(|s| &s.depths).map(|(depth, _)| *depth).collect();
     depths.sort_unstable();
@@ -65,10 +65,11 @@ fn group(others: &[&ConfigurationResult], sweep: &Sweep<'_>, depths: &[u8]) -> G
     Group { heading: Some(sweep.name.clone()), rows: others.iter().map(row).collect() }
 }
 
-/// The highest line is left out where even its lowest point is above the others by more than this factor: it would flatten them.
+/// The highest line is left out if even its lowest point is above the others by more than this factor, because it would
+/// flatten them.
 const MAX_RATIO: f64 = 1.5;
 
-/// The lines to be drawn, and the one that is left out.
+/// The lines to draw, and the one that is left out.
 fn within_sight(mut lines: Vec<Line>) -> (Vec<Line>, Option<Line>) {
     let highest = |line: &Line| line.points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
     let lowest = |line: &Line| line.points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
@@ -88,7 +89,7 @@ fn remark(line: &Line) -> String {
     format!("Far above: {}, {} to {} %.", line.name, super::signed(from), super::signed(to))
 }
 
-/// `None` where nothing is compared.
+/// `None` if there is nothing to compare.
 fn chart(results: &Results, kernel: &str, others: &[&ConfigurationResult], sweep: &Sweep<'_>) -> Option<Chart> {
     let line = |c: &&ConfigurationResult| {
         let point = |(depth, workload): &(u8, &str)| Some((f64::from(*depth), super::percent(c, workload)?));
@@ -140,7 +141,7 @@ mod tests {
         let (drawn, beyond) = within_sight(vec![near.clone(), far.clone()]);
         assert_eq!((drawn, beyond.as_ref()), (vec![near.clone()], Some(&far)));
         assert_eq!(remark(&far), "Far above: far, +304.1 to +202.0 %.");
-        // Where it comes near the others, and where there is none but it, it stays.
+        // The highest line stays if it comes near the others, or if there is no other.
         let lines = vec![near, line("high", &[100.0, 29.0])];
         assert_eq!(within_sight(lines.clone()), (lines, None));
         assert_eq!(within_sight(vec![far.clone()]), (vec![far], None));

@@ -1,4 +1,4 @@
-//! From kernel to kernel: the same operation under the same module.
+//! Section: the same operation under the same module, from kernel to kernel.
 
 use crate::{
     page::{
@@ -9,7 +9,7 @@ use crate::{
     stats::quantile::median,
 };
 
-/// The medians of each module over kernels as a chart, then a table a module; nothing with fewer than two kernels.
+/// A chart of each module's medians over kernels, then one table per module; `None` with fewer than two kernels.
 pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     let kernels = results.kernels();
     if kernels.len() < 2 {
@@ -37,7 +37,7 @@ fn others(results: &Results) -> impl Iterator<Item = &str> {
     results.study.configurations.iter().map(String::as_str).filter(|name| *name != results.study.baseline)
 }
 
-/// Every operation of any kernel, as it first appears.
+/// Every operation of any kernel, in the order of first appearance.
 fn operations<'r>(results: &'r Results, kernels: &[&'r str]) -> Vec<&'r str> {
     let mut names: Vec<&str> = Vec::new();
     for workload in kernels.iter().flat_map(|kernel| rows::single(results, kernel)) {
@@ -86,16 +86,16 @@ fn table(results: &Results, kernels: &[&str], name: &str) -> Table {
     }
 }
 
-/// A change in percentage points, shaded as a difference of as many percent.
+/// A change in percentage points, shaded like a difference of as many percent.
 fn points(change: f64) -> Cell {
     Cell::Difference { text: super::signed(change), margin: String::new(), shade: shade(change) }
 }
 
-/// Median overhead by kernel, over the operations that every kernel has that the module was measured on.
+/// Median overhead by kernel, over the operations that all kernels have on which the module was measured.
 fn chart(results: &Results, kernels: &[&str]) -> Option<Chart> {
     let operations: Vec<&str> = operations(results, kernels).into_iter().filter(|w| !rows::is_control(w)).collect();
     let line = |name: &str| {
-        // A kernel on which it could not be measured has no point, and leaves the others theirs.
+        // A kernel on which the module could not be measured has no point, and does not affect other points.
         let has_figures = |c: &&ConfigurationResult| operations.iter().any(|w| super::percent(c, w).is_some());
         let found = |(i, kernel): (usize, &&str)| Some((i, results.find(kernel, name).filter(has_figures)?));
         let own: Vec<(usize, &ConfigurationResult)> = kernels.iter().enumerate().filter_map(found).collect();

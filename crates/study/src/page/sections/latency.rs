@@ -1,4 +1,4 @@
-//! Cost against injected delay: what was observed, and the line that was fitted to it.
+//! Section: cost against injected delay, with the fitted line.
 
 use tollgate_bench::counter::Counter;
 
@@ -7,13 +7,13 @@ use crate::{
     page::model::{Axis, Block, Cell, Chart, Fold, Group, Line, Row, Section, Table, steps},
 };
 
-/// The level of the intervals, which are printed by `tollgate model fit`.
+/// The confidence level of the intervals, as in `tollgate model fit`.
 const LEVEL: f64 = 0.95;
 
-/// Axes are in thousands.
+/// The axes are in thousands.
 const THOUSAND: f64 = 1000.0;
 
-/// A chart a workload, and the slopes as a table; nothing where no hook was made to take longer.
+/// One chart per workload, and a table of slopes; `None` if no hook was delayed.
 pub(in crate::page) fn section(all: &[Observations]) -> Option<Section> {
     let fold = |(i, observations): (usize, &Observations)| {
         let title = format!("Linux {}, {}", observations.kernel, observations.configuration);
@@ -47,7 +47,7 @@ fn unit(clock: Counter) -> &'static str {
     }
 }
 
-/// Each run's delay as an operation met it, and its cost.
+/// Each run's delay per operation, and its cost.
 fn points(observations: &Observations, fit: &Fit) -> Vec<(f64, f64)> {
     let met = |run: &Run| -> f64 {
         fit.slopes.iter().map(|slope| slope.value * observations.injected(run, &slope.hook)).sum()
@@ -56,7 +56,7 @@ fn points(observations: &Observations, fit: &Fit) -> Vec<(f64, f64)> {
     observations.runs.iter().filter_map(point).collect()
 }
 
-/// `None` of what no delay reached: there is no line to see.
+/// `None` for a workload that no delay reached.
 fn chart(observations: &Observations, fit: &Fit) -> Option<Chart> {
     let dots = points(observations, fit);
     let most = dots.iter().map(|dot| dot.0).fold(0.0, f64::max);
@@ -114,7 +114,7 @@ fn table(fits: &Fits) -> Table {
     }
 }
 
-/// To a hundredth, without needless zeros or a minus before none.
+/// A number to a hundredth, without trailing zeros and without -0.
 fn short(number: f64) -> String {
     let text = format!("{number:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

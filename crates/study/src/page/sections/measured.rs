@@ -1,4 +1,4 @@
-//! What was measured, where and how.
+//! Section: what was measured, where and how.
 
 use tollgate_bench::counter::Counter;
 
@@ -12,7 +12,7 @@ use crate::{
     table::workloads,
 };
 
-/// Always there: a page without it would be figures of nothing.
+/// Always present, because figures without this section would be meaningless.
 pub(in crate::page) fn section(results: &Results) -> Section {
     let mut blocks = vec![Block::Facts(facts(results))];
     if results.configurations.is_empty() {
@@ -68,7 +68,7 @@ pub(in crate::page) fn facts(results: &Results) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// `uname -r` of each kernel, or its name where no boot told it.
+/// `uname -r` of each kernel, or its name if no boot reported it.
 fn kernels(results: &Results) -> Vec<String> {
     let release = |kernel: &&str| {
         let known = results.on(kernel).map(|c| c.release.as_str()).find(|release| !release.is_empty());
@@ -77,7 +77,7 @@ fn kernels(results: &Results) -> Vec<String> {
     results.kernels().iter().map(release).collect()
 }
 
-/// A number with its thousands apart, by a space that does not break.
+/// A number with its thousands separated by a space that does not break.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =

@@ -1,4 +1,4 @@
-//! The sections of a page, one a file. Each is a function of what was measured; nothing where that says nothing.
+//! The sections of a page, one per file. Each is a function of the results, and `None` if there is nothing to show.
 
 pub(super) mod counts;
 pub(super) mod depth;
@@ -32,9 +32,9 @@ fn difference(percent: f64) -> Cell {
     Cell::Difference { text: signed(percent), margin: String::new(), shade: shade(percent) }
 }
 
-/// A number of percent without its sign of percent; what would print as none at all as about none.
+/// A percentage without the percent sign; differences that would print as zero are shown as about zero.
 fn signed(percent: f64) -> String {
-    if percent.abs() < cell::SMALLEST { "~0".to_owned() } else { cell::percent(percent).replace('%', "") }
+    if percent.abs() < cell::MIN_SHOWN_PERCENT { "~0".to_owned() } else { cell::percent(percent).replace('%', "") }
 }
 
 fn absent() -> Cell {
@@ -45,7 +45,7 @@ fn percent(configuration: &ConfigurationResult, workload: &str) -> Option<f64> {
     Some(configuration.workload(workload)?.difference?.percent)
 }
 
-/// A configuration's name, marked if its policy was not seen to decide.
+/// A configuration's name, marked if its oracle did not hold.
 fn name(configuration: &ConfigurationResult) -> String {
     match configuration.oracle {
         Oracle::Void => format!("{} (void)", configuration.name),
@@ -58,13 +58,13 @@ fn others<'r>(results: &'r Results, kernel: &'r str) -> Vec<&'r ConfigurationRes
     results.on(kernel).filter(|c| c.name != results.study.baseline).collect()
 }
 
-/// Where a configuration stands in the study: its colour in every chart.
+/// The place of a configuration in the study, which determines its colour in every chart.
 fn style(results: &Results, configuration: &str) -> usize {
     let others = results.study.configurations.iter().filter(|name| **name != results.study.baseline);
     others.into_iter().position(|name| name == configuration).unwrap_or(0)
 }
 
-/// What a figure's unit is called.
+/// The name of a figure's unit.
 fn unit(results: &Results) -> &'static str {
     match results.clock {
         tollgate_bench::counter::Counter::Instructions => "guest instructions per operation",

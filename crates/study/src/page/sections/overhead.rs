@@ -1,4 +1,4 @@
-//! The heat map: operations by modules, a table a kernel.
+//! Section: the heat map, operations by modules, one table per kernel.
 
 use crate::{
     page::{
@@ -9,7 +9,7 @@ use crate::{
     table::{labels, notes},
 };
 
-/// One table a kernel, each with its legend.
+/// One table per kernel, each with its legend.
 pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     let kernels = results.kernels();
     let mut blocks = vec![Block::Scale];

@@ -1,4 +1,4 @@
-//! What somebody else printed, beside what was found here.
+//! Section: published figures beside the study's own.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     table::{cell::figure, workloads},
 };
 
-/// A table a source and kernel that it is beside; nothing if the study names no published figures.
+/// One table per source and kernel; `None` if the study names no published figures.
 pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     let folds: Vec<Block> = results.study.published.iter().filter_map(|published| source(results, published)).collect();
     (!folds.is_empty()).then_some(Section { id: "published", title: "Published figures beside ours", blocks: folds })
@@ -48,7 +48,7 @@ fn baseline(results: &Results, published: &Published, kernel: &str) -> Option<Ta
     })
 }
 
-/// A source that has one configuration alone has a row an operation, else a group of rows.
+/// A source with a single configuration has one row per operation, others have a group of rows.
 fn percent(results: &Results, published: &Published, kernel: &str) -> Option<Table> {
     let operations = in_order(results, published, kernel);
     let mut names: Vec<&str> = operations.iter().flat_map(|(_, row)| row.keys().map(String::as_str)).collect();
@@ -91,7 +91,7 @@ fn percent(results: &Results, published: &Published, kernel: &str) -> Option<Tab
     })
 }
 
-/// What was printed, by operation: as the study measures them, then what it does not.
+/// Published operations: first those that the study measures, in its order, then the others.
 fn in_order<'p>(
     results: &Results,
     published: &'p Published,

@@ -1,11 +1,11 @@
-//! The call graph: from each system call down to the hooks that direct calls reach.
+//! Section: the call graph, from each system call to the hooks that direct calls reach.
 
 use crate::page::{
     material::{Graph, Reach, Reached},
     model::{Block, Branch, Fold, Section},
 };
 
-/// A tree a kernel; nothing where no graph was written into the folder.
+/// One tree per kernel; `None` if the folder has no graph.
 pub(in crate::page) fn section(graphs: &[Graph]) -> Option<Section> {
     let fold = |graph: &Graph| {
         let calls: Vec<Branch> = graph.syscalls.iter().filter_map(call).collect();
@@ -21,7 +21,7 @@ pub(in crate::page) fn section(graphs: &[Graph]) -> Option<Section> {
     })
 }
 
-/// `None` of a system call that reaches nothing.
+/// `None` for a system call that reaches nothing.
 fn call(reach: &Reach) -> Option<Branch> {
     let mut direct: Vec<&Reached> = reach.hooks.iter().filter(|hook| hook.direct && hook.path.len() > 1).collect();
     direct.sort_by(|a, b| functions(a).cmp(functions(b)));
@@ -43,17 +43,17 @@ fn functions(hook: &Reached) -> impl Iterator<Item = &str> {
     hook.path.iter().map(|step| step.function.as_str())
 }
 
-/// What is below a function: `hooks` share the first `at` functions of their ways, and are sorted by them.
+/// The branches below a function: `hooks` share the first `at` functions of their paths, by which they are sorted.
 fn below(hooks: &[&Reached], at: usize) -> Vec<Branch> {
     let next = |hook: &Reached| hook.path.get(at).map(|step| step.function.clone());
     hooks.chunk_by(|a, b| next(a) == next(b)).filter_map(|chunk| branch(chunk, at)).collect()
 }
 
-/// Functions that lead to one function alone are one branch with it.
+/// A chain of functions without a fork is one branch.
 fn branch(hooks: &[&Reached], at: usize) -> Option<Branch> {
     let (first, last) = (hooks.first()?, hooks.last()?);
     let mut end = at;
-    // Sorted ways share what the first and the last share.
+    // In sorted paths, all share what the first and the last share.
     while end < first.path.len() && first.path.get(end) == last.path.get(end) {
         end += 1;
     }
@@ -66,7 +66,7 @@ fn branch(hooks: &[&Reached], at: usize) -> Option<Branch> {
     };
     let leaf =
         |branches| Branch { name: hook.hook.clone(), remark: format!("depth {}", hook.depth), end: true, branches };
-    // The hook's own function says no more than the hook.
+    // The hook's own function adds nothing to the hook's name.
     let (_, before) = names.split_last()?;
     if before.is_empty() {
         return Some(leaf(branches));

@@ -1,4 +1,4 @@
-//! What each module adds over all operations: the first thing that is asked.
+//! Section: what each module adds over all operations, the most frequent question.
 
 use crate::{
     page::{
@@ -9,7 +9,7 @@ use crate::{
     stats::quantile::median,
 };
 
-/// One row a kernel and configuration.
+/// One row per kernel and configuration.
 pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     let kernels = results.kernels();
     let found: Vec<(&str, Vec<Spread<'_>>)> =

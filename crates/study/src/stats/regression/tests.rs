@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Each line's numbers.
+/// The numbers of each line.
 fn read(text: &str) -> Vec<Vec<f64>> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect()).collect()
@@ -85,7 +85,7 @@ fn agrees_with_nist_on_longley() {
     assert!(coefficients >= 11.0 && others >= 11.0, "{coefficients} {others}");
 }
 
-/// A polynomial without noise: all coefficients 1, their errors 0.
+/// A polynomial without noise: all coefficients are 1, their errors 0.
 #[test]
 fn agrees_with_nist_on_wampler_1() {
     let rows: Vec<Vec<f64>> = (0..=20).map(|x| powers(f64::from(x), 5)).collect();
@@ -96,7 +96,7 @@ fn agrees_with_nist_on_wampler_1() {
     assert!((fit.r_squared(&y).unwrap() - 1.0).abs() < 1e-14);
 }
 
-/// The same polynomial with noise many times greater than it.
+/// The same polynomial with much greater noise.
 #[test]
 fn agrees_with_nist_on_wampler_4() {
     let y = [
@@ -164,7 +164,7 @@ fn agrees_with_nist_on_filip() {
     assert!(coefficients >= 6.0 && others >= 6.0, "{coefficients} {others}");
 }
 
-/// By hand.
+/// Computed by hand.
 #[test]
 fn tells_lack_of_fit_from_what_runs_of_the_same_settings_differ_by() {
     // Two levels thrice and one between: a parabola that no line fits.

@@ -1,0 +1,82 @@
+//! Good input of each target, made anew by the code that is tested, so that it is of the present formats.
+
+use tollgate_audit::text;
+use tollgate_client::protocol::{self, Attribute, Mode, Refusal, Request};
+use tollgate_policy::{
+    built::Built,
+    sepol::{self, CilFile, Options},
+};
+
+use crate::sample::{self, Layout};
+
+const POLICY: &[u8] = include_bytes!("../../crates/policy/src/dump/everything.cil");
+
+/// Targets by name, each with its seeds.
+pub fn all() -> Vec<(&'static str, Vec<Vec<u8>>)> {
+    let built = built();
+    vec![
+        ("audit", audit()),
+        ("btf", vec![sample::btf()]),
+        ("built", vec![built.to_bytes()]),
+        ("dump", vec![built.model]),
+        ("kallsyms", kallsyms()),
+        ("package", vec![include_bytes!("../seeds/module.pp").to_vec()]),
+        ("protocol", protocol()),
+    ]
+}
+
+fn built() -> Built {
+    let file = CilFile { name: "everything.cil".into(), text: POLICY.to_vec() };
+    let compiled = sepol::compile(&[file], &Options::default()).expect("compile the policy of the seeds");
+    Built::from_compiled(compiled).expect("lay out the policy of the seeds")
+}
+
+fn kallsyms() -> Vec<Vec<u8>> {
+    let layouts =
+        [Layout::OffsetsFirst, Layout::WithOrder, Layout::OffsetsLast, Layout::PlainOffsets, Layout::OwnPlaces];
+    layouts.map(sample::kallsyms).into()
+}
+
+/// Records of each kind of object, as the kernel's audit and as our own log have them.
+fn audit() -> Vec<Vec<u8>> {
+    const HEAD: &str = "type=AVC msg=audit(1700000001.234:17): avc:  denied  { read open } for  pid=12 comm=\"cat\"";
+    const TAIL: &str = "scontext=user_u:user_r:user_t:s0-s0:c0.c9 tcontext=system_u:object_r:shadow_t:s0 tclass=file";
+    let objects = [
+        "path=\"/etc/shadow\" dev=\"sda1\" ino=13",
+        "path=2F746D702F61206200 dev=\"sda1\" ino=13 ioctlcmd=0x5412",
+        "name=\"new\"",
+        "capability=12",
+        "opid=1 ocomm=\"init\"",
+        "kmod=\"fs-nothing\"",
+        "anonclass=\"[userfaultfd]\"",
+        "ipc_key=-7",
+        "saddr=::1 src=80 daddr=10.0.0.1 dest=8080 netif=eth0",
+    ];
+    let mut seeds: Vec<String> =
+        objects.iter().map(|object| format!("{HEAD} {object} {TAIL} permissive=0 repeated=3")).collect();
+    let logged = seeds.iter().filter_map(|line| serde_json::to_string(&text::parse(line)?).ok());
+    seeds.extend(logged.collect::<Vec<_>>());
+    seeds.push("type=USER_SELINUX_ERR msg=audit(1.000:2): msg='avc:  lost 17 events: the ring buffer was full'".into());
+    seeds.push("[ 3.1] kauditd_printk_skb: 31 callbacks suppressed\naudit: audit_lost=7 audit_rate_limit=0".into());
+    seeds.into_iter().map(String::into_bytes).collect()
+}
+
+/// Requests and answers.
+fn protocol() -> Vec<Vec<u8>> {
+    let context = || "system_u:system_r:httpd.t:s0".to_owned();
+    let requests = [
+        Request::Status,
+        Request::SetMode { mode: Mode::Permissive, domain: Some("httpd.t".into()) },
+        Request::Reload { accept_missing: true },
+        Request::Get(Attribute::Current),
+        Request::Sid { attribute: Attribute::Exec, context: context() },
+        Request::Text(7),
+        Request::Access { source: context(), target: context(), class: "file".into() },
+        Request::SetLabel(context()),
+        Request::Count(true),
+    ];
+    let replies = [Ok(vec![context(), String::new()]), Err(Refusal::new(13, "not 100 % allowed"))];
+    let lines = requests.iter().map(Request::line).chain(replies.iter().map(protocol::reply_line));
+    let sanity = format!("{0}\t{0}\tfile\tread,-write\n", context());
+    lines.chain([protocol::greeting("4f1c0f"), sanity]).map(String::into_bytes).collect()
+}
