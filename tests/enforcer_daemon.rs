@@ -284,13 +284,19 @@ fn begins_anew_after_a_start_that_was_killed_and_after_another_version() {
     assert!(!again.lines().any(|name| name == "then"), "another version's are left: {again}");
 }
 
-/// A record as journald gets it: names, and values with their lengths.
+/// A record as journald gets it: lines NAME=VALUE, and names each with the length of its value, which may have lines.
 fn record(mut bytes: &[u8]) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-        let (length, rest) = bytes[end + 1..].split_first_chunk().unwrap();
+        let line = String::from_utf8_lossy(&bytes[..end]);
+        bytes = &bytes[end + 1..];
+        if let Some((name, value)) = line.split_once('=') {
+            fields.insert(name.into(), value.into());
+            continue;
+        }
+        let (length, rest) = bytes.split_first_chunk().unwrap();
         let (value, rest) = rest.split_at(u64::from_le_bytes(*length).try_into().unwrap());
-        fields.insert(String::from_utf8_lossy(&bytes[..end]).into(), String::from_utf8_lossy(value).into());
+        fields.insert(line.into(), String::from_utf8_lossy(value).into());
         bytes = &rest[1..];
     }
     fields
@@ -331,7 +337,7 @@ fn sends_the_journal_records_with_fields_and_prints_lines_elsewhere() {
         let scratch = Scratch::new();
         let guests = Guests {
             kernels: &["6.1"],
-            policies: &[(&[source("tests/enforcer/policy.cil")], "/policy")],
+            policies: &[(&[own_parts(), vec![source("tests/enforcer/policy.cil")]].concat(), "/policy")],
             files: &[(&scratch.program(), "/bin/tollgate")],
             processors: 1,
             timeout: 900,
