@@ -2,12 +2,21 @@
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
-use std::process::Command;
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    os::unix::{fs::MetadataExt, net::UnixDatagram},
+    process::Command,
+    time::Duration,
+};
+
+use tollgate_client::Client;
 
 #[cfg(feature = "long")]
 use crate::program::report_time;
 use crate::program::{
     Scratch,
+    inside::{Guests, is_guest, name, sh},
     machine::{build, own_parts, policy, source},
     steps::Guest,
     word,
@@ -275,40 +284,93 @@ fn begins_anew_after_a_start_that_was_killed_and_after_another_version() {
     assert!(!again.lines().any(|name| name == "then"), "another version's are left: {again}");
 }
 
+/// A record as journald gets it: lines NAME=VALUE, and names each with the length of its value, which may have lines.
+fn record(mut bytes: &[u8]) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(&bytes[..end]);
+        bytes = &bytes[end + 1..];
+        if let Some((name, value)) = line.split_once('=') {
+            fields.insert(name.into(), value.into());
+            continue;
+        }
+        let (length, rest) = bytes.split_first_chunk().unwrap();
+        let (value, rest) = rest.split_at(u64::from_le_bytes(*length).try_into().unwrap());
+        fields.insert(line.into(), String::from_utf8_lossy(value).into());
+        bytes = &rest[1..];
+    }
+    fields
+}
+
+/// A daemon's life from its start until it is terminated: the records that the journal got, and what standard error did.
+fn life(journal: &UnixDatagram, level: &str, stream: &str) -> (Vec<BTreeMap<String, String>>, String) {
+    let (mut records, mut buffer) = (Vec::new(), [0; 1 << 16]);
+    let of = fs::metadata("/run/stream").unwrap();
+    let mut daemon = Command::new("/bin/tollgate")
+        .args(["enforce", "--foreground", "/policy"])
+        .env("JOURNAL_STREAM", format!("{}:{}", of.dev(), of.ino()))
+        .env("NOTIFY_SOCKET", "/nowhere")
+        .env("TOLLGATE_LOG", level)
+        .stderr(File::create(stream).unwrap())
+        .spawn()
+        .unwrap();
+    let mut asked = false;
+    while daemon.try_wait().unwrap().is_none() {
+        if !asked && Client::connect().and_then(|mut client| client.status()).is_ok() {
+            asked = true;
+            sh(&format!("kill -TERM {}", daemon.id()));
+        }
+        records.extend(journal.recv(&mut buffer).ok().map(|length| record(&buffer[..length])));
+    }
+    while let Ok(length) = journal.recv(&mut buffer) {
+        records.push(record(&buffer[..length]));
+    }
+    // The journal is tried by a record of nothing.
+    records.retain(|record| !record.is_empty());
+    (records, fs::read_to_string(stream).unwrap())
+}
+
 #[test]
 fn sends_the_journal_records_with_fields_and_prints_lines_elsewhere() {
-    let scratch = Scratch::new();
-    // What reads journald's socket writes each record as lines, with a space for each line's end.
-    let journal = "mkdir -p /run/systemd/journal; rm -f /dev/log; ln -s /run/systemd/journal/socket /dev/log; >/stream
-        busybox syslogd -n -O /records & while [ ! -S /run/systemd/journal/socket ]; do sleep 0.1; done
-        export JOURNAL_STREAM=$(stat -c %d:%i /stream)";
-    let enforce = |more: &str, stream: &str| {
-        format!(
-            "{more} NOTIFY_SOCKET=/nowhere tollgate enforce --foreground /policy 2>>{stream} & while ! tollgate mode; do sleep 0.2; done 2>/dev/null >&2"
-        )
+    let this = name(sends_the_journal_records_with_fields_and_prints_lines_elsewhere);
+    if !is_guest() {
+        let scratch = Scratch::new();
+        let guests = Guests {
+            kernels: &["6.1"],
+            policies: &[(&[own_parts(), vec![source("tests/enforcer/policy.cil")]].concat(), "/policy")],
+            files: &[(&scratch.program(), "/bin/tollgate")],
+            processors: 1,
+            timeout: 900,
+            share_srv: false,
+            tests: &[this],
+        };
+        return guests.play(&scratch).assert_passed(sends_the_journal_records_with_fields_and_prints_lines_elsewhere);
+    }
+    fs::create_dir_all("/run/systemd/journal").unwrap();
+    let journal = UnixDatagram::bind("/run/systemd/journal/socket").unwrap();
+    journal.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    File::create("/run/stream").unwrap();
+    let (in_force, ends) = ("/policy, generation 1: enforcing", "the daemon ends");
+    let find = |records: &[BTreeMap<String, String>], text: &str| {
+        records.iter().find(|record| record["MESSAGE"].contains(text)).cloned()
     };
-    let end = format!("kill -TERM $(daemon); {GONE}; sleep 1");
-    let steps = Guest::new(&scratch, "6.1")
-        .step("journal", journal)
-        .step("records", &format!("{}; {end}; cat /records; echo; cat /stream", enforce("", "/stream")))
-        .step("warnings", &format!(">/records; {}; {end}; cat /records; cat /stream", enforce("TOLLGATE_LOG=warn", "/stream")))
-        .step("lines", &format!(">/records; {}; {end}; cat /records; cat /lines", enforce("", "/lines")))
-        .step("details", &format!("{}; {end}; cat /details", enforce("TOLLGATE_LOG=debug", "/details")))
-        .step("background", &format!("exec 2>/stream; tollgate enforce /policy; {end}; cat /records /stream; tail -n 1 /var/log/tollgate/daemon.log"))
-        .run();
-    steps["journal"].is(0, &[]);
-    let (in_force, ready, ends) =
-        ("/policy, generation 1: enforcing", "cannot report that the daemon is ready", "the daemon ends");
-    let records = &steps["records"].is(0, &[in_force, ready, ends, "PRIORITY", "TOLLGATE_CAUSE", "tollgate"]).text;
-    assert!(!records.contains("tollgate: /policy") && !records.contains("tollgate: the daemon ends"), "{records}");
-    let warnings = &steps["warnings"].is(0, &[ready]).text;
-    assert!(!warnings.contains(in_force) && !warnings.contains(ends), "{warnings}");
-    let line = |text: &str| format!("tollgate: {text}");
-    let lines = &steps["lines"].is(0, &[&line(in_force), &line(ready), &line(ends)]).text;
-    assert!(!lines.contains("PRIORITY"), "{lines}");
-    steps["details"].is(0, &["tollgate: libbpf: ", &line(ends)]);
-    let background = &steps["background"].is(0, &[&line(ends)]).text;
-    assert!(!background.contains("PRIORITY"), "{background}");
+
+    let (records, printed) = life(&journal, "info", "/run/stream");
+    let told = find(&records, in_force).unwrap_or_else(|| panic!("{records:?}"));
+    assert_eq!((told["PRIORITY"].as_str(), told["SYSLOG_IDENTIFIER"].as_str()), ("6", "tollgate"), "{told:?}");
+    let warning = find(&records, "ready").unwrap_or_else(|| panic!("{records:?}"));
+    assert!(warning["PRIORITY"] == "4" && warning["TOLLGATE_CAUSE"].contains("No such file"), "{warning:?}");
+    assert!(find(&records, ends).is_some() && printed.is_empty(), "{records:?}\n{printed}");
+
+    let (records, _) = life(&journal, "warn", "/run/stream");
+    assert!(find(&records, "ready").is_some() && find(&records, in_force).is_none(), "{records:?}");
+
+    let (records, printed) = life(&journal, "info", "/run/elsewhere");
+    let lines = [in_force, ends].map(|text| printed.contains(&format!("tollgate: {text}")));
+    assert!(lines == [true; 2] && records.is_empty() && !printed.contains("libbpf"), "{records:?}\n{printed}");
+
+    let (_, printed) = life(&journal, "debug", "/run/elsewhere");
+    assert!(printed.contains("tollgate: libbpf: "), "{printed}");
 }
 
 #[test]
