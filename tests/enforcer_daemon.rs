@@ -215,6 +215,8 @@ fn says_what_a_machine_lacks_to_be_enforced() {
     let steps = Guest::new(&scratch, "6.1")
         .with(&built, "/reject")
         .with(&users, "/etc/passwd")
+        // Removes the programs that the machine was saved with.
+        .lines("tollgate stop --force\n")
         .step("not root", "su nobody -c 'tollgate enforce /policy'")
         .step(
             "no types",

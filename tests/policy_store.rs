@@ -205,7 +205,7 @@ fn keeps_ports_of_ones_own() {
     for line in ["tcp   1-1023       system_u:object_r:reserved_port_t:s0", "system_u:object_r:db_port_t:s0  (local)"] {
         assert!(all.contains(line), "{line}: {all}");
     }
-    add("db_port_t", "8080").refused(&["tcp 8080 is system_u:object_r:http_port_t:s0 already"]);
+    add("db_port_t", "8080").refused(&["the policy already labels tcp 8080 as system_u:object_r:http_port_t:s0"]);
     add("db_port_t", "1000-2000").refused(&["tcp 1000-2000 and tcp 1-1023", "overlap"]);
     add("etc_t", "9000").refused(&["etc_t is not a type of ports"]);
     add("web_port_t", "9000").refused(&["no type `web_port_t`"]);
@@ -268,7 +268,7 @@ fn reads_what_lies_beside_file_contexts() {
     assert!(text.ends_with(&expected), "{text}");
     let local = |text: &str| scratch.file("file_contexts.local", text);
     local(&format!("/srv/x\t{}# again\n/srv/x\t{}", context("tmp_t"), context("shadow_t")));
-    scratch.run(&build).refused(&["file_contexts.local: line 3", "line 1 labels `/srv/x` already"]);
+    scratch.run(&build).refused(&["file_contexts.local: line 3", "line 1 already labels `/srv/x`"]);
     local(&format!("\n/srv/x(\t{}", context("tmp_t")));
     scratch.run(&build).refused(&["file_contexts.local", "line 2"]);
 }

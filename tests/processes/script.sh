@@ -1,5 +1,5 @@
 # Runs the parts of tests/enforcer_processes.rs in a guest; the output of each part stands below its name.
-mount -t bpf none /sys/fs/bpf 2>/dev/null
+grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf
 mkdir -p /run /var/log /place
 mount -t tmpfs none /place
 cd /place

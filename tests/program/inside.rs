@@ -20,7 +20,7 @@ use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
-    programs::Pins,
+    programs::{self, Pins},
 };
 use tollgate_policy::built::Built;
 
@@ -172,7 +172,7 @@ impl Played {
 
 /// Whether an earlier test has started enforcement.
 pub(crate) fn is_enforced() -> bool {
-    Pins::default().root().exists()
+    programs::pinned(&Pins::default())
 }
 
 /// The enforcement that an earlier test has left, with labels for what was mounted since; or enforcement of this policy,
