@@ -18,7 +18,7 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use tollgate_abi::enforcer::TG_FAILED_LABELS_FULL;
+use tollgate_abi::enforcer::{TG_FAILED_LABELS_FULL, tg_label_value};
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
@@ -316,11 +316,14 @@ fn fill(labels: &MapHandle) {
     let (room, batch) = (u64::from(labels.max_entries()), 1 << 16);
     for first in (0..room).step_by(batch) {
         let keys: Vec<u8> = (first..room.min(first + batch as u64)).flat_map(key).collect();
-        let values = vec![0; keys.len() / 3];
+        let values = vec![0; keys.len() / 24 * size_of::<tg_label_value>()];
         // The last batch does not fit completely.
         let _ = labels.update_batch(&keys, &values, (keys.len() / 24) as u32, MapFlags::ANY, MapFlags::ANY);
     }
-    assert!(labels.update(&[0xfe; 24], &[0; 8], MapFlags::ANY).is_err(), "the map is not full");
+    assert!(
+        labels.update(&[0xfe; 24], &[0; size_of::<tg_label_value>()], MapFlags::ANY).is_err(),
+        "the map is not full"
+    );
 }
 
 #[test]

@@ -83,29 +83,35 @@ pub(super) fn find(world: &World<'_>, statements: &Statements<'_>, question: &Qu
             None => obstacle = obstacle.or_else(|| Some(NO_EXEMPTION.to_owned())),
         }
     }
+    // With another context no type is put in an attribute, which might have granted it, too.
+    let with_contexts = missing_rules(world, &supposed, question);
     supposed = with_memberships(&supposed, statements, &found.put);
     for put in &found.put {
         let (type_, attribute) = (cil::type_name(policy, put.0), cil::type_name(policy, put.1));
         statements_to_add.push(format!("(typeattributeset {attribute} ({type_}))"));
     }
-    let mut rules = Vec::new();
-    // The parents come first, because libsepol builds no policy in which a bounded type has more than they have.
     for step in world.steps(question).iter().rev().filter(|step| !supposed.granted(step)) {
-        rules.push(allow(policy, step));
         found.forbidden.extend(forbids(statements, step, &found.put));
     }
     found.forbidden.dedup();
     let is_context_at_fault = !invalid.is_empty() || is_constrained(world, question);
     let alternatives = if is_context_at_fault { alternatives::find(world, question) } else { Vec::new() };
-    let with_alternatives = if alternatives.is_empty() { Vec::new() } else { rules.clone() };
+    let with_alternatives = if alternatives.is_empty() { Vec::new() } else { with_contexts };
     if obstacle.is_some() {
         let (cil, forbidden_by, gains) = (Vec::new(), Vec::new(), Vec::new());
         return Remedy { cil, forbidden_by, obstacle, alternatives, with_alternatives, gains };
     }
-    statements_to_add.extend(rules);
+    statements_to_add.extend(missing_rules(world, &supposed, question));
     let gains = found.put.iter().map(|put| Gain::of(policy, *put)).collect();
     let (cil, forbidden_by) = (statements_to_add, found.forbidden);
     Remedy { cil, forbidden_by, obstacle, alternatives, with_alternatives, gains }
+}
+
+/// The allow rules that `supposed` lacks. The parents come first, because libsepol builds no policy in which a bounded type
+/// has more than they have.
+fn missing_rules(world: &World<'_>, supposed: &World<'_>, question: &Question) -> Vec<String> {
+    let steps = world.steps(question);
+    steps.iter().rev().filter(|step| !supposed.granted(step)).map(|step| allow(world.policy, step)).collect()
 }
 
 const NO_EXEMPTION: &str = "no attribute that one of the types could be given makes an exception: the contexts would \
