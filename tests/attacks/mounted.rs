@@ -135,7 +135,7 @@ fn denies_a_file_system_that_was_here_before_until_it_is_walked() {
 fn denies_what_has_an_attribute_in_an_image_that_nobody_knows() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
-        let images = ["files", "root"].map(|name| (name, image(&scratch, name, &[])));
+        let images = ["files", "rooted"].map(|name| (name, image(&scratch, name, &[])));
         label(&images[0].1, &["labelled", "dir"]);
         label(&images[1].1, &["/"]);
         let steps = guest(&scratch, kernel, &images)
@@ -145,7 +145,7 @@ fn denies_what_has_an_attribute_in_an_image_that_nobody_knows() {
                  echo x > /srv/dir/new'",
             )
             .step("walked", "M cat /srv/plain; M cat /srv/labelled; tollgate label get /srv/labelled /srv/dir; umount /srv")
-            .step("root", "blind 'mount -o loop /root /srv && cat /srv/plain; echo x > /srv/new'")
+            .step("root", "blind 'mount -o loop /rooted /srv && cat /srv/plain; echo x > /srv/new'")
             .run();
         steps["start"].is(0, &[]);
         for (name, denied) in [("mounted", 4), ("root", 2)] {
