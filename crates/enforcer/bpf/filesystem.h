@@ -99,6 +99,9 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	known->node = new.node;
 	__builtin_memcpy(known->uuid, new.uuid, sizeof known->uuid);
 	known->generation = generation;
+	/* The daemon may have labelled it before its UUID was known. */
+	if (known->flags & TG_SUPERBLOCK_WALKED)
+		bpf_map_update_elem(&uuids, known->uuid, &number, BPF_ANY);
 	WRITE_ONCE(known->address, new.address);
 	return known;
 }
