@@ -97,7 +97,7 @@ fn says_what_is_missing_where_there_is_no_selinux() {
     let scratch = Scratch::new();
     let machine = Machine::new(&scratch, "6.1", "bpf", TIMEOUT).file(&policy(&scratch, "tollgate"), "/built");
     let ended = machine.run(&["tollgate", "policy", "verify", "/built", "--against", "kernel"]);
-    ended.refused(&["/sys/fs/selinux is not there", "lsm=", "mount -t selinuxfs"]);
+    ended.refused(&["/sys/fs/selinux does not exist", "lsm=", "mount -t selinuxfs"]);
 }
 
 const OF_BPF: [(&str, u64); 5] =
