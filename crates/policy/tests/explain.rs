@@ -221,7 +221,7 @@ fn offers_what_changes_the_decision() {
     let built = build(&sources);
     let (mut numbers, mut offered) = (Numbers(Rng::with_seed(SEED ^ 1)), Offered::default());
     let mut server = built.server().unwrap();
-    for _ in 0..250 {
+    for _ in 0..600 {
         let asked = random_question(&mut server, &mut numbers);
         let told = explain(&built.policy, &built.lines, &asked);
         if told.remedy.is_some() {
