@@ -35,6 +35,7 @@ fn c_example_prints_in_a_guest_what_its_page_shows() {
     let steps = Guest::under(&scratch, "6.1", &own)
         .with(&outside.join("context"), "/bin/context")
         .with(&root.join("usr/lib/libtollgate.so.0"), "/usr/local/lib/libtollgate.so.0")
+        .lines("tollgate stop --force\n")
         .step("nothing", "context")
         .step("enforced", "tollgate enforce /policy 2>/dev/null && context")
         .run();
@@ -49,6 +50,7 @@ fn rust_example_prints_in_a_guest_what_its_page_shows() {
     scratch.run(&["policy", "build", word(&source("policies/tollgate")), "-o", word(&own)]).with(0);
     let steps = Guest::under(&scratch, "6.1", &own)
         .with(&target.join("x86_64-unknown-linux-gnu/release/context"), "/bin/context")
+        .lines("tollgate stop --force\n")
         .step("nothing", "context")
         .step("enforced", "tollgate enforce /policy 2>/dev/null && context")
         .run();
