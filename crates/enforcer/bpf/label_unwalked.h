@@ -22,9 +22,9 @@
 #include "subvolume.h"
 
 /*
- * Whether all that the current task makes or moves there has its label in `labels`, be it that of
- * its directory: the walk would give it the one that `file_contexts` say of its path, which its
- * maker may not be allowed to give. Who is unconfined is.
+ * Whether all that the current task makes or moves there has its label in `labels`, even if that is
+ * its directory's. Otherwise the walk would give it the label that `file_contexts` have for its
+ * path, which its maker may not be allowed to give. An unconfined maker is.
  */
 static __always_inline int tg_keeps_all(const struct tg_superblock *superblock)
 {

@@ -175,11 +175,11 @@ struct {
 
 /*
  * File systems that were labelled here, or seen, by UUID.
- * Writer: the programs, when a file system is mounted that is new; the daemon, when it has walked
- * one, and for those that something is noted of.
+ * Writer: the programs, when a new file system is mounted, and when they first see one that was
+ * walked; the daemon, when it has walked one, and for those that have notes.
  * Reader: the programs, when a file system is mounted.
- * Size: more than a machine meets. Full: none is new any more, so that what is mounted is denied
- * until it is walked.
+ * Size: more than a machine meets. Full: none is new any more. What is mounted is denied until it
+ * is walked.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
