@@ -98,6 +98,7 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
     let ended = |signal: &str| format!("tollgate hooks count -- sleep 60 & {begun}; kill -{signal} $!; wait $!");
     let mounted = "grep -c ' /sys/kernel/tracing tracefs' /proc/mounts";
     let steps = Guest::new(&scratch, "6.1")
+        .lines("mount -t tracefs none /sys/kernel/tracing\n")
         .step("first", counted)
         .step("second", counted)
         .step("after", left)

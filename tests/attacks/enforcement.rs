@@ -82,6 +82,7 @@ const ALLOWED: [(&str, &str); 9] = [
 
 const PREPARED: &str = "mkdir -p /srv && mount -t tmpfs none /srv && echo SECRET > /srv/secret && touch /srv/name && mkdir -p /srv/old /own /before /mnt \
     /etc/tollgate && cp /policy /etc/tollgate/policy && mount -t proc none /before && mount -t debugfs none /sys/kernel/debug && \
+    mount -t tracefs none /sys/kernel/tracing && \
     mkdir -p /sys/fs/cgroup/slice/service && echo $$ > /sys/fs/cgroup/slice/service/cgroup.procs && \
     tollgate enforce /policy && echo $$ > /sys/fs/cgroup/cgroup.procs && tollgate mode permissive --domain other && tollgate mode enforcing --domain other";
 

@@ -53,10 +53,12 @@ impl Hardware {
     }
 
     /// The command that runs in a machine before it is saved. If BPF programs can enforce there, it loads them, which takes
-    /// most of the time of a start. Tests that end enforcement and start it again load them themselves.
+    /// most of the time of a start. Tests that end enforcement and start it again load them themselves. Half of the files
+    /// that a start labels are in tracefs, which is not mounted: tests that need it mount it.
     fn preparation(&self) -> &'static str {
         if KNOWN.contains(&self.kernel.as_str()) && self.lsm.split(',').any(|module| module == "bpf") {
-            "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; tollgate preload"
+            "umount /sys/kernel/tracing
+             grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf; tollgate preload"
         } else {
             "true"
         }

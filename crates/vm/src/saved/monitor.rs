@@ -60,7 +60,7 @@ impl Monitor {
         drop(to);
         match sent {
             // The emulator reports itself why it has not read everything.
-            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => return Err(e).context(what()),
+            Err(e) if !is_closed(&e) => return Err(e).context(what()),
             _ => {}
         }
         self.wait_for(|line| line["event"] == "RESUME").map(drop)
@@ -79,7 +79,8 @@ impl Monitor {
     fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Result<Value, Error> {
         loop {
             let mut line = String::new();
-            if self.stream.read_line(&mut line).context("read from QEMU's monitor")? == 0 {
+            let read = self.stream.read_line(&mut line).or_else(|e| if is_closed(&e) { Ok(0) } else { Err(e) });
+            if read.context("read from QEMU's monitor")? == 0 {
                 let status = "it closed its monitor".into();
                 return Err(Error::QemuDied { status, detail: String::new(), console: String::new() });
             }
@@ -89,6 +90,11 @@ impl Monitor {
             }
         }
     }
+}
+
+/// Whether the other end was closed. If it has not read everything by then, Linux reports ECONNRESET.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 fn uri(socket: &Path) -> String {
@@ -128,5 +134,14 @@ mod tests {
         assert!(error.contains("migrate-set-capabilities") && error.contains("no such capability"), "{error}");
         assert!(matches!(says("{\"QMP\": {}}\n").err(), Some(Error::QemuDied { .. })));
         assert!(matches!(says("hello\n").err(), Some(Error::Monitor { .. })));
+    }
+
+    #[test]
+    fn reports_the_end_of_an_emulator_that_did_not_read_its_commands() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(GREETING.as_bytes()).unwrap();
+        let mut monitor = Monitor::new(ours).unwrap();
+        drop(theirs);
+        assert!(matches!(monitor.wait_for(|_| true), Err(Error::QemuDied { .. })));
     }
 }
