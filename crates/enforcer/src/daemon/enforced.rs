@@ -1,32 +1,31 @@
 //! The running enforcement, as the daemon works with it.
 
+mod status;
+mod upkeep;
+
 use std::{
     fs::{self, File},
     io::{self, Read},
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
-    time::{Duration, Instant, UNIX_EPOCH},
+    time::Instant,
 };
 
-use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL,
-    tg_event, tg_task,
-};
-use tollgate_audit::{Dispatcher, Reason};
+use tollgate_abi::enforcer::tg_task;
+use tollgate_audit::Dispatcher;
 use tollgate_client::{
     protocol::{Mode, Refusal},
     sanity::{self, Question},
     services::Service,
     shadow::Report,
-    shares::Room,
-    status::{self, Hooks, Manager, Status},
+    status::{Manager, Status},
     units::Unit,
 };
 use tollgate_policy::built::Built;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use super::{
-    devices::{Device, Devices},
+    devices::Devices,
     gaps::Gaps,
     machine::{Labels, Machine, Permission},
     messages,
@@ -34,7 +33,7 @@ use super::{
 };
 use crate::{
     contexts::{self, Sid},
-    enforcer::{Enforcer, EnforcerError, Known, of_device, task_of},
+    enforcer::{Enforcer, EnforcerError, Known, task_of},
     events::Reader,
     inquiries::Inquiries,
     labels,
@@ -67,15 +66,6 @@ pub enum EnforcedError {
         cause: io::Error,
     },
 }
-
-/// How many holders of each room the status lists.
-const MAX_HOLDERS_SHOWN: usize = 5;
-
-/// How often entries for owners of files that no longer exist are removed.
-/// When one in `BUSY_FRACTION` of the places or more is taken, it is done more often.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-const BUSY_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-const BUSY_FRACTION: u32 = 64;
 
 /// Running enforcement, with what reports on it.
 pub struct Enforced {
@@ -157,86 +147,10 @@ impl Enforced {
         Ok(enforcer)
     }
 
-    /// Logs denials, and does what events request for labels.
-    fn events(&mut self) {
-        let batch = match self.events.wait(Duration::ZERO) {
-            Ok(batch) => batch,
-            Err(cause) => return error!(%cause, "cannot read events: {cause}"),
-        };
-        let Some(enforcer) = &mut self.enforcer else { return };
-        enforcer.learn();
-        self.audit.lost(Reason::Malformed, batch.malformed);
-        for event in batch.events {
-            match event.kind {
-                TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
-                TG_EVENT_MOUNT => mounted(enforcer, &event),
-                TG_EVENT_SERVICE => enforcer.began(),
-                _ => {}
-            }
-        }
-        // Requests for labels are served here even if their events were lost, or were read by a daemon that was
-        // killed.
-        enforcer.catch_up().iter().for_each(|failure| warn!("labels: {failure}"));
-        enforcer.checkpoint().iter().for_each(|failure| warn!("labels: {failure}"));
-    }
-
-    /// Labels the nodes of devices that have appeared.
-    fn devices(&mut self) {
-        let (Some(enforcer), Some(devices)) = (&mut self.enforcer, &self.devices) else { return };
-        loop {
-            match devices.next() {
-                Ok(Some(device)) => appeared(enforcer, &device),
-                Ok(None) => return,
-                Err(cause) => {
-                    warn!(
-                        %cause,
-                        "devices that appeared are not labelled: {cause}: `tollgate label restore -R /dev`"
-                    );
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Logs how many events were lost since a daemon last did so.
-    fn losses(&mut self) {
-        let Some(enforcer) = &self.enforcer else { return };
-        let kinds = [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)];
-        for (failure, reason) in kinds {
-            self.audit.lost(reason, enforcer.state().unreported(failure));
-        }
-    }
-
     /// What could not be labelled or written when enforcement started.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         self.enforcer.as_ref().map(|enforcer| enforcer.labelled().0.messages.clone()).unwrap_or_default()
-    }
-
-    /// Reports objects without a label that confined processes have met. What was denied to them is not always in the
-    /// log.
-    fn unlabelled(&self) {
-        let Some(enforcer) = &self.enforcer else { return };
-        let count = enforcer.state().unreported(TG_FAILED_NO_LABEL);
-        if count > 0 {
-            let last = enforcer.state().unlabelled();
-            warn!("{}", messages::unlabelled(count, &last, &of_device(Some(last.device))));
-        }
-    }
-
-    /// Removes entries for owners of files that no longer exist. It is done more often when many places are taken.
-    fn sweep(&mut self) {
-        let Some(enforcer) = &self.enforcer else { return };
-        let shares = enforcer.state().shares();
-        let (taken, places) = (shares.taken(Room::Owners), shares.room(Room::Owners));
-        let pause = if taken < places / BUSY_FRACTION { SWEEP_INTERVAL } else { BUSY_SWEEP_INTERVAL };
-        if taken == 0 || self.swept.elapsed() < pause {
-            return;
-        }
-        self.swept = Instant::now();
-        if let Err(cause) = self.inquiries.sweep() {
-            warn!(%cause, "entries for owners of files that no longer exist are not removed: {cause}");
-        }
     }
 
     /// Logs what is in force from now on.
@@ -280,31 +194,6 @@ fn read(policy: File) -> Result<(Built, String), Refusal> {
     Ok((built, name.map_or_else(|_| "a file that has no name".to_owned(), |name| called(&name.display().to_string()))))
 }
 
-/// Labels the files of a file system that was mounted, or of a subvolume that has appeared in one.
-fn mounted(enforcer: &mut Enforcer, event: &tg_event) {
-    let labelled = match event.inode {
-        0 => enforcer.label_mount(event.device),
-        subvolume => enforcer.label_subvolume(event.device, subvolume, event.source),
-    };
-    match labelled {
-        Ok(report) => report.messages.iter().for_each(|failure| warn!("not labelled: {failure}")),
-        Err(cause) => warn!(%cause, "a new mount is not labelled: {cause}"),
-    }
-}
-
-/// Labels the node of a device by `file_contexts`.
-fn appeared(enforcer: &mut Enforcer, device: &Device) {
-    let path = device.path();
-    let labelled = match device.open() {
-        Ok(Some((node, mode))) => enforcer.label_by_path(node.as_fd(), &path, mode).map_err(|cause| cause.to_string()),
-        Ok(None) => Ok(()),
-        Err(cause) => Err(cause.to_string()),
-    };
-    if let Err(cause) = labelled {
-        warn!(path = %path.display(), %cause, "{} is not labelled: {cause}", path.display());
-    }
-}
-
 impl Machine for Enforced {
     fn wakes(&self) -> Vec<RawFd> {
         let events = self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd());
@@ -321,24 +210,7 @@ impl Machine for Enforced {
     }
 
     fn wake(&mut self) {
-        if let Some(enforcer) = &mut self.enforcer {
-            self.gaps.look(enforcer, &mut self.audit);
-        }
-        self.events();
-        self.devices();
-        self.losses();
-        self.unlabelled();
-        self.sweep();
-        self.enforcer.iter_mut().for_each(|enforcer| {
-            enforcer.follow_units();
-            enforcer.follow_replaced();
-            enforcer.watch_services();
-        });
-        if let Some(enforcer) = &mut self.enforcer
-            && let Err(cause) = enforcer.look_again()
-        {
-            warn!(%cause, "what processes hold: {cause}");
-        }
+        self.upkeep();
     }
 
     fn end(&mut self) {
@@ -431,44 +303,7 @@ impl Machine for Enforced {
     }
 
     fn status(&mut self) -> Result<Status, Refusal> {
-        let health = self.audit.health();
-        let alarm = self.gaps.alarm(self.enforcer.as_mut().ok_or_else(stopped)?);
-        let (findings, confined) = self.on_mut()?.findings().map_err(|cause| refused(&cause))?;
-        let enforcer = self.on()?;
-        let (generation, state, options) = (enforcer.generation(), enforcer.state(), enforcer.options());
-        let live = state.live().into_iter().filter(|sid| *sid != 0);
-        Ok(Status {
-            mode: self.mode(),
-            policy: self.policy.clone(),
-            generation: generation.number,
-            generation_since: changed(&options.folder.policy(generation.number)),
-            since: changed(&options.pins.map("bss")),
-            daemon: std::process::id(),
-            hooks: hooks(enforcer)?,
-            not_enforced: enforcer.missing().to_vec(),
-            descriptors: state.descriptors(),
-            permissive: generation.permissive(),
-            permissive_since: enforcer.permissive_since(changed(&options.folder.policy(generation.number))),
-            unconfined: generation.unconfined(),
-            shadow: enforcer.candidate().cloned(),
-            revoked: enforcer.revoked(),
-            killed: enforcer.killed(),
-            subjects: live.map(|sid| known(enforcer, sid).unwrap_or_else(|| format!("SID {sid}"))).collect(),
-            contexts: enforcer.contexts().iter().count() as u64,
-            labelling_complete: state.labelling_complete(),
-            events: state.events(),
-            failures: status::failures(&state.failures(), enforcer.unwritten()),
-            shares: state.shares().biggest(MAX_HOLDERS_SHOWN, |sid| {
-                enforcer.contexts().has(sid).then(|| enforcer.contexts().text(sid).to_owned())
-            }),
-            audit: health.kernel,
-            audit_errors: health.errors.count,
-            alarm,
-            gaps: self.gaps.over(),
-            gaps_seen: self.gaps.seen(),
-            findings,
-            confined: confined as u64,
-        })
+        self.report()
     }
 
     fn mode(&self) -> Mode {
@@ -528,17 +363,7 @@ impl Machine for Enforced {
     }
 
     fn statistics(&mut self) -> Vec<Manager> {
-        let Ok(enforcer) = self.on() else { return Vec::new() };
-        let counts = enforcer.state().statistics();
-        let some = counts.iter().enumerate().filter(|(_, counts)| counts.asked > 0);
-        let managers = some.map(|(number, counts)| Manager {
-            name: status::manager(number),
-            asked: counts.asked,
-            cached: counts.cached,
-            tables: counts.tables,
-            denied: counts.denied,
-        });
-        managers.collect()
+        self.on().map(status::managers).unwrap_or_default()
     }
 
     fn count(&mut self, on: bool) {
@@ -572,19 +397,4 @@ fn refused(cause: &EnforcerError) -> Refusal {
 /// The path by which a descriptor was opened, as this process sees it.
 fn path_of(descriptor: BorrowedFd<'_>) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
-}
-
-/// When a file was last changed, in seconds since 1970; 0: not known.
-fn changed(path: &Path) -> u64 {
-    let time = fs::metadata(path).and_then(|metadata| metadata.modified());
-    time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
-}
-
-/// The hooks of enforcement: those with a program, and those that need none.
-fn hooks(enforcer: &Enforcer) -> Result<Hooks, Refusal> {
-    let failed = |cause: ProgramsError| Refusal::new(libc::EIO, cause.to_string());
-    let attached = enforcer.hooks().map_err(|cause| refused(&cause))?;
-    let here = programs::hooks().map_err(failed)?;
-    let not_needed = here.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
-    Ok(Hooks { attached, not_needed })
 }
