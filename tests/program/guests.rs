@@ -39,7 +39,7 @@ fn places_of(processors: u64, available_kib: Option<u64>) -> u32 {
 }
 
 /// Tests with the longest guests, which get places first, so that no other test waits for them at the end.
-const LONGEST: [&str; 7] =
+const LONGEST_GUESTS: [&str; 7] =
     ["scenarios::", "enforcer_labels::", "debian::", "flask::", "enforcer_labelling::", "learn::", "attacks::shares::"];
 
 /// A waiting test: those in the list above first, then in the order in which they came.
@@ -67,7 +67,7 @@ pub(crate) struct Taken(u32);
 pub(crate) fn take(wanted: u32) -> Taken {
     let current = thread::current();
     let test = current.name().unwrap_or_default();
-    let longest = LONGEST.iter().position(|prefix| test.starts_with(prefix)).unwrap_or(LONGEST.len());
+    let longest = LONGEST_GUESTS.iter().position(|prefix| test.starts_with(prefix)).unwrap_or(LONGEST_GUESTS.len());
     let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     places.came += 1;
     let turn = Turn { longest, came: places.came };

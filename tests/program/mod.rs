@@ -30,7 +30,7 @@ const BUILT: &str = env!("CARGO_BIN_EXE_tollgate");
 const DEADLINE: Duration = Duration::from_secs(if cfg!(feature = "long") { 3600 } else { 600 });
 
 /// How often conditions are checked.
-const BEAT: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The folder of one test, which is removed after the test.
 pub(crate) struct Scratch {
@@ -146,7 +146,7 @@ impl Running {
             let ended = self.child.try_wait().expect("wait for the program");
             assert!(ended.is_none(), "ended before {what}: {ended:?}\n{}{}", self.stdout(), self.stderr());
             assert!(started.elapsed() < DEADLINE, "waited too long for {what}\n{}", self.stderr());
-            sleep(BEAT);
+            sleep(POLL_INTERVAL);
         }
     }
 
@@ -182,7 +182,7 @@ impl Running {
                 break processor;
             }
             assert!(started.elapsed() < DEADLINE, "does not end\n{}{}", self.stdout(), self.stderr());
-            sleep(BEAT);
+            sleep(POLL_INTERVAL);
         };
         let status = self.child.wait().expect("wait for the program");
         figures::note(&self.words, self.started.elapsed(), processor);
@@ -216,7 +216,7 @@ pub(crate) fn wait_for(what: &str, come: impl Fn() -> bool) {
     let started = Instant::now();
     while !come() {
         assert!(started.elapsed() < DEADLINE, "waited too long for {what}");
-        sleep(BEAT);
+        sleep(POLL_INTERVAL);
     }
 }
 

@@ -4,6 +4,9 @@
 //! is `tables.h`, [`enforcer`] is `enforcer.h`. `decide.h`, the evaluator, is compiled by the crates that use it.
 //! [`CLASSES`] is `classes.txt`, from which `classes.h` is generated as well.
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 use zerocopy::{Immutable, IntoBytes};
 
 pub mod enforcer;

@@ -6,6 +6,9 @@
 //! [`follow`] prints it, and [`text`] reads the kernel's form. [`explain`] says why something was denied, and [`learn`]
 //! which rules would allow it. docs/audit.md describes the formats.
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod auditor;
 pub mod avc;
 pub mod clock;

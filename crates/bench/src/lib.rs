@@ -3,6 +3,9 @@
 //! Everything here runs on the measured machine: in a guest, or on the host. A [`job::Job`] says what to do; [`run::run`]
 //! does it and returns a [`job::Report`].
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod confine;
 pub mod counter;
 pub mod decisions;

@@ -24,6 +24,9 @@
 //! assert!(error.to_string().starts_with("this is no kernel image"));
 //! ```
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod btf;
 mod code;
 mod error;

@@ -33,6 +33,9 @@
 //! # Ok::<(), tollgate_client::protocol::ProtocolError>(())
 //! ```
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod after_gap;
 mod client;
 pub mod descriptors;

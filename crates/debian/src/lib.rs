@@ -1,5 +1,8 @@
 //! Debian's own policies, built from its packages without installing them.
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod paths;
 
 use std::{

@@ -3,6 +3,9 @@
 //! `bpf/` has the object managers, which run in the kernel. The rest loads them, labels existing objects, switches
 //! generations, reports denials, and answers the command line.
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod canary;
 pub mod contexts;
 pub mod daemon;

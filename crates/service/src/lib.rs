@@ -5,6 +5,9 @@
 //! [`narrow`] gives ports types of their own, [`words`] says what a domain may do, and [`answers`] whom it may not
 //! answer.
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod answers;
 pub mod block;
 pub mod grants;

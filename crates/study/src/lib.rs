@@ -1,5 +1,8 @@
 //! Study files, configurations, statistics, results and reports.
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod compare;
 pub mod configuration;
 pub mod design;

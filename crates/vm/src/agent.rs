@@ -83,6 +83,7 @@ pub fn service(order: &Path, instruments: Instruments) -> ! {
 }
 
 /// Sends the result of the work, and powers the guest off.
+#[allow(clippy::print_stderr, reason = "this is the program inside the guest, and the console is all that it has")]
 fn answer(work: impl FnOnce(&mut File) -> Result<Done, String>) -> ! {
     match open_port() {
         Ok(mut port) => {

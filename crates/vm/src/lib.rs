@@ -4,6 +4,9 @@
 //! clock; [`guest::run`] boots it and returns an [`guest::Outcome`]. [`agent::main`] is the other end, inside the guest.
 //! A machine that has booted can be saved and continued: [`saved`].
 
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod accelerator;
 pub mod agent;
 pub mod built;

@@ -1,166 +1,21 @@
+mod pretended;
+
 use std::{
-    collections::BTreeSet,
-    io::{BufRead, BufReader, Read, Seek, Write},
-    os::fd::{OwnedFd, RawFd},
+    io::{BufRead, BufReader, Seek, Write},
+    os::fd::OwnedFd,
     sync::{Arc, Mutex},
     thread::{self, JoinHandle},
 };
 
+use pretended::{CONFINED, Pretended};
 use tempfile::TempDir;
-use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
 use tollgate_client::{
     Client, ClientError,
-    protocol::{Attribute, Mode, Refusal, Request},
-    sanity::Question,
-    services::Service,
-    shadow::Report,
-    status::{Manager, Status},
-    units::Unit,
+    protocol::{Attribute, Mode, Request},
 };
 
-use super::{
-    machine::{Labels, Permission},
-    places::MAX_OF_HOLDER,
-    *,
-};
-use crate::{contexts::Sid, shares::Holder};
-
-/// The SID of the caller when it is confined.
-const CONFINED: Sid = 40;
-
-/// What is known of a machine that enforces nothing: what was asked, what is allowed.
-#[derive(Debug, Default)]
-struct Known {
-    confined: bool,
-    mixed: bool,
-    counting: bool,
-    class: Option<&'static str>,
-    fixed: Option<&'static str>,
-    allowed: BTreeSet<(Sid, Sid, String, String)>,
-    asked: Vec<(Sid, Sid, String, String)>,
-    done: Vec<String>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Pretended(Arc<Mutex<Known>>);
-
-impl Pretended {
-    fn done(&self, what: impl Into<String>) {
-        self.0.lock().unwrap().done.push(what.into());
-    }
-}
-
-impl Machine for Pretended {
-    fn wakes(&self) -> Vec<RawFd> {
-        Vec::new()
-    }
-    fn wake(&mut self) {}
-    fn end(&mut self) {
-        self.done("end");
-    }
-    fn reread(&mut self) -> Result<u32, Refusal> {
-        self.done("reread");
-        Ok(2)
-    }
-    fn task(&mut self, _: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
-        let known = self.0.lock().unwrap();
-        let flags = if known.mixed { TG_TASK_MIXED } else { 0 };
-        let confined = tg_task { sid: CONFINED, old_sid: 41, flags, ..tg_task::default() };
-        let machine = tg_task { sid: TG_SID_MACHINE, flags, ..tg_task::default() };
-        Ok(if known.confined { Some(confined) } else { known.mixed.then_some(machine) })
-    }
-    fn main_user(&self, uid: u32) -> u32 {
-        uid
-    }
-    fn is_unconfined(&mut self, sid: Sid) -> bool {
-        sid == TG_SID_MACHINE
-    }
-    fn check(&mut self, source: Sid, target: Sid, permission: Permission, _: i32) -> Result<bool, Refusal> {
-        let class = tollgate_abi::class(permission.class).unwrap();
-        let name = class.permissions[permission.vector.trailing_zeros() as usize];
-        let question = (source, target, class.name.to_owned(), name.to_owned());
-        let mut known = self.0.lock().unwrap();
-        known.asked.push(question.clone());
-        Ok(known.allowed.contains(&question))
-    }
-    fn validate(&mut self, old: Sid, new: Sid, task: Sid, _: u32) -> Result<bool, Refusal> {
-        self.done(format!("validate {old} {new} {task}"));
-        Ok(true)
-    }
-    fn intern(&mut self, context: &str, _: bool) -> Result<Sid, Refusal> {
-        context
-            .strip_prefix("sid")
-            .and_then(|sid| sid.parse().ok())
-            .ok_or_else(|| Refusal::new(libc::EINVAL, "no context"))
-    }
-    fn defer(&mut self, _: &str, _: bool) -> Result<Sid, Refusal> {
-        Err(Refusal::new(libc::EINVAL, "no context"))
-    }
-    fn undefined(&mut self, _: Sid) -> Option<String> {
-        None
-    }
-    fn text(&mut self, sid: Sid) -> Option<String> {
-        (sid < 100).then(|| format!("sid{sid}"))
-    }
-    fn access(&mut self, _: &str, _: &str, _: &str) -> Result<Vec<String>, Refusal> {
-        Ok(vec!["read".into(), "write".into()])
-    }
-    fn labels(&mut self, _: BorrowedFd<'_>) -> Result<Labels, Refusal> {
-        let known = self.0.lock().unwrap();
-        Ok(Labels { object: 50, class: known.class, filesystem: 60, fixed: known.fixed })
-    }
-    fn set_label(&mut self, _: Holder, _: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
-        self.done(format!("label {label}"));
-        Ok(())
-    }
-    fn default_label(&mut self, _: BorrowedFd<'_>) -> Result<Option<String>, Refusal> {
-        Ok(None)
-    }
-    fn status(&mut self) -> Result<Status, Refusal> {
-        Ok(serde_json::from_str(include_str!("tests/status.json")).unwrap())
-    }
-    fn mode(&self) -> Mode {
-        Mode::Permissive
-    }
-    fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal> {
-        self.done(format!("mode {mode} {domain:?}"));
-        Ok(())
-    }
-    fn reload(&mut self, mut policy: File, accept: bool, questions: &[Question]) -> Result<u32, Refusal> {
-        let mut text = String::new();
-        policy.read_to_string(&mut text).unwrap();
-        self.done(format!("reload {text} {accept} {}", questions.len()));
-        Ok(7)
-    }
-    fn stop(&mut self) -> Result<(), Refusal> {
-        self.done("stop");
-        Ok(())
-    }
-    fn start_shadow(&mut self, _: File) -> Result<Vec<String>, Refusal> {
-        Ok(Vec::new())
-    }
-    fn stop_shadow(&mut self) -> Result<(), Refusal> {
-        Ok(())
-    }
-    fn shadow(&mut self) -> Result<Option<Report>, Refusal> {
-        Ok(None)
-    }
-    fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
-        Ok(Vec::new())
-    }
-    fn services(&mut self) -> Result<Vec<Service>, Refusal> {
-        Ok(Vec::new())
-    }
-    fn accept_services(&mut self) -> Result<(), Refusal> {
-        Ok(())
-    }
-    fn statistics(&mut self) -> Vec<Manager> {
-        Vec::new()
-    }
-    fn count(&mut self, on: bool) {
-        self.0.lock().unwrap().counting = on;
-    }
-}
+use super::{places::MAX_OF_HOLDER, *};
+use crate::contexts::Sid;
 
 /// A daemon of a folder of its own, and what its machine knows.
 struct Running {
