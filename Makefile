@@ -5,7 +5,7 @@ TOLLGATE := target/$(TARGET)/release/tollgate
 STUDY    ?= quick
 OUT      ?= results/$(STUDY)-$(shell date +%Y%m%d-%H%M%S)
 CARGO    := scripts/cargo
-VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long --test tests --
+VERIFY   := $(CARGO) test --release --locked --quiet --package tollgate --features long --test tests -- --include-ignored
 # Tests of guests wait for places (tests/program/guests.rs) and for guests that they share: a thread for each.
 THREADS  ?= 256
 # What `make fuzz` runs, nothing for all targets, and how long each.
@@ -96,7 +96,8 @@ uninstall:
 needs:
 	@scripts/install-needs
 
-# Everything: unit tests, the program's own command line, real kernels in guests. It should take 12 minutes on two processors.
+# Unit tests, the program's own command line, real kernels in guests: 12 minutes on two processors. Tests that are ignored
+# here, because each takes long, are in `make test-long`.
 test: needs
 	@scripts/install-needs --test
 	@scripts/test $(THREADS)
@@ -110,8 +111,10 @@ test-unit: needs
 fuzz: needs
 	@scripts/fuzz $(SECONDS) $(FUZZ)
 
-# Every kernel, the figures of docs/verify.md, and other long tests.
-test-long: test
+# The tests that `make test` ignores too, then all of them on every kernel, with the figures of docs/verify.md.
+test-long: needs
+	@scripts/install-needs --test
+	@scripts/test $(THREADS) --include-ignored
 	$(MAKE) verify
 
 # The claims of docs/verify.md, each with figure, goal, met or not: fails where one is not, those by the wall clock apart. CLAIM=WORD runs the tests whose names hold the word; a

@@ -135,7 +135,7 @@ fn predicts_three_commands_that_were_not_measured_under_the_module() {
     let out = study(&scratch, &text);
     let mut missed = Vec::new();
     for command in &told {
-        for module in ["selinux-enforcing", "apparmor-confined", "apparmor"] {
+        for module in ["selinux-enforcing", "apparmor-confined", "apparmor", "tollgate-debian-confined"] {
             let prediction = predict(&scratch, &out, &prices, command, module);
             let [value, low, high] = prediction.predicted;
             let claim = format!("6.1: {} under {module}, predicted", command["workload"].as_str().unwrap());

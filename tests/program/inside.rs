@@ -3,7 +3,7 @@
 //! after another in the order of the file, with a deadline of its own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env,
     ffi::CString,
     fs::File,
@@ -14,6 +14,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL};
@@ -85,16 +86,29 @@ pub(crate) fn is_guest() -> bool {
 
 /// Whether this run of the test program includes a test.
 fn is_wanted(test: &str) -> bool {
-    is_chosen(test, env::args().skip(1))
+    is_chosen(test, ignored().contains(test), env::args().skip(1))
 }
 
-/// Whether a command line of libtest chooses a test: one of its filters is part of the name, or there are none, and no
-/// skipped word is part of it.
-fn is_chosen(test: &str, mut words: impl Iterator<Item = String>) -> bool {
+/// The tests that `make test` leaves to `make test-long`.
+fn ignored() -> &'static BTreeSet<String> {
+    static IGNORED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let listed = Command::new(env::current_exe().unwrap()).args(["--list", "--ignored"]).output().unwrap();
+        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+        let text = String::from_utf8(listed.stdout).unwrap();
+        text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+    });
+    &IGNORED
+}
+
+/// Whether a command line of libtest chooses a test: one of its filters is part of the name, or there are none, no skipped
+/// word is part of it, and it is not ignored unless the command line says so.
+fn is_chosen(test: &str, ignored: bool, mut words: impl Iterator<Item = String>) -> bool {
     const WITH_VALUE: [&str; 5] = ["--test-threads", "--logfile", "--color", "--format", "--shuffle-seed"];
-    let (mut filters, mut skipped) = (Vec::new(), Vec::new());
+    let (mut filters, mut skipped, mut runs) = (Vec::new(), Vec::new(), !ignored);
     while let Some(word) = words.next() {
         match word.as_str() {
+            "--include-ignored" => runs = true,
+            "--ignored" => runs = ignored,
             "--skip" => skipped.extend(words.next()),
             option if WITH_VALUE.contains(&option) => drop(words.next()),
             option if option.starts_with('-') => {}
@@ -102,14 +116,17 @@ fn is_chosen(test: &str, mut words: impl Iterator<Item = String>) -> bool {
         }
     }
     let holds = |part: &String| test.contains(part.as_str());
-    !skipped.iter().any(holds) && (filters.is_empty() || filters.iter().any(holds))
+    runs && !skipped.iter().any(holds) && (filters.is_empty() || filters.iter().any(holds))
 }
 
 #[test]
 fn takes_no_option_of_a_command_line_for_a_filter() {
-    let chosen = |line: &str| is_chosen("enforcer_labels::keeps", line.split_whitespace().map(str::to_owned));
+    let words = |line: &'static str| line.split_whitespace().map(str::to_owned);
+    let chosen = |line| is_chosen("enforcer_labels::keeps", false, words(line));
     assert!(chosen("") && chosen("--test-threads 256 --skip cli:: --skip page::") && chosen("labels --nocapture"));
-    assert!(!chosen("cli:: --test-threads 1") && !chosen("--skip enforcer_labels"));
+    assert!(!chosen("cli:: --test-threads 1") && !chosen("--skip enforcer_labels") && !chosen("--ignored"));
+    let ignored = |line| is_chosen("enforcer_labels::keeps", true, words(line));
+    assert!(!ignored("") && ignored("--include-ignored labels") && ignored("--ignored") && !ignored("--ignored cli::"));
 }
 
 impl Guests<'_> {
@@ -148,7 +165,7 @@ impl Guests<'_> {
              mount -t tmpfs none /run\nexport {INSIDE}=1\n{CLEAN}clean\n"
         );
         let one = |test: &&&str| {
-            let line = format!("timeout -s KILL {} /tests --exact {test} --nocapture --test-threads 1", self.timeout);
+            let line = format!("timeout -s KILL {} /tests --exact {test} --include-ignored --nocapture --test-threads 1", self.timeout);
             // The last line of the output may lack its line break.
             let clean = if self.share_srv { "" } else { "clean\n" };
             format!("{clean}{}", step(test, &format!("{line}; ended=$?; echo; (exit $ended)")))
