@@ -29,7 +29,7 @@ POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 # The guides that are installed.
 GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
 
-.PHONY: run build kernels lib deb install uninstall test test-unit test-long fuzz verify lint needs clean
+.PHONY: run build kernels lib deb install uninstall test test-all test-unit test-long fuzz verify lint needs clean
 
 run: build
 	$(TOLLGATE) study run $(STUDY) --out $(OUT)
@@ -97,10 +97,14 @@ needs:
 	@scripts/install-needs
 
 # Unit tests, the program's own command line, real kernels in guests: 12 minutes on two processors. Tests that are ignored
-# here, because each takes long, are in `make test-long`.
+# here, because each takes long, are in `make test-all`: 45 minutes.
 test: needs
 	@scripts/install-needs --test
 	@scripts/test $(THREADS)
+
+test-all: needs
+	@scripts/install-needs --test
+	@scripts/test $(THREADS) --include-ignored
 
 # Tests that need neither root nor QEMU nor a network.
 test-unit: needs
@@ -111,10 +115,8 @@ test-unit: needs
 fuzz: needs
 	@scripts/fuzz $(SECONDS) $(FUZZ)
 
-# The tests that `make test` ignores too, then all of them on every kernel, with the figures of docs/verify.md.
-test-long: needs
-	@scripts/install-needs --test
-	@scripts/test $(THREADS) --include-ignored
+# All tests, then on every kernel, with the figures of docs/verify.md.
+test-long: test-all
 	$(MAKE) verify
 
 # The claims of docs/verify.md, each with figure, goal, met or not: fails where one is not, those by the wall clock apart. CLAIM=WORD runs the tests whose names hold the word; a
