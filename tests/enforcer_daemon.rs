@@ -97,6 +97,7 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn attaches_programs_that_were_loaded_before_and_loads_what_lacks() {
     let scratch = Scratch::new();
     let steps = Guest::new(&scratch, "6.1")

@@ -221,6 +221,7 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
 
 /// On kernels since 6.18 a failed fork frees the storage of the forking process, some time later.
 #[test]
+#[ignore = "takes long: make test-all"]
 fn labels_new_files_while_their_makers_forks_fail() {
     if !is_guest() {
         return played_alone(&["6.18"], labels_new_files_while_their_makers_forks_fail);

@@ -248,6 +248,7 @@ fn reports_a_full_disk_where_the_results_go_and_goes_on_when_there_is_room() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn keeps_what_was_measured_when_a_study_is_interrupted_and_goes_on_from_there() {
     let scratch = Scratch::new();
     let text = study(&["none", "capability", "yama"], &["@controls", "stat"], "samples = 20");
@@ -276,6 +277,7 @@ fn keeps_what_was_measured_when_a_study_is_interrupted_and_goes_on_from_there() 
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn goes_on_without_a_configuration_whose_guest_panics() {
     let scratch = Scratch::new();
     let broken = "[[configuration]]\nname = \"broken\"\nlsm = \"\"\ncommand-line = \"rdinit=/nothing\"";
@@ -291,6 +293,7 @@ fn goes_on_without_a_configuration_whose_guest_panics() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn measures_every_known_configuration_and_sees_each_policy_decide() {
     let scratch = Scratch::new();
     let stock = KNOWN.iter().filter(|known| !known.needs_built_kernel());

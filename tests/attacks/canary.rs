@@ -67,6 +67,7 @@ fn tells_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_made_then() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();

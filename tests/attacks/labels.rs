@@ -36,6 +36,7 @@ pub(super) fn ext4<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&
 const FILLED: usize = 3;
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();

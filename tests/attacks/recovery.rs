@@ -100,6 +100,7 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn doubts_nothing_after_an_orderly_end() {
     let scratch = Scratch::new();
     let image = disk(&scratch, "ext4", 64);
@@ -121,6 +122,7 @@ fn label_of<'t>(step: &'t Step, text: &str) -> &'t str {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn denies_files_of_xfs_to_change_places_until_their_labels_are_written() {
     const LOOK: &str = "for file in /srv/open/file /srv/tool/file; do cat $file; tollgate label get $file; done";
     const EXCHANGE: &str = "W /exchange /srv/open/file /srv/tool/file";

@@ -146,6 +146,7 @@ fn check(steps: &BTreeMap<String, Step>) {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn refuses_what_becomes_anothers_above_his_share_and_kills_what_would_stay_root() {
     // While they stay: what happened to those that moved, which holders have most, and what a user whose share is used up can
     // do.
@@ -204,6 +205,7 @@ fn check_moves(step: &Step, holder: &str, come: u32, most: u32) {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn forgets_owners_of_files_that_are_no_more_and_believes_none_above_a_share() {
     // Files that the bystander's domain, or the machine, has opened, and whose owner is alice, who is confined otherwise.
     const OWNERS: &str = r#"

@@ -165,7 +165,10 @@ impl Guests<'_> {
              mount -t tmpfs none /run\nexport {INSIDE}=1\n{CLEAN}clean\n"
         );
         let one = |test: &&&str| {
-            let line = format!("timeout -s KILL {} /tests --exact {test} --include-ignored --nocapture --test-threads 1", self.timeout);
+            let line = format!(
+                "timeout -s KILL {} /tests --exact {test} --include-ignored --nocapture --test-threads 1",
+                self.timeout
+            );
             // The last line of the output may lack its line break.
             let clean = if self.share_srv { "" } else { "clean\n" };
             format!("{clean}{}", step(test, &format!("{line}; ended=$?; echo; (exit $ended)")))
