@@ -114,7 +114,7 @@ fn decides_in_bpf_as_on_the_host_on_every_kernel() {
     // The oldest and the newest kernel differ most.
     let kernels: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1", "7.2"] };
     for kernel in kernels {
-        let machine = Machine::new(&scratch, kernel, "bpf", TIMEOUT);
+        let machine = Machine::new(&scratch, kernel, "bpf", TIMEOUT).booted();
         let machine = names
             .iter()
             .zip(&policies)

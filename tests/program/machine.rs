@@ -61,11 +61,16 @@ impl<'s> Machine<'s> {
         self
     }
 
+    /// It boots, because no other test needs one like it: with a saved one, enforcement could start at once.
+    pub(crate) fn booted(self) -> Self {
+        Self { boots: true, ..self }
+    }
+
     /// Adds options of `tollgate vm run` that only a machine that boots can have.
-    pub(crate) fn option(mut self, words: &[&str]) -> Self {
-        self.boots = true;
-        self.words.extend(words.iter().map(|word| (*word).to_owned()));
-        self
+    pub(crate) fn option(self, words: &[&str]) -> Self {
+        let mut machine = self.booted();
+        machine.words.extend(words.iter().map(|word| (*word).to_owned()));
+        machine
     }
 
     /// Sets the number of its processors.
