@@ -157,7 +157,7 @@ fn reports_what_the_aa_pair_seems_to_differ_by_on_the_wall_clock() {
         })
         .collect();
     let text = render(&wall_results(&boots), Style::default());
-    assert!(text.contains("Clock: wall. none: nanoseconds an operation"), "{text}");
+    assert!(text.contains("Clock: wall. none: nanoseconds per operation"), "{text}");
     assert!(text.contains("stat   100          ~0"), "{text}");
     assert!(text.contains("1 of 1 workloads show no difference"), "{text}");
     assert!(text.contains("~0: the interval includes none, or less than 0.05 %."), "{text}");
