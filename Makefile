@@ -12,8 +12,6 @@ THREADS  ?= 256
 FUZZ     ?=
 SECONDS  ?= 60
 export CARGO_BUILD_TARGET := $(TARGET)
-# Crates whose documentation has worked examples.
-export EXAMPLES := -p tollgate-client -p tollgate-policy -p tollgate-callgraph
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -109,7 +107,7 @@ test-all: needs
 # Tests that need neither root nor QEMU nor a network.
 test-unit: needs
 	$(CARGO) test --release --locked --workspace --lib --bins
-	$(CARGO) test --release --locked --doc $(EXAMPLES)
+	$(CARGO) test --release --locked --workspace --doc
 
 # Input after input for what reads hostile bytes; CONTRIBUTING.md, "To fuzz a reader".
 fuzz: needs
