@@ -91,36 +91,44 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 	return tg_check_path(inode, &file->f_path, av, 0);
 }
 
+static __noinline int tg_ask_of_backing(__u32 mounter, struct file *backing, __u32 av)
+{
+	struct tg_request request = {
+		.source = mounter,
+		.av = av,
+		.object = TG_OBJECT_PATH,
+		.path = TG_ADDRESS(&backing->f_path),
+		.inode = TG_ADDRESS(backing->f_inode),
+	};
+
+	tg_name_object(&request, backing->f_inode);
+	return tg_ask(&request) ? -EACCES : 0;
+}
+
 /* selinux_mmap_backing_file: a stacked file system maps a file of another, as the task that
- * mounted it. */
+ * mounted it. The order is that of mmap_file. */
 SEC("lsm/mmap_backing_file")
 int BPF_PROG(mmap_backing_file, struct vm_area_struct *area, struct file *backing)
 {
 	__u32 mounter = tg_cred_sid(TG_ADDRESS(backing->f_cred));
-	struct inode *inode = backing->f_inode;
 	unsigned long flags = area->vm_flags;
 	__u64 prot = flags & (PROT_WRITE | PROT_EXEC); /* VM_WRITE and VM_EXEC are the same bits */
 	int shared = flags & VM_SHARED ? 1 : 0;
+	struct tg_request execmem = {
+		.source = mounter,
+		.target = mounter,
+		.class = SECCLASS_PROCESS,
+		.av = PROCESS__EXECMEM,
+		.manager = TG_MANAGER_PROCESS,
+	};
 
 	if (tg_is_unconfined(mounter))
 		return 0;
-	struct tg_request request = {
-		.source = mounter,
-		.av = FILE__MAP | tg_map_av(shared, prot),
-		.object = TG_OBJECT_PATH,
-		.path = TG_ADDRESS(&backing->f_path),
-		.inode = TG_ADDRESS(inode),
-	};
-
-	tg_name_object(&request, inode);
-	if (tg_ask(&request))
+	if (!tg_is_execmem(1, backing->f_inode->i_flags & S_PRIVATE, shared, prot))
+		return tg_ask_of_backing(mounter, backing, FILE__MAP | tg_map_av(shared, prot));
+	if (tg_ask_of_backing(mounter, backing, FILE__MAP) || tg_ask(&execmem))
 		return -EACCES;
-	if (!tg_is_execmem(1, inode->i_flags & S_PRIVATE, shared, prot))
-		return 0;
-	request.target = mounter;
-	request.class = SECCLASS_PROCESS;
-	request.av = PROCESS__EXECMEM;
-	return tg_ask(&request);
+	return tg_ask_of_backing(mounter, backing, tg_map_av(shared, prot));
 }
 
 SEC("lsm/mmap_addr") int BPF_PROG(mmap_addr, unsigned long address)
