@@ -13,7 +13,7 @@ FUZZ     ?=
 SECONDS  ?= 60
 export CARGO_BUILD_TARGET := $(TARGET)
 # Crates whose documentation has worked examples.
-export EXAMPLES := -p tollgate-client -p tollgate-policy -p tollgate-callgraph
+export EXAMPLES := -p tollgate-client -p tollgate-policy -p tollgate-callgraph -p tollgate-netlabel
 # The C library: soname and version.
 SONAME   := libtollgate.so.0
 VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
