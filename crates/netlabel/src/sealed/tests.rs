@@ -130,6 +130,22 @@ fn refuses_a_label_that_was_changed() {
 }
 
 #[test]
+fn opens_no_option_of_which_a_byte_was_changed() {
+    let option = sealed().write_cipso(doi());
+    for at in 0..option.len() {
+        for change in 1..=255 {
+            let mut changed = option.clone();
+            changed[at] ^= change;
+            if let Ok((doi, sealed)) = Sealed::read_cipso(&changed) {
+                let receiver =
+                    Receiver { doi, keys: &[key()], generations: &[GENERATION], now: NOW, tolerance: MOST_TOLERANCE };
+                assert!(sealed.open(&flow_4(), &receiver).is_err(), "byte {at} with {:#04x}", changed[at]);
+            }
+        }
+    }
+}
+
+#[test]
 fn refuses_a_replay_after_its_window() {
     for now in [NOW - 1, NOW, NOW + 1] {
         assert_eq!(open(&sealed(), &flow_4(), &[key()], &[GENERATION], now), Ok(claim()));
@@ -145,19 +161,14 @@ fn refuses_a_replay_after_its_window() {
 
 #[test]
 fn refuses_windows_beyond_the_greatest_tolerance() {
-    let receiver = |now| {
-        Receiver { doi: doi(), keys: &[key()], generations: &[GENERATION], now, tolerance: u16::MAX }.check(&sealed())
+    let open_at = |now| {
+        let receiver = Receiver { doi: doi(), keys: &[key()], generations: &[GENERATION], now, tolerance: u16::MAX };
+        sealed().open(&flow_4(), &receiver)
     };
     let edge = u64::from(MOST_TOLERANCE);
-    assert_eq!(receiver(NOW + edge), Ok(claim()));
+    assert_eq!(open_at(NOW + edge), Ok(claim()));
     let error = SealError::Window { window: NOW, now: NOW + edge + 1 };
-    assert_eq!(receiver(NOW + edge + 1), Err(error));
-}
-
-impl Receiver<'_> {
-    fn check(&self, sealed: &Sealed) -> Result<Claim, SealError> {
-        sealed.open(&flow_4(), self)
-    }
+    assert_eq!(open_at(NOW + edge + 1), Err(error));
 }
 
 #[test]
