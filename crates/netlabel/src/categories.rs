@@ -71,7 +71,12 @@ impl Categories {
 
     /// The categories in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> {
-        (0..=self.highest().unwrap_or(0)).filter(|category| self.contains(*category))
+        let firsts = (0..=u16::MAX).step_by(WORD);
+        self.words.iter().zip(firsts).flat_map(|(word, first)| {
+            // Without its lowest bit, again and again.
+            let rests = std::iter::successors(Some(*word), |rest| Some(rest & rest.checked_sub(1)?));
+            rests.take_while(|rest| *rest != 0).map(move |rest| first + rest.trailing_zeros() as u16)
+        })
     }
 
     /// The set as the fewest ranges, in ascending order. Between two of them at least one category is missing.

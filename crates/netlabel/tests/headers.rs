@@ -8,6 +8,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::LazyLock,
 };
 
 use fastrand::Rng;
@@ -32,35 +33,36 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The test program, compiled in `folder`.
-fn program(folder: &Path) -> PathBuf {
-    let program = folder.join("headers");
-    let compiled = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"])
-        .args(["-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(here().join("bpf"))
-        .arg(here().join("tests/headers.c"))
-        .arg("-o")
-        .arg(&program)
-        .status()
-        .unwrap();
-    assert!(compiled.success());
-    program
+/// The test program, compiled once.
+fn program() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("netlabel-headers");
+        let compiled = Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"])
+            .args(["-Wall", "-Wextra", "-Werror", "-I"])
+            .arg(here().join("bpf"))
+            .arg(here().join("tests/headers.c"))
+            .arg("-o")
+            .arg(&program)
+            .status()
+            .unwrap();
+        assert!(compiled.success());
+        program
+    });
+    &PROGRAM
 }
 
-/// What the C program says of each case.
-fn answers(cases: &[(u8, Vec<u8>)]) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let input = folder.path().join("cases");
+/// What the C program says of each case. `name` is the test's.
+fn answers(name: &str, cases: &[(u8, Vec<u8>)]) -> Vec<String> {
     let mut bytes = Vec::new();
     for (kind, case) in cases {
         bytes.push(*kind);
         bytes.extend(u16::try_from(case.len()).unwrap().to_le_bytes());
         bytes.extend(case);
     }
+    let input = program().with_extension(name);
     fs::write(&input, bytes).unwrap();
-    let mut command = Command::new(program(folder.path()));
-    let output = command.stdin(fs::File::open(&input).unwrap()).output().unwrap();
+    let output = Command::new(program()).stdin(fs::File::open(&input).unwrap()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), cases.len());
@@ -257,7 +259,7 @@ fn reads_and_refuses_what_rust_does_for_the_same_reasons() {
         cases.push(with_checksum(bytes, &mut random));
     }
     let mut seen = [0; 23];
-    for ((kind, bytes), line) in cases.iter().zip(answers(&cases)) {
+    for ((kind, bytes), line) in cases.iter().zip(answers("labels", &cases)) {
         let expected = expected(*kind, bytes);
         assert_eq!(said(&line), expected, "IPv{}: {bytes:02x?}: {line}", char::from(*kind));
         seen[expected.map_or_else(|error| error as usize, |_| 0)] += 1;
@@ -269,12 +271,13 @@ fn reads_and_refuses_what_rust_does_for_the_same_reasons() {
 
 /// With the checksum put right half of the time, so that what comes after it is tested too.
 fn with_checksum((kind, mut bytes): (u8, Vec<u8>), random: &mut Rng) -> (u8, Vec<u8>) {
-    if kind == b'6' && random.bool() {
-        if let Err(ReadError::Checksum { computed, .. }) = Label::in_ipv6(&bytes) {
-            let option = ipv6::label(&bytes).unwrap().unwrap();
-            let at = option.as_ptr() as usize - bytes.as_ptr() as usize + 8;
-            bytes[at..at + 2].copy_from_slice(&computed.to_le_bytes());
-        }
+    if kind == b'6'
+        && random.bool()
+        && let Err(ReadError::Checksum { computed, .. }) = Label::in_ipv6(&bytes)
+    {
+        let option = ipv6::label(&bytes).unwrap().unwrap();
+        let at = option.as_ptr() as usize - bytes.as_ptr() as usize + 8;
+        bytes[at..at + 2].copy_from_slice(&computed.to_le_bytes());
     }
     (kind, bytes)
 }
@@ -313,7 +316,7 @@ fn computes_the_same_macs_and_windows() {
         cases.push((b'w', [&sealed.window.to_le_bytes()[..], &now.to_le_bytes()].concat()));
         expected.push(if fresh { "1" } else { "0" }.to_owned());
     }
-    for ((expected, answer), (kind, case)) in expected.iter().zip(answers(&cases)).zip(&cases) {
+    for ((expected, answer), (kind, case)) in expected.iter().zip(answers("macs", &cases)).zip(&cases) {
         // Of a window, the second word: whether it is fresh.
         let answer = answer.split(' ').next_back().unwrap();
         assert_eq!(answer, expected, "{}: {case:02x?}", char::from(*kind));
