@@ -143,7 +143,7 @@ mod tests {
             let mut set = Categories::new();
             set.insert_range(range.clone());
             assert!(set.iter().eq(range.clone()), "{range:?}");
-            assert_eq!(set.ranges().collect::<Vec<_>>(), [range.clone()]);
+            assert!(set.ranges().eq([range.clone()]));
             assert_eq!((set.len(), set.highest()), (range.clone().count(), Some(*range.end())));
         }
     }

@@ -2,7 +2,7 @@
 
 /// Why bytes are no option, or not one that this crate takes.
 ///
-/// The variants stand in the order of `enum tg_netlabel_error` in bpf/netlabel.h.
+/// The variants stand in the order of `enum tg_label_error` in bpf/netlabel.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
