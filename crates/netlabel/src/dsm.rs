@@ -38,7 +38,6 @@ pub struct Dsm {
 
 impl Dsm {
     /// Reads exactly one option, with its type and length. Only what DSM sends is taken: the context, then the node.
-    /// Its receiver would take them in any order, and alone.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ pub const MAX_OPTIONS: usize = 40;
 /// Type of the CIPSO option, `IPOPT_CIPSO`. Its highest bit says that each fragment has a copy.
 pub const CIPSO: u8 = 134;
 
-/// An option type for experiments (RFC 4727, section 3), also copied into fragments. Tollgate's own label can travel in it.
+/// An option type for experiments (RFC 4727), also copied into fragments. Tollgate's own label can travel in it.
 pub const EXPERIMENT: u8 = 158;
 
 const END: u8 = 0;

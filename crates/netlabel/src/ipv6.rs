@@ -2,10 +2,10 @@
 
 use crate::error::ReadError;
 
-/// Type of the CALIPSO option (RFC 5570, section 5.1.1): who does not know it skips it.
+/// Type of the CALIPSO option (RFC 5570, section 5.1): who does not know it skips it.
 pub const CALIPSO: u8 = 7;
 
-/// An option type for experiments (RFC 4727, section 5.2): who does not know it skips it, and nobody changes it on the way.
+/// An option type for experiments (RFC 4727): who does not know it skips it, and nobody changes it on the way.
 /// Tollgate's own label travels in it.
 pub const EXPERIMENT: u8 = 0x1e;
 

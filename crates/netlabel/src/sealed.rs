@@ -22,9 +22,9 @@
 //! IPv6, experiment (RFC 4727)  next 02  1e 14  body (20)                     24 bytes of hop-by-hop header
 //! ```
 //!
-//! A kernel with NetLabel drops the first if nothing takes it off before: `cipso_v4_validate` knows no tag 129. So no host
-//! takes such a packet as unlabelled by mistake, and no router with NetLabel forwards it. Routers forward the other two,
-//! and hosts without Tollgate ignore them.
+//! A kernel with NetLabel drops the first if nothing takes it off before: `cipso_v4_validate` knows no tag 129. So no such
+//! host takes a packet as unlabelled by mistake, and no such router forwards it. Routers forward the other two, and hosts
+//! without Tollgate ignore them.
 //!
 //! The MAC is SipHash-2-4 with a key of 128 bits over these bytes (40 for IPv4, 64 for IPv6), in network byte order:
 //!
@@ -53,7 +53,7 @@ use siphasher::sip::SipHasher24;
 
 use crate::{envelope, error::ReadError, ipv4, ipv6, level::Doi};
 
-/// The tag in a CIPSO option. Tags from 128 on are each domain's own (the draft, section 3.4.1); 128 is Linux's.
+/// The tag in a CIPSO option. Tags from 128 on are each domain's own (the draft, section 3.4); 128 is Linux's.
 pub(crate) const TAG: u8 = 129;
 
 const VERSION: u8 = 1;
