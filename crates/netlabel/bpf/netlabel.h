@@ -112,17 +112,21 @@ TG_LABEL_INLINE void tg_label_clear(struct tg_netlabel *label)
 	label->window = label->generation = 0;
 }
 
-/* The bits of `word` that are categories `low` to `high`. A function without a branch that the
- * caller's loop would multiply. */
-TG_LABEL_FUNCTION __u64 tg_label_mask(__u32 word, __u32 low, __u32 high)
+/* Adds categories `low` to `high`, as far as there is room for them. */
+TG_LABEL_FUNCTION int tg_label_add(struct tg_netlabel *label, __u32 low, __u32 high)
 {
-	__u32 first = word * 64, last = first + 63;
-
-	if (low > high || low > last || high < first)
+	if (!label)
 		return 0;
-	low = low > first ? low - first : 0;
-	high = high < last ? high - first : 63;
-	return ~0ull << (low & 63) & ~0ull >> (63 - (high & 63));
+	for (__u32 word = 0; word < TG_LABEL_CATEGORIES / 64; word++) {
+		__u32 first = word * 64, last = first + 63, from, to;
+
+		if (low > last || high < first)
+			continue;
+		from = low > first ? low - first : 0;
+		to = high < last ? high - first : 63;
+		label->categories[word] |= ~0ull << (from & 63) & ~0ull >> (63 - (to & 63));
+	}
+	return 0;
 }
 
 /* Eight categories, the lowest in the most significant bit, as numbers of a byte of a bitmap. */
@@ -234,8 +238,7 @@ TG_LABEL_FUNCTION int tg_cipso_ranges(const struct tg_ipv4_options *options, __u
 			return TG_LABEL_REVERSED;
 		end = low;
 		highest |= high / TG_LABEL_CATEGORIES;
-		for (__u32 word = 0; word < TG_LABEL_CATEGORIES / 64; word++)
-			label->categories[word] |= tg_label_mask(word, low, high);
+		tg_label_add(label, low, high);
 	}
 	return highest ? TG_LABEL_HIGH_CATEGORY : TG_LABEL_OK;
 }
