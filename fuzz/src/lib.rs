@@ -6,6 +6,10 @@ mod sample;
 pub mod seeds;
 
 use tollgate_callgraph::{Error, Graph, Image, Search, StopList, Symbols};
+use tollgate_netlabel::{
+    Doi,
+    sealed::{Addresses, Flow, Key, Receiver, Sealed},
+};
 
 /// The whole way from a kernel's types to the hooks that its system calls reach.
 pub fn types(btf: &[u8]) {
@@ -23,4 +27,17 @@ fn reach(file: Vec<u8>, map: Option<&str>) -> Result<usize, Error> {
     let graph = Graph::of(&image, &Symbols::of(&image, map)?)?;
     let all = Search::new(&graph, &StopList::own(), false).all();
     Ok(all.len())
+}
+
+/// Nobody can guess a MAC, whatever the receiver knows.
+pub fn refuses_seal(sealed: &Sealed, doi: Option<Doi>, addresses: Addresses) {
+    let flow = Flow { addresses, protocol: 17, ports: (1, 2) };
+    let receiver = Receiver {
+        doi: doi.unwrap_or(seeds::DOI),
+        keys: &[Key { number: sealed.key, secret: *b"not in the seeds" }],
+        generations: &[sealed.generation.into()],
+        now: sealed.window.into(),
+        tolerance: 0,
+    };
+    assert!(sealed.open(&flow, &receiver).is_err(), "{sealed:?}");
 }

@@ -2,6 +2,14 @@
 
 use tollgate_audit::text;
 use tollgate_client::protocol::{self, Attribute, Mode, Refusal, Request};
+use tollgate_netlabel::{
+    Doi, Level,
+    calipso::Calipso,
+    cipso::{Cipso, Tag},
+    dsm::Dsm,
+    ipv4, ipv6,
+    sealed::Sealed,
+};
 use tollgate_policy::{
     built::Built,
     sepol::{self, CilFile, Options},
@@ -11,6 +19,14 @@ use crate::sample::{self, Layout};
 
 const POLICY: &[u8] = include_bytes!("../../crates/policy/src/dump/everything.cil");
 
+/// The domain of the labels in packets.
+pub const DOI: Doi = match Doi::new(1) {
+    Ok(doi) => doi,
+    Err(_) => panic!("this is not 0"),
+};
+
+const SEALED: Sealed = Sealed { key: 1, window: 2, node: 3, generation: 4, context: 5, mac: 6 };
+
 /// Targets by name, each with its seeds.
 pub fn all() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let built = built();
@@ -19,6 +35,8 @@ pub fn all() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("btf", vec![sample::btf()]),
         ("built", vec![built.to_bytes()]),
         ("dump", vec![built.model]),
+        ("ipv4_options", ipv4_options()),
+        ("ipv6_options", ipv6_options()),
         ("kallsyms", kallsyms()),
         ("package", vec![include_bytes!("../seeds/module.pp").to_vec()]),
         ("protocol", protocol()),
@@ -79,4 +97,25 @@ fn protocol() -> Vec<Vec<u8>> {
     let lines = requests.iter().map(Request::line).chain(replies.iter().map(protocol::reply_line));
     let sanity = format!("{0}\t{0}\tfile\tread,-write\n", context());
     lines.chain([protocol::greeting("4f1c0f"), sanity]).map(String::into_bytes).collect()
+}
+
+/// A label of each format, alone and after another option.
+fn ipv4_options() -> Vec<Vec<u8>> {
+    const ROUTER_ALERT: [u8; 4] = [148, 4, 0, 0];
+    let level = || Level::new(3, [0, 1, 2, 9, 11]);
+    let tags = [Tag::Bitmap(level()), Tag::Enumerated(level()), Tag::Ranges(level()), Tag::Local(7)];
+    let cipso = tags.map(|tag| Cipso { doi: DOI, tag }.write_words().expect("these few categories have room"));
+    let mut seeds = Vec::from(cipso);
+    seeds.push(Dsm { context: 2, node: 7 }.write());
+    seeds.push(SEALED.write_cipso(DOI));
+    seeds.push(ipv4::pad(SEALED.write_ipv4()));
+    let after_another: Vec<_> = seeds.iter().map(|seed| [&ROUTER_ALERT, &seed[..]].concat()).collect();
+    seeds.extend(after_another);
+    seeds
+}
+
+fn ipv6_options() -> Vec<Vec<u8>> {
+    let levels = [Level::new(3, [0, 1]), Level::new(0, []), Level::new(255, [64, 1951])];
+    let options = levels.map(|level| Calipso { doi: DOI, level }.write().expect("no category is too high"));
+    options.iter().chain([&SEALED.write_ipv6()]).map(|option| ipv6::header(17, option)).collect()
 }
