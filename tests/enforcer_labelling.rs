@@ -280,6 +280,7 @@ fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn refuses_files_whose_labels_find_no_place() {
     if !is_guest() {
         return played(refuses_files_whose_labels_find_no_place);
@@ -383,6 +384,7 @@ fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn keeps_labels_of_what_overlayfs_copies_and_replaces() {
     if !is_guest() {
         return played(keeps_labels_of_what_overlayfs_copies_and_replaces);

@@ -384,6 +384,7 @@ fn measures_a_list_of_modules_of_the_users_own() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn does_with_empty_programs_on_every_hook_what_it_did_without() {
     let scratch = Scratch::new();
     let text = study(&["none", "bpf-empty"], &["@all", "@files:ext4", "@communication:veth"], "samples = 3");

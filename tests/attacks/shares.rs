@@ -52,6 +52,7 @@ fn alice(status: &Step, room: &str) -> Option<(u64, u64)> {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn refuses_a_user_above_his_share_and_nobody_else() {
     const ROOMS: &str = "--room credentials=1024 --room labels=2048 --room objects=1024";
     for kernel in kernels(KERNELS) {
