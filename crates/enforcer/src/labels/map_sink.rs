@@ -81,13 +81,14 @@ impl<M: Maps> Sink for MapSink<'_, M> {
         if let Some(noted) = self.recall.find(self.maps, object, label.origin)? {
             return self.maps.set_inode(object.file, inode(noted, TG_INODE_DURABLE), When::Always).map(|_| noted);
         }
-        let key: tg_label_key = object.identity().into();
+        // A system call, which most files do without.
+        let key = || tg_label_key::from(object.identity());
         let (sid, own) = match Names::concerns(object, label) {
             true => self.names.see(object, label),
             false => (label.sid, label.is_own(object)),
         };
         let value = if own {
-            match self.enter(key, sid, object.owner(), label.origin != Origin::Attribute) {
+            match self.enter(key(), sid, object.owner(), label.origin != Origin::Attribute) {
                 Ok(sid) => inode(sid, TG_INODE_DURABLE),
                 Err(cause) => {
                     // Until now it may have been taken for one with its directory's label.
@@ -96,7 +97,7 @@ impl<M: Maps> Sink for MapSink<'_, M> {
                 }
             }
         } else if (Names::concerns(object, label) || self.made_since.is_some())
-            && let Some(entry) = self.maps.entry(key)?
+            && let Some(entry) = self.maps.entry(key())?
         {
             inode(entry.sid, TG_INODE_DURABLE)
         } else {
