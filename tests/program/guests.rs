@@ -38,8 +38,19 @@ fn places_of(processors: u64, available_kib: Option<u64>) -> u32 {
 }
 
 /// Tests with the longest guests, which get places first, so that no other test waits for them at the end.
-const LONGEST_GUESTS: [&str; 7] =
-    ["scenarios::", "enforcer_labels::", "debian::", "flask::", "enforcer_labelling::", "learn::", "attacks::shares::"];
+const LONGEST_GUESTS: [&str; 11] = [
+    "guests::measures_every_known_configuration",
+    "scenarios::",
+    "enforcer_labels::",
+    "attacks::recovery::",
+    "enforcer_revocation::",
+    "flask::",
+    "attacks::enforcement::",
+    "debian::",
+    "enforcer_labelling::",
+    "attacks::shares::",
+    "learn::",
+];
 
 /// A waiting test: those in the list above first, then in the order in which they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -97,12 +97,13 @@ impl<'s> Machine<'s> {
 
     /// Starts it as soon as a place is free. It keeps the place until the second value is dropped.
     pub(crate) fn start(self, command: &[&str]) -> (Running, Taken) {
-        let place = take(1);
+        // Before it has a place: tests that wait for the same machine to be saved would hold all of them.
         let machine = if self.boots {
             self.hardware.words()
         } else {
             ["--saved", word(&self.hardware.saved())].map(str::to_owned).to_vec()
         };
+        let place = take(1);
         let words: Vec<&str> = machine.iter().chain(&self.words).map(String::as_str).collect();
         let arguments = [&["vm", "run"], &words[..], &["--"], command].concat();
         (self.scratch.start(self.scratch.tollgate(&arguments)), place)

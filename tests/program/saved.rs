@@ -9,7 +9,11 @@ use std::{
     sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
-use crate::program::{BUILT, Scratch, guests::KNOWN, word};
+use crate::program::{
+    BUILT, Scratch,
+    guests::{KNOWN, take},
+    word,
+};
 
 /// Seconds that a boot may take while other guests run.
 const BOOT_TIMEOUT: u32 = 300;
@@ -70,6 +74,7 @@ impl Hardware {
         let (hardware, timeout) = (self.words(), BOOT_TIMEOUT.to_string());
         let hardware: Vec<&str> = hardware.iter().map(String::as_str).collect();
         let first = ["vm", "save", "-o", word(machine), "--timeout", &timeout, "--file", &tests];
+        let _place = take(1);
         Scratch::new().run(&[&first[..], &hardware, &["--", "sh", "-c", self.preparation()]].concat()).with(0);
     }
 }
