@@ -121,6 +121,7 @@ fn attaches_programs_that_were_loaded_before_and_loads_what_lacks() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn keeps_what_it_was_told_when_a_new_one_takes_over() {
     let scratch = Scratch::new();
     let more = scratch.file("more.cil", "(type more)\n");

@@ -369,6 +369,7 @@ fn measures_the_same_minima_again_and_the_comparison_says_so() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn measures_a_list_of_modules_of_the_users_own() {
     let scratch = Scratch::new();
     let own = "[[configuration]]\nname = \"own\"\nlsm = \"capability,yama,tomoyo,bpf\"\n\

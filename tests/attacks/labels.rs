@@ -149,6 +149,7 @@ fn denies_another_generation_to_who_may_not_take_the_label_away() {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn answers_while_a_file_system_is_frozen() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();

@@ -40,6 +40,7 @@ fn is_labelled(step: &Step, labels: &[(&str, &str)]) {
 }
 
 #[test]
+#[ignore = "takes long: make test-all"]
 fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
