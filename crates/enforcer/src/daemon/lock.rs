@@ -152,8 +152,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let mut holder = Command::new("flock");
-        holder.arg(&path).args(["sh", "-c", "echo; exec sleep 100"]);
-        let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
+        // What flock runs outlives it, until there is nothing more to read.
+        holder.arg(&path).args(["sh", "-c", "echo; exec cat"]);
+        let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let refused = take(&path).unwrap_err().to_string();
         assert!(refused.contains(&format!("process {} (flock)", holder.id())), "{refused}");
