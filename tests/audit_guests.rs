@@ -277,7 +277,7 @@ fn accounted(entries: &[Entry]) -> (u64, usize) {
 const STORM: &str = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); true >> /deep/er/secret; done";
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn counts_each_denial_of_a_storm() {
     let scratch = Scratch::new();
     let script =
@@ -292,7 +292,7 @@ fn counts_each_denial_of_a_storm() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn tells_after_a_restart_what_was_denied_without_a_daemon() {
     let scratch = Scratch::new();
     let script = format!(

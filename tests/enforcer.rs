@@ -90,7 +90,7 @@ fn does_what_each_command_says() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn lets_domains_tell_the_daemon_what_policy_allows_and_no_more() {
     for kernel in if cfg!(feature = "long") { &["6.1", "6.18"][..] } else { &["6.1"] } {
         tells_the_daemon(kernel);

@@ -26,7 +26,7 @@ fn policy(scratch: &Scratch, name: &str, more: &[&Path]) -> PathBuf {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_a_label_that_a_policy_without_its_type_hides() {
     let scratch = Scratch::new();
     let image = disk(&scratch, "ext4", 64);
@@ -85,7 +85,7 @@ fn keeps_a_label_that_a_policy_without_its_type_hides() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_a_label_for_a_policy_to_come_only_for_who_has_mac_admin() {
     let scratch = Scratch::new();
     let image = disk(&scratch, "ext4", 64);

@@ -97,7 +97,7 @@ fn enforces_without_its_daemon_and_a_new_one_takes_over() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn attaches_programs_that_were_loaded_before_and_loads_what_lacks() {
     let scratch = Scratch::new();
     let steps = Guest::new(&scratch, "6.1")
@@ -121,7 +121,7 @@ fn attaches_programs_that_were_loaded_before_and_loads_what_lacks() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_what_it_was_told_when_a_new_one_takes_over() {
     let scratch = Scratch::new();
     let more = scratch.file("more.cil", "(type more)\n");
@@ -201,7 +201,7 @@ fn gives_initial_sids_the_contexts_of_the_policy_in_force() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn says_what_a_machine_lacks_to_be_enforced() {
     let scratch = Scratch::new();
     let unmet = Guest::new(&scratch, "6.1").lsm("yama,apparmor").step("enforce", "tollgate enforce /policy").run();

@@ -221,7 +221,7 @@ fn labels_new_files_in_time_where_the_kernel_announces_none() {
 
 /// On kernels since 6.18 a failed fork frees the storage of the forking process, some time later.
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn labels_new_files_while_their_makers_forks_fail() {
     if !is_guest() {
         return played_alone(&["6.18"], labels_new_files_while_their_makers_forks_fail);
@@ -280,7 +280,7 @@ fn nameless(domain: Sid, directory: &str, path: &str) -> u32 {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn refuses_files_whose_labels_find_no_place() {
     if !is_guest() {
         return played(refuses_files_whose_labels_find_no_place);
@@ -384,7 +384,7 @@ fn keeps_labels_of_what_overlayfs_copies_that_was_in_memory_before() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_labels_of_what_overlayfs_copies_and_replaces() {
     if !is_guest() {
         return played(keeps_labels_of_what_overlayfs_copies_and_replaces);

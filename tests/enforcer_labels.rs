@@ -198,7 +198,7 @@ fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
     if !is_guest() {
         return played(keeps_what_a_directory_holds_when_the_directory_gets_another_label);
@@ -230,7 +230,7 @@ fn keeps_what_a_directory_holds_when_the_directory_gets_another_label() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn gives_no_file_the_label_of_one_that_had_its_number() {
     if !is_guest() {
         return played(gives_no_file_the_label_of_one_that_had_its_number);
@@ -272,7 +272,7 @@ fn open_at(directory: &OwnedFd, name: &CStr) -> OwnedFd {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn labels_deep_directories_and_what_only_another_namespace_sees() {
     if !is_guest() {
         return played(labels_deep_directories_and_what_only_another_namespace_sees);
@@ -347,7 +347,7 @@ fn labels_overlays_and_what_is_mounted_later() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn labels_the_nodes_of_devices_that_appear() {
     if !is_guest() {
         return played(labels_the_nodes_of_devices_that_appear);

@@ -111,7 +111,7 @@ fn readable(worker: Sid, sids: &[Sid]) -> [u32; 2] {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
     if !is_guest() {
         return played(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number);
@@ -146,7 +146,7 @@ fn keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn denies_what_has_lost_its_label_and_what_was_not_labelled_yet() {
     if !is_guest() {
         return played(denies_what_has_lost_its_label_and_what_was_not_labelled_yet);
@@ -205,7 +205,7 @@ fn descend(below: &str, deep: usize) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn decides_at_the_end_of_the_longest_paths() {
     if !is_guest() {
         return played(decides_at_the_end_of_the_longest_paths);
@@ -248,7 +248,7 @@ fn watch(worker: Sid, paths: &'static [&'static str], until: Instant) -> Confine
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again() {
     if !is_guest() {
         return played(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again);

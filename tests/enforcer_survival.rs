@@ -145,7 +145,7 @@ fn kill(daemon: &mut Child, shared: &Shared, first: &Status, random: &mut Rng) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn denies_and_grants_as_before_when_its_daemon_is_killed_under_load() {
     if !is_guest() {
         return in_guests(denies_and_grants_as_before_when_its_daemon_is_killed_under_load);
@@ -230,7 +230,7 @@ fn refuse(generation: u32) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn answers_by_one_policy_while_another_takes_its_place_under_load() {
     if !is_guest() {
         return in_guests(answers_by_one_policy_while_another_takes_its_place_under_load);

@@ -20,7 +20,7 @@ fn managers(decisions: &Decisions) -> Vec<&str> {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn measures_each_of_flasks_workloads_and_counts_what_was_decided() {
     let scratch = Scratch::new();
     let text = format!(

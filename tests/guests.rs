@@ -248,7 +248,7 @@ fn reports_a_full_disk_where_the_results_go_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_what_was_measured_when_a_study_is_interrupted_and_goes_on_from_there() {
     let scratch = Scratch::new();
     let text = study(&["none", "capability", "yama"], &["@controls", "stat"], "samples = 20");
@@ -277,7 +277,7 @@ fn keeps_what_was_measured_when_a_study_is_interrupted_and_goes_on_from_there() 
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn goes_on_without_a_configuration_whose_guest_panics() {
     let scratch = Scratch::new();
     let broken = "[[configuration]]\nname = \"broken\"\nlsm = \"\"\ncommand-line = \"rdinit=/nothing\"";
@@ -293,7 +293,7 @@ fn goes_on_without_a_configuration_whose_guest_panics() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn measures_every_known_configuration_and_sees_each_policy_decide() {
     let scratch = Scratch::new();
     let stock = KNOWN.iter().filter(|known| !known.needs_built_kernel());
@@ -369,7 +369,7 @@ fn measures_the_same_minima_again_and_the_comparison_says_so() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn measures_a_list_of_modules_of_the_users_own() {
     let scratch = Scratch::new();
     let own = "[[configuration]]\nname = \"own\"\nlsm = \"capability,yama,tomoyo,bpf\"\n\
@@ -385,7 +385,7 @@ fn measures_a_list_of_modules_of_the_users_own() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn does_with_empty_programs_on_every_hook_what_it_did_without() {
     let scratch = Scratch::new();
     let text = study(&["none", "bpf-empty"], &["@all", "@files:ext4", "@communication:veth"], "samples = 3");

@@ -84,7 +84,7 @@ fn counts_what_each_operation_is_known_to_ask() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
     let scratch = Scratch::new();
     let left = "ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/kprobe_events; \

@@ -86,7 +86,7 @@ fn told(scratch: &Scratch, series: &str) -> BTreeSet<(u64, String)> {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn kallsyms_in_an_image_are_those_that_the_kernel_tells_when_it_runs() {
     let scratch = Scratch::new();
     for series in KERNELS {

@@ -229,7 +229,7 @@ fn tells_how_long_delays_by_the_clock_are() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn refuses_what_it_cannot_delay_and_says_why() {
     let scratch = Scratch::new();
     for (delay, why) in [

@@ -200,7 +200,7 @@ fn confines_a_service_by_what_one_run_of_it_did() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn says_that_a_recorded_run_is_not_whole_where_events_were_lost_and_learns_from_the_next() {
     let scratch = Scratch::new();
     let steps = service(&scratch)

@@ -85,7 +85,7 @@ fn study(scratch: &Scratch) -> PathBuf {
 /// Issue "LSM cost study": slopes by regression on a designed experiment are the counts, within 1 %; and the others predict
 /// what a module adds to a workload.
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn slopes_of_a_designed_experiment_are_the_known_counts() {
     let scratch = Scratch::new();
     let out = study(&scratch);

@@ -99,7 +99,7 @@ fn selinux(kernel: &'static str) -> &'static All {
 
 /// Checks the scenarios themselves, before they are used for a comparison.
 #[test]
-#[ignore = "plays all scenarios under SELinux: make test-all"]
+#[ignore = "plays all scenarios under SELinux: make test-rest"]
 fn denies_and_grants_in_every_family_of_scenarios_under_selinux() {
     let families = families();
     let count: usize = families.iter().map(|family| family.scenarios.len()).sum();
@@ -154,7 +154,7 @@ fn decides_some_scenarios_of_each_family_as_selinux_does() {
 }
 
 #[test]
-#[ignore = "plays all scenarios: make test-all"]
+#[ignore = "plays all scenarios: make test-rest"]
 fn decides_scenarios_as_selinux_does() {
     assert_decided_as(&families(), Descriptors::Check, selinux);
 }

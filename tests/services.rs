@@ -139,7 +139,7 @@ end() { kill $(cat /sys/fs/cgroup/system.slice/app.service/cgroup.procs); sleep 
 ";
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn tells_what_is_confined_no_more() {
     let scratch = Scratch::new();
     let places = scratch.file("places", PLACES);

@@ -61,7 +61,7 @@ fn assert_alike(what: &str, without: &Outcomes, with: &Outcomes, least: usize) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn runs_hundreds_of_commands_alike() {
     let scratch = Scratch::new();
     let [script, commands] = ["run", "commands"].map(|name| source("tests/transparency").join(name));

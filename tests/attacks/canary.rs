@@ -28,7 +28,7 @@ fn told_after(text: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn tells_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
@@ -68,7 +68,7 @@ fn tells_that_hooks_do_not_run_and_confines_all_who_slipped_out() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_made_then() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();

@@ -53,7 +53,7 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn answers_a_user_whatever_another_keeps_of_its_connections() {
     /// The attacker has subordinate uids; all users are in one domain, also the one who is served.
     const USERS: &str = r#"
@@ -84,7 +84,7 @@ attack() { for uid in 1000 100001 100002 100003 100004 165535; do W /user $uid /
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn starts_after_a_start_that_was_killed_with_half_of_its_programs_attached() {
     /// Starts enforcement, and kills it when this many programs are attached; prints their number.
     const HALF: &str = r#"

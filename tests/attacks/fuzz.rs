@@ -97,7 +97,7 @@ fn complaints(kernel: &'static str, seeds: (u64, u64)) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn denies_random_calls_that_selinux_denies() {
     let mut found = Vec::new();
     for kernel in kernels(&["6.1"]) {

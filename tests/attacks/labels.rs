@@ -36,7 +36,7 @@ pub(super) fn ext4<'s>(scratch: &'s Scratch, kernel: &'static str, programs: &[&
 const FILLED: usize = 3;
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn keeps_the_label_of_a_file_whose_attributes_leave_it_no_room() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
@@ -149,7 +149,7 @@ fn denies_another_generation_to_who_may_not_take_the_label_away() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn answers_while_a_file_system_is_frozen() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();

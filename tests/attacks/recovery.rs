@@ -40,7 +40,7 @@ fn is_labelled(step: &Step, labels: &[(&str, &str)]) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
@@ -101,7 +101,7 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn doubts_nothing_after_an_orderly_end() {
     let scratch = Scratch::new();
     let image = disk(&scratch, "ext4", 64);
@@ -123,7 +123,7 @@ fn label_of<'t>(step: &'t Step, text: &str) -> &'t str {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn denies_files_of_xfs_to_change_places_until_their_labels_are_written() {
     const LOOK: &str = "for file in /srv/open/file /srv/tool/file; do cat $file; tollgate label get $file; done";
     const EXCHANGE: &str = "W /exchange /srv/open/file /srv/tool/file";

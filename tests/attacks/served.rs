@@ -12,7 +12,7 @@ mount_all() { mkdir -p /m /o /up; mount -t tmpfs t /up; mkdir /up/u /up/w; W /se
 const ASKED: [&str; 4] = ["get", "set", "get below overlayfs", "set below overlayfs"];
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn answers_while_a_file_system_that_the_attacker_serves_does_not() {
     for kernel in KERNELS {
         let scratch = Scratch::new();

@@ -52,7 +52,7 @@ fn alice(status: &Step, room: &str) -> Option<(u64, u64)> {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn refuses_a_user_above_his_share_and_nobody_else() {
     const ROOMS: &str = "--room credentials=1024 --room labels=2048 --room objects=1024";
     for kernel in kernels(KERNELS) {
@@ -147,7 +147,7 @@ fn check(steps: &BTreeMap<String, Step>) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn refuses_what_becomes_anothers_above_his_share_and_kills_what_would_stay_root() {
     // While they stay: what happened to those that moved, which holders have most, and what a user whose share is used up can
     // do.
@@ -206,7 +206,7 @@ fn check_moves(step: &Step, holder: &str, come: u32, most: u32) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn forgets_owners_of_files_that_are_no_more_and_believes_none_above_a_share() {
     // Files that the bystander's domain, or the machine, has opened, and whose owner is alice, who is confined otherwise.
     const OWNERS: &str = r#"

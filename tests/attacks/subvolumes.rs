@@ -52,7 +52,7 @@ fn keeps_labels_of_files_of_one_number_in_two_subvolumes_apart() {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn leaves_no_label_below_its_own_in_a_snapshot_nor_in_a_subvolume_whose_directory_is_relabelled() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();

@@ -57,7 +57,7 @@ fn changed_nothing(step: &Step, before: &Step, words: &[&str]) {
 }
 
 #[test]
-#[ignore = "takes long: make test-all"]
+#[ignore = "takes long: make test-rest"]
 fn holds_at_once_and_at_the_next_start_and_leaves_no_trace_where_it_fails() {
     let scratch = Scratch::new();
     let good = module(&scratch, WEB);

@@ -89,7 +89,7 @@ fn is_wanted(test: &str) -> bool {
     is_chosen(test, ignored().contains(test), env::args().skip(1))
 }
 
-/// The tests that `make test` leaves to `make test-all`.
+/// The tests that `make test` leaves to `make test-rest`.
 fn ignored() -> &'static BTreeSet<String> {
     static IGNORED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         let listed = Command::new(env::current_exe().unwrap()).args(["--list", "--ignored"]).output().unwrap();
