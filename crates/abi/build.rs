@@ -16,7 +16,7 @@ const PATHS: &str = "paths.h";
 const CLASSES: &str = "classes.txt";
 
 fn main() {
-    for header in [HOOKS, TABLES, ENFORCER, PATHS, CLASSES, "decide.h"] {
+    for header in [HOOKS, TABLES, ENFORCER, PATHS, CLASSES, "datapath.h", "decide.h"] {
         println!("cargo::rerun-if-changed={header}");
     }
     let include = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
@@ -122,7 +122,7 @@ fn bindings(header: &str, items: &str, rust: &Path) {
         .clang_args(["-I/usr/include/x86_64-linux-gnu"])
         .allowlist_item(items)
         .parse_callbacks(Box::new(Derives))
-        .no_copy("tg_tables|tg_levels|tg_generation|tg_network")
+        .no_copy("tg_tables|tg_levels|tg_generation|tg_network|tg_datapath|tg_doi")
         .derive_default(true)
         .derive_eq(true)
         .prepend_enum_name(false)

@@ -10,6 +10,7 @@
 #ifndef TOLLGATE_ENFORCER_H
 #define TOLLGATE_ENFORCER_H
 
+#include "datapath.h"
 #include "tables.h"
 
 /* SIDs. The kernel's initial SIDs keep their numbers
@@ -140,6 +141,7 @@ struct tg_generation {
 			    digest */
 	struct tg_translation translation;
 	struct tg_network network;
+	struct tg_datapath datapath;
 };
 
 /* The places of the map `generations`. */
