@@ -246,6 +246,8 @@ struct tg_inode {
  * machine's. */
 struct tg_socket {
 	__u32 sid, class; /* SECCLASS */
+	__u32 peer;	  /* SID of the other end; of a datagram socket, of what it received last;
+			     0: not known */
 };
 
 /* `labels`, the durable labels: those of files whose label differs from their directory's. An

@@ -1,4 +1,4 @@
-//! Compiles the object managers into `OUT_DIR/enforcer.bpf.o`, and links libselinux's selabel.
+//! Compiles the object managers into `OUT_DIR/enforcer.bpf.o` and what labels packets into `OUT_DIR/datapath.bpf.o`, and links libselinux's selabel.
 
 use std::{env, path::PathBuf};
 
@@ -10,21 +10,27 @@ fn main() {
     selabel();
     let include = env::var("DEP_TOLLGATE_ABI_INCLUDE").expect("tollgate-abi says where its headers are");
     let generated = env::var("DEP_TOLLGATE_ABI_GENERATED").expect("tollgate-abi says where classes.h is");
-    for path in ["bpf", &include, &generated] {
+    for path in ["bpf", "../netlabel/bpf", &include, &generated] {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-env-changed=CLANG");
-    let object = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("enforcer.bpf.o");
+    // Where Debian has <asm/types.h>.
+    let own = "-I/usr/include/x86_64-linux-gnu";
+    let netlabel = "-I../netlabel/bpf";
+    let arguments = ["-I", &include, "-I", &generated, own, netlabel, "-mcpu=v3", "-Wall", "-Werror"];
+    // For tests/headers.rs, which compiles headers as this does.
+    println!("cargo::rustc-env=TOLLGATE_BPF_ARGUMENTS={}", arguments.join(" "));
+    ["enforcer", "datapath"].iter().for_each(|name| compile(name, &arguments));
+}
+
+/// Compiles one object file.
+fn compile(name: &str, arguments: &[&str]) {
+    let object = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join(format!("{name}.bpf.o"));
     let mut builder = SkeletonBuilder::new();
     if let Some(clang) = env::var_os("CLANG") {
         builder.clang(clang);
     }
-    // Where Debian has <asm/types.h>.
-    let own = "-I/usr/include/x86_64-linux-gnu";
-    let arguments = ["-I", &include, "-I", &generated, own, "-mcpu=v3", "-Wall", "-Werror"];
-    // For tests/headers.rs, which compiles headers as this does.
-    println!("cargo::rustc-env=TOLLGATE_BPF_ARGUMENTS={}", arguments.join(" "));
-    builder.source("bpf/enforcer.bpf.c").obj(object).clang_args(arguments);
+    builder.source(format!("bpf/{name}.bpf.c")).obj(object).clang_args(arguments);
     if let Err(error) = builder.build() {
         panic!("{error:#}\nclang with the BPF target is needed: install the package clang, or set CLANG");
     }
