@@ -13,6 +13,7 @@
 
 #include "calipso.h"
 #include "sealed.h"
+#include "write.h"
 
 #define MOST 65535
 
@@ -88,6 +89,38 @@ static void find_window(const __u8 *bytes, __u32 length)
 	printf("%llu %d\n", (unsigned long long)window, tg_seal_is_fresh(window, now, 0xffff));
 }
 
+/* Writes the label whose members are given, in the order of struct tg_netlabel, as an option of
+ * `option`. */
+static void write_label(const __u8 *bytes, __u32 length)
+{
+	struct tg_netlabel *label = malloc(sizeof(*label));
+	struct tg_ipv4_options *four = malloc(sizeof(*four));
+	struct tg_ipv6_options *six = malloc(sizeof(*six));
+	__u8 *written = four ? four->bytes : 0;
+	__u32 size;
+
+	if (!label || !four || !six || length != sizeof(*label))
+		abort();
+	memcpy(label, bytes, length);
+	memset(four, 0xff, sizeof(*four));
+	memset(six, 0xff, sizeof(*six));
+	if (label->option == TG_OPTION_CIPSO) {
+		size = tg_cipso_write(four, label);
+	} else if (label->option == TG_OPTION_IPV4_EXPERIMENT) {
+		size = tg_sealed_write4(four, label);
+	} else {
+		size = label->option == TG_OPTION_CALIPSO ? tg_calipso_write(six, label)
+							  : tg_sealed_write6(six, label);
+		written = six->bytes;
+	}
+	for (__u32 byte = 0; byte < size; byte++)
+		printf("%02x", written[byte]);
+	printf("\n");
+	free(label);
+	free(four);
+	free(six);
+}
+
 int main(void)
 {
 	static __u8 bytes[MOST];
@@ -102,6 +135,8 @@ int main(void)
 			compute_mac(bytes, length);
 		else if (head[0] == 'w')
 			find_window(bytes, length);
+		else if (head[0] == 'o')
+			write_label(bytes, length);
 		else
 			read_label(head[0], bytes, length);
 	}

@@ -282,6 +282,68 @@ fn with_checksum((kind, mut bytes): (u8, Vec<u8>), random: &mut Rng) -> (u8, Vec
     (kind, bytes)
 }
 
+/// The members of `struct tg_netlabel` as its bytes: of a level in the tag, or of a sealed label.
+fn structure(option: u8, tag: u32, doi: u32, level: &Level, sealed: Option<&Sealed>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let bit = |word: u16, at: u16| u64::from(level.categories.contains(word * 64 + at)) << at;
+    for word in 0..CATEGORIES / 64 {
+        bytes.extend((0..64).map(|at| bit(word, at)).sum::<u64>().to_le_bytes());
+    }
+    bytes.extend(sealed.map_or(0, |sealed| sealed.mac).to_le_bytes());
+    let [context, node, key] = sealed.map_or([0; 3], |sealed| [sealed.context, sealed.node.into(), sealed.key.into()]);
+    for member in [option.into(), 0, 0, tag, doi, level.sensitivity.into(), context, node, key] {
+        bytes.extend(u32::to_le_bytes(member));
+    }
+    let low = sealed.map_or([0; 2], |sealed| [sealed.window, sealed.generation]);
+    low.iter().for_each(|low| bytes.extend(low.to_le_bytes()));
+    // The structure ends with whole words of 8 bytes.
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
+/// A label as C is given it, and as Rust writes it; nothing if it has no room in its option.
+fn written(random: &mut Rng) -> (Vec<u8>, Vec<u8>) {
+    let doi = Doi::new(random.u32(1..)).unwrap();
+    let mut level = level(random);
+    level.categories = level.categories.iter().filter(|category| *category < CATEGORIES).collect();
+    let sealed = Sealed {
+        key: random.u8(..),
+        window: random.u16(..),
+        node: random.u16(..),
+        generation: random.u16(..),
+        context: random.u32(..),
+        mac: random.u64(..),
+    };
+    let cipso = |number, tag: fn(Level) -> Tag| {
+        let given = structure(ipv4::CIPSO, number, doi.number(), &level, None);
+        (given, Cipso { doi, tag: tag(level.clone()) }.write_words().unwrap_or_default())
+    };
+    let of_sealed = |option| structure(option, 129, 0, &Level::default(), Some(&sealed));
+    match random.u8(..6) {
+        0 => cipso(1, Tag::Bitmap),
+        1 => cipso(2, Tag::Enumerated),
+        2 => cipso(5, Tag::Ranges),
+        3 => (of_sealed(ipv4::EXPERIMENT), ipv4::pad(sealed.write_ipv4())),
+        4 => (of_sealed(ipv6::EXPERIMENT), ipv6::header(0, &sealed.write_ipv6())),
+        _ => {
+            let given = structure(ipv6::CALIPSO, 0, doi.number(), &level, None);
+            (given, ipv6::header(0, &Calipso { doi, level: level.clone() }.write().unwrap()))
+        }
+    }
+}
+
+#[test]
+fn writes_what_rust_does_and_nothing_that_has_no_room() {
+    let mut random = Rng::with_seed(3);
+    let (given, expected): (Vec<_>, Vec<_>) = std::iter::repeat_with(|| written(&mut random)).take(20_000).unzip();
+    let cases: Vec<(u8, Vec<u8>)> = given.into_iter().map(|bytes| (b'o', bytes)).collect();
+    for ((expected, answer), (_, case)) in expected.iter().zip(answers("written", &cases)).zip(&cases) {
+        let expected: String = expected.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(answer, expected, "{case:02x?}");
+    }
+    assert!(expected.iter().filter(|bytes| bytes.is_empty()).count() > 500, "labels without room must occur");
+}
+
 #[test]
 fn computes_the_same_macs_and_windows() {
     let mut random = Rng::with_seed(2);
@@ -325,7 +387,7 @@ fn computes_the_same_macs_and_windows() {
 
 #[test]
 fn compiles_for_bpf_each_header_by_itself() {
-    for header in ["netlabel.h", "calipso.h", "sealed.h"] {
+    for header in ["netlabel.h", "calipso.h", "sealed.h", "write.h"] {
         let mut clang = Command::new(std::env::var_os("CLANG").unwrap_or_else(|| "clang".into()))
             .args(["-target", "bpf", "-mcpu=v3", "-O2", "-Wall", "-Wextra", "-Werror", "-x", "c", "-c", "-"])
             .args(["-o", "/dev/null", "-I/usr/include/x86_64-linux-gnu", "-I"])
