@@ -86,6 +86,7 @@ const AS_BYTES: &[&str] = &[
     "tg_genfs_value",
     "tg_guarded",
     "tg_held",
+    "tg_identifier_key",
     "tg_inode",
     "tg_kernel",
     "tg_label_key",

@@ -36,10 +36,15 @@ struct tg_zone {
 	__u32 flags;	  /* TG_ZONE_... */
 	__u32 unlabelled; /* SID of packets that come without a label; 0: SECINITSID_UNLABELED */
 	__u32 low, high;  /* with TG_ZONE_LIMITED: the levels between which labels must be */
-	__u32 reserved;
+	__u32 labels;	  /* contexts that its packets have brought; programs count them */
 };
 #define TG_ZONE_REQUIRED 1u /* packets that come without a label are dropped */
 #define TG_ZONE_LIMITED 2u
+
+/* Contexts that packets may bring, from one zone and from all, in one generation and since the
+ * machine started. More are refused: whoever sends labels must not use up the SIDs. */
+#define TG_ZONE_LABELS 256u
+#define TG_PACKET_LABELS 1024u
 
 /* Addresses from `first` up to that of the next range. The first range begins at address 0. */
 struct tg_range4 {

@@ -142,6 +142,13 @@ struct tg_generation {
 	struct tg_translation translation;
 	struct tg_network network;
 	struct tg_datapath datapath;
+	__u32 identifiers[TG_SIDS]; /* the cluster's number for a SID's context, in sealed labels;
+				       0: it has none yet */
+};
+
+/* `identified`: the SID of the context with an identifier. */
+struct tg_identifier_key {
+	__u32 generation, identifier;
 };
 
 /* The places of the map `generations`. */
@@ -607,6 +614,11 @@ struct tg_state {
 	__u64 canary_denied;
 	__u64 canary_granted;
 	struct tg_unlabelled unlabelled; /* the last one that `failures` counts */
+	__u32 packet_labels; /* SIDs that were given to contexts of packets */
+	__u32 reserved_packets;
+	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
+	 * day, in nanoseconds: sealed labels are valid for a time. */
+	__u64 clock;
 };
 
 /* Differences between kernels that cannot be relocated: whether hooks have arguments that they
@@ -678,6 +690,14 @@ enum tg_event_kind {
 	TG_EVENT_MOUNT,
 	TG_EVENT_SERVICE, /* a task of the machine executes a program in a unit that was confined
 			     before */
+	/* A packet's sealed label has an identifier (`source`) of a node (`device`) that is not in
+	 * `identified`. */
+	TG_EVENT_IDENTIFIER,
+	/* A confined process makes an internet socket in a network namespace that is not in
+	 * `namespaces`. */
+	TG_EVENT_NAMESPACE,
+	TG_EVENT_PACKET, /* a packet was dropped: `number` is its fate, `name` a struct
+			    tg_endpoints */
 };
 enum tg_object_kind { /* which members of an event describe the object */
 		      TG_OBJECT_NONE,

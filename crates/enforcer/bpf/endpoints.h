@@ -5,6 +5,7 @@
 
 #include "decide.h"
 #include "enforcer.h"
+#include "ip.h"
 #include "kernel.h"
 #include "libbpf.h"
 #include "path.h"
@@ -107,24 +108,6 @@ TG_FUNCTION int tg_tell_port(struct tg_event *event, __u32 ports, __u64 at)
 		ends->address[0][0] = address.v4;
 	return 1;
 }
-
-/* The first bytes of a packet, from its network header on: IPv4 without options, or IPv6. */
-union tg_packet {
-	struct {
-		__u8 version, service;
-		__u16 length, id, fragment;
-		__u8 life, protocol;
-		__u16 sum;
-		__u32 source, destination;
-	} v4;
-	struct {
-		__u32 flow;
-		__u16 length;
-		__u8 next, life;
-		__u32 source[4], destination[4];
-	} v6;
-};
-#define TG_FRAGMENT 0xff1f /* 13 bits, in network byte order */
 
 /* The ports of TCP and UDP, and of protocols that have them at the same place. */
 static __always_inline void tg_read_ports(struct tg_endpoints *ends, __u64 at, __u32 protocol)

@@ -196,8 +196,11 @@ struct sk_buff {
 	struct net_device *dev;
 	unsigned int len;
 	__u16 protocol, network_header;
+	__u16 tc_index;
 	unsigned char *head, *data;
 };
+
+struct request_sock;
 
 struct socket {
 	short type;

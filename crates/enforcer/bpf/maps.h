@@ -381,4 +381,37 @@ struct {
 	__type(value, struct tg_unit);
 } units SEC(".maps");
 
+/*
+ * Connections that are being accepted: the label that the accepted socket will have, and its
+ * peer's, by the address of the request_sock. Writer: the programs, when a connection is requested
+ * (inet_conn_request). Reader: the programs, when its answer is sent and when it is accepted. Size:
+ * connections that are half open at a time. Full: the oldest is forgotten. Its socket has the
+ * listener's label, and no peer.
+ */
+struct tg_connection {
+	__u32 sid, peer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct tg_connection);
+} requests SEC(".maps");
+
+/*
+ * Contexts that sealed labels name, by generation and identifier.
+ * Writer: the daemon, for each SID, and for contexts of other machines.
+ * Reader: the programs, when a packet brings a sealed label.
+ * Size: all SIDs, in the generation in force and in the next. Full: the daemon tells it, and
+ * packets with the label are dropped.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, TG_SIDS * 2);
+	__type(key, struct tg_identifier_key);
+	__type(value, __u32);
+} identified SEC(".maps");
+
 #endif

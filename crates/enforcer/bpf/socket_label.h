@@ -12,15 +12,18 @@
 #include "address.h"
 #include "classes.h"
 #include "compiler.h"
+#include "contexts.h"
 #include "decide.h"
 #include "enforcer.h"
 #include "filesystem.h"
+#include "generation.h"
 #include "kernel.h"
 #include "libbpf.h"
 #include "maps.h"
 #include "socket_class.h"
 #include "state.h"
 #include "storage.h"
+#include "tables.h"
 
 /* The class of a sock without storage. */
 TG_FUNCTION __u32 tg_sock_class(__u64 sock)
@@ -91,6 +94,37 @@ TG_FUNCTION __u32 tg_socket_class(__u64 inode)
 static __always_inline int tg_is_accepted(__u64 inode, struct tg_inode *label)
 {
 	return label->flags & TG_INODE_ACCEPTED && tg_find_socket_label(inode, label);
+}
+
+/* security_sid_mls_copy: the SID of a context with the range of another. Returns 0 or -EINVAL. */
+TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
+{
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+
+	if (!generation || !copy) {
+		tg_failed(TG_FAILED_NO_GENERATION);
+		return -EINVAL;
+	}
+	struct tg_context context = tg_context_of(generation, sid);
+	struct tg_context range = tg_context_of(generation, ranged);
+
+	*copy = sid;
+	if (!context.type || !range.type) {
+		tg_failed(TG_FAILED_NO_CONTEXT);
+		return -EINVAL;
+	}
+	if (context.low == range.low && context.high == range.high)
+		return 0;
+	context.low = range.low;
+	context.high = range.high;
+	if (!tg_valid(&generation->tables, &generation->levels, &context,
+		      tg_level(&generation->levels, context.low),
+		      tg_level(&generation->levels, context.high))) {
+		tg_failed(TG_FAILED_NEW_LABEL);
+		if (READ_ONCE(state.enforcing))
+			return -EINVAL;
+	}
+	return tg_intern(generation, &context, copy) ? -EINVAL : 0;
 }
 
 #endif

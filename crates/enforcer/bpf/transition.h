@@ -11,6 +11,7 @@
 #include "enforcer.h"
 #include "generation.h"
 #include "kernel.h"
+#include "level_number.h"
 #include "libbpf.h"
 #include "maps.h"
 #include "scratch.h"
@@ -67,43 +68,6 @@ static __always_inline void tg_read_name(__u64 address, struct tg_name *name)
 	TG_OPAQUE(length);
 	if (!bpf_probe_read_kernel(name->text, length & TG_NAME, qstr.name))
 		name->length = length;
-}
-
-struct tg_level_search {
-	struct tg_generation *generation;
-	const struct tg_level *level;
-	__u32 found;
-};
-
-static long tg_level_same(__u32 number, struct tg_level_search *search)
-{
-	if (!(tg_relation(tg_level(&search->generation->levels, number), search->level) >> TG_EQ &
-	      1))
-		return 0;
-	search->found = number;
-	return 1;
-}
-
-/* The identifier of a level. A level without one is given one. TG_NO_LEVEL: none is left. */
-TG_FUNCTION __u32 tg_level_number(struct tg_generation *generation, const struct tg_level *level)
-{
-	struct tg_level_search search = {generation, level, TG_NO_LEVEL};
-
-	if (!generation || !level)
-		return TG_NO_LEVEL;
-	__u32 last = READ_ONCE(generation->last_level);
-
-	bpf_loop(last + 1, tg_level_same, &search, 0);
-	if (search.found != TG_NO_LEVEL)
-		return search.found;
-	last = last < TG_LEVELS - 1 ? __sync_fetch_and_add(&generation->last_level, 1) + 1
-				    : TG_LEVELS;
-	if (last >= TG_LEVELS) {
-		tg_failed(TG_FAILED_LEVELS_FULL);
-		return TG_NO_LEVEL;
-	}
-	generation->levels.level[last & (TG_LEVELS - 1)] = *level;
-	return last;
 }
 
 /* The context of an object whose class the policy does not have: security_compute_sid without

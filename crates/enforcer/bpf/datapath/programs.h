@@ -6,41 +6,229 @@
 #ifndef TOLLGATE_DATAPATH_PROGRAMS_H
 #define TOLLGATE_DATAPATH_PROGRAMS_H
 
-#include "counters.h"
 #include "../libbpf.h"
+#include "carried.h"
+#include "counters.h"
+#include "decide.h"
+#include "enforcer.h"
+#include "flow.h"
+#include "fragment.h"
+#include "memory.h"
+#include "read_label.h"
+#include "room.h"
+#include "sender.h"
+#include "too_big.h"
+#include "write_label.h"
 
 #define TC_ACT_UNSPEC (-1)
-#define TC_ACT_OK 0
 #define TC_ACT_SHOT 2
+
+/* What a program returns for a packet's fate. What is not dropped goes to the next program. */
+static __always_inline int tg_end_packet(struct __sk_buff *skb, const struct tg_packet_room *room,
+					 enum tg_fate fate)
+{
+	tg_count_packet(fate);
+	if (fate < TG_DROPPED_NO_CONTEXT)
+		return TC_ACT_UNSPEC;
+	tg_tell_packet(skb, &room->flow, fate);
+	return TC_ACT_SHOT;
+}
+
+/* Whether a packet has the label already: a device above this one has put it there. */
+static __always_inline int tg_has_label(struct tg_packet_room *room,
+					const struct tg_known_label *label)
+{
+	__u64 *bytes = (__u64 *)room->options.six.bytes;
+
+	/* Which header is next, the label does not say. */
+	if (room->flow.six)
+		room->options.six.bytes[0] = 0;
+	return room->flow.options == label->length && tg_same_bytes(label->bytes, bytes);
+}
+
+/* What becomes of a packet for a zone with labels that has options: another label than its own is
+ * forged. Of two hop-by-hop headers the second is an error. */
+static __always_inline enum tg_fate tg_check_options(struct __sk_buff *skb, __u32 at,
+						     struct tg_packet_room *room,
+						     const struct tg_known_label *label)
+{
+	if (!tg_read_options(skb, at, room))
+		return TG_DROPPED_MEMORY;
+	if (tg_has_label(room, label))
+		return TG_PACKET_LABELLED;
+	if (tg_parse_label(room) != TG_PACKET_UNLABELLED)
+		return TG_DROPPED_FORGED;
+	return room->flow.six || room->flow.options + label->length > TG_IPV4_OPTIONS
+		       ? TG_DROPPED_NO_ROOM
+		       : TG_PACKET_PLAIN;
+}
+
+/* Whether a packet, which the kernel does not cut, fits a device with its label. */
+static __always_inline int tg_fits(struct __sk_buff *skb, __u32 length)
+{
+	__u32 mtu = 0;
+
+	return skb->gso_segs > 1 || !bpf_check_mtu(skb, 0, &mtu, length, 0);
+}
+
+/* Puts the label into a packet for a zone with labels. */
+static __always_inline enum tg_fate tg_put_label(struct __sk_buff *skb, __u32 at,
+						 struct tg_packet_room *room,
+						 const struct tg_known_label *label)
+{
+	if (room->flow.options) {
+		enum tg_fate fate = tg_check_options(skb, at, room, label);
+
+		if (fate != TG_PACKET_PLAIN)
+			return fate;
+	}
+	if (label->length > room->flow.room || !tg_fits(skb, label->length))
+		return TG_DROPPED_NO_ROOM;
+	int put = room->flow.six ? tg_insert6(skb, at, room, label) : tg_insert4(skb, at, label);
+
+	return put ? TG_PACKET_LABELLED : TG_DROPPED_MEMORY;
+}
+
+/* A packet that leaves by a device whose network header is at `at`. */
+static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
+{
+	struct tg_packet_room *room = tg_packet_room();
+
+	if (!room)
+		return TC_ACT_SHOT;
+	enum tg_read read = tg_read_flow(skb, at, &room->flow);
+
+	if (read == TG_READ_OTHER)
+		return TC_ACT_UNSPEC;
+	if (read == TG_READ_BAD)
+		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
+	if (tg_is_icmp(&room->flow))
+		tg_read_transport(skb, &room->flow);
+	if (tg_is_of_link(&room->flow))
+		return tg_end_packet(skb, room, TG_PACKET_PLAIN);
+	__u32 sid = tg_sender_sid(skb, &room->flow);
+
+	/* A packet that is forwarded has the SID that it came with. */
+	if (sid)
+		tg_carry(skb, sid);
+	else
+		sid = tg_carried(skb);
+	if (!sid)
+		sid = SECINITSID_UNLABELED;
+	struct tg_known_label *label = tg_written_label(skb, room, sid);
+
+	if (!label)
+		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
+	if (label->fate != TG_PACKET_LABELLED)
+		return tg_end_packet(skb, room, label->fate);
+	return tg_end_packet(skb, room, tg_put_label(skb, at, room, label));
+}
 
 SEC("tc") int egress_ether(struct __sk_buff *skb)
 {
-	tg_count_packet(TG_PACKET_PLAIN);
-	return TC_ACT_UNSPEC;
+	return tg_egress(skb, TG_ETHER_HEADER);
 }
 
 SEC("tc") int egress_ip(struct __sk_buff *skb)
 {
-	tg_count_packet(TG_PACKET_PLAIN);
-	return TC_ACT_UNSPEC;
+	return tg_egress(skb, 0);
 }
 
+/* On the loopback device, packets are never changed. */
 SEC("tc") int egress_loopback(struct __sk_buff *skb)
 {
-	tg_count_packet(TG_PACKET_LOCAL);
-	return TC_ACT_UNSPEC;
+	struct tg_packet_room *room = tg_packet_room();
+	__u32 sid;
+
+	if (!room)
+		return TC_ACT_SHOT;
+	if (tg_read_flow(skb, TG_ETHER_HEADER, &room->flow) != TG_READ_OK)
+		return TC_ACT_UNSPEC;
+	sid = tg_sender_sid(skb, &room->flow);
+	if (sid)
+		tg_carry(skb, sid);
+	if (room->flow.protocol != IPPROTO_UDP) {
+		tg_read_transport(skb, &room->flow);
+		tg_put_question(&room->flow, sid);
+	}
+	return tg_end_packet(skb, room, TG_PACKET_LOCAL);
+}
+
+/*
+ * Whether a label is that of the socket that has sent the packet, where that is known: in another
+ * network namespace of this machine. Whoever is root there may write any options.
+ */
+static __always_inline int tg_is_senders(__u32 label, __u32 sender)
+{
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+
+	return generation &&
+	       tg_context_of(generation, label).low == tg_context_of(generation, sender).low;
+}
+
+/* What becomes of a packet that came with this label, or without one. */
+static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 at,
+						  struct tg_packet_room *room,
+						  const struct tg_known_label *label)
+{
+	__u32 sid = label->sid, sender = tg_sender_sid(skb, &room->flow);
+
+	if (label->fate == TG_PACKET_UNLABELLED && sender) {
+		tg_carry(skb, sender);
+		return TG_PACKET_LOCAL;
+	}
+	if (label->fate >= TG_DROPPED_NO_CONTEXT)
+		return label->fate;
+	if (sender && !label->sealed && !tg_is_senders(sid, sender))
+		return TG_DROPPED_FORGED;
+	if (!tg_is_of_packet(&room->flow, sid))
+		return TG_DROPPED_FRAGMENT;
+	tg_carry(skb, sid);
+	if (label->fate == TG_PACKET_ACCEPTED && !tg_remove(skb, at, room, label))
+		return TG_DROPPED_MEMORY;
+	return label->fate;
+}
+
+/* A packet that comes by a device whose network header is at `at`. */
+static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
+{
+	struct tg_packet_room *room = tg_packet_room();
+
+	if (!room)
+		return TC_ACT_SHOT;
+	enum tg_read read = tg_read_flow(skb, at, &room->flow);
+
+	/* Until it is known otherwise, a packet has no label. */
+	tg_carry(skb, 0);
+	if (read == TG_READ_OTHER)
+		return TC_ACT_UNSPEC;
+	if (read == TG_READ_BAD)
+		return tg_end_packet(skb, room, TG_DROPPED_MALFORMED);
+	if (room->flow.protocol != IPPROTO_UDP)
+		tg_read_transport(skb, &room->flow);
+	struct tg_known_label *label = tg_read_label(skb, at, room);
+
+	if (!label)
+		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
+	enum tg_fate fate = tg_take_label(skb, at, room, label);
+
+	if (fate < TG_DROPPED_NO_CONTEXT && room->flow.protocol != IPPROTO_UDP) {
+		tg_put_question(&room->flow, label->sid);
+		tg_correct_too_big(skb, &room->flow,
+				   room->flow.transport -
+					   (fate == TG_PACKET_ACCEPTED ? room->flow.options : 0));
+	}
+	return tg_end_packet(skb, room, fate);
 }
 
 SEC("tc") int ingress_ether(struct __sk_buff *skb)
 {
-	tg_count_packet(TG_PACKET_UNLABELLED);
-	return TC_ACT_UNSPEC;
+	return tg_ingress(skb, TG_ETHER_HEADER);
 }
 
 SEC("tc") int ingress_ip(struct __sk_buff *skb)
 {
-	tg_count_packet(TG_PACKET_UNLABELLED);
-	return TC_ACT_UNSPEC;
+	return tg_ingress(skb, 0);
 }
 
 #endif

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that a socket receives. Each is checked if the policy has the capability
- * always_check_network. None carries a label that BPF could know, so all come from
- * SECINITSID_UNLABELED.
+ * Packets that a socket receives, and whom it has for a peer. A packet's label is in tc_index,
+ * where datapath/ has put it (datapath/carried.h); one without comes from SECINITSID_UNLABELED.
+ * Packets are checked if some have labels, or the policy has the capability always_check_network
+ * (selinux_peerlbl_enabled).
  */
 #ifndef TOLLGATE_PROGRAMS_PACKET_H
 #define TOLLGATE_PROGRAMS_PACKET_H
 
 #include "../address.h"
 #include "../ask.h"
+#include "../compiler.h"
 #include "../endpoints.h"
 #include "../generation.h"
 #include "../kernel.h"
 #include "../libbpf.h"
+#include "../maps.h"
 #include "../network.h"
 #include "../request.h"
 #include "../socket_class.h"
@@ -31,21 +34,26 @@ static __always_inline int tg_ask_packet(struct tg_request *request, __u32 targe
 	return tg_ask(request);
 }
 
-/* selinux_socket_sock_rcv_skb, selinux_inet_sys_rcv_skb */
-static __noinline int tg_check_packet(struct sock *sk, __u64 packet)
+/* selinux_skb_peerlbl_sid */
+static __always_inline __u32 tg_packet_sid(const struct sk_buff *packet)
 {
-	struct tg_socket own = tg_socket_of(sk);
+	__u32 sid = packet->tc_index;
+
+	return sid ? sid : SECINITSID_UNLABELED;
+}
+
+/* selinux_socket_sock_rcv_skb, selinux_inet_sys_rcv_skb */
+static __noinline int tg_check_packet(struct tg_socket *own, __u64 packet, __u32 sender)
+{
 	struct tg_endpoints ends = {};
 	struct tg_host host = {};
 	struct tg_request request = {
-		.source = SECINITSID_UNLABELED,
+		.source = sender,
 		.manager = TG_MANAGER_NETWORK,
 		.object = TG_OBJECT_PACKET,
 		.text = packet,
 	};
 
-	if (own.sid == TG_SID_MACHINE || tg_is_unconfined(own.sid))
-		return 0;
 	tg_read_packet(packet, &ends);
 	host.family = ends.family;
 	__builtin_memcpy(host.address, ends.address[0], sizeof host.address);
@@ -54,12 +62,23 @@ static __noinline int tg_check_packet(struct sock *sk, __u64 packet)
 				  NETIF__INGRESS) ||
 		    tg_ask_packet(&request, tg_node_sid(&host), SECCLASS_NODE, NODE__RECVFROM))
 			return -EACCES;
-		request.source = own.sid;
-		if (tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PEER, PEER__RECV))
+		request.source = own->sid;
+		if (tg_ask_packet(&request, sender, SECCLASS_PEER, PEER__RECV))
 			return -EACCES;
 	}
-	request.source = own.sid;
+	if (!tg_has_policycap(TG_POLICYCAP_ALWAYSNETWORK))
+		return 0;
+	request.source = own->sid;
 	return tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PACKET, PACKET__RECV);
+}
+
+/* Keeps what a datagram socket has received last. */
+static __always_inline void tg_put_peer(struct sock *sk, __u32 peer)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (kept && kept->peer != peer)
+		WRITE_ONCE(kept->peer, peer);
 }
 
 SEC("lsm/socket_sock_rcv_skb")
@@ -67,10 +86,66 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 {
 	__u32 family = sk->__sk_common.skc_family;
 
-	if ((family != PF_INET && family != PF_INET6) ||
-	    !tg_has_policycap(TG_POLICYCAP_ALWAYSNETWORK))
+	if (family != PF_INET && family != PF_INET6)
 		return 0;
-	return tg_check_packet(sk, TG_KERNEL_ADDRESS(packet));
+	struct tg_socket own = tg_socket_of(sk);
+
+	if (own.sid == TG_SID_MACHINE || tg_is_unconfined(own.sid))
+		return 0;
+	__u32 sender = tg_packet_sid(packet);
+	int result = tg_check_packet(&own, TG_KERNEL_ADDRESS(packet), sender);
+
+	if (!result && own.class != SECCLASS_TCP_SOCKET)
+		tg_put_peer(sk, sender);
+	return result;
+}
+
+/*
+ * selinux_inet_conn_request: the label of the socket that will be accepted is the listener's with
+ * the client's level (selinux_conn_sid). Its request_sock has no storage, so its address stands for
+ * it.
+ */
+static __noinline int tg_request_connection(struct tg_socket *listener, __u64 request, __u32 peer)
+{
+	struct tg_connection connection = {listener->sid, peer};
+
+	if (listener->sid != TG_SID_MACHINE && peer != SECINITSID_UNLABELED &&
+	    tg_copy_range(listener->sid, peer, &connection.sid))
+		return -EACCES;
+	bpf_map_update_elem(&requests, &request, &connection, BPF_ANY);
+	return 0;
+}
+
+SEC("lsm/inet_conn_request")
+int BPF_PROG(inet_conn_request, const struct sock *sk, struct sk_buff *packet,
+	     struct request_sock *request)
+{
+	struct tg_socket listener = tg_socket_of((struct sock *)sk);
+
+	return tg_request_connection(&listener, TG_KERNEL_ADDRESS(request), tg_packet_sid(packet));
+}
+
+/* selinux_inet_csk_clone */
+SEC("lsm/inet_csk_clone")
+int BPF_PROG(inet_csk_clone, struct sock *new, const struct request_sock *request)
+{
+	__u64 address = TG_KERNEL_ADDRESS(request);
+	struct tg_connection *connection = bpf_map_lookup_elem(&requests, &address);
+
+	if (!connection)
+		return 0;
+	tg_put_sock_label(new, connection->sid, tg_socket_of(new).class);
+	tg_put_peer(new, connection->peer);
+	return 0;
+}
+
+/* selinux_inet_conn_established: the client's socket learns whom it is connected to. */
+SEC("lsm/inet_conn_established")
+int BPF_PROG(inet_conn_established, struct sock *sk, struct sk_buff *packet)
+{
+	if (packet)
+		tg_put_peer(sk, tg_packet_sid(packet));
+	return 0;
 }
 
 #endif

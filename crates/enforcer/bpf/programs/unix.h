@@ -17,37 +17,6 @@
 #include "socket.h"
 #include "tables.h"
 
-/* security_sid_mls_copy: the SID of a context with the range of another. Returns 0 or -EINVAL. */
-TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
-{
-	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
-
-	if (!generation || !copy) {
-		tg_failed(TG_FAILED_NO_GENERATION);
-		return -EINVAL;
-	}
-	struct tg_context context = tg_context_of(generation, sid);
-	struct tg_context range = tg_context_of(generation, ranged);
-
-	*copy = sid;
-	if (!context.type || !range.type) {
-		tg_failed(TG_FAILED_NO_CONTEXT);
-		return -EINVAL;
-	}
-	if (context.low == range.low && context.high == range.high)
-		return 0;
-	context.low = range.low;
-	context.high = range.high;
-	if (!tg_valid(&generation->tables, &generation->levels, &context,
-		      tg_level(&generation->levels, context.low),
-		      tg_level(&generation->levels, context.high))) {
-		tg_failed(TG_FAILED_NEW_LABEL);
-		if (READ_ONCE(state.enforcing))
-			return -EINVAL;
-	}
-	return tg_intern(generation, &context, copy) ? -EINVAL : 0;
-}
-
 /* The label of the listener's end of a connection: the listener's label with the range of the
  * connecting task. */
 static __noinline int tg_put_end_label(struct sock *sk, struct tg_socket *listener,
