@@ -143,8 +143,11 @@ int BPF_PROG(inet_csk_clone, struct sock *new, const struct request_sock *reques
 SEC("lsm/inet_conn_established")
 int BPF_PROG(inet_conn_established, struct sock *sk, struct sk_buff *packet)
 {
-	if (packet)
-		tg_put_peer(sk, tg_packet_sid(packet));
+	if (!packet)
+		return 0;
+	if (!bpf_sk_storage_get(&sockets, sk, 0, 0))
+		tg_put_sock_label(sk, TG_SID_MACHINE, SECCLASS_TCP_SOCKET);
+	tg_put_peer(sk, tg_packet_sid(packet));
 	return 0;
 }
 
