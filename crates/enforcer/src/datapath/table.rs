@@ -9,6 +9,7 @@ use tollgate_client::network::{Tag, Translation};
 use tollgate_policy::{
     context::{Kind, Names},
     model::{Level, Policy, Range},
+    server::SecurityServer,
 };
 
 use super::{
@@ -51,6 +52,24 @@ pub fn of(networks: &Networks, policy: &Policy, numbers: &mut dyn Numbers) -> Re
         put_seal(seal, keys, &mut table);
     }
     Ok(table)
+}
+
+/// Checks whether what the file says fits a policy that need not be in force. The errors are those of [`of`].
+pub fn check(networks: &Networks, policy: &Policy, server: &mut SecurityServer<'_>) -> Result<(), ConfigError> {
+    of(networks, policy, &mut Unnumbered(server)).map(drop)
+}
+
+/// Contexts are valid or not, and nothing has a number.
+struct Unnumbered<'a, 'b>(&'a mut SecurityServer<'b>);
+
+impl Numbers for Unnumbered<'_, '_> {
+    fn sid(&mut self, context: &str) -> Result<Sid, String> {
+        self.0.context(context).map(|_| 0).map_err(|cause| cause.to_string())
+    }
+
+    fn level(&mut self, _: &Level) -> Result<u32, String> {
+        Ok(0)
+    }
 }
 
 fn doi(doi: &Doi, policy: &Policy, names: &Names, to: &mut tg_doi) -> Result<(), String> {
