@@ -104,7 +104,7 @@ pub struct Seal {
 }
 
 /// What is in force, and what became of packets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The file that says it. It need not exist.
     pub file: String,
