@@ -25,7 +25,7 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::{
-    pidfd,
+    network, pidfd,
     protocol::{Attribute, MAX_REPLY_LENGTH, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     services::Service,
     shadow::Report,
@@ -201,6 +201,12 @@ impl Client {
     pub fn units(&mut self) -> Result<Vec<Unit>, ClientError> {
         let json = self.word(&Request::Units, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("units", json))
+    }
+
+    /// Which networks are labelled, and what became of packets.
+    pub fn network(&mut self) -> Result<network::Report, ClientError> {
+        let json = self.word(&Request::Network, &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("networks", json))
     }
 
     /// Each service with the domain that is expected of it and the domains that it runs in.

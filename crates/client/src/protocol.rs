@@ -171,6 +171,8 @@ pub enum Request {
     Shadow,
     /// The units that have a context, as their unit files are now: [`crate::units::Unit`]s as JSON.
     Units,
+    /// Which networks are labelled, and what became of packets: a [`crate::network::Report`] as JSON.
+    Network,
     /// Services as expected and as they run: [`crate::services::Service`]s as JSON.
     Services,
     /// Makes what runs now what is expected of each service.
@@ -216,6 +218,7 @@ impl Request {
             Self::StopShadow => vec!["shadow", "stop"],
             Self::Shadow => vec!["shadow"],
             Self::Units => vec!["units"],
+            Self::Network => vec!["network"],
             Self::Services => vec!["services"],
             Self::AcceptServices => vec!["services", "accept"],
             Self::Statistics => vec!["statistics"],
@@ -259,6 +262,7 @@ impl Request {
             ["shadow", "stop"] => Self::StopShadow,
             ["shadow"] => Self::Shadow,
             ["units"] => Self::Units,
+            ["network"] => Self::Network,
             ["services"] => Self::Services,
             ["services", "accept"] => Self::AcceptServices,
             ["statistics"] => Self::Statistics,

@@ -11,6 +11,7 @@ mod error;
 mod folder;
 mod labelling;
 mod maps;
+mod networks;
 mod object;
 mod options;
 mod permissive;
@@ -29,6 +30,7 @@ use std::{
     cell::OnceCell,
     fs::{self, File},
     os::fd::AsFd,
+    sync::Arc,
 };
 
 use libbpf_rs::{MapCore, Object};
@@ -39,6 +41,7 @@ use tracing::warn;
 
 use crate::{
     contexts::Contexts,
+    datapath::Networks,
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
@@ -73,12 +76,13 @@ pub struct Enforcer {
     state: State,
     generation: Generation,
     contexts: Contexts,
+    networks: Arc<Networks>,
     /// The `file_contexts` of the policy in force, compiled at first use.
     file_contexts: OnceCell<FileContexts>,
     /// What the policy in force needs and this kernel cannot enforce.
     missing: Vec<String>,
-    /// Whether this daemon's options name another context for the machine, or other unconfined domains, than are in
-    /// force.
+    /// Whether this daemon's options name another context for the machine, other unconfined domains or other labelled
+    /// networks than are in force.
     options_differ: bool,
     labelled: Report,
     written: Written,
@@ -128,6 +132,7 @@ impl Enforcer {
     fn start_anew(options: Options, built: Built, preloaded: &Preloaded) -> Result<Self, EnforcerError> {
         options.folder.make()?;
         let _ = fs::remove_file(options.folder.permissive());
+        let networks = Networks::read(&options.network)?;
         let machine = options.machine(&built.policy)?;
         let contexts = Contexts::initial(&built.policy, &machine);
         let unconfined = options.unconfined(&built.policy, &contexts);
@@ -151,13 +156,14 @@ impl Enforcer {
         options.folder.replace(&options.folder.policy(1), &built.to_bytes())?;
         let mut generation = Generation::prepare(1, built, &unconfined, &maps.template)?;
         generation.context(&machine)?;
-        let mut enforcer = Self::of(options, maps, state, generation, contexts)?;
+        let mut enforcer = Self::of(options, maps, state, generation, contexts, networks)?;
         enforcer.missing = missing;
         enforcer.generation.adopt(&enforcer.contexts);
         enforcer.save_contexts()?;
         enforcer.put_sids()?;
         enforcer.label_filesystems()?;
         enforcer.label_network()?;
+        enforcer.label_packets()?;
         enforcer.meet_noted()?;
         enforcer.tell_bare();
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
@@ -199,6 +205,7 @@ impl Enforcer {
         state: State,
         generation: Generation,
         contexts: Contexts,
+        networks: Networks,
     ) -> Result<Self, EnforcerError> {
         let (labelled, written) = (Report::default(), Written::default());
         let durable = Durable::open(options.notes.as_ref())?;
@@ -215,6 +222,7 @@ impl Enforcer {
             state,
             generation,
             contexts,
+            networks: Arc::new(networks),
             file_contexts: OnceCell::new(),
             missing: Vec::new(),
             options_differ: false,
@@ -265,8 +273,8 @@ impl Enforcer {
         &self.missing
     }
 
-    /// Whether this policy is in force, with the machine's context and the unconfined domains that this daemon's
-    /// options name.
+    /// Whether this policy is in force, with the machine's context, the unconfined domains and the labelled networks that
+    /// this daemon's options name.
     #[must_use]
     pub fn is(&self, built: &Built) -> bool {
         if self.options_differ {

@@ -2,6 +2,7 @@
 
 mod contexts;
 mod names;
+mod networks;
 mod translation;
 
 use std::{
@@ -32,7 +33,7 @@ use tollgate_policy::{
     model::{HandleUnknown, Policy},
 };
 
-use crate::{contexts::Sid, mapping::Mapping, network::Network};
+use crate::{contexts::Sid, mapping::Mapping};
 
 /// The policy capabilities that object managers look at, in the order of `enum tg_policycap`.
 pub(crate) const CAPABILITIES: [&str; 14] = [
@@ -148,9 +149,12 @@ impl Generation {
     /// The SHA-256 of the built policy, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
+        self.policy_digest().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn policy_digest(&self) -> [u8; 32] {
         // SAFETY: the member lies in the mapping, and is written before the generation is put in force only.
-        let digest = unsafe { (&raw const (*self.memory.get()).policy).read_volatile() };
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        unsafe { (&raw const (*self.memory.get()).policy).read_volatile() }
     }
 
     /// Whether the generation in `map` was made of this policy.
@@ -305,12 +309,6 @@ impl Generation {
             (&raw mut (*memory).levels).cast::<u8>().copy_from_nonoverlapping(levels.as_ptr(), levels.len());
             (&raw mut (*memory).last_level).write_volatile(self.levels.last());
         }
-    }
-
-    /// Writes the labels of the network. No program may read this generation yet.
-    pub fn put_network(&mut self, network: &Network) {
-        // SAFETY: the structure lies in the mapping, and programs read it once the generation is in force.
-        network.put(unsafe { &mut (*self.memory.get()).network });
     }
 
     /// The decision tables.

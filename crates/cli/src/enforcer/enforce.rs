@@ -20,6 +20,7 @@ use tollgate_enforcer::{
     daemon::{
         Daemon, End, devices::Devices, doing::Doing, enforced::Enforced, extension::Extension, notify, signals::Signals,
     },
+    datapath::{Networks, Source, table},
     enforcer::{Enforcer, Options},
     labels::checkpoint::AfterCrash,
     programs::{self, Pins},
@@ -76,6 +77,9 @@ pub(crate) struct Arguments {
     /// The folder for messages, and for denials that the kernel's audit does not take
     #[arg(long, value_name = "FOLDER", default_value = sink::FOLDER)]
     log: PathBuf,
+    /// The file that says which networks' packets have labels [default: /etc/tollgate/network.toml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
     /// The folder for notes of labels that cannot be written to their files
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/tollgate")]
     notes: PathBuf,
@@ -103,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     requirements::root()?;
     requirements::kernel(&Places::default())?;
     if arguments.check {
-        return check(&arguments.policy);
+        return check(arguments);
     }
     if !arguments.foreground && !arguments.once && env::var_os(BACKGROUND).is_none() {
         return in_background();
@@ -121,6 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         descriptors: arguments.descriptors,
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
+        network: network(arguments)?,
         notes: path::absolute(&arguments.notes).context("cannot find the folder of notes")?.into(),
         progress,
         ..Options::default()
@@ -154,13 +159,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     serve(&log, &mut daemon, enforced, &signals)
 }
 
+/// Where labelled networks are configured. The daemon changes its working directory.
+fn network(arguments: &Arguments) -> anyhow::Result<Source> {
+    let Some(file) = &arguments.network else { return Ok(Source::default()) };
+    Ok(Source::named(path::absolute(file).context("cannot find the file of labelled networks")?))
+}
+
 fn told(progress: &str) {
     info!("{progress}");
 }
 
 /// Says what `enforce` would do. An error here is the error that it would have.
-fn check(policy: &Path) -> anyhow::Result<ExitCode> {
-    policies::open_to_enforce(policy)?;
+fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let built = policies::open_to_enforce(&arguments.policy)?;
+    let networks = Networks::read(&network(arguments)?)?;
+    table::check(&networks, &built.policy, &mut built.server()?)?;
     let adopted = requirements::pins(&Pins::default())?;
     let verdict = if adopted { "enforcement can be taken over" } else { "enforcement can start" };
     output::line(verdict).map(|()| ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ fn requests() -> Vec<Request> {
         Request::StopShadow,
         Request::Shadow,
         Request::Units,
+        Request::Network,
         Request::Services,
         Request::AcceptServices,
         Request::Statistics,

@@ -1,5 +1,6 @@
 //! The running enforcement, as the daemon works with it.
 
+mod networks;
 mod status;
 mod upkeep;
 
@@ -14,6 +15,7 @@ use std::{
 use tollgate_abi::enforcer::tg_task;
 use tollgate_audit::Dispatcher;
 use tollgate_client::{
+    network,
     protocol::{Mode, Refusal},
     sanity::{self, Question},
     services::Service,
@@ -352,6 +354,10 @@ impl Machine for Enforced {
 
     fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
         Ok(self.on_mut()?.look_at_units().to_vec())
+    }
+
+    fn network(&mut self) -> Result<network::Report, Refusal> {
+        self.network_report()
     }
 
     fn services(&mut self) -> Result<Vec<Service>, Refusal> {

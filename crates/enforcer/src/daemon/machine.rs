@@ -8,6 +8,7 @@ use std::{
 
 use tollgate_abi::enforcer::tg_task;
 use tollgate_client::{
+    network,
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
@@ -112,6 +113,8 @@ pub trait Machine {
     fn stop(&mut self) -> Result<(), Refusal>;
     /// The units that have a context, as unit files are now.
     fn units(&mut self) -> Result<Vec<Unit>, Refusal>;
+    /// Which networks are labelled, and what became of packets.
+    fn network(&mut self) -> Result<network::Report, Refusal>;
     /// Services as expected and as they run.
     fn services(&mut self) -> Result<Vec<Service>, Refusal>;
     /// Makes what runs now what is expected of each service.

@@ -135,6 +135,10 @@ impl<'a> Order<'a> {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![json(&self.machine.units()?)?])
             }
+            Request::Network => {
+                self.administrator(&["read_policy"])?;
+                Ok(vec![json(&self.machine.network()?)?])
+            }
             Request::Services => {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![json(&self.machine.services()?)?])

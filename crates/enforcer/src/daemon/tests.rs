@@ -117,6 +117,7 @@ fn answers_what_an_unconfined_caller_asks() {
     assert_eq!(errno(client.text(100)), libc::ENOENT);
     assert_eq!(client.access("a", "b", "file").unwrap(), ["read", "write"]);
     assert!(client.statistics().unwrap().is_empty());
+    assert!(client.network().unwrap().zones.is_empty());
     client.set_mode(Mode::Permissive, Some("httpd_t")).unwrap();
     assert_eq!(running.done(), ["mode permissive Some(\"httpd_t\")"]);
     assert!(running.machine.0.lock().unwrap().asked.is_empty(), "an unconfined caller is asked nothing");
@@ -186,6 +187,7 @@ fn asks_the_policy_what_selinux_asks_of_confined_callers() {
     assert_eq!(errno(client.stop()), libc::EACCES);
     assert_eq!(errno(client.reload(object.as_fd(), false, None)), libc::EACCES);
     assert_eq!(errno(client.count(true)), libc::EACCES);
+    assert_eq!(errno(client.network()), libc::EACCES);
     assert_eq!(running.done().len(), 3, "{:?}", running.done());
 }
 

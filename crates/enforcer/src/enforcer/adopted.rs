@@ -8,11 +8,12 @@ use tollgate_policy::built::Built;
 use tracing::warn;
 
 use super::{Enforcer, EnforcerError, Options, open};
-use crate::{contexts::Contexts, generation::Generation, missing, programs};
+use crate::{contexts::Contexts, datapath::Networks, generation::Generation, missing, programs};
 
 impl Enforcer {
     /// Takes over enforcement from an earlier daemon, and finishes what that one was doing when it was killed. A limit
-    /// and a mode in the options come into force. Other unconfined domains do so by [`Enforcer::reload`].
+    /// and a mode in the options come into force. Other unconfined domains and labelled networks do so by
+    /// [`Enforcer::reload`].
     pub fn adopt(options: Options) -> Result<Self, EnforcerError> {
         Self::adopt_with(options, None)
     }
@@ -24,6 +25,7 @@ impl Enforcer {
             return Err(EnforcerError::NotStarted);
         }
         programs::of_this_build(&options.pins)?;
+        let networks = Networks::read(&options.network)?;
         let (maps, state) = open(&options.pins)?;
         let chosen = state.descriptors();
         if let Some(wanted) = options.descriptors.filter(|wanted| *wanted != chosen) {
@@ -48,9 +50,10 @@ impl Enforcer {
         if options.permissive {
             state.set_enforcing(false);
         }
-        let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine))?;
+        let mut enforcer = Self::of(options, maps, state, generation, saved.renewed(&policy, &machine), networks)?;
         (enforcer.missing, enforcer.options_differ) = (missing, options_differ);
         enforcer.finish()?;
+        enforcer.options_differ |= enforcer.networks_differ();
         if !lies.is_empty() {
             enforcer.save_contexts()?;
         }

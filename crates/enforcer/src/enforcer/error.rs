@@ -7,6 +7,7 @@ use tollgate_policy::{built::BuiltError, context::ContextError};
 
 use crate::{
     contexts::Full,
+    datapath::config::ConfigError,
     generation::GenerationError,
     hooks::BadLine,
     missing::{Missing, MissingError},
@@ -29,6 +30,9 @@ pub enum EnforcerError {
     /// A context is not valid in the policy.
     #[error(transparent)]
     Context(#[from] ContextError),
+    /// Labelled networks cannot be put in force.
+    #[error(transparent)]
+    Networks(#[from] ConfigError),
     /// This kernel cannot enforce all of the policy.
     #[error(transparent)]
     Missing(#[from] Missing),

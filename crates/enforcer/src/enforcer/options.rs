@@ -12,6 +12,7 @@ use tollgate_policy::model::Policy;
 use super::{EnforcerError, Folder};
 use crate::{
     contexts::{self, Contexts},
+    datapath::Source,
     labels::checkpoint::AfterCrash,
     preloaded::Preloaded,
     programs::{Pins, ProgramsError},
@@ -51,6 +52,8 @@ pub struct Options {
     pub descriptors: Option<Descriptors>,
     /// Sizes of limited resources that differ from the default. Running enforcement keeps its own.
     pub sizes: Vec<Size>,
+    /// Where labelled networks are configured.
+    pub network: Source,
     /// Where contexts of units are configured.
     pub units: Places,
     /// The hooks to attach to, for measurements of their cost. Empty: all that the policy needs.

@@ -1,12 +1,13 @@
 //! Puts another policy in force.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached};
 use crate::{
     contexts::{Contexts, Sid},
+    datapath::Networks,
     generation::Generation,
     missing,
 };
@@ -24,11 +25,12 @@ pub struct Reloaded {
 struct Policy {
     generation: Generation,
     contexts: Contexts,
+    networks: Arc<Networks>,
     missing: Vec<String>,
 }
 
 impl Enforcer {
-    /// Puts another policy in force. `verify` is called once it is in force; if it fails, the policy before is put
+    /// Puts another policy in force, and reads again which networks are labelled. `verify` is called once it is in force; if it fails, the policy before is put
     /// back. What this kernel cannot enforce of the new policy must be `accepted`, or be missing already.
     pub fn reload(
         &mut self,
@@ -37,6 +39,7 @@ impl Enforcer {
         verify: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<Reloaded, EnforcerError> {
         self.learn();
+        let networks = Arc::new(Networks::read(&self.options.network)?);
         let number = self.generation.number + 1;
         let machine = self.options.machine(&built.policy)?;
         let contexts = self.contexts.renewed(&built.policy, &machine);
@@ -51,7 +54,7 @@ impl Enforcer {
             if !accepted {
                 missing::refuse(&missing, &self.missing)?;
             }
-            self.replace(Policy { generation, contexts, missing }, &unconfined, verify)
+            self.replace(Policy { generation, contexts, networks, missing }, &unconfined, verify)
         });
         reloaded.inspect_err(|_| {
             // Unless it is in force all the same, and a later step failed.
@@ -107,7 +110,8 @@ impl Enforcer {
         self.make_live(&next.generation);
         let previous = self.exchange(next);
         self.file_contexts.take();
-        let switched = self.put_sids().and_then(|()| self.label_network()).and_then(|()| {
+        let switched = self.put_sids().and_then(|()| self.label_network()).and_then(|()| self.label_packets());
+        let switched = switched.and_then(|()| {
             let switch = || self.generation.put_in_force(&self.maps.generations, Some(&previous.generation));
             self.state.switch(switch).map_err(EnforcerError::from)
         });
@@ -123,6 +127,7 @@ impl Enforcer {
         Policy {
             generation: std::mem::replace(&mut self.generation, next.generation),
             contexts: std::mem::replace(&mut self.contexts, next.contexts),
+            networks: std::mem::replace(&mut self.networks, next.networks),
             missing: std::mem::replace(&mut self.missing, next.missing),
         }
     }

@@ -18,7 +18,7 @@ use crate::contexts::{Contexts, Sid};
 impl Generation {
     /// The identifier of a level. The programs assign identifiers as well, so a new one is taken by an atomic addition.
     /// If two belong to one level, only a place is lost.
-    pub(super) fn level(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
+    pub(crate) fn level(&mut self, level: &Level) -> Result<u32, TooManyLevels> {
         if let Some(known) = self.levels.find(level) {
             return Ok(known);
         }

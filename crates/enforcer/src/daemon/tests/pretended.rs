@@ -10,6 +10,7 @@ use std::{
 
 use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
 use tollgate_client::{
+    network,
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
@@ -146,6 +147,9 @@ impl Machine for Pretended {
     }
     fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
         Ok(Vec::new())
+    }
+    fn network(&mut self) -> Result<network::Report, Refusal> {
+        Ok(network::Report::default())
     }
     fn services(&mut self) -> Result<Vec<Service>, Refusal> {
         Ok(Vec::new())
