@@ -9,6 +9,7 @@
 pub mod canary;
 pub mod contexts;
 pub mod daemon;
+pub mod datapath;
 pub mod enforcer;
 pub mod events;
 pub mod generation;
