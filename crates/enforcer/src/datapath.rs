@@ -1,8 +1,13 @@
-//! Labels in packets: what the administrator says about networks, as programs read it (`struct tg_datapath`).
+//! Labels in packets: what the administrator says about networks, as programs read it (`struct tg_datapath`); the programs
+//! that network devices run, and what must be right beside them.
 
+pub mod attach;
 pub mod config;
 pub mod counters;
 pub mod keys;
+pub mod links;
+pub mod netlink;
+pub mod programs;
 pub mod ranges;
 pub mod table;
 

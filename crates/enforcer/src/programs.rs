@@ -2,8 +2,8 @@
 //!
 //! On the BPF file system, below [`Pins::ROOT`], there are `maps/NAME`, `links/HOOK`, and `inquiries/NAME`, the
 //! programs and iterators that the daemon runs. `programs/HOOK` are programs that were loaded for a start to come
-//! (`preloaded`). While there are links, enforcement goes on, whether or not a daemon runs. `build/HASH` says which build
-//! of the programs all these belong to.
+//! (`preloaded`). While there are links, enforcement goes on, whether or not a daemon runs. `datapath` has what network
+//! devices run (`datapath`). `build/HASH` says which build of the programs all these belong to.
 
 mod links;
 
@@ -42,6 +42,8 @@ pub(crate) const THREADS: &str = "threads";
 
 /// `bpf/enforcer.bpf.c`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
+/// `bpf/datapath.bpf.c`.
+static DATAPATH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/datapath.bpf.o"));
 
 /// Distinguishes this build of the programs from others, whose maps of the same names may have another content: FNV-1a.
 fn build() -> &'static str {
@@ -49,6 +51,7 @@ fn build() -> &'static str {
     BUILD.get_or_init(|| {
         let hash = OBJECT
             .iter()
+            .chain(DATAPATH)
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{hash:016x}")
     })
@@ -95,7 +98,7 @@ pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) 
 }
 
 /// Does what libbpf may say something about; where that fails, the error has what it said.
-fn listen<T>(what: &str, work: impl FnOnce() -> Result<T, libbpf_rs::Error>) -> Result<T, ProgramsError> {
+pub(crate) fn listen<T>(what: &str, work: impl FnOnce() -> Result<T, libbpf_rs::Error>) -> Result<T, ProgramsError> {
     let (result, said) = libbpf::listen(work);
     result.map_err(|cause| ProgramsError::Refused { what: what.to_owned(), cause, said })
 }
@@ -155,6 +158,11 @@ impl Pins {
     #[must_use]
     pub fn inquiry(&self, name: &str) -> PathBuf {
         self.0.join("inquiries").join(name)
+    }
+
+    /// Path of the directory of what network devices run.
+    pub(crate) fn datapath(&self) -> PathBuf {
+        self.0.join("datapath")
     }
 
     /// Path of the directory that says which build of the programs is pinned.
@@ -221,20 +229,42 @@ pub fn all() -> Result<Vec<String>, ProgramsError> {
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
 
-/// The names of the pins of enforcement below each directory: its build, all maps, all inquiries, any of the hooks'
-/// links, and any of the hooks' programs.
-pub(crate) fn pins_of_all() -> Result<[(&'static str, Vec<String>); 5], ProgramsError> {
-    let object = open()?;
-    let maps = object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
-    let inquiries = object.progs().filter(|program| is_inquiry(program.section()));
-    let inquiries = inquiries.map(|program| program.name().to_string_lossy().into_owned()).collect();
-    let build = vec![build().to_owned()];
+/// The pins of enforcement in one directory.
+#[derive(Debug, Default)]
+pub(crate) struct Pinned {
+    pub(crate) directory: &'static str,
+    /// The names of those that are always there while something is enforced.
+    pub(crate) all: Vec<String>,
+    /// The names of those that may be there.
+    pub(crate) some: Vec<String>,
+}
+
+/// All pins of enforcement, by their directories.
+pub(crate) fn pins_of_all() -> Result<[Pinned; 6], ProgramsError> {
+    let (object, datapath) = (open()?, open_datapath()?);
+    let name = |program: libbpf_rs::OpenProgram<'_>| program.name().to_string_lossy().into_owned();
+    let maps = |object: &OpenObject| object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
+    let inquiries = object.progs().filter(|program| is_inquiry(program.section())).map(name).collect();
+    let devices = datapath.progs().map(name).chain(["links", "qdiscs"].map(str::to_owned)).collect();
     let hooks = all()?;
-    Ok([("build", build), ("maps", maps), ("inquiries", inquiries), ("links", hooks.clone()), ("programs", hooks)])
+    Ok([
+        Pinned { directory: "build", all: vec![build().to_owned()], ..Pinned::default() },
+        Pinned { directory: "maps", all: maps(&object), some: maps(&datapath) },
+        Pinned { directory: "inquiries", all: inquiries, ..Pinned::default() },
+        Pinned { directory: "links", some: hooks.clone(), ..Pinned::default() },
+        // There are none while something is enforced.
+        Pinned { directory: "programs", some: hooks, ..Pinned::default() },
+        Pinned { directory: "datapath", some: devices, ..Pinned::default() },
+    ])
 }
 
 fn open() -> Result<OpenObject, ProgramsError> {
     listen("read the programs", || ObjectBuilder::default().name("tollgate")?.open_memory(OBJECT))
+}
+
+/// What network devices run, with the same maps as the programs of hooks.
+pub(crate) fn open_datapath() -> Result<OpenObject, ProgramsError> {
+    listen("read the programs of network devices", || ObjectBuilder::default().name("tollgate")?.open_memory(DATAPATH))
 }
 
 /// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
@@ -311,6 +341,6 @@ pub(crate) fn is_inquiry(section: &OsStr) -> bool {
 }
 
 /// The name of a map's pin. libbpf calls the global variables `OBJECT.bss`.
-fn map_name(name: &str) -> String {
+pub(crate) fn map_name(name: &str) -> String {
     name.rsplit_once('.').map_or(name, |(_, section)| section).to_owned()
 }

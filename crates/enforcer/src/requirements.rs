@@ -12,7 +12,7 @@ use nix::{
     unistd::geteuid,
 };
 
-use crate::programs::{self, Pins, ProgramsError};
+use crate::programs::{self, Pinned, Pins, ProgramsError};
 
 /// What is missing.
 #[derive(Debug, thiserror::Error)]
@@ -184,28 +184,25 @@ pub fn pins(pins: &Pins) -> Result<bool, Unmet> {
 
 /// The pins by which programs are attached. Without them nothing is enforced.
 const LINKS: &str = "links";
-/// The pins of programs that are loaded and not attached: there are none while something is enforced.
-const PROGRAMS: &str = "programs";
 
-fn whole(root: &Path, expected: &[(&'static str, Vec<String>)]) -> Result<bool, Unmet> {
+fn whole(root: &Path, expected: &[Pinned]) -> Result<bool, Unmet> {
     let found = names(root)?;
-    if let Some(foreign) = found.iter().find(|name| !expected.iter().any(|(directory, _)| directory == name)) {
+    if let Some(foreign) = found.iter().find(|name| !expected.iter().any(|own| own.directory == *name)) {
         return Err(Unmet::Foreign(root.join(foreign)));
     }
-    for (directory, own) in expected {
-        let found = names(&root.join(directory))?;
-        if let Some(foreign) = found.iter().find(|name| !own.contains(name)) {
-            return Err(Unmet::Foreign(root.join(directory).join(foreign)));
+    for own in expected {
+        let path = root.join(own.directory);
+        if let Some(foreign) = names(&path)?.iter().find(|name| !own.all.contains(name) && !own.some.contains(name)) {
+            return Err(Unmet::Foreign(path.join(foreign)));
         }
     }
     if names(&root.join(LINKS))?.is_empty() {
         return Ok(false);
     }
-    // A hook may have no program.
-    for (directory, own) in expected.iter().filter(|(directory, _)| ![LINKS, PROGRAMS].contains(directory)) {
-        let path = root.join(directory);
+    for own in expected {
+        let path = root.join(own.directory);
         let found = names(&path)?;
-        if let Some(missing) = own.iter().find(|name| !found.contains(*name)) {
+        if let Some(missing) = own.all.iter().find(|name| !found.contains(*name)) {
             return Err(Unmet::Missing(path.join(missing)));
         }
     }
@@ -284,8 +281,11 @@ mod tests {
     fn tells_whole_pins_from_none_from_half_of_them_and_from_others() {
         let folder = tempfile::tempdir().unwrap();
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let expected =
-            [("maps", names(&["a", "b"])), ("inquiries", names(&["check"])), ("links", names(&["file_open", "x"]))];
+        let expected = [
+            Pinned { directory: "maps", all: names(&["a", "b"]), some: names(&["maybe"]) },
+            Pinned { directory: "inquiries", all: names(&["check"]), ..Pinned::default() },
+            Pinned { directory: "links", some: names(&["file_open", "x"]), ..Pinned::default() },
+        ];
         let verdict = || whole(folder.path(), &expected).map_err(|unmet| unmet.to_string());
         let make = |name: &str| fs::write(folder.path().join(name), "").unwrap();
         assert_eq!(verdict(), Ok(false));
@@ -301,6 +301,8 @@ mod tests {
         make("maps/b");
         assert!(verdict().unwrap_err().contains("inquiries/check is missing"));
         make("inquiries/check");
+        assert_eq!(verdict(), Ok(true));
+        make("maps/maybe");
         assert_eq!(verdict(), Ok(true));
         make("maps/c");
         assert!(verdict().unwrap_err().contains("maps/c is none of Tollgate's"));
@@ -335,9 +337,11 @@ mod tests {
     fn knows_the_pins_of_its_own_programs() {
         let all = programs::pins_of_all().unwrap();
         let has = |directory: &str, name: &str| {
-            all.iter().any(|(own, names)| *own == directory && names.iter().any(|own| own == name))
+            let own = all.iter().filter(|own| own.directory == directory);
+            own.flat_map(|own| own.all.iter().chain(&own.some)).any(|own| own == name)
         };
         assert!(has("maps", "tasks") && has("maps", "bss") && has("inquiries", "check") && has("links", "task_prctl"));
-        assert!(!has("links", "check"));
+        assert!(has("maps", "packets") && has("datapath", "egress_ether") && has("datapath", "links"));
+        assert!(!has("links", "check") && !has("links", "egress_ether"));
     }
 }

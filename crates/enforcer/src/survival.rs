@@ -45,7 +45,7 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, Pro
 }
 
 /// Registers the maps and programs that were just loaded.
-fn protect(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
+pub(crate) fn protect(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
     for own in object.maps() {
         map(pins, &own)?;
     }
@@ -76,7 +76,7 @@ fn put(pins: &Pins, kind: u32, id: u32) -> Result<(), ProgramsError> {
     put.map_err(programs::refused("say what maps and programs are guarded"))
 }
 
-fn program_id(program: BorrowedFd<'_>) -> Result<u32, ProgramsError> {
+pub(crate) fn program_id(program: BorrowedFd<'_>) -> Result<u32, ProgramsError> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of_val(&info) as u32;
     // SAFETY: the descriptor is open, and the kernel writes `length` bytes at most.
