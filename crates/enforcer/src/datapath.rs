@@ -4,6 +4,7 @@
 pub mod attach;
 pub mod config;
 pub mod counters;
+pub mod identifier;
 pub mod keys;
 pub mod links;
 pub mod netlink;
@@ -64,6 +65,12 @@ pub struct Networks {
 }
 
 impl Networks {
+    /// Whether any packet has a label.
+    #[must_use]
+    pub fn are_labelled(&self) -> bool {
+        !self.config.zones.is_empty()
+    }
+
     /// Reads the file, and the file of keys that it names.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod checkpoints;
 mod durable;
 mod error;
 mod folder;
+mod identifiers;
 mod labelling;
 mod maps;
 mod networks;
@@ -45,6 +46,7 @@ use crate::{
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
+    needs::Setting,
     preloaded::Preloaded,
     programs::{self, Pins},
     state::State,
@@ -142,7 +144,8 @@ impl Enforcer {
             missing::refuse(&missing, &[])?;
         }
         let descriptors = options.descriptors.unwrap_or_default();
-        let needed = attached::needed(&options, descriptors, &built.policy, &tables, &unconfined)?;
+        let setting = Setting { descriptors, labelled: networks.are_labelled() };
+        let needed = attached::needed(&options, setting, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies one by one");
         let object = preloaded.complete(&options.pins, &needed, &options.sizes)?;
         options.progress.begin("putting the policy in force");
@@ -168,6 +171,7 @@ impl Enforcer {
         enforcer.tell_bare();
         enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
         enforcer.state.forget();
+        enforcer.set_clock();
         enforcer.look_at_units();
         enforcer.options.progress.begin("attaching programs");
         preloaded.attach(&enforcer.options.pins, &needed)?;

@@ -10,7 +10,10 @@ use std::{
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tollgate_abi::enforcer::{TG_EVENT_AVC, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_EVENT_SID, tg_event};
+use tollgate_abi::enforcer::{
+    TG_EVENT_AVC, TG_EVENT_IDENTIFIER, TG_EVENT_LABEL, TG_EVENT_MOUNT, TG_EVENT_NAMESPACE, TG_EVENT_PACKET,
+    TG_EVENT_SERVICE, TG_EVENT_SID, tg_event,
+};
 
 /// How many events are taken at a time. In a storm there are always more.
 const BATCH: usize = 1024;
@@ -28,7 +31,7 @@ pub struct Reader {
 /// The events of one wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Events of a known kind. TG_EVENT_AVC events are complete; the others may be shorter, and are filled with zeros.
+    /// Events of a known kind. TG_EVENT_AVC and TG_EVENT_PACKET events are complete; the others may be shorter, and are filled with zeros.
     pub events: Vec<tg_event>,
     /// Number of records that were not such an event.
     pub malformed: u64,
@@ -93,8 +96,9 @@ fn parse(sample: &[u8]) -> Option<tg_event> {
     bytes[..sample.len()].copy_from_slice(sample);
     let whole = sample.len() == size_of::<tg_event>();
     match event.kind {
-        TG_EVENT_AVC if whole => Some(event),
+        TG_EVENT_AVC | TG_EVENT_PACKET if whole => Some(event),
         TG_EVENT_LABEL | TG_EVENT_SID | TG_EVENT_MOUNT | TG_EVENT_SERVICE => Some(event),
+        TG_EVENT_IDENTIFIER | TG_EVENT_NAMESPACE => Some(event),
         _ => None,
     }
 }
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn refuses_unknown_kinds_and_scraps() {
-        for kind in [0, TG_EVENT_SERVICE + 1, u32::MAX] {
+        for kind in [0, TG_EVENT_PACKET + 1, u32::MAX] {
             assert_eq!(parse(&bytes(kind, size_of::<tg_event>())), None, "{kind}");
         }
         for length in 0..MIN_LENGTH {

@@ -63,31 +63,43 @@ const LOOKS: [&str; 11] = [
 /// Connecting changes no directory (`tg_looks` again).
 const CONNECTS: (&str, &str) = ("sock_file", "write");
 
-/// This hook checks each received packet, if the policy has the capability.
+/// This hook checks each received packet, if packets have labels or the policy has the capability.
 const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
+/// At these hooks, sockets learn what connections bring: the peer's label, and its level.
+const CONNECTIONS: [&str; 3] = ["inet_conn_established", "inet_conn_request", "inet_csk_clone"];
 /// What SELinux checks for packets at netfilter's hooks, to which no program can be attached.
 const SENT: [(&str, &str); 5] =
     [("netif", "egress"), ("node", "sendto"), ("packet", "send"), ("packet", "forward_in"), ("packet", "forward_out")];
 
-/// For each hook with a program, whether the policy needs it. `unconfined` names the unconfined domains.
-pub fn hooks(
-    policy: &Policy,
-    tables: &Tables,
-    unconfined: &[String],
-    descriptors: Descriptors,
-) -> Result<Vec<Need>, BadLine> {
-    let mut denials = Denials::new(policy, tables, unconfined);
-    Ok(hooks::all()?.into_iter().filter_map(|hook| need(&hook, &mut denials, descriptors)).collect())
+/// What decides beside the policy which hooks are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// When descriptors are checked.
+    pub descriptors: Descriptors,
+    /// Whether packets have labels.
+    pub labelled: bool,
 }
 
-fn need(hook: &Hook, denials: &mut Denials<'_>, descriptors: Descriptors) -> Option<Need> {
+/// For each hook with a program, whether the policy needs it. `unconfined` names the unconfined domains.
+pub fn hooks(policy: &Policy, tables: &Tables, unconfined: &[String], setting: Setting) -> Result<Vec<Need>, BadLine> {
+    let mut denials = Denials::new(policy, tables, unconfined);
+    Ok(hooks::all()?.into_iter().filter_map(|hook| need(&hook, &mut denials, setting)).collect())
+}
+
+fn need(hook: &Hook, denials: &mut Denials<'_>, setting: Setting) -> Option<Need> {
+    let Setting { descriptors, labelled } = setting;
     let say = |needed, because: String| Some(Need { hook: hook.name, needed, because });
     match &hook.purpose {
         Purpose::Nothing => None,
+        _ if CONNECTIONS.contains(&hook.name) => match labelled {
+            true => say(true, "packets have labels".into()),
+            false => say(false, "no packet has a label".into()),
+        },
         Purpose::Keeps | Purpose::Asks { keeps: true, .. } => say(true, "labels are kept there".into()),
         Purpose::Asks { .. } if hook.name == USE && descriptors == Descriptors::Check => {
             say(false, "descriptors are checked when they change hands".into())
         }
+        Purpose::Asks { .. } if hook.name == PACKETS.0 && labelled => say(true, "packets have labels".into()),
         Purpose::Asks { .. } if hook.name == PACKETS.0 => match denials.has_capability(PACKETS.1) {
             true => say(true, "the policy has each packet checked".into()),
             false => say(false, "the policy has no packets checked".into()),

@@ -162,6 +162,11 @@ impl State {
         word!(self, new_label, AtomicU32).store(sid, Ordering::SeqCst);
     }
 
+    /// Sets by how many nanoseconds the clock of the day is ahead of that of the kernel's boot time.
+    pub fn set_clock(&self, ahead: u64) {
+        word!(self, clock, AtomicU64).store(ahead, Ordering::SeqCst);
+    }
+
     /// Sets the device of the file system with the pins.
     pub fn set_pins(&self, device: u32) {
         word!(self, pins, AtomicU32).store(device, Ordering::SeqCst);

@@ -1,12 +1,12 @@
 //! The hooks whose programs are attached: those that the policy in force needs, and no others.
 
-use tollgate_client::descriptors::Descriptors;
 use tollgate_policy::{decide::Tables, model::Policy};
 
 use crate::{
     enforcer::{Enforcer, EnforcerError, Options},
     generation::Generation,
-    needs, programs,
+    needs::{self, Setting},
+    programs,
 };
 
 /// While this hook has no program, other hooks check what it would.
@@ -15,12 +15,12 @@ const LOOKUPS: &str = "inode_permission";
 /// The hooks that a policy needs, out of those that this kernel has.
 pub(super) fn needed(
     options: &Options,
-    descriptors: Descriptors,
+    setting: Setting,
     policy: &Policy,
     tables: &Tables,
     unconfined: &[String],
 ) -> Result<Vec<String>, EnforcerError> {
-    let needs = needs::hooks(policy, tables, unconfined, descriptors)?;
+    let needs = needs::hooks(policy, tables, unconfined, setting)?;
     let mut hooks = programs::hooks()?;
     if options.hooks.is_empty() {
         hooks.retain(|hook| needs.iter().any(|need| need.needed && need.hook == hook));
@@ -31,11 +31,16 @@ pub(super) fn needed(
 }
 
 impl Enforcer {
+    /// What decides beside the policy which hooks are needed.
+    pub(super) fn setting(&self) -> Setting {
+        Setting { descriptors: self.state.descriptors(), labelled: self.networks.are_labelled() }
+    }
+
     /// The hooks that the policy in force or a candidate needs.
     pub(super) fn needed(&self) -> Result<Vec<String>, EnforcerError> {
         let Generation { policy, .. } = &self.generation;
         let unconfined = self.generation.unconfined();
-        let mut hooks = needed(&self.options, self.state.descriptors(), policy, self.generation.tables(), &unconfined)?;
+        let mut hooks = needed(&self.options, self.setting(), policy, self.generation.tables(), &unconfined)?;
         hooks.extend(self.needed_by_shadow()?);
         Ok(hooks)
     }

@@ -25,6 +25,8 @@ pub struct Maps {
     pub generations: MapHandle,
     /// SIDs by context and generation.
     pub sids: MapHandle,
+    /// SIDs by their identifiers in sealed labels, and generation.
+    pub identified: MapHandle,
     /// Labels of tasks, in task storage.
     pub tasks: MapHandle,
     /// Labels of inodes, in inode storage.
@@ -60,6 +62,7 @@ impl Maps {
             template: map("generation_template")?,
             generations: map("generations")?,
             sids: map("sids")?,
+            identified: map("identified")?,
             tasks: map("tasks")?,
             inodes: map("inodes")?,
             superblocks: map("superblocks")?,

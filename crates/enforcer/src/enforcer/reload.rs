@@ -10,6 +10,7 @@ use crate::{
     datapath::Networks,
     generation::Generation,
     missing,
+    needs::Setting,
 };
 
 /// The result of a reload.
@@ -73,13 +74,9 @@ impl Enforcer {
         let number = next.generation.number;
         let invalid = next.generation.adopt(&next.contexts);
         next.generation.translate(&self.generation)?;
-        let mut needed = attached::needed(
-            &self.options,
-            self.state.descriptors(),
-            &next.generation.policy,
-            next.generation.tables(),
-            unconfined,
-        )?;
+        let setting = Setting { labelled: next.networks.are_labelled(), ..self.setting() };
+        let mut needed =
+            attached::needed(&self.options, setting, &next.generation.policy, next.generation.tables(), unconfined)?;
         needed.extend(self.needed_by_shadow()?);
         // Attaching more hooks than either policy needs does no harm during the switch.
         let before = self.hooks()?;

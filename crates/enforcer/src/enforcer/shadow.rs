@@ -44,7 +44,7 @@ impl Enforcer {
         generation.context(&machine)?;
         let invalid = generation.adopt(&contexts);
         let (policy, tables) = (&generation.policy, generation.tables());
-        let needed = attached::needed(&self.options, self.state.descriptors(), policy, tables, &unconfined)?;
+        let needed = attached::needed(&self.options, self.setting(), policy, tables, &unconfined)?;
         generation.put(&self.maps.generations, TG_CANDIDATE)?;
         self.shadow = Some(Shadow { generation, candidate });
         self.attach(&needed)?;
@@ -85,7 +85,7 @@ impl Enforcer {
     pub(super) fn needed_by_shadow(&self) -> Result<Vec<String>, EnforcerError> {
         let Some(Shadow { generation, .. }) = &self.shadow else { return Ok(Vec::new()) };
         let unconfined = generation.unconfined();
-        attached::needed(&self.options, self.state.descriptors(), &generation.policy, generation.tables(), &unconfined)
+        attached::needed(&self.options, self.setting(), &generation.policy, generation.tables(), &unconfined)
     }
 
     /// Gives the candidate the context of a SID. A context that it does not have is unlabelled for it.

@@ -8,6 +8,7 @@ use tollgate_abi::{
     enforcer::{SECINITSID_UNLABELED, TG_SIDS, tg_sid_key},
     tables::{TG_LEVELS, tg_context},
 };
+use tracing::warn;
 
 use super::{Enforcer, EnforcerError, map_error};
 use crate::{
@@ -18,9 +19,10 @@ use crate::{
 impl Enforcer {
     /// Writes the contexts of all SIDs to every map that has them.
     pub(super) fn put_sids(&mut self) -> Result<(), EnforcerError> {
-        for (sid, _) in self.contexts.iter() {
+        for (sid, text) in self.contexts.iter() {
             if let Some(context) = self.generation.get(sid) {
                 self.put_sid(sid, context)?;
+                self.identify(sid, text)?;
             }
         }
         Ok(())
@@ -87,6 +89,7 @@ impl Enforcer {
     /// Records the context of a SID in the directory and for the candidate.
     fn note_sid(&mut self, sid: Sid, text: String) -> Result<(), EnforcerError> {
         self.tell_shadow(sid, &text);
+        self.identify(sid, &text)?;
         self.contexts.insert(sid, text);
         self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())
     }
@@ -112,6 +115,9 @@ impl Enforcer {
             if let Some(context) = self.generation.get(sid) {
                 let text = self.generation.text(&context);
                 self.tell_shadow(sid, &text);
+                if let Err(cause) = self.identify(sid, &text) {
+                    warn!(context = text, %cause, "{text} has no sealed label: {cause}");
+                }
                 self.contexts.insert(sid, text);
             }
         }
@@ -140,6 +146,10 @@ impl Enforcer {
         for key in others {
             // It may have been removed by somebody else already.
             let _ = self.maps.sids.delete(&key);
+        }
+        let others: Vec<Vec<u8>> = self.maps.identified.keys().filter(|key| !key.starts_with(&own)).collect();
+        for key in others {
+            let _ = self.maps.identified.delete(&key);
         }
     }
 

@@ -41,6 +41,7 @@ impl Enforced {
             enforcer.follow_units();
             enforcer.follow_replaced();
             enforcer.watch_services();
+            enforcer.set_clock();
         });
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
