@@ -15,6 +15,7 @@ mod learn;
 mod log;
 mod manual;
 mod model;
+mod net;
 mod output;
 mod policies;
 mod policy;
@@ -80,6 +81,9 @@ enum Command {
     /// List and set the contexts that processes of systemd units get, whatever program they run
     #[command(subcommand)]
     Unit(unit::Command),
+    /// Show which networks' packets have labels, what became of packets, and make keys that seal labels
+    #[command(subcommand)]
+    Net(net::Command),
     /// Print what was denied, or granted and audited
     Audit(audit::Arguments),
     /// Confine a service by one command; list what should be confined, and what is
@@ -153,6 +157,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Port(command) => port::run(&command),
         Command::Bool(command) => boolean::run(&command),
         Command::Unit(command) => unit::run(command),
+        Command::Net(command) => net::run(&command),
         Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

@@ -2,12 +2,13 @@
 
 use std::{
     fmt,
-    fs::File,
-    io::{self, Read},
+    fs::{self, File},
+    io::{self, Read, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+use tempfile::NamedTempFile;
 use tollgate_abi::enforcer::TG_SEAL_KEYS;
 
 /// Where the keys are unless the file of networks says otherwise.
@@ -23,6 +24,14 @@ pub enum KeysError {
     /// The file cannot be read.
     #[error("cannot read the keys {}: {cause}; `tollgate net key new --file {}` makes the first one", .file.display(), .file.display())]
     Unreadable {
+        /// Path of the file.
+        file: PathBuf,
+        /// What the system returned.
+        cause: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write the keys {}: {cause}; name a file in a folder that exists", .file.display())]
+    Unwritable {
         /// Path of the file.
         file: PathBuf,
         /// What the system returned.
@@ -110,8 +119,16 @@ impl Keys {
         Self::of_text(file, &text(file)?)
     }
 
-    /// Reads the text of a file.
+    /// Reads the text of a file, which has at least one key.
     pub fn of_text(file: &Path, text: &str) -> Result<Self, KeysError> {
+        let keys = Self::listed(file, text)?;
+        let message = || format!("there is no key; `tollgate net key new --file {}` adds one", file.display());
+        let none = || KeysError::Wrong { file: file.to_owned(), line: 1, message: message() };
+        if keys.0.is_empty() { Err(none()) } else { Ok(keys) }
+    }
+
+    /// Likewise, or of one that has no key yet.
+    pub fn listed(file: &Path, text: &str) -> Result<Self, KeysError> {
         let wrong = |line, message: String| KeysError::Wrong { file: file.to_owned(), line, message };
         let mut keys = Self::default();
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| is_key(line)) {
@@ -124,8 +141,7 @@ impl Keys {
             }
             keys.0.push(key);
         }
-        let none = || wrong(1, format!("there is no key; `tollgate net key new --file {}` adds one", file.display()));
-        if keys.0.is_empty() { Err(none()) } else { Ok(keys) }
+        Ok(keys)
     }
 }
 
@@ -141,6 +157,21 @@ pub fn text(file: &Path) -> Result<String, KeysError> {
     let mut text = String::new();
     open.read_to_string(&mut text).map_err(unreadable)?;
     Ok(text)
+}
+
+/// Writes a file of keys, whole or not at all. Only its owner can read it.
+pub fn write(file: &Path, text: &str) -> Result<(), KeysError> {
+    // A link stays a link.
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A temporary file has mode 600.
+    let written = NamedTempFile::new_in(folder).and_then(|mut fresh| {
+        fresh.write_all(text.as_bytes())?;
+        fresh.as_file().sync_all()?;
+        fresh.persist(&target)?;
+        Ok(())
+    });
+    written.map_err(|cause| KeysError::Unwritable { file: file.to_owned(), cause })
 }
 
 fn is_exposed(owner: u32, mode: u32) -> bool {
@@ -205,7 +236,7 @@ fn key(line: &str) -> Result<Key, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -262,6 +293,20 @@ mod tests {
         assert!(error.contains("mode 644") && error.contains("`chmod 600 "), "{error}");
         let error = Keys::read(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("tollgate net key new --file"), "{error}");
+    }
+
+    #[test]
+    fn writes_a_file_that_only_its_owner_reads_and_keeps_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("keys"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, TEXT).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), TEXT);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o600);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let error = write(&folder.path().join("none/keys"), TEXT).unwrap_err().to_string();
+        assert!(error.contains("a folder that exists"), "{error}");
     }
 
     #[test]
