@@ -233,6 +233,7 @@ impl<'a> Laboratory<'a> {
             cpus: 1,
             disk: None,
             volumes: Vec::new(),
+            wire: None,
         })
     }
 

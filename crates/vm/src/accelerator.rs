@@ -64,6 +64,7 @@ fn trial(kernel: &Path, interrupted: &AtomicBool) -> Result<(Accelerator, String
         cpus: 1,
         disk: None,
         volumes: Vec::new(),
+        wire: None,
     };
     let limits = Limits { timeout: BOOT_TIMEOUT, interrupted };
     match guest::run(&machine, &Image::with_agent()?, &GuestCommand::default(), limits, &mut |_, _| {})

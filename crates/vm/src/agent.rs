@@ -22,6 +22,7 @@ use std::{
 use crate::{
     channel::{Done, Frame, Ready},
     order::Order,
+    wire,
 };
 use nix::{
     errno::Errno,
@@ -105,7 +106,7 @@ fn answer(work: impl FnOnce(&mut File) -> Result<Done, String>) -> ! {
 
 fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
     let order = read_order(Path::new(ORDER))?;
-    load_modules(&order.modules)?;
+    make_ready(&order)?;
     if let Some(system) = &order.system {
         match system::enter(system.context.as_deref())? {}
     }
@@ -116,7 +117,7 @@ fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
         return Ok(done);
     }
     let next = saved::wait(port, &order, begun)?;
-    load_modules(&next.modules)?;
+    make_ready(&next)?;
     serve(port, &next, instruments)
 }
 
@@ -253,6 +254,15 @@ fn mount_all() {
         let _ = fs::create_dir_all(target);
         let _ = mount(Some(kind), target, Some(kind), MsFlags::empty(), None::<&str>);
     }
+}
+
+/// Loads the modules, and waits for the network card.
+fn make_ready(order: &Order) -> Result<(), String> {
+    load_modules(&order.modules)?;
+    if order.wire && !wait_for_device(Path::new(wire::CARD)) {
+        return Err("the network card does not appear: the kernel has no driver of virtio cards (virtio_net)".into());
+    }
+    Ok(())
 }
 
 fn load_modules(paths: &[String]) -> Result<(), String> {

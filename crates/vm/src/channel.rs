@@ -177,7 +177,8 @@ mod tests {
 
     fn frames() -> Vec<Frame> {
         let argv = vec!["true".into()];
-        let order = Order { argv, env: Vec::new(), settle: false, modules: Vec::new(), system: None, save: false };
+        let modules = Vec::new();
+        let order = Order { argv, env: Vec::new(), settle: false, modules, system: None, save: false, wire: false };
         let next = Continue { order, time: Duration::new(1, 2), seed: vec![0, 255], parcel: 3 };
         vec![
             Frame::Ready(Ready { release: "6.1.0".into(), settled: None }),

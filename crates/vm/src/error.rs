@@ -88,6 +88,14 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// An end of a wire that cannot be used.
+    #[error("no wire at {path}: {reason}", path = path.display())]
+    NoWire {
+        /// The socket's path.
+        path: PathBuf,
+        /// The reason, with the remedy.
+        reason: String,
+    },
     /// The guest's kernel panicked.
     #[error("the guest's kernel panicked: {reason}\n{console}")]
     Panic {

@@ -8,7 +8,7 @@ use std::{fs::File, io, path::Path};
 use tollgate_host::process::Limits;
 
 use crate::{
-    Accelerator, Clock, Error, Image, Machine,
+    Accelerator, Clock, Error, Image, Machine, Wire,
     agent::{ORDER, System},
     error::Context,
     machine::Wiring,
@@ -103,7 +103,9 @@ pub fn run(
 ) -> Result<Outcome, Failure> {
     let folder = private_folder()?;
     let wiring = Wiring::boot(folder.path().join("initrd"), folder.path().join("agent"));
-    write_image(image, &order(image, command), &wiring.initrd)?;
+    let order = Order { wire: machine.wire.is_some(), ..order(image, command) };
+    write_image(image, &order, &wiring.initrd)?;
+    let _plugged = machine.wire.as_ref().map(Wire::plug).transpose()?;
     let mut guest = Guest::start(machine, &wiring, limits)?;
     let ended = guest.follow(Until::PowerOff, on_output);
     guest.stop(ended)
@@ -128,6 +130,7 @@ pub(crate) fn order(image: &Image, command: &GuestCommand) -> Order {
         modules: image.module_paths().to_vec(),
         system: command.system.clone(),
         save: false,
+        wire: false,
     }
 }
 

@@ -22,9 +22,11 @@ pub mod machine;
 pub mod modules;
 mod order;
 pub mod saved;
+pub mod wire;
 
 pub use error::Error;
 pub use image::Image;
 pub use kernel::Kernel;
 pub use machine::{Accelerator, Clock, Disk, Machine};
 pub use saved::Saved;
+pub use wire::Wire;

@@ -7,6 +7,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::Wire;
+
 /// The clock of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -71,6 +73,8 @@ pub struct Machine {
     pub disk: Option<Disk>,
     /// Raw images of further disks, in this order after the first; what the guest writes to them is kept.
     pub volumes: Vec<PathBuf>,
+    /// Its end of a wire to another guest. Without one it has no network card.
+    pub wire: Option<Wire>,
 }
 
 /// A disk on the virtio bus.
@@ -139,6 +143,7 @@ impl Machine {
         all.extend(self.disk.as_ref().map(drive).into_iter().flatten());
         let volumes = self.volumes.iter().map(|image| Disk { image: image.clone(), kept: true });
         all.extend(volumes.flat_map(|volume| drive(&volume)));
+        all.extend(self.wire.iter().flat_map(Wire::arguments));
         all.extend(["-kernel".into(), self.kernel.clone().into_os_string()]);
         if wiring.saving.as_ref().is_none_or(|saving| !saving.goes_on) {
             all.extend(["-initrd".into(), wiring.initrd.clone().into_os_string()]);
@@ -234,7 +239,7 @@ fn drive(disk: &Disk) -> [OsString; 2] {
 }
 
 /// A path as the value of an option: a comma is written twice (docs/system/qemu-manpage: "QEMU options").
-fn value(path: &Path) -> String {
+pub(crate) fn value(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
 
@@ -257,6 +262,7 @@ mod tests {
             cpus: 2,
             disk: None,
             volumes: Vec::new(),
+            wire: None,
         }
     }
 
@@ -312,6 +318,14 @@ mod tests {
         let text = text(&Machine { volumes, ..machine(Clock::Wall, Accelerator::Kvm) });
         let drive = |name: &str| format!("-drive if=virtio,format=raw,snapshot=off,file={name}");
         assert!(text.contains(&format!("{} {}", drive("/a"), drive("/b"))), "{text}");
+    }
+
+    #[test]
+    fn has_a_network_card_only_at_a_wire() {
+        let plain = machine(Clock::Wall, Accelerator::Emulation);
+        let wire = Some("/a:/b".parse().unwrap());
+        assert!(!text(&plain).contains("-netdev") && !text(&plain).contains("-device"));
+        assert!(text(&Machine { wire, ..plain }).contains(" -netdev dgram,id=wire,"));
     }
 
     #[test]

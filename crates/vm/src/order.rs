@@ -19,6 +19,9 @@ pub(crate) struct Order {
     /// Written only if true: every byte of the image moves the guest's memory, and with it the figures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) save: bool,
+    /// Wait for the network card before the command starts. Written only if true, as above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) wire: bool,
 }
 
 /// A system of which the command is a service.

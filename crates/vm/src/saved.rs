@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_host::process::Limits;
 
 use crate::{
-    Error, Image, Kernel, Machine,
+    Error, Image, Kernel, Machine, Wire,
     channel::{Continue, Frame},
     error::Context,
     guest::{self, Ended, Failure, Guest, GuestCommand, Outcome, Stream, Until},
@@ -156,12 +156,13 @@ impl Saved {
         &self.record.kernel
     }
 
-    /// Continues the machine with a command, and with the files of `image` that it lacks. The saved machine does not
-    /// change.
+    /// Continues the machine with a command, with the files of `image` that it lacks, and with a network card if it gets
+    /// a wire. The saved machine does not change.
     pub fn run(
         &self,
         image: &Image,
         command: &GuestCommand,
+        wire: Option<&Wire>,
         limits: Limits<'_>,
         on_output: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<Outcome, Failure> {
@@ -170,11 +171,14 @@ impl Saved {
         let parcel = write_parcel(&image.beyond(&self.record.files), &saving.parcel)?;
         let monitor = guest::listen(&saving.monitor)?;
         let machine = Machine { kernel: self.folder.join(KERNEL), ..self.record.machine.clone() };
+        let order = Order { wire: wire.is_some(), ..guest::order(image, command) };
+        let _plugged = wire.map(Wire::plug).transpose()?;
         let mut guest = Guest::start(&machine, &wiring(private.path(), saving), limits)?;
-        let mut go_on = || {
+        let go_on = || {
             let mut monitor = Monitor::new(guest.accept(&monitor)?)?;
             monitor.go_on(&self.folder.join(STATE), &private.path().join(STATE))?;
-            guest.send(&Frame::Continue(next(guest::order(image, command), parcel)?))
+            wire.map_or(Ok(()), |wire| monitor.plug(wire))?;
+            guest.send(&Frame::Continue(next(order, parcel)?))
         };
         let ended = go_on().and_then(|()| guest.follow(Until::Word, on_output));
         guest.stop(ended)

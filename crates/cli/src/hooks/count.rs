@@ -185,6 +185,7 @@ fn in_guest(arguments: &Arguments, kernel: &str, selections: &[Selection]) -> an
         cpus: 1,
         disk: None,
         volumes: Vec::new(),
+        wire: None,
     };
     let mut image = Image::with_agent()?;
     let workloads: Vec<String> = selections.iter().map(ToString::to_string).collect();

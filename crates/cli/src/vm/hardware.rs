@@ -51,6 +51,7 @@ impl Hardware {
             cpus: self.cpus,
             disk: None,
             volumes: Vec::new(),
+            wire: None,
         };
         Ok((machine, reason))
     }

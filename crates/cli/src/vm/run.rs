@@ -7,13 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use tollgate_host::{Cache, process::Limits};
 use tollgate_vm::{
-    Clock, Disk, Error, Machine, Saved,
+    Clock, Disk, Error, Machine, Saved, Wire,
     agent::System,
     guest::{self, GuestCommand, Outcome, Stream},
-    kernels,
+    kernels, wire,
 };
 
 use super::{contents::Contents, hardware::Hardware};
@@ -51,6 +52,10 @@ pub(crate) struct Run {
     /// The command's SELinux context in that system, if it has SELinux
     #[arg(long, value_name = "CONTEXT", requires = "disk")]
     context: Option<String>,
+    /// Give the guest a network card (eth0), joined to that of another guest. Each end is a socket: this guest's, which must not
+    /// exist, and the other's, which names the same two the other way round. Wall clock only
+    #[arg(long, value_name = "OWN:OTHER")]
+    wire: Option<Wire>,
     /// Give up after this many seconds
     #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     timeout: u64,
@@ -80,24 +85,33 @@ pub(super) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 impl Run {
     fn go_on(&self, folder: &Path, limits: Limits<'_>) -> anyhow::Result<Outcome> {
         let saved = Saved::open(folder)?;
-        let (image, argv) = self.contents.image(saved.kernel(), &[], &self.command, false)?;
+        let (image, argv) = self.contents.image(saved.kernel(), self.card_drivers(), &self.command, false)?;
         let command = GuestCommand { argv, ..GuestCommand::default() };
-        Ok(saved.run(&image, &command, limits, &mut pass_on).map_err(Error::from)?)
+        Ok(saved.run(&image, &command, self.wire.as_ref(), limits, &mut pass_on).map_err(Error::from)?)
+    }
+
+    fn card_drivers(&self) -> &'static [&'static str] {
+        if self.wire.is_some() { &wire::DRIVERS } else { &[] }
     }
 
     /// Boots a machine and runs the command. Returns the outcome with the reason for the accelerator.
     fn boot(&self, limits: Limits<'_>) -> anyhow::Result<(Outcome, String)> {
+        if self.wire.is_some() && self.clock == ClockName::Instructions {
+            bail!("--wire needs --clock wall: another guest's frames come at no certain instruction");
+        }
         let cache = Cache::of_user()?.interruptible(interrupt::flag()?);
         let kernel = kernels::find(&cache, &self.hardware.kernel)?;
         let (machine, reason) = self.hardware.machine(&cache, &kernel, self.clock.into())?;
         let machine = Machine {
             volumes: self.volume.clone(),
             disk: self.disk.clone().map(|image| Disk { image, kept: self.keep_disk }),
+            wire: self.wire.clone(),
             ..machine
         };
         let has_disks = machine.disk.is_some() || !machine.volumes.is_empty();
-        let drivers = if has_disks { &DISK_DRIVERS[..] } else { &[] };
-        let (image, argv) = self.contents.image(&kernel, drivers, &self.command, self.disk.is_some())?;
+        let disk_drivers = if has_disks { &DISK_DRIVERS[..] } else { &[] };
+        let drivers = [disk_drivers, self.card_drivers()].concat();
+        let (image, argv) = self.contents.image(&kernel, &drivers, &self.command, self.disk.is_some())?;
         let settle = machine.clock == Clock::Instructions;
         let system = self.disk.as_ref().map(|_| System { context: self.context.clone() });
         let command = GuestCommand { argv, env: Vec::new(), settle, system };

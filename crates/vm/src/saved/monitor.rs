@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{Error, error::Context};
+use crate::{Error, Wire, error::Context};
 
 /// How long an answer may take. The emulator answers at once, but a busy machine may delay it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -64,6 +64,11 @@ impl Monitor {
             _ => {}
         }
         self.wait_for(|line| line["event"] == "RESUME").map(drop)
+    }
+
+    /// Adds a network card, at its end of a wire, to a machine that runs.
+    pub(super) fn plug(&mut self, wire: &Wire) -> Result<(), Error> {
+        wire.commands().into_iter().try_for_each(|(command, arguments)| self.execute(command, arguments).map(drop))
     }
 
     fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, Error> {
