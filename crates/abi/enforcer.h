@@ -614,7 +614,7 @@ struct tg_state {
 	__u64 canary_denied;
 	__u64 canary_granted;
 	struct tg_unlabelled unlabelled; /* the last one that `failures` counts */
-	__u32 packet_labels; /* SIDs that were given to contexts of packets */
+	__u32 packet_labels;		 /* SIDs that were given to contexts of packets */
 	__u32 reserved_packets;
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */

@@ -112,20 +112,26 @@ TG_LABEL_INLINE void tg_label_clear(struct tg_netlabel *label)
 	label->window = label->generation = 0;
 }
 
+/* Categories `low` to `high`, as far as they are in the word that begins with category `first`. A
+ * function of its own, so that the verifier does not multiply its branches by the caller's loop. */
+TG_LABEL_FUNCTION __u64 tg_label_span(__u32 first, __u32 low, __u32 high)
+{
+	__u32 last = first + 63, from, to;
+
+	if (low > last || high < first)
+		return 0;
+	from = low > first ? low - first : 0;
+	to = high < last ? high - first : 63;
+	return ~0ull << (from & 63) & ~0ull >> (63 - (to & 63));
+}
+
 /* Adds categories `low` to `high`, as far as there is room for them. */
 TG_LABEL_FUNCTION int tg_label_add(struct tg_netlabel *label, __u32 low, __u32 high)
 {
 	if (!label)
 		return 0;
-	for (__u32 word = 0; word < TG_LABEL_CATEGORIES / 64; word++) {
-		__u32 first = word * 64, last = first + 63, from, to;
-
-		if (low > last || high < first)
-			continue;
-		from = low > first ? low - first : 0;
-		to = high < last ? high - first : 63;
-		label->categories[word] |= ~0ull << (from & 63) & ~0ull >> (63 - (to & 63));
-	}
+	for (__u32 word = 0; word < TG_LABEL_CATEGORIES / 64; word++)
+		label->categories[word] |= tg_label_span(word * 64, low, high);
 	return 0;
 }
 
@@ -137,11 +143,43 @@ TG_LABEL_INLINE __u64 tg_label_reversed(__u32 byte)
 	return (byte & 0x55) << 1 | (byte >> 1 & 0x55);
 }
 
+/* One option among `length` bytes, at `at`; `ended`: the options have ended before. Returns where
+ * the next one is, and above 16 bits whether they have ended; or an error, negated. A function of
+ * its own, so that the verifier does not multiply its branches by the caller's loop. */
+TG_LABEL_FUNCTION int tg_ipv4_step(const struct tg_ipv4_options *options, __u32 length, __u32 at,
+				   __u32 ended, struct tg_netlabel *label)
+{
+	__u32 kind, size;
+
+	if (!options || !label || at >= length)
+		return -TG_LABEL_TRUNCATED;
+	kind = TG_LABEL_AT(options, at);
+	if (ended && kind)
+		return -TG_LABEL_PADDING;
+	if (kind <= 1)
+		return (int)(at + 1) | (kind ? 0 : 1 << 16);
+	if (length - at < 2)
+		return -TG_LABEL_TRUNCATED;
+	size = TG_LABEL_AT(options, at + 1);
+	if (size < 2)
+		return -TG_LABEL_OPTION_LENGTH;
+	if (size > length - at)
+		return -TG_LABEL_TRUNCATED;
+	if (kind == TG_OPTION_CIPSO || kind == TG_OPTION_IPV4_EXPERIMENT) {
+		if (label->option)
+			return -TG_LABEL_SECOND_LABEL;
+		label->option = kind;
+		label->at = at;
+		label->length = size;
+	}
+	return (int)(at + size);
+}
+
 /* The option with the label, among `length` bytes of options; __ip_options_compile. */
 TG_LABEL_FUNCTION int tg_ipv4_find(const struct tg_ipv4_options *options, __u32 length,
 				   struct tg_netlabel *label)
 {
-	__u32 at = 0, kind, size, ended = 0;
+	__u32 at = 0, ended = 0;
 
 	if (!options || !label)
 		return TG_LABEL_TRUNCATED;
@@ -150,29 +188,12 @@ TG_LABEL_FUNCTION int tg_ipv4_find(const struct tg_ipv4_options *options, __u32 
 	for (__u32 step = 0; step < TG_IPV4_OPTIONS; step++) {
 		if (at >= length)
 			break;
-		kind = TG_LABEL_AT(options, at);
-		if (ended && kind)
-			return TG_LABEL_PADDING;
-		if (kind <= 1) {
-			ended |= !kind;
-			at++;
-			continue;
-		}
-		if (length - at < 2)
-			return TG_LABEL_TRUNCATED;
-		size = TG_LABEL_AT(options, at + 1);
-		if (size < 2)
-			return TG_LABEL_OPTION_LENGTH;
-		if (size > length - at)
-			return TG_LABEL_TRUNCATED;
-		if (kind == TG_OPTION_CIPSO || kind == TG_OPTION_IPV4_EXPERIMENT) {
-			if (label->option)
-				return TG_LABEL_SECOND_LABEL;
-			label->option = kind;
-			label->at = at;
-			label->length = size;
-		}
-		at += size;
+		int next = tg_ipv4_step(options, length, at, ended, label);
+
+		if (next < 0)
+			return -next;
+		at = (__u32)next & 0xffff;
+		ended |= (__u32)next >> 16;
 	}
 	return TG_LABEL_OK;
 }

@@ -63,6 +63,8 @@ TG_LABEL_FUNCTION __u32 tg_cipso_write_enumerated(struct tg_ipv4_options *out,
 		count += present;
 		count &= 2047;
 	}
+	/* What is not overwritten by another is none. */
+	TG_LABEL_PUT_16(out, TG_CIPSO_HEAD + 2 * count, 0);
 	return 2 * count;
 }
 
@@ -85,16 +87,9 @@ TG_LABEL_FUNCTION __u32 tg_cipso_write_ranges(struct tg_ipv4_options *out,
 		count &= 2047;
 		inside = present;
 	}
+	/* What is not overwritten by another is none. */
+	TG_LABEL_PUT_16(out, TG_CIPSO_HEAD + 2 * count, 0);
 	return 2 * count;
-}
-
-/* Ends a buffer after `used` bytes with the end of options. Returns the length in whole words. */
-TG_LABEL_INLINE __u32 tg_ipv4_end(struct tg_ipv4_options *out, __u32 used)
-{
-	for (__u32 byte = 0; byte < TG_IPV4_BUFFER; byte++)
-		if (byte >= used)
-			out->bytes[byte] = 0;
-	return (used + 3) & ~3u;
 }
 
 /* A CIPSO option with `label->tag` (1, 2 or 5), domain, sensitivity and categories. Returns the
@@ -105,6 +100,8 @@ TG_LABEL_FUNCTION __u32 tg_cipso_write(struct tg_ipv4_options *out, const struct
 
 	if (!out || !label)
 		return 0;
+	for (__u32 byte = 0; byte < TG_IPV4_BUFFER; byte++)
+		out->bytes[byte] = 0;
 	switch (label->tag) {
 	case TG_TAG_BITMAP:
 		list = tg_cipso_write_bitmap(out, label);
@@ -131,7 +128,7 @@ TG_LABEL_FUNCTION __u32 tg_cipso_write(struct tg_ipv4_options *out, const struct
 	TG_LABEL_PUT(out, 7, size - 6);
 	TG_LABEL_PUT(out, 8, 0);
 	TG_LABEL_PUT(out, 9, label->sensitivity);
-	return tg_ipv4_end(out, TG_CIPSO_HEAD + list);
+	return (size + 3) & ~3u;
 }
 
 /* The bitmap of a CALIPSO option. Returns its length in words of 32 bits. */

@@ -7,6 +7,7 @@
 #ifndef TOLLGATE_DATAPATH_MEMORY_H
 #define TOLLGATE_DATAPATH_MEMORY_H
 
+#include "../compiler.h"
 #include "../libbpf.h"
 #include "calipso.h"
 #include "datapath.h"
@@ -76,6 +77,14 @@ static __always_inline struct tg_packet_room *tg_packet_room(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&packet_room, &zero);
+}
+
+/* A length from 1 to TG_IPV6_BUFFER, as it is; the verifiers see no bounds else. */
+static __always_inline __u32 tg_buffer_length(__u32 length)
+{
+	length--;
+	TG_OPAQUE(length);
+	return (length & (TG_IPV6_BUFFER - 1)) + 1;
 }
 
 /* The place of a label that was written or read. */

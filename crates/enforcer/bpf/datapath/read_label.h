@@ -220,10 +220,7 @@ static __always_inline int tg_read_options(struct __sk_buff *skb, __u32 at,
 	/* A longer header is refused by the reader, by its length. */
 	if (length > TG_IPV6_BUFFER)
 		length = TG_IPV6_BUFFER;
-	TG_OPAQUE(length);
-	if (length - 1 >= TG_IPV6_BUFFER)
-		return 0;
-	return !bpf_skb_load_bytes(skb, at, room->options.six.bytes, length);
+	return !bpf_skb_load_bytes(skb, at, room->options.six.bytes, tg_buffer_length(length));
 }
 
 static __always_inline int tg_same_bytes(const __u64 *known, const __u64 *bytes)

@@ -78,18 +78,13 @@ static __always_inline int tg_insert6(struct __sk_buff *skb, __u32 at, struct tg
 {
 	__u32 length = label->length;
 
+	if (length <= TG_KNOWN_BYTES)
+		__builtin_memcpy(room->options.six.bytes, label->bytes, TG_KNOWN_BYTES);
 	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_NET, tg_room_flags(skb)))
 		return 0;
-	TG_OPAQUE(length);
-	if (length - 1 >= TG_IPV6_WRITTEN)
+	length = tg_buffer_length(length);
+	if (bpf_skb_store_bytes(skb, at + TG_IPV6_HEADER, room->options.six.bytes, length, 0))
 		return 0;
-	if (length > TG_KNOWN_BYTES) {
-		if (bpf_skb_store_bytes(skb, at + TG_IPV6_HEADER, room->options.six.bytes, length,
-					0))
-			return 0;
-	} else if (bpf_skb_store_bytes(skb, at + TG_IPV6_HEADER, label->bytes, length, 0)) {
-		return 0;
-	}
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct tg_ipv6 *ip = data + at;
 	__u8 *header = (void *)(ip + 1);
@@ -166,9 +161,7 @@ static __always_inline int tg_blank(struct __sk_buff *skb, __u32 at, struct tg_p
 	__s64 difference;
 
 	tg_set_bytes(options, six ? begin + 2 : begin, end, !six);
-	TG_OPAQUE(length);
-	if (length - 1 >= TG_IPV6_BUFFER)
-		return 0;
+	length = tg_buffer_length(length);
 	if (six) {
 		options->bytes[begin & (TG_IPV6_BUFFER - 1)] = TG_OPTION_IPV6_EXPERIMENT;
 		return !bpf_skb_store_bytes(skb, at + TG_IPV6_HEADER, options->bytes, length, 0);

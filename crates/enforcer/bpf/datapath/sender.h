@@ -77,17 +77,19 @@ static __always_inline int tg_is_kernels(const struct bpf_sock *sk)
 
 /*
  * The SID of the socket that has sent a packet; 0: no socket of this machine has. An answer to a
- * connection has the label that the connection will have; its request_sock is no full socket.
+ * connection has the label that the connection will have; its request_sock is no full socket. Some
+ * of the kernel's answers have no socket at all, and have not come from anywhere.
  */
 static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow *flow)
 {
-	struct bpf_sock *sk = skb->sk, *full;
+	struct bpf_sock *sk = skb->sk, *full = 0;
 	struct tg_socket *label;
 
-	if (!sk)
+	if (!sk && skb->ingress_ifindex)
 		return 0;
-	full = bpf_sk_fullsock(sk);
-	if (!full) {
+	if (sk)
+		full = bpf_sk_fullsock(sk);
+	if (sk && !full) {
 		__u64 address = (__u64)sk;
 		struct tg_connection *connection = bpf_map_lookup_elem(&requests, &address);
 

@@ -33,11 +33,15 @@ TG_FUNCTION __u32 tg_find_zone4(const struct tg_datapath *datapath, __u32 addres
 
 	TG_UNROLL
 	for (__u32 bit = TG_ZONE_RANGES / 2; bit; bit >>= 1) {
-		__u32 next = (place | bit) & (TG_ZONE_RANGES - 1);
+		__u32 next = place | bit;
+
+		TG_OPAQUE(next);
+		next &= TG_ZONE_RANGES - 1;
 		__u64 take = tg_below(next, ranges) & ~tg_below(host, datapath->range4[next].first);
 
 		place += bit * (__u32)(take & 1);
 	}
+	TG_OPAQUE(place);
 	return datapath->range4[place & (TG_ZONE_RANGES - 1)].zone;
 }
 
@@ -58,7 +62,10 @@ TG_FUNCTION __u32 tg_find_zone6(const struct tg_datapath *datapath,
 
 	TG_UNROLL
 	for (__u32 bit = TG_ZONE_RANGES / 2; bit; bit >>= 1) {
-		__u32 next = (place | bit) & (TG_ZONE_RANGES - 1);
+		__u32 next = place | bit;
+
+		TG_OPAQUE(next);
+		next &= TG_ZONE_RANGES - 1;
 		const struct tg_range6 *range = &datapath->range6[next];
 		__u64 above = tg_below(high, range->first[0]) |
 			      (~tg_below(range->first[0], high) & tg_below(low, range->first[1]));
@@ -66,6 +73,7 @@ TG_FUNCTION __u32 tg_find_zone6(const struct tg_datapath *datapath,
 
 		place += bit * (__u32)(take & 1);
 	}
+	TG_OPAQUE(place);
 	return datapath->range6[place & (TG_ZONE_RANGES - 1)].zone;
 }
 
