@@ -25,7 +25,7 @@ ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 # The guides that are installed.
-GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md metrics.md debian.md) SECURITY.md
+GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md network.md metrics.md debian.md) SECURITY.md
 
 .PHONY: run build kernels lib deb install uninstall test test-rest test-unit test-long fuzz verify lint needs clean
 
