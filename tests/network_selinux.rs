@@ -118,7 +118,7 @@ fn everything(pair: Pair<'_>) -> Pair<'_> {
 fn receives_what_it_dominates_between_two_machines_under_selinux() {
     let scratch = Scratch::new();
     let pair = Pair::new(&scratch, [selinux(&scratch, "6.1"), selinux(&scratch, "6.1")]);
-    let pair = pair.both("enforce", "selinux").both("netlabel", "netlabel").meet("labelled");
+    let pair = pair.both("enforce", "under_selinux").both("netlabel", "netlabel").meet("labelled");
     for (number, steps) in everything(pair).run().iter().enumerate() {
         for step in ["join", "enforce", "netlabel", "hear", "say"] {
             steps[step].is(0, &[]);

@@ -25,8 +25,10 @@ join() {
 	ip addr add fd00:77::$own/64 dev eth0
 }
 
-# The kernel's SELinux enforces the image /policy, and `as LEVEL COMMAND...` runs a command at a level.
-selinux() {
+# `as LEVEL COMMAND...` runs a command at a level.
+
+# The kernel's SELinux enforces the image /policy.
+under_selinux() {
 	as() {
 		level=$1
 		shift
@@ -34,6 +36,17 @@ selinux() {
 	}
 	mount -t selinuxfs none /sys/fs/selinux &&
 		dd if=/policy of=/sys/fs/selinux/load bs=16M 2> /dev/null && echo 1 > /sys/fs/selinux/enforce
+}
+
+# Tollgate enforces /policy, and labels what is sent as /network.toml says.
+under_tollgate() {
+	as() {
+		level=$1
+		shift
+		tollgate run --context system_u:system_r:talker:$level -- "$@"
+	}
+	grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf
+	tollgate enforce --network /network.toml /policy
 }
 
 # NetLabel labels what is sent to the networks: with CIPSO's tags 1, 2 and 5, one in each, and with CALIPSO.
