@@ -80,7 +80,12 @@ hear() {
 		done
 		port=$((port + 1))
 	done
-	until [ $(cat /tmp/heard/* | grep -c ready) = 24 ]; do sleep 0.1; done
+	for attempt in $(seq 300); do
+		[ $(cat /tmp/heard/* | grep -c ready) = 24 ] && return
+		sleep 0.1
+	done
+	cat /tmp/heard/*
+	return 1
 }
 
 # Sends everything to all receivers of the other guest.

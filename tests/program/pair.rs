@@ -38,7 +38,13 @@ pub(crate) fn tools(scratch: &Scratch) -> PathBuf {
     let archive = scratch.path("tools.tar");
     let pack = ["-c", "-f", word(&archive), "--exclude", "gconv", "-C"];
     let mut tar = scratch.command("tar", &pack);
-    tar.arg(unpacked.unwrap()).args(["bin/ip", "sbin/tc", "usr/sbin/netlabelctl", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"]);
+    tar.arg(unpacked.unwrap()).args([
+        "bin/ip",
+        "sbin/tc",
+        "usr/sbin/netlabelctl",
+        "lib/x86_64-linux-gnu",
+        "usr/lib/x86_64-linux-gnu",
+    ]);
     scratch.finish(tar).with(0);
     archive
 }
