@@ -200,6 +200,14 @@ fn names_the_package_of_a_missing_emulator() {
 }
 
 #[test]
+fn refuses_wires_without_two_ends_or_by_the_instruction_clock() {
+    let scratch = Scratch::new();
+    scratch.run(&["vm", "run", "--wire", "one", "--", "true"]).refused(&["--wire <OWN:OTHER>", "two different paths"]);
+    let words = ["vm", "run", "--wire", "one:two", "--clock", "instructions", "--", "true"];
+    scratch.run(&words).refused(&["--wire needs --clock wall"]);
+}
+
+#[test]
 fn refuses_to_count_instructions_under_kvm() {
     let scratch = Scratch::new();
     let kernel = scratch.file("vmlinuz", "");

@@ -1,6 +1,9 @@
 //! Guests: their kernels and files. All guests of the tests are made here, with the places that they take.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::program::{
     Ended, Running, Scratch,
@@ -89,6 +92,11 @@ impl<'s> Machine<'s> {
         names.iter().fold(self, |machine, name| machine.word("--module", name))
     }
 
+    /// Gives it an end of a wire.
+    pub(crate) fn wire(self, own: &Path, other: &Path) -> Self {
+        self.word("--wire", &format!("{}:{}", word(own), word(other)))
+    }
+
     /// Runs a command in it to its end, as soon as a place is free.
     pub(crate) fn run(self, command: &[&str]) -> Ended {
         let (running, _place) = self.start(command);
@@ -97,15 +105,22 @@ impl<'s> Machine<'s> {
 
     /// Starts it as soon as a place is free. It keeps the place until the second value is dropped.
     pub(crate) fn start(self, command: &[&str]) -> (Running, Taken) {
+        let scratch = self.scratch;
         // Before it has a place: tests that wait for the same machine to be saved would hold all of them.
+        let command = self.prepare(command);
+        let place = take(1);
+        (scratch.start(command), place)
+    }
+
+    /// The command that starts it. The machine that it goes on from is saved now, if it has not been saved.
+    pub(crate) fn prepare(self, command: &[&str]) -> Command {
         let machine = if self.boots {
             self.hardware.words()
         } else {
             ["--saved", word(&self.hardware.saved())].map(str::to_owned).to_vec()
         };
-        let place = take(1);
         let words: Vec<&str> = machine.iter().chain(&self.words).map(String::as_str).collect();
         let arguments = [&["vm", "run"], &words[..], &["--"], command].concat();
-        (self.scratch.start(self.scratch.tollgate(&arguments)), place)
+        self.scratch.tollgate(&arguments)
     }
 }

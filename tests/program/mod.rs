@@ -20,6 +20,7 @@ pub(crate) mod figures;
 pub(crate) mod guests;
 pub(crate) mod inside;
 pub(crate) mod machine;
+pub(crate) mod pair;
 pub(crate) mod saved;
 pub(crate) mod steps;
 

@@ -47,6 +47,9 @@ pub(crate) fn library(scratch: &Scratch) -> Library {
     Library { shared: installed.join("libtollgate.so.0"), calls }
 }
 
+/// Runs the script.
+const COMMAND: [&str; 2] = ["sh", "/script"];
+
 /// What one step of a guest's script printed, and its exit status.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
@@ -83,6 +86,9 @@ pub(crate) struct Guest<'s> {
     files: Vec<(PathBuf, String)>,
     modules: Vec<&'static str>,
     volumes: Vec<PathBuf>,
+    wire: Option<(PathBuf, PathBuf)>,
+    /// The name of the file with the script in the scratch folder.
+    name: String,
     script: String,
     timeout: u32,
 }
@@ -102,10 +108,22 @@ impl<'s> Guest<'s> {
             files: Vec::new(),
             modules: Vec::new(),
             volumes: Vec::new(),
+            wire: None,
+            name: "script".to_owned(),
             script: PRELUDE.to_owned(),
             timeout: TIMEOUT,
         };
         guest.with(built, "/policy").with(&scratch.program(), "/bin/tollgate")
+    }
+
+    /// Gives it an end of a wire.
+    pub(crate) fn wire(self, own: &Path, other: &Path) -> Self {
+        Self { wire: Some((own.to_owned(), other.to_owned())), ..self }
+    }
+
+    /// Names its script: two guests of one test need different names.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
     }
 
     /// Adds functions for the shell that runs the steps.
@@ -173,12 +191,21 @@ impl<'s> Guest<'s> {
 
     /// Boots it; it runs until it ends, or is killed.
     pub(crate) fn start(self) -> (Running, Taken) {
-        let script = self.scratch.file("script", &self.script);
+        self.machine().start(&COMMAND)
+    }
+
+    /// The command that starts it, with its scratch folder.
+    pub(crate) fn prepare(self) -> (&'s Scratch, Command) {
+        (self.scratch, self.machine().prepare(&COMMAND))
+    }
+
+    fn machine(self) -> Machine<'s> {
+        let script = self.scratch.file(&self.name, &self.script);
         let machine = Machine::new(self.scratch, self.kernel, self.lsm, self.timeout);
         let machine = machine.modules(&self.modules).file(&script, "/script");
         let machine = self.files.iter().fold(machine, |machine, (host, guest)| machine.file(host, guest));
         let machine = self.volumes.iter().fold(machine, |machine, image| machine.option(&["--volume", word(image)]));
-        machine.start(&["sh", "/script"])
+        self.wire.iter().fold(machine, |machine, (own, other)| machine.wire(own, other))
     }
 
     fn boot(self) -> Ended {
