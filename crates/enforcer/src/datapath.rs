@@ -8,8 +8,10 @@ pub mod identifier;
 pub mod keys;
 pub mod links;
 pub mod netlink;
+pub mod prefix;
 pub mod programs;
 pub mod ranges;
+pub mod routes;
 pub mod table;
 
 use std::{

@@ -3,6 +3,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     io::{self, IoSliceMut},
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
@@ -89,7 +90,7 @@ impl Request {
     }
 
     /// The message, with its length and this number.
-    fn finish(mut self, sequence: u32) -> Vec<u8> {
+    pub(super) fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
         self.0[8..12].copy_from_slice(&sequence.to_ne_bytes());
@@ -140,6 +141,13 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
         rest = rest.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
         Some((kind & !FLAGS, value))
     })
+}
+
+/// Attributes as bytes, as they are nested in another.
+#[must_use]
+pub fn write(attributes: &BTreeMap<u16, Vec<u8>>) -> Vec<u8> {
+    let whole = attributes.iter().fold(Request(Vec::new()), |whole, (kind, value)| whole.with(*kind, value));
+    whole.0
 }
 
 /// The value of an attribute.
