@@ -204,6 +204,8 @@ impl Machine for Enforced {
         let units = self.enforcer.iter().filter_map(|enforcer| enforcer.units_changed().map(|units| units.as_raw_fd()));
         let replaced =
             self.enforcer.iter().filter_map(|enforcer| enforcer.replaced_wakes().map(|names| names.as_raw_fd()));
+        let networks = self.enforcer.iter().filter_map(|enforcer| Some(enforcer.datapath()?.as_fd().as_raw_fd()));
+        let events = events.chain(networks);
         events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 

@@ -195,6 +195,16 @@ impl Socket {
         Ok(Self { own: open(SockFlag::empty())?, sequence: Cell::new(0) })
     }
 
+    /// The cookie of its network namespace. No other namespace has had it since the machine started.
+    pub fn cookie(&self) -> io::Result<u64> {
+        let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+        let (value, descriptor) = ((&raw mut cookie).cast(), self.own.as_raw_fd());
+        // SAFETY: the descriptor is open, and the kernel writes `length` bytes at most.
+        let got =
+            unsafe { libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, value, &raw mut length) };
+        if got == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Sends a request, and returns what the kernel answers. An error of the kernel is one with its number.
     pub fn ask(&self, request: Request) -> io::Result<Vec<Message>> {
         let sequence = self.sequence.get().wrapping_add(1);
@@ -233,6 +243,14 @@ pub(super) fn open(flags: SockFlag) -> io::Result<OwnedFd> {
     let own = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
     bind(own.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
     Ok(own)
+}
+
+/// Sets an option of a socket that is a number.
+pub(super) fn set(own: BorrowedFd<'_>, level: i32, option: i32, value: u32) -> io::Result<()> {
+    let length = size_of::<u32>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the value lives as long as the call.
+    let set = unsafe { libc::setsockopt(own.as_raw_fd(), level, option, (&raw const value).cast(), length) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Receives what the kernel has sent. Messages of other processes are skipped.

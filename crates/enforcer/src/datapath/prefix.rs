@@ -1,18 +1,11 @@
-//! Prefixes of addresses, and which of them have labels.
+//! Prefixes, as messages about routes and ranges of addresses have them.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    str::FromStr,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bits of an IPv4 address.
-const BITS4: u8 = 32;
-/// Bits of an IPv6 address.
-const BITS6: u8 = 128;
+use tollgate_client::network::Prefix;
 
 /// The family of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// IPv4.
     V4,
@@ -24,7 +17,19 @@ impl Family {
     /// Both.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
-    /// AF_INET or AF_INET6.
+    /// The family of a prefix.
+    #[must_use]
+    pub fn of(prefix: Prefix) -> Self {
+        if prefix.first().is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// The family with this number (AF_INET, AF_INET6).
+    #[must_use]
+    pub fn numbered(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.number() == number)
+    }
+
+    /// Its number.
     #[must_use]
     pub fn number(self) -> u8 {
         let number = match self {
@@ -34,116 +39,60 @@ impl Family {
         number as u8
     }
 
-    /// The family with this number.
-    #[must_use]
-    pub fn of(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.number() == number)
-    }
-
+    /// How many bits an address has.
     fn bits(self) -> u8 {
         match self {
-            Self::V4 => BITS4,
-            Self::V6 => BITS6,
-        }
-    }
-}
-
-/// Addresses that begin with the same bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Prefix {
-    /// The family.
-    pub family: Family,
-    /// The first address; one of IPv4 in the low 32 bits.
-    first: u128,
-    /// How many bits are the same.
-    pub length: u8,
-}
-
-impl Prefix {
-    /// A prefix of this address. Bits behind the prefix are left out; a length beyond the address is that of the address.
-    #[must_use]
-    pub fn new(address: IpAddr, length: u8) -> Self {
-        match address {
-            IpAddr::V4(address) => Self::of(Family::V4, address.to_bits().into(), length),
-            IpAddr::V6(address) => Self::of(Family::V6, address.to_bits(), length),
+            Self::V4 => 32,
+            Self::V6 => 128,
         }
     }
 
-    fn of(family: Family, address: u128, length: u8) -> Self {
-        let length = length.min(family.bits());
-        let rest = family.bits() - length;
-        let first = if rest == BITS6 { 0 } else { address >> rest << rest };
-        Self { family, first, length }
+    /// The highest address, as a number.
+    #[must_use]
+    pub fn highest(self) -> u128 {
+        u128::MAX >> (128 - self.bits())
     }
 
-    /// The prefix of the address with these bytes; none: the address 0.
+    fn address(self, number: u128) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::from_bits(number as u32).into(),
+            Self::V6 => Ipv6Addr::from_bits(number).into(),
+        }
+    }
+
+    /// The prefix of the address with these bytes. No bytes are address 0.
     #[must_use]
-    pub fn from_bytes(family: Family, bytes: &[u8], length: u8) -> Option<Self> {
-        let address = match family {
-            Family::V4 if bytes.is_empty() => 0,
-            Family::V4 => u32::from_be_bytes(bytes.try_into().ok()?).into(),
-            Family::V6 if bytes.is_empty() => 0,
-            Family::V6 => u128::from_be_bytes(bytes.try_into().ok()?),
+    pub fn prefix(self, bytes: &[u8], length: u8) -> Option<Prefix> {
+        let number = match self {
+            _ if bytes.is_empty() => 0,
+            Self::V4 => u32::from_be_bytes(bytes.try_into().ok()?).into(),
+            Self::V6 => u128::from_be_bytes(bytes.try_into().ok()?),
         };
-        Some(Self::of(family, address, length))
-    }
-
-    /// The bytes of the first address.
-    #[must_use]
-    pub fn bytes(self) -> Vec<u8> {
-        match self.address() {
-            IpAddr::V4(address) => address.octets().to_vec(),
-            IpAddr::V6(address) => address.octets().to_vec(),
-        }
-    }
-
-    fn address(self) -> IpAddr {
-        match self.family {
-            Family::V4 => Ipv4Addr::from_bits(self.first as u32).into(),
-            Family::V6 => Ipv6Addr::from_bits(self.first).into(),
-        }
-    }
-
-    /// Whether all addresses of another are among its own.
-    #[must_use]
-    pub fn contains(self, other: Self) -> bool {
-        let is_shorter = self.family == other.family && self.length <= other.length;
-        is_shorter && Self::of(self.family, other.first, self.length).first == self.first
+        Some(Prefix::new(self.address(number), length))
     }
 
     /// The fewest prefixes that together have the addresses from `first` to `last`.
     #[must_use]
-    pub fn between(family: Family, first: u128, last: u128) -> Vec<Self> {
+    pub fn between(self, first: u128, last: u128) -> Vec<Prefix> {
         let (mut found, mut next) = (Vec::new(), Some(first));
         while let Some(first) = next.filter(|next| *next <= last) {
             // As many as begin here, and no more than are left.
-            let aligned = first.trailing_zeros().min(family.bits().into());
-            let left = (last - first).checked_add(1).map_or(u32::from(BITS6), u128::ilog2);
+            let aligned = first.trailing_zeros().min(self.bits().into());
+            let left = (last - first).checked_add(1).map_or(u128::BITS, u128::ilog2);
             let bits = aligned.min(left);
-            found.push(Self::of(family, first, family.bits() - bits as u8));
+            found.push(Prefix::new(self.address(first), self.bits() - bits as u8));
             next = 1_u128.checked_shl(bits).and_then(|count| first.checked_add(count));
         }
         found
     }
 }
 
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address(), self.length)
-    }
-}
-
-/// Why a text is no prefix.
-#[derive(Debug, thiserror::Error)]
-#[error("a prefix is ADDRESS/LENGTH")]
-pub struct NoPrefix;
-
-impl FromStr for Prefix {
-    type Err = NoPrefix;
-
-    fn from_str(text: &str) -> Result<Self, NoPrefix> {
-        let (address, length) = text.split_once('/').ok_or(NoPrefix)?;
-        Ok(Self::new(address.parse().map_err(|_| NoPrefix)?, length.parse().map_err(|_| NoPrefix)?))
+/// The bytes of a prefix's first address.
+#[must_use]
+pub fn bytes(prefix: Prefix) -> Vec<u8> {
+    match prefix.first() {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
     }
 }
 
@@ -151,43 +100,30 @@ impl FromStr for Prefix {
 mod tests {
     use super::*;
 
-    fn prefix(text: &str) -> Prefix {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn contains_what_begins_with_it() {
-        for (outer, inner) in [("0.0.0.0/0", "1.2.3.4/32"), ("10.0.0.0/8", "10.1.0.0/16"), ("::/0", "fe80::/64")] {
-            assert!(prefix(outer).contains(prefix(inner)) && !prefix(inner).contains(prefix(outer)), "{outer} {inner}");
-            assert!(prefix(outer).contains(prefix(outer)));
-        }
-        assert!(!prefix("10.0.0.0/8").contains(prefix("11.0.0.0/16")));
-        assert!(!prefix("::/0").contains(prefix("10.0.0.0/8")));
-        assert_eq!(prefix("10.1.2.3/8"), prefix("10.0.0.0/8"));
-    }
-
     #[test]
     fn covers_a_range_exactly() {
         let between = |first: &str, last: &str| {
-            let bits = |text: &str| prefix(&format!("{text}/128")).first;
-            let family = prefix(&format!("{first}/0")).family;
-            Prefix::between(family, bits(first), bits(last)).iter().map(Prefix::to_string).collect::<Vec<_>>().join(" ")
+            let [first, last] = [first, last].map(|text| text.parse::<Prefix>().unwrap());
+            let found = Family::of(first).between(first.bounds().0, last.bounds().0);
+            found.iter().map(Prefix::to_string).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(between("0.0.0.0", "255.255.255.255"), "0.0.0.0/0");
-        assert_eq!(between("10.0.0.0", "10.0.2.0"), "10.0.0.0/23 10.0.2.0/32");
-        assert_eq!(between("10.0.0.1", "10.0.0.6"), "10.0.0.1/32 10.0.0.2/31 10.0.0.4/31 10.0.0.6/32");
+        assert_eq!(between("10.0.0.0", "10.0.2.0"), "10.0.0.0/23 10.0.2.0");
+        assert_eq!(between("10.0.0.1", "10.0.0.6"), "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6");
         assert_eq!(between("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"), "::/0");
         assert_eq!(between("fd00::", "fd00::ffff:ffff:ffff:ffff"), "fd00::/64");
         assert_eq!(between("8000::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"), "8000::/1");
-        // All addresses, each once: counted at random.
+    }
+
+    #[test]
+    fn covers_each_address_of_a_range_once() {
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..1000 {
             let (a, b) = (random.u32(..), random.u32(..));
-            let (first, last) = (a.min(b), a.max(b));
-            let parts = Prefix::between(Family::V4, first.into(), last.into());
-            let count: u64 = parts.iter().map(|part| 1 << (32 - part.length)).sum();
-            assert_eq!(count, u64::from(last - first) + 1);
-            assert!(parts.windows(2).all(|two| two[0].first + (1 << (32 - two[0].length)) == two[1].first));
+            let (first, last) = (a.min(b).into(), a.max(b).into());
+            let parts: Vec<_> = Family::V4.between(first, last).into_iter().map(Prefix::bounds).collect();
+            assert_eq!((parts[0].0, parts.last().unwrap().1), (first, last));
+            assert!(parts.windows(2).all(|two| two[0].1 + 1 == two[1].0), "{parts:?}");
         }
     }
 }

@@ -16,9 +16,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use tollgate_client::network::Prefix;
+
 use super::{
     links::{Device, Framing},
-    prefix::{Family, Prefix},
+    prefix::Family,
 };
 use memory::{Changed, Memory};
 use route::{Key, PROTOCOL, Route};
@@ -122,7 +124,7 @@ struct Wanted<'r> {
 impl Wanted<'_> {
     /// Routes that lead nowhere else than into a network.
     fn within(&mut self, network: &Labelled) {
-        for route in self.others.iter().filter(|route| network.prefix.contains(route.prefix)) {
+        for route in self.others.iter().filter(|route| route.prefix.is_in(network.prefix)) {
             let Some(mtu) = self.mtu(route, network.overhead) else { continue };
             match self.before(route) {
                 Some(priority) => self.add(route.own(route.prefix, priority).with_mtu(Some(mtu))),
@@ -133,7 +135,7 @@ impl Wanted<'_> {
 
     /// The priority of a route of our own that comes before this one of IPv6, and before no other.
     fn before(&self, route: &Route) -> Option<u32> {
-        let is_six = route.prefix.family == Family::V6;
+        let is_six = Family::of(route.prefix) == Family::V6;
         let priority = route.priority().checked_sub(1).filter(|priority| is_six && *priority >= FIRST_PRIORITY)?;
         let place = |route: &Route| (route.table, route.prefix, route.tos(), route.source());
         let is_taken = |other: &Route| place(other) == place(route) && other.priority() == priority;
@@ -144,8 +146,8 @@ impl Wanted<'_> {
     /// the best priority.
     fn towards(&mut self, network: &Labelled) {
         let place = |route: &Route| (route.table, route.tos(), route.source());
-        let rank = |route: &Route| (route.prefix.length, Reverse(route.priority()));
-        let leading: Vec<&Route> = self.others.iter().filter(|route| route.prefix.contains(network.prefix)).collect();
+        let rank = |route: &Route| (route.prefix.length(), Reverse(route.priority()));
+        let leading: Vec<&Route> = self.others.iter().filter(|route| network.prefix.is_in(route.prefix)).collect();
         let mut best = BTreeMap::new();
         for route in &leading {
             let found = best.entry(place(route)).or_insert(rank(route));
@@ -166,8 +168,8 @@ impl Wanted<'_> {
 
     /// Whether a rule leaves out a route that would not leave out one with a longer prefix.
     fn is_suppressed(&self, route: &Route, longer: Prefix) -> bool {
-        let rule = self.routing.suppressed.get(&(route.prefix.family, route.table));
-        rule.is_some_and(|length| route.prefix.length <= *length && longer.length > *length)
+        let rule = self.routing.suppressed.get(&(Family::of(route.prefix), route.table));
+        rule.is_some_and(|length| route.prefix.length() <= *length && longer.length() > *length)
     }
 
     /// The MTU that leaves room on a route; `None`: it has no room, or packets on it have no label.
@@ -176,7 +178,7 @@ impl Wanted<'_> {
             let framing = device.framing().filter(|framing| *framing != Framing::Loopback);
             framing.is_some() && route.devices.contains(&device.index)
         };
-        let mtu = |device: &Device| match route.prefix.family {
+        let mtu = |device: &Device| match Family::of(route.prefix) {
             Family::V4 => device.mtu,
             Family::V6 => device.mtu6,
         };

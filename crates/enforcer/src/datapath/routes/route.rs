@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use tollgate_client::network::Prefix;
+
 use super::super::{
     netlink::{self, Message, Request},
-    prefix::{Family, Prefix},
+    prefix::{Family, bytes},
 };
 
 /// Length of struct rtmsg, with which messages about routes begin.
@@ -100,13 +102,13 @@ impl Route {
     #[must_use]
     pub fn read(message: &Message) -> Option<Self> {
         let (fixed, rest) = message.split(FIXED).filter(|_| message.kind == libc::RTM_NEWROUTE)?;
-        let family = Family::of(fixed[0])?;
+        let family = Family::numbered(fixed[0])?;
         let flags = netlink::u32_at(fixed, 8)?;
         let table = netlink::number(rest, TABLE).unwrap_or(u32::from(fixed[4]));
         if flags & CLONED != 0 || table == LOCAL_TABLE {
             return None;
         }
-        let prefix = Prefix::from_bytes(family, netlink::attribute(rest, DST).unwrap_or_default(), fixed[1])?;
+        let prefix = family.prefix(netlink::attribute(rest, DST).unwrap_or_default(), fixed[1])?;
         let devices = devices(rest);
         let has_nexthop = netlink::attribute(rest, NH_ID).is_some();
         let kept = netlink::attributes(rest)
@@ -132,7 +134,7 @@ impl Route {
     /// What distinguishes it.
     #[must_use]
     pub fn key(&self) -> Key {
-        let is_bare = self.prefix.family == Family::V6
+        let is_bare = Family::of(self.prefix) == Family::V6
             && ![GATEWAY, MULTIPATH, VIA, NH_ID].iter().any(|kind| self.attributes.contains_key(kind));
         Key {
             table: self.table,
@@ -203,8 +205,8 @@ impl Route {
     #[must_use]
     pub fn request(&self, kind: u16, flags: u16) -> Request {
         let fixed = [
-            self.prefix.family.number(),
-            self.prefix.length,
+            Family::of(self.prefix).number(),
+            self.prefix.length(),
             self.source_length,
             self.tos,
             // The attribute counts.
@@ -215,7 +217,7 @@ impl Route {
         ];
         let fixed = [&fixed[..], &u32::from(self.flags).to_ne_bytes()].concat();
         let request = Request::new(kind, flags, &fixed).number(TABLE, self.table);
-        let request = if self.prefix.length > 0 { request.with(DST, &self.prefix.bytes()) } else { request };
+        let request = if self.prefix.length() > 0 { request.with(DST, &bytes(self.prefix)) } else { request };
         self.attributes.iter().fold(request, |request, (kind, value)| request.with(*kind, value))
     }
 }

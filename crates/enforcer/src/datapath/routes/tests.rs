@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use fastrand::Rng;
+use tollgate_client::network::Prefix;
 
 use super::{
     super::{
         links::Device,
         netlink::{Request, messages},
-        prefix::{Family, Prefix},
+        prefix::{Family, bytes},
     },
     Labelled, Plan, Routing,
     memory::Memory,
@@ -29,9 +30,9 @@ fn route(text: &str) -> Route {
     let word = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
     let number = |name: &str| word(name).map(|word| word.parse::<u32>().unwrap());
     let protocol = number("proto").unwrap_or(4) as u8;
-    let fixed = [prefix.family.number(), prefix.length, 0, 0, 0, protocol, 0, kind, 0, 0, 0, 0];
+    let fixed = [Family::of(prefix).number(), prefix.length(), 0, 0, 0, protocol, 0, kind, 0, 0, 0, 0];
     let mut request = Request::new(libc::RTM_NEWROUTE, 0, &fixed).number(15, number("table").unwrap_or(254));
-    request = request.with(1, &prefix.bytes());
+    request = request.with(1, &bytes(prefix));
     for (attribute, name) in [(4, "dev"), (6, "metric")] {
         request = number(name).into_iter().fold(request, |request, value| request.number(attribute, value));
     }
@@ -214,8 +215,8 @@ fn applied(routes: &[Route], plan: &Plan) -> Vec<Route> {
 
 /// The route that a packet takes in a table.
 fn taken(routes: &[Route], table: u32, to: Prefix) -> Option<&Route> {
-    let candidates = routes.iter().filter(|route| route.table == table && route.prefix.contains(to));
-    candidates.max_by_key(|route| (route.prefix.length, std::cmp::Reverse(route.priority())))
+    let candidates = routes.iter().filter(|route| route.table == table && to.is_in(route.prefix));
+    candidates.max_by_key(|route| (route.prefix.length(), std::cmp::Reverse(route.priority())))
 }
 
 /// Few bits, so that prefixes meet.
@@ -234,7 +235,7 @@ fn random_routes(random: &mut Rng) -> Vec<Route> {
         let family = random.choice(Family::ALL).unwrap();
         let prefix =
             if random.u8(..4) == 0 { Prefix::new("::".parse().unwrap(), 0) } else { random_prefix(random, family, 8) };
-        let prefix = if prefix.length == 0 && family == Family::V4 { "0.0.0.0/0".parse().unwrap() } else { prefix };
+        let prefix = if prefix.length() == 0 && family == Family::V4 { "0.0.0.0/0".parse().unwrap() } else { prefix };
         let metric = random.u32(if family == Family::V4 { 0..3 } else { 1..4 });
         let kind = if random.u8(..5) == 0 { "blackhole" } else { "unicast" };
         let mut text = format!("{kind} {prefix} table {} proto 3", random.u32(253..255));
@@ -263,7 +264,7 @@ fn random_networks(random: &mut Rng) -> Vec<Labelled> {
     for _ in 0..random.usize(..6) {
         let family = random.choice(Family::ALL).unwrap();
         let prefix = random_prefix(random, family, 6);
-        if !networks.iter().any(|own| own.prefix.contains(prefix) || prefix.contains(own.prefix)) {
+        if !networks.iter().any(|own| prefix.is_in(own.prefix) || own.prefix.is_in(prefix)) {
             networks.push(Labelled { prefix, overhead: random.u32(1..6) * 8 });
         }
     }
@@ -289,7 +290,7 @@ fn lead_alike(before: &[Route], after: &[Route], networks: &[Labelled]) {
             let new = new.unwrap_or_else(|| panic!("{to} leads nowhere any more"));
             let plain = |route: &Route| route.own("0.0.0.0/0".parse().unwrap(), 0).with_mtu(None);
             assert_eq!(plain(new), plain(old), "{to} leads elsewhere");
-            let overhead = networks.iter().find(|network| network.prefix.contains(to)).map_or(0, |own| own.overhead);
+            let overhead = networks.iter().find(|network| to.is_in(network.prefix)).map_or(0, |own| own.overhead);
             let has_labels = old.is_unicast && mtu(&old.clone().with_mtu(None)) != u32::MAX;
             let expected = if has_labels { mtu(old) - overhead } else { mtu(old) };
             assert_eq!(mtu(new), expected, "{to}\nfrom {old:?}\nto {new:?}");
