@@ -38,6 +38,7 @@ mod long;
 #[cfg(feature = "long")]
 mod lsm_cost;
 mod model;
+mod network_devices;
 mod page;
 mod policy;
 mod policy_analysis;

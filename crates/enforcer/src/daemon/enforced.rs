@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     contexts::{self, Sid},
+    datapath::running::Datapath,
     enforcer::{Enforcer, EnforcerError, Known, task_of},
     events::Reader,
     inquiries::Inquiries,
@@ -210,7 +211,9 @@ impl Machine for Enforced {
     }
 
     fn due(&self) -> Option<Instant> {
-        self.enforcer.as_ref().map(Enforcer::services_due)
+        let enforcer = self.enforcer.as_ref()?;
+        let devices = enforcer.datapath().and_then(Datapath::due);
+        Some(devices.into_iter().fold(enforcer.services_due(), Instant::min))
     }
 
     fn wake(&mut self) {

@@ -19,12 +19,15 @@ use super::{
     place::{Place, Task},
     programs::Programs,
     routes::Labelled,
-    watch::Watch,
+    watch::{Changes, Watch},
 };
 use crate::programs::{self, Pins, ProgramsError};
 
 /// How often the daemon looks for programs that somebody has detached: nobody announces it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// After a look that took this long, it rests for [`REST`] times as long: routes of a router change all the time.
+const LONG_LOOK: Duration = Duration::from_millis(50);
+const REST: u32 = 4;
 
 /// Why packets cannot be labelled.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,9 @@ pub struct Datapath {
     socket: Socket,
     watch: Watch,
     checked: Instant,
+    /// What has changed and was not looked at yet, and when that is due.
+    changes: Changes,
+    due: Instant,
     counts: Looked,
 }
 
@@ -88,6 +94,8 @@ impl Datapath {
             socket,
             watch,
             checked: Instant::now(),
+            changes: Changes::default(),
+            due: Instant::now(),
             counts: Looked::default(),
         };
         datapath.begin(&own, std::process::id())?;
@@ -115,7 +123,7 @@ impl Datapath {
     pub fn set_networks(&mut self, networks: Vec<Labelled>) {
         if networks != self.networks {
             self.networks = networks;
-            self.look_at_all();
+            self.look_at(|_| true);
         }
     }
 
@@ -146,26 +154,29 @@ impl Datapath {
     /// Does what changes demand. Returns whether there may be new pins.
     pub fn follow(&mut self) -> bool {
         let before = self.counts;
-        match self.watch.changes(self.own_nsid) {
-            Ok(changes) => {
-                self.forget(|namespace| changes.gone.contains(&namespace.nsid));
-                let is_changed = |own: &Namespace| changes.lost || changes.namespaces.contains(&own.nsid);
-                self.look_at(is_changed);
-            }
-            Err(cause) => {
-                warn!(%cause, "the kernel does not say what changes in networks: {cause}");
-                self.look_at_all();
-            }
+        if let Err(cause) = self.watch.changes(self.own_nsid, &mut self.changes) {
+            warn!(%cause, "the kernel does not say what changes in networks: {cause}");
+            self.changes.lost = true;
         }
-        if self.checked.elapsed() >= CHECK_INTERVAL {
-            self.checked = Instant::now();
-            self.look_at(|own| !own.place.is_whole());
+        let began = Instant::now();
+        if began >= self.due {
+            let Changes { namespaces, gone, lost } = std::mem::take(&mut self.changes);
+            self.forget(|own| gone.contains(&own.nsid));
+            self.look_at(|own| lost || namespaces.contains(&own.nsid));
+            if self.checked.elapsed() >= CHECK_INTERVAL {
+                self.checked = began;
+                self.look_at(|own| !own.place.is_whole());
+            }
+            let took = began.elapsed();
+            self.due = if took > LONG_LOOK { Instant::now() + took * REST } else { began };
         }
         self.counts != before
     }
 
-    fn look_at_all(&mut self) {
-        self.look_at(|_| true);
+    /// When it will look at what has changed; `None`: nothing has.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        (self.changes != Changes::default()).then_some(self.due)
     }
 
     fn look_at(&mut self, which: impl Fn(&Namespace) -> bool) {

@@ -49,9 +49,9 @@ impl Watch {
         Ok(Self(own))
     }
 
-    /// What has changed since the last call. `own` is the number of the daemon's namespace.
-    pub fn changes(&self, own: i32) -> io::Result<Changes> {
-        let (mut buffer, mut changes) = (vec![0; MAX_LENGTH], Changes::default());
+    /// Adds what has changed since the last call. `own` is the number of the daemon's namespace.
+    pub fn changes(&self, own: i32, changes: &mut Changes) -> io::Result<()> {
+        let mut buffer = vec![0; MAX_LENGTH];
         loop {
             match self.receive(&mut buffer) {
                 Ok(Some((length, namespace))) => {
@@ -59,7 +59,7 @@ impl Watch {
                 }
                 Ok(None) | Err(Errno::EINTR) => {}
                 Err(Errno::ENOBUFS) => changes.lost = true,
-                Err(Errno::EAGAIN) => return Ok(changes),
+                Err(Errno::EAGAIN) => return Ok(()),
                 Err(cause) => return Err(cause.into()),
             }
         }

@@ -217,6 +217,9 @@ impl Route {
         ];
         let fixed = [&fixed[..], &u32::from(self.flags).to_ne_bytes()].concat();
         let request = Request::new(kind, flags, &fixed).number(TABLE, self.table);
+        // Without any metric, the kernel would take those of another route with the same next hop (fib_find_info_nh).
+        let is_without = self.attributes.contains_key(&NH_ID) && !self.attributes.contains_key(&METRICS);
+        let request = if is_without { request.nested(METRICS, |metrics| metrics.number(MTU, 0)) } else { request };
         let request = if self.prefix.length() > 0 { request.with(DST, &bytes(self.prefix)) } else { request };
         self.attributes.iter().fold(request, |request, (kind, value)| request.with(*kind, value))
     }
