@@ -39,6 +39,7 @@ mod long;
 mod lsm_cost;
 mod model;
 mod network;
+mod network_devices;
 mod network_selinux;
 mod page;
 mod policy;

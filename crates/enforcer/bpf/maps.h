@@ -414,4 +414,20 @@ struct {
 	__type(value, __u32);
 } identified SEC(".maps");
 
+/*
+ * The network namespaces in which packets are labelled, by cookie.
+ * Writer: the daemon, once programs are attached to the devices of a namespace; it removes
+ * namespaces that are gone.
+ * Reader: the programs, when a confined task makes an internet socket.
+ * Size: more namespaces than confined tasks use. Full: the daemon tells it, and each socket in the
+ * namespace is reported again.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, __u32);
+} namespaces SEC(".maps");
+
 #endif

@@ -6,11 +6,18 @@ pub mod config;
 pub mod counters;
 pub mod identifier;
 pub mod keys;
+pub mod labelled;
 pub mod links;
+pub mod namespaces;
 pub mod netlink;
+pub mod place;
+pub mod prefix;
 pub mod programs;
 pub mod ranges;
+pub mod routes;
+pub mod running;
 pub mod table;
+pub mod watch;
 
 use std::{
     fs, io,

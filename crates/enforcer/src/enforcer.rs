@@ -42,7 +42,7 @@ use tracing::warn;
 
 use crate::{
     contexts::Contexts,
-    datapath::Networks,
+    datapath::{Networks, running::Datapath},
     generation::{Generation, GenerationError},
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
@@ -79,6 +79,8 @@ pub struct Enforcer {
     generation: Generation,
     contexts: Contexts,
     networks: Arc<Networks>,
+    /// Labels in packets; `None`: no network has any.
+    datapath: Option<Datapath>,
     /// The `file_contexts` of the policy in force, compiled at first use.
     file_contexts: OnceCell<FileContexts>,
     /// What the policy in force needs and this kernel cannot enforce.
@@ -122,12 +124,12 @@ impl Enforcer {
         let preloaded = options.preloaded()?;
         if preloaded.is_empty() {
             // Removes what a start left behind that was killed before it attached its first program.
-            programs::unpin(&options.pins)?;
+            options.unpin()?;
         }
-        let pins = options.pins.clone();
+        let before = options.clone();
         Self::start_anew(options, built, &preloaded).inspect_err(|_| {
             // A part that stays would look like enforcement. The first error is the one to report.
-            let _ = programs::unpin(&pins);
+            let _ = before.unpin();
         })
     }
 
@@ -179,6 +181,7 @@ impl Enforcer {
             programs::attach(&enforcer.options.pins, &object)?;
         }
         enforcer.detach_all_but(&needed)?;
+        enforcer.label_devices(&Arc::clone(&enforcer.networks))?;
         enforcer.complete()?;
         Ok(enforcer)
     }
@@ -227,6 +230,7 @@ impl Enforcer {
             generation,
             contexts,
             networks: Arc::new(networks),
+            datapath: None,
             file_contexts: OnceCell::new(),
             missing: Vec::new(),
             options_differ: false,
@@ -252,7 +256,7 @@ impl Enforcer {
     pub fn stop(&self) -> Result<(), EnforcerError> {
         self.forget_checkpoints()?;
         self.state.set_enforcing(false);
-        programs::unpin(&self.options.pins)?;
+        self.options.unpin()?;
         let _ = fs::remove_file(self.options.folder.policy(self.generation.number));
         let _ = fs::remove_file(self.options.folder.contexts());
         let _ = fs::remove_file(self.options.folder.permissive());

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate_client::{Client, ClientError};
 use tollgate_enforcer::{
+    datapath::running,
+    enforcer::Folder,
     programs::{self, Pins},
     progress::Progress,
     requirements,
@@ -24,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match Client::connect().and_then(|mut client| client.stop()) {
         Err(ClientError::NoDaemon { .. }) if arguments.force => {
             requirements::root()?;
+            running::end(&Pins::default(), Folder::default().path());
             programs::unpin(&Pins::default())?;
         }
         Err(cause @ ClientError::NoDaemon { .. }) if programs::pinned(&Pins::default()) => {

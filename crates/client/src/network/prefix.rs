@@ -37,6 +37,13 @@ pub enum PrefixError {
 }
 
 impl Prefix {
+    /// The network of an address in which this many bits count. More than the address has are all of them.
+    #[must_use]
+    pub fn new(host: IpAddr, length: u8) -> Self {
+        let length = length.min(width(host));
+        Self { first: address(number(host) & !rest(width(host) - length), host), length }
+    }
+
     /// How many bits count.
     #[must_use]
     pub fn length(self) -> u8 {
@@ -109,9 +116,8 @@ impl FromStr for Prefix {
             }
             Some(_) => return Err(PrefixError::Shape),
         };
-        let first = address(number(host) & !rest(width(host) - length), host);
-        let network = Self { first, length };
-        if first == host { Ok(network) } else { Err(PrefixError::HostBits { network, host }) }
+        let network = Self::new(host, length);
+        if network.first == host { Ok(network) } else { Err(PrefixError::HostBits { network, host }) }
     }
 }
 

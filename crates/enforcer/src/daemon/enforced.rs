@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     contexts::{self, Sid},
+    datapath::running::Datapath,
     enforcer::{Enforcer, EnforcerError, Known, task_of},
     events::Reader,
     inquiries::Inquiries,
@@ -204,11 +205,15 @@ impl Machine for Enforced {
         let units = self.enforcer.iter().filter_map(|enforcer| enforcer.units_changed().map(|units| units.as_raw_fd()));
         let replaced =
             self.enforcer.iter().filter_map(|enforcer| enforcer.replaced_wakes().map(|names| names.as_raw_fd()));
+        let networks = self.enforcer.iter().filter_map(|enforcer| Some(enforcer.datapath()?.as_fd().as_raw_fd()));
+        let events = events.chain(networks);
         events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 
     fn due(&self) -> Option<Instant> {
-        self.enforcer.as_ref().map(Enforcer::services_due)
+        let enforcer = self.enforcer.as_ref()?;
+        let devices = enforcer.datapath().and_then(Datapath::due);
+        Some(devices.into_iter().fold(enforcer.services_due(), Instant::min))
     }
 
     fn wake(&mut self) {

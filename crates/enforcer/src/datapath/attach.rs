@@ -88,6 +88,12 @@ impl Attached {
         self.places.len()
     }
 
+    /// Whether all links are as they were made. Nobody is told when somebody detaches one.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.way == Way::Filters || self.places.iter().all(|place| tcx::is_attached(&self.link(*place)))
+    }
+
     /// Attaches the programs to these devices of the namespace, unless they are attached. The calling thread is in the
     /// namespace, and so is the socket.
     pub fn look(&mut self, programs: &Programs, socket: &Socket, devices: &[Device]) -> Looked {
@@ -207,6 +213,19 @@ impl Attached {
     fn qdisc(&self, index: u32) -> PathBuf {
         self.qdiscs.join(format!("{}-{index}", self.cookie))
     }
+}
+
+/// Detaches what links hold in namespaces that cannot be entered any more, and removes all other pins of devices.
+pub fn remove_all(pins: &Pins) {
+    let entries = |name| fs::read_dir(pins.datapath().join(name)).into_iter().flatten().flatten();
+    entries("links").for_each(|pin| drop(tcx::remove(&pin.path())));
+    entries("qdiscs").for_each(|pin| drop(fs::remove_dir(pin.path())));
+}
+
+/// Likewise of one namespace that is gone.
+pub fn forget(pins: &Pins, cookie: u64) {
+    pins_of(&pins.datapath().join("links"), cookie).for_each(|pin| drop(tcx::remove(&pin.path)));
+    pins_of(&pins.datapath().join("qdiscs"), cookie).for_each(|pin| drop(fs::remove_dir(&pin.path)));
 }
 
 /// A pin, and the index of its device.

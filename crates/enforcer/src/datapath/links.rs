@@ -11,7 +11,11 @@ const NAME: u16 = 3;
 const MTU: u16 = 4;
 const LINKINFO: u16 = 18;
 const INFO_KIND: u16 = 1;
+const AF_SPEC: u16 = 26;
 const EXT_MASK: u16 = 29;
+/// The settings of IPv6 (IFLA_INET6_CONF), and which of them is the MTU (DEVCONF_MTU6).
+const INET6_CONF: u16 = 2;
+const MTU6: usize = 2;
 /// Requests no statistics (RTEXT_FILTER_SKIP_STATS).
 const SKIP_STATISTICS: u32 = 8;
 
@@ -28,6 +32,8 @@ pub struct Device {
     pub flags: u32,
     /// In bytes; 0: none.
     pub mtu: u32,
+    /// Likewise for IPv6, where routers may have lowered it.
+    pub mtu6: u32,
     /// Its driver's name for its kind, such as `veth`; empty: none.
     pub kind: String,
 }
@@ -80,12 +86,17 @@ fn device(message: &Message) -> Option<Device> {
     }
     let (fixed, attributes) = message.split(FIXED)?;
     let kind = netlink::attribute(attributes, LINKINFO).and_then(|info| netlink::string(info, INFO_KIND));
+    let mtu = netlink::number(attributes, MTU).unwrap_or_default();
+    let inet6 = netlink::attribute(attributes, AF_SPEC).and_then(|all| netlink::attribute(all, libc::AF_INET6 as u16));
+    let settings = inet6.and_then(|inet6| netlink::attribute(inet6, INET6_CONF));
+    let mtu6 = settings.and_then(|settings| netlink::u32_at(settings, MTU6 * size_of::<u32>()));
     Some(Device {
         index: netlink::u32_at(fixed, 4)?,
         name: netlink::string(attributes, NAME)?,
         arphrd: netlink::u16_at(fixed, 2)?,
         flags: netlink::u32_at(fixed, 8)?,
-        mtu: netlink::number(attributes, MTU).unwrap_or_default(),
+        mtu,
+        mtu6: mtu6.filter(|own| *own != 0).map_or(mtu, |own| own.min(mtu)),
         kind: kind.unwrap_or_default(),
     })
 }

@@ -3,6 +3,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     io::{self, IoSliceMut},
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
@@ -89,7 +90,7 @@ impl Request {
     }
 
     /// The message, with its length and this number.
-    fn finish(mut self, sequence: u32) -> Vec<u8> {
+    pub(super) fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
         self.0[8..12].copy_from_slice(&sequence.to_ne_bytes());
@@ -142,6 +143,13 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// Attributes as bytes, as they are nested in another.
+#[must_use]
+pub fn write(attributes: &BTreeMap<u16, Vec<u8>>) -> Vec<u8> {
+    let whole = attributes.iter().fold(Request(Vec::new()), |whole, (kind, value)| whole.with(*kind, value));
+    whole.0
+}
+
 /// The value of an attribute.
 #[must_use]
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
@@ -187,6 +195,16 @@ impl Socket {
         Ok(Self { own: open(SockFlag::empty())?, sequence: Cell::new(0) })
     }
 
+    /// The cookie of its network namespace. No other namespace has had it since the machine started.
+    pub fn cookie(&self) -> io::Result<u64> {
+        let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+        let (value, descriptor) = ((&raw mut cookie).cast(), self.own.as_raw_fd());
+        // SAFETY: the descriptor is open, and the kernel writes `length` bytes at most.
+        let got =
+            unsafe { libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, value, &raw mut length) };
+        if got == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Sends a request, and returns what the kernel answers. An error of the kernel is one with its number.
     pub fn ask(&self, request: Request) -> io::Result<Vec<Message>> {
         let sequence = self.sequence.get().wrapping_add(1);
@@ -225,6 +243,14 @@ pub(super) fn open(flags: SockFlag) -> io::Result<OwnedFd> {
     let own = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
     bind(own.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
     Ok(own)
+}
+
+/// Sets an option of a socket that is a number.
+pub(super) fn set(own: BorrowedFd<'_>, level: i32, option: i32, value: u32) -> io::Result<()> {
+    let length = size_of::<u32>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the value lives as long as the call.
+    let set = unsafe { libc::setsockopt(own.as_raw_fd(), level, option, (&raw const value).cast(), length) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Receives what the kernel has sent. Messages of other processes are skipped.

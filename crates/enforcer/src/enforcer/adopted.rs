@@ -73,6 +73,9 @@ impl Enforcer {
         let needed = self.needed()?;
         self.attach(&needed)?;
         self.settle(needed)?;
+        if let Err(cause) = self.label_devices(&Arc::clone(&self.networks)) {
+            warn!(%cause, "packets are not labelled: {cause}");
+        }
         self.protect()?;
         self.take_over_labels()?;
         if !self.state.labelling_complete() {

@@ -8,6 +8,7 @@ use tollgate_policy::{built::BuiltError, context::ContextError};
 use crate::{
     contexts::Full,
     datapath::config::ConfigError,
+    datapath::running::DatapathError,
     generation::GenerationError,
     hooks::BadLine,
     missing::{Missing, MissingError},
@@ -27,6 +28,9 @@ pub enum EnforcerError {
     /// The policy cannot be put in force.
     #[error(transparent)]
     Generation(#[from] GenerationError),
+    /// Packets cannot be labelled.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
     /// A context is not valid in the policy.
     #[error(transparent)]
     Context(#[from] ContextError),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tollgate_abi::enforcer::tg_datapath;
 use tollgate_policy::model::Level;
+use tracing::warn;
 
 use super::{Enforcer, EnforcerError};
 use crate::{
@@ -11,6 +12,8 @@ use crate::{
     datapath::{
         Networks,
         config::ConfigError,
+        labelled,
+        running::{self, Datapath},
         table::{self, Numbers},
     },
 };
@@ -24,18 +27,60 @@ impl Enforcer {
 
     /// Writes which networks are labelled into the generation, which no program may read yet.
     pub(super) fn label_packets(&mut self) -> Result<(), EnforcerError> {
-        let table = self.datapath()?;
+        let table = self.table_of_packets()?;
         self.generation.put_datapath(&table);
         Ok(())
+    }
+
+    /// Begins to label packets from and to these networks, or goes on with them. If none is labelled, ends it.
+    pub(super) fn label_devices(&mut self, networks: &Networks) -> Result<(), EnforcerError> {
+        let (pins, folder) = (&self.options.pins, self.options.folder.path());
+        if !networks.are_labelled() {
+            if self.datapath.take().is_some() || pins.datapath().exists() {
+                running::end(pins, folder);
+            }
+            return Ok(());
+        }
+        let labelled = labelled::networks(&networks.config, self.generation.policy.categories.len());
+        match &mut self.datapath {
+            Some(datapath) => datapath.set_networks(labelled),
+            None => self.datapath = Some(Datapath::start(pins, folder, labelled)?),
+        }
+        self.protect_pins()
+    }
+
+    /// Labels in packets; `None`: no network has any.
+    #[must_use]
+    pub fn datapath(&self) -> Option<&Datapath> {
+        self.datapath.as_ref()
+    }
+
+    /// Follows network devices and routes.
+    pub(crate) fn follow_devices(&mut self) {
+        if self.datapath.as_mut().is_some_and(Datapath::follow)
+            && let Err(cause) = self.protect_pins()
+        {
+            warn!(%cause, "new pins are not labelled: {cause}");
+        }
+    }
+
+    /// Labels packets in the network namespace of a confined process.
+    pub(crate) fn enter_namespace(&mut self, process: u32) {
+        if let Some(datapath) = &mut self.datapath {
+            datapath.enter(process);
+            if let Err(cause) = self.protect_pins() {
+                warn!(%cause, "new pins are not labelled: {cause}");
+            }
+        }
     }
 
     /// Whether the file says something else than the generation has, which an earlier daemon has put in force.
     pub(super) fn networks_differ(&mut self) -> bool {
         // What does not fit the policy in force cannot be in force.
-        self.datapath().map_or(true, |table| !self.generation.has_datapath(&table))
+        self.table_of_packets().map_or(true, |table| !self.generation.has_datapath(&table))
     }
 
-    fn datapath(&mut self) -> Result<Box<tg_datapath>, ConfigError> {
+    fn table_of_packets(&mut self) -> Result<Box<tg_datapath>, ConfigError> {
         let (networks, policy) = (Arc::clone(&self.networks), Arc::clone(&self.generation.policy));
         let mut table = table::of(&networks, &policy, self)?;
         table.seal.generation = self.generation.policy_number();

@@ -12,10 +12,10 @@ use tollgate_policy::model::Policy;
 use super::{EnforcerError, Folder};
 use crate::{
     contexts::{self, Contexts},
-    datapath::Source,
+    datapath::{Source, running},
     labels::checkpoint::AfterCrash,
     preloaded::Preloaded,
-    programs::{Pins, ProgramsError},
+    programs::{self, Pins, ProgramsError},
     progress::Progress,
     shares::Size,
     units::Places,
@@ -85,6 +85,12 @@ impl AsRef<Path> for NoteFolder {
 }
 
 impl Options {
+    /// Removes everything that enforcement has in the kernel.
+    pub(super) fn unpin(&self) -> Result<(), ProgramsError> {
+        running::end(&self.pins, self.folder.path());
+        programs::unpin(&self.pins)
+    }
+
     /// The context of tasks without a label under a policy.
     pub(super) fn machine(&self, policy: &Policy) -> Result<String, EnforcerError> {
         self.machine.clone().or_else(|| contexts::machine(policy)).ok_or(EnforcerError::NoMachine)

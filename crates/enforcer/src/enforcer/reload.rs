@@ -82,6 +82,9 @@ impl Enforcer {
         let before = self.hooks()?;
         self.revalidate()?;
         self.attach(&needed)?;
+        if next.networks.are_labelled() {
+            self.label_devices(&next.networks)?;
+        }
         let previous = self.put_in_force(next)?;
         let taken_over = self.take_over_contexts(&previous.generation).map_err(|cause| cause.to_string());
         match taken_over.and_then(|()| verify(self)) {
@@ -91,7 +94,8 @@ impl Enforcer {
                 self.look_at_units();
                 self.policy_is_meant();
                 self.watch_programs();
-                self.settle(needed).map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
+                let settled = self.settle(needed).and_then(|()| self.label_devices(&Arc::clone(&self.networks)));
+                settled.map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }
             Err(reason) => match self.put_back(previous).and_then(|()| self.settle_back(before)) {
@@ -144,6 +148,7 @@ impl Enforcer {
     /// Restores the hooks. What was opened while the refused policy was in force may be held.
     fn settle_back(&mut self, mut before: Vec<String>) -> Result<(), EnforcerError> {
         before.extend(self.look_at_held()?);
+        self.label_devices(&Arc::clone(&self.networks))?;
         self.detach_all_but(&before)
     }
 

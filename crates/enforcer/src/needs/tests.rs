@@ -48,9 +48,15 @@ fn need_of(policy: &Policy, hook: &str) -> Need {
     need_where(policy, hook, Descriptors::Check)
 }
 
+/// Packets have no labels.
+fn setting(descriptors: Descriptors) -> Setting {
+    Setting { descriptors, labelled: false }
+}
+
 fn need_where(policy: &Policy, hook: &str, descriptors: Descriptors) -> Need {
     let laid = tables::build(policy).unwrap();
-    let needs = hooks(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], descriptors).unwrap();
+    let needs =
+        hooks(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], setting(descriptors)).unwrap();
     needs.into_iter().find(|need| need.hook == hook).expect("it is a hook with a program")
 }
 
@@ -130,7 +136,7 @@ fn needs_nothing_but_labels_where_nobody_is_confined() {
     let laid = tables::build(&policy).unwrap();
     let free = ["machine_t", "web_t", "mail_t"].map(String::from);
     for descriptors in [Descriptors::Check, Descriptors::Use] {
-        for need in hooks(&policy, &Tables::new(&laid.tables).unwrap(), &free, descriptors).unwrap() {
+        for need in hooks(&policy, &Tables::new(&laid.tables).unwrap(), &free, setting(descriptors)).unwrap() {
             assert_eq!(need.needed, need.because == "labels are kept there", "{need:?}");
         }
     }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL,
-    tg_event,
+    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_NAMESPACE, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST,
+    TG_FAILED_NO_LABEL, tg_event,
 };
 use tollgate_audit::Reason;
 use tollgate_client::shares::Room;
@@ -38,6 +38,7 @@ impl Enforced {
         self.unlabelled();
         self.sweep();
         self.enforcer.iter_mut().for_each(|enforcer| {
+            enforcer.follow_devices();
             enforcer.follow_units();
             enforcer.follow_replaced();
             enforcer.watch_services();
@@ -64,6 +65,7 @@ impl Enforced {
                 TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 TG_EVENT_SERVICE => enforcer.began(),
+                TG_EVENT_NAMESPACE => enforcer.enter_namespace(event.tgid),
                 _ => {}
             }
         }

@@ -49,6 +49,11 @@ pub(super) fn ensure(pin: &Path, index: u32, direction: Direction, program: &Loa
     Ok(true)
 }
 
+/// Whether a pinned link has a device.
+pub(super) fn is_attached(pin: &Path) -> bool {
+    matches!(attached_to(pin), Ok(Some(_)))
+}
+
 /// Detaches a program, and removes the pin of its link. Without the first, the kernel detaches it some time later.
 pub(super) fn remove(pin: &Path) -> io::Result<()> {
     fs::symlink_metadata(pin)?;

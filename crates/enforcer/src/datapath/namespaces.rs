@@ -1,0 +1,133 @@
+//! Network namespaces: found, entered, and recognized when something changes in them.
+//!
+//! A socket or a descriptor would keep a namespace, and its devices, after its last process. So the daemon holds none: it
+//! remembers the number of the namespace's file, and gives it a number in its own namespace (nsid), with which the kernel
+//! names the namespace in announcements, and announces its end.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io,
+    os::{fd::AsFd, fd::AsRawFd, fd::BorrowedFd, unix::fs::MetadataExt},
+    path::{Path, PathBuf},
+    thread,
+};
+
+use nix::sched::{CloneFlags, setns};
+
+use super::netlink::{self, Request, Socket};
+
+/// Attributes of a message about numbers of namespaces (NETNSA_...).
+const NSID: u16 = 1;
+const FD: u16 = 3;
+/// Length of struct rtgenmsg, with which they begin.
+const FIXED: usize = 1;
+
+/// The network namespace of a process; an error: the process has ended.
+pub fn of_process(process: u32) -> io::Result<File> {
+    File::open(format!("/proc/{process}/ns/net"))
+}
+
+/// The number of a namespace's file. Another namespace may have it later.
+pub fn number(namespace: &File) -> io::Result<u64> {
+    namespace.metadata().map(|found| found.ino())
+}
+
+/// The namespaces that processes or mounts have, by the numbers of their files.
+#[must_use]
+pub fn all() -> BTreeMap<u64, File> {
+    let mut found = BTreeMap::new();
+    for path in of_processes().chain(mounted()) {
+        // A process may have ended meanwhile.
+        let Ok(namespace) = File::open(&path) else { continue };
+        let Ok(number) = number(&namespace) else { continue };
+        found.entry(number).or_insert(namespace);
+    }
+    found
+}
+
+/// The namespace with this number. `process` was seen in it, so it is looked at first.
+#[must_use]
+pub fn find(wanted: u64, process: u32) -> Option<File> {
+    let likely = of_process(process).ok().filter(|namespace| number(namespace).is_ok_and(|own| own == wanted));
+    likely.or_else(|| all().remove(&wanted))
+}
+
+fn of_processes() -> impl Iterator<Item = PathBuf> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let processes = processes.filter(move |entry| entry.file_name().to_str().is_some_and(is_number));
+    processes.map(|entry| entry.path().join("ns/net"))
+}
+
+/// Where namespaces are mounted (ip-netns(8)).
+fn mounted() -> impl Iterator<Item = PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let paths: Vec<PathBuf> = mounts.lines().filter_map(mount).map(Into::into).collect();
+    paths.into_iter()
+}
+
+/// The path of a mount, if that is a network namespace.
+fn mount(line: &str) -> Option<&Path> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [_, _, _, root, path, ..] = words[..] else { return None };
+    root.starts_with("net:[").then_some(Path::new(path))
+}
+
+/// Does work in a namespace, by a thread that enters it.
+pub fn enter<T: Send>(namespace: BorrowedFd<'_>, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            setns(namespace, CloneFlags::CLONE_NEWNET)?;
+            work()
+        });
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace has failed")))
+    })
+}
+
+/// The number (nsid) by which the socket's namespace knows another one, or itself. It gets one if it has none.
+pub fn nsid(socket: &Socket, namespace: &File) -> io::Result<i32> {
+    let about = |kind| {
+        let request = Request::new(kind, 0, &[0; FIXED]);
+        request.number(FD, namespace.as_fd().as_raw_fd().cast_unsigned())
+    };
+    match socket.ask(about(libc::RTM_NEWNSID).number(NSID, (-1_i32).cast_unsigned())) {
+        Err(cause) if cause.raw_os_error() != Some(libc::EEXIST) => return Err(cause),
+        _ => {}
+    }
+    let answer = socket.ask(about(libc::RTM_GETNSID))?;
+    let found = answer.iter().find_map(|message| netlink::number(message.split(FIXED)?.1, NSID));
+    found.map(u32::cast_signed).filter(|number| *number >= 0).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The number in an announcement about numbers of namespaces.
+pub(super) fn announced(message: &netlink::Message) -> Option<i32> {
+    netlink::number(message.split(FIXED)?.1, NSID).map(u32::cast_signed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_namespace_of_this_process() {
+        let own = of_process(std::process::id()).unwrap();
+        let number = number(&own).unwrap();
+        assert!(all().contains_key(&number));
+        assert!(find(number, 0).is_some() && find(number, std::process::id()).is_some());
+        assert!(find(1, std::process::id()).is_none());
+    }
+
+    #[test]
+    fn knows_where_namespaces_are_mounted() {
+        let netns = "541 540 0:4 net:[4026532345] /run/netns/a rw shared:1 - nsfs nsfs rw";
+        assert_eq!(mount(netns), Some(Path::new("/run/netns/a")));
+        for other in [
+            "541 540 0:4 mnt:[4026532345] /run/mnt rw - nsfs nsfs rw",
+            "25 1 0:22 / /run rw,nosuid shared:5 - tmpfs tmpfs rw",
+            "",
+        ] {
+            assert_eq!(mount(other), None, "{other}");
+        }
+    }
+}

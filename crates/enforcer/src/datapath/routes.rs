@@ -1,0 +1,189 @@
+//! The MTU of routes. A label makes packets longer, and where there are no larger packets, none can become too large. So
+//! routes to networks with labels say an MTU that leaves room. What must change is found here; [`apply`] changes it.
+//!
+//! A route within such a network gets the lower MTU itself. A route that leads to other networks as well stays, and so
+//! does one of IPv6, because a router may renew it: a route of our own is added beside it, which leads to the network
+//! alone, or comes first. Nothing is done to routes that packets with labels do not take.
+
+pub mod apply;
+pub mod memory;
+pub mod route;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use tollgate_client::network::Prefix;
+
+use super::{
+    links::{Device, Framing},
+    prefix::Family,
+};
+use memory::{Changed, Memory};
+use route::{Key, PROTOCOL, Route};
+
+/// A network with labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Labelled {
+    /// Its addresses, which no other such network has.
+    pub prefix: Prefix,
+    /// By how many bytes labels make packets longer, at most.
+    pub overhead: u32,
+}
+
+/// The smallest MTU that is written (the least that IPv4 may have).
+const MIN_MTU: u32 = 68;
+/// The first priority of IPv6 routes; 0 stands for the default.
+const FIRST_PRIORITY: u32 = 1;
+
+/// Routing, as it is.
+#[derive(Debug, Default)]
+pub struct Routing {
+    /// All routes.
+    pub routes: Vec<Route>,
+    /// The devices.
+    pub devices: Vec<Device>,
+    /// Rules that leave out routes with prefixes of this length or shorter, by table.
+    pub suppressed: BTreeMap<(Family, u32), u8>,
+}
+
+/// What must change.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Routes of our own that are not needed any more.
+    pub remove: Vec<Route>,
+    /// Routes of our own that are needed.
+    pub add: Vec<Route>,
+    /// Routes of others, with another MTU.
+    pub change: Vec<Route>,
+    /// What to remember of those that have another MTU.
+    pub memory: Memory,
+}
+
+impl Plan {
+    /// Whether nothing must change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.add.is_empty() && self.change.is_empty()
+    }
+}
+
+/// What must change so that packets to these networks have room for labels. None of them: what was before is restored.
+#[must_use]
+pub fn plan(networks: &[Labelled], routing: &Routing, memory: &Memory) -> Plan {
+    let (own, others): (Vec<_>, Vec<_>) = routing.routes.iter().partition(|route| route.protocol == PROTOCOL);
+    let others: Vec<Route> = others.into_iter().map(|route| memory.original(route)).collect();
+    let mut wanted = Wanted { routing, others: &others, own: BTreeMap::new(), changed: BTreeMap::new() };
+    for network in networks {
+        wanted.within(network);
+        wanted.towards(network);
+    }
+    let Wanted { own: mut missing, changed, .. } = wanted;
+    let mut plan = Plan::default();
+    for route in own {
+        match missing.remove(&route.key()) {
+            Some(same) if same == *route => {}
+            other => {
+                plan.remove.push(route.clone());
+                missing.extend(other.map(|other| (other.key(), other)));
+            }
+        }
+    }
+    plan.add.extend(missing.into_values());
+    let mut seen = BTreeSet::new();
+    for route in routing.routes.iter().filter(|route| route.protocol != PROTOCOL) {
+        // A second one of these is never taken.
+        if !seen.insert(route.key()) {
+            continue;
+        }
+        let original = memory.original(route);
+        let mtu = changed.get(&route.key()).copied();
+        if let Some(mtu) = mtu {
+            plan.memory.insert(route.key(), Changed { before: original.mtu(), set: mtu });
+        }
+        let wanted = original.with_mtu_if(mtu);
+        if wanted != *route {
+            plan.change.push(wanted);
+        }
+    }
+    plan
+}
+
+/// What there should be.
+struct Wanted<'r> {
+    routing: &'r Routing,
+    /// The routes of others, as they were before.
+    others: &'r [Route],
+    own: BTreeMap<Key, Route>,
+    changed: BTreeMap<Key, u32>,
+}
+
+impl Wanted<'_> {
+    /// Routes that lead nowhere else than into a network.
+    fn within(&mut self, network: &Labelled) {
+        for route in self.others.iter().filter(|route| route.prefix.is_in(network.prefix)) {
+            let Some(mtu) = self.mtu(route, network.overhead) else { continue };
+            match self.before(route) {
+                Some(priority) => self.add(route.own(route.prefix, priority).with_mtu(Some(mtu))),
+                None => drop(self.changed.entry(route.key()).or_insert(mtu)),
+            }
+        }
+    }
+
+    /// The priority of a route of our own that comes before this one of IPv6, and before no other.
+    fn before(&self, route: &Route) -> Option<u32> {
+        let is_six = Family::of(route.prefix) == Family::V6;
+        let priority = route.priority().checked_sub(1).filter(|priority| is_six && *priority >= FIRST_PRIORITY)?;
+        let place = |route: &Route| (route.table, route.prefix, route.tos(), route.source());
+        let is_taken = |other: &Route| place(other) == place(route) && other.priority() == priority;
+        (!self.others.iter().any(is_taken)).then_some(priority)
+    }
+
+    /// Routes that lead to a network and elsewhere: in each table those that packets take, with the longest prefix and
+    /// the best priority.
+    fn towards(&mut self, network: &Labelled) {
+        let place = |route: &Route| (route.table, route.tos(), route.source());
+        let rank = |route: &Route| (route.prefix.length(), Reverse(route.priority()));
+        let leading: Vec<&Route> = self.others.iter().filter(|route| network.prefix.is_in(route.prefix)).collect();
+        let mut best = BTreeMap::new();
+        for route in &leading {
+            let found = best.entry(place(route)).or_insert(rank(route));
+            *found = rank(route).max(*found);
+        }
+        let is_wider = |route: &&&Route| route.prefix != network.prefix;
+        for parent in leading.iter().filter(|route| best.get(&place(route)) == Some(&rank(route))).filter(is_wider) {
+            let Some(mtu) = self.mtu(parent, network.overhead) else { continue };
+            if !self.is_suppressed(parent, network.prefix) {
+                self.add(parent.own(network.prefix, parent.priority()).with_mtu(Some(mtu)));
+            }
+        }
+    }
+
+    fn add(&mut self, route: Route) {
+        self.own.entry(route.key()).or_insert(route);
+    }
+
+    /// Whether a rule leaves out a route that would not leave out one with a longer prefix.
+    fn is_suppressed(&self, route: &Route, longer: Prefix) -> bool {
+        let rule = self.routing.suppressed.get(&(Family::of(route.prefix), route.table));
+        rule.is_some_and(|length| route.prefix.length() <= *length && longer.length() > *length)
+    }
+
+    /// The MTU that leaves room on a route; `None`: it has no room, or packets on it have no label.
+    fn mtu(&self, route: &Route, overhead: u32) -> Option<u32> {
+        let labelled = |device: &&Device| {
+            let framing = device.framing().filter(|framing| *framing != Framing::Loopback);
+            framing.is_some() && route.devices.contains(&device.index)
+        };
+        let mtu = |device: &Device| match Family::of(route.prefix) {
+            Family::V4 => device.mtu,
+            Family::V6 => device.mtu6,
+        };
+        let smallest = self.routing.devices.iter().filter(labelled).map(mtu).min().filter(|_| route.is_unicast)?;
+        let room = smallest.min(route.mtu().unwrap_or(u32::MAX));
+        room.checked_sub(overhead).filter(|mtu| *mtu >= MIN_MTU && overhead > 0)
+    }
+}

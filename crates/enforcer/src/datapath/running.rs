@@ -1,0 +1,269 @@
+//! Labels in packets, while the daemon runs: in its own network namespace, and in all that confined processes use.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use tracing::warn;
+
+use super::{
+    attach::{self, Looked, Way},
+    namespaces,
+    netlink::Socket,
+    place::{Place, Task},
+    programs::Programs,
+    routes::Labelled,
+    watch::{Changes, Watch},
+};
+use crate::programs::{self, Pins, ProgramsError};
+
+/// How often the daemon looks for programs that somebody has detached: nobody announces it.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// After a look that took this long, it rests for [`REST`] times as long: routes of a router change all the time.
+const LONG_LOOK: Duration = Duration::from_millis(50);
+const REST: u32 = 4;
+
+/// Why packets cannot be labelled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatapathError {
+    /// The programs are not in the kernel.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// The kernel does not say what is in a network namespace, or announce what changes.
+    #[error("cannot look at network devices: {0}")]
+    Network(#[from] io::Error),
+}
+
+/// A network namespace whose packets are labelled.
+#[derive(Debug)]
+struct Namespace {
+    place: Place,
+    /// The number of its file, and a process that was in it.
+    number: u64,
+    process: u32,
+    /// Its number in the daemon's.
+    nsid: i32,
+}
+
+/// Labels in packets.
+#[derive(Debug)]
+pub struct Datapath {
+    pins: Pins,
+    folder: PathBuf,
+    way: Way,
+    programs: Programs,
+    networks: Vec<Labelled>,
+    /// By cookie. The programs know those in the map.
+    namespaces: BTreeMap<u64, Namespace>,
+    map: MapHandle,
+    own: u64,
+    own_nsid: i32,
+    socket: Socket,
+    watch: Watch,
+    checked: Instant,
+    /// What has changed and was not looked at yet, and when that is due.
+    changes: Changes,
+    due: Instant,
+    counts: Looked,
+}
+
+impl Datapath {
+    /// Begins in the daemon's namespace, and in those where an earlier daemon has begun. `folder` is the daemon's.
+    pub fn start(pins: &Pins, folder: &Path, networks: Vec<Labelled>) -> Result<Self, DatapathError> {
+        let (programs, map) = (Programs::load(pins)?, programs::map(pins, MAP)?);
+        // Before anything is looked at, so that nothing is missed.
+        let (socket, watch) = (Socket::open()?, Watch::begin()?);
+        let own = namespaces::of_process(std::process::id())?;
+        let mut datapath = Self {
+            pins: pins.clone(),
+            folder: folder.to_owned(),
+            way: Way::of_kernel(),
+            programs,
+            networks,
+            namespaces: BTreeMap::new(),
+            map,
+            own: socket.cookie()?,
+            own_nsid: namespaces::nsid(&socket, &own)?,
+            socket,
+            watch,
+            checked: Instant::now(),
+            changes: Changes::default(),
+            due: Instant::now(),
+            counts: Looked::default(),
+        };
+        datapath.begin(&own, std::process::id())?;
+        datapath.adopt();
+        Ok(datapath)
+    }
+
+    /// Goes on in the namespaces of an earlier daemon. Those that cannot be found are forgotten: a process in one will
+    /// be reported again.
+    fn adopt(&mut self) {
+        let known = cookies(&self.map);
+        for namespace in namespaces::all().into_values() {
+            let cookie = cookie(&namespace);
+            if cookie.is_ok_and(|cookie| known.contains(&cookie) && !self.namespaces.contains_key(&cookie)) {
+                self.try_begin(&namespace, 0);
+            }
+        }
+        for cookie in known.iter().filter(|cookie| !self.namespaces.contains_key(cookie)) {
+            // It may have been removed by somebody else already.
+            let _ = self.map.delete(&cookie.to_ne_bytes());
+        }
+    }
+
+    /// Labels other networks from now on.
+    pub fn set_networks(&mut self, networks: Vec<Labelled>) {
+        if networks != self.networks {
+            self.networks = networks;
+            self.look_at(|_| true);
+        }
+    }
+
+    /// Labels packets in the namespace of a process.
+    pub fn enter(&mut self, process: u32) {
+        // If it has ended, the next one in the namespace is reported.
+        let Ok(namespace) = namespaces::of_process(process) else { return };
+        if cookie(&namespace).is_ok_and(|cookie| !self.namespaces.contains_key(&cookie)) {
+            self.try_begin(&namespace, process);
+        }
+    }
+
+    fn try_begin(&mut self, namespace: &File, process: u32) {
+        if let Err(cause) = self.begin(namespace, process) {
+            warn!(%cause, "packets in a network namespace (process {process}) are not labelled: {cause}");
+        }
+    }
+
+    fn begin(&mut self, namespace: &File, process: u32) -> io::Result<()> {
+        let (cookie, nsid) = (cookie(namespace)?, namespaces::nsid(&self.socket, namespace)?);
+        let place = Place::open(&self.pins, &self.folder, self.way, cookie)?;
+        let number = namespaces::number(namespace)?;
+        self.namespaces.insert(cookie, Namespace { place, number, process, nsid });
+        self.look_in(cookie, namespace)?;
+        self.map.update(&cookie.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)
+    }
+
+    /// Does what changes demand. Returns whether there may be new pins.
+    pub fn follow(&mut self) -> bool {
+        let before = self.counts;
+        if let Err(cause) = self.watch.changes(self.own_nsid, &mut self.changes) {
+            warn!(%cause, "the kernel does not say what changes in networks: {cause}");
+            self.changes.lost = true;
+        }
+        let began = Instant::now();
+        if began >= self.due {
+            let Changes { namespaces, gone, lost } = std::mem::take(&mut self.changes);
+            self.forget(|own| gone.contains(&own.nsid));
+            self.look_at(|own| lost || namespaces.contains(&own.nsid));
+            if self.checked.elapsed() >= CHECK_INTERVAL {
+                self.checked = began;
+                self.look_at(|own| !own.place.is_whole());
+            }
+            let took = began.elapsed();
+            self.due = if took > LONG_LOOK { Instant::now() + took * REST } else { began };
+        }
+        self.counts != before
+    }
+
+    /// When it will look at what has changed; `None`: nothing has.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        (self.changes != Changes::default()).then_some(self.due)
+    }
+
+    fn look_at(&mut self, which: impl Fn(&Namespace) -> bool) {
+        let chosen = self.namespaces.iter().filter(|(_, own)| which(own));
+        let chosen: Vec<(u64, u64, u32)> = chosen.map(|(cookie, own)| (*cookie, own.number, own.process)).collect();
+        for (cookie, number, process) in chosen {
+            let Some(namespace) = namespaces::find(number, process) else {
+                // It is gone, or nothing in it can send: sockets and descriptors alone keep it.
+                continue;
+            };
+            if let Err(cause) = self.look_in(cookie, &namespace) {
+                warn!(%cause, "packets in a network namespace may not be labelled: {cause}");
+            }
+        }
+    }
+
+    fn look_in(&mut self, cookie: u64, namespace: &File) -> io::Result<()> {
+        let Some(own) = self.namespaces.get_mut(&cookie) else { return Ok(()) };
+        let task = Task { programs: &self.programs, networks: &self.networks };
+        let place = &mut own.place;
+        self.counts += if cookie == self.own {
+            place.look(&task)?
+        } else {
+            namespaces::enter(namespace.as_fd(), || place.look(&task))?
+        };
+        Ok(())
+    }
+
+    /// Forgets namespaces that are gone.
+    fn forget(&mut self, is_gone: impl Fn(&Namespace) -> bool) {
+        let gone: Vec<u64> =
+            self.namespaces.iter().filter(|(_, own)| is_gone(own)).map(|(cookie, _)| *cookie).collect();
+        for cookie in gone {
+            self.namespaces.remove(&cookie);
+            attach::forget(&self.pins, cookie);
+            let _ = self.map.delete(&cookie.to_ne_bytes());
+        }
+    }
+
+    /// What was done since the daemon began.
+    #[must_use]
+    pub fn counts(&self) -> Looked {
+        self.counts
+    }
+
+    /// How many namespaces it is in, and how many programs are attached.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.namespaces.len(), self.namespaces.values().map(|own| own.place.count()).sum())
+    }
+}
+
+impl AsFd for Datapath {
+    /// Readable when something has changed.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+}
+
+/// The map of namespaces, by which programs know that packets there are labelled.
+const MAP: &str = "namespaces";
+
+fn cookies(map: &MapHandle) -> Vec<u64> {
+    map.keys().filter_map(|key| key.try_into().ok().map(u64::from_ne_bytes)).collect()
+}
+
+fn cookie(namespace: &File) -> io::Result<u64> {
+    namespaces::enter(namespace.as_fd(), || Socket::open()?.cookie())
+}
+
+/// Ends it, whether or not a daemon runs: detaches the programs in all namespaces, and restores their routes.
+pub fn end(pins: &Pins, folder: &Path) {
+    let Ok(map) = programs::map(pins, MAP) else { return };
+    let (known, way) = (cookies(&map), Way::of_kernel());
+    for namespace in namespaces::all().into_values().filter(|_| !known.is_empty()) {
+        let leave = |cookie| {
+            let mut place = Place::open(pins, folder, way, cookie)?;
+            namespaces::enter(namespace.as_fd(), || place.leave())
+        };
+        let left = cookie(&namespace).and_then(|cookie| if known.contains(&cookie) { leave(cookie) } else { Ok(()) });
+        if let Err(cause) = left {
+            warn!(%cause, "labels of packets are not ended in a network namespace: {cause}");
+        }
+    }
+    attach::remove_all(pins);
+    let _ = fs::remove_dir_all(pins.datapath());
+    for cookie in known {
+        let _ = map.delete(&cookie.to_ne_bytes());
+    }
+}
