@@ -93,6 +93,7 @@ const AS_BYTES: &[&str] = &[
     "tg_label_value",
     "tg_lineage",
     "tg_sid_key",
+    "tg_text",
     "tg_slipped",
     "tg_superblock",
     "tg_task",

@@ -100,6 +100,20 @@ struct {
 } sockets SEC(".maps");
 
 /*
+ * The text of each context, for getsockopt(SO_PEERSEC).
+ * Writer: the daemon, for each SID that it knows.
+ * Reader: the programs.
+ * Size: all SIDs. It cannot be full.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, TG_SIDS);
+	__type(key, __u32);
+	__type(value, struct tg_text);
+} texts SEC(".maps");
+
+/*
  * Labels of files that differ from their directory's, whether or not the file is in memory.
  * Writer: the programs, for what is made, linked, renamed or deleted; the daemon, when it reads the
  * attributes of a file system.

@@ -27,6 +27,8 @@ pub struct Maps {
     pub sids: MapHandle,
     /// SIDs by their identifiers in sealed labels, and generation.
     pub identified: MapHandle,
+    /// Contexts as text, by SID.
+    pub texts: MapHandle,
     /// Labels of tasks, in task storage.
     pub tasks: MapHandle,
     /// Labels of inodes, in inode storage.
@@ -63,6 +65,7 @@ impl Maps {
             generations: map("generations")?,
             sids: map("sids")?,
             identified: map("identified")?,
+            texts: map("texts")?,
             tasks: map("tasks")?,
             inodes: map("inodes")?,
             superblocks: map("superblocks")?,

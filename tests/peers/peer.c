@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Asks for the context of the peer with nothing but getsockopt(2).
+ *
+ *   peer alone              sockets of this process
+ *   peer serve PATH|PORT    accepts one connection, over a unix socket or TCP on the loopback
+ *   peer connect PATH|PORT
+ *   peer price              asks for SO_TYPE a thousand times
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef SO_PEERSEC
+#define SO_PEERSEC 31
+#endif
+
+static void tell_in(const char *name, int fd, socklen_t room)
+{
+	char text[8192] = "never written";
+	socklen_t length = room;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERSEC, text, &length))
+		printf("%s: %s\n", name, strerrorname_np(errno));
+	else
+		printf("%s: %s %u\n", name, text, length);
+	fflush(stdout);
+}
+
+static void tell(const char *name, int fd)
+{
+	tell_in(name, fd, 1000);
+}
+
+static void check(int failed, const char *what)
+{
+	if (!failed)
+		return;
+	perror(what);
+	exit(2);
+}
+
+static socklen_t address(const char *name, struct sockaddr_storage *to)
+{
+	struct sockaddr_in *internet = (void *)to;
+	struct sockaddr_un *local = (void *)to;
+
+	memset(to, 0, sizeof(*to));
+	if (*name == '/') {
+		local->sun_family = AF_UNIX;
+		strncpy(local->sun_path, name, sizeof(local->sun_path) - 1);
+		return sizeof(*local);
+	}
+	internet->sin_family = AF_INET;
+	internet->sin_port = htons(atoi(name));
+	internet->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return sizeof(*internet);
+}
+
+static void alone(void)
+{
+	int pair[2];
+
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
+	tell("pair", pair[0]);
+	tell("other end", pair[1]);
+	tell_in("page", pair[0], 4096);
+	tell_in("pages", pair[0], 8192);
+	tell_in("short", pair[0], 10);
+	tell_in("none", pair[0], 0);
+	check(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), "socketpair");
+	tell("packets", pair[0]);
+	check(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), "socketpair");
+	tell("datagrams", pair[0]);
+	tell("unconnected", socket(AF_UNIX, SOCK_STREAM, 0));
+	tell("tcp", socket(AF_INET, SOCK_STREAM, 0));
+	tell("udp", socket(AF_INET, SOCK_DGRAM, 0));
+}
+
+static void serve(const char *name)
+{
+	struct sockaddr_storage place;
+	socklen_t length = address(name, &place);
+	int fd = socket(place.ss_family, SOCK_STREAM, 0), on = 1, end;
+	char byte;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (*name == '/')
+		unlink(name);
+	check(bind(fd, (void *)&place, length), "bind");
+	check(listen(fd, 1), "listen");
+	tell("listening", fd);
+	end = accept(fd, NULL, NULL);
+	check(end < 0, "accept");
+	tell("accepted", end);
+	check(write(end, "", 1) != 1, "write");
+	check(read(end, &byte, 1) < 0, "read");
+	tell("after the end", end);
+}
+
+static void join(const char *name)
+{
+	struct sockaddr_storage place;
+	socklen_t length = address(name, &place);
+	char byte;
+
+	for (int tries = 0; tries < 300; tries++) {
+		int fd = socket(place.ss_family, SOCK_STREAM, 0);
+
+		if (!connect(fd, (void *)&place, length)) {
+			check(read(fd, &byte, 1) != 1, "read");
+			tell("connected", fd);
+			return;
+		}
+		check(errno != ENOENT && errno != ECONNREFUSED, "connect");
+		close(fd);
+		usleep(100000);
+	}
+	check(1, "connect");
+}
+
+static void price(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), type;
+	socklen_t length = sizeof(type);
+
+	for (int i = 0; i < 1000; i++)
+		check(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length), "getsockopt");
+}
+
+int main(int count, char **words)
+{
+	const char *act = count > 1 ? words[1] : "";
+
+	if (!strcmp(act, "alone"))
+		alone();
+	else if (!strcmp(act, "serve") && count > 2)
+		serve(words[2]);
+	else if (!strcmp(act, "connect") && count > 2)
+		join(words[2]);
+	else if (!strcmp(act, "price"))
+		price();
+	else
+		return 2;
+	return 0;
+}
