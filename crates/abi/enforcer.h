@@ -260,9 +260,17 @@ struct tg_socket {
 /* `texts`: a context as text, by SID. */
 #define TG_TEXT_WORDS 128u
 struct tg_text {
-	__u32 length; /* in bytes, with the NUL at its end; 0: it is longer than there is room */
-	__u32 reserved;
+	__u32 length; /* in bytes, with the NUL at its end; 0: there is no room, or not yet */
+	__u32 range;  /* where the range begins, with its colon; without one, where the NUL is */
 	__u64 words[TG_TEXT_WORDS]; /* the bytes, and zeros */
+};
+
+/* `heard`: the labels that a datagram socket has received, by sender. */
+struct tg_heard {
+	__u64 socket;	  /* its cookie */
+	__u32 family;	  /* AF_INET or AF_INET6 */
+	__u32 port;	  /* the sender's, in network byte order */
+	__u32 address[4]; /* likewise; IPv4 uses the first word */
 };
 
 /* `labels`, the durable labels: those of files whose label differs from their directory's. An

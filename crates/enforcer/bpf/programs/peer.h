@@ -20,25 +20,39 @@
 #define SOL_SOCKET 1
 #define SO_PEERSEC 31
 
-/* The SID of the other end; 0: there is none, or it is not known. Where neither end has a label,
- * the machine has connected to itself. A unix socket without a peer counts as in SELinux, which
- * knows no better (selinux_sk_alloc_security). */
+/* Whether getsockopt(SO_PEERSEC) can tell the peer of such a socket: a unix socket that is
+ * connected, or one of TCP or SCTP. */
+static __always_inline int tg_has_peer(struct bpf_sock *sk)
+{
+	if (sk->type != SOCK_STREAM && sk->type != SOCK_SEQPACKET)
+		return 0;
+	switch (sk->family) {
+	case PF_UNIX:
+		return 1;
+	case PF_INET:
+	case PF_INET6:
+		return sk->protocol == IPPROTO_TCP || sk->protocol == IPPROTO_SCTP ||
+		       sk->protocol == IPPROTO_MPTCP;
+	}
+	return 0;
+}
+
+/* The SID of the other end; 0: there is none, or it is not known. A socket that was not connected
+ * counts as in SELinux (selinux_sk_alloc_security). Where neither end of a unix connection has a
+ * label, the machine has connected to itself. */
 static __always_inline __u32 tg_peer_of(struct bpf_sock *sk)
 {
 	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
-	if (!kept && sk->family == PF_UNIX && sk->type != SOCK_DGRAM)
-		return sk->state == BPF_TCP_ESTABLISHED ? TG_SID_MACHINE : SECINITSID_UNLABELED;
-	if (!kept)
+	if (!tg_has_peer(sk))
 		return 0;
-	switch (kept->class) {
-	case SECCLASS_UNIX_STREAM_SOCKET:
-		return kept->peer ? kept->peer : SECINITSID_UNLABELED;
-	case SECCLASS_TCP_SOCKET:
-	case SECCLASS_SCTP_SOCKET:
+	if (kept && kept->peer)
 		return kept->peer;
-	}
-	return 0;
+	if (sk->state == BPF_TCP_CLOSE || sk->state == BPF_TCP_LISTEN)
+		return SECINITSID_UNLABELED;
+	if (sk->family != PF_UNIX)
+		return 0;
+	return kept ? SECINITSID_UNLABELED : TG_SID_MACHINE;
 }
 
 /* The text of a context, if it is known and there is room for it. The daemon is told of a SID that

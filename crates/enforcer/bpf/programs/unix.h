@@ -11,26 +11,12 @@
 #include "../socket_label.h"
 #include "../state.h"
 #include "../subject.h"
+#include "../text.h"
 #include "classes.h"
 #include "decide.h"
 #include "enforcer.h"
 #include "socket.h"
 #include "tables.h"
-
-/* Tells one end of a connection the SID of the other, and labels it if it has no label yet. */
-static __always_inline int tg_put_peer(struct sock *sk, struct tg_socket *own, __u32 peer)
-{
-	struct tg_socket label = {own->sid, own->class, peer};
-	struct tg_socket *kept =
-		bpf_sk_storage_get(&sockets, sk, &label, BPF_SK_STORAGE_GET_F_CREATE);
-
-	if (!kept) {
-		tg_failed(TG_FAILED_SOCKET_STORAGE);
-		return -ENOMEM;
-	}
-	WRITE_ONCE(kept->peer, peer);
-	return 0;
-}
 
 /* The labels of a connection. Its end at the listening socket has that socket's label, with the
  * range of the connecting one. For an unconfined task this never fails. */
@@ -44,6 +30,8 @@ static __noinline int tg_join(struct sock *sk, struct sock *end, struct tg_socke
 			return -EINVAL;
 		new.sid = TG_SID_MACHINE;
 	}
+	if (new.sid != TG_SID_MACHINE)
+		tg_make_text(new.sid, listener->sid, own->sid);
 	if (tg_put_peer(end, &new, own->sid) || tg_put_peer(sk, own, new.sid))
 		return tg_is_unconfined(own->sid) ? 0 : -ENOMEM;
 	return 0;

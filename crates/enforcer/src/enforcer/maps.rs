@@ -31,6 +31,10 @@ pub struct Maps {
     pub texts: MapHandle,
     /// Labels of tasks, in task storage.
     pub tasks: MapHandle,
+    /// Labels of sockets, in socket storage.
+    pub sockets: MapHandle,
+    /// Labels that datagram sockets have received, by sender.
+    pub heard: MapHandle,
     /// Labels of inodes, in inode storage.
     pub inodes: MapHandle,
     /// File systems that have been seen, by device.
@@ -67,6 +71,8 @@ impl Maps {
             identified: map("identified")?,
             texts: map("texts")?,
             tasks: map("tasks")?,
+            sockets: map("sockets")?,
+            heard: map("heard")?,
             inodes: map("inodes")?,
             superblocks: map("superblocks")?,
             uuids: map("uuids")?,
