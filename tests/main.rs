@@ -39,6 +39,7 @@ mod long;
 mod lsm_cost;
 mod model;
 mod page;
+mod peers;
 mod policy;
 mod policy_analysis;
 mod policy_decisions;

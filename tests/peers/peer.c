@@ -5,14 +5,18 @@
  *   peer serve PATH|PORT    accepts one connection, over a unix socket or TCP on the loopback
  *   peer connect PATH|PORT
  *   peer price              asks for SO_TYPE a thousand times
+ *   peer detach             detaches all links of BPF that it can
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
+#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -62,6 +66,22 @@ static socklen_t address(const char *name, struct sockaddr_storage *to)
 	return sizeof(*internet);
 }
 
+/* An answer that is longer than a page. */
+static void groups(void)
+{
+	static gid_t some[2000], told[2000];
+	socklen_t length = sizeof(told);
+	int pair[2];
+
+	check(setgroups(2000, some), "setgroups");
+	check(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
+	if (getsockopt(pair[0], SOL_SOCKET, SO_PEERGROUPS, told, &length))
+		printf("groups: %s\n", strerrorname_np(errno));
+	else
+		printf("groups: %u bytes\n", length);
+	check(setgroups(0, some), "setgroups");
+}
+
 static void alone(void)
 {
 	int pair[2];
@@ -80,6 +100,7 @@ static void alone(void)
 	tell("unconnected", socket(AF_UNIX, SOCK_STREAM, 0));
 	tell("tcp", socket(AF_INET, SOCK_STREAM, 0));
 	tell("udp", socket(AF_INET, SOCK_DGRAM, 0));
+	groups();
 }
 
 static void serve(const char *name)
@@ -133,6 +154,25 @@ static void price(void)
 		check(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length), "getsockopt");
 }
 
+static void detach(void)
+{
+	union bpf_attr next = {0}, get = {0}, end = {0};
+	int seen = 0, denied = 0, detached = 0;
+
+	while (!syscall(SYS_bpf, BPF_LINK_GET_NEXT_ID, &next, sizeof(next))) {
+		next.start_id = get.link_id = next.next_id;
+		seen++;
+		int link = syscall(SYS_bpf, BPF_LINK_GET_FD_BY_ID, &get, sizeof(get));
+
+		denied += link < 0 && errno == EACCES;
+		end.link_detach.link_fd = link;
+		detached += link >= 0 && !syscall(SYS_bpf, BPF_LINK_DETACH, &end, sizeof(end));
+		if (link >= 0)
+			close(link);
+	}
+	printf("links: %s, denied: %d, detached: %d\n", seen ? "some" : "none", denied, detached);
+}
+
 int main(int count, char **words)
 {
 	const char *act = count > 1 ? words[1] : "";
@@ -143,6 +183,8 @@ int main(int count, char **words)
 		serve(words[2]);
 	else if (!strcmp(act, "connect") && count > 2)
 		join(words[2]);
+	else if (!strcmp(act, "detach"))
+		detach();
 	else if (!strcmp(act, "price"))
 		price();
 	else
