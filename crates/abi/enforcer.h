@@ -269,8 +269,8 @@ struct tg_text {
 struct tg_heard {
 	__u64 socket;	  /* its cookie */
 	__u32 family;	  /* AF_INET or AF_INET6 */
-	__u32 port;	  /* the sender's, in network byte order */
-	__u32 address[4]; /* likewise; IPv4 uses the first word */
+	__u32 port;	  /* the sender's */
+	__u32 address[4]; /* as packets have it; IPv4 uses the first word */
 };
 
 /* `labels`, the durable labels: those of files whose label differs from their directory's. An
@@ -630,7 +630,7 @@ struct tg_state {
 	__u64 canary_denied;
 	__u64 canary_granted;
 	struct tg_unlabelled unlabelled; /* the last one that `failures` counts */
-	__u32 packet_labels; /* SIDs that were given to contexts of packets */
+	__u32 packet_labels;		 /* SIDs that were given to contexts of packets */
 	__u32 reserved_packets;
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */

@@ -57,8 +57,9 @@ static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 c
 	return 0;
 }
 
-/* Records the SID of a sock's peer. Returns 0 or -ENOMEM. */
-static __always_inline int tg_put_peer(struct sock *sk, struct tg_socket *own, __u32 peer)
+/* Records the SID of a sock's peer, and labels the sock if it has no label. Returns 0 or -ENOMEM.
+ */
+static __always_inline int tg_keep_peer(struct sock *sk, struct tg_socket *own, __u32 peer)
 {
 	struct tg_socket label = {own->sid, own->class, peer};
 	struct tg_socket *kept =

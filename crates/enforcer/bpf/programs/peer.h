@@ -38,15 +38,15 @@ static __always_inline int tg_has_peer(struct bpf_sock *sk)
 }
 
 /* The SID of the other end; 0: there is none, or it is not known. A socket that was not connected
- * counts as in SELinux (selinux_sk_alloc_security). Where neither end of a unix connection has a
- * label, the machine has connected to itself. */
+ * counts as in SELinux (selinux_sk_alloc_security), and packets without a label tell nothing. Where
+ * neither end of a unix connection has a label, the machine has connected to itself. */
 static __always_inline __u32 tg_peer_of(struct bpf_sock *sk)
 {
 	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
 	if (!tg_has_peer(sk))
 		return 0;
-	if (kept && kept->peer)
+	if (kept && kept->peer && kept->peer != SECINITSID_UNLABELED)
 		return kept->peer;
 	if (sk->state == BPF_TCP_CLOSE || sk->state == BPF_TCP_LISTEN)
 		return SECINITSID_UNLABELED;

@@ -32,7 +32,7 @@ static __noinline int tg_join(struct sock *sk, struct sock *end, struct tg_socke
 	}
 	if (new.sid != TG_SID_MACHINE)
 		tg_make_text(new.sid, listener->sid, own->sid);
-	if (tg_put_peer(end, &new, own->sid) || tg_put_peer(sk, own, new.sid))
+	if (tg_keep_peer(end, &new, own->sid) || tg_keep_peer(sk, own, new.sid))
 		return tg_is_unconfined(own->sid) ? 0 : -ENOMEM;
 	return 0;
 }

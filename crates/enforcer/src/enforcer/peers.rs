@@ -52,7 +52,7 @@ fn key(socket: u64, sender: SocketAddr) -> tg_heard {
     for (word, bytes) in address.iter_mut().zip(bytes.chunks_exact(4)) {
         *word = u32::from_ne_bytes(bytes.try_into().unwrap_or_default());
     }
-    tg_heard { socket, family: family.cast_unsigned(), port: sender.port().to_be().into(), address }
+    tg_heard { socket, family: family.cast_unsigned(), port: sender.port().into(), address }
 }
 
 /// The number by which the kernel knows a socket.
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn knows_a_sender_as_it_is_in_packets() {
         let heard = key(7, "127.0.0.2:258".parse().unwrap());
-        let words = [7, 0, 2, 0x201u32.to_le(), 0x200_007fu32.to_le(), 0, 0, 0];
+        let words = [7, 0, 2, 258, u32::from_ne_bytes([127, 0, 0, 2]), 0, 0, 0];
         assert_eq!(bytes_of(&heard), words.map(u32::to_ne_bytes).concat());
         let heard = key(7, "[::2]:258".parse().unwrap());
         assert_eq!((heard.family, bytes_of(&heard)[31]), (10, 2));

@@ -5,6 +5,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
+use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 use tollgate_client::protocol::{Acting, Refusal, Reply};
 
 use super::{super::machine::Labels, Order};
@@ -15,12 +16,11 @@ impl Order<'_> {
     pub(super) fn peer_of(&mut self, socket: BorrowedFd<'_>, from: Option<SocketAddr>) -> Reply {
         let (label, class) = self.look_at(socket)?;
         self.may(label, class, "getopt")?;
-        let peer = match from {
+        let sid = match from {
             Some(sender) => self.machine.heard(socket, sender)?,
-            None => self.peer_sid(socket)?,
+            None => self.machine.socket(socket)?.map(|found| found.peer),
         };
-        let unknown = || Refusal::new(libc::ENOPROTOOPT, "no label of that peer is known");
-        Ok(vec![peer.and_then(|peer| self.machine.text(peer)).ok_or_else(unknown)?])
+        Ok(vec![self.known_peer(sid)?])
     }
 
     /// The caller's SID, and the one that it acts with for a peer. The hook task_prctl decides whether it may. The
@@ -32,9 +32,8 @@ impl Order<'_> {
             self.ask(self.sid, label, class, "getopt")?;
             self.ask(self.sid, self.sid, "process", "setcurrent")?;
         }
-        let peer = self.peer_sid(socket)?;
-        let peer = peer.and_then(|peer| self.machine.text(peer));
-        let peer = peer.ok_or_else(|| Refusal::new(libc::ENOPROTOOPT, "it is not known who the peer is"))?;
+        let peer = self.machine.socket(socket)?.map(|found| found.peer);
+        let peer = self.known_peer(peer)?;
         let own = self.machine.text(self.sid).unwrap_or_default();
         let wanted = match acting {
             Acting::Range => contexts::with_range(&own, &peer),
@@ -50,7 +49,10 @@ impl Order<'_> {
         Ok((object, class.ok_or_else(|| Refusal::new(libc::ENOTSOCK, "the descriptor is not of a socket"))?))
     }
 
-    fn peer_sid(&mut self, socket: BorrowedFd<'_>) -> Result<Option<Sid>, Refusal> {
-        Ok(self.machine.socket(socket)?.map(|found| found.peer).filter(|peer| *peer != 0))
+    /// The context of a peer. Packets without a label tell none.
+    fn known_peer(&mut self, sid: Option<Sid>) -> Result<String, Refusal> {
+        let sid = sid.filter(|sid| ![0, SECINITSID_UNLABELED].contains(sid));
+        let unknown = || Refusal::new(libc::ENOPROTOOPT, "no label of that peer is known");
+        sid.and_then(|sid| self.machine.text(sid)).ok_or_else(unknown)
     }
 }
