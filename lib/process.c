@@ -210,6 +210,11 @@ static int give(enum attribute attribute, unsigned long sid)
 	return fail(EOPNOTSUPP, "nothing is enforced here");
 }
 
+int become(unsigned long sid)
+{
+	return give(CURRENT, sid);
+}
+
 static int set(enum attribute attribute, const char *words, const char *context)
 {
 	unsigned long sid = 0;

@@ -29,4 +29,7 @@ void put_word(struct line *line, const char *word);
  * is freed. *word is allocated if it is wanted. */
 int ask(struct line *request, int with, char **word);
 
+/* Gives the calling thread the SID of another context (process.c). */
+int become(unsigned long sid);
+
 #endif

@@ -40,6 +40,19 @@ int tg_setsockcreatecon(const char *context);
 /* Changes the context of the calling thread. */
 int tg_setcon(const char *context);
 
+/* The context of the peer of a connected socket; of a datagram socket, with which it has received
+ * something last, from anyone or from this sender. */
+struct sockaddr;
+int tg_getpeercon(int fd, char **context);
+int tg_getpeercon_from(int fd, const struct sockaddr *sender, unsigned int length, char **context);
+
+/* Lets the calling thread act for the peer of a connected socket, for a while: with the peer's
+ * range in its own domain, or with the peer's whole context. `before` receives the number with
+ * which the same thread goes back. */
+int tg_act_for(int fd, unsigned int *before);
+int tg_act_as(int fd, unsigned int *before);
+int tg_act_back(unsigned int before);
+
 /* Labels of files; l: of a symbolic link itself, f: of an open file. */
 int tg_getfilecon(const char *path, char **context);
 int tg_lgetfilecon(const char *path, char **context);

@@ -42,6 +42,7 @@ mod network;
 mod network_devices;
 mod network_selinux;
 mod page;
+mod peers;
 mod policy;
 mod policy_analysis;
 mod policy_decisions;

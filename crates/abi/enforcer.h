@@ -257,6 +257,22 @@ struct tg_socket {
 			     0: not known */
 };
 
+/* `texts`: a context as text, by SID. */
+#define TG_TEXT_WORDS 128u
+struct tg_text {
+	__u32 length; /* in bytes, with the NUL at its end; 0: there is no room, or not yet */
+	__u32 range;  /* where the range begins, with its colon; without one, where the NUL is */
+	__u64 words[TG_TEXT_WORDS]; /* the bytes, and zeros */
+};
+
+/* `heard`: the labels that a datagram socket has received, by sender. */
+struct tg_heard {
+	__u64 socket;	  /* its cookie */
+	__u32 family;	  /* AF_INET or AF_INET6 */
+	__u32 port;	  /* the sender's */
+	__u32 address[4]; /* as packets have it; IPv4 uses the first word */
+};
+
 /* `labels`, the durable labels: those of files whose label differs from their directory's. An
  * entry for inode 0 says that the labels of a btrfs subvolume were read. */
 struct tg_label_key {
@@ -383,7 +399,7 @@ struct tg_guarded {
 	__u32 kind; /* enum tg_guarded_kind */
 	__u32 id;
 };
-enum tg_guarded_kind { TG_GUARDED_MAP = 1, TG_GUARDED_PROGRAM };
+enum tg_guarded_kind { TG_GUARDED_MAP = 1, TG_GUARDED_PROGRAM, TG_GUARDED_LINK };
 
 /* Reasons for failures, which are counted and shown by `status`. A confined subject was denied
  * each time. */
@@ -629,6 +645,8 @@ struct tg_kernel {
 	/* The numbers by which perf_event_open(2) knows probes of the kernel's code and of
 	 * programs' code; ~0: it has none. */
 	__u32 kprobes, uprobes;
+	__u32 peers_untold; /* no other module answers getsockopt(SO_PEERSEC) */
+	__u32 reserved;
 };
 
 /* A question of the daemon to the kernel (bpf/programs/inquiry.h), and the answer. */

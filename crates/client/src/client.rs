@@ -1,6 +1,7 @@
 //! The daemon's clients.
 
 mod halted;
+mod peers;
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -19,6 +20,7 @@ use nix::{
     sys::socket::{MsgFlags, getsockopt, sockopt::PeerCredentials},
     unistd::{getpid, gettid},
 };
+pub use peers::Acted;
 use tollgate_abi::enforcer::{
     SECINITSID_UNLABELED, TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE,
     TG_ATTRIBUTE_PERMISSIVE, TG_ATTRIBUTE_SOCKCREATE, TG_PRCTL,

@@ -51,4 +51,4 @@ pub mod tree;
 pub mod units;
 pub mod wire;
 
-pub use client::{Client, ClientError, be_permissive, clear_context, process};
+pub use client::{Acted, Client, ClientError, be_permissive, clear_context, process};

@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, ops::RangeInclusive};
+use std::{fmt, net::SocketAddr, ops::RangeInclusive};
 
 use tollgate_abi::paths;
 
@@ -113,6 +113,24 @@ impl std::str::FromStr for Mode {
     }
 }
 
+/// How a thread acts for the peer of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acting {
+    /// In its own domain, with the peer's range.
+    Range,
+    /// With the peer's whole context.
+    Context,
+}
+
+impl Acting {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Context => "context",
+        }
+    }
+}
+
 /// What a client can ask of the daemon. The answer follows each colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -156,6 +174,15 @@ pub enum Request {
         /// The class's name.
         class: String,
     },
+    /// The context of the peer of the socket that is the descriptor; for datagrams, of the sender that the socket has
+    /// received something from last.
+    Peer {
+        /// The sender of datagrams that is meant; `None`: the last one.
+        from: Option<SocketAddr>,
+    },
+    /// The caller's SID, and the one that it needs in order to act for the peer of the socket that is the descriptor
+    /// (`TG_PRCTL` in enforcer.h).
+    Act(Acting),
     /// The label of the object that is the descriptor.
     Label,
     /// Sets the label of the object that is the descriptor: the label that it had before.
@@ -189,7 +216,7 @@ impl Request {
     pub fn descriptors(&self) -> RangeInclusive<usize> {
         match self {
             Self::Reload { .. } => 1..=2,
-            Self::Label | Self::SetLabel(_) | Self::DefaultLabel | Self::StartShadow => 1..=1,
+            Self::Peer { .. } | Self::Act(_) | Self::Label | Self::SetLabel(_) | Self::DefaultLabel | Self::StartShadow => 1..=1,
             Self::Get(_) => 0..=1,
             _ => 0..=0,
         }
@@ -211,6 +238,9 @@ impl Request {
             Self::Sid { attribute, context } => vec!["sid", attribute.name(), context],
             Self::Text(sid) => return vec!["text".to_owned(), sid.to_string()],
             Self::Access { source, target, class } => vec!["access", source, target, class],
+            Self::Peer { from: None } => vec!["peer"],
+            Self::Peer { from: Some(from) } => return vec!["peer".to_owned(), from.to_string()],
+            Self::Act(acting) => vec!["act", acting.name()],
             Self::Label => vec!["label", "get"],
             Self::SetLabel(context) => vec!["label", "set", context],
             Self::DefaultLabel => vec!["label", "default"],
@@ -255,6 +285,10 @@ impl Request {
             ["access", source, target, class] => {
                 Self::Access { source: source.to_owned(), target: target.to_owned(), class: class.to_owned() }
             }
+            ["peer"] => Self::Peer { from: None },
+            ["peer", from] => Self::Peer { from: Some(from.parse().map_err(|_| unknown())?) },
+            ["act", "range"] => Self::Act(Acting::Range),
+            ["act", "context"] => Self::Act(Acting::Context),
             ["label", "get"] => Self::Label,
             ["label", "set", context] => Self::SetLabel(context.to_owned()),
             ["label", "default"] => Self::DefaultLabel,

@@ -27,6 +27,7 @@
 #include "programs/netlink.h"
 #include "programs/network.h"
 #include "programs/packet.h"
+#include "programs/peer.h"
 #include "programs/perf.h"
 #include "programs/process.h"
 #include "programs/revocation.h"

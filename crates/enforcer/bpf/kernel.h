@@ -483,6 +483,7 @@ struct linux_binprm {
 #define EINVAL 22
 #define ENOSPC 28
 #define ENODATA 61
+#define ENOPROTOOPT 92
 #define EOPNOTSUPP 95
 #define EAFNOSUPPORT 97
 #define EALREADY 114

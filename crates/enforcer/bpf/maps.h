@@ -100,6 +100,35 @@ struct {
 } sockets SEC(".maps");
 
 /*
+ * The text of each context, for getsockopt(SO_PEERSEC).
+ * Writer: the daemon, for each SID that it knows; the programs, for a SID that a connection needs
+ * before that (text.h).
+ * Reader: the programs.
+ * Size: all SIDs. It cannot be full.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, TG_SIDS);
+	__type(key, __u32);
+	__type(value, struct tg_text);
+} texts SEC(".maps");
+
+/*
+ * The SID that each datagram socket has received last from each sender.
+ * Writer: the programs (heard.h).
+ * Reader: the daemon, for programs that ask for it.
+ * Size: senders that sockets have to tell apart. Full: the kernel removes those that were not heard
+ * for the longest time, and nothing is known of them.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct tg_heard);
+	__type(value, __u32);
+} heard SEC(".maps");
+
+/*
  * Labels of files that differ from their directory's, whether or not the file is in memory.
  * Writer: the programs, for what is made, linked, renamed or deleted; the daemon, when it reads the
  * attributes of a file system.

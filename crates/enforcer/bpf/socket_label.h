@@ -57,6 +57,22 @@ static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 c
 	return 0;
 }
 
+/* Records the SID of a sock's peer, and labels the sock if it has no label. Returns 0 or -ENOMEM.
+ */
+static __always_inline int tg_keep_peer(struct sock *sk, struct tg_socket *own, __u32 peer)
+{
+	struct tg_socket label = {own->sid, own->class, peer};
+	struct tg_socket *kept =
+		bpf_sk_storage_get(&sockets, sk, &label, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!kept) {
+		tg_failed(TG_FAILED_SOCKET_STORAGE);
+		return -ENOMEM;
+	}
+	WRITE_ONCE(kept->peer, peer);
+	return 0;
+}
+
 /* The label of a socket by its inode, at an address of the kernel's. Returns 0 if it has no
  * sock, because it is being accepted or is closed. */
 TG_FUNCTION int tg_find_socket_label(__u64 inode, struct tg_inode *label)

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use tollgate_abi::enforcer::{
     SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_CANARY, TG_SID_MACHINE, TG_SID_SURVIVAL, TG_SIDS,
+    TG_TEXT_WORDS, tg_text,
 };
 use tollgate_policy::{
     context,
     model::{Context, Policy},
 };
+use zerocopy::IntoBytes;
 
 /// A security identifier: the machine's number for a context. It stays the same in all generations.
 pub type Sid = u32;
@@ -29,6 +31,28 @@ pub fn next(last: Sid) -> Sid {
 /// The maximum length of a context that the policy does not have, in bytes.
 /// Nobody has written a longer one: the kernel prints such a long text only for contexts with some hundred categories.
 const MAX_DEFERRED_LENGTH: usize = 1024;
+
+/// Where the range of a context begins, with its colon; its length if it has no range.
+fn range_at(text: &str) -> usize {
+    text.match_indices(':').nth(2).map_or(text.len(), |(place, _)| place)
+}
+
+/// A context with the range of another.
+#[must_use]
+pub(crate) fn with_range(text: &str, other: &str) -> String {
+    format!("{}{}", &text[..range_at(text)], &other[range_at(other)..])
+}
+
+/// A context as the programs have it, with the length 0 if it is longer than there is room.
+pub(crate) fn raw(text: &str) -> tg_text {
+    let mut raw = tg_text { range: range_at(text) as u32, ..tg_text::default() };
+    let room = raw.words.as_mut_bytes();
+    if let Some(place) = room.get_mut(..text.len()).filter(|_| text.len() < TG_TEXT_WORDS as usize * size_of::<u64>()) {
+        place.copy_from_slice(text.as_bytes());
+        raw.length = text.len() as u32 + 1;
+    }
+    raw
+}
 
 /// Whether a text that is not a context of the policy in force may be one of another policy. Whoever makes an image
 /// chooses its attributes, and a text with a newline would be two lines in the daemon's directory.
@@ -205,6 +229,25 @@ mod tests {
         for text in ["", "gone_t", "::", "u:r:", "u:r:t:s0\n3 u:r:mine_t:s0", "u:r:t s0", "u:r:t\u{e9}:s0", &long] {
             assert!(!may_be_one(text), "{text}");
         }
+    }
+
+    #[test]
+    fn tells_programs_no_part_of_a_context() {
+        let told = raw("u:r:t");
+        assert_eq!((told.length, told.range, &told.words.as_bytes()[..7]), (6, 5, b"u:r:t\0\0".as_slice()));
+        assert_eq!(raw("u:r:t:s0:c1").range, 5);
+        let room = TG_TEXT_WORDS as usize * 8;
+        let longest = "c".repeat(room - 1);
+        assert_eq!(raw(&longest).length as usize, room);
+        assert_eq!(raw(&longest).words.as_bytes().last(), Some(&0));
+        let longer = raw(&"c".repeat(room));
+        assert_eq!((longer.length, longer.words.as_bytes()), (0, [0; 1024].as_slice()));
+    }
+
+    #[test]
+    fn gives_a_context_the_range_of_another() {
+        assert_eq!(with_range("u:r:server:s0-s3", "v:r:client:s1:c1,c2"), "u:r:server:s1:c1,c2");
+        assert_eq!(with_range("u:r:server", "v:r:client"), "u:r:server");
     }
 
     #[test]

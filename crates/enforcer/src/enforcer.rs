@@ -15,6 +15,7 @@ mod maps;
 mod networks;
 mod object;
 mod options;
+mod peers;
 mod permissive;
 mod reload;
 mod replaced;

@@ -4,17 +4,11 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::CString,
     fs, io,
-    os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
-    path::Path,
-    ptr,
+    os::fd::{AsFd, OwnedFd},
 };
 
-use libbpf_rs::{Object, Program, libbpf_sys};
+use libbpf_rs::{Object, Program};
 
 use crate::{
     programs::{self, Pins, ProgramsError, is_inquiry, refused},
@@ -66,8 +60,7 @@ impl Preloaded {
     /// Attaches those of `hooks` and pins their links.
     pub fn attach(&self, pins: &Pins, hooks: &[String]) -> Result<(), ProgramsError> {
         for (hook, program) in self.0.iter().filter(|(hook, _)| hooks.contains(hook)) {
-            let link = attach(program.as_fd()).map_err(refused(format!("attach to the hook {hook}")))?;
-            pin(link.as_fd(), &pins.link(hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;
+            programs::link(pins, hook, program.as_fd())?;
         }
         Ok(())
     }
@@ -86,23 +79,4 @@ pub fn preload(pins: &Pins) -> Result<usize, ProgramsError> {
         pinned += 1;
     }
     Ok(pinned)
-}
-
-/// The link of a program to the hook that it was loaded for (bpf_raw_tp_link_attach in kernel/bpf/syscall.c).
-fn attach(program: BorrowedFd<'_>) -> libbpf_rs::Result<OwnedFd> {
-    // SAFETY: the descriptor is open; programs of hooks have no name of a tracepoint.
-    let link = checked(unsafe { libbpf_sys::bpf_raw_tracepoint_open(ptr::null(), program.as_raw_fd()) })?;
-    // SAFETY: the kernel made this descriptor, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(link) })
-}
-
-fn pin(link: BorrowedFd<'_>, path: &Path) -> libbpf_rs::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
-    // SAFETY: the descriptor is open, and the path ends with a zero byte.
-    checked(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) }).map(drop)
-}
-
-/// What libbpf returned: a descriptor or 0, or an error number below 0.
-fn checked(returned: i32) -> libbpf_rs::Result<i32> {
-    if returned < 0 { Err(libbpf_rs::Error::from_raw_os_error(-returned)) } else { Ok(returned) }
 }

@@ -5,6 +5,7 @@
 //! (`preloaded`). While there are links, enforcement goes on, whether or not a daemon runs. `datapath` has what network
 //! devices run (`datapath`). `build/HASH` says which build of the programs all these belong to.
 
+mod cgroup;
 mod links;
 
 use std::{
@@ -34,8 +35,12 @@ use tollgate_abi::{
 use tollgate_policy::libbpf;
 
 use crate::shares::Size;
+pub use cgroup::HOOK as PEERS;
 pub use links::{attach, attached, detach, pinned, unpin};
-pub(crate) use links::{left_by_another_build, of_this_build};
+pub(crate) use links::{link, left_by_another_build, of_this_build};
+
+/// The modules of the kernel that tell a socket's peer.
+const LABELLING: [&str; 3] = ["selinux", "apparmor", "smack"];
 
 /// The iterator over the threads of one process, which is named when it is run.
 pub(crate) const THREADS: &str = "threads";
@@ -215,9 +220,14 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let object = open()?;
     let found = object.progs().filter_map(|program| {
         let hook = program.name().to_string_lossy().into_owned();
-        // A program for a hook that some kernels lack is attached to the function that calls the hook.
-        let caller = if program.prog_type() == ProgramType::Tracing { "security" } else { "bpf_lsm" };
-        functions.contains(OsStr::new(&format!("{caller}_{hook}"))).then_some(hook)
+        // A program for a hook that some kernels lack is attached to the function that calls the hook; one for a hook that
+        // cannot answer to the function that can.
+        let function = match program.prog_type() {
+            ProgramType::Tracing => format!("security_{hook}"),
+            ProgramType::CgroupSockopt => cgroup::FUNCTION.to_owned(),
+            _ => format!("bpf_lsm_{hook}"),
+        };
+        functions.contains(OsStr::new(&function)).then_some(hook)
     });
     Ok(found.collect())
 }
@@ -278,11 +288,19 @@ fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
         perf_attributes: (arguments("perf_event_open") > 1).into(),
         kprobes: event_source("kprobe"),
         uprobes: event_source("uprobe"),
+        peers_untold: is_alone().into(),
+        ..tg_kernel::default()
     };
     for mut map in object.maps_mut().filter(|map| map.name() == ".rodata.kernel") {
         map.set_initial_value(bytes_of(&kernel)).map_err(refused("adapt the programs"))?;
     }
     Ok(())
+}
+
+/// Whether no other module labels sockets. If that is not known, one may.
+fn is_alone() -> bool {
+    let modules = fs::read_to_string("/sys/kernel/security/lsm");
+    modules.is_ok_and(|modules| !modules.trim().split(',').any(|module| LABELLING.contains(&module)))
 }
 
 /// The number of a source of performance events. If this kernel lacks it, a number that no source has.

@@ -11,12 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program, libbpf_sys};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program, libbpf_sys};
 use nix::sys::stat::{major, minor};
 use tollgate_abi::{
     bytes_of,
     enforcer::{
-        SECINITSID_SECURITY, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded,
+        SECINITSID_SECURITY, TG_GUARDED_LINK as LINK, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded,
         tg_inode,
     },
 };
@@ -68,6 +68,17 @@ fn forget_programs(pins: &Pins) -> Result<(), ProgramsError> {
         }
     }
     Ok(())
+}
+
+/// Registers the link to a cgroup, which a descriptor of it can detach, as Tollgate's.
+pub(crate) fn guard_link(pins: &Pins) -> Result<(), ProgramsError> {
+    let path = pins.link(programs::PEERS);
+    if !path.exists() {
+        return Ok(());
+    }
+    let link = Link::open(&path).map_err(programs::refused(format!("open the link {}", path.display())))?;
+    let info = link.info().map_err(programs::refused("find the identifier of a link"))?;
+    put(pins, LINK, info.id)
 }
 
 fn put(pins: &Pins, kind: u32, id: u32) -> Result<(), ProgramsError> {

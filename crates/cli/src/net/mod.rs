@@ -4,6 +4,7 @@ mod check;
 mod doi;
 mod key;
 mod map;
+mod peer;
 mod status;
 
 use std::process::ExitCode;
@@ -18,6 +19,8 @@ pub(crate) enum Command {
     Map(map::Arguments),
     /// List domains of interpretation, which say how packets write levels, and the keys that seal labels
     Doi(doi::Arguments),
+    /// Print the context of a socket's peer; exit status 1 if it is not known
+    Peer(peer::Arguments),
     /// Say what is wrong with a file of labelled networks, without putting it in force; exit status 1 if something is
     Check(check::Arguments),
     /// Make and exchange the keys that seal labels
@@ -30,6 +33,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::run(arguments),
         Command::Map(arguments) => map::run(arguments),
         Command::Doi(arguments) => doi::run(arguments),
+        Command::Peer(arguments) => peer::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Key(command) => key::run(command),
     }

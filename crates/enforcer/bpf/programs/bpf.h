@@ -16,8 +16,8 @@
 #include "enforcer.h"
 
 /* Types of programs that reach the memory of other tasks or of the kernel, or replace its
- * functions. Only such a program could detach or update one of our links: links of tracing have
- * neither operation (bpf_tracing_link_lops), and those of iterators are updated with iterators. */
+ * functions. Only such a program could detach or update one of our links of tracing, which have
+ * neither operation (bpf_tracing_link_lops); those of iterators are updated with iterators. */
 static __always_inline int tg_reaches_all(__u32 type)
 {
 	const __u64 types =
@@ -30,10 +30,24 @@ static __always_inline int tg_reaches_all(__u32 type)
 	return types >> (type & 63) & 1;
 }
 
+/* Whether the current task may have a descriptor of the link with an identifier: whoever has that
+ * of a link to a cgroup can detach it (bpf_cgroup_link_detach). */
+static __always_inline int tg_check_link(__u64 attributes)
+{
+	struct tg_guarded key = {.kind = TG_GUARDED_LINK};
+
+	bpf_probe_read_kernel(&key.id, sizeof key.id,
+			      (void *)(attributes + offsetof(union bpf_attr, link_id)));
+	return bpf_map_lookup_elem(&guarded, &key) ? tg_check_security(SECURITY__SETENFORCE) : 0;
+}
+
 /* selinux_bpf */
 SEC("lsm/bpf") int BPF_PROG(bpf, int command, union bpf_attr *attributes)
 {
 	__u32 av = 0, type = 0;
+
+	if (command == BPF_LINK_GET_FD_BY_ID)
+		return tg_check_link(TG_KERNEL_ADDRESS(attributes));
 
 	if (command == BPF_MAP_CREATE)
 		av = BPF__MAP_CREATE;

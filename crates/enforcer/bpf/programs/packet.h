@@ -13,6 +13,7 @@
 #include "../compiler.h"
 #include "../endpoints.h"
 #include "../generation.h"
+#include "../heard.h"
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
@@ -72,7 +73,7 @@ static __noinline int tg_check_packet(struct tg_socket *own, __u64 packet, __u32
 	return tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PACKET, PACKET__RECV);
 }
 
-/* Keeps what a datagram socket has received last. */
+/* Keeps the peer of a connection. */
 static __always_inline void tg_put_peer(struct sock *sk, __u32 peer)
 {
 	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
@@ -96,7 +97,7 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 	int result = tg_check_packet(&own, TG_KERNEL_ADDRESS(packet), sender);
 
 	if (!result && own.class != SECCLASS_TCP_SOCKET)
-		tg_put_peer(sk, sender);
+		tg_hear(sk, TG_KERNEL_ADDRESS(packet), sender);
 	return result;
 }
 

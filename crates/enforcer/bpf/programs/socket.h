@@ -132,6 +132,27 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 	return tg_make_sock_label(sk, tg_family_class(family, type, protocol));
 }
 
+static __always_inline void tg_put_other(struct sock *sk, struct sock *other)
+{
+	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (kept)
+		WRITE_ONCE(kept->peer, tg_socket_of(other).sid);
+}
+
+/* selinux_socket_socketpair. One task makes both ends, so both have a label or none. */
+SEC("lsm/socket_socketpair")
+int BPF_PROG(socket_socketpair, struct socket *socket, struct socket *other)
+{
+	struct sock *sk = socket->sk, *end = other->sk;
+
+	if (sk && end) {
+		tg_put_other(sk, end);
+		tg_put_other(end, sk);
+	}
+	return 0;
+}
+
 /* selinux_sk_clone_security, for kernels that do not clone the storage with the sock
  * (sk_clone_lock). A sock that is a bare copy still has the original's pointer. */
 SEC("lsm/sk_clone_security") int BPF_PROG(sk_clone_security, struct sock *sk, struct sock *new)

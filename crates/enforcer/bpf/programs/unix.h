@@ -11,36 +11,42 @@
 #include "../socket_label.h"
 #include "../state.h"
 #include "../subject.h"
+#include "../text.h"
 #include "classes.h"
 #include "decide.h"
 #include "enforcer.h"
 #include "socket.h"
 #include "tables.h"
 
-/* The label of the listener's end of a connection: the listener's label with the range of the
- * connecting task. */
-static __noinline int tg_put_end_label(struct sock *sk, struct tg_socket *listener,
-				       __u32 connecting)
+/* The labels of a connection. Its end at the listening socket has that socket's label, with the
+ * range of the connecting one. For an unconfined task this never fails. */
+static __noinline int tg_join(struct sock *sk, struct sock *end, struct tg_socket *own,
+			      struct tg_socket *listener)
 {
-	__u32 sid = TG_SID_MACHINE;
+	struct tg_socket new = {TG_SID_MACHINE, listener->class};
 
-	if (listener->sid == TG_SID_MACHINE && connecting == TG_SID_MACHINE)
-		return 0;
-	if (tg_copy_range(listener->sid, connecting, &sid))
-		return tg_is_unconfined(connecting) ? 0 : -EINVAL;
-	if (sid == TG_SID_MACHINE || !tg_put_sock_label(sk, sid, listener->class))
-		return 0;
-	return tg_is_unconfined(connecting) ? 0 : -ENOMEM;
+	if (tg_copy_range(listener->sid, own->sid, &new.sid)) {
+		if (!tg_is_unconfined(own->sid))
+			return -EINVAL;
+		new.sid = TG_SID_MACHINE;
+	}
+	if (new.sid != TG_SID_MACHINE)
+		tg_make_text(new.sid, listener->sid, own->sid);
+	if (tg_keep_peer(end, &new, own->sid) || tg_keep_peer(sk, own, new.sid))
+		return tg_is_unconfined(own->sid) ? 0 : -ENOMEM;
+	return 0;
 }
 
-/* selinux_socket_unix_stream_connect */
+/* selinux_socket_unix_stream_connect. The machine's connections to itself need no labels. */
 SEC("lsm/unix_stream_connect")
 int BPF_PROG(unix_stream_connect, struct sock *sk, struct sock *other, struct sock *end)
 {
 	struct tg_socket own = tg_socket_of(sk), listener = tg_socket_of(other);
 	int result = tg_ask_sock(&own, other, UNIX_STREAM_SOCKET__CONNECTTO);
 
-	return result ? result : tg_put_end_label(end, &listener, own.sid);
+	if (result || (own.sid == TG_SID_MACHINE && listener.sid == TG_SID_MACHINE))
+		return result;
+	return tg_join(sk, end, &own, &listener);
 }
 
 /* selinux_socket_unix_may_send */

@@ -5,14 +5,15 @@ mod status;
 mod upkeep;
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
+    net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
     time::Instant,
 };
 
-use tollgate_abi::enforcer::tg_task;
+use tollgate_abi::enforcer::{tg_socket, tg_task};
 use tollgate_audit::Dispatcher;
 use tollgate_client::{
     network,
@@ -31,7 +32,7 @@ use super::{
     gaps::Gaps,
     machine::{Labels, Machine, Permission},
     messages,
-    object::Object,
+    object::{Object, path_of},
 };
 use crate::{
     contexts::{self, Sid},
@@ -298,6 +299,14 @@ impl Machine for Enforced {
         Ok(Labels { object: sid, class, filesystem: place.sid, fixed: place.fixed })
     }
 
+    fn socket(&mut self, socket: BorrowedFd<'_>) -> Result<Option<tg_socket>, Refusal> {
+        self.on()?.socket(socket).map_err(|cause| refused(&cause))
+    }
+
+    fn heard(&mut self, socket: BorrowedFd<'_>, sender: SocketAddr) -> Result<Option<Sid>, Refusal> {
+        self.on()?.heard(socket, sender).map_err(|cause| refused(&cause))
+    }
+
     fn set_label(&mut self, holder: Holder, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
         self.on_mut()?.set_label_for(holder, object, label).map(drop).map_err(|cause| refused(&cause))
     }
@@ -403,9 +412,4 @@ fn refused(cause: &EnforcerError) -> Refusal {
         _ => libc::EINVAL,
     };
     Refusal::new(errno, cause.to_string())
-}
-
-/// The path by which a descriptor was opened, as this process sees it.
-fn path_of(descriptor: BorrowedFd<'_>) -> io::Result<PathBuf> {
-    fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }

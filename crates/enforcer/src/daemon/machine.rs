@@ -2,11 +2,12 @@
 
 use std::{
     fs::File,
+    net::SocketAddr,
     os::fd::{BorrowedFd, RawFd},
     time::Instant,
 };
 
-use tollgate_abi::enforcer::tg_task;
+use tollgate_abi::enforcer::{tg_socket, tg_task};
 use tollgate_client::{
     network,
     protocol::{Mode, Refusal},
@@ -90,6 +91,10 @@ pub trait Machine {
 
     /// The labels in force of an object and its file system.
     fn labels(&mut self, object: BorrowedFd<'_>) -> Result<Labels, Refusal>;
+    /// The labels of a socket and of its peer; `None`: neither is known.
+    fn socket(&mut self, socket: BorrowedFd<'_>) -> Result<Option<tg_socket>, Refusal>;
+    /// The label that a datagram socket has received last from a sender; `None`: nothing was heard of it.
+    fn heard(&mut self, socket: BorrowedFd<'_>, sender: SocketAddr) -> Result<Option<Sid>, Refusal>;
     /// Sets another label permanently. It counts in the share of `holder`.
     fn set_label(&mut self, holder: Holder, object: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal>;
     /// The label that the policy's `file_contexts` give.

@@ -1,7 +1,11 @@
 //! The object of a descriptor that a client has passed. It is examined without a request to the server of its file
 //! system, because that could be the client, which need not answer.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::{
+    fs, io,
+    os::fd::{AsRawFd, BorrowedFd},
+    path::PathBuf,
+};
 
 use nix::errno::Errno;
 use tollgate_client::protocol::Refusal;
@@ -31,6 +35,11 @@ impl Object {
         let mode = u32::from(found.stx_mode);
         Ok(Self { class: class(mode), mode, owner: found.stx_uid })
     }
+}
+
+/// The path by which a descriptor was opened, as this process sees it.
+pub(super) fn path_of(descriptor: BorrowedFd<'_>) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
 /// inode_mode_to_security_class.

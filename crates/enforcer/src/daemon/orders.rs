@@ -3,6 +3,8 @@
 //! The checks are those of SELinux's hooks and of selinuxfs. A change of enforcement also needs root, as the file modes
 //! of selinuxfs do.
 
+mod sockets;
+
 use std::{
     fs::File,
     io::Read,
@@ -111,6 +113,8 @@ impl<'a> Order<'a> {
                 self.administrator(&["compute_av"])?;
                 self.machine.access(&source, &target, &class)
             }
+            Request::Peer { from } => self.peer_of(first(&mut with)?.as_fd(), from),
+            Request::Act(acting) => self.act(first(&mut with)?.as_fd(), acting),
             Request::Label => self.label(first(&mut with)?.as_fd()),
             Request::SetLabel(context) => self.set_label(first(&mut with)?.as_fd(), &context),
             Request::DefaultLabel => {

@@ -11,7 +11,7 @@ use pretended::{CONFINED, Pretended};
 use tempfile::TempDir;
 use tollgate_client::{
     Client, ClientError,
-    protocol::{Attribute, Mode, Request},
+    protocol::{Acting, Attribute, Mode, Request},
 };
 
 use super::{places::MAX_OF_HOLDER, *};
@@ -145,6 +145,43 @@ fn asks_about_a_socket_by_its_own_class() {
     assert_eq!(errno(client.label(socket.as_fd())), libc::EACCES);
     running.machine.0.lock().unwrap().class = Some("tcp_socket");
     assert_eq!(client.label(socket.as_fd()).unwrap(), "sid50");
+}
+
+#[test]
+fn says_who_is_at_the_other_end_of_a_socket() {
+    let running = Running::confined(&[(CONFINED, 50, "udp_socket", "getopt")]);
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut client = running.client();
+    assert_eq!(errno(client.peer(socket.as_fd())), libc::ENOTSOCK);
+    running.machine.0.lock().unwrap().class = Some("udp_socket");
+    assert_eq!(client.peer(socket.as_fd()).unwrap(), None);
+    running.machine.0.lock().unwrap().peer = 70;
+    assert_eq!(client.peer(socket.as_fd()).unwrap().as_deref(), Some("sid70"));
+    let heard = |client: &mut Client, sender: &str| client.heard(socket.as_fd(), sender.parse().unwrap()).unwrap();
+    assert_eq!(heard(&mut client, "127.0.0.1:53").as_deref(), Some("sid53"));
+    assert_eq!(heard(&mut client, "[::1]:54"), None);
+    running.machine.0.lock().unwrap().class = Some("tcp_socket");
+    assert_eq!(errno(client.peer(socket.as_fd())), libc::EACCES);
+}
+
+#[test]
+fn tells_a_server_the_sids_that_it_acts_with() {
+    let running = Running::confined(&[
+        (CONFINED, 50, "tcp_socket", "getopt"),
+        (CONFINED, CONFINED, "process", "setcurrent"),
+    ]);
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut client = running.client();
+    running.machine.0.lock().unwrap().class = Some("tcp_socket");
+    let act = Request::Act(Acting::Context);
+    assert_eq!(errno(client.request(&act, &[socket.as_fd()])), libc::ENOPROTOOPT);
+    running.machine.0.lock().unwrap().peer = 70;
+    assert_eq!(client.request(&act, &[socket.as_fd()]).unwrap(), ["40", "70"]);
+    // Other threads may act for other clients.
+    running.machine.0.lock().unwrap().mixed = true;
+    assert_eq!(client.request(&act, &[socket.as_fd()]).unwrap(), ["40", "70"]);
+    running.machine.0.lock().unwrap().allowed.clear();
+    assert_eq!(errno(client.request(&act, &[socket.as_fd()])), libc::EACCES);
 }
 
 #[test]

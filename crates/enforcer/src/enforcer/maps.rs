@@ -27,8 +27,14 @@ pub struct Maps {
     pub sids: MapHandle,
     /// SIDs by their identifiers in sealed labels, and generation.
     pub identified: MapHandle,
+    /// Contexts as text, by SID.
+    pub texts: MapHandle,
     /// Labels of tasks, in task storage.
     pub tasks: MapHandle,
+    /// Labels of sockets, in socket storage.
+    pub sockets: MapHandle,
+    /// Labels that datagram sockets have received, by sender.
+    pub heard: MapHandle,
     /// Labels of inodes, in inode storage.
     pub inodes: MapHandle,
     /// File systems that have been seen, by device.
@@ -63,7 +69,10 @@ impl Maps {
             generations: map("generations")?,
             sids: map("sids")?,
             identified: map("identified")?,
+            texts: map("texts")?,
             tasks: map("tasks")?,
+            sockets: map("sockets")?,
+            heard: map("heard")?,
             inodes: map("inodes")?,
             superblocks: map("superblocks")?,
             uuids: map("uuids")?,

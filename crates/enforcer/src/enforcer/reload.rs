@@ -119,6 +119,7 @@ impl Enforcer {
         if let Err(error) = switched {
             self.exchange(previous);
             self.forget_other_sids();
+            self.put_texts();
             return Err(error);
         }
         Ok(previous)

@@ -25,7 +25,21 @@ impl Enforcer {
                 self.identify(sid, text)?;
             }
         }
+        self.put_texts();
         Ok(())
+    }
+
+    /// Tells the programs the texts of all SIDs.
+    pub(super) fn put_texts(&self) {
+        self.contexts.iter().for_each(|(sid, _)| self.put_text(sid));
+    }
+
+    /// Tells the programs the text of a SID, for getsockopt(SO_PEERSEC). Without it, callers get no context.
+    fn put_text(&self, sid: Sid) {
+        let text = contexts::raw(self.meaning(sid).unwrap_or_default());
+        if let Err(cause) = self.maps.texts.update(&sid.to_ne_bytes(), bytes_of(&text), MapFlags::ANY) {
+            warn!(%cause, "getsockopt(SO_PEERSEC) does not tell the context of SID {sid}: {cause}");
+        }
     }
 
     /// Several SIDs may have the same context, for example initial SIDs. The programs give the first one to new
@@ -91,6 +105,7 @@ impl Enforcer {
         self.tell_shadow(sid, &text);
         self.identify(sid, &text)?;
         self.contexts.insert(sid, text);
+        self.put_text(sid);
         self.options.folder.append(&self.options.folder.contexts(), self.contexts.take_new_lines().as_bytes())
     }
 
@@ -119,6 +134,7 @@ impl Enforcer {
                     warn!(context = text, %cause, "{text} has no sealed label: {cause}");
                 }
                 self.contexts.insert(sid, text);
+                self.put_text(sid);
             }
         }
     }
@@ -134,6 +150,7 @@ impl Enforcer {
                     self.put_sid(sid, context)?;
                 }
                 self.contexts.insert(sid, text);
+                self.put_text(sid);
             }
         }
         Ok(())

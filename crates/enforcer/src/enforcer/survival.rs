@@ -45,6 +45,7 @@ impl Enforcer {
 
     /// Marks the pins. These change when other hooks have programs.
     pub(super) fn protect_pins(&self) -> Result<(), EnforcerError> {
+        survival::guard_link(&self.options.pins)?;
         self.state.set_pins(survival::label(&self.options.pins, &self.maps.inodes)?);
         self.state.forget();
         Ok(())

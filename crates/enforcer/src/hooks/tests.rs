@@ -44,7 +44,11 @@ fn gives_each_class_those_permissions_that_it_has() {
 
 /// The header that has a hook's program, below `bpf/`.
 fn header(hook: &str) -> Option<String> {
-    let sections = [format!("SEC(\"lsm/{hook}\")"), format!("SEC(\"fentry/security_{hook}\")")];
+    let sections = [
+        format!("SEC(\"lsm/{hook}\")"),
+        format!("SEC(\"fentry/security_{hook}\")"),
+        format!("SEC(\"cgroup/getsockopt\") int {hook}("),
+    ];
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/programs");
     let headers = fs::read_dir(programs).expect("there are headers").map(|entry| entry.expect("it is read").path());
     let mut found = headers.filter(|path| {

@@ -1,25 +1,52 @@
 //! Links of programs to hooks, and their pins: enforcement is on while there are some.
 
-use std::{fs, io};
+use std::{
+    ffi::CString,
+    fs, io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+    ptr,
+};
 
-use libbpf_rs::{Link, Object, ProgramType};
+use libbpf_rs::{Link, Object, libbpf_sys};
 
-use super::{Pins, ProgramsError, is_inquiry, refused};
+use super::{Pins, ProgramsError, cgroup, is_inquiry, refused};
 
 /// Attaches the loaded programs and pins their links.
-pub fn attach(pins: &Pins, object: &Object) -> Result<usize, ProgramsError> {
-    let mut attached = 0;
+pub fn attach(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
     for program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program.section())) {
-        let hook = program.name().to_string_lossy().into_owned();
-        let attached_to = match program.prog_type() {
-            ProgramType::Tracing => program.attach_trace(),
-            _ => program.attach_lsm(),
-        };
-        let mut link = attached_to.map_err(refused(format!("attach to the hook {hook}")))?;
-        link.pin(pins.link(&hook)).map_err(refused(format!("pin the program of the hook {hook}")))?;
-        attached += 1;
+        link(pins, &program.name().to_string_lossy(), program.as_fd())?;
     }
-    Ok(attached)
+    Ok(())
+}
+
+/// Attaches a hook's program and pins its link.
+pub(crate) fn link(pins: &Pins, hook: &str, program: BorrowedFd<'_>) -> Result<(), ProgramsError> {
+    let link = if hook == cgroup::HOOK { cgroup::attach(program) } else { attach_to_hook(program).map(Some) };
+    let Some(link) = link.map_err(refused(format!("attach to the hook {hook}")))? else { return Ok(()) };
+    pin(link.as_fd(), &pins.link(hook)).map_err(refused(format!("pin the program of the hook {hook}")))
+}
+
+/// The link of a program to the hook that it was loaded for (bpf_raw_tp_link_attach in kernel/bpf/syscall.c).
+fn attach_to_hook(program: BorrowedFd<'_>) -> libbpf_rs::Result<OwnedFd> {
+    // SAFETY: the descriptor is open; programs of hooks have no name of a tracepoint.
+    let link = checked(unsafe { libbpf_sys::bpf_raw_tracepoint_open(ptr::null(), program.as_raw_fd()) })?;
+    // SAFETY: the kernel made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+fn pin(link: BorrowedFd<'_>, path: &Path) -> libbpf_rs::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
+    // SAFETY: the descriptor is open, and the path ends with a zero byte.
+    checked(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) }).map(drop)
+}
+
+/// What libbpf returned: a descriptor or 0, or an error number below 0.
+pub(super) fn checked(returned: i32) -> libbpf_rs::Result<i32> {
+    if returned < 0 { Err(libbpf_rs::Error::from_raw_os_error(-returned)) } else { Ok(returned) }
 }
 
 /// Whether an earlier daemon has started enforcement. Maps alone are left of a start that was killed.

@@ -34,7 +34,7 @@ impl Enforced {
             since: changed(&options.pins.map("bss")),
             daemon: std::process::id(),
             hooks: hooks(enforcer)?,
-            not_enforced: enforcer.missing().to_vec(),
+            not_enforced: not_enforced(enforcer)?,
             descriptors: state.descriptors(),
             permissive: generation.permissive(),
             permissive_since: enforcer.permissive_since(changed(&options.folder.policy(generation.number))),
@@ -88,4 +88,16 @@ fn hooks(enforcer: &Enforcer) -> Result<Hooks, Refusal> {
     let here = programs::hooks().map_err(failed)?;
     let not_needed = here.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
     Ok(Hooks { attached, not_needed })
+}
+
+/// The words for a program that no cgroup runs.
+const PEERS_UNTOLD: &str = "getsockopt(SO_PEERSEC) tells no contexts: mount cgroup v2 on /sys/fs/cgroup, and reload";
+
+/// What this kernel, or this machine, cannot enforce or tell.
+fn not_enforced(enforcer: &Enforcer) -> Result<Vec<String>, Refusal> {
+    let mut names = enforcer.missing().to_vec();
+    let Hooks { not_needed, .. } = hooks(enforcer)?;
+    // The daemon attaches that program whatever the policy says.
+    names.extend(not_needed.iter().any(|hook| hook == programs::PEERS).then(|| PEERS_UNTOLD.to_owned()));
+    Ok(names)
 }

@@ -4,11 +4,12 @@ use std::{
     collections::BTreeSet,
     fs::File,
     io::Read,
+    net::SocketAddr,
     os::fd::{BorrowedFd, RawFd},
     sync::{Arc, Mutex},
 };
 
-use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
+use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_socket, tg_task};
 use tollgate_client::{
     network,
     protocol::{Mode, Refusal},
@@ -34,6 +35,7 @@ pub(super) struct Known {
     pub(super) confined: bool,
     pub(super) mixed: bool,
     pub(super) counting: bool,
+    pub(super) peer: Sid,
     pub(super) class: Option<&'static str>,
     pub(super) fixed: Option<&'static str>,
     pub(super) allowed: BTreeSet<(Sid, Sid, String, String)>,
@@ -108,6 +110,12 @@ impl Machine for Pretended {
     fn labels(&mut self, _: BorrowedFd<'_>) -> Result<Labels, Refusal> {
         let known = self.0.lock().unwrap();
         Ok(Labels { object: 50, class: known.class, filesystem: 60, fixed: known.fixed })
+    }
+    fn socket(&mut self, _: BorrowedFd<'_>) -> Result<Option<tg_socket>, Refusal> {
+        Ok(Some(tg_socket { sid: 50, class: 0, peer: self.0.lock().unwrap().peer }))
+    }
+    fn heard(&mut self, _: BorrowedFd<'_>, sender: SocketAddr) -> Result<Option<Sid>, Refusal> {
+        Ok((sender.port() == 53).then_some(53))
     }
     fn set_label(&mut self, _: Holder, _: BorrowedFd<'_>, label: Sid) -> Result<(), Refusal> {
         self.done(format!("label {label}"));
