@@ -8,9 +8,10 @@
 #include "maps.h"
 #include "state.h"
 
-/* Tells the daemon that a map has news. A lost event is made up for by the next one. */
-static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u32 device,
-					__u64 inode)
+/* Tells the daemon that a map has news. A lost event is made up for by the next one. `process` is
+ * 0 where no process has to do with it. */
+static __always_inline void tg_ring(enum tg_event_kind kind, __u32 sid, __u32 device, __u64 inode,
+				    __u32 process)
 {
 	struct tg_event *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
 
@@ -24,7 +25,14 @@ static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u3
 	event->source = sid;
 	event->device = device;
 	event->inode = inode;
+	event->tgid = process;
 	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline void tg_doorbell(enum tg_event_kind kind, __u32 sid, __u32 device,
+					__u64 inode)
+{
+	tg_ring(kind, sid, device, inode, 0);
 }
 
 #endif

@@ -15,6 +15,14 @@ static __always_inline struct tg_generation *tg_find_generation(__u32 which)
 	return map ? bpf_map_lookup_elem(map, &zero) : 0;
 }
 
+/* Whether packets have labels. */
+static __always_inline int tg_is_labelling(void)
+{
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+
+	return generation && generation->datapath.zones;
+}
+
 static __always_inline int tg_has_policycap(enum tg_policycap capability)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);

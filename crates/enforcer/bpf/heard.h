@@ -9,19 +9,19 @@
 #include "maps.h"
 #include "socket_label.h"
 
-/* Records that a socket has received a packet, at an address in the kernel, with this label: from
- * anyone, and from its sender. */
-static __noinline int tg_hear(struct sock *sk, __u64 packet, __u32 sid)
+/* Records what a socket has received last: from anyone, and from the sender of this packet. */
+static __noinline int tg_hear(struct sock *sk, struct tg_socket *own, struct tg_endpoints *ends,
+			      __u32 sid)
 {
-	struct tg_endpoints ends = {};
-	struct tg_heard sender = {.socket = bpf_get_socket_cookie(sk)};
-	struct tg_socket own = tg_socket_of(sk);
+	struct tg_heard sender = {
+		.socket = bpf_get_socket_cookie(sk),
+		.family = ends->family,
+		.port = ends->port[0],
+	};
 
-	tg_keep_peer(sk, &own, sid);
-	tg_read_packet(packet, &ends);
-	sender.family = ends.family;
-	sender.port = ends.port[0];
-	__builtin_memcpy(sender.address, ends.address[0], sizeof sender.address);
+	if (own->peer != sid)
+		tg_keep_peer(sk, own, sid);
+	__builtin_memcpy(sender.address, ends->address[0], sizeof sender.address);
 	__u32 *known = bpf_map_lookup_elem(&heard, &sender);
 
 	/* Senders without labels are told from others by having no entry. */

@@ -14,6 +14,7 @@
 #include "../endpoints.h"
 #include "../generation.h"
 #include "../heard.h"
+#include "../heard.h"
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
@@ -22,6 +23,7 @@
 #include "../socket_class.h"
 #include "../socket_label.h"
 #include "../subject.h"
+#include "../text.h"
 #include "classes.h"
 #include "enforcer.h"
 
@@ -44,10 +46,10 @@ static __always_inline __u32 tg_packet_sid(const struct sk_buff *packet)
 }
 
 /* selinux_socket_sock_rcv_skb, selinux_inet_sys_rcv_skb */
-static __noinline int tg_check_packet(struct tg_socket *own, __u64 packet, __u32 sender)
+static __noinline int tg_check_packet(struct tg_socket *own, struct tg_endpoints *ends,
+				      __u64 packet, __u32 sender)
 {
-	struct tg_endpoints ends = {};
-	struct tg_host host = {};
+	struct tg_host host = {.family = ends->family};
 	struct tg_request request = {
 		.source = sender,
 		.manager = TG_MANAGER_NETWORK,
@@ -55,11 +57,9 @@ static __noinline int tg_check_packet(struct tg_socket *own, __u64 packet, __u32
 		.text = packet,
 	};
 
-	tg_read_packet(packet, &ends);
-	host.family = ends.family;
-	__builtin_memcpy(host.address, ends.address[0], sizeof host.address);
+	__builtin_memcpy(host.address, ends->address[0], sizeof host.address);
 	if (tg_has_policycap(TG_POLICYCAP_NETPEER)) {
-		if (tg_ask_packet(&request, tg_interface_sid(&ends), SECCLASS_NETIF,
+		if (tg_ask_packet(&request, tg_interface_sid(ends), SECCLASS_NETIF,
 				  NETIF__INGRESS) ||
 		    tg_ask_packet(&request, tg_node_sid(&host), SECCLASS_NODE, NODE__RECVFROM))
 			return -EACCES;
@@ -67,19 +67,23 @@ static __noinline int tg_check_packet(struct tg_socket *own, __u64 packet, __u32
 		if (tg_ask_packet(&request, sender, SECCLASS_PEER, PEER__RECV))
 			return -EACCES;
 	}
+	/* selinux_secmark_enabled: no packet has a secmark. */
 	if (!tg_has_policycap(TG_POLICYCAP_ALWAYSNETWORK))
 		return 0;
 	request.source = own->sid;
 	return tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PACKET, PACKET__RECV);
 }
 
-/* Keeps the peer of a connection. */
-static __always_inline void tg_put_peer(struct sock *sk, __u32 peer)
+static __noinline int tg_receive(struct sock *sk, struct tg_socket *own, __u64 packet, __u32 sender)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_endpoints ends = {};
+	int result;
 
-	if (kept && kept->peer != peer)
-		WRITE_ONCE(kept->peer, peer);
+	tg_read_packet(packet, &ends);
+	result = tg_check_packet(own, &ends, packet, sender);
+	if (!result && own->class != SECCLASS_TCP_SOCKET && tg_is_labelling())
+		tg_hear(sk, own, &ends, sender);
+	return result;
 }
 
 SEC("lsm/socket_sock_rcv_skb")
@@ -93,12 +97,7 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 
 	if (own.sid == TG_SID_MACHINE || tg_is_unconfined(own.sid))
 		return 0;
-	__u32 sender = tg_packet_sid(packet);
-	int result = tg_check_packet(&own, TG_KERNEL_ADDRESS(packet), sender);
-
-	if (!result && own.class != SECCLASS_TCP_SOCKET)
-		tg_hear(sk, TG_KERNEL_ADDRESS(packet), sender);
-	return result;
+	return tg_receive(sk, &own, TG_KERNEL_ADDRESS(packet), tg_packet_sid(packet));
 }
 
 /*
@@ -110,9 +109,11 @@ static __noinline int tg_request_connection(struct tg_socket *listener, __u64 re
 {
 	struct tg_connection connection = {listener->sid, peer};
 
-	if (listener->sid != TG_SID_MACHINE && peer != SECINITSID_UNLABELED &&
-	    tg_copy_range(listener->sid, peer, &connection.sid))
-		return -EACCES;
+	if (listener->sid != TG_SID_MACHINE && peer != SECINITSID_UNLABELED) {
+		if (tg_copy_range(listener->sid, peer, &connection.sid))
+			return -EACCES;
+		tg_make_text(connection.sid, listener->sid, peer);
+	}
 	bpf_map_update_elem(&requests, &request, &connection, BPF_ANY);
 	return 0;
 }
@@ -135,8 +136,10 @@ int BPF_PROG(inet_csk_clone, struct sock *new, const struct request_sock *reques
 
 	if (!connection)
 		return 0;
-	tg_put_sock_label(new, connection->sid, tg_socket_of(new).class);
-	tg_put_peer(new, connection->peer);
+	struct tg_socket label = {connection->sid, tg_socket_of(new).class};
+
+	if (!tg_put_sock_label(new, label.sid, label.class))
+		tg_keep_peer(new, &label, connection->peer);
 	return 0;
 }
 
@@ -144,11 +147,10 @@ int BPF_PROG(inet_csk_clone, struct sock *new, const struct request_sock *reques
 SEC("lsm/inet_conn_established")
 int BPF_PROG(inet_conn_established, struct sock *sk, struct sk_buff *packet)
 {
-	if (!packet)
-		return 0;
-	if (!bpf_sk_storage_get(&sockets, sk, 0, 0))
-		tg_put_sock_label(sk, TG_SID_MACHINE, SECCLASS_TCP_SOCKET);
-	tg_put_peer(sk, tg_packet_sid(packet));
+	struct tg_socket own = tg_socket_of(sk);
+
+	if (packet)
+		tg_keep_peer(sk, &own, tg_packet_sid(packet));
 	return 0;
 }
 

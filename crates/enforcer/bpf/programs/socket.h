@@ -6,6 +6,8 @@
 #include "../address.h"
 #include "../ask.h"
 #include "../cache.h"
+#include "../doorbell.h"
+#include "../generation.h"
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
@@ -120,6 +122,16 @@ static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 	return confined ? -ENOMEM : 0;
 }
 
+/* Tells the daemon that a confined task uses a network namespace in which packets have no labels
+ * yet. */
+static __noinline void tg_meet_namespace(struct sock *sk)
+{
+	__u64 cookie = sk->__sk_common.skc_net.net->net_cookie;
+
+	if (tg_is_labelling() && !bpf_map_lookup_elem(&namespaces, &cookie))
+		tg_ring(TG_EVENT_NAMESPACE, 0, 0, 0, bpf_get_current_pid_tgid() >> 32);
+}
+
 /* selinux_socket_post_create. Sockets that the kernel makes for itself are not checked. */
 SEC("lsm/socket_post_create")
 int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, int protocol,
@@ -129,6 +141,8 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 
 	if (kernel || !sk || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
 		return 0;
+	if (family == PF_INET || family == PF_INET6)
+		tg_meet_namespace(sk);
 	return tg_make_sock_label(sk, tg_family_class(family, type, protocol));
 }
 
