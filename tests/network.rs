@@ -63,6 +63,7 @@ fn shows_labelled_networks_and_keeps_them_when_the_file_is_broken() {
             .step("second", &format!("tollgate net key new --second --file {KEYS}; tollgate net key swap"))
             .step("checked", "tollgate net check /good.toml")
             .step("check", "tollgate net check /broken.toml --policy /policy")
+            .step("start", "tollgate enforce --check /policy --network /broken.toml")
             .step("reloaded", &format!("cp /good.toml {FILE}; tollgate net map; tollgate reload /policy"))
             .step("map", "tollgate net map")
             .step("host", "tollgate net map 10.77.0.9")
@@ -92,6 +93,7 @@ fn shows_labelled_networks_and_keeps_them_when_the_file_is_broken() {
         steps["second"].is(0, &["key 1 seals, and key 2 opens\n", "key 2 seals, and key 1 opens\n"]);
         steps["checked"].is(0, &["/good.toml fits /policy, generation 1: 2 zones and 2 domains"]);
         steps["check"].is(1, &["/broken.toml:5: [[zone]] 1: range = \"s0-s99\": ", "no sensitivity `s99`"]);
+        steps["start"].is(2, &["/broken.toml:5: [[zone]] 1: "]);
         steps["reloaded"].is(0, &["no network is labelled", "generation 2 is in force"]);
         let map = "NETWORK       ZONE     LABELS          LEVELS        WITHOUT LABEL\n\
                    10.77.0.0/24  cluster  doi 16, sealed  all           dropped\n\
@@ -114,7 +116,7 @@ fn shows_labelled_networks_and_keeps_them_when_the_file_is_broken() {
         assert!(steps["exposed"].text.contains("mode 644): run `chown root:root"), "{}", steps["exposed"].text);
         steps["not taken over"].is(2, &[lacks]);
         steps["taken over"].is(0, &["192.0.2.0/24  -     none", "\"generation\": 3"]);
-        steps["not found"].is(2, &["cannot read /nowhere.toml", "--network"]);
+        steps["not found"].is(2, &["cannot read /nowhere.toml", "a file of labelled networks that exists"]);
         steps["named"].is(0, &["192.0.2.0/24"]);
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("network.toml");
         let error = Networks::read(&Source::named(path.clone())).unwrap_err().to_string();
-        assert!(error.contains("network.toml") && error.contains("--network"), "{error}");
+        assert!(error.contains("network.toml") && error.contains("that exists"), "{error}");
         let source = Source { path: path.clone(), must_exist: false };
         assert_eq!(Networks::read(&source).unwrap().config, Config::default());
         fs::write(&path, "[[zone]]\naddresses = [\"10.0.0.1\"]\n").unwrap();

@@ -36,7 +36,7 @@ const REFUSE: &str = "refuse";
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read {}: {cause}; name a file of labelled networks with --network, or none", .file.display())]
+    #[error("cannot read {}: {cause}; name a file of labelled networks that exists and is text", .file.display())]
     Unreadable {
         /// Path of the file.
         file: PathBuf,
