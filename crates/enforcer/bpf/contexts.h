@@ -127,4 +127,19 @@ static __always_inline struct tg_context tg_context_of(struct tg_generation *gen
 	return words.context;
 }
 
+/* Whether the domain of a SID is unconfined. Without a generation this is not known: then it is
+ * confined. */
+TG_FUNCTION int tg_is_unconfined(__u32 sid)
+{
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+
+	if (sid == TG_SID_MACHINE)
+		return 1;
+	if (!generation || sid == TG_SID_CANARY)
+		return 0;
+	__u32 type = tg_context_of(generation, sid).type & (TG_TYPES - 1);
+
+	return type && generation->unconfined[type >> 6] >> (type & 63) & 1;
+}
+
 #endif

@@ -48,21 +48,6 @@ static __always_inline int tg_is_daemon(struct task_struct *task)
 	return task->group_leader->start_boottime == READ_ONCE(state.daemon_began);
 }
 
-/* Whether the domain of a SID is unconfined. Without a generation this is not known: then it is
- * confined. */
-TG_FUNCTION int tg_is_unconfined(__u32 sid)
-{
-	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
-
-	if (sid == TG_SID_MACHINE)
-		return 1;
-	if (!generation || sid == TG_SID_CANARY)
-		return 0;
-	__u32 type = tg_context_of(generation, sid).type & (TG_TYPES - 1);
-
-	return type && generation->unconfined[type >> 6] >> (type & 63) & 1;
-}
-
 static __always_inline __u64 *tg_task_entry(__u64 task)
 {
 	/* 12 bits of the product of the address's lower half */

@@ -26,7 +26,7 @@ struct tg_known_label {
 	__u32 length;	  /* bytes of options, or of the hop-by-hop header */
 	__u32 sum;	  /* written: of these bytes, as IPv4's checksum has it */
 	__u16 begin, end; /* read: where the label is in them */
-	__u32 reserved;
+	__u32 device;	  /* written: by which such packets may leave; 0: not checked yet */
 	__u32 address[4]; /* sent: the destination; received: the source */
 	__u32 other[4];	  /* sealed: the other end */
 	__u32 ports;	  /* sealed */

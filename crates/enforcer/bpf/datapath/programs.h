@@ -8,6 +8,7 @@
 
 #include "../libbpf.h"
 #include "carried.h"
+#include "check_egress.h"
 #include "counters.h"
 #include "decide.h"
 #include "enforcer.h"
@@ -119,6 +120,8 @@ static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
 
 	if (!label)
 		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
+	if (tg_check_egress(skb, &room->flow, label, sid))
+		return tg_end_packet(skb, room, TG_DROPPED_EGRESS);
 	if (label->fate != TG_PACKET_LABELLED)
 		return tg_end_packet(skb, room, label->fate);
 	return tg_end_packet(skb, room, tg_put_label(skb, at, room, label));

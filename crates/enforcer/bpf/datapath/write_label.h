@@ -84,6 +84,7 @@ TG_FUNCTION int tg_compute_written(struct tg_packet_room *room, struct tg_known_
 	known->sid = sid;
 	known->six = room->flow.six;
 	known->sealed = 0;
+	known->device = 0;
 	known->length = 0;
 	known->fate = TG_PACKET_PLAIN;
 	__builtin_memcpy(known->address, room->flow.destination, sizeof known->address);
