@@ -10,7 +10,7 @@
 #include "maps.h"
 
 /* The longest beginning, and the longest range, that are joined here. */
-#define TG_TEXT_HALF (TG_TEXT_WORDS * sizeof(__u64) / 2)
+#define TG_TEXT_HALF (TG_TEXT_WORDS * 4)
 
 const struct tg_text tg_no_text = {};
 
@@ -33,8 +33,15 @@ TG_FUNCTION int tg_make_text(__u32 sid, __u32 named, __u32 ranged)
 	at = name->range;
 	from = range->range;
 	length = range->length - from;
-	if (at > TG_TEXT_HALF || from > TG_TEXT_HALF || length > TG_TEXT_HALF)
+	if (at >= TG_TEXT_HALF || from >= TG_TEXT_HALF || length >= TG_TEXT_HALF)
 		return 0;
+	/* The verifier of 6.1 does not see these bounds in what clang makes of the test. */
+	TG_OPAQUE(at);
+	TG_OPAQUE(from);
+	TG_OPAQUE(length);
+	at &= TG_TEXT_HALF - 1;
+	from &= TG_TEXT_HALF - 1;
+	length &= TG_TEXT_HALF - 1;
 	if (bpf_map_update_elem(&texts, &sid, (void *)&tg_no_text, BPF_NOEXIST))
 		return 0;
 	text = bpf_map_lookup_elem(&texts, &sid);

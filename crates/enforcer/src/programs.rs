@@ -102,6 +102,11 @@ pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) 
     move |cause| ProgramsError::Refused { what: what.into(), cause, said: String::new() }
 }
 
+/// What libbpf returned: a descriptor or 0, or an error number below 0.
+fn checked(returned: i32) -> libbpf_rs::Result<i32> {
+    if returned < 0 { Err(libbpf_rs::Error::from_raw_os_error(-returned)) } else { Ok(returned) }
+}
+
 /// Does what libbpf may say something about; where that fails, the error has what it said.
 pub(crate) fn listen<T>(what: &str, work: impl FnOnce() -> Result<T, libbpf_rs::Error>) -> Result<T, ProgramsError> {
     let (result, said) = libbpf::listen(work);

@@ -11,7 +11,7 @@ use libbpf_rs::libbpf_sys;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, fstatfs};
 use tracing::warn;
 
-use super::links::checked;
+use super::checked;
 
 /// The hook whose work the program does.
 pub const HOOK: &str = "socket_getpeersec_stream";

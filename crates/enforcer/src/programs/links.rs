@@ -13,7 +13,7 @@ use std::{
 
 use libbpf_rs::{Link, Object, libbpf_sys};
 
-use super::{Pins, ProgramsError, cgroup, is_inquiry, refused};
+use super::{Pins, ProgramsError, cgroup, checked, is_inquiry, refused};
 
 /// Attaches the loaded programs and pins their links.
 pub fn attach(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
@@ -42,11 +42,6 @@ fn pin(link: BorrowedFd<'_>, path: &Path) -> libbpf_rs::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
     // SAFETY: the descriptor is open, and the path ends with a zero byte.
     checked(unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) }).map(drop)
-}
-
-/// What libbpf returned: a descriptor or 0, or an error number below 0.
-pub(super) fn checked(returned: i32) -> libbpf_rs::Result<i32> {
-    if returned < 0 { Err(libbpf_rs::Error::from_raw_os_error(-returned)) } else { Ok(returned) }
 }
 
 /// Whether an earlier daemon has started enforcement. Maps alone are left of a start that was killed.
