@@ -179,6 +179,10 @@ fn holds_on_devices() {
     comes("an MTU on a new route", || {
         output("ip route").lines().any(|line| line.contains("10.78.0.0/24") && line.contains("1460"))
     });
+    // Somebody has the same routes again, as they were at first.
+    sh("ip addr del 10.77.0.1/24 dev before; ip addr add 10.77.0.1/24 dev before; ip route add default via 10.77.0.2");
+    let has_room = |to: &str| output(&format!("ip route get {to}")).contains("mtu 1460");
+    comes("an MTU on renewed routes", || has_room("10.77.0.9") && has_room("10.99.0.1"));
     remove_programs(&socket, "before");
     assert_ne!(programs(&socket, "before"), [1, 1]);
     comes("a program that was removed", || programs(&socket, "before") == [1, 1]);
@@ -223,5 +227,5 @@ fn keeps_links_on_all_devices_and_room_on_their_routes() {
     if is_guest() {
         return holds_on_devices();
     }
-    in_guest("6.12", &["veth", "sch_ingress"], keeps_links_on_all_devices_and_room_on_their_routes);
+    in_guest("6.18", &["veth", "sch_ingress"], keeps_links_on_all_devices_and_room_on_their_routes);
 }

@@ -6,7 +6,7 @@ mod filters;
 mod tcx;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -51,7 +51,7 @@ pub struct Attached {
     cookie: u64,
     places: BTreeSet<Place>,
     /// What could not be attached, and what is left out, by device: each is reported once.
-    failed: BTreeMap<(u32, String), String>,
+    reported: BTreeSet<(u32, String)>,
 }
 
 /// What a look has done.
@@ -79,7 +79,7 @@ impl Attached {
         let [links, qdiscs] = ["links", "qdiscs"].map(|name| pins.datapath().join(name));
         fs::create_dir_all(&links)?;
         fs::create_dir_all(&qdiscs)?;
-        Ok(Self { way, links, qdiscs, cookie, places: BTreeSet::new(), failed: BTreeMap::new() })
+        Ok(Self { way, links, qdiscs, cookie, places: BTreeSet::new(), reported: BTreeSet::new() })
     }
 
     /// How many programs are attached.
@@ -101,7 +101,7 @@ impl Attached {
         let mut looked = Looked::default();
         for device in devices {
             let Some(framing) = device.framing() else {
-                self.report(device, format!("packets of this kind of device ({}) have no label", device.arphrd));
+                self.report(device, &format!("packets of this kind of device ({}) have no label", device.arphrd));
                 continue;
             };
             for direction in Direction::ALL {
@@ -131,7 +131,7 @@ impl Attached {
             // It has gone meanwhile.
             Err(cause) if cause.raw_os_error() == Some(libc::ENODEV) => Looked::default(),
             Err(cause) => {
-                self.report(device, format!("the {} program cannot be attached: {cause}", direction.name()));
+                self.report(device, &format!("the {} program cannot be attached: {cause}", direction.name()));
                 Looked { failed: 1, ..Looked::default() }
             }
         }
@@ -188,7 +188,7 @@ impl Attached {
     fn forget_all_but(&mut self, devices: &[Device]) {
         let is_here = |index: u32| devices.iter().any(|device| device.index == index);
         self.places.retain(|(index, _)| is_here(*index));
-        self.failed.retain(|(index, _), _| is_here(*index));
+        self.reported.retain(|(index, _)| is_here(*index));
         for pin in pins_of(&self.links, self.cookie).filter(|pin| !is_here(pin.index)) {
             // It may be on a device that is in another namespace now.
             let _ = tcx::remove(&pin.path);
@@ -199,10 +199,10 @@ impl Attached {
     }
 
     /// Reports what is wrong with a device, unless that was reported already.
-    fn report(&mut self, device: &Device, what: String) {
-        let before = self.failed.insert((device.index, device.name.clone()), what.clone());
-        if before.as_ref() != Some(&what) {
-            warn!(device = device.name, "{}: {what}", device.name);
+    fn report(&mut self, device: &Device, what: &str) {
+        let text = format!("{}: {what}", device.name);
+        if self.reported.insert((device.index, text.clone())) {
+            warn!(device = device.name, "{text}");
         }
     }
 

@@ -33,38 +33,45 @@ pub fn number(namespace: &File) -> io::Result<u64> {
     namespace.metadata().map(|found| found.ino())
 }
 
+/// A namespace that is open, and a process in it; 0: none is known.
+#[derive(Debug)]
+pub struct Open {
+    /// Its file.
+    pub file: File,
+    /// The process.
+    pub process: u32,
+}
+
 /// The namespaces that processes or mounts have, by the numbers of their files.
 #[must_use]
-pub fn all() -> BTreeMap<u64, File> {
+pub fn all() -> BTreeMap<u64, Open> {
     let mut found = BTreeMap::new();
-    for path in of_processes().chain(mounted()) {
-        // A process may have ended meanwhile.
-        let Ok(namespace) = File::open(&path) else { continue };
-        let Ok(number) = number(&namespace) else { continue };
-        found.entry(number).or_insert(namespace);
+    let of_processes = processes().filter_map(|process| Some(Open { file: of_process(process).ok()?, process }));
+    let mounted = mounted().into_iter().filter_map(|path| Some(Open { file: File::open(path).ok()?, process: 0 }));
+    for namespace in of_processes.chain(mounted) {
+        if let Ok(number) = number(&namespace.file) {
+            found.entry(number).or_insert(namespace);
+        }
     }
     found
 }
 
 /// The namespace with this number. `process` was seen in it, so it is looked at first.
 #[must_use]
-pub fn find(wanted: u64, process: u32) -> Option<File> {
-    let likely = of_process(process).ok().filter(|namespace| number(namespace).is_ok_and(|own| own == wanted));
-    likely.or_else(|| all().remove(&wanted))
+pub fn find(wanted: u64, process: u32) -> Option<Open> {
+    let likely = of_process(process).ok().filter(|file| number(file).is_ok_and(|own| own == wanted));
+    likely.map(|file| Open { file, process }).or_else(|| all().remove(&wanted))
 }
 
-fn of_processes() -> impl Iterator<Item = PathBuf> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let processes = processes.filter(move |entry| entry.file_name().to_str().is_some_and(is_number));
-    processes.map(|entry| entry.path().join("ns/net"))
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Where namespaces are mounted (ip-netns(8)).
-fn mounted() -> impl Iterator<Item = PathBuf> {
+fn mounted() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let paths: Vec<PathBuf> = mounts.lines().filter_map(mount).map(Into::into).collect();
-    paths.into_iter()
+    mounts.lines().filter_map(mount).map(Into::into).collect()
 }
 
 /// The path of a mount, if that is a network namespace.

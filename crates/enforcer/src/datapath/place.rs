@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::{
     attach::{Attached, Looked, Way},
-    links,
+    links::{self, Device},
     netlink::Socket,
     programs::Programs,
     routes::{self, Labelled, Plan, apply, memory::Memory},
@@ -34,16 +34,22 @@ pub struct Place {
     memory: Memory,
     /// Where [`Memory`] is kept.
     file: PathBuf,
-    /// What was done to routes last.
-    last: Plan,
+    /// What had no effect on routes when it was tried.
+    vain: Option<Plan>,
+}
+
+/// Where it is kept what routes of a namespace were.
+#[must_use]
+pub fn memory_of(folder: &Path, cookie: u64) -> PathBuf {
+    folder.join(format!("routes-{cookie}"))
 }
 
 impl Place {
     /// The namespace with this cookie, as the last daemon has left it.
     pub fn open(pins: &Pins, folder: &Path, way: Way, cookie: u64) -> io::Result<Self> {
-        let file = folder.join(format!("routes-{cookie}"));
+        let file = memory_of(folder, cookie);
         let memory = Memory::from_lines(&fs::read_to_string(&file).unwrap_or_default());
-        Ok(Self { attached: Attached::new(pins, way, cookie)?, memory, file, last: Plan::default() })
+        Ok(Self { attached: Attached::new(pins, way, cookie)?, memory, file, vain: None })
     }
 
     /// How many programs are attached.
@@ -72,14 +78,12 @@ impl Place {
         let socket = Socket::open()?;
         let devices = links::devices(&socket)?;
         self.attached.detach(&socket, &devices);
-        self.last = Plan::default();
         self.route(&socket, devices, &[])
     }
 
-    fn route(&mut self, socket: &Socket, devices: Vec<links::Device>, networks: &[Labelled]) -> io::Result<()> {
-        let plan = routes::plan(networks, &apply::read(socket, devices)?, &self.memory);
-        // What had no effect has none the next time either.
-        if plan.is_empty() || plan == self.last {
+    fn route(&mut self, socket: &Socket, devices: Vec<Device>, networks: &[Labelled]) -> io::Result<()> {
+        let plan = routes::plan(networks, &apply::read(socket, devices.clone())?, &self.memory);
+        if plan.is_empty() || self.vain.as_ref() == Some(&plan) {
             return Ok(());
         }
         // Before routes change: a daemon that is killed in between must know what they were.
@@ -87,7 +91,9 @@ impl Place {
         for failure in apply::apply(socket, &plan) {
             warn!("{failure}: packets that are too large for a label are lost on it");
         }
-        self.last = plan;
+        // Announcements of its own changes must not lead to the same changes again.
+        let rest = routes::plan(networks, &apply::read(socket, devices)?, &self.memory);
+        self.vain = Some(rest).filter(|rest| !rest.is_empty());
         Ok(())
     }
 

@@ -14,9 +14,9 @@ use tracing::warn;
 
 use super::{
     attach::{self, Looked, Way},
-    namespaces,
+    namespaces::{self, Open},
     netlink::Socket,
-    place::{Place, Task},
+    place::{self, Place, Task},
     programs::Programs,
     routes::Labelled,
     watch::{Changes, Watch},
@@ -107,10 +107,10 @@ impl Datapath {
     /// be reported again.
     fn adopt(&mut self) {
         let known = cookies(&self.map);
-        for namespace in namespaces::all().into_values() {
-            let cookie = cookie(&namespace);
+        for Open { file, process } in namespaces::all().into_values() {
+            let cookie = cookie(&file);
             if cookie.is_ok_and(|cookie| known.contains(&cookie) && !self.namespaces.contains_key(&cookie)) {
-                self.try_begin(&namespace, 0);
+                self.try_begin(&file, process);
             }
         }
         for cookie in known.iter().filter(|cookie| !self.namespaces.contains_key(cookie)) {
@@ -183,11 +183,10 @@ impl Datapath {
         let chosen = self.namespaces.iter().filter(|(_, own)| which(own));
         let chosen: Vec<(u64, u64, u32)> = chosen.map(|(cookie, own)| (*cookie, own.number, own.process)).collect();
         for (cookie, number, process) in chosen {
-            let Some(namespace) = namespaces::find(number, process) else {
-                // It is gone, or nothing in it can send: sockets and descriptors alone keep it.
-                continue;
-            };
-            if let Err(cause) = self.look_in(cookie, &namespace) {
+            // If there is none, it is gone, or sockets and descriptors alone keep it.
+            let Some(Open { file, process }) = namespaces::find(number, process) else { continue };
+            self.namespaces.entry(cookie).and_modify(|own| own.process = process);
+            if let Err(cause) = self.look_in(cookie, &file) {
                 warn!(%cause, "packets in a network namespace may not be labelled: {cause}");
             }
         }
@@ -212,6 +211,7 @@ impl Datapath {
         for cookie in gone {
             self.namespaces.remove(&cookie);
             attach::forget(&self.pins, cookie);
+            let _ = fs::remove_file(place::memory_of(&self.folder, cookie));
             let _ = self.map.delete(&cookie.to_ne_bytes());
         }
     }
@@ -251,12 +251,13 @@ fn cookie(namespace: &File) -> io::Result<u64> {
 pub fn end(pins: &Pins, folder: &Path) {
     let Ok(map) = programs::map(pins, MAP) else { return };
     let (known, way) = (cookies(&map), Way::of_kernel());
-    for namespace in namespaces::all().into_values().filter(|_| !known.is_empty()) {
+    let found = if known.is_empty() { BTreeMap::new() } else { namespaces::all() };
+    for Open { file, .. } in found.into_values() {
         let leave = |cookie| {
             let mut place = Place::open(pins, folder, way, cookie)?;
-            namespaces::enter(namespace.as_fd(), || place.leave())
+            namespaces::enter(file.as_fd(), || place.leave())
         };
-        let left = cookie(&namespace).and_then(|cookie| if known.contains(&cookie) { leave(cookie) } else { Ok(()) });
+        let left = cookie(&file).and_then(|cookie| if known.contains(&cookie) { leave(cookie) } else { Ok(()) });
         if let Err(cause) = left {
             warn!(%cause, "labels of packets are not ended in a network namespace: {cause}");
         }
@@ -264,6 +265,7 @@ pub fn end(pins: &Pins, folder: &Path) {
     attach::remove_all(pins);
     let _ = fs::remove_dir_all(pins.datapath());
     for cookie in known {
+        let _ = fs::remove_file(place::memory_of(folder, cookie));
         let _ = map.delete(&cookie.to_ne_bytes());
     }
 }
