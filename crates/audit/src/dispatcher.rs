@@ -138,7 +138,8 @@ fn write(mut auditor: Auditor, receiver: &Receiver<Message>, health: &Mutex<Heal
 }
 
 /// When the machine started, in nanoseconds since 1970, by the clock as it is set now.
-fn booted() -> u64 {
+#[must_use]
+pub fn booted() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let up = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default();
     u64::try_from(since.saturating_sub(up).as_nanos()).unwrap_or(u64::MAX)

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     avc::Denial,
-    dispatcher::{Dispatcher, Health},
+    dispatcher::{Dispatcher, Health, booted},
     untrusted::Untrusted,
 };
 

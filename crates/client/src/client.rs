@@ -211,6 +211,12 @@ impl Client {
         serde_json::from_str(&json).map_err(|_| unexpected("networks", json))
     }
 
+    /// The last packets that were denied or dropped, after the one with this number.
+    pub fn trace(&mut self, after: u64) -> Result<Vec<network::Traced>, ClientError> {
+        let json = self.word(&Request::Trace(after), &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("packets", json))
+    }
+
     /// Each service with the domain that is expected of it and the domains that it runs in.
     pub fn services(&mut self) -> Result<Vec<Service>, ClientError> {
         let json = self.word(&Request::Services, &[])?;

@@ -2,6 +2,7 @@
 
 mod fate;
 mod prefix;
+mod trace;
 
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fate::{FATES, Fate};
 pub use prefix::{Prefix, PrefixError};
+pub use trace::Traced;
 
 /// In which form packets have labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -200,6 +200,8 @@ pub enum Request {
     Units,
     /// Which networks are labelled, and what became of packets: a [`crate::network::Report`] as JSON.
     Network,
+    /// Packets that were denied or dropped, after the one with this number: [`crate::network::Traced`]s as JSON.
+    Trace(u64),
     /// Services as expected and as they run: [`crate::services::Service`]s as JSON.
     Services,
     /// Makes what runs now what is expected of each service.
@@ -249,6 +251,7 @@ impl Request {
             Self::Shadow => vec!["shadow"],
             Self::Units => vec!["units"],
             Self::Network => vec!["network"],
+            Self::Trace(after) => return vec!["network".to_owned(), "trace".to_owned(), after.to_string()],
             Self::Services => vec!["services"],
             Self::AcceptServices => vec!["services", "accept"],
             Self::Statistics => vec!["statistics"],
@@ -297,6 +300,7 @@ impl Request {
             ["shadow"] => Self::Shadow,
             ["units"] => Self::Units,
             ["network"] => Self::Network,
+            ["network", "trace", after] => Self::Trace(after.parse().map_err(|_| unknown())?),
             ["services"] => Self::Services,
             ["services", "accept"] => Self::AcceptServices,
             ["statistics"] => Self::Statistics,

@@ -15,6 +15,7 @@ mod orders;
 mod peer;
 mod places;
 pub mod signals;
+mod trace;
 #[cfg(test)]
 mod tests;
 

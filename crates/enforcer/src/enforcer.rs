@@ -142,7 +142,7 @@ impl Enforcer {
         let contexts = Contexts::initial(&built.policy, &machine);
         let unconfined = options.unconfined(&built.policy, &contexts);
         let tables = Tables::new(&built.tables).map_err(GenerationError::from)?;
-        let missing = missing::here(&built.policy, &tables, &unconfined)?;
+        let missing = missing::here(&built.policy, &tables, &unconfined, networks.are_labelled())?;
         if !options.accept_missing {
             missing::refuse(&missing, &[])?;
         }

@@ -36,8 +36,14 @@ pub fn refuse(missing: &[String], accepted: &[String]) -> Result<(), Missing> {
 }
 
 /// What the running kernel cannot enforce of a policy, by name. `unconfined` names the unconfined domains.
-pub fn here(policy: &Policy, tables: &Tables, unconfined: &[String]) -> Result<Vec<String>, MissingError> {
-    of(policy, tables, unconfined, &programs::hooks()?)
+/// `labelled`: packets have labels.
+pub fn here(
+    policy: &Policy,
+    tables: &Tables,
+    unconfined: &[String],
+    labelled: bool,
+) -> Result<Vec<String>, MissingError> {
+    of(policy, tables, unconfined, &programs::hooks()?, labelled)
 }
 
 /// What a kernel with these hooks cannot enforce, by name.
@@ -46,10 +52,11 @@ pub fn of(
     tables: &Tables,
     unconfined: &[String],
     kernel: &[String],
+    labelled: bool,
 ) -> Result<Vec<String>, MissingError> {
     let unknown = policy.capabilities.iter().filter(|name| !CAPABILITIES.contains(&name.as_str()));
     let mut missing: Vec<String> = unknown.map(|name| format!("the policy capability {name}")).collect();
-    let asked = needs::missing(policy, tables, unconfined, kernel)?;
+    let asked = needs::missing(policy, tables, unconfined, kernel, labelled)?;
     // What no program checks on any kernel is not missing on this kernel.
     let all = programs::all()?;
     let here = asked
@@ -105,7 +112,7 @@ mod tests {
     }
 
     fn missing(built: &Built, unconfined: &[String], kernel: &[String]) -> Vec<String> {
-        of(&built.policy, built.server().unwrap().tables(), unconfined, kernel).unwrap()
+        of(&built.policy, built.server().unwrap().tables(), unconfined, kernel, false).unwrap()
     }
 
     fn built() -> Built {

@@ -67,7 +67,7 @@ const CONNECTS: (&str, &str) = ("sock_file", "write");
 const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
 /// At these hooks, sockets learn what connections bring: the peer's label, and its level.
 const CONNECTIONS: [&str; 3] = ["inet_conn_established", "inet_conn_request", "inet_csk_clone"];
-/// What SELinux checks for packets at netfilter's hooks, to which no program can be attached.
+/// What SELinux checks for packets at netfilter's hooks, to which no program of kernels before 6.4 can be attached.
 const SENT: [(&str, &str); 5] =
     [("netif", "egress"), ("node", "sendto"), ("packet", "send"), ("packet", "forward_in"), ("packet", "forward_out")];
 
@@ -130,6 +130,7 @@ pub fn missing(
     tables: &Tables,
     unconfined: &[String],
     kernel: &[String],
+    labelled: bool,
 ) -> Result<Vec<Missing>, BadLine> {
     let mut denials = Denials::new(policy, tables, unconfined);
     let hooks = hooks::all()?;
@@ -150,7 +151,8 @@ pub fn missing(
             })),
         }
     }
-    if denials.has_capability(PACKETS.1) {
+    // With labels in packets, network devices run programs, which check them.
+    if denials.has_capability(PACKETS.1) && !labelled {
         let sent = SENT.iter().filter_map(|(class, permission)| {
             let because = denials.of(class, permission)?;
             Some(Missing { hooks: Vec::new(), class, permission, because })

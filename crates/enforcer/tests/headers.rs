@@ -22,7 +22,7 @@ fn bpf() -> PathBuf {
 /// The headers below bpf/, by their paths there.
 fn headers() -> Vec<String> {
     let mut found = Vec::new();
-    for folder in ["", "programs"] {
+    for folder in ["", "programs", "datapath"] {
         for entry in fs::read_dir(bpf().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "h") {

@@ -6,6 +6,7 @@ mod key;
 mod map;
 mod peer;
 mod status;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,8 @@ pub(crate) enum Command {
     Map(map::Arguments),
     /// List domains of interpretation, which say how packets write levels, and the keys that seal labels
     Doi(doi::Arguments),
+    /// Print packets that are denied or dropped as it happens, with the cause
+    Trace(trace::Arguments),
     /// Print the context of a socket's peer; exit status 1 if it is not known
     Peer(peer::Arguments),
     /// Say what is wrong with a file of labelled networks, without putting it in force; exit status 1 if something is
@@ -33,6 +36,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::run(arguments),
         Command::Map(arguments) => map::run(arguments),
         Command::Doi(arguments) => doi::run(arguments),
+        Command::Trace(arguments) => trace::run(arguments),
         Command::Peer(arguments) => peer::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Key(command) => key::run(command),

@@ -23,6 +23,7 @@ fn requests() -> Vec<Request> {
         Request::Shadow,
         Request::Units,
         Request::Network,
+        Request::Trace(7),
         Request::Services,
         Request::AcceptServices,
         Request::Statistics,

@@ -33,6 +33,7 @@ use super::{
     machine::{Labels, Machine, Permission},
     messages,
     object::{Object, path_of},
+    trace::Trace,
 };
 use crate::{
     contexts::{self, Sid},
@@ -80,6 +81,8 @@ pub struct Enforced {
     /// `None`: the kernel's announcements cannot be received.
     devices: Option<Devices>,
     audit: Dispatcher,
+    /// The last packets that were denied or dropped.
+    trace: Trace,
     /// The user's name for the policy in force, and for the policy that the daemon was started with.
     policy: String,
     started_with: String,
@@ -112,6 +115,7 @@ impl Enforced {
             events,
             devices,
             audit,
+            trace: Trace::default(),
             policy,
             started_with,
             reread,
@@ -372,6 +376,12 @@ impl Machine for Enforced {
 
     fn network(&mut self) -> Result<network::Report, Refusal> {
         self.network_report()
+    }
+
+    fn trace(&mut self, after: u64) -> Result<Vec<network::Traced>, Refusal> {
+        // What has come since the daemon was last woken.
+        self.events();
+        Ok(self.trace.after(after))
     }
 
     fn services(&mut self) -> Result<Vec<Service>, Refusal> {

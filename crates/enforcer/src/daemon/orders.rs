@@ -143,6 +143,10 @@ impl<'a> Order<'a> {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![json(&self.machine.network()?)?])
             }
+            Request::Trace(after) => {
+                self.administrator(&["read_policy"])?;
+                Ok(vec![json(&self.machine.trace(after)?)?])
+            }
             Request::Services => {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![json(&self.machine.services()?)?])

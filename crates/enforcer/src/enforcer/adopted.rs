@@ -43,7 +43,7 @@ impl Enforcer {
         let machine = generation.get(TG_SID_MACHINE).map(|context| generation.text(&context)).unwrap_or_default();
         let (policy, unconfined) = (Arc::clone(&generation.policy), generation.unconfined());
         let options_differ = options.keep(&policy, &machine, &unconfined);
-        let missing = missing::here(&policy, generation.tables(), &unconfined)?;
+        let missing = missing::here(&policy, generation.tables(), &unconfined, networks.are_labelled())?;
         if let Some(limit) = options.audit_limit {
             state.set_audit_limit(limit);
         }

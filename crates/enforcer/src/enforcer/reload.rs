@@ -51,7 +51,7 @@ impl Enforcer {
             Generation::prepare(number, built, &unconfined, &self.maps.template).map_err(EnforcerError::from);
         let reloaded = reloaded.and_then(|mut generation| {
             generation.context(&machine)?;
-            let missing = missing::here(&generation.policy, generation.tables(), &unconfined)?;
+            let missing = missing::here(&generation.policy, generation.tables(), &unconfined, networks.are_labelled())?;
             if !accepted {
                 missing::refuse(&missing, &self.missing)?;
             }

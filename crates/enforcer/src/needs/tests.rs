@@ -167,7 +167,7 @@ fn misses_what_only_an_absent_hook_asks() {
     let of = |without: &[&str]| {
         let kernel: Vec<String> = tollgate_abi::HOOKS.iter().map(|hook| hook.name.to_owned()).collect();
         let kernel: Vec<String> = kernel.into_iter().filter(|hook| !without.contains(&hook.as_str())).collect();
-        missing(&policy, &tables, &["machine_t".into()], &kernel).unwrap()
+        missing(&policy, &tables, &["machine_t".into()], &kernel, false).unwrap()
     };
     assert_eq!(of(&[]), []);
     assert_eq!(of(&["task_setnice"]), [], "task_setscheduler asks it, too");

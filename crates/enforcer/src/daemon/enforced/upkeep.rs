@@ -52,7 +52,7 @@ impl Enforced {
     }
 
     /// Logs denials, and does what events request for labels.
-    fn events(&mut self) {
+    pub(super) fn events(&mut self) {
         let batch = match self.events.wait(Duration::ZERO) {
             Ok(batch) => batch,
             Err(cause) => return error!(%cause, "cannot read events: {cause}"),
@@ -61,6 +61,7 @@ impl Enforced {
         enforcer.learn();
         self.audit.lost(Reason::Malformed, batch.malformed);
         for event in batch.events {
+            self.trace.event(&event, |sid| known(enforcer, sid));
             match event.kind {
                 TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
                 TG_EVENT_MOUNT => mounted(enforcer, &event),

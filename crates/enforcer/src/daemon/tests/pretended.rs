@@ -159,6 +159,9 @@ impl Machine for Pretended {
     fn network(&mut self) -> Result<network::Report, Refusal> {
         Ok(network::Report::default())
     }
+    fn trace(&mut self, _after: u64) -> Result<Vec<network::Traced>, Refusal> {
+        Ok(Vec::new())
+    }
     fn services(&mut self) -> Result<Vec<Service>, Refusal> {
         Ok(Vec::new())
     }
