@@ -17,45 +17,39 @@
 #include <tollgate.h>
 #include <unistd.h>
 
-/* Opens a file for a client. Returns a descriptor, or -1 with errno. */
-static int open_for(int client, const char *path, int whole)
+/* Sends a file to a client, or says why not. What a level hides from the server must be closed
+ * again before it goes back. */
+static void send_to(int client, const char *path)
 {
-	unsigned int before;
-	int file, error;
+	int file = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (whole ? tg_act_as(client, &before) : tg_act_for(client, &before)) {
-		error = errno;
-		printf("  cannot act for it: %s\n", tg_error());
-		errno = error;
-		return -1;
-	}
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	error = errno;
-	/* A server that cannot go back must not serve others with this client's label. */
-	if (tg_act_back(before)) {
-		printf("  cannot go back: %s\n", tg_error());
-		exit(3);
-	}
-	errno = error;
-	return file;
+	printf("  %s: %s\n", path, file < 0 ? strerror(errno) : "granted");
+	if (file < 0)
+		return;
+	sendfile(client, file, NULL, 1 << 20);
+	close(file);
 }
 
 static void serve(int client, const char *path, int whole)
 {
+	unsigned int before;
 	char *peer = NULL;
-	int file;
 
 	if (tg_getpeercon(client, &peer))
 		printf("a client: %s\n", tg_error());
 	else
 		printf("%s\n", peer);
 	tg_freecon(peer);
-	file = open_for(client, path, whole);
-	printf("  %s: %s\n", path, file < 0 ? strerror(errno) : "granted");
-	if (file < 0)
+	if (whole ? tg_act_as(client, &before) : tg_act_for(client, &before)) {
+		printf("  cannot act for it: %s\n", tg_error());
 		return;
-	sendfile(client, file, NULL, 1 << 20);
-	close(file);
+	}
+	send_to(client, path);
+	/* A server that cannot go back must not serve others with this client's label. */
+	if (tg_act_back(before)) {
+		printf("  cannot go back: %s\n", tg_error());
+		exit(3);
+	}
 }
 
 int main(int count, char **words)

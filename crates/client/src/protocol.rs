@@ -218,7 +218,12 @@ impl Request {
     pub fn descriptors(&self) -> RangeInclusive<usize> {
         match self {
             Self::Reload { .. } => 1..=2,
-            Self::Peer { .. } | Self::Act(_) | Self::Label | Self::SetLabel(_) | Self::DefaultLabel | Self::StartShadow => 1..=1,
+            Self::Peer { .. }
+            | Self::Act(_)
+            | Self::Label
+            | Self::SetLabel(_)
+            | Self::DefaultLabel
+            | Self::StartShadow => 1..=1,
             Self::Get(_) => 0..=1,
             _ => 0..=0,
         }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_CANARY, TG_SID_MACHINE, TG_SID_SURVIVAL, TG_SIDS,
-    TG_TEXT_WORDS, tg_text,
+    SECINITSID_UNLABELED, TG_FIRST_SID, TG_SID_CANARY, TG_SID_MACHINE, TG_SID_SURVIVAL, TG_SIDS, TG_TEXT_WORDS, tg_text,
 };
 use tollgate_policy::{
     context,

@@ -16,8 +16,8 @@ use nix::sys::stat::{major, minor};
 use tollgate_abi::{
     bytes_of,
     enforcer::{
-        SECINITSID_SECURITY, TG_GUARDED_LINK as LINK, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM, TG_SID_SURVIVAL, tg_guarded,
-        tg_inode,
+        SECINITSID_SECURITY, TG_GUARDED_LINK as LINK, TG_GUARDED_MAP as MAP, TG_GUARDED_PROGRAM as PROGRAM,
+        TG_SID_SURVIVAL, tg_guarded, tg_inode,
     },
 };
 

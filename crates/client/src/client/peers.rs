@@ -47,11 +47,7 @@ impl Client {
         self.peer_from(socket, Some(sender))
     }
 
-    fn peer_from(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        from: Option<SocketAddr>,
-    ) -> Result<Option<String>, ClientError> {
+    fn peer_from(&mut self, socket: BorrowedFd<'_>, from: Option<SocketAddr>) -> Result<Option<String>, ClientError> {
         match self.word(&Request::Peer { from }, &[socket]) {
             Ok(context) => Ok(Some(context)),
             Err(ClientError::Refused(refusal)) if refusal.errno == Errno::ENOPROTOOPT as i32 => Ok(None),

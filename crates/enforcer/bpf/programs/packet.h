@@ -74,7 +74,8 @@ static __noinline int tg_check_packet(struct tg_socket *own, struct tg_endpoints
 	return tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PACKET, PACKET__RECV);
 }
 
-static __noinline int tg_receive(struct sock *sk, struct tg_socket *own, __u64 packet, __u32 sender)
+static __always_inline int tg_receive(struct sock *sk, struct tg_socket *own, __u64 packet,
+				      __u32 sender)
 {
 	struct tg_endpoints ends = {};
 	int result;

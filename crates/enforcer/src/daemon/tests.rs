@@ -166,10 +166,8 @@ fn says_who_is_at_the_other_end_of_a_socket() {
 
 #[test]
 fn tells_a_server_the_sids_that_it_acts_with() {
-    let running = Running::confined(&[
-        (CONFINED, 50, "tcp_socket", "getopt"),
-        (CONFINED, CONFINED, "process", "setcurrent"),
-    ]);
+    let running =
+        Running::confined(&[(CONFINED, 50, "tcp_socket", "getopt"), (CONFINED, CONFINED, "process", "setcurrent")]);
     let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut client = running.client();
     running.machine.0.lock().unwrap().class = Some("tcp_socket");

@@ -60,13 +60,7 @@ fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let (mut cookie, mut length) = (0u64, size_of::<u64>() as libc::socklen_t);
     // SAFETY: the descriptor is open, and the kernel writes `length` bytes at most to each address.
     let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut length,
-        )
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_COOKIE, (&raw mut cookie).cast(), &raw mut length)
     };
     if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
