@@ -24,21 +24,21 @@
 #include "memory.h"
 
 /* Reports a denial (tg_tell_decision, without a task). */
-static __noinline void tg_tell_egress(const struct tg_request *request,
-				      const struct tg_endpoints *ends, int denied)
+static __always_inline void tg_tell_egress(const struct tg_packet_room *room, int denied)
 {
+	const struct tg_request *request = &room->request;
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	__u64 now = bpf_ktime_get_boot_ns();
-	struct tg_event *event;
+	struct tg_event *event = 0;
 
 	if (!tg_within_limit(request->source, now))
 		return;
-	event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < TG_EVENTS - TG_EVENTS_OF_BELLS)
+		event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
 	if (!event) {
 		tg_failed(TG_FAILED_EVENT_LOST);
 		return;
 	}
-	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
-
 	__builtin_memset(event, 0, sizeof *event);
 	event->time = now;
 	event->kind = TG_EVENT_AVC;
@@ -51,14 +51,17 @@ static __noinline void tg_tell_egress(const struct tg_request *request,
 	event->permissive = !denied;
 	event->object = TG_OBJECT_PACKET;
 	event->result = denied ? EACCES : 0;
-	__builtin_memcpy(event->name, ends, sizeof *ends);
+	__builtin_memcpy(event->name, &room->ends, sizeof room->ends);
 	bpf_ringbuf_submit(event, 0);
 	__sync_fetch_and_add(&state.events, 1);
 }
 
-/* avc_has_perm for a packet: 0 or -EACCES. */
-static __noinline int tg_ask_egress(struct tg_request *request, const struct tg_endpoints *ends)
+/* avc_has_perm for the packet and the request in `room`. Returns whether it is denied. */
+TG_FUNCTION int tg_is_egress_denied(struct tg_packet_room *room)
 {
+	if (!room)
+		return 1;
+	struct tg_request *request = &room->request;
 	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
 	__u64 began = READ_ONCE(state.epoch), tag = tg_avc_tag(key, began);
 	__u64 *entry = tg_avc_entry(key), found = READ_ONCE(*entry) ^ tag;
@@ -71,64 +74,63 @@ static __noinline int tg_ask_egress(struct tg_request *request, const struct tg_
 	request->denied = request->av & ~answer.allowed;
 	denied = request->denied && READ_ONCE(state.enforcing) && !answer.permissive;
 	if (request->denied & answer.auditdeny)
-		tg_tell_egress(request, ends, denied);
+		tg_tell_egress(room, denied);
 	/* What is granted in permissive mode is reported each time. */
 	__sync_lock_test_and_set(entry, tag | (answer.allowed & ~answer.auditallow));
 	if (READ_ONCE(state.epoch) != began)
 		WRITE_ONCE(*entry, 0);
-	return denied ? -EACCES : 0;
+	return denied;
 }
 
-/* One question about a packet from `source`. */
-static __always_inline int tg_ask_packet_of(__u32 source, __u32 target, __u32 class, __u32 av,
-					    const struct tg_endpoints *ends)
+/* One question about the packet in `room`. */
+static __always_inline int tg_is_denied(struct tg_packet_room *room, __u32 target, __u32 class,
+					__u32 av)
 {
-	struct tg_request request = {
-		.source = source,
-		.target = target,
-		.class = class,
-		.av = av,
-		.manager = TG_MANAGER_NETWORK,
-		.object = TG_OBJECT_PACKET,
-	};
-
-	return tg_ask_egress(&request, ends);
+	room->request.target = target;
+	room->request.class = class;
+	room->request.av = av;
+	return tg_is_egress_denied(room);
 }
 
-static __always_inline __u32 tg_host_sid(const struct tg_endpoints *ends, const __u32 *address)
+static __always_inline __u32 tg_host_sid(struct tg_packet_room *room, const __u32 *address)
 {
-	struct tg_host host = {.family = ends->family};
-
-	__builtin_memcpy(host.address, address, sizeof host.address);
-	return tg_node_sid(&host);
+	room->host.family = room->ends.family;
+	__builtin_memcpy(room->host.address, address, sizeof room->host.address);
+	return tg_node_sid(&room->host);
 }
 
-/* All questions: 0 or -EACCES. */
-static __noinline int tg_ask_all(__u32 sid, const struct tg_endpoints *ends, __u32 passes)
+/* All questions about a packet of `sid`, which passes through or is this machine's own. Returns
+ * whether one is denied. */
+TG_FUNCTION int tg_may_not_leave(struct tg_packet_room *room, __u32 sid, __u32 passes)
 {
+	if (!room)
+		return 1;
+	room->request.source = sid;
+	room->request.manager = TG_MANAGER_NETWORK;
+	room->request.object = TG_OBJECT_PACKET;
 	if (tg_has_policycap(TG_POLICYCAP_NETPEER)) {
-		if (passes && tg_ask_packet_of(sid, tg_host_sid(ends, ends->address[0]),
-					       SECCLASS_NODE, NODE__RECVFROM, ends))
-			return -EACCES;
-		if (tg_ask_packet_of(sid, tg_interface_sid(ends), SECCLASS_NETIF, NETIF__EGRESS,
-				     ends) ||
-		    tg_ask_packet_of(sid, tg_host_sid(ends, ends->address[1]), SECCLASS_NODE,
-				     NODE__SENDTO, ends))
-			return -EACCES;
+		if (passes && tg_is_denied(room, tg_host_sid(room, room->ends.address[0]),
+					   SECCLASS_NODE, NODE__RECVFROM))
+			return 1;
+		if (tg_is_denied(room, tg_interface_sid(&room->ends), SECCLASS_NETIF,
+				 NETIF__EGRESS) ||
+		    tg_is_denied(room, tg_host_sid(room, room->ends.address[1]), SECCLASS_NODE,
+				 NODE__SENDTO))
+			return 1;
 	}
 	/* selinux_secmark_enabled: no packet has a secmark. */
 	if (!tg_has_policycap(TG_POLICYCAP_ALWAYSNETWORK))
 		return 0;
-	return tg_ask_packet_of(sid, SECINITSID_UNLABELED, SECCLASS_PACKET,
-				passes ? PACKET__FORWARD_IN | PACKET__FORWARD_OUT : PACKET__SEND,
-				ends);
+	return tg_is_denied(room, SECINITSID_UNLABELED, SECCLASS_PACKET,
+			    passes ? PACKET__FORWARD_IN | PACKET__FORWARD_OUT : PACKET__SEND);
 }
 
-/* The ends of a packet, and the name of the device by which it leaves. The program's context is the
- * packet itself, where the kernel's memory is read. */
-static __always_inline void tg_ends_of(struct __sk_buff *skb, const struct tg_flow *flow,
-				       struct tg_endpoints *ends)
+/* The ends of the packet in `room`, and the name of the device by which it leaves. The program's
+ * context is the packet itself, where the kernel's memory is read. */
+static __always_inline void tg_find_ends(struct __sk_buff *skb, struct tg_packet_room *room)
 {
+	const struct tg_flow *flow = &room->flow;
+	struct tg_endpoints *ends = &room->ends;
 	__u64 device = 0;
 
 	ends->family = flow->six ? AF_INET6 : AF_INET;
@@ -144,20 +146,20 @@ static __always_inline void tg_ends_of(struct __sk_buff *skb, const struct tg_fl
 }
 
 /* Checks a packet that leaves. What is allowed once is, until the policy changes: `label` is of its
- * sender and destination. Returns 0 or -EACCES. */
-static __always_inline int tg_check_egress(struct __sk_buff *skb, const struct tg_flow *flow,
+ * sender and destination. Returns whether it is denied. */
+static __always_inline int tg_check_egress(struct __sk_buff *skb, struct tg_packet_room *room,
 					   struct tg_known_label *label, __u32 sid)
 {
-	struct tg_endpoints ends = {};
 	__u32 passes = !skb->sk && skb->ingress_ifindex, device = skb->ifindex;
 
 	if (label->device == device && !passes)
 		return 0;
 	if (passes ? sid == SECINITSID_UNLABELED : tg_is_unconfined(sid))
 		return 0;
-	tg_ends_of(skb, flow, &ends);
-	if (tg_ask_all(sid, &ends, passes))
-		return -EACCES;
+	tg_read_transport(skb, &room->flow);
+	tg_find_ends(skb, room);
+	if (tg_may_not_leave(room, sid, passes))
+		return 1;
 	label->device = device;
 	return 0;
 }

@@ -9,8 +9,11 @@
 
 #include "../compiler.h"
 #include "../libbpf.h"
+#include "../network.h"
+#include "../request.h"
 #include "calipso.h"
 #include "datapath.h"
+#include "enforcer.h"
 #include "flow.h"
 #include "netlabel.h"
 #include "tables.h"
@@ -64,6 +67,10 @@ struct tg_packet_room {
 		struct tg_ipv6_options six;
 	} options;
 	struct tg_level level;
+	/* To ask whether it may leave. */
+	struct tg_endpoints ends;
+	struct tg_host host;
+	struct tg_request request;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

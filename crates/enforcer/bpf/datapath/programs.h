@@ -120,7 +120,7 @@ static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
 
 	if (!label)
 		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
-	if (tg_check_egress(skb, &room->flow, label, sid))
+	if (tg_check_egress(skb, room, label, sid))
 		return tg_end_packet(skb, room, TG_DROPPED_EGRESS);
 	if (label->fate != TG_PACKET_LABELLED)
 		return tg_end_packet(skb, room, label->fate);
