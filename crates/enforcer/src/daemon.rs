@@ -15,9 +15,9 @@ mod orders;
 mod peer;
 mod places;
 pub mod signals;
-mod trace;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},

@@ -18,7 +18,7 @@ use tollgate_client::network::{Prefix, Tag, Translation};
 use tollgate_policy::context::nearest;
 use toml::de::DeTable;
 
-use self::members::{At, Entry, Wrong};
+use self::members::{At, Entry, Numbers, Wrong};
 use super::{
     keys::{self, KeysError},
     ranges,
@@ -264,7 +264,7 @@ fn translation(entry: &Entry<'_>, tag: &At<Tag>) -> Result<Option<Translation>, 
 }
 
 /// Refuses a number that two names have: what it means in a packet that comes would not be known.
-fn distinct(entry: &Entry<'_>, member: &str, numbers: Vec<(&str, At<u32>)>) -> Result<BTreeMap<String, u16>, Wrong> {
+fn distinct(entry: &Entry<'_>, member: &str, numbers: Numbers<'_>) -> Result<BTreeMap<String, u16>, Wrong> {
     let mut names: BTreeMap<u32, &str> = BTreeMap::new();
     for (name, number) in &numbers {
         if let Some(other) = names.insert(number.value, name) {

@@ -22,6 +22,9 @@ pub(super) struct At<T> {
     pub(super) at: Range<usize>,
 }
 
+/// Numbers by their names.
+pub(super) type Numbers<'a> = Vec<(&'a str, At<u32>)>;
+
 /// A table, and what messages call it.
 pub(super) struct Entry<'a> {
     text: &'a str,
@@ -63,16 +66,15 @@ impl<'a> Entry<'a> {
 
     /// Refuses members that are not known, and offers the nearest one.
     fn only(&self, known: &[&str]) -> Result<(), Wrong> {
-        for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
-            let name = key.get_ref();
-            let near = nearest(name, known.iter().copied());
-            let remedy = match near.first() {
-                Some(near) => format!("write {near}"),
-                None => format!("it has {}", known.join(", ")),
-            };
-            return Err(self.wrong(key.span(), format!("there is no member {name}; {remedy}")));
-        }
-        Ok(())
+        let unknown = self.table.keys().find(|key| !known.contains(&key.get_ref().as_ref()));
+        let Some(key) = unknown else { return Ok(()) };
+        let name = key.get_ref();
+        let near = nearest(name, known.iter().copied());
+        let remedy = match near.first() {
+            Some(near) => format!("write {near}"),
+            None => format!("it has {}", known.join(", ")),
+        };
+        Err(self.wrong(key.span(), format!("there is no member {name}; {remedy}")))
     }
 
     /// An error about a place in this table.
@@ -139,11 +141,7 @@ impl<'a> Entry<'a> {
     }
 
     /// A table of numbers within limits, in the order of its names.
-    pub(super) fn numbers(
-        &self,
-        member: &str,
-        limits: RangeInclusive<u32>,
-    ) -> Result<Option<Vec<(&'a str, At<u32>)>>, Wrong> {
+    pub(super) fn numbers(&self, member: &str, limits: RangeInclusive<u32>) -> Result<Option<Numbers<'a>>, Wrong> {
         let Some(value) = self.get(member) else { return Ok(None) };
         let DeValue::Table(table) = value.value else {
             return Err(self.value(member, &value, "it is a table of names and numbers: write { NAME = NUMBER }"));
