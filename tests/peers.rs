@@ -134,7 +134,9 @@ fn grants_a_server_what_its_clients_may_do_and_no_more() {
     let root = scratch.path("root");
     let mut cc = scratch.command("cc", &["-Wall", "-Wextra", "-Werror", "-o", word(&server)]);
     cc.arg(source("examples/act/server.c")).arg("-I").arg(root.join("usr/include"));
-    cc.arg("-L").arg(root.join("usr/lib")).args(["-ltollgate", "-Wl,-rpath,/usr/local/lib"]);
+    // The first path is for this machine, which looks up the program's libraries; the second for the guest.
+    let path = format!("-Wl,-rpath,{}:/usr/local/lib", word(&root.join("usr/lib")));
+    cc.arg("-L").arg(root.join("usr/lib")).args(["-ltollgate", &path]);
     scratch.finish(cc).with(0);
     let steps = guest
         .with(&server, "/bin/server")
