@@ -114,9 +114,9 @@ fn tells_the_peers_that_selinux_tells() {
 const SERVE: &str = r#"
 as() { context=$1; shift; tollgate run --context system_u:system_r:$context -- "$@"; }
 serve() {
-    context=$1; shift
+    context=$1; shift; rm -f /tmp/files
     as $context server /tmp/files /tmp/secret "$@" & server=$!
-    until [ -S /tmp/files ]; do sleep 0.1; done
+    until [ -S /tmp/files ]; do sleep 0.1; done; sleep 1
     for level in s1 s3; do as client_t:$level client /tmp/files; done
     kill $server 2>/dev/null; wait $server; rm -f /tmp/files
 }
