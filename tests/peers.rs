@@ -114,9 +114,9 @@ fn tells_the_peers_that_selinux_tells() {
 const SERVE: &str = r#"
 as() { context=$1; shift; tollgate run --context system_u:system_r:$context -- "$@"; }
 serve() {
-    context=$1; shift
+    context=$1; shift; rm -f /tmp/files
     as $context server /tmp/files /tmp/secret "$@" & server=$!
-    until [ -S /tmp/files ]; do sleep 0.1; done
+    until [ -S /tmp/files ]; do sleep 0.1; done; sleep 1
     for level in s1 s3; do as client_t:$level client /tmp/files; done
     kill $server 2>/dev/null; wait $server; rm -f /tmp/files
 }
@@ -134,7 +134,9 @@ fn grants_a_server_what_its_clients_may_do_and_no_more() {
     let root = scratch.path("root");
     let mut cc = scratch.command("cc", &["-Wall", "-Wextra", "-Werror", "-o", word(&server)]);
     cc.arg(source("examples/act/server.c")).arg("-I").arg(root.join("usr/include"));
-    cc.arg("-L").arg(root.join("usr/lib")).args(["-ltollgate", "-Wl,-rpath,/usr/local/lib"]);
+    // The first path is for this machine, which looks up the program's libraries; the second for the guest.
+    let path = format!("-Wl,-rpath,{}:/usr/local/lib", word(&root.join("usr/lib")));
+    cc.arg("-L").arg(root.join("usr/lib")).args(["-ltollgate", &path]);
     scratch.finish(cc).with(0);
     let steps = guest
         .with(&server, "/bin/server")
