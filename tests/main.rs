@@ -41,6 +41,7 @@ mod model;
 mod network;
 mod network_devices;
 mod network_selinux;
+mod network_traffic;
 mod page;
 mod peers;
 mod policy;

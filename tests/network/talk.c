@@ -20,6 +20,8 @@ static const char USAGE[] =
 	"talk send udp|tcp|icmp 4|6 ADDRESS PORT LENGTH [COUNT]\n"
 	"    [--gso SIZE] [--options HEX] [--df|--no-df] [--bind PORT] [--wait MILLISECONDS]\n"
 	"    sends patterns, and prints what the kernel and the other side answer\n"
+	"talk begin 4|6 ADDRESS PORT LENGTH [--bind PORT] [--wait MILLISECONDS]\n"
+	"    begins a connection with data, in fragments, and prints whether it is accepted\n"
 	"talk bulk 4|6 PORT BYTES SECONDS [--to ADDRESS]\n"
 	"    a stream both ways between two of these, one of which has --to\n"
 	"talk capture DEVICE SECONDS\n"
@@ -112,9 +114,10 @@ int main(int count, char **arguments)
 		const char *name;
 		int (*run)(const struct words *);
 		int family, least; /* the place of the family, and how many words there are */
-	} commands[] = {{"recv", receive, 1, 3},     {"echo", echo, 1, 3},
-			{"send", transmit, 1, 5},    {"bulk", bulk, 0, 4},
-			{"capture", capture, -1, 2}, {"meet", meet, -1, 2}};
+	} commands[] = {{"recv", receive, 1, 3},  {"echo", echo, 1, 3},
+			{"send", transmit, 1, 5}, {"bulk", bulk, 0, 4},
+			{"begin", begin, 0, 4},	  {"capture", capture, -1, 2},
+			{"meet", meet, -1, 2}};
 	struct words words = {.wait = 500};
 
 	words.rest = calloc(count + 1, sizeof(*words.rest));

@@ -62,6 +62,7 @@ void set(int socket, int level, int name, int value, const char *what);
 int receive(const struct words *words);
 int echo(const struct words *words);
 int transmit(const struct words *words);
+int begin(const struct words *words);
 int bulk(const struct words *words);
 int capture(const struct words *words);
 int meet(const struct words *words);

@@ -127,8 +127,13 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct rtnl_link_ops {
+	const char *kind;
+};
+
 struct net_device {
 	char name[16];
+	const struct rtnl_link_ops *rtnl_link_ops;
 };
 
 struct in6_addr {

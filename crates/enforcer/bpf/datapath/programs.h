@@ -174,11 +174,20 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 						  struct tg_packet_room *room,
 						  const struct tg_known_label *label)
 {
-	__u32 sid = label->sid, sender = tg_sender_sid(skb, &room->flow);
+	__u32 sid = label->sid, sender = tg_sender_sid(skb, &room->flow), carried = tg_carried(skb);
 
-	if (label->fate == TG_PACKET_UNLABELLED && sender) {
-		tg_carry(skb, sender);
-		return TG_PACKET_LOCAL;
+	/* Until it is known otherwise, a packet has no label. */
+	tg_carry(skb, 0);
+	if (label->fate == TG_PACKET_UNLABELLED || label->fate == TG_DROPPED_STRIPPED) {
+		if (sender)
+			carried = sender;
+		else if (carried && tg_is_from_outside(skb))
+			carried = 0;
+		/* A device below this one has taken the label off. */
+		if (carried) {
+			tg_carry(skb, carried);
+			return TG_PACKET_LOCAL;
+		}
 	}
 	if (label->fate >= TG_DROPPED_NO_CONTEXT)
 		return label->fate;
@@ -201,8 +210,6 @@ static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
 		return TC_ACT_SHOT;
 	enum tg_read read = tg_read_flow(skb, at, &room->flow);
 
-	/* Until it is known otherwise, a packet has no label. */
-	tg_carry(skb, 0);
 	if (read == TG_READ_OTHER)
 		return TC_ACT_UNSPEC;
 	if (read == TG_READ_BAD)
