@@ -154,6 +154,9 @@ static __always_inline int tg_check_egress(struct __sk_buff *skb, struct tg_pack
 
 	if (label->device == device && !passes)
 		return 0;
+	/* Its sender is the kernel, whosever label it has. */
+	if (room->flow.answer)
+		return 0;
 	if (passes ? sid == SECINITSID_UNLABELED : tg_is_unconfined(sid))
 		return 0;
 	tg_read_transport(skb, &room->flow);

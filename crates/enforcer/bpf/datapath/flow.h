@@ -47,8 +47,10 @@ struct tg_flow {
 	__u16 port[2]; /* ICMP's echoes: their identifier, twice; fragments and others: 0 */
 	__u8 kind;     /* TCP: its flags; ICMP: its type; of fragments but the first, 0 */
 	__u8 protocol;
-	__u8 fragment;	 /* it is one */
-	__u8 six;	 /* IPv6 */
+	__u8 fragment; /* it is one */
+	__u8 six;      /* IPv6 */
+	__u8 answer;   /* the kernel answers with it, without a process */
+	__u8 reserved;
 	__u32 id;	 /* of a fragment */
 	__u32 options;	 /* bytes of options of IPv4, or of the hop-by-hop header of IPv6 */
 	__u32 room;	 /* bytes that the packet's length can still grow by */

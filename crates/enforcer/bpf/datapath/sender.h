@@ -103,6 +103,7 @@ static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow
 	if (full && !tg_is_kernels(full))
 		return TG_SID_MACHINE;
 	tg_read_transport(skb, flow);
+	flow->answer = 1;
 	return tg_answer_sid(flow);
 }
 
