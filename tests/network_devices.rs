@@ -85,6 +85,7 @@ fn linked(device: u32) -> [usize; 2] {
         let mut options = libbpf_sys::bpf_prog_query_opts { sz: size, ..Default::default() };
         // SAFETY: the options live as long as the call, and name no buffer.
         let answer = unsafe { libbpf_sys::bpf_prog_query_opts(device as i32, kind, &raw mut options) };
+        // SAFETY: the kernel has written the number of programs there.
         if answer == 0 { unsafe { options.__bindgen_anon_1.count as usize } } else { 0 }
     })
 }

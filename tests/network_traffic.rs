@@ -13,15 +13,15 @@ use crate::program::{
 const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.12", "6.18", "7.2"] } else { &["6.1"] };
 const PROTOCOLS: [&str; 6] = ["udp4", "udp6", "tcp4", "tcp6", "icmp4", "icmp6"];
 /// What is sent of each protocol, and how long it is; 0: the kernel never sends such packets.
-const KINDS: [(&str, [usize; 3]); 3] = [("plain", [100, 100, 100]), ("fragment", [9000, 4000, 9000]), ("GSO", [1000, 60000, 0])];
+const KINDS: [(&str, [usize; 3]); 3] =
+    [("plain", [100, 100, 100]), ("fragment", [9000, 4000, 9000]), ("GSO", [1000, 60000, 0])];
 
 /// A guest with the functions of tests/network, the programs that they need, and the policy that SELinux enforces in
 /// network_selinux.rs.
 fn guest<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
     let built = policy(scratch, "mls", &[source("tests/network/mls.cil")]);
-    let functions = ["names.sh", "spaces.sh"].map(|name| {
-        std::fs::read_to_string(source("tests/network").join(name)).expect("read the guest's functions")
-    });
+    let functions = ["names.sh", "spaces.sh"]
+        .map(|name| std::fs::read_to_string(source("tests/network").join(name)).expect("read the guest's functions"));
     Guest::under(scratch, kernel, &built)
         .modules(&["veth", "sch_ingress", "cls_bpf"])
         .with(&source("tests/network/network.toml"), "/network.toml")
@@ -74,9 +74,8 @@ fn delivers_each_kind(kernel: &'static str) {
                 println!("{protocol:<8}{kind:<10}  the kernel never segments it");
                 continue;
             }
-            let seen = [("s0", 1), ("s1", 2), ("s3", 3)].map(|(level, odd)| {
-                arrived(protocol, length + odd, &steps["heard"], &steps[&format!("from {level}")])
-            });
+            let seen = [("s0", 1), ("s1", 2), ("s3", 3)]
+                .map(|(level, odd)| arrived(protocol, length + odd, &steps["heard"], &steps[&format!("from {level}")]));
             let words = seen.map(|seen| if seen { "allowed" } else { "denied" });
             println!("{protocol:<8}{kind:<10}{:>8}{:>8}{:>8}", words[0], words[1], words[2]);
             if seen != [true, true, false] {

@@ -114,7 +114,7 @@ impl Route {
         let kept = netlink::attributes(rest)
             .filter(|(kind, _)| KEPT.contains(kind) && !(has_nexthop && OF_NEXTHOP.contains(kind)));
         let mut attributes: BTreeMap<u16, Vec<u8>> = kept.map(|(kind, value)| (kind, value.to_owned())).collect();
-        attributes.entry(MULTIPATH).and_modify(|hops| written(hops));
+        attributes.entry(MULTIPATH).and_modify(written);
         attributes.retain(|kind, value| *kind != MULTIPATH || !value.is_empty());
         Some(Self {
             table,
