@@ -192,12 +192,15 @@ fn misses_what_is_sent_where_the_policy_wants_packets_asked_about() {
     let mut policy = policy();
     policy.handle_unknown = HandleUnknown::Deny;
     let all: Vec<String> = crate::programs::all().unwrap();
-    let sent = |policy: &Policy| {
+    let sent_where = |policy: &Policy, labelled| {
         let laid = tables::build(policy).unwrap();
-        let lost = missing(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], &all).unwrap();
+        let lost = missing(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], &all, labelled).unwrap();
         lost.iter().filter(|lost| lost.hooks.is_empty()).map(|lost| lost.permission).collect::<Vec<_>>()
     };
+    let sent = |policy: &Policy| sent_where(policy, false);
     assert_eq!(sent(&policy), Vec::<&str>::new());
     policy.capabilities = vec!["always_check_network".into()];
     assert_eq!(sent(&policy), ["egress", "sendto", "send", "forward_in", "forward_out"]);
+    // Network devices run programs then, which ask.
+    assert_eq!(sent_where(&policy, true), Vec::<&str>::new());
 }
