@@ -1,13 +1,10 @@
 //! The virtual machine as QEMU's arguments and the kernel's command line: pure functions, one concern each.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Wire;
+use crate::{Wire, value};
 
 /// The clock of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,16 +173,16 @@ impl Machine {
 
     fn saving(&self, saving: &Saving) -> Vec<OsString> {
         let share = if saving.goes_on { "off" } else { "on" };
-        let (memory, size) = (value(&saving.memory), self.memory_mib);
+        let (memory, size) = (value::of(&saving.memory), self.memory_mib);
         let mut all = strings(&[
             "-object",
             &format!("memory-backend-file,id=memory,size={size}M,share={share},mem-path={memory}"),
             "-chardev",
-            &format!("socket,id=monitor,server=off,path={}", value(&saving.monitor)),
+            &format!("socket,id=monitor,server=off,path={}", value::of(&saving.monitor)),
             "-mon",
             "chardev=monitor,mode=control",
             "-drive",
-            &format!("if=virtio,format=raw,readonly=on,file={}", value(&saving.parcel)),
+            &format!("if=virtio,format=raw,readonly=on,file={}", value::of(&saving.parcel)),
         ]);
         if saving.goes_on {
             all.extend(strings(&["-incoming", "defer"]));
@@ -226,7 +223,7 @@ fn time(clock: Clock) -> Vec<OsString> {
 
 fn serial(wiring: &Wiring) -> Vec<OsString> {
     let mut agent = OsString::from("socket,id=agent,server=off,path=");
-    agent.push(value(&wiring.agent));
+    agent.push(value::of(&wiring.agent));
     let mut all = strings(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console", "-chardev"]);
     all.push(agent);
     all.extend(strings(&["-serial", "chardev:agent"]));
@@ -235,12 +232,7 @@ fn serial(wiring: &Wiring) -> Vec<OsString> {
 
 fn drive(disk: &Disk) -> [OsString; 2] {
     let snapshot = if disk.kept { "off" } else { "on" };
-    ["-drive".into(), format!("if=virtio,format=raw,snapshot={snapshot},file={}", value(&disk.image)).into()]
-}
-
-/// A path as the value of an option: a comma is written twice (docs/system/qemu-manpage: "QEMU options").
-pub(crate) fn value(path: &Path) -> String {
-    path.to_string_lossy().replace(',', ",,")
+    ["-drive".into(), format!("if=virtio,format=raw,snapshot={snapshot},file={}", value::of(&disk.image)).into()]
 }
 
 fn strings(words: &[&str]) -> Vec<OsString> {

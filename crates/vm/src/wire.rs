@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, error::Context, machine::value};
+use crate::{Error, error::Context, value};
 
 /// The drivers of the guest's network card.
 pub const DRIVERS: [&str; 2] = ["virtio_pci", "virtio_net"];
@@ -86,7 +86,7 @@ impl Wire {
 
     /// QEMU's arguments for the card and its end. A network card without a ROM boots nothing.
     pub(crate) fn arguments(&self) -> [OsString; 4] {
-        let (own, other) = (value(&self.own), value(&self.other));
+        let (own, other) = (value::of(&self.own), value::of(&self.other));
         let end = format!("dgram,id=wire,local.type=unix,local.path={own},remote.type=unix,remote.path={other}");
         let card = format!("virtio-net-pci,netdev=wire,mac={},romfile=", self.address());
         ["-netdev".into(), end.into(), "-device".into(), card.into()]
