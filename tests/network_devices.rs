@@ -164,7 +164,7 @@ fn holds_on_devices() {
     sh("ip link set lo up; ip addr add 10.77.0.1/24 dev before; ip link set before up; ip link set veth0 up; sleep 3
         ip route add default via 10.77.0.2");
     let routes_before = output(routes);
-    sh("tollgate enforce /policy");
+    sh("tollgate enforce /policy > /enforced 2>&1");
     assert_eq!(
         [programs(&socket, "lo"), programs(&socket, "before"), programs(&socket, "others")],
         [[1, 0], [1, 1], [1, 1]]
@@ -192,7 +192,7 @@ fn holds_on_devices() {
     sh(&format!("kill -9 $(cat /run/tollgate/lock); {GONE}; true"));
     assert_eq!(programs(&socket, "before"), [1, 1]);
     make_veth(&socket, "meanwhile");
-    sh("tollgate enforce /policy");
+    sh("tollgate enforce /policy > /enforced 2>&1");
     comes("a program on a device of the meantime", || programs(&socket, "meanwhile") == [1, 1]);
     assert_eq!(
         [programs(&socket, "lo"), programs(&socket, "before"), programs(&socket, "after")],

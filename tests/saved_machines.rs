@@ -105,7 +105,8 @@ fn refuses_a_saved_machine_that_is_none_or_anothers() {
 /// One end boots, and the other goes on from a saved machine; a third guest at an end that is taken is refused.
 #[test]
 fn joins_two_guests_by_a_wire() {
-    let scratch = Scratch::new();
+    // Each notices programs that are left behind, and one guest runs while others end.
+    let (scratch, second) = (Scratch::new(), Scratch::new());
     let (machine, ended) = save(&scratch, &["--", "sh", "-c", "true"]);
     ended.with(0);
     let [one, two] = ["one", "two, here"].map(|name| word(&scratch.path(name)).to_owned());
@@ -116,11 +117,13 @@ fn joins_two_guests_by_a_wire() {
     let answers = format!("{}; echo there; sleep 100000", address(2));
     let _places = take(2);
     let wires = [format!("{one}:{two}"), format!("{two}:{one}")];
-    let at = |own: usize, more: &[&str]| scratch.tollgate(&[&["vm", "run", "--wire", &wires[own]], more].concat());
-    let mut answering = scratch.start(at(1, &["--saved", word(&machine), "--", "sh", "-c", &answers]));
+    let at = |scratch: &Scratch, own: usize, more: &[&str]| {
+        scratch.tollgate(&[&["vm", "run", "--wire", &wires[own]], more].concat())
+    };
+    let mut answering = scratch.start(at(&scratch, 1, &["--saved", word(&machine), "--", "sh", "-c", &answers]));
     answering.wait_until("the guest is there", |guest| guest.stdout().contains("there"));
-    scratch.finish(at(1, &["--", "true"])).refused(&["two, here", "another guest or program is at this end"]);
-    let asked = scratch.finish(at(0, &["--", "sh", "-c", &asks])).with(0).stdout;
+    second.finish(at(&second, 1, &["--", "true"])).refused(&["two, here", "another guest or program is at this end"]);
+    let asked = second.finish(at(&second, 0, &["--", "sh", "-c", &asks])).with(0).stdout;
     assert!(asked.contains("64 bytes from 10.77.0.2"), "{asked}");
     let hardware = |output: &str| output.lines().find(|line| line.starts_with("52:54:00:")).map(str::to_owned);
     assert!(hardware(&asked).is_some() && hardware(&asked) != hardware(&answering.stdout()), "{asked}");

@@ -26,6 +26,7 @@ enum {
 #define PF_KEY 15
 #define PF_NETLINK 16
 #define PF_PACKET 17
+#define PF_XDP 44
 #define TG_FAMILIES 64u
 #define TG_NETLINK_PROTOCOLS 32u
 

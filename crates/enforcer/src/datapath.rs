@@ -4,7 +4,6 @@
 pub mod attach;
 pub mod config;
 pub mod counters;
-pub mod identifier;
 pub mod keys;
 pub mod labelled;
 pub mod links;

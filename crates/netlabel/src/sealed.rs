@@ -46,6 +46,7 @@
 
 use std::{
     fmt,
+    hash::Hasher,
     net::{Ipv4Addr, Ipv6Addr},
 };
 
@@ -115,6 +116,20 @@ pub struct Key {
     pub number: u8,
     /// The secret.
     pub secret: [u8; 16],
+}
+
+impl Key {
+    /// The number of a context in labels that this key seals: 32 bits of the SipHash-2-4 of its text. It is never 0. All
+    /// machines that share the key know it, whichever of them met the context first. Who does not have the key cannot look
+    /// for another context with the same number.
+    #[must_use]
+    pub fn identifier(&self, context: &str) -> u32 {
+        let mut hash = SipHasher24::new_with_key(&self.secret);
+        // What the MAC covers begins with an address, and has one of two lengths.
+        hash.write(b"context");
+        hash.write(context.as_bytes());
+        (hash.finish() as u32).max(1)
+    }
 }
 
 /// Without the secret.

@@ -145,14 +145,16 @@ static __always_inline void tg_find_ends(struct __sk_buff *skb, struct tg_packet
 		(void *)(device + bpf_core_field_offset(struct net_device, name)));
 }
 
-/* Checks a packet that leaves. What is allowed once is, until the policy changes: `label` is of its
- * sender and destination. Returns whether it is denied. */
+/* Checks a packet that leaves. If the policy does not tell interfaces apart, what is allowed once
+ * is, until the policy changes: `label` is of its sender and destination. Returns whether it is
+ * denied. */
 static __always_inline int tg_check_egress(struct __sk_buff *skb, struct tg_packet_room *room,
 					   struct tg_known_label *label, __u32 sid)
 {
-	__u32 passes = !skb->sk && skb->ingress_ifindex, device = skb->ifindex;
+	struct tg_generation *generation;
+	__u32 passes = !skb->sk && skb->ingress_ifindex;
 
-	if (label->device == device && !passes)
+	if (label->checked && !passes)
 		return 0;
 	/* Its sender is the kernel, whosever label it has. */
 	if (room->flow.answer)
@@ -163,7 +165,8 @@ static __always_inline int tg_check_egress(struct __sk_buff *skb, struct tg_pack
 	tg_find_ends(skb, room);
 	if (tg_may_not_leave(room, sid, passes))
 		return 1;
-	label->device = device;
+	generation = tg_find_generation(TG_IN_FORCE);
+	label->checked = generation && !passes && !generation->network.interface[0].sid;
 	return 0;
 }
 

@@ -161,16 +161,34 @@ static __always_inline int tg_read_flow6(struct __sk_buff *skb, __u32 at, struct
 
 enum tg_read { TG_READ_OTHER, TG_READ_BAD, TG_READ_OK };
 
+/* What follows the link header. Ethernet says it in the packet, and a process that writes whole
+ * packets may say something else beside it. */
+static __always_inline __u16 tg_network_protocol(struct __sk_buff *skb, __u32 at)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+
+	/* Some drivers leave headers in pages. */
+	if (data + at + TG_IPV6_HEADER > end) {
+		bpf_skb_pull_data(skb, at + TG_IPV4_HEADER);
+		data = (void *)(long)skb->data;
+		end = (void *)(long)skb->data_end;
+	}
+	if (!at || data + TG_ETHER_HEADER > end)
+		return skb->protocol;
+	return *(__u16 *)(data + TG_ETHER_HEADER - 2);
+}
+
 /* Reads a packet whose network header is at `at`. */
 static __always_inline enum tg_read tg_read_flow(struct __sk_buff *skb, __u32 at,
 						 struct tg_flow *flow)
 {
+	__u16 protocol = tg_network_protocol(skb, at);
 	int read;
 
 	__builtin_memset(flow, 0, sizeof *flow);
-	if (skb->protocol == bpf_htons(ETH_P_IP))
+	if (protocol == bpf_htons(ETH_P_IP))
 		read = tg_read_flow4(skb, at, flow);
-	else if (skb->protocol == bpf_htons(ETH_P_IPV6))
+	else if (protocol == bpf_htons(ETH_P_IPV6))
 		read = tg_read_flow6(skb, at, flow);
 	else
 		return TG_READ_OTHER;
@@ -186,6 +204,12 @@ static __always_inline int tg_is_of_link(const struct tg_flow *flow)
 	return flow->protocol == IPPROTO_ICMPV6 &&
 	       ((flow->kind >= ICMPV6_MGM_QUERY && flow->kind <= ICMPV6_NDISC_LAST) ||
 		flow->kind == 143);
+}
+
+/* Packets of which some may come without a label where others may not. */
+static __always_inline int tg_is_special(const struct tg_flow *flow)
+{
+	return tg_is_icmp(flow) || flow->protocol == IPPROTO_IGMP;
 }
 
 /* An error of ICMP, which quotes the packet that it is about. */

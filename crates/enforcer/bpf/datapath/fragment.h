@@ -21,7 +21,7 @@ struct tg_fragment_key {
 struct tg_fragmented {
 	__u64 time; /* nanoseconds since boot */
 	__u32 sid;
-	__u32 begun; /* its first fragment has come */
+	__u32 reserved;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -31,29 +31,28 @@ struct {
 } fragments SEC(".maps");
 #define TG_FRAGMENT_NANOSECONDS 30000000000ull /* ipfrag_time */
 
-/* Whether a fragment has the label of those before it. Numbers of packets come again: a second
- * first fragment begins another packet. */
+/*
+ * Whether a fragment has the label of those before it. The kernel tells packets of IPv6 apart
+ * without their protocol. Numbers of packets come again: a packet whose number was another label's
+ * less than 30 seconds ago is lost.
+ */
 static __always_inline int tg_is_of_packet(const struct tg_flow *flow, __u32 sid)
 {
 	struct tg_fragment_key key = {
 		.id = flow->id,
-		.protocol = flow->protocol,
+		.protocol = flow->six ? 0 : flow->protocol,
 		.six = flow->six,
 	};
-	__u32 first = !!flow->transport;
 
 	if (!flow->fragment)
 		return 1;
 	__builtin_memcpy(key.source, flow->source, sizeof key.source);
 	__builtin_memcpy(key.destination, flow->destination, sizeof key.destination);
 	struct tg_fragmented *known = bpf_map_lookup_elem(&fragments, &key);
-	struct tg_fragmented now = {bpf_ktime_get_boot_ns(), sid, first};
+	struct tg_fragmented now = {bpf_ktime_get_boot_ns(), sid};
 
-	if (known && now.time - known->time < TG_FRAGMENT_NANOSECONDS && !(first && known->begun)) {
-		if (known->sid != sid)
-			return 0;
-		now.begun |= known->begun;
-	}
+	if (known && known->sid != sid && now.time - known->time < TG_FRAGMENT_NANOSECONDS)
+		return 0;
 	bpf_map_update_elem(&fragments, &key, &now, BPF_ANY);
 	return 1;
 }

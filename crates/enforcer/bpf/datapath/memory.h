@@ -29,7 +29,7 @@ struct tg_known_label {
 	__u32 length;	  /* bytes of options, or of the hop-by-hop header */
 	__u32 sum;	  /* written: of these bytes, as IPv4's checksum has it */
 	__u16 begin, end; /* read: where the label is in them */
-	__u32 device;	  /* written: by which such packets may leave; 0: not checked yet */
+	__u32 checked;	  /* written: such packets may leave */
 	__u32 address[4]; /* sent: the destination; received: the source */
 	__u32 other[4];	  /* sealed: the other end */
 	__u32 ports;	  /* sealed */
@@ -120,6 +120,19 @@ static __always_inline int tg_is_of_flow(const struct tg_known_label *known,
 {
 	return known->protocol == flow->protocol && known->ports == tg_ports_of(flow) &&
 	       tg_same_address(known->other, other);
+}
+
+/* The sum of a label's bytes, as IPv4's checksum adds them up. */
+static __always_inline __u32 tg_sum(const __u64 *bytes)
+{
+	__u64 sum = 0;
+
+	TG_UNROLL
+	for (__u32 word = 0; word < TG_KNOWN_BYTES / 8; word++)
+		sum += (bytes[word] & 0xffffffff) + (bytes[word] >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	return sum;
 }
 
 #endif

@@ -44,7 +44,8 @@ static __always_inline int tg_has_label(struct tg_packet_room *room,
 	/* Which header is next, the label does not say. */
 	if (room->flow.six)
 		room->options.six.bytes[0] = 0;
-	return room->flow.options == label->length && tg_same_bytes(label->bytes, bytes);
+	return room->flow.options == label->length && label->length <= TG_KNOWN_BYTES &&
+	       tg_same_bytes(label->bytes, bytes);
 }
 
 /* What becomes of a packet for a zone with labels that has options: another label than its own is
@@ -105,10 +106,11 @@ static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
 		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
 	if (tg_is_icmp(&room->flow))
 		tg_read_transport(skb, &room->flow);
-	if (tg_is_of_link(&room->flow))
-		return tg_end_packet(skb, room, TG_PACKET_PLAIN);
 	__u32 sid = tg_sender_sid(skb, &room->flow);
 
+	/* What processes of the machine or the kernel say on a link. */
+	if (tg_is_of_link(&room->flow) && (room->flow.answer || sid == TG_SID_MACHINE))
+		return tg_end_packet(skb, room, TG_PACKET_PLAIN);
 	/* A packet that is forwarded has the SID that it came with. */
 	if (sid)
 		tg_carry(skb, sid);
@@ -181,7 +183,7 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 	if (label->fate == TG_PACKET_UNLABELLED || label->fate == TG_DROPPED_STRIPPED) {
 		if (sender)
 			carried = sender;
-		else if (carried && tg_is_from_outside(skb))
+		else if (carried && !tg_is_stacked(skb))
 			carried = 0;
 		/* A device below this one has taken the label off. */
 		if (carried) {
@@ -191,7 +193,9 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 	}
 	if (label->fate >= TG_DROPPED_NO_CONTEXT)
 		return label->fate;
-	if (sender && !label->sealed && !tg_is_senders(sid, sender))
+	/* A level that nobody has sealed, of a namespace whose root may write what he likes. */
+	if (label->fate == TG_PACKET_ACCEPTED && !label->sealed &&
+	    (sender ? !tg_is_senders(sid, sender) : tg_is_from_outside(skb)))
 		return TG_DROPPED_FORGED;
 	if (!tg_is_of_packet(&room->flow, sid))
 		return TG_DROPPED_FRAGMENT;
@@ -223,10 +227,12 @@ static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
 	enum tg_fate fate = tg_take_label(skb, at, room, label);
 
 	if (fate < TG_DROPPED_NO_CONTEXT && room->flow.protocol != IPPROTO_UDP) {
-		tg_put_question(&room->flow, label->sid);
-		tg_correct_too_big(skb, &room->flow,
-				   room->flow.transport -
-					   (fate == TG_PACKET_ACCEPTED ? room->flow.options : 0));
+		__u32 removed = fate == TG_PACKET_ACCEPTED && tg_is_alone(label, room->flow.six)
+					? room->flow.options
+					: 0;
+
+		tg_put_question(&room->flow, tg_carried(skb));
+		tg_correct_too_big(skb, &room->flow, room->flow.transport - removed);
 	}
 	return tg_end_packet(skb, room, fate);
 }

@@ -22,11 +22,13 @@
 /* Whether another context may get a SID because of a packet from this zone. Counts it. */
 static __always_inline int tg_may_bring(struct tg_zone *zone)
 {
-	if (__sync_fetch_and_add(&zone->labels, 1) < TG_ZONE_LABELS &&
-	    __sync_fetch_and_add(&state.packet_labels, 1) < TG_PACKET_LABELS)
-		return 1;
-	__sync_fetch_and_add(&zone->labels, -1);
-	return 0;
+	if (READ_ONCE(zone->labels) >= TG_ZONE_LABELS ||
+	    READ_ONCE(state.packet_labels) >= TG_PACKET_LABELS)
+		return 0;
+	/* Several processors may each bring one more. */
+	__sync_fetch_and_add(&zone->labels, 1);
+	__sync_fetch_and_add(&state.packet_labels, 1);
+	return 1;
 }
 
 /* Whether a level is within what a zone's packets may claim. */
@@ -89,7 +91,9 @@ static __always_inline int tg_identified_sid(const struct tg_generation *generat
 	*sid = *found;
 	struct tg_context context = tg_context_of((struct tg_generation *)generation, *sid);
 
-	return tg_may_claim(generation, zone, tg_level(&generation->levels, context.low))
+	return tg_may_claim(generation, zone, tg_level(&generation->levels, context.low)) &&
+			       tg_may_claim(generation, zone,
+					    tg_level(&generation->levels, context.high))
 		       ? TG_PACKET_ACCEPTED
 		       : TG_DROPPED_RANGE;
 }
@@ -173,6 +177,7 @@ static __always_inline int tg_judge(struct tg_packet_room *room, struct tg_gener
 TG_FUNCTION int tg_compute_read(struct tg_packet_room *room, struct tg_known_label *known,
 				__u64 now)
 {
+	__u64 epoch = READ_ONCE(state.epoch);
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	__u32 sid = 0;
 	int fate = TG_PACKET_UNLABELLED;
@@ -185,7 +190,7 @@ TG_FUNCTION int tg_compute_read(struct tg_packet_room *room, struct tg_known_lab
 	room->label.option = room->label.tag = 0;
 	if (zone)
 		fate = tg_judge(room, generation, zone, now, &sid);
-	known->epoch = READ_ONCE(state.epoch);
+	known->epoch = epoch;
 	known->six = room->flow.six;
 	known->sealed = 0;
 	known->length = room->flow.options;
@@ -199,7 +204,7 @@ TG_FUNCTION int tg_compute_read(struct tg_packet_room *room, struct tg_known_lab
 	/* The daemon may learn a context, and room may be made. What an error of ICMP may do, other
 	 * packets may not. What is longer than `bytes` is not compared. */
 	if (fate == TG_DROPPED_IDENTIFIER || fate == TG_DROPPED_FULL ||
-	    room->flow.options > TG_KNOWN_BYTES || tg_is_icmp(&room->flow))
+	    room->flow.options > TG_KNOWN_BYTES || tg_is_special(&room->flow))
 		known->epoch = 0;
 	return known->fate = fate;
 }
@@ -253,13 +258,13 @@ static __always_inline struct tg_known_label *tg_read_label(struct __sk_buff *sk
 		   tg_same_address(known->address, flow->source) &&
 		   tg_same_bytes(known->bytes, bytes);
 
-	if (same && !known->sealed && !tg_is_icmp(flow))
+	if (same && !known->sealed && !tg_is_special(flow))
 		return known;
 	__u64 now = tg_window_now();
 
 	tg_read_transport(skb, flow);
 	/* Within a window a label stays valid. */
-	if (!same || tg_is_icmp(flow) || known->window != now ||
+	if (!same || tg_is_special(flow) || known->window != now ||
 	    !tg_is_of_flow(known, flow, flow->destination))
 		tg_compute_read(room, known, now);
 	return known;

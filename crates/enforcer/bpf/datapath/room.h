@@ -115,6 +115,9 @@ static __always_inline int tg_remove4(struct __sk_buff *skb, __u32 at, __u32 len
 		sum += (gone & 0xffffffff) + (gone >> 32);
 	}
 	tg_change_header(ip, -(__s32)(length / 4), sum);
+	/* A device's sum of the whole packet loses the options twice: as bytes that go, and because
+	 * the header's own sum makes up for them. */
+	bpf_csum_update(skb, tg_sum(bytes));
 	return !bpf_skb_adjust_room(skb, -(__s32)length, BPF_ADJ_ROOM_NET,
 				    tg_room_flags(skb) | BPF_F_ADJ_ROOM_NO_CSUM_RESET);
 }
@@ -128,8 +131,12 @@ static __always_inline int tg_remove6(struct __sk_buff *skb, __u32 at, __u32 len
 
 	if ((void *)(header + 1) > end)
 		return 0;
+	__be32 before = *(__be32 *)&ip->length, after;
+
 	ip->next = *header;
 	ip->length = bpf_htons(bpf_ntohs(ip->length) - length);
+	after = *(__be32 *)&ip->length;
+	bpf_csum_update(skb, bpf_csum_diff(&before, sizeof before, &after, sizeof after, 0));
 	return !bpf_skb_adjust_room(skb, -(__s32)length, BPF_ADJ_ROOM_NET,
 				    tg_room_flags(skb) | BPF_F_ADJ_ROOM_NO_CSUM_RESET);
 }

@@ -3,8 +3,10 @@
 #ifndef TOLLGATE_DATAPATH_SENDER_H
 #define TOLLGATE_DATAPATH_SENDER_H
 
+#include "../endpoints.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "carried.h"
 #include "enforcer.h"
 #include "flow.h"
 #include "memory.h"
@@ -78,14 +80,14 @@ static __always_inline int tg_is_kernels(const struct bpf_sock *sk)
 /*
  * The SID of the socket that has sent a packet; 0: no socket of this machine has. An answer to a
  * connection has the label that the connection will have; its request_sock is no full socket. Some
- * of the kernel's answers have no socket at all, and have not come from anywhere.
+ * of the kernel's answers have no socket at all, have not come from anywhere, and carry nothing.
  */
 static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow *flow)
 {
 	struct bpf_sock *sk = skb->sk, *full = 0;
 	struct tg_socket *label;
 
-	if (!sk && skb->ingress_ifindex)
+	if (!sk && (skb->ingress_ifindex || tg_carried(skb)))
 		return 0;
 	if (sk)
 		full = bpf_sk_fullsock(sk);
@@ -97,6 +99,9 @@ static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow
 			return connection->sid;
 		full = bpf_get_listener_sock(sk);
 	}
+	/* Not a socket of a process: a tun or tap device's, for packets that come from its file. */
+	if (full && full->family == AF_UNSPEC)
+		return 0;
 	label = full ? bpf_sk_storage_get(&sockets, full, 0, 0) : 0;
 	if (label)
 		return label->sid;

@@ -48,7 +48,7 @@ static __always_inline void tg_correct6(struct __sk_buff *skb, __u32 at)
 	__u32 options = (header[1] + 1) * 8;
 
 	__builtin_memcpy(&before, head + 4, sizeof before);
-	if (bpf_ntohl(before) < TG_LEAST_MTU6)
+	if (bpf_ntohl(before) < TG_LEAST_MTU6 + options)
 		return;
 	after = bpf_htonl(bpf_ntohl(before) - options);
 	bpf_l4_csum_replace(skb, at + 2, before, after, 4);

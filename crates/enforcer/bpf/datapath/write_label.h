@@ -40,6 +40,8 @@ TG_FUNCTION __u32 tg_write_sealed(struct tg_packet_room *room, const struct tg_d
 		return 0;
 	const struct tg_seal *seal = &datapath->seal;
 
+	/* The sum is taken over all of them. */
+	__builtin_memset(room->options.six.bytes, 0, TG_KNOWN_BYTES);
 	tg_label_clear(&room->label);
 	room->label.tag = TG_TAG_SEALED;
 	room->label.doi = doi;
@@ -53,19 +55,6 @@ TG_FUNCTION __u32 tg_write_sealed(struct tg_packet_room *room, const struct tg_d
 			      : tg_sealed_write4(&room->options.four, &room->label);
 }
 
-/* The sum of a label's bytes, as IPv4's checksum adds them up. */
-static __always_inline __u32 tg_sum(const __u64 *bytes)
-{
-	__u64 sum = 0;
-
-	TG_UNROLL
-	for (__u32 word = 0; word < TG_KNOWN_BYTES / 8; word++)
-		sum += (bytes[word] & 0xffffffff) + (bytes[word] >> 32);
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	return sum;
-}
-
 /*
  * Computes the label of a SID for the packet in `room`, and keeps it in `known`. Returns what
  * becomes of the packet.
@@ -73,6 +62,7 @@ static __always_inline __u32 tg_sum(const __u64 *bytes)
 TG_FUNCTION int tg_compute_written(struct tg_packet_room *room, struct tg_known_label *known,
 				   __u32 sid, __u64 window)
 {
+	__u64 epoch = READ_ONCE(state.epoch);
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 
 	if (!room || !known || !generation)
@@ -80,11 +70,11 @@ TG_FUNCTION int tg_compute_written(struct tg_packet_room *room, struct tg_known_
 	struct tg_zone *zone =
 		tg_find_zone(&generation->datapath, room->flow.six, room->flow.destination);
 
-	known->epoch = READ_ONCE(state.epoch);
+	known->epoch = epoch;
 	known->sid = sid;
 	known->six = room->flow.six;
 	known->sealed = 0;
-	known->device = 0;
+	known->checked = 0;
 	known->length = 0;
 	known->fate = TG_PACKET_PLAIN;
 	__builtin_memcpy(known->address, room->flow.destination, sizeof known->address);
@@ -111,6 +101,9 @@ TG_FUNCTION int tg_compute_written(struct tg_packet_room *room, struct tg_known_
 	}
 	if (!known->length)
 		return known->fate;
+	/* A longer one is in the room, for this packet alone. */
+	if (known->length > TG_KNOWN_BYTES)
+		known->epoch = 0;
 	known->fate = TG_PACKET_LABELLED;
 	__builtin_memcpy(known->bytes, room->options.six.bytes, sizeof known->bytes);
 	known->sum = tg_sum(known->bytes);

@@ -37,6 +37,13 @@ static __always_inline int tg_ask_packet(struct tg_request *request, __u32 targe
 	return tg_ask(request);
 }
 
+/* Whether each packet may have another sender. */
+static __always_inline int tg_has_datagrams(__u32 class)
+{
+	return class != SECCLASS_TCP_SOCKET && class != SECCLASS_SCTP_SOCKET &&
+	       class != SECCLASS_DCCP_SOCKET;
+}
+
 /* selinux_skb_peerlbl_sid */
 static __always_inline __u32 tg_packet_sid(const struct sk_buff *packet)
 {
@@ -82,7 +89,7 @@ static __always_inline int tg_receive(struct sock *sk, struct tg_socket *own, __
 
 	tg_read_packet(packet, &ends);
 	result = tg_check_packet(own, &ends, packet, sender);
-	if (!result && own->class != SECCLASS_TCP_SOCKET && tg_is_labelling())
+	if (!result && tg_has_datagrams(own->class) && tg_is_labelling())
 		tg_hear(sk, own, &ends, sender);
 	return result;
 }

@@ -106,6 +106,9 @@ int BPF_PROG(socket_create, int family, int type, int protocol, int kernel)
 {
 	if (kernel || tg_subject() & TG_UNCONFINED)
 		return 0;
+	/* Its packets do not pass the programs that put labels into them. */
+	if (family == PF_XDP && tg_is_labelling())
+		return -EACCES;
 	return tg_check_create(tg_family_class(family, type, protocol));
 }
 
@@ -230,9 +233,16 @@ int BPF_PROG(socket_getsockopt, struct socket *socket, int level, int option)
 	return tg_check_socket(socket, SOCKET__GETOPT);
 }
 
+/* With this option, packets do not pass the programs that put labels into them. */
+#define SOL_PACKET 263
+#define PACKET_QDISC_BYPASS 20
+
 SEC("lsm/socket_setsockopt")
 int BPF_PROG(socket_setsockopt, struct socket *socket, int level, int option)
 {
+	if (level == SOL_PACKET && option == PACKET_QDISC_BYPASS &&
+	    !(tg_task_subject() & TG_UNCONFINED) && tg_is_labelling())
+		return -EACCES;
 	return tg_check_socket(socket, SOCKET__SETOPT);
 }
 

@@ -5,18 +5,28 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::{bytes_of, enforcer::tg_identifier_key};
+use tollgate_netlabel::sealed::Key;
 use tracing::warn;
 
 use super::{Enforcer, EnforcerError, map_error};
-use crate::{contexts::Sid, datapath::identifier};
+use crate::contexts::Sid;
 
 impl Enforcer {
-    /// Lets sealed labels name the context of a SID.
+    /// Lets sealed labels name the context of a SID, by each key.
     pub(super) fn identify(&self, sid: Sid, context: &str) -> Result<(), EnforcerError> {
-        if self.networks.config.seal.is_none() {
-            return Ok(());
+        let mut own = None;
+        for key in self.networks.keys.iter() {
+            let key = Key { number: key.number, secret: key.secret };
+            let identifier = self.put_identifier(sid, context, key.identifier(context))?;
+            // Labels are sealed by the first key.
+            own.get_or_insert(identifier);
         }
-        let identifier = identifier::of(context);
+        self.generation.set_identifier(sid, own.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Enters an identifier. Returns it, or 0 if another context has it.
+    fn put_identifier(&self, sid: Sid, context: &str, identifier: u32) -> Result<u32, EnforcerError> {
         let key = tg_identifier_key { generation: self.generation.number, identifier };
         let taken = match self.maps.identified.update(bytes_of(&key), &sid.to_ne_bytes(), MapFlags::NO_EXIST) {
             Err(cause) if cause.kind() != ErrorKind::AlreadyExists => {
@@ -27,8 +37,7 @@ impl Enforcer {
         if taken {
             warn!(context, "{context} has no sealed label: another context has the same identifier");
         }
-        self.generation.set_identifier(sid, if taken { 0 } else { identifier });
-        Ok(())
+        Ok(if taken { 0 } else { identifier })
     }
 
     /// Whether an identifier stands for this context already.

@@ -223,3 +223,13 @@ fn refuses_other_versions_and_lengths() {
 fn keeps_the_secret_out_of_messages() {
     assert_eq!(format!("{:?}", key()), "Key { number: 3, .. }");
 }
+
+#[test]
+fn numbers_contexts_by_the_key() {
+    let key = |secret| Key { number: 1, secret: [secret; 16] };
+    let identifier = key(1).identifier("u:r:t:s0");
+    assert_eq!(identifier, Key { number: 2, secret: [1; 16] }.identifier("u:r:t:s0"));
+    assert_ne!(identifier, key(1).identifier("u:r:t:s1"));
+    assert_ne!(identifier, key(2).identifier("u:r:t:s0"));
+    assert_ne!(identifier, 0);
+}
