@@ -43,8 +43,8 @@ struct tg_zone {
 
 /* Contexts that packets may bring, from one zone and from all, in one generation and since the
  * machine started. More are refused: whoever sends labels must not use up the SIDs. */
-#define TG_ZONE_LABELS 256u
-#define TG_PACKET_LABELS 1024u
+#define TG_LABELS_OF_ZONE 256u
+#define TG_LABELS_OF_PACKETS 1024u
 
 /* Addresses from `first` up to that of the next range. The first range begins at address 0. */
 struct tg_range4 {

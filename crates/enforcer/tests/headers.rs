@@ -176,7 +176,8 @@ fn includes_nothing_in_the_middle_of_a_header() {
 fn has_programs_in_the_headers_of_programs_only() {
     for header in headers() {
         let held = text(&header).matches("SEC(\"").count() - text(&header).matches("SEC(\".").count();
-        assert_eq!(held > 0, header.starts_with("programs/"), "{header} has {held} programs");
+        let holds = header.starts_with("programs/") || header == "datapath/programs.h";
+        assert_eq!(held > 0, holds, "{header} has {held} programs");
     }
 }
 

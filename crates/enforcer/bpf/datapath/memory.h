@@ -79,7 +79,7 @@ struct {
 	__type(value, struct tg_packet_room);
 } packet_room SEC(".maps");
 
-static __always_inline struct tg_packet_room *tg_packet_room(void)
+static __always_inline struct tg_packet_room *tg_find_room(void)
 {
 	__u32 zero = 0;
 

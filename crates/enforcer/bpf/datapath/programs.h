@@ -94,7 +94,7 @@ static __always_inline enum tg_fate tg_put_label(struct __sk_buff *skb, __u32 at
 /* A packet that leaves by a device whose network header is at `at`. */
 static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
 {
-	struct tg_packet_room *room = tg_packet_room();
+	struct tg_packet_room *room = tg_find_room();
 
 	if (!room)
 		return TC_ACT_SHOT;
@@ -142,7 +142,7 @@ SEC("tc") int egress_ip(struct __sk_buff *skb)
 /* On the loopback device, packets are never changed. */
 SEC("tc") int egress_loopback(struct __sk_buff *skb)
 {
-	struct tg_packet_room *room = tg_packet_room();
+	struct tg_packet_room *room = tg_find_room();
 	__u32 sid;
 
 	if (!room)
@@ -208,7 +208,7 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 /* A packet that comes by a device whose network header is at `at`. */
 static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
 {
-	struct tg_packet_room *room = tg_packet_room();
+	struct tg_packet_room *room = tg_find_room();
 
 	if (!room)
 		return TC_ACT_SHOT;

@@ -22,8 +22,8 @@
 /* Whether another context may get a SID because of a packet from this zone. Counts it. */
 static __always_inline int tg_may_bring(struct tg_zone *zone)
 {
-	if (READ_ONCE(zone->labels) >= TG_ZONE_LABELS ||
-	    READ_ONCE(state.packet_labels) >= TG_PACKET_LABELS)
+	if (READ_ONCE(zone->labels) >= TG_LABELS_OF_ZONE ||
+	    READ_ONCE(state.packet_labels) >= TG_LABELS_OF_PACKETS)
 		return 0;
 	/* Several processors may each bring one more. */
 	__sync_fetch_and_add(&zone->labels, 1);
