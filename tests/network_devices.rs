@@ -21,6 +21,7 @@ use crate::program::{
     Scratch,
     inside::{INSIDE, is_guest, name, sh},
     machine::{Machine, policy, source},
+    pair::tools,
     steps::TIMEOUT,
 };
 
@@ -44,13 +45,21 @@ fn in_guest(kernel: &str, modules: &[&str], test: impl Fn()) {
     let built = policy(&scratch, "policy", &[source("tests/enforcer/policy.cil")]);
     let (program, this) = (scratch.program(), env::current_exe().unwrap());
     let networks = scratch.file("network.toml", NETWORKS);
+    // Busybox's ip shows no MTU.
+    let libraries = "/tools/lib/x86_64-linux-gnu";
+    let ip = format!(
+        "mkdir -p /opt /tools && tar -xf /tools.tar -C /tools\nprintf '#!/bin/sh\\nexec {libraries}/ld-linux-x86-64.so.2 \
+         --library-path {libraries}:/tools/usr/lib/x86_64-linux-gnu /tools/bin/ip \"$@\"\\n' > /opt/ip\nchmod +x /opt/ip\n"
+    );
     let script = format!(
-        "grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf\nexport {INSIDE}=1\n\
+        "{ip}grep -q ' /sys/fs/bpf ' /proc/mounts || mount -t bpf none /sys/fs/bpf\nexport {INSIDE}=1\n\
          exec /tests --exact {} --include-ignored --nocapture --test-threads 1\n",
         name(test)
     );
     let script = scratch.file("script", &script);
-    let files: [(&PathBuf, &str); 5] = [
+    let tools = tools(&scratch);
+    let files: [(&PathBuf, &str); 6] = [
+        (&tools, "/tools.tar"),
         (&built, "/policy"),
         (&program, "/bin/tollgate"),
         (&this, "/tests"),
@@ -152,7 +161,7 @@ fn remove_programs(socket: &Socket, device: &str) {
 /// What must hold on every kernel.
 fn holds_on_devices() {
     let socket = Socket::open().unwrap();
-    let routes = "ip route; ip -6 route; ip addr";
+    let routes = "/opt/ip route; /opt/ip -6 route; /opt/ip addr";
     make_veth(&socket, "before");
     make_veth(&socket, "others");
     let clsact = Request::new(
@@ -161,28 +170,30 @@ fn holds_on_devices() {
         &traffic(index(&socket, "others"), 0xffff_0000, 0xffff_fff1),
     );
     let others_made = socket.ask(clsact.string(1, "clsact")).is_ok();
-    sh("ip link set lo up; ip addr add 10.77.0.1/24 dev before; ip link set before up; ip link set veth0 up; sleep 3
-        ip route add default via 10.77.0.2");
+    sh("/opt/ip link set lo up; /opt/ip addr add 10.77.0.1/24 dev before; /opt/ip link set before up; /opt/ip link set veth0 up; sleep 3
+        /opt/ip route add default via 10.77.0.2");
     let routes_before = output(routes);
     sh("tollgate enforce /policy > /enforced 2>&1");
     assert_eq!(
         [programs(&socket, "lo"), programs(&socket, "before"), programs(&socket, "others")],
         [[1, 0], [1, 1], [1, 1]]
     );
-    let now = output("ip route");
+    let now = output("/opt/ip route");
     assert!(now.contains("10.77.0.0/24 dev before") && now.contains("mtu 1460"), "{now}");
-    assert!(output("ip route get 10.99.0.1").contains("mtu 1460"), "{now}");
-    assert!(!output("ip route get 192.168.0.1").contains("mtu"), "{now}");
+    assert!(output("/opt/ip route get 10.99.0.1").contains("mtu 1460"), "{now}");
+    assert!(!output("/opt/ip route get 192.168.0.1").contains("mtu"), "{now}");
 
     make_veth(&socket, "after");
     comes("a program on a new device", || programs(&socket, "after") == [1, 1]);
-    sh("ip addr add 10.78.0.1/24 dev after; ip link set after up");
+    sh("/opt/ip addr add 10.78.0.1/24 dev after; /opt/ip link set after up");
     comes("an MTU on a new route", || {
-        output("ip route").lines().any(|line| line.contains("10.78.0.0/24") && line.contains("1460"))
+        output("/opt/ip route").lines().any(|line| line.contains("10.78.0.0/24") && line.contains("1460"))
     });
     // Somebody has the same routes again, as they were at first.
-    sh("ip addr del 10.77.0.1/24 dev before; ip addr add 10.77.0.1/24 dev before; ip route add default via 10.77.0.2");
-    let has_room = |to: &str| output(&format!("ip route get {to}")).contains("mtu 1460");
+    sh(
+        "/opt/ip addr del 10.77.0.1/24 dev before; /opt/ip addr add 10.77.0.1/24 dev before; /opt/ip route add default via 10.77.0.2",
+    );
+    let has_room = |to: &str| output(&format!("/opt/ip route get {to}")).contains("mtu 1460");
     comes("an MTU on renewed routes", || has_room("10.77.0.9") && has_room("10.99.0.1"));
     remove_programs(&socket, "before");
     assert_ne!(programs(&socket, "before"), [1, 1]);
@@ -199,7 +210,7 @@ fn holds_on_devices() {
         [[1, 0], [1, 1], [1, 1]]
     );
 
-    sh("for device in after meanwhile; do ip link del $device; done; sleep 1");
+    sh("for device in after meanwhile; do /opt/ip link del $device; done; sleep 1");
     sh("mv /etc/tollgate/network.toml /; tollgate reload /policy");
     assert_eq!(programs(&socket, "before"), [0, 0]);
     assert_eq!(output(routes), routes_before, "a reload without networks does not restore routes");

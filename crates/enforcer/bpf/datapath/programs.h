@@ -193,10 +193,14 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 	}
 	if (label->fate >= TG_DROPPED_NO_CONTEXT)
 		return label->fate;
-	/* A level that nobody has sealed, of a namespace whose root may write what he likes. */
-	if (label->fate == TG_PACKET_ACCEPTED && !label->sealed &&
-	    (sender ? !tg_is_senders(sid, sender) : tg_is_from_outside(skb)))
-		return TG_DROPPED_FORGED;
+	/* A level that nobody has sealed, of a namespace whose root may write what he likes:
+	 * without a socket it can be the kernel's answer. */
+	if (label->fate == TG_PACKET_ACCEPTED && !label->sealed) {
+		if (!sender && tg_is_from_outside(skb))
+			sender = tg_answer_sid(&room->flow);
+		if (sender && !tg_is_senders(sid, sender))
+			return TG_DROPPED_FORGED;
+	}
 	if (!tg_is_of_packet(&room->flow, sid))
 		return TG_DROPPED_FRAGMENT;
 	tg_carry(skb, sid);
