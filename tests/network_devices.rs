@@ -31,7 +31,7 @@ const NETWORKS: &str = "[[doi]]\nnumber = 1\ntag = \"bitmap\"\n\
 /// Where enforcement pins the links of devices.
 const LINKS: &str = "/sys/fs/bpf/tollgate/datapath/links";
 /// How long the daemon may take, in a guest on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// Waits until the daemon is gone: its process stays as a zombie, because nothing reaps it in a guest.
 const GONE: &str = "while tollgate mode; do sleep 0.2; done >/dev/null 2>&1";
 
@@ -227,6 +227,7 @@ fn holds_on_devices() {
 }
 
 #[test]
+#[ignore = "takes long: make test-rest"]
 fn keeps_filters_on_all_devices_and_room_on_their_routes() {
     if is_guest() {
         return holds_on_devices();
@@ -235,6 +236,7 @@ fn keeps_filters_on_all_devices_and_room_on_their_routes() {
 }
 
 #[test]
+#[ignore = "takes long: make test-rest"]
 fn keeps_links_on_all_devices_and_room_on_their_routes() {
     if is_guest() {
         return holds_on_devices();

@@ -107,6 +107,7 @@ fn delivers_each_kind(kernel: &'static str) {
 }
 
 #[test]
+#[ignore = "takes long: make test-rest"]
 fn carries_whole_contexts_by_sealed_labels_and_changes_keys_without_loss() {
     let scratch = Scratch::new();
     let bulk = "as_there s1 talk bulk 4 7001 20000000 60 & sleep 2
@@ -196,6 +197,7 @@ fn drops_labels_that_processes_write_themselves() {
 }
 
 #[test]
+#[ignore = "takes long: make test-rest"]
 fn changes_no_packet_to_networks_that_are_not_labelled() {
     let scratch = Scratch::new();
     let addresses =
