@@ -196,9 +196,10 @@ fn holds_on_devices() {
     let has_room = |to: &str| output(&format!("/opt/ip route get {to}")).contains("mtu 1460");
     comes("an MTU on renewed routes", || has_room("10.77.0.9") && has_room("10.99.0.1"));
     remove_programs(&socket, "before");
-    assert_ne!(programs(&socket, "before"), [1, 1]);
-    comes("a program that was removed", || programs(&socket, "before") == [1, 1]);
-    assert!(output("cat /var/log/tollgate/daemon.log").contains("before: somebody has removed the egress program"));
+    // It may be back at once.
+    let put_back = "before: somebody has removed the egress program";
+    comes("a program that was removed", || output("cat /var/log/tollgate/daemon.log").contains(put_back));
+    comes("both programs", || programs(&socket, "before") == [1, 1]);
 
     sh(&format!("kill -9 $(cat /run/tollgate/lock); {GONE}; true"));
     assert_eq!(programs(&socket, "before"), [1, 1]);
