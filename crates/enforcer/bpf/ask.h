@@ -51,6 +51,15 @@ static __always_inline void tg_keep_answer(struct tg_request *request, int grant
 		WRITE_ONCE(*entry, 0);
 }
 
+/* Counts an act of the current task that the candidate would have decided otherwise. */
+static __noinline void tg_note_difference(const struct tg_request *request, __u32 now, __u32 then)
+{
+	struct tg_difference first = {.process = bpf_get_current_pid_tgid() >> 32};
+
+	bpf_get_current_comm(first.command, sizeof first.command);
+	tg_add_difference(request, now, then, &first);
+}
+
 /*
  * avc_has_perm: checks whether the source has the permissions. What is denied, or granted with
  * auditallow, is audited. Returns 0 or -EACCES. `request->allowed` is what may be cached.
@@ -78,7 +87,9 @@ TG_FUNCTION int tg_avc_has_perm(struct tg_request *request)
 	tg_ask_shadow(request, &answer);
 	__u32 cacheable = ~tg_answer(TG_IN_FORCE, request, &answer); /* some commands only */
 
-	cacheable &= tg_compare_shadow(request, answer.allowed);
+	cacheable &= request->allowed;
+	if (tg_differs_from_shadow(request, answer.allowed))
+		tg_note_difference(request, answer.allowed, request->denied);
 	request->allowed = answer.allowed & ~answer.auditallow;
 	request->denied = request->av & ~answer.allowed;
 	if (request->denied && request->dontaudit & ~answer.auditdeny)

@@ -11,6 +11,7 @@
 #include "path.h"
 #include "read.h"
 
+#define TG_INTERFACE_NAME 16 /* IFNAMSIZ */
 #define AF_UNSPEC 0
 #define AF_UNIX 1
 #define AF_INET 2
@@ -121,20 +122,27 @@ static __always_inline void tg_read_ports(struct tg_endpoints *ends, __u64 at, _
 	ends->port[1] = tg_swap(ports[1]);
 }
 
+/* The name of the device that a packet is at. */
+static __always_inline void tg_read_interface(__u64 skb, char *name)
+{
+	__u64 device = (__u64)TG_MEMBER(skb, struct sk_buff, dev);
+
+	bpf_probe_read_kernel_str(
+		name, TG_INTERFACE_NAME,
+		(void *)(device + bpf_core_field_offset(struct net_device, name)));
+}
+
 /* selinux_parse_skb: the source and the destination of a packet. */
 TG_FUNCTION int tg_read_packet(__u64 skb, struct tg_endpoints *ends)
 {
 	if (!ends)
 		return 0;
-	__u64 device = (__u64)TG_MEMBER(skb, struct sk_buff, dev);
 	__u64 at = (__u64)TG_MEMBER(skb, struct sk_buff, head) +
 		   TG_MEMBER(skb, struct sk_buff, network_header);
 	union tg_packet packet = {};
 
 	TG_READ(packet, at);
-	bpf_probe_read_kernel_str(
-		ends->interface, sizeof ends->interface,
-		(void *)(device + bpf_core_field_offset(struct net_device, name)));
+	tg_read_interface(skb, ends->interface);
 	if (packet.v4.version >> 4 == 4) {
 		ends->family = AF_INET;
 		ends->address[0][0] = packet.v4.source;

@@ -104,26 +104,44 @@ static __always_inline int tg_within_limit(__u32 source, __u64 now)
 	return 0;
 }
 
-/* Reports that `audited` was denied, or granted. Counts it if it cannot be reported. */
-TG_FUNCTION int tg_tell_decision(const struct tg_request *request, __u32 audited, int verdict)
+/* A new event, if this second has room for another one of a source; else it is counted. */
+static __always_inline struct tg_event *tg_begin_event(enum tg_event_kind kind, __u32 source)
 {
-	__u64 now = bpf_ktime_get_boot_ns(), id = bpf_get_current_pid_tgid();
-
-	if (!request || !tg_within_limit(request->source, now))
-		return 0;
-	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+	__u64 now = bpf_ktime_get_boot_ns();
 	struct tg_event *event = 0;
 
+	if (!tg_within_limit(source, now))
+		return 0;
 	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < TG_EVENTS - TG_EVENTS_OF_BELLS)
 		event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-
 	if (!event) {
 		tg_failed(TG_FAILED_EVENT_LOST);
 		return 0;
 	}
 	__builtin_memset(event, 0, sizeof *event);
 	event->time = now;
-	event->kind = TG_EVENT_AVC;
+	event->kind = kind;
+	return event;
+}
+
+static __always_inline void tg_end_event(struct tg_event *event)
+{
+	bpf_ringbuf_submit(event, 0);
+	__sync_fetch_and_add(&state.events, 1);
+}
+
+/* Reports that `audited` was denied, or granted. Counts it if it cannot be reported. */
+TG_FUNCTION int tg_tell_decision(const struct tg_request *request, __u32 audited, int verdict)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!request)
+		return 0;
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+	struct tg_event *event = tg_begin_event(TG_EVENT_AVC, request->source);
+
+	if (!event)
+		return 0;
 	event->generation = generation ? generation->number : 0;
 	event->source = request->source;
 	event->target = request->target & ~TG_SID_SURVIVAL;
@@ -140,8 +158,7 @@ TG_FUNCTION int tg_tell_decision(const struct tg_request *request, __u32 audited
 		event->result = request->object == TG_OBJECT_CAPABILITY ? EPERM : EACCES;
 	bpf_get_current_comm(event->command, sizeof event->command);
 	tg_tell_object(event, request);
-	bpf_ringbuf_submit(event, 0);
-	__sync_fetch_and_add(&state.events, 1);
+	tg_end_event(event);
 	return 1;
 }
 

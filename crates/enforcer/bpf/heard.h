@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_HEARD_H
 #define TOLLGATE_HEARD_H
 
+#include "admitted.h"
 #include "endpoints.h"
 #include "enforcer.h"
 #include "libbpf.h"
@@ -10,18 +11,20 @@
 #include "socket_label.h"
 
 /* Records what a socket has received last: from anyone, and from the sender of this packet. */
-static __noinline int tg_hear(struct sock *sk, struct tg_socket *own, struct tg_endpoints *ends,
-			      __u32 sid)
+static __noinline int tg_hear(struct sock *sk, struct tg_socket *own,
+			      const struct tg_arrival *arrival)
 {
 	struct tg_heard sender = {
 		.socket = bpf_get_socket_cookie(sk),
-		.family = ends->family,
-		.port = ends->port[0],
+		.family = arrival->device & TG_ARRIVAL_SIX ? AF_INET6 : AF_INET,
+		.port = tg_swap(arrival->port),
 	};
+
+	__u32 sid = arrival->peer;
 
 	if (own->peer != sid)
 		tg_keep_peer(sk, own, sid);
-	__builtin_memcpy(sender.address, ends->address[0], sizeof sender.address);
+	__builtin_memcpy(sender.address, arrival->address, sizeof sender.address);
 	__u32 *known = bpf_map_lookup_elem(&heard, &sender);
 
 	/* Senders without labels are told from others by having no entry. */

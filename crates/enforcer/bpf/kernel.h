@@ -174,11 +174,16 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	__u32 skc_daddr, skc_rcv_saddr;
 	__u16 skc_dport, skc_num;
 	unsigned short skc_family;
 	possible_net_t skc_net;
+	atomic64_t skc_cookie;
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 };
 
@@ -201,7 +206,7 @@ struct unix_sock {
 struct sk_buff {
 	struct net_device *dev;
 	unsigned int len;
-	__u16 protocol, network_header;
+	__u16 protocol, network_header, transport_header;
 	__u16 tc_index;
 	unsigned char *head, *data;
 };

@@ -8,9 +8,9 @@
 #include "generation.h"
 #include "socket_class.h"
 
-/* A host as in nodecon. */
+/* The address of a host, as packets have it; that of IPv4 is the first word. */
 struct tg_host {
-	__u32 family, address[4];
+	__u32 address[4];
 };
 
 /* security_port_sid. The protocol is one byte there, so MPTCP counts as TCP. */
@@ -39,7 +39,7 @@ TG_FUNCTION __u32 tg_port_sid(__u32 protocol, __u32 port)
 }
 
 /* security_node_sid */
-TG_FUNCTION __u32 tg_node_sid(const struct tg_host *host)
+TG_FUNCTION __u32 tg_node_sid(__u32 family, const struct tg_host *host)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 
@@ -48,7 +48,7 @@ TG_FUNCTION __u32 tg_node_sid(const struct tg_host *host)
 	TG_ROLL
 	for (__u32 i = 0; i < TG_NODES; i++) {
 		const struct tg_node *node = &generation->network.node[i];
-		__u32 other = node->family ^ host->family;
+		__u32 other = node->family ^ family;
 
 		if (!node->sid)
 			break;
@@ -61,15 +61,20 @@ TG_FUNCTION __u32 tg_node_sid(const struct tg_host *host)
 	return SECINITSID_NODE;
 }
 
+/* The name of an interface, with zeros at its end. */
+struct tg_interface_name {
+	char text[16];
+};
+
 /* security_netif_sid */
-TG_FUNCTION __u32 tg_interface_sid(const struct tg_endpoints *ends)
+TG_FUNCTION __u32 tg_interface_sid(const struct tg_interface_name *interface)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	__u64 name[2];
 
-	if (!generation || !ends)
+	if (!generation || !interface)
 		return SECINITSID_NETIF;
-	__builtin_memcpy(name, ends->interface, sizeof name);
+	__builtin_memcpy(name, interface->text, sizeof name);
 	TG_ROLL
 	for (__u32 i = 0; i < TG_INTERFACES; i++) {
 		const struct tg_interface *known = &generation->network.interface[i];

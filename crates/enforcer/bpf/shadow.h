@@ -18,21 +18,21 @@
 #include "state.h"
 #include "tables.h"
 
-/* Counts an act that the candidate would have denied, or granted. */
-static __noinline void tg_note_difference(const struct tg_request *request, __u32 now, __u32 then)
+/* Counts an act that the candidate would have denied, or granted. `first` is the entry for the
+ * first one of its kind. */
+static __always_inline void tg_add_difference(const struct tg_request *request, __u32 now,
+					      __u32 then, struct tg_difference *first)
 {
 	struct tg_difference_key key = {
 		.source = request->source,
 		.target = request->target,
 		.class = request->class,
 	};
-	struct tg_difference *known = bpf_map_lookup_elem(&differences, &key), new = {};
+	struct tg_difference *known = bpf_map_lookup_elem(&differences, &key);
 
 	if (!known) {
-		new.since = bpf_ktime_get_boot_ns();
-		new.process = bpf_get_current_pid_tgid() >> 32;
-		bpf_get_current_comm(new.command, sizeof new.command);
-		bpf_map_update_elem(&differences, &key, &new, BPF_NOEXIST);
+		first->since = bpf_ktime_get_boot_ns();
+		bpf_map_update_elem(&differences, &key, first, BPF_NOEXIST);
 		known = bpf_map_lookup_elem(&differences, &key);
 	}
 	if (!known) {
@@ -75,17 +75,12 @@ static __always_inline void tg_ask_shadow(struct tg_request *request, struct tg_
 	request->denied = answer->allowed;
 }
 
-/* Compares that with what the policy in force allows. Returns what caches may hold according to
- * the candidate. */
-static __always_inline __u32 tg_compare_shadow(const struct tg_request *request, __u32 allowed)
+/* Whether that differs from what the policy in force allows. */
+static __always_inline int tg_differs_from_shadow(const struct tg_request *request, __u32 allowed)
 {
-	__u32 kept = request->allowed, then = request->denied;
-
-	if (kept == TG_NO_OPINION && !then)
-		return kept;
-	if (!request->quiet && (allowed ^ then) & request->av)
-		tg_note_difference(request, allowed, then);
-	return kept;
+	if (request->allowed == TG_NO_OPINION && !request->denied)
+		return 0;
+	return !request->quiet && (allowed ^ request->denied) & request->av;
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "../libbpf.h"
 #include "../network.h"
 #include "../request.h"
+#include "../shadow.h"
 #include "../state.h"
 #include "classes.h"
 #include "datapath.h"
@@ -28,20 +29,10 @@ static __always_inline void tg_tell_egress(const struct tg_packet_room *room, in
 {
 	const struct tg_request *request = &room->request;
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
-	__u64 now = bpf_ktime_get_boot_ns();
-	struct tg_event *event = 0;
+	struct tg_event *event = tg_begin_event(TG_EVENT_AVC, request->source);
 
-	if (!tg_within_limit(request->source, now))
+	if (!event)
 		return;
-	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < TG_EVENTS - TG_EVENTS_OF_BELLS)
-		event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-	if (!event) {
-		tg_failed(TG_FAILED_EVENT_LOST);
-		return;
-	}
-	__builtin_memset(event, 0, sizeof *event);
-	event->time = now;
-	event->kind = TG_EVENT_AVC;
 	event->generation = generation ? generation->number : 0;
 	event->source = request->source;
 	event->target = request->target;
@@ -52,8 +43,7 @@ static __always_inline void tg_tell_egress(const struct tg_packet_room *room, in
 	event->object = TG_OBJECT_PACKET;
 	event->result = denied ? EACCES : 0;
 	__builtin_memcpy(event->name, &room->ends, sizeof room->ends);
-	bpf_ringbuf_submit(event, 0);
-	__sync_fetch_and_add(&state.events, 1);
+	tg_end_event(event);
 }
 
 /* avc_has_perm for the packet and the request in `room`. Returns whether it is denied. */
@@ -65,18 +55,26 @@ TG_FUNCTION int tg_is_egress_denied(struct tg_packet_room *room)
 	__u64 key = TG_AVC_KEY(request->source, request->target, request->class);
 	__u64 began = READ_ONCE(state.epoch), tag = tg_avc_tag(key, began);
 	__u64 *entry = tg_avc_entry(key), found = READ_ONCE(*entry) ^ tag;
+	struct tg_difference first = {};
 	struct tg_decision answer = {};
+	__u32 kept;
 	int denied;
 
 	if (!(found >> 32) && !(request->av & ~(__u32)found) && !READ_ONCE(state.switching))
 		return 0;
+	request->quiet = 0;
+	tg_ask_shadow(request, &answer);
 	tg_answer(TG_IN_FORCE, request, &answer);
+	/* No task is current. */
+	if (tg_differs_from_shadow(request, answer.allowed))
+		tg_add_difference(request, answer.allowed, request->denied, &first);
+	kept = request->allowed;
 	request->denied = request->av & ~answer.allowed;
 	denied = request->denied && READ_ONCE(state.enforcing) && !answer.permissive;
 	if (request->denied & answer.auditdeny)
 		tg_tell_egress(room, denied);
 	/* What is granted in permissive mode is reported each time. */
-	__sync_lock_test_and_set(entry, tag | (answer.allowed & ~answer.auditallow));
+	__sync_lock_test_and_set(entry, tag | (answer.allowed & ~answer.auditallow & kept));
 	if (READ_ONCE(state.epoch) != began)
 		WRITE_ONCE(*entry, 0);
 	return denied;
@@ -92,11 +90,10 @@ static __always_inline int tg_is_denied(struct tg_packet_room *room, __u32 targe
 	return tg_is_egress_denied(room);
 }
 
-static __always_inline __u32 tg_host_sid(struct tg_packet_room *room, const __u32 *address)
+/* The SID of one end. */
+static __always_inline __u32 tg_host_sid(struct tg_packet_room *room, __u32 end)
 {
-	room->host.family = room->ends.family;
-	__builtin_memcpy(room->host.address, address, sizeof room->host.address);
-	return tg_node_sid(&room->host);
+	return tg_node_sid(room->ends.family, (void *)room->ends.address[end]);
 }
 
 /* All questions about a packet of `sid`, which passes through or is this machine's own. Returns
@@ -109,13 +106,12 @@ TG_FUNCTION int tg_may_not_leave(struct tg_packet_room *room, __u32 sid, __u32 p
 	room->request.manager = TG_MANAGER_NETWORK;
 	room->request.object = TG_OBJECT_PACKET;
 	if (tg_has_policycap(TG_POLICYCAP_NETPEER)) {
-		if (passes && tg_is_denied(room, tg_host_sid(room, room->ends.address[0]),
-					   SECCLASS_NODE, NODE__RECVFROM))
+		if (passes &&
+		    tg_is_denied(room, tg_host_sid(room, 0), SECCLASS_NODE, NODE__RECVFROM))
 			return 1;
-		if (tg_is_denied(room, tg_interface_sid(&room->ends), SECCLASS_NETIF,
-				 NETIF__EGRESS) ||
-		    tg_is_denied(room, tg_host_sid(room, room->ends.address[1]), SECCLASS_NODE,
-				 NODE__SENDTO))
+		if (tg_is_denied(room, tg_interface_sid((void *)room->ends.interface),
+				 SECCLASS_NETIF, NETIF__EGRESS) ||
+		    tg_is_denied(room, tg_host_sid(room, 1), SECCLASS_NODE, NODE__SENDTO))
 			return 1;
 	}
 	/* selinux_secmark_enabled: no packet has a secmark. */
@@ -133,11 +129,7 @@ static __always_inline void tg_find_ends(struct __sk_buff *skb, struct tg_packet
 	struct tg_endpoints *ends = &room->ends;
 	__u64 device = 0;
 
-	ends->family = flow->six ? AF_INET6 : AF_INET;
-	ends->port[0] = bpf_ntohs(flow->port[0]);
-	ends->port[1] = bpf_ntohs(flow->port[1]);
-	__builtin_memcpy(ends->address[0], flow->source, sizeof ends->address[0]);
-	__builtin_memcpy(ends->address[1], flow->destination, sizeof ends->address[1]);
+	tg_ends_of(flow, ends);
 	bpf_probe_read_kernel(&device, sizeof device,
 			      (void *)skb + bpf_core_field_offset(struct sk_buff, dev));
 	bpf_probe_read_kernel_str(

@@ -39,32 +39,15 @@ static __always_inline void tg_count_packet(enum tg_fate fate)
 static __always_inline void tg_tell_packet(struct __sk_buff *skb, const struct tg_flow *flow,
 					   enum tg_fate fate)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
-	struct tg_event *event = 0;
+	struct tg_event *event = tg_begin_event(TG_EVENT_PACKET, fate);
 
-	if (!tg_within_limit(fate, now))
+	if (!event)
 		return;
-	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < TG_EVENTS - TG_EVENTS_OF_BELLS)
-		event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-	if (!event) {
-		tg_failed(TG_FAILED_EVENT_LOST);
-		return;
-	}
-	struct tg_endpoints *ends = (void *)event->name;
-
-	__builtin_memset(event, 0, sizeof *event);
-	event->time = now;
-	event->kind = TG_EVENT_PACKET;
 	event->number = fate;
 	event->object = TG_OBJECT_PACKET;
 	event->device = skb->ifindex;
-	ends->family = flow->six ? AF_INET6 : AF_INET;
-	ends->port[0] = bpf_ntohs(flow->port[0]);
-	ends->port[1] = bpf_ntohs(flow->port[1]);
-	__builtin_memcpy(ends->address[0], flow->source, sizeof ends->address[0]);
-	__builtin_memcpy(ends->address[1], flow->destination, sizeof ends->address[1]);
-	bpf_ringbuf_submit(event, 0);
-	__sync_fetch_and_add(&state.events, 1);
+	tg_ends_of(flow, (struct tg_endpoints *)event->name);
+	tg_end_event(event);
 }
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf_endian.h>
 
+#include "../endpoints.h"
 #include "../ip.h"
 #include "../libbpf.h"
 #include "../socket_class.h"
@@ -56,6 +57,16 @@ struct tg_flow {
 	__u32 room;	 /* bytes that the packet's length can still grow by */
 	__u32 transport; /* where the next protocol's header begins; 0: not in this packet */
 };
+
+/* The ends of a packet, as events have them. */
+static __always_inline void tg_ends_of(const struct tg_flow *flow, struct tg_endpoints *ends)
+{
+	ends->family = flow->six ? AF_INET6 : AF_INET;
+	ends->port[0] = bpf_ntohs(flow->port[0]);
+	ends->port[1] = bpf_ntohs(flow->port[1]);
+	__builtin_memcpy(ends->address[0], flow->source, sizeof ends->address[0]);
+	__builtin_memcpy(ends->address[1], flow->destination, sizeof ends->address[1]);
+}
 
 /* ICMP, by the flow's version. */
 static __always_inline int tg_is_icmp(const struct tg_flow *flow)

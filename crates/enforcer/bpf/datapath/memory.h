@@ -69,7 +69,6 @@ struct tg_packet_room {
 	struct tg_level level;
 	/* To ask whether it may leave. */
 	struct tg_endpoints ends;
-	struct tg_host host;
 	struct tg_request request;
 };
 struct {

@@ -91,19 +91,33 @@ static __always_inline enum tg_fate tg_put_label(struct __sk_buff *skb, __u32 at
 	return put ? TG_PACKET_LABELLED : TG_DROPPED_MEMORY;
 }
 
-/* A packet that leaves by a device whose network header is at `at`. */
-static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
+/* Reads a packet whose network header is at `at`. 0: nothing is to be done with it, and `end` is
+ * what the program returns. */
+static __always_inline struct tg_packet_room *tg_begin_packet(struct __sk_buff *skb, __u32 at,
+							      int *end)
 {
 	struct tg_packet_room *room = tg_find_room();
 
+	*end = TC_ACT_SHOT;
 	if (!room)
-		return TC_ACT_SHOT;
+		return 0;
 	enum tg_read read = tg_read_flow(skb, at, &room->flow);
 
 	if (read == TG_READ_OTHER)
-		return TC_ACT_UNSPEC;
+		*end = TC_ACT_UNSPEC;
 	if (read == TG_READ_BAD)
-		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
+		*end = tg_end_packet(skb, room, TG_DROPPED_MALFORMED);
+	return read == TG_READ_OK ? room : 0;
+}
+
+/* A packet that leaves by a device whose network header is at `at`. */
+static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
+{
+	int end;
+	struct tg_packet_room *room = tg_begin_packet(skb, at, &end);
+
+	if (!room)
+		return end;
 	if (tg_is_icmp(&room->flow))
 		tg_read_transport(skb, &room->flow);
 	__u32 sid = tg_sender_sid(skb, &room->flow);
@@ -212,16 +226,11 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 /* A packet that comes by a device whose network header is at `at`. */
 static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
 {
-	struct tg_packet_room *room = tg_find_room();
+	int end;
+	struct tg_packet_room *room = tg_begin_packet(skb, at, &end);
 
 	if (!room)
-		return TC_ACT_SHOT;
-	enum tg_read read = tg_read_flow(skb, at, &room->flow);
-
-	if (read == TG_READ_OTHER)
-		return TC_ACT_UNSPEC;
-	if (read == TG_READ_BAD)
-		return tg_end_packet(skb, room, TG_DROPPED_MALFORMED);
+		return end;
 	if (room->flow.protocol != IPPROTO_UDP)
 		tg_read_transport(skb, &room->flow);
 	struct tg_known_label *label = tg_read_label(skb, at, room);

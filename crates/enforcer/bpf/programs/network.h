@@ -94,14 +94,11 @@ static __noinline int tg_host_of(struct tg_address *address, struct tg_host *hos
 			return -EINVAL;
 		if (family == PF_INET6 || address->v4)
 			return tg_wrong_family(protocol);
-		host->family = AF_INET;
 		return 0;
 	case AF_INET:
-		host->family = AF_INET;
 		host->address[0] = address->v4;
 		return length < TG_IN_BYTES ? -EINVAL : 0;
 	case AF_INET6:
-		host->family = AF_INET6;
 		__builtin_memcpy(host->address, address->v6, sizeof host->address);
 		return length < TG_IN6_BYTES ? -EINVAL : 0;
 	}
@@ -131,7 +128,8 @@ static __noinline int tg_check_bind(struct sock *sk, __u64 at, __u32 length)
 	if (port && !tg_is_local_port(TG_KERNEL_ADDRESS(sk), port) &&
 	    tg_ask_network(&own, tg_port_sid(protocol, port), SOCKET__NAME_BIND, port, 0))
 		return -EACCES;
-	return tg_ask_network(&own, tg_node_sid(&host), RAWIP_SOCKET__NODE_BIND, port, at);
+	family = address.family == AF_INET6 ? AF_INET6 : AF_INET;
+	return tg_ask_network(&own, tg_node_sid(family, &host), RAWIP_SOCKET__NODE_BIND, port, at);
 }
 
 static __always_inline int tg_bind(struct sock *sk, __u64 address, __u32 length)

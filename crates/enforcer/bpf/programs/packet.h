@@ -9,11 +9,11 @@
 #define TOLLGATE_PROGRAMS_PACKET_H
 
 #include "../address.h"
+#include "../admitted.h"
 #include "../ask.h"
 #include "../compiler.h"
 #include "../endpoints.h"
 #include "../generation.h"
-#include "../heard.h"
 #include "../heard.h"
 #include "../kernel.h"
 #include "../libbpf.h"
@@ -27,14 +27,17 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* Checks one permission for a packet. */
+/* Checks one permission for a packet. `again` stays set if nothing is to be audited next time. */
 static __always_inline int tg_ask_packet(struct tg_request *request, __u32 target, __u32 class,
-					 __u32 av)
+					 __u32 av, __u32 *again)
 {
 	request->target = target;
 	request->class = class;
 	request->av = av;
-	return tg_ask(request);
+	int result = tg_ask(request);
+
+	*again &= !(av & ~request->allowed);
+	return result;
 }
 
 /* Whether each packet may have another sender. */
@@ -52,46 +55,60 @@ static __always_inline __u32 tg_packet_sid(const struct sk_buff *packet)
 	return sid ? sid : SECINITSID_UNLABELED;
 }
 
-/* selinux_socket_sock_rcv_skb, selinux_inet_sys_rcv_skb */
-static __noinline int tg_check_packet(struct tg_socket *own, struct tg_endpoints *ends,
-				      __u64 packet, __u32 sender)
+/* The SID of the device that a packet is at. A function of its own, for its stack. */
+static __noinline __u32 tg_device_sid(__u64 packet)
 {
-	struct tg_host host = {.family = ends->family};
+	struct tg_interface_name name = {};
+
+	tg_read_interface(packet, name.text);
+	return tg_interface_sid(&name);
+}
+
+/* selinux_socket_sock_rcv_skb, selinux_inet_sys_rcv_skb */
+static __always_inline int tg_check_packet(struct tg_socket *own, struct tg_arrival *arrival,
+					   __u64 packet, __u32 *again)
+{
+	__u32 family = arrival->device & TG_ARRIVAL_SIX ? AF_INET6 : AF_INET;
 	struct tg_request request = {
-		.source = sender,
+		.source = arrival->peer,
 		.manager = TG_MANAGER_NETWORK,
 		.object = TG_OBJECT_PACKET,
 		.text = packet,
 	};
 
-	__builtin_memcpy(host.address, ends->address[0], sizeof host.address);
 	if (tg_has_policycap(TG_POLICYCAP_NETPEER)) {
-		if (tg_ask_packet(&request, tg_interface_sid(ends), SECCLASS_NETIF,
-				  NETIF__INGRESS) ||
-		    tg_ask_packet(&request, tg_node_sid(&host), SECCLASS_NODE, NODE__RECVFROM))
+		if (tg_ask_packet(&request, tg_device_sid(packet), SECCLASS_NETIF, NETIF__INGRESS,
+				  again) ||
+		    tg_ask_packet(&request, tg_node_sid(family, (void *)arrival->address),
+				  SECCLASS_NODE, NODE__RECVFROM, again))
 			return -EACCES;
 		request.source = own->sid;
-		if (tg_ask_packet(&request, sender, SECCLASS_PEER, PEER__RECV))
+		if (tg_ask_packet(&request, arrival->peer, SECCLASS_PEER, PEER__RECV, again))
 			return -EACCES;
 	}
 	/* selinux_secmark_enabled: no packet has a secmark. */
 	if (!tg_has_policycap(TG_POLICYCAP_ALWAYSNETWORK))
 		return 0;
 	request.source = own->sid;
-	return tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PACKET, PACKET__RECV);
+	return tg_ask_packet(&request, SECINITSID_UNLABELED, SECCLASS_PACKET, PACKET__RECV, again);
 }
 
-static __always_inline int tg_receive(struct sock *sk, struct tg_socket *own, __u64 packet,
-				      __u32 sender)
+/* Checks a packet of a kind that was not admitted before, and enters it in `entry`. */
+static __noinline int tg_receive(struct sock *sk, struct tg_socket *own, __u64 packet,
+				 struct tg_arrival *arrival, struct tg_admitted *entry)
 {
-	struct tg_endpoints ends = {};
-	int result;
+	__u32 again = 1;
+	int result = tg_check_packet(own, arrival, packet, &again);
 
-	tg_read_packet(packet, &ends);
-	result = tg_check_packet(own, &ends, packet, sender);
-	if (!result && tg_has_datagrams(own->class) && tg_is_labelling())
-		tg_hear(sk, own, &ends, sender);
-	return result;
+	if (result)
+		return result;
+	__u32 heard = tg_has_datagrams(own->class) && tg_is_labelling();
+
+	if (heard)
+		tg_hear(sk, own, arrival);
+	if (again && entry)
+		tg_admit(entry, arrival, heard);
+	return 0;
 }
 
 SEC("lsm/socket_sock_rcv_skb")
@@ -105,7 +122,24 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 
 	if (own.sid == TG_SID_MACHINE || tg_is_unconfined(own.sid))
 		return 0;
-	return tg_receive(sk, &own, TG_KERNEL_ADDRESS(packet), tg_packet_sid(packet));
+	struct tg_arrival arrival = {
+		.epoch = READ_ONCE(state.epoch),
+		.own = own.sid,
+		.peer = tg_packet_sid(packet),
+	};
+
+	tg_read_arrival(packet, &arrival);
+	if (tg_has_datagrams(own.class))
+		arrival.socket = sk->__sk_common.skc_cookie.counter;
+	if (own.class == SECCLASS_UDP_SOCKET)
+		TG_READ(arrival.port, (__u64)packet->head + packet->transport_header);
+	struct tg_admitted *entry = tg_admitted_place(&arrival);
+
+	if (!entry || !tg_was_admitted(entry, &arrival))
+		return tg_receive(sk, &own, TG_KERNEL_ADDRESS(packet), &arrival, entry);
+	if (entry->heard && own.peer != arrival.peer)
+		tg_keep_peer(sk, &own, arrival.peer);
+	return 0;
 }
 
 /*
