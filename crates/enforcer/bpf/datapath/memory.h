@@ -70,6 +70,7 @@ struct tg_packet_room {
 	/* To ask whether it may leave. */
 	struct tg_endpoints ends;
 	struct tg_request request;
+	struct tg_decision answer;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
