@@ -7,6 +7,7 @@
 #include "../libbpf.h"
 #include "../maps.h"
 #include "carried.h"
+#include "cookie.h"
 #include "enforcer.h"
 #include "flow.h"
 #include "memory.h"
@@ -108,8 +109,11 @@ static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow
 	if (full && !tg_is_kernels(full))
 		return TG_SID_MACHINE;
 	tg_read_transport(skb, flow);
-	flow->answer = 1;
-	return tg_answer_sid(flow);
+	__u32 asker = tg_answer_sid(flow),
+	      cookie = tg_accepts(flow) ? tg_cookie_sid(skb, flow, asker) : 0;
+
+	flow->answer = !cookie;
+	return cookie ? cookie : asker;
 }
 
 #endif
