@@ -64,6 +64,8 @@ fn job(confinement: Confinement, delays: Vec<Delays>) -> Job {
         padding: 0,
         settle: true,
         delays,
+        tunnel: false,
+        labels: Vec::new(),
     }
 }
 

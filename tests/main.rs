@@ -11,6 +11,7 @@ mod audit_guests;
 mod built_kernels;
 mod cli;
 mod debian;
+mod dsm;
 mod enforcer;
 mod enforcer_cache;
 mod enforcer_contexts;

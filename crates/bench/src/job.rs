@@ -11,6 +11,7 @@ use crate::{
     },
     counter::Counter,
     decisions::Decisions,
+    labels::Label,
     oracle::Act,
     workload::Tasks,
 };
@@ -39,6 +40,12 @@ pub struct Job {
     /// delays, then once under each entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delays: Vec<Delays>,
+    /// Whether packets between the two network namespaces go through a tunnel below IP, which has a label (VXLAN-GBP).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tunnel: bool,
+    /// The labels that receivers must see, by network. The job looks at no other network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Label>,
 }
 
 /// The result of a job.
@@ -52,6 +59,9 @@ pub struct Report {
     pub confinement: String,
     /// The outcome of each act, in the order of the job.
     pub acts: Vec<ActOutcome>,
+    /// The labels that receivers saw, before and after everything was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Label>,
     /// The wait for a quiet kernel; absent if there was none.
     pub settled: Option<Settled>,
     /// One entry per selection, in order.

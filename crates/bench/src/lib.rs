@@ -11,6 +11,7 @@ pub mod counter;
 pub mod decisions;
 mod error;
 pub mod job;
+pub mod labels;
 pub mod measure;
 mod network;
 pub mod oracle;

@@ -19,7 +19,7 @@ use std::{
 use nix::{
     net::if_::{InterfaceFlags, if_nametoindex},
     sched::{CloneFlags, setns, unshare},
-    sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, socket},
+    sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt},
 };
 
 use crate::{Error, error::Context, place::Network};
@@ -30,10 +30,17 @@ const LOOPBACK_INDEX: u32 = 1;
 /// The network's two hosts, out of the block that RFC 2544 sets apart for benchmarks.
 const NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+/// Their addresses in the tunnel.
+const TUNNEL_NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 1);
+const TUNNEL_FAR: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 2);
 /// The prefix length: room for these two hosts.
 const PREFIX: u8 = 30;
 const NEAR_END: End = End { name: "near", mac: [0x02, 0, 0, 0, 0, 1] };
 const FAR_END: End = End { name: "far", mac: [0x02, 0, 0, 0, 0, 2] };
+const TUNNEL_NEAR_END: End = End { name: "tunnel", mac: [0x02, 0, 0, 0, 1, 1] };
+const TUNNEL_FAR_END: End = End { name: "tunnel", mac: [0x02, 0, 0, 0, 1, 2] };
+/// The label of what sockets send through the tunnel: a VXLAN's group policy is the packet's mark.
+pub(crate) const TUNNEL_LABEL: u32 = 0x123;
 /// The sides' ports.
 const NEAR_PORT: u16 = 5001;
 const FAR_PORT: u16 = 5002;
@@ -64,26 +71,42 @@ impl Link {
     /// instructions would fall into the samples of the next workload. No lock guards them, because the child of a fork would
     /// wait forever for a lock that another thread held.
     pub(crate) fn open(network: Network) -> Result<Link, Error> {
+        match network {
+            Network::Loopback => raise_loopback().map(|()| Link(None)),
+            Network::Veth => Link::between_namespaces(false),
+        }
+    }
+
+    /// Prepares [`Network::Veth`] so that its packets go through a tunnel. Nothing has opened it before.
+    pub(crate) fn open_tunnel() -> Result<Link, Error> {
+        Link::between_namespaces(true)
+    }
+
+    fn between_namespaces(tunnel: bool) -> Result<Link, Error> {
         thread_local! {
             static NAMESPACES: RefCell<Option<Arc<Namespaces>>> = const { RefCell::new(None) };
         }
-        match network {
-            Network::Loopback => raise_loopback().map(|()| Link(None)),
-            Network::Veth => NAMESPACES.with_borrow_mut(|made| {
-                if made.is_none() {
-                    *made = Some(Arc::new(Namespaces::join()?));
-                }
-                Ok(Link(made.clone()))
-            }),
-        }
+        NAMESPACES.with_borrow_mut(|made| {
+            if made.is_none() {
+                *made = Some(Arc::new(Namespaces::join(tunnel)?));
+            }
+            Ok(Link(made.clone()))
+        })
+    }
+
+    /// Whether packets go through a tunnel.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.0.as_ref().is_some_and(|namespaces| namespaces.tunnel)
     }
 
     /// The IPv4 address of a side.
     pub(crate) fn address(&self, side: Side) -> Ipv4Addr {
-        match (&self.0, side) {
-            (None, _) => Ipv4Addr::LOCALHOST,
-            (Some(_), Side::Near) => NEAR,
-            (Some(_), Side::Far) => FAR,
+        let Some(namespaces) = &self.0 else { return Ipv4Addr::LOCALHOST };
+        match (namespaces.tunnel, side) {
+            (false, Side::Near) => NEAR,
+            (false, Side::Far) => FAR,
+            (true, Side::Near) => TUNNEL_NEAR,
+            (true, Side::Far) => TUNNEL_FAR,
         }
     }
 
@@ -97,6 +120,9 @@ impl Link {
         };
         let bound = self.within(side, || {
             let made = socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC, None)?;
+            if self.is_tunnel() {
+                setsockopt(&made, sockopt::Mark, &TUNNEL_LABEL)?;
+            }
             let bind_to = |port| bind(made.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)));
             match bind_to(port) {
                 Err(nix::Error::EADDRINUSE) => bind_to(0),
@@ -159,16 +185,24 @@ impl Drop for Inside {
 struct Namespaces {
     near: OwnedFd,
     far: OwnedFd,
+    /// Whether the workloads' addresses are those of a tunnel over the veth pair.
+    tunnel: bool,
 }
 
 impl Namespaces {
-    fn join() -> Result<Namespaces, Error> {
-        let namespaces = Namespaces { near: new_namespace()?, far: new_namespace()? };
+    fn join(tunnel: bool) -> Result<Namespaces, Error> {
+        let namespaces = Namespaces { near: new_namespace()?, far: new_namespace()?, tunnel };
         let link = Link(Some(Arc::new(namespaces)));
         let far = link.0.as_ref().map_or(-1, |n| n.far.as_raw_fd());
         link.within(Side::Near, || make_veth(far))??;
         link.within(Side::Near, || configure(NEAR_END, NEAR, FAR_END, FAR))??;
         link.within(Side::Far, || configure(FAR_END, FAR, NEAR_END, NEAR))??;
+        if tunnel {
+            link.within(Side::Near, || make_tunnel(NEAR_END, NEAR, FAR, TUNNEL_NEAR_END))??;
+            link.within(Side::Far, || make_tunnel(FAR_END, FAR, NEAR, TUNNEL_FAR_END))??;
+            link.within(Side::Near, || configure(TUNNEL_NEAR_END, TUNNEL_NEAR, TUNNEL_FAR_END, TUNNEL_FAR))??;
+            link.within(Side::Far, || configure(TUNNEL_FAR_END, TUNNEL_FAR, TUNNEL_NEAR_END, TUNNEL_NEAR))??;
+        }
         link.wait_until_packets_pass()?;
         link.0.and_then(Arc::into_inner).ok_or_else(|| Error::Unavailable("the veth pair is in use".into()))
     }
@@ -235,6 +269,16 @@ fn make_veth(far: std::os::fd::RawFd) -> Result<(), Error> {
             Error::Unavailable("this kernel has no veth device: load the module veth, or choose :loopback".to_owned())
         }
         _ => Error::Io { what: "make a veth pair".to_owned(), cause },
+    })
+}
+
+/// Creates the end of a tunnel in the caller's namespace, over the end of the veth pair there.
+fn make_tunnel(over: End, local: Ipv4Addr, remote: Ipv4Addr, end: End) -> Result<(), Error> {
+    let index = if_nametoindex(over.name).context(format!("find the link {}", over.name))?;
+    let mut kernel = Socket::open().context("open an rtnetlink socket")?;
+    kernel.ask(Message::new_vxlan(end, index, local, remote)).map_err(|cause| match cause.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => Error::Unavailable("this kernel has no VXLAN: load the module vxlan".to_owned()),
+        _ => Error::Io { what: "make a tunnel".to_owned(), cause },
     })
 }
 

@@ -11,12 +11,15 @@ use self::spool::Spool;
 
 use crate::{
     Error,
-    confine::{Confinement, active_modules, confine, latency::Delays},
+    confine::{Confined, Confinement, active_modules, confine, latency::Delays},
     counter::Meter,
     error::Context,
     job::{ActOutcome, Delayed, Job, Measured, Report},
+    labels::{self, Label},
     measure::measure,
+    network::Link,
     oracle::try_act,
+    place::Network,
     places::Places,
     selection::Selection,
 };
@@ -42,6 +45,12 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     // A confined process may not mount, nor open the files that the meter reads.
     let mut meter = Meter::open(job.counter)?;
     let places = Places::open(job.work.as_deref(), &selections)?;
+    // Before anything is confined, which may lose packets until labels flow.
+    if job.tunnel {
+        Link::open_tunnel()?;
+    } else if !job.labels.is_empty() {
+        Link::open(Network::Veth)?;
+    }
     let mut spool = Spool::open(selections.len() * (1 + job.delays.len()))?;
     let lsm = active_modules();
 
@@ -52,6 +61,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
         confined.enforce_learnt()?;
     }
     meter.decisions = confined.decisions.take();
+    let labels = flowing(job, &mut confined, progress)?;
     let acts = job.acts.iter().map(|act| ActOutcome { act: *act, errno: try_act(act) }).collect();
     let settled = if job.settle {
         progress("settling");
@@ -91,11 +101,24 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
         lsm,
         confinement: confined.verified.clone(),
         acts,
+        labels: labels.into_iter().chain(labels::look(&job.labels)?).collect(),
         settled,
         workloads,
         delayed: delayed.collect(),
         calibration: latency.map(|(_, calibration)| calibration.clone()),
     })
+}
+
+/// Waits until labels flow as the job says, and returns those that do.
+fn flowing(job: &Job, confined: &mut Confined, progress: &mut dyn FnMut(&str)) -> Result<Vec<Label>, Error> {
+    if job.labels.is_empty() {
+        return Ok(Vec::new());
+    }
+    progress("labels");
+    confined.show_namespaces()?;
+    let seen = labels::wait_for(&job.labels)?;
+    confined.end_daemon()?;
+    Ok(seen)
 }
 
 /// Does once everything that the job will do, so that a learning module sees it.
@@ -165,6 +188,8 @@ mod tests {
             padding: 0,
             settle: false,
             delays: Vec::new(),
+            tunnel: false,
+            labels: Vec::new(),
         }
     }
 

@@ -2,11 +2,18 @@
 
 use std::path::PathBuf;
 
-use tollgate_bench::confine::{Confinement, tomoyo};
+use tollgate_bench::{
+    confine::{Confinement, tomoyo},
+    labels::Label,
+    place::Network,
+};
 use tollgate_host::Cache;
 use tollgate_vm::Image;
 
-use crate::policies::{self, PolicyError};
+use crate::{
+    network::Labelling,
+    policies::{self, PolicyError},
+};
 
 /// Files in the guest that modules load.
 const POLICY: &str = "/policy/selinux";
@@ -41,6 +48,7 @@ enum SetUp {
     Lockdown,
     Yama,
     Tollgate(Domain),
+    Network(Labelling),
 }
 
 /// The domain of the workloads under Tollgate.
@@ -131,6 +139,23 @@ pub const KNOWN: &[Known] = &[
         SetUp::Tollgate(Domain::OwnPermissive),
         "Tollgate's own policy, permissive, nothing allowed",
     ),
+    known("vxlan-gbp", "", SetUp::Network(Labelling::Tunnel), "no module; the veth pair carries a VXLAN with a label"),
+    known("selinux-net", "selinux", SetUp::Network(Labelling::Selinux), "SELinux, an MLS policy of the network"),
+    known(
+        "selinux-net-cipso",
+        "selinux",
+        SetUp::Network(Labelling::NetLabel),
+        "the same, and NetLabel puts levels into packets",
+    ),
+    known("tollgate-net", "bpf", SetUp::Network(Labelling::Nothing), "Tollgate, the same policy, no network labelled"),
+    known(
+        "tollgate-net-beside",
+        "bpf",
+        SetUp::Network(Labelling::Beside),
+        "the same, labels beside packets, which are not changed",
+    ),
+    known("tollgate-net-cipso", "bpf", SetUp::Network(Labelling::Cipso), "the same, levels in packets (CIPSO)"),
+    known("tollgate-net-sealed", "bpf", SetUp::Network(Labelling::Sealed), "the same, sealed contexts in packets"),
 ];
 
 const fn known(name: &'static str, lsm: &'static str, set_up: SetUp, about: &'static str) -> Known {
@@ -169,8 +194,12 @@ impl Known {
     /// no hooks.
     #[must_use]
     pub fn confinement(&self, hooks: &[String]) -> Confinement {
-        let selinux =
-            |loaded: bool, enforcing| Confinement::Selinux { policy: loaded.then(|| PathBuf::from(POLICY)), enforcing };
+        let selinux = |loaded: bool, enforcing| Confinement::Selinux {
+            policy: loaded.then(|| PathBuf::from(POLICY)),
+            enforcing,
+            context: None,
+            netlabel: None,
+        };
         match self.set_up {
             SetUp::Nothing => Confinement::None,
             SetUp::BpfEmpty => Confinement::BpfEmpty { hooks: hooks.to_vec() },
@@ -187,7 +216,38 @@ impl Known {
             SetUp::Lockdown => Confinement::Lockdown,
             SetUp::Yama => Confinement::Yama,
             SetUp::Tollgate(domain) => domain.confinement(hooks),
+            SetUp::Network(labelling) => labelling.confinement(),
         }
+    }
+
+    /// Whether it says which labels packets have; the baseline must then have none.
+    #[must_use]
+    pub fn tells_labels(&self) -> bool {
+        matches!(self.set_up, SetUp::Network(_))
+    }
+
+    /// The label that a receiver must see in a network.
+    #[must_use]
+    pub fn label(&self, network: Network) -> Label {
+        match self.set_up {
+            SetUp::Network(labelling) => labelling.label(network),
+            _ => Label { network, label: None },
+        }
+    }
+
+    /// Kernel modules that it needs.
+    #[must_use]
+    pub fn modules(&self) -> &'static [&'static str] {
+        match self.set_up {
+            SetUp::Network(labelling) => labelling.modules(),
+            _ => &[],
+        }
+    }
+
+    /// Whether packets between network namespaces go through a tunnel.
+    #[must_use]
+    pub fn tunnels(&self) -> bool {
+        self.set_up == SetUp::Network(Labelling::Tunnel)
     }
 
     /// Whether only kernels that Tollgate builds have its module.
@@ -199,12 +259,13 @@ impl Known {
     /// The cache's record of the packages from which the set-up's files were built.
     #[must_use]
     pub fn packages(&self) -> Option<&'static str> {
-        let [selinux, apparmor] = policies::RECORDS;
+        let [selinux, apparmor, netlabel] = policies::RECORDS;
         match self.set_up {
             SetUp::SelinuxPermissive
             | SetUp::SelinuxEnforcing
             | SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse | Domain::DebianCounted) => Some(selinux),
             SetUp::AppArmorConfined => Some(apparmor),
+            SetUp::Network(Labelling::NetLabel) => Some(netlabel),
             _ => None,
         }
     }
@@ -224,6 +285,7 @@ impl Known {
                 image.host_file(&policies::debian(cache)?, DEBIAN)?
             }
             SetUp::Tollgate(_) => image.content(OWN, 0o644, &policies::own()?),
+            SetUp::Network(labelling) => labelling.provide(cache, image)?,
             _ => {}
         }
         Ok(())
@@ -247,6 +309,7 @@ impl Domain {
             hooks: hooks.to_vec(),
             at_use: self == Self::DebianAtUse,
             counted: self == Self::DebianCounted,
+            network: None,
         }
     }
 }
@@ -279,7 +342,13 @@ mod tests {
                 "tollgate-own-confined",
                 "tollgate-debian-confined",
                 "tollgate-debian-at-use",
-                "tollgate-debian-counted"
+                "tollgate-debian-counted",
+                "selinux-net",
+                "selinux-net-cipso",
+                "tollgate-net",
+                "tollgate-net-beside",
+                "tollgate-net-cipso",
+                "tollgate-net-sealed"
             ]
         );
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_bench::{confine::Confinement, counter::Counter, job::Job, oracle::Act};
+use tollgate_bench::{confine::Confinement, counter::Counter, job::Job, labels::Label, oracle::Act, place::Network};
 use tollgate_host::{
     Cache, Error as HostError,
     process::{self, Limits},
@@ -35,7 +35,7 @@ const JOB: &str = "/job.json";
 const WORK: &str = "/work";
 /// The guest's memory in MiB: enough for every workload, and the same for all, because its size changes what the kernel does.
 const MEMORY_MIB: u32 = 1024;
-/// Kernel modules: the RAM disk of the ext4 places, and the pair of network devices.
+/// Kernel modules: the RAM disk of the ext4 places, and the pair of network devices. Configurations may need more.
 const MODULES: [&str; 2] = ["brd", "veth"];
 
 /// Why a study cannot go on.
@@ -122,7 +122,10 @@ impl<'a> Laboratory<'a> {
                 }
             }
             if let Some(folder) = &kernel.modules {
-                image.kernel_modules(modules::with_dependencies(folder, &MODULES)?);
+                let known = study.configurations.iter().filter_map(|name| known(study, name));
+                let more = known.flat_map(Known::modules).copied();
+                let wanted: Vec<&str> = MODULES.into_iter().chain(more).collect();
+                image.kernel_modules(modules::with_dependencies(folder, &wanted)?);
             }
             kernels.insert(spec.clone(), (kernel, image));
         }
@@ -164,7 +167,18 @@ impl<'a> Laboratory<'a> {
             padding: if self.study.clock == Counter::Instructions { boot.index } else { 0 },
             settle: guest,
             delays: self.study.delays(&boot.configuration),
+            tunnel: known(self.study, &boot.configuration).is_some_and(Known::tunnels),
+            labels: if guest { self.labels(boot) } else { Vec::new() },
         }
+    }
+
+    /// The labels that receivers must see in the study's networks, in every boot if one of its configurations has some.
+    fn labels(&self, boot: &Boot) -> Vec<Label> {
+        let all = || self.study.configurations.iter().filter_map(|name| known(self.study, name));
+        let Some(own) = known(self.study, &boot.configuration).filter(|_| all().any(Known::tells_labels)) else {
+            return Vec::new();
+        };
+        [Network::Loopback, Network::Veth].map(|network| own.label(network)).into()
     }
 
     fn confinement(&self, boot: &Boot) -> Confinement {
@@ -203,6 +217,7 @@ impl<'a> Laboratory<'a> {
             command_line: machine.as_ref().map(Machine::command_line).unwrap_or_default(),
             machine: machine.as_ref().map(words).unwrap_or_default(),
             denials,
+            labels: job.labels.clone(),
             seconds: 0.0,
             outcome: Outcome::Failed("it did not run".into()),
         }

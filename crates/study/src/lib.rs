@@ -10,6 +10,7 @@ pub mod environment;
 pub mod export;
 pub mod laboratory;
 pub mod model;
+mod network;
 mod number;
 pub mod page;
 pub mod policies;

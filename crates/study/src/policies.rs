@@ -8,11 +8,12 @@ use std::{
 use tollgate_debian::{self as debian, DebianError, Flavour, Modules, SUITE};
 use tollgate_host::{Cache, Package, Packages};
 use tollgate_policy::{
+    built::Built,
     sepol::{CilFile, Options},
     sources::{SourceError, Sources},
 };
 
-/// The sources of Tollgate's own policy, and domains for the workloads.
+/// The sources of Tollgate's own policy, and domains for the workloads. The first ones are [`BASE`].
 const OWN: [(&str, &str); 11] = [
     ("10-classes.cil", include_str!("../../../policies/tollgate/10-classes.cil")),
     ("20-levels.cil", include_str!("../../../policies/tollgate/20-levels.cil")),
@@ -27,8 +28,20 @@ const OWN: [(&str, &str); 11] = [
     ("bench.cil", include_str!("bench.cil")),
 ];
 
+/// How many of the sources are the base of the network's policy: all that names no service.
+const BASE: usize = 5;
+/// The policy of labelled networks, beside the base.
+const NETWORK: (&str, &str) = ("network.cil", include_str!("network.cil"));
+
+/// The programs of NetLabel.
+const NETLABEL: [&str; 3] = ["netlabel-tools", "libnl-3-200", "libnl-genl-3-200"];
+
 /// The cache's records of the packages from which each was built.
-pub const RECORDS: [&str; 2] = ["policies/3/default-bookworm-shipped/packages.json", "apparmor/bookworm/packages.json"];
+pub const RECORDS: [&str; 3] = [
+    "policies/3/default-bookworm-shipped/packages.json",
+    "apparmor/bookworm/packages.json",
+    "netlabel/bookworm/packages.json",
+];
 
 /// Why a policy could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -77,17 +90,40 @@ pub fn debian(cache: &Cache) -> Result<PathBuf, PolicyError> {
 
 /// Tollgate's own policy with domains for the workloads, built.
 pub fn own() -> Result<Vec<u8>, PolicyError> {
-    let file = |(name, text): (&str, &str)| CilFile { name: name.into(), text: text.into() };
-    let sources = Sources::Cil { files: OWN.map(file).into(), modules: false };
-    Ok(sources.build(&Options::default())?.to_bytes())
+    Ok(compile(&OWN)?.to_bytes())
+}
+
+/// The policy of labelled networks, built, and as the kernel's SELinux loads it.
+pub fn network() -> Result<(Vec<u8>, Vec<u8>), PolicyError> {
+    let built = compile(&[&OWN[..BASE], &[NETWORK]].concat())?;
+    Ok((built.to_bytes(), built.image))
+}
+
+fn compile(sources: &[(&str, &str)]) -> Result<Built, PolicyError> {
+    let file = |(name, text): &(&str, &str)| CilFile { name: (*name).into(), text: (*text).into() };
+    let sources = Sources::Cil { files: sources.iter().map(file).collect(), modules: false };
+    Ok(sources.build(&Options::default())?)
+}
+
+/// `netlabelctl` of Debian.
+pub fn netlabel(cache: &Cache) -> Result<Unpacked, PolicyError> {
+    let folder = unpacked(cache, &format!("netlabel/{SUITE}"), &NETLABEL)?;
+    Ok(Unpacked { program: folder.join("usr/sbin/netlabelctl"), libraries: library_folders(&folder) })
+}
+
+/// The folder of unpacked packages, with a record of them.
+pub(crate) fn unpacked(cache: &Cache, folder: &str, packages: &[&str]) -> Result<PathBuf, PolicyError> {
+    cache.folder(folder, |fresh| {
+        let names: Vec<String> = packages.iter().map(|name| format!("{name}/{SUITE}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let fetched = Packages::new(cache).unpack(&names, fresh)?;
+        write_record(fresh, &fetched)
+    })
 }
 
 /// Debian's AppArmor parser.
 pub fn apparmor_parser(cache: &Cache) -> Result<Unpacked, PolicyError> {
-    let folder = cache.folder(&format!("apparmor/{SUITE}"), |fresh| -> Result<(), PolicyError> {
-        let fetched = Packages::new(cache).unpack(&[&format!("apparmor/{SUITE}")], fresh)?;
-        write_record(fresh, &fetched)
-    })?;
+    let folder = unpacked(cache, &format!("apparmor/{SUITE}"), &["apparmor"])?;
     let program = ["usr/sbin/apparmor_parser", "sbin/apparmor_parser"].map(|path| folder.join(path));
     let program = program.into_iter().find(|path| path.exists()).unwrap_or_else(|| folder.join("sbin"));
     Ok(Unpacked { program, libraries: library_folders(&folder) })
@@ -97,7 +133,7 @@ pub(crate) fn library_folders(root: &Path) -> Vec<PathBuf> {
     ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| root.join(folder)).to_vec()
 }
 
-pub(crate) fn write_record(folder: &Path, packages: &[Package]) -> Result<(), PolicyError> {
+fn write_record(folder: &Path, packages: &[Package]) -> Result<(), PolicyError> {
     let text = serde_json::to_vec_pretty(packages).map_err(std::io::Error::from);
     text.and_then(|text| fs::write(folder.join("packages.json"), text)).map_err(io("write the record"))
 }
@@ -109,8 +145,6 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PolicyError {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_policy::built::Built;
-
     use super::*;
 
     #[test]

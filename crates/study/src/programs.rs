@@ -1,12 +1,11 @@
 //! The programs that workloads run: Debian's packages, unpacked, and the files of them that go into a guest's image.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use tollgate_debian::SUITE;
-use tollgate_host::{Cache, Packages};
+use tollgate_host::Cache;
 use tollgate_vm::Image;
 
-use crate::policies::{PolicyError, library_folders, write_record};
+use crate::policies::{PolicyError, library_folders, unpacked};
 
 /// The programs of one workload.
 struct Programs {
@@ -99,11 +98,6 @@ pub fn provide(
 
 impl Programs {
     fn unpacked(&self, cache: &Cache) -> Result<PathBuf, PolicyError> {
-        cache.folder(self.folder, |fresh: &Path| {
-            let names: Vec<String> = self.packages.iter().map(|name| format!("{name}/{SUITE}")).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let fetched = Packages::new(cache).unpack(&names, fresh)?;
-            write_record(fresh, &fetched)
-        })
+        unpacked(cache, self.folder, self.packages)
     }
 }

@@ -1,7 +1,7 @@
 //! The raw record of one guest boot, from which results are built.
 
 use serde::{Deserialize, Serialize};
-use tollgate_bench::{counter::Counter, job::Report, oracle::Act};
+use tollgate_bench::{counter::Counter, job::Report, labels::Label, oracle::Act};
 
 /// The version of the raw records' format that this program writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -29,6 +29,9 @@ pub struct BootRecord {
     pub machine: Vec<String>,
     /// The acts that the configuration's policy must deny; empty if there are none.
     pub denials: Vec<Denial>,
+    /// The labels that receivers must see; empty if nobody looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Label>,
     /// Wall time of the boot on the host, in seconds.
     pub seconds: f64,
     /// The report, or why there is none.

@@ -5,6 +5,7 @@ mod bpf;
 mod landlock;
 pub mod latency;
 mod lockdown;
+mod netlabel;
 mod securityfs;
 mod selinux;
 mod tollgate;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, counter::Counter, decisions::Counts, oracle::Act};
 
 pub use bpf::REACHED_HOOKS;
+pub use netlabel::NetLabel;
 pub(crate) use securityfs::active_modules;
 
 /// The set-up before the workloads run. The command line's `lsm=` decides which modules are active at all.
@@ -46,6 +48,12 @@ pub enum Confinement {
         policy: Option<PathBuf>,
         /// Whether denials take effect.
         enforcing: bool,
+        /// The context that the measuring process enters; `None`: it stays in the kernel's.
+        #[serde(default)]
+        context: Option<String>,
+        /// Which packets the kernel labels; `None`: none.
+        #[serde(default)]
+        netlabel: Option<NetLabel>,
     },
     /// AppArmor, with a profile.
     #[serde(rename = "apparmor")]
@@ -86,6 +94,9 @@ pub enum Confinement {
         /// Whether the checks of each object manager are counted; each decision takes longer then.
         #[serde(default)]
         counted: bool,
+        /// The file that says which networks' packets have labels; `None`: none have.
+        #[serde(default)]
+        network: Option<PathBuf>,
     },
 }
 
@@ -93,7 +104,7 @@ impl Confinement {
     /// The act that this set-up denies, and its errno; `None` for a set-up that denies nothing.
     pub fn oracle(&self) -> Option<(Act, i32)> {
         match self {
-            Confinement::Selinux { policy: Some(_), enforcing: true }
+            Confinement::Selinux { policy: Some(_), enforcing: true, .. }
             | Confinement::Tollgate { context: Some(_), permissive: false, .. } => Some((Act::HeapExec, libc::EACCES)),
             Confinement::AppArmor { confined: true, .. } | Confinement::Landlock => {
                 Some((Act::OpenForbidden, libc::EACCES))
@@ -133,6 +144,7 @@ enum Kept {
     Latency(latency::Latency, latency::Calibration),
     Tomoyo(tomoyo::Learning),
     Yama { _scope: yama::Restricted },
+    Daemon(tollgate::Daemon),
 }
 
 impl Confined {
@@ -151,6 +163,25 @@ impl Confined {
     /// Whether the workloads must be run once, for the module to learn them, before [`Confined::enforce_learnt`].
     pub(crate) fn learns(&self) -> bool {
         matches!(self.kept, Kept::Tomoyo(_))
+    }
+
+    /// Shows the workloads' network namespaces to what labels packets there; does nothing if nothing needs to see them.
+    pub(crate) fn show_namespaces(&mut self) -> Result<(), Error> {
+        match &mut self.kept {
+            Kept::Daemon(daemon) => daemon.show_namespaces(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends what was needed until labels flow; does nothing if there is nothing of that kind.
+    pub(crate) fn end_daemon(&mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.kept, Kept::Nothing) {
+            Kept::Daemon(daemon) => daemon.end(),
+            kept => {
+                self.kept = kept;
+                Ok(())
+            }
+        }
     }
 
     /// Ends the learning and enforces what was learnt; does nothing if the module does not [learn](Confined::learns).
@@ -184,8 +215,12 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) 
             let calibration = latency.calibrate(counter, latency::cost(counter))?;
             Ok(Confined { kept: Kept::Latency(latency, calibration), ..Confined::standing(verified) })
         }
-        Confinement::Selinux { policy, enforcing } => {
-            selinux::load(policy.as_deref(), *enforcing).map(Confined::standing)
+        Confinement::Selinux { policy, enforcing, context, netlabel } => {
+            let verified = selinux::load(policy.as_deref(), *enforcing)?;
+            let labels = netlabel.as_ref().map(NetLabel::configure).transpose()?;
+            let entered = context.as_deref().map(selinux::enter).transpose()?;
+            let parts = [Some(verified), labels, entered];
+            Ok(Confined::standing(parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
         }
         Confinement::AppArmor { parser, profile, confined } => {
             apparmor::load(parser, profile, *confined).map(Confined::standing)
@@ -201,9 +236,13 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) 
             let (verified, scope) = yama::Restricted::set()?;
             Ok(Confined { kept: Kept::Yama { _scope: scope }, ..Confined::standing(verified) })
         }
-        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use, counted } => {
+        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use, counted, network } => {
             let (context, permissive, at_use, counted) = (context.as_deref(), *permissive, *at_use, *counted);
             let start = tollgate::Start { policy, context, permissive, unconfined, hooks, at_use, counted };
+            if let Some(network) = network {
+                let (verified, daemon) = tollgate::begin(start, network)?;
+                return Ok(Confined { kept: Kept::Daemon(daemon), ..Confined::standing(verified) });
+            }
             let (verified, decisions) = tollgate::enforce(start)?;
             Ok(Confined { decisions, ..Confined::standing(verified) })
         }
@@ -221,7 +260,7 @@ mod tests {
         assert_eq!(read(r#"{"module":"bpf-empty"}"#).unwrap(), Confinement::BpfEmpty { hooks: vec![] });
         assert_eq!(
             read(r#"{"module":"selinux","policy":"/policy","enforcing":true}"#).unwrap(),
-            Confinement::Selinux { policy: Some("/policy".into()), enforcing: true }
+            Confinement::Selinux { policy: Some("/policy".into()), enforcing: true, context: None, netlabel: None }
         );
     }
 
@@ -235,7 +274,8 @@ mod tests {
     #[test]
     fn expects_a_denial_only_of_what_enforces() {
         let selinux = |policy: Option<&str>, enforcing| {
-            Confinement::Selinux { policy: policy.map(Into::into), enforcing }.oracle()
+            let policy = policy.map(Into::into);
+            Confinement::Selinux { policy, enforcing, context: None, netlabel: None }.oracle()
         };
         assert_eq!(selinux(Some("/policy"), true), Some((Act::HeapExec, libc::EACCES)));
         assert_eq!(selinux(Some("/policy"), false), None);

@@ -3,6 +3,8 @@
 //! A child starts enforcement, which is pinned and continues without it. A daemon beside the workloads would run whenever the
 //! kernel notifies it, and loading programs would change the measuring process (docs/adr/0003).
 
+mod daemon;
+
 use std::{env, fs, path::Path, process::Command};
 
 use tollgate_abi::{
@@ -10,6 +12,7 @@ use tollgate_abi::{
     paths::CONTEXTS,
 };
 
+pub(super) use self::daemon::Daemon;
 use super::securityfs::require;
 use crate::{Error, decisions::Counts, error::Context};
 
@@ -33,26 +36,31 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec![
-            "enforce".to_owned(),
-            self.policy.display().to_string(),
-            "--once".to_owned(),
-            "--accept-missing".to_owned(),
-        ];
+    /// What both a daemon and a start without one take.
+    fn common(&self) -> Vec<String> {
+        let mut arguments =
+            vec!["enforce".to_owned(), self.policy.display().to_string(), "--accept-missing".to_owned()];
         if self.permissive {
             arguments.push("--permissive".to_owned());
         }
         if self.at_use {
             arguments.extend(["--descriptors".to_owned(), "use".to_owned()]);
         }
+        for domain in self.unconfined {
+            arguments.extend(["--unconfined".to_owned(), domain.clone()]);
+        }
+        arguments
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = self.common();
+        arguments.push("--once".to_owned());
         if self.counted {
             arguments.push("--count".to_owned());
         }
         let contexts = self.context.iter().map(|context| ("--intern", (*context).to_owned()));
-        let domains = self.unconfined.iter().map(|domain| ("--unconfined", domain.clone()));
         let hooks = self.hooks.iter().map(|hook| ("--hook", hook.clone()));
-        for (option, value) in contexts.chain(domains).chain(hooks) {
+        for (option, value) in contexts.chain(hooks) {
             arguments.extend([option.to_owned(), value]);
         }
         arguments
@@ -70,6 +78,18 @@ pub(super) fn enforce(start: Start<'_>) -> Result<(String, Option<Counts>), Erro
         Some(context) => format!("tollgate: {context} (SID {}), {started}", enter(context)?),
     };
     Ok((verified, counts))
+}
+
+/// Enforces the policy by a daemon, which labels packets of the networks in a file, and moves the calling thread into the
+/// context. Returns a description, and the daemon, which the caller ends when labels flow.
+pub(super) fn begin(start: Start<'_>, network: &Path) -> Result<(String, Daemon), Error> {
+    require("bpf")?;
+    let daemon = Daemon::start(&start, network)?;
+    let verified = match start.context {
+        None => "tollgate: this process unconfined".to_owned(),
+        Some(context) => format!("tollgate: {context} (SID {})", enter(context)?),
+    };
+    Ok((format!("{verified}, labelled networks of {}", network.display()), daemon))
 }
 
 /// Runs this program again; returns its standard output.
@@ -133,7 +153,7 @@ mod tests {
             at_use: true,
             counted: true,
         };
-        let words = "enforce /p --once --accept-missing --permissive --descriptors use --count --intern u:r:t --unconfined unconfined_t";
+        let words = "enforce /p --accept-missing --permissive --descriptors use --unconfined unconfined_t --once --count --intern u:r:t";
         assert_eq!(start.arguments().join(" "), words);
     }
 }

@@ -12,6 +12,16 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 
 /// `VETH_INFO_PEER`: the nested attribute that describes a veth's other end.
 const VETH_INFO_PEER: u16 = 1;
+/// Attributes of a VXLAN (`IFLA_VXLAN_...`), its network and its port.
+const VXLAN_ID: u16 = 1;
+const VXLAN_GROUP: u16 = 2;
+const VXLAN_LINK: u16 = 3;
+const VXLAN_LOCAL: u16 = 4;
+const VXLAN_LEARNING: u16 = 7;
+const VXLAN_PORT: u16 = 15;
+const VXLAN_GBP: u16 = 23;
+const VXLAN_NETWORK: u32 = 7;
+const VXLAN_UDP_PORT: u16 = 4789;
 /// `IFLA_INET6_ADDR_GEN_MODE` and its value `IN6_ADDR_GEN_MODE_NONE`.
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
@@ -65,6 +75,23 @@ impl Message {
         info.extend(attribute(libc::IFLA_INFO_DATA, &data));
         let mut message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &interface(0, 0));
         message.0.extend(end_attributes(here));
+        message.attribute(libc::IFLA_LINKINFO, &info)
+    }
+
+    /// Makes a VXLAN with group policies from one address to another, over the link with that index.
+    pub(super) fn new_vxlan(end: End, over: u32, local: Ipv4Addr, remote: Ipv4Addr) -> Message {
+        let mut data = attribute(VXLAN_ID, &VXLAN_NETWORK.to_ne_bytes());
+        data.extend(attribute(VXLAN_GROUP, &remote.octets()));
+        data.extend(attribute(VXLAN_LINK, &over.to_ne_bytes()));
+        data.extend(attribute(VXLAN_LOCAL, &local.octets()));
+        // It would learn the other end from each packet.
+        data.extend(attribute(VXLAN_LEARNING, &[0]));
+        data.extend(attribute(VXLAN_PORT, &VXLAN_UDP_PORT.to_be_bytes()));
+        data.extend(attribute(VXLAN_GBP, &[]));
+        let mut info = attribute(libc::IFLA_INFO_KIND, b"vxlan");
+        info.extend(attribute(libc::IFLA_INFO_DATA, &data));
+        let mut message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &interface(0, 0));
+        message.0.extend(end_attributes(end));
         message.attribute(libc::IFLA_LINKINFO, &info)
     }
 

@@ -8,7 +8,7 @@ mod control;
 pub(crate) mod endurance;
 mod files;
 mod flask;
-mod peer;
+pub(crate) mod peer;
 mod processes;
 mod shared_memory;
 

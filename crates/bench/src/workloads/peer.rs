@@ -30,7 +30,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 ///
 /// It never runs by itself: between two requests it sleeps in a system call.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     pid: Pid,
     /// The errno with which serving ended; 0 while it continues. Written by the peer.
     failure: Shared<AtomicI32>,
@@ -42,7 +42,7 @@ impl Peer {
     /// `serve` may only make system calls on prepared data: another thread of this process may hold any lock, for example the
     /// allocator's, during the fork. What `serve` owns is dropped in this process: the peer's descriptors are then its own,
     /// and their other ends report its death.
-    pub(super) fn fork(serve: impl FnMut() -> nix::Result<()>) -> Result<Peer, Error> {
+    pub(crate) fn fork(serve: impl FnMut() -> nix::Result<()>) -> Result<Peer, Error> {
         wake_on_failure()?;
         let failure = Shared::<AtomicI32>::zeroed().context("map memory to share with a peer process")?;
         let measured = Measured { process: getpid(), thread: gettid() };

@@ -1,6 +1,6 @@
 //! Judges whether a configuration's policy was seen to deny.
 
-use tollgate_bench::oracle::Act;
+use tollgate_bench::{labels::Label, oracle::Act};
 
 use super::Oracle;
 use crate::{record::BootRecord, word::word};
@@ -16,6 +16,12 @@ pub(super) fn judge(baseline: &[&BootRecord], own: &[&BootRecord]) -> (Oracle, O
             {
                 return (Oracle::Void, Some(reason));
             }
+        }
+    }
+    for boot in own.iter().filter(|boot| boot.labels.iter().any(|label| label.label.is_some())) {
+        judged = Oracle::Held;
+        if let Err(reason) = labels_flow(baseline, boot) {
+            return (Oracle::Void, Some(reason));
         }
     }
     if judged == Oracle::Held && own.iter().all(|boot| boot.report().is_none()) {
@@ -44,6 +50,29 @@ fn denies(boot: &BootRecord, act: Act, errno: i32) -> Result<(), String> {
         }
         Some(Some(_)) => Ok(()),
     }
+}
+
+/// Receivers saw the labels that they must see, both before and after everything was measured, and none under the baseline.
+fn labels_flow(baseline: &[&BootRecord], boot: &BootRecord) -> Result<(), String> {
+    let mut reports = baseline.iter().filter_map(|boot| boot.report()).peekable();
+    if reports.peek().is_none_or(|report| report.labels.is_empty()) {
+        return Err("labels were not looked for under the baseline".to_owned());
+    }
+    if let Some(seen) = reports.flat_map(|report| &report.labels).find(|seen| seen.label.is_some()) {
+        return Err(format!("under the baseline packets have labels too: {}", shown(seen)));
+    }
+    let Some(report) = boot.report() else { return Ok(()) };
+    let due = [boot.labels.as_slice(), &boot.labels].concat();
+    let wrong = due.iter().zip(&report.labels).find(|(due, seen)| due != seen);
+    match wrong {
+        Some((due, seen)) => Err(format!("{} was due, {} was seen ({})", shown(due), shown(seen), boot.which())),
+        None if report.labels.len() != due.len() => Err(format!("labels were not looked for ({})", boot.which())),
+        None => Ok(()),
+    }
+}
+
+fn shown(label: &Label) -> String {
+    format!("{} over {}", label.label.as_deref().unwrap_or("no label"), label.network.name())
 }
 
 /// The outcome of an act in a boot: `None` if it was not tried, `Some(None)` if it succeeded.
