@@ -1,6 +1,10 @@
 //! What must change in many layouts, and that a table of routes leads where it led before.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use fastrand::Rng;
 use tollgate_client::network::Prefix;
@@ -319,4 +323,23 @@ fn leads_packets_where_they_went_with_room_for_their_labels() {
         assert!(before.iter().all(|route| route.protocol != PROTOCOL));
     }
     assert!(own > 1000 && changed > 1000, "{own} {changed}");
+}
+
+/// A router with a full table: networks within labelled ones, and labelled ones within networks.
+#[test]
+fn plans_for_a_hundred_thousand_routes_in_a_second() {
+    let four = (0..50_000).map(|number| format!("unicast 10.{}.{}.0/24 dev 2", number / 250, number % 250));
+    let six = (0..50_000).map(|number| format!("unicast fd00:{number:x}::/32 dev 2 metric 1024"));
+    let before: Vec<Route> = four.chain(six).map(|text| route(&text)).collect();
+    let inside = (0..1000).map(|number| labelled(&format!("10.{}.{}.128/25", number % 100, number / 100), 24));
+    let around = ["10.128.0.0/9", "fd00::/16"].map(|prefix| labelled(prefix, 24));
+    let networks: Vec<_> = inside.chain(around).collect();
+    let began = Instant::now();
+    let plan = plan(&networks, &routing(before), &Memory::default());
+    assert!(
+        began.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 }),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!((plan.add.len(), plan.change.len()), (1000 + 50_000, 72 * 250));
 }
