@@ -38,6 +38,10 @@ pub struct Labelled {
 
 /// The smallest MTU that is written (the least that IPv4 may have).
 const MIN_MTU: u32 = 68;
+/// The least that IPv6 may have (IPV6_MIN_MTU). With less, the kernel sends no datagrams at all (EINVAL).
+const MIN_MTU6: u32 = 1280;
+/// The headers of IPv6 and TCP, which a segment is without.
+const TCP_HEADERS6: u32 = 60;
 /// The first priority of IPv6 routes; 0 stands for the default.
 const FIRST_PRIORITY: u32 = 1;
 
@@ -135,10 +139,10 @@ impl<'r> Wanted<'r> {
     /// Routes that lead nowhere else than into a network.
     fn within(&mut self, network: &Labelled) {
         for route in self.others.within(network.prefix) {
-            let Some(mtu) = self.mtu(route, network.overhead) else { continue };
+            let Some(room) = self.room(route, network.overhead) else { continue };
             match self.before(route) {
-                Some(priority) => self.add(route.own(route.prefix, priority).with_mtu(Some(mtu))),
-                None => drop(self.changed.entry(route.key()).or_insert(mtu)),
+                Some(priority) => self.add(room.on(route.own(route.prefix, priority))),
+                None => drop(self.changed.entry(route.key()).or_insert(room.mtu)),
             }
         }
     }
@@ -163,9 +167,9 @@ impl<'r> Wanted<'r> {
         }
         let is_wider = |route: &&&Route| route.prefix != network.prefix;
         for parent in leading.iter().filter(|route| best.get(&place(route)) == Some(&rank(route))).filter(is_wider) {
-            let Some(mtu) = self.mtu(parent, network.overhead) else { continue };
+            let Some(room) = self.room(parent, network.overhead) else { continue };
             if !self.is_suppressed(parent, network.prefix) {
-                self.add(parent.own(network.prefix, parent.priority()).with_mtu(Some(mtu)));
+                self.add(room.on(parent.own(network.prefix, parent.priority())));
             }
         }
     }
@@ -180,15 +184,37 @@ impl<'r> Wanted<'r> {
         rule.is_some_and(|length| route.prefix.length() <= *length && longer.length() > *length)
     }
 
-    /// The MTU that leaves room on a route; `None`: it has no room, or packets on it have no label.
-    fn mtu(&self, route: &Route, overhead: u32) -> Option<u32> {
-        let mtu = |device: &&Device| match Family::of(route.prefix) {
+    /// What leaves room on a route; `None`: it has none, or packets on it have no label.
+    fn room(&self, route: &Route, overhead: u32) -> Option<Room> {
+        let family = Family::of(route.prefix);
+        let mtu = |device: &&Device| match family {
             Family::V4 => device.mtu,
             Family::V6 => device.mtu6,
         };
         let labelled = route.devices.iter().filter_map(|index| self.devices.get(index));
         let smallest = labelled.map(mtu).min().filter(|_| route.is_unicast)?;
-        let room = smallest.min(route.mtu().unwrap_or(u32::MAX));
-        room.checked_sub(overhead).filter(|mtu| *mtu >= MIN_MTU && overhead > 0)
+        let all = smallest.min(route.mtu().unwrap_or(u32::MAX));
+        let mtu = all.checked_sub(overhead).filter(|mtu| *mtu >= MIN_MTU && overhead > 0)?;
+        Some(if family == Family::V6 && mtu < MIN_MTU6 && all >= MIN_MTU6 {
+            Room { mtu: MIN_MTU6, segments: Some(mtu - TCP_HEADERS6) }
+        } else {
+            Room { mtu, segments: None }
+        })
+    }
+}
+
+/// What leaves room for labels on a route.
+struct Room {
+    mtu: u32,
+    /// Where IPv6 allows no MTU as low as that: the longest segments of TCP, since both ends say what fits. Other packets
+    /// have room for a shorter label, or are dropped.
+    segments: Option<u32>,
+}
+
+impl Room {
+    fn on(&self, route: Route) -> Route {
+        let route = route.with_mtu(Some(self.mtu));
+        let route = if Family::of(route.prefix) == Family::V6 { route.with_locked_mtu() } else { route };
+        if let Some(longest) = self.segments { route.with_segments(longest) } else { route }
     }
 }

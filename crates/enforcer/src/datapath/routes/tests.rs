@@ -51,12 +51,12 @@ fn route(text: &str) -> Route {
         let hop = |device: &str| [8, 0, 1, 0, device.parse::<u8>().unwrap(), 0, 0, 0];
         request = request.with(9, &hops.split(',').flat_map(hop).collect::<Vec<_>>());
     }
-    let request = match (number("mtu"), number("advmss")) {
-        (None, None) => request,
-        (mtu, advmss) => request.nested(8, |metrics| {
-            let metrics = mtu.into_iter().fold(metrics, |metrics, mtu| metrics.number(2, mtu));
-            advmss.into_iter().fold(metrics, |metrics, advmss| metrics.number(8, advmss))
-        }),
+    let metrics = [(1, "lock"), (2, "mtu"), (8, "advmss")].map(|(kind, name)| Some((kind, number(name)?)));
+    let metrics: Vec<_> = metrics.into_iter().flatten().collect();
+    let request = if metrics.is_empty() {
+        request
+    } else {
+        request.nested(8, |nested| metrics.iter().fold(nested, |nested, (kind, value)| nested.number(*kind, *value)))
     };
     Route::read(&messages(&request.finish(1))[0]).unwrap()
 }
@@ -150,9 +150,14 @@ fn leaves_routes_that_packets_with_labels_do_not_take() {
 #[test]
 fn puts_a_route_of_ipv6_before_one_that_a_router_renews() {
     let onlink = "unicast fd00::/64 dev 2 metric 256 proto 2";
-    becomes(&[("fd00::/8", 32)], onlink, "unicast fd00::/64 dev 2 metric 255 proto 116 mtu 1468", "");
+    becomes(&[("fd00::/8", 32)], onlink, "unicast fd00::/64 dev 2 metric 255 proto 116 mtu 1468 lock 4", "");
     let default = "unicast ::/0 dev 2 via fe80::1 metric 1024 proto 9";
-    becomes(&[("fd00::/8", 32)], default, "unicast fd00::/8 dev 2 via fe80::1 metric 1024 proto 116 mtu 1468", "");
+    becomes(
+        &[("fd00::/8", 32)],
+        default,
+        "unicast fd00::/8 dev 2 via fe80::1 metric 1024 proto 116 mtu 1468 lock 4",
+        "",
+    );
     // Nothing comes before this one.
     becomes(&[("fd00::/8", 32)], "unicast fd00::/64 dev 2 metric 1", "", "unicast fd00::/64 dev 2 metric 1 mtu 1468");
     // There is another one with the number that it would get.
@@ -160,9 +165,23 @@ fn puts_a_route_of_ipv6_before_one_that_a_router_renews() {
     becomes(&[("fd00::/8", 32)], two, "", "unicast fd00::/64 dev 2 metric 10 mtu 1468");
     // The same network on two devices.
     let both = "unicast fe80::/64 dev 2 metric 256 proto 2\nunicast fe80::/64 dev 3 metric 256 proto 2";
-    let own =
-        "unicast fe80::/64 dev 2 metric 255 proto 116 mtu 1468\nunicast fe80::/64 dev 3 metric 255 proto 116 mtu 1368";
+    let own = "unicast fe80::/64 dev 2 metric 255 proto 116 mtu 1468 lock 4\nunicast fe80::/64 dev 3 metric 255 proto 116 mtu 1368 lock 4";
     becomes(&[("fe80::/10", 32)], both, own, "");
+}
+
+#[test]
+fn keeps_the_least_mtu_of_ipv6_and_shortens_segments_instead() {
+    let onlink = "unicast fd00::/64 dev 3 metric 256 proto 2";
+    let own = "unicast fd00::/64 dev 3 metric 255 proto 116 lock 4 mtu 1280 advmss";
+    becomes(&[("fd00::/8", 144)], onlink, &format!("{own} 1196"), "");
+    becomes(&[("fd00::/8", 144)], &format!("{onlink} advmss 900"), &format!("{own} 900"), "");
+    // Somebody has chosen less than IPv6 may have.
+    becomes(
+        &[("fd00::/8", 144)],
+        &format!("{onlink} mtu 1200"),
+        &format!("{} mtu 1056", own.split(" mtu").next().unwrap()),
+        "",
+    );
 }
 
 #[test]
@@ -292,11 +311,13 @@ fn lead_alike(before: &[Route], after: &[Route], networks: &[Labelled]) {
                 continue;
             };
             let new = new.unwrap_or_else(|| panic!("{to} leads nowhere any more"));
-            let plain = |route: &Route| route.own("0.0.0.0/0".parse().unwrap(), 0).with_mtu(None);
+            let without = |route: Route, metric| route.with_metric(metric, None);
+            let plain = |route: &Route| [1, 2, 8].into_iter().fold(route.own("::/0".parse().unwrap(), 0), without);
             assert_eq!(plain(new), plain(old), "{to} leads elsewhere");
             let overhead = networks.iter().find(|network| to.is_in(network.prefix)).map_or(0, |own| own.overhead);
             let has_labels = old.is_unicast && mtu(&old.clone().with_mtu(None)) != u32::MAX;
-            let expected = if has_labels { mtu(old) - overhead } else { mtu(old) };
+            let least = if Family::of(to) == Family::V6 { mtu(old).min(1280) } else { 0 };
+            let expected = if has_labels { (mtu(old) - overhead).max(least) } else { mtu(old) };
             assert_eq!(mtu(new), expected, "{to}\nfrom {old:?}\nto {new:?}");
         }
     }
