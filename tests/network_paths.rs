@@ -18,7 +18,7 @@ const LENGTHS: &str = "1 1200 1228 1300 1328 1348 1372 1436 20000 65507";
 
 /// A guest with the functions of tests/network.
 fn guest<'s>(scratch: &'s Scratch, kernel: &'static str, modules: &[&'static str]) -> Guest<'s> {
-    let built = policy(scratch, "mls", &[source("tests/network/mls.cil")]);
+    let built = policy(scratch, "mls", &["mls.cil", "routers.cil"].map(|name| source("tests/network").join(name)));
     let functions = ["names.sh", "spaces.sh", "paths.sh"]
         .map(|name| std::fs::read_to_string(source("tests/network").join(name)).expect("read the guest's functions"));
     Guest::under(scratch, kernel, &built)

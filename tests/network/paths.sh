@@ -59,7 +59,7 @@ join_path() {
 		ip_in $space route add fd00:$zone:1::/64 via fd00:$zone:2::2
 	done
 	# A router of Linux drops levels in domains that it does not know.
-	netlabelctl cipsov4 add pass doi:1 tags:1,2,5
+	netlabelctl cipsov4 add pass doi:1 tags:1,2,5 && netlabelctl calipso add pass doi:1
 }
 
 # The kernel's names for addresses: `host ZONE FAMILY NETWORK`.

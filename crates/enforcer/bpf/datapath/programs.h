@@ -70,7 +70,7 @@ static __always_inline int tg_fits(struct __sk_buff *skb, __u32 length)
 {
 	__u32 mtu = 0;
 
-	return skb->gso_segs > 1 || !bpf_check_mtu(skb, 0, &mtu, length, 0);
+	return tg_is_segmented(skb) || !bpf_check_mtu(skb, 0, &mtu, length, 0);
 }
 
 /* Puts the label into a packet for a zone with labels. */
