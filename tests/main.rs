@@ -41,6 +41,7 @@ mod lsm_cost;
 mod model;
 mod network;
 mod network_devices;
+mod network_paths;
 mod network_selinux;
 mod network_traffic;
 mod page;

@@ -47,8 +47,9 @@ pub const FATES: &[Fate] = &[
     fate(
         TG_DROPPED_NO_ROOM,
         "dropped_no_room",
-        "sent with a header that has no room for the label",
-        "the program sets other IP options, or the level has many categories: `tag = \"ranges\"` needs less room",
+        "sent with no room for the label",
+        "the program sets other IP options or ignores the route's MTU, the level has many categories (`tag = \"ranges\"` needs \
+         less room), or packets are longer than 64 KiB (BIG TCP: `ip link set DEVICE gso_max_size 65536`)",
     ),
     fate(
         TG_DROPPED_FORGED,

@@ -24,6 +24,8 @@ static __always_inline __u32 tg_carried(struct __sk_buff *skb)
 	return skb->tc_index;
 }
 
+#define TG_PACKET_HOST 0 /* for this machine alone (PACKET_HOST) */
+
 /* Names of kinds of devices, as words. */
 #define TG_VETH 0x68746576ull
 #define TG_NETKIT 0x74696b74656eull
@@ -32,6 +34,7 @@ static __always_inline __u32 tg_carried(struct __sk_buff *skb)
 #define TG_TEAM 0x6d616574ull
 #define TG_VLAN 0x6e616c76ull
 #define TG_VRF 0x667276ull
+#define TG_MACVLAN 0x6e616c7663616dull
 
 /* The name of the kind of the device that a packet has just come by; 0: a plain one. */
 static __always_inline __u64 tg_device_kind(struct __sk_buff *skb)
@@ -60,6 +63,9 @@ static __always_inline int tg_is_stacked(struct __sk_buff *skb)
 {
 	__u64 kind = tg_device_kind(skb);
 
+	/* A macvlan device passes packets for many to its siblings itself. */
+	if (kind == TG_MACVLAN)
+		return skb->pkt_type == TG_PACKET_HOST;
 	return kind == TG_BRIDGE || kind == TG_BOND || kind == TG_TEAM || kind == TG_VLAN ||
 	       kind == TG_VRF;
 }

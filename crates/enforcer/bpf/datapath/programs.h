@@ -70,7 +70,7 @@ static __always_inline int tg_fits(struct __sk_buff *skb, __u32 length)
 {
 	__u32 mtu = 0;
 
-	return skb->gso_segs > 1 || !bpf_check_mtu(skb, 0, &mtu, length, 0);
+	return tg_is_segmented(skb) || !bpf_check_mtu(skb, 0, &mtu, length, 0);
 }
 
 /* Puts the label into a packet for a zone with labels. */
@@ -153,7 +153,7 @@ SEC("tc") int egress_ip(struct __sk_buff *skb)
 	return tg_egress(skb, 0);
 }
 
-/* On the loopback device, packets are never changed. */
+/* On the loopback device packets are not changed, but for "too big" of a tunnel of this machine. */
 SEC("tc") int egress_loopback(struct __sk_buff *skb)
 {
 	struct tg_packet_room *room = tg_find_room();
@@ -169,6 +169,7 @@ SEC("tc") int egress_loopback(struct __sk_buff *skb)
 	if (room->flow.protocol != IPPROTO_UDP) {
 		tg_read_transport(skb, &room->flow);
 		tg_put_question(&room->flow, sid);
+		tg_correct_too_big(skb, &room->flow, room->flow.transport);
 	}
 	return tg_end_packet(skb, room, TG_PACKET_LOCAL);
 }
@@ -212,8 +213,12 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 	if (label->fate == TG_PACKET_ACCEPTED && !label->sealed) {
 		if (!sender && tg_is_from_outside(skb))
 			sender = tg_answer_sid(&room->flow);
-		if (sender && !tg_is_senders(sid, sender))
-			return TG_DROPPED_FORGED;
+		if (sender && !tg_is_senders(sid, sender)) {
+			/* The kernel's errors repeat the options of what they are about. */
+			if (!tg_is_error(&room->flow))
+				return TG_DROPPED_FORGED;
+			sid = sender;
+		}
 	}
 	if (!tg_is_of_packet(&room->flow, sid))
 		return TG_DROPPED_FRAGMENT;

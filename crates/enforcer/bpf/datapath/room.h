@@ -15,11 +15,17 @@
 #include "write.h"
 #include "zone.h"
 
-/* The kernel cuts a packet of several segments (GSO) as before: its routes leave room for the
- * label. */
+/* Whether the kernel or a device cuts a packet into segments (skb_is_gso). How many, it may have
+ * forgotten since room was made. */
+static __always_inline int tg_is_segmented(struct __sk_buff *skb)
+{
+	return skb->gso_size != 0;
+}
+
+/* Segments are cut as before: routes leave room for the label. */
 static __always_inline __u64 tg_room_flags(struct __sk_buff *skb)
 {
-	return skb->gso_segs > 1 ? BPF_F_ADJ_ROOM_FIXED_GSO : 0;
+	return tg_is_segmented(skb) ? BPF_F_ADJ_ROOM_FIXED_GSO : 0;
 }
 
 /* The checksum of IPv4 for the sum of all other words. */

@@ -45,12 +45,12 @@ static __always_inline void tg_correct6(struct __sk_buff *skb, __u32 at)
 	    quoted.next != TG_HOP_BY_HOP ||
 	    bpf_skb_load_bytes(skb, at + sizeof head + sizeof quoted, header, sizeof header))
 		return;
-	__u32 options = (header[1] + 1) * 8;
-
 	__builtin_memcpy(&before, head + 4, sizeof before);
-	if (bpf_ntohl(before) < TG_LEAST_MTU6 + options)
+	__u32 was = bpf_ntohl(before), least = TG_LEAST_MTU6 + (header[1] + 1) * 8;
+
+	if (was <= TG_LEAST_MTU6)
 		return;
-	after = bpf_htonl(bpf_ntohl(before) - options);
+	after = bpf_htonl(was < least ? TG_LEAST_MTU6 : was + TG_LEAST_MTU6 - least);
 	bpf_l4_csum_replace(skb, at + 2, before, after, 4);
 	bpf_skb_store_bytes(skb, at + 4, &after, sizeof after, 0);
 }

@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod memory;
+mod ordered;
 pub mod route;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use super::{
     prefix::Family,
 };
 use memory::{Changed, Memory};
+use ordered::Ordered;
 use route::{Key, PROTOCOL, Route};
 
 /// A network with labels.
@@ -36,6 +38,10 @@ pub struct Labelled {
 
 /// The smallest MTU that is written (the least that IPv4 may have).
 const MIN_MTU: u32 = 68;
+/// The least that IPv6 may have (IPV6_MIN_MTU). With less, the kernel sends no datagrams at all (EINVAL).
+const MIN_MTU6: u32 = 1280;
+/// The headers of IPv6 and TCP, which a segment is without.
+const TCP_HEADERS6: u32 = 60;
 /// The first priority of IPv6 routes; 0 stands for the default.
 const FIRST_PRIORITY: u32 = 1;
 
@@ -75,8 +81,8 @@ impl Plan {
 #[must_use]
 pub fn plan(networks: &[Labelled], routing: &Routing, memory: &Memory) -> Plan {
     let (own, others): (Vec<_>, Vec<_>) = routing.routes.iter().partition(|route| route.protocol == PROTOCOL);
-    let others: Vec<Route> = others.into_iter().map(|route| memory.original(route)).collect();
-    let mut wanted = Wanted { routing, others: &others, own: BTreeMap::new(), changed: BTreeMap::new() };
+    let others = Ordered::of(others.into_iter().map(|route| memory.original(route)).collect());
+    let mut wanted = Wanted::new(routing, &others);
     for network in networks {
         wanted.within(network);
         wanted.towards(network);
@@ -116,19 +122,27 @@ pub fn plan(networks: &[Labelled], routing: &Routing, memory: &Memory) -> Plan {
 struct Wanted<'r> {
     routing: &'r Routing,
     /// The routes of others, as they were before.
-    others: &'r [Route],
+    others: &'r Ordered,
+    /// The devices whose packets have labels, by their indices.
+    devices: BTreeMap<u32, &'r Device>,
     own: BTreeMap<Key, Route>,
     changed: BTreeMap<Key, u32>,
 }
 
-impl Wanted<'_> {
+impl<'r> Wanted<'r> {
+    fn new(routing: &'r Routing, others: &'r Ordered) -> Self {
+        let labelled = |device: &&Device| device.framing().is_some_and(|framing| framing != Framing::Loopback);
+        let devices = routing.devices.iter().filter(labelled).map(|device| (device.index, device)).collect();
+        Self { routing, others, devices, own: BTreeMap::new(), changed: BTreeMap::new() }
+    }
+
     /// Routes that lead nowhere else than into a network.
     fn within(&mut self, network: &Labelled) {
-        for route in self.others.iter().filter(|route| route.prefix.is_in(network.prefix)) {
-            let Some(mtu) = self.mtu(route, network.overhead) else { continue };
+        for route in self.others.within(network.prefix) {
+            let Some(room) = self.room(route, network.overhead) else { continue };
             match self.before(route) {
-                Some(priority) => self.add(route.own(route.prefix, priority).with_mtu(Some(mtu))),
-                None => drop(self.changed.entry(route.key()).or_insert(mtu)),
+                Some(priority) => self.add(room.on(route.own(route.prefix, priority))),
+                None => drop(self.changed.entry(route.key()).or_insert(room.mtu)),
             }
         }
     }
@@ -137,9 +151,7 @@ impl Wanted<'_> {
     fn before(&self, route: &Route) -> Option<u32> {
         let is_six = Family::of(route.prefix) == Family::V6;
         let priority = route.priority().checked_sub(1).filter(|priority| is_six && *priority >= FIRST_PRIORITY)?;
-        let place = |route: &Route| (route.table, route.prefix, route.tos(), route.source());
-        let is_taken = |other: &Route| place(other) == place(route) && other.priority() == priority;
-        (!self.others.iter().any(is_taken)).then_some(priority)
+        (!self.others.has(route, priority)).then_some(priority)
     }
 
     /// Routes that lead to a network and elsewhere: in each table those that packets take, with the longest prefix and
@@ -147,7 +159,7 @@ impl Wanted<'_> {
     fn towards(&mut self, network: &Labelled) {
         let place = |route: &Route| (route.table, route.tos(), route.source());
         let rank = |route: &Route| (route.prefix.length(), Reverse(route.priority()));
-        let leading: Vec<&Route> = self.others.iter().filter(|route| network.prefix.is_in(route.prefix)).collect();
+        let leading: Vec<&Route> = self.others.around(network.prefix).collect();
         let mut best = BTreeMap::new();
         for route in &leading {
             let found = best.entry(place(route)).or_insert(rank(route));
@@ -155,9 +167,9 @@ impl Wanted<'_> {
         }
         let is_wider = |route: &&&Route| route.prefix != network.prefix;
         for parent in leading.iter().filter(|route| best.get(&place(route)) == Some(&rank(route))).filter(is_wider) {
-            let Some(mtu) = self.mtu(parent, network.overhead) else { continue };
+            let Some(room) = self.room(parent, network.overhead) else { continue };
             if !self.is_suppressed(parent, network.prefix) {
-                self.add(parent.own(network.prefix, parent.priority()).with_mtu(Some(mtu)));
+                self.add(room.on(parent.own(network.prefix, parent.priority())));
             }
         }
     }
@@ -172,18 +184,37 @@ impl Wanted<'_> {
         rule.is_some_and(|length| route.prefix.length() <= *length && longer.length() > *length)
     }
 
-    /// The MTU that leaves room on a route; `None`: it has no room, or packets on it have no label.
-    fn mtu(&self, route: &Route, overhead: u32) -> Option<u32> {
-        let labelled = |device: &&Device| {
-            let framing = device.framing().filter(|framing| *framing != Framing::Loopback);
-            framing.is_some() && route.devices.contains(&device.index)
-        };
-        let mtu = |device: &Device| match Family::of(route.prefix) {
+    /// What leaves room on a route; `None`: it has none, or packets on it have no label.
+    fn room(&self, route: &Route, overhead: u32) -> Option<Room> {
+        let family = Family::of(route.prefix);
+        let mtu = |device: &&Device| match family {
             Family::V4 => device.mtu,
             Family::V6 => device.mtu6,
         };
-        let smallest = self.routing.devices.iter().filter(labelled).map(mtu).min().filter(|_| route.is_unicast)?;
-        let room = smallest.min(route.mtu().unwrap_or(u32::MAX));
-        room.checked_sub(overhead).filter(|mtu| *mtu >= MIN_MTU && overhead > 0)
+        let labelled = route.devices.iter().filter_map(|index| self.devices.get(index));
+        let smallest = labelled.map(mtu).min().filter(|_| route.is_unicast)?;
+        let all = smallest.min(route.mtu().unwrap_or(u32::MAX));
+        let mtu = all.checked_sub(overhead).filter(|mtu| *mtu >= MIN_MTU && overhead > 0)?;
+        Some(if family == Family::V6 && mtu < MIN_MTU6 && all >= MIN_MTU6 {
+            Room { mtu: MIN_MTU6, segments: Some(mtu - TCP_HEADERS6) }
+        } else {
+            Room { mtu, segments: None }
+        })
+    }
+}
+
+/// What leaves room for labels on a route.
+struct Room {
+    mtu: u32,
+    /// Where IPv6 allows no MTU as low as that: the longest segments of TCP, since both ends say what fits. Other packets
+    /// have room for a shorter label, or are dropped.
+    segments: Option<u32>,
+}
+
+impl Room {
+    fn on(&self, route: Route) -> Route {
+        let route = route.with_mtu(Some(self.mtu));
+        let route = if Family::of(route.prefix) == Family::V6 { route.with_locked_mtu() } else { route };
+        if let Some(longest) = self.segments { route.with_segments(longest) } else { route }
     }
 }

@@ -47,8 +47,10 @@ const KEPT: [u16; 14] = [
 ];
 /// What a next hop has of its own (RTA_NH_ID), and what is therefore listed only.
 const OF_NEXTHOP: [u16; 6] = [OIF, GATEWAY, MULTIPATH, VIA, ENCAP_TYPE, ENCAP];
-/// The metric (RTAX_MTU).
+/// Metrics (RTAX_LOCK, RTAX_MTU, RTAX_ADVMSS).
+const LOCK: u16 = 1;
 const MTU: u16 = 2;
+const ADVMSS: u16 = 8;
 /// The flags that a route may be written with (RTNH_F_PERVASIVE, RTNH_F_ONLINK).
 const WRITTEN_FLAGS: u8 = 2 | 4;
 /// A copy that a look-up has left (RTM_F_CLONED).
@@ -165,23 +167,47 @@ impl Route {
         self.attributes.get(&PRIORITY).and_then(|value| netlink::u32_at(value, 0)).unwrap_or_default()
     }
 
-    /// The MTU that it says; `None`: none.
-    #[must_use]
-    pub fn mtu(&self) -> Option<u32> {
-        netlink::number(self.attributes.get(&METRICS)?, MTU).filter(|mtu| *mtu != 0)
+    fn metric(&self, kind: u16) -> Option<u32> {
+        netlink::number(self.attributes.get(&METRICS)?, kind).filter(|value| *value != 0)
     }
 
-    /// The same route with another MTU.
-    #[must_use]
-    pub fn with_mtu(mut self, mtu: Option<u32>) -> Self {
+    /// The same route with another metric.
+    pub(super) fn with_metric(mut self, kind: u16, value: Option<u32>) -> Self {
         let metrics = self.attributes.remove(&METRICS).unwrap_or_default();
-        let others = netlink::attributes(&metrics).filter(|(kind, _)| *kind != MTU);
+        let others = netlink::attributes(&metrics).filter(|(other, _)| *other != kind);
         let mut metrics: BTreeMap<u16, Vec<u8>> = others.map(|(kind, value)| (kind, value.to_owned())).collect();
-        metrics.extend(mtu.map(|mtu| (MTU, mtu.to_ne_bytes().to_vec())));
+        metrics.extend(value.map(|value| (kind, value.to_ne_bytes().to_vec())));
         if !metrics.is_empty() {
             self.attributes.insert(METRICS, netlink::write(&metrics));
         }
         self
+    }
+
+    /// The MTU that it says; `None`: none.
+    #[must_use]
+    pub fn mtu(&self) -> Option<u32> {
+        self.metric(MTU)
+    }
+
+    /// The same route with another MTU.
+    #[must_use]
+    pub fn with_mtu(self, mtu: Option<u32>) -> Self {
+        self.with_metric(MTU, mtu)
+    }
+
+    /// The same route, whose MTU is also that of packets which the machine forwards: those of IPv6 obey no other one. It
+    /// does not end the discovery of smaller ones there (__ip6_rt_update_pmtu).
+    #[must_use]
+    pub fn with_locked_mtu(self) -> Self {
+        let locked = self.metric(LOCK).unwrap_or_default() | 1 << MTU;
+        self.with_metric(LOCK, Some(locked))
+    }
+
+    /// The same route, on which others are told to send segments of TCP no longer than this.
+    #[must_use]
+    pub fn with_segments(self, longest: u32) -> Self {
+        let longest = self.metric(ADVMSS).map_or(longest, |own| own.min(longest));
+        self.with_metric(ADVMSS, Some(longest))
     }
 
     /// The same route, with another MTU if there is one.

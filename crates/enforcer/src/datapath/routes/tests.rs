@@ -1,6 +1,10 @@
 //! What must change in many layouts, and that a table of routes leads where it led before.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use fastrand::Rng;
 use tollgate_client::network::Prefix;
@@ -47,12 +51,12 @@ fn route(text: &str) -> Route {
         let hop = |device: &str| [8, 0, 1, 0, device.parse::<u8>().unwrap(), 0, 0, 0];
         request = request.with(9, &hops.split(',').flat_map(hop).collect::<Vec<_>>());
     }
-    let request = match (number("mtu"), number("advmss")) {
-        (None, None) => request,
-        (mtu, advmss) => request.nested(8, |metrics| {
-            let metrics = mtu.into_iter().fold(metrics, |metrics, mtu| metrics.number(2, mtu));
-            advmss.into_iter().fold(metrics, |metrics, advmss| metrics.number(8, advmss))
-        }),
+    let metrics = [(1, "lock"), (2, "mtu"), (8, "advmss")].map(|(kind, name)| Some((kind, number(name)?)));
+    let metrics: Vec<_> = metrics.into_iter().flatten().collect();
+    let request = if metrics.is_empty() {
+        request
+    } else {
+        request.nested(8, |nested| metrics.iter().fold(nested, |nested, (kind, value)| nested.number(*kind, *value)))
     };
     Route::read(&messages(&request.finish(1))[0]).unwrap()
 }
@@ -146,9 +150,14 @@ fn leaves_routes_that_packets_with_labels_do_not_take() {
 #[test]
 fn puts_a_route_of_ipv6_before_one_that_a_router_renews() {
     let onlink = "unicast fd00::/64 dev 2 metric 256 proto 2";
-    becomes(&[("fd00::/8", 32)], onlink, "unicast fd00::/64 dev 2 metric 255 proto 116 mtu 1468", "");
+    becomes(&[("fd00::/8", 32)], onlink, "unicast fd00::/64 dev 2 metric 255 proto 116 mtu 1468 lock 4", "");
     let default = "unicast ::/0 dev 2 via fe80::1 metric 1024 proto 9";
-    becomes(&[("fd00::/8", 32)], default, "unicast fd00::/8 dev 2 via fe80::1 metric 1024 proto 116 mtu 1468", "");
+    becomes(
+        &[("fd00::/8", 32)],
+        default,
+        "unicast fd00::/8 dev 2 via fe80::1 metric 1024 proto 116 mtu 1468 lock 4",
+        "",
+    );
     // Nothing comes before this one.
     becomes(&[("fd00::/8", 32)], "unicast fd00::/64 dev 2 metric 1", "", "unicast fd00::/64 dev 2 metric 1 mtu 1468");
     // There is another one with the number that it would get.
@@ -156,9 +165,23 @@ fn puts_a_route_of_ipv6_before_one_that_a_router_renews() {
     becomes(&[("fd00::/8", 32)], two, "", "unicast fd00::/64 dev 2 metric 10 mtu 1468");
     // The same network on two devices.
     let both = "unicast fe80::/64 dev 2 metric 256 proto 2\nunicast fe80::/64 dev 3 metric 256 proto 2";
-    let own =
-        "unicast fe80::/64 dev 2 metric 255 proto 116 mtu 1468\nunicast fe80::/64 dev 3 metric 255 proto 116 mtu 1368";
+    let own = "unicast fe80::/64 dev 2 metric 255 proto 116 mtu 1468 lock 4\nunicast fe80::/64 dev 3 metric 255 proto 116 mtu 1368 lock 4";
     becomes(&[("fe80::/10", 32)], both, own, "");
+}
+
+#[test]
+fn keeps_the_least_mtu_of_ipv6_and_shortens_segments_instead() {
+    let onlink = "unicast fd00::/64 dev 3 metric 256 proto 2";
+    let own = "unicast fd00::/64 dev 3 metric 255 proto 116 lock 4 mtu 1280 advmss";
+    becomes(&[("fd00::/8", 144)], onlink, &format!("{own} 1196"), "");
+    becomes(&[("fd00::/8", 144)], &format!("{onlink} advmss 900"), &format!("{own} 900"), "");
+    // Somebody has chosen less than IPv6 may have.
+    becomes(
+        &[("fd00::/8", 144)],
+        &format!("{onlink} mtu 1200"),
+        &format!("{} mtu 1056", own.split(" mtu").next().unwrap()),
+        "",
+    );
 }
 
 #[test]
@@ -288,11 +311,13 @@ fn lead_alike(before: &[Route], after: &[Route], networks: &[Labelled]) {
                 continue;
             };
             let new = new.unwrap_or_else(|| panic!("{to} leads nowhere any more"));
-            let plain = |route: &Route| route.own("0.0.0.0/0".parse().unwrap(), 0).with_mtu(None);
+            let without = |route: Route, metric| route.with_metric(metric, None);
+            let plain = |route: &Route| [1, 2, 8].into_iter().fold(route.own("::/0".parse().unwrap(), 0), without);
             assert_eq!(plain(new), plain(old), "{to} leads elsewhere");
             let overhead = networks.iter().find(|network| to.is_in(network.prefix)).map_or(0, |own| own.overhead);
             let has_labels = old.is_unicast && mtu(&old.clone().with_mtu(None)) != u32::MAX;
-            let expected = if has_labels { mtu(old) - overhead } else { mtu(old) };
+            let least = if Family::of(to) == Family::V6 { mtu(old).min(1280) } else { 0 };
+            let expected = if has_labels { (mtu(old) - overhead).max(least) } else { mtu(old) };
             assert_eq!(mtu(new), expected, "{to}\nfrom {old:?}\nto {new:?}");
         }
     }
@@ -319,4 +344,23 @@ fn leads_packets_where_they_went_with_room_for_their_labels() {
         assert!(before.iter().all(|route| route.protocol != PROTOCOL));
     }
     assert!(own > 1000 && changed > 1000, "{own} {changed}");
+}
+
+/// A router with a full table: networks within labelled ones, and labelled ones within networks.
+#[test]
+fn plans_for_a_hundred_thousand_routes_in_a_second() {
+    let four = (0..50_000).map(|number| format!("unicast 10.{}.{}.0/24 dev 2", number / 250, number % 250));
+    let six = (0..50_000).map(|number| format!("unicast fd00:{number:x}::/32 dev 2 metric 1024"));
+    let before: Vec<Route> = four.chain(six).map(|text| route(&text)).collect();
+    let inside = (0..1000).map(|number| labelled(&format!("10.{}.{}.128/25", number % 100, number / 100), 24));
+    let around = ["10.128.0.0/9", "fd00::/16"].map(|prefix| labelled(prefix, 24));
+    let networks: Vec<_> = inside.chain(around).collect();
+    let began = Instant::now();
+    let plan = plan(&networks, &routing(before), &Memory::default());
+    assert!(
+        began.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 }),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!((plan.add.len(), plan.change.len()), (1000 + 50_000, 72 * 250));
 }

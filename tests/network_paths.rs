@@ -1,0 +1,204 @@
+//! Labelled traffic over paths: a shorter link behind a router, devices with each offload on and off, and devices that stand on
+//! others. Everything arrives whole, nothing stalls, and nothing is dropped.
+//!
+//! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
+
+use std::collections::BTreeMap;
+
+use crate::program::{
+    Scratch,
+    machine::source,
+    pair::{talk, tools},
+    steps::{Guest, Step, policy},
+};
+
+const KERNELS: &[&str] = if cfg!(feature = "long") { &["6.1", "6.18"] } else { &["6.1"] };
+/// Lengths of datagrams: around the MTU of either link with and without each label, and the largest.
+const LENGTHS: &str = "1 1200 1228 1300 1328 1348 1372 1436 20000 65507";
+
+/// A guest with the functions of tests/network.
+fn guest<'s>(scratch: &'s Scratch, kernel: &'static str, modules: &[&'static str]) -> Guest<'s> {
+    let built = policy(scratch, "mls", &["mls.cil", "routers.cil"].map(|name| source("tests/network").join(name)));
+    let functions = ["names.sh", "spaces.sh", "paths.sh"]
+        .map(|name| std::fs::read_to_string(source("tests/network").join(name)).expect("read the guest's functions"));
+    Guest::under(scratch, kernel, &built)
+        .modules(&["veth", "sch_ingress", "cls_bpf"])
+        .modules(modules)
+        .with(&source("tests/network/paths.toml"), "/network.toml")
+        .with(&tools(scratch), "/tools.tar")
+        .with(&talk(scratch), "/bin/talk")
+        .names(&format!("own=1\n{}", functions.concat()))
+}
+
+/// What one network's packets did: by zone (81: levels, 82: sealed labels) and family, the lines of `speak`.
+type Cells = BTreeMap<(u32, u32), Vec<BTreeMap<String, String>>>;
+
+/// The cells in the output of `speak`. A line is its first words, under the name `what`, and its values.
+fn cells(step: &Step) -> Cells {
+    let mut cells = Cells::new();
+    let mut cell = None;
+    for line in step.is(0, &[]).text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if let ["cell", zone, family, _] = words[..] {
+            cell = Some((zone.parse().unwrap(), family.parse().unwrap()));
+            continue;
+        }
+        let is_value = |word: &&&str| word.contains('=');
+        let names: Vec<&str> = words.iter().take_while(|word| !is_value(word)).copied().collect();
+        let values = words.iter().filter(is_value).filter_map(|word| word.split_once('='));
+        let mut values: BTreeMap<String, String> = values.map(|(name, value)| (name.into(), value.into())).collect();
+        values.insert("what".into(), names.join(" "));
+        cells.entry(cell.expect("a cell")).or_default().push(values);
+    }
+    assert_eq!(cells.len(), 4, "{}", step.text);
+    cells
+}
+
+/// What is wrong in a cell, in words: nothing, if all arrived whole and at once. A datagram may be lost per cell, for which a
+/// router says how long the next ones may be.
+fn wrong(lines: &[BTreeMap<String, String>]) -> Vec<String> {
+    let number = |line: &BTreeMap<String, String>, name: &str| line[name].parse::<u64>().unwrap();
+    let (mut wrong, mut lost, mut seen) = (Vec::new(), 0, [0; 3]);
+    for line in lines {
+        let is_well = match line["what"].as_str() {
+            what if what.starts_with("size") => {
+                seen[0] += 1;
+                lost += number(line, "lost");
+                let is_as_asked = line["asked"] == line["length"] || what.ends_with(" df");
+                line["whole"] == "yes" && number(line, "refused") <= 1 && is_as_asked
+            }
+            "bulk" => {
+                seen[1] += 1;
+                line["payload"] == "good" && line["stalls"] == "0" && line["received"] == "1000000"
+            }
+            _ => {
+                seen[2] += 1;
+                line.get("replies").is_some_and(|replies| replies == "10")
+            }
+        };
+        if !is_well {
+            wrong.push(format!("{line:?}"));
+        }
+    }
+    let lengths = LENGTHS.split(' ').count();
+    if lost > 1 || seen != [2 * lengths, 1, 1] {
+        wrong.push(format!("{lost} datagrams lost, {seen:?} lines"));
+    }
+    wrong
+}
+
+/// Fails unless all cells are well. Prints them.
+#[track_caller]
+fn all_well(name: &str, cells: &Cells) {
+    let mut failed = Vec::new();
+    for ((zone, family), lines) in cells {
+        let wrong = wrong(lines);
+        let label = if *zone == 81 { "level" } else { "sealed" };
+        println!("{name:<24}IPv{family} {label:<8}{}", if wrong.is_empty() { "whole" } else { "NOT WHOLE" });
+        failed.extend(wrong.iter().map(|wrong| format!("{name}, {zone}, IPv{family}: {wrong}")));
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Counters of errors in the output of `errors`, and the packets that were dropped.
+#[track_caller]
+fn nothing_is_lost(errors: &Step, counts: &Step) {
+    let mut found = BTreeMap::new();
+    let mut names: Vec<&str> = Vec::new();
+    for line in errors.is(0, &[]).text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            // /proc/net/snmp6 has one counter per line.
+            [space, name, count] if !name.ends_with(':') => drop(found.insert(format!("{space} {name}"), count.to_owned())),
+            [space, group, ..] if words[2].parse::<i64>().is_ok() => {
+                let counts = names.iter().zip(&words[2..]);
+                found.extend(counts.map(|(name, count)| (format!("{space} {group}{name}"), (*count).to_owned())));
+            }
+            [..] => names = words[2..].to_vec(),
+        }
+    }
+    let errors = ["InCsumErrors", "InHdrErrors", "ReasmFails", "InTruncatedPkts"];
+    let is_error = |name: &str| errors.iter().any(|error| name.ends_with(error));
+    assert!(found.keys().filter(|name| is_error(name)).count() >= 14, "{found:?}");
+    let wrong: Vec<_> = found.iter().filter(|(name, count)| is_error(name) && *count != "0").collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let counts = counts.json();
+    let packets = counts["packets"].as_object().unwrap();
+    let dropped: Vec<_> =
+        packets.iter().filter(|(name, count)| name.starts_with("dropped") && **count != serde_json::json!(0)).collect();
+    assert!(dropped.is_empty(), "{dropped:?}");
+    assert!(packets["labelled"].as_u64().unwrap() > 1000, "{counts}");
+}
+
+/// Fails unless each packet that was captured on its way in has a label.
+#[track_caller]
+fn all_labelled(captured: &Step) {
+    let of_zones = |header: &str, four: bool| {
+        let source = if four { header.get(24..28) } else { header.get(16..24) };
+        source.is_some_and(|source| ["0a51", "0a52", "fd000081", "fd000082"].contains(&source))
+    };
+    let mut count = [0; 2];
+    for line in captured.is(0, &[]).text.lines().filter(|line| line.starts_with("in ip=")) {
+        let four = line.starts_with("in ip=4");
+        let header = line.split_once("header=").unwrap().1.split(' ').next().unwrap();
+        // Not neighbour discovery.
+        if !of_zones(header, four) || header.get(12..16) == Some("3aff") {
+            continue;
+        }
+        count[usize::from(four)] += 1;
+        let label = if four { header.get(40..44) } else { header.get(84..86) };
+        assert!(matches!(label, Some("860c" | "9e16" | "07" | "1e")), "{line}");
+    }
+    assert!(count[0] >= 8 && count[1] >= 8, "{count:?}: {}", captured.text);
+}
+
+/// The MTU in the answers of `ip route get` for zones 81 and 82, each of IPv4 and IPv6.
+fn mtus(step: &Step) -> Vec<u32> {
+    let words: Vec<&str> = step.is(0, &[]).text.split_whitespace().collect();
+    let mtu = |pair: &[&str]| (pair[0] == "mtu").then(|| pair[1].trim_start_matches("lock").parse().ok()).flatten();
+    words.windows(2).filter_map(mtu).collect()
+}
+
+/// One of each length, TCP and UDP GSO over a router with a shorter link behind it.
+fn path(kernel: &'static str, router: &str, expected: &[u32]) {
+    let scratch = Scratch::new();
+    let capture = "seen $space vb as s1 sh -c 'for zone in 81 82; do \
+                   talk sizes 4 10.$zone.2.1 7000 100 3000 --no-df; talk sizes 6 fd00:$zone:2::1 7000 100 3000 --no-df; done'";
+    let steps = guest(&scratch, kernel, &["macvlan", "dummy"])
+        .step("join", "begin_spaces && join_path")
+        .step("enforce", "under_tollgate")
+        .step("router", router)
+        .step("serve", "serve 2")
+        .step("speak", &format!("speak 2 {LENGTHS}"))
+        .step("routes", "for zone in 81 82; do ip route get 10.$zone.2.1; ip -6 route get fd00:$zone:2::1; done")
+        .step("capture", capture)
+        .step("counts", "tollgate net status --json; true")
+        .step("errors", "errors own $$; errors router $router; errors far $space")
+        .run();
+    for step in ["join", "enforce", "router", "serve"] {
+        steps[step].is(0, &[]);
+    }
+    all_well(kernel, &cells(&steps["speak"]));
+    assert_eq!(mtus(&steps["routes"]), expected, "{}", steps["routes"].text);
+    all_labelled(&steps["capture"]);
+    nothing_is_lost(&steps["errors"], &steps["counts"]);
+}
+
+#[test]
+#[ignore = "takes long: make test-rest"]
+fn finds_the_mtu_of_a_path_past_a_router_without_labels() {
+    for kernel in KERNELS {
+        // 1,400 bytes without the labels of 12, 16, 24 and 24 bytes.
+        path(kernel, "true", &[1388, 1384, 1376, 1376]);
+    }
+}
+
+#[test]
+#[ignore = "takes long: make test-rest"]
+fn finds_the_mtu_of_a_path_past_a_router_with_labels() {
+    for kernel in KERNELS {
+        // The router's routes leave room for 1,024 categories: 40 bytes of IPv4; of IPv6 144, and no less than 1,280 left.
+        let known = "in_space $router tollgate run --context system_u:system_r:talker:s1 -- talk recv udp 4 9999 1";
+        path(kernel, known, &[1360, 1280, 1376, 1376]);
+    }
+}
