@@ -56,7 +56,7 @@ fn cells(step: &Step) -> Cells {
 
 /// What is wrong in a cell, in words: nothing, if all arrived whole and at once. A datagram may be lost per cell, for which a
 /// router says how long the next ones may be.
-fn wrong(lines: &[BTreeMap<String, String>]) -> Vec<String> {
+fn wrong(lines: &[BTreeMap<String, String>], lengths: &str) -> Vec<String> {
     let number = |line: &BTreeMap<String, String>, name: &str| line[name].parse::<u64>().unwrap();
     let (mut wrong, mut lost, mut seen) = (Vec::new(), 0, [0; 3]);
     for line in lines {
@@ -64,8 +64,9 @@ fn wrong(lines: &[BTreeMap<String, String>]) -> Vec<String> {
             what if what.starts_with("size") => {
                 seen[0] += 1;
                 lost += number(line, "lost");
+                let is_refused_once = number(line, "refused") <= 1 + number(line, "lost");
                 let is_as_asked = line["asked"] == line["length"] || what.ends_with(" df");
-                line["whole"] == "yes" && number(line, "refused") <= 1 && is_as_asked
+                line["whole"] == "yes" && is_refused_once && is_as_asked
             }
             "bulk" => {
                 seen[1] += 1;
@@ -80,24 +81,28 @@ fn wrong(lines: &[BTreeMap<String, String>]) -> Vec<String> {
             wrong.push(format!("{line:?}"));
         }
     }
-    let lengths = LENGTHS.split(' ').count();
+    let lengths = lengths.split(' ').count();
     if lost > 1 || seen != [2 * lengths, 1, 1] {
         wrong.push(format!("{lost} datagrams lost, {seen:?} lines"));
     }
     wrong
 }
 
-/// Fails unless all cells are well. Prints them.
-#[track_caller]
-fn all_well(name: &str, cells: &Cells) {
+/// What is wrong in the step of a row. Prints the row: levels in IPv4 and IPv6, and sealed labels.
+fn row(name: &str, step: &Step, lengths: &str) -> Vec<String> {
     let mut failed = Vec::new();
-    for ((zone, family), lines) in cells {
-        let wrong = wrong(lines);
-        let label = if *zone == 81 { "level" } else { "sealed" };
-        println!("{name:<24}IPv{family} {label:<8}{}", if wrong.is_empty() { "whole" } else { "NOT WHOLE" });
+    print!("{name:<24}");
+    for ((zone, family), lines) in &cells(step) {
+        let wrong = wrong(lines, lengths);
+        print!("{:>12}", if wrong.is_empty() { "whole" } else { "NOT WHOLE" });
         failed.extend(wrong.iter().map(|wrong| format!("{name}, {zone}, IPv{family}: {wrong}")));
     }
-    assert!(failed.is_empty(), "{failed:#?}");
+    println!();
+    failed
+}
+
+fn head(kernel: &str) {
+    println!("{kernel:<24}{:>12}{:>12}{:>12}{:>12}", "CIPSO", "CALIPSO", "sealed, 4", "sealed, 6");
 }
 
 /// Counters of errors in the output of `errors`, and the packets that were dropped.
@@ -109,7 +114,9 @@ fn nothing_is_lost(errors: &Step, counts: &Step) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             // /proc/net/snmp6 has one counter per line.
-            [space, name, count] if !name.ends_with(':') => drop(found.insert(format!("{space} {name}"), count.to_owned())),
+            [space, name, count] if !name.ends_with(':') => {
+                drop(found.insert(format!("{space} {name}"), count.to_owned()))
+            }
             [space, group, ..] if words[2].parse::<i64>().is_ok() => {
                 let counts = names.iter().zip(&words[2..]);
                 found.extend(counts.map(|(name, count)| (format!("{space} {group}{name}"), (*count).to_owned())));
@@ -119,7 +126,7 @@ fn nothing_is_lost(errors: &Step, counts: &Step) {
     }
     let errors = ["InCsumErrors", "InHdrErrors", "ReasmFails", "InTruncatedPkts"];
     let is_error = |name: &str| errors.iter().any(|error| name.ends_with(error));
-    assert!(found.keys().filter(|name| is_error(name)).count() >= 14, "{found:?}");
+    assert!(found.keys().filter(|name| is_error(name)).count() >= 12, "{found:?}");
     let wrong: Vec<_> = found.iter().filter(|(name, count)| is_error(name) && *count != "0").collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     let counts = counts.json();
@@ -130,7 +137,7 @@ fn nothing_is_lost(errors: &Step, counts: &Step) {
     assert!(packets["labelled"].as_u64().unwrap() > 1000, "{counts}");
 }
 
-/// Fails unless each packet that was captured on its way in has a label.
+/// Fails unless each packet that was captured on its way in has one label.
 #[track_caller]
 fn all_labelled(captured: &Step) {
     let of_zones = |header: &str, four: bool| {
@@ -146,8 +153,10 @@ fn all_labelled(captured: &Step) {
             continue;
         }
         count[usize::from(four)] += 1;
-        let label = if four { header.get(40..44) } else { header.get(84..86) };
-        assert!(matches!(label, Some("860c" | "9e16" | "07" | "1e")), "{line}");
+        // The whole header: a second label would make it longer.
+        let label = (if four { header.get(40..44) } else { header.get(84..86) }, header.len() / 2);
+        let expected = [(Some("860c"), 32), (Some("9e16"), 44), (Some("07"), 56), (Some("1e"), 64)];
+        assert!(expected.contains(&label), "{line}");
     }
     assert!(count[0] >= 8 && count[1] >= 8, "{count:?}: {}", captured.text);
 }
@@ -178,7 +187,9 @@ fn path(kernel: &'static str, router: &str, expected: &[u32]) {
     for step in ["join", "enforce", "router", "serve"] {
         steps[step].is(0, &[]);
     }
-    all_well(kernel, &cells(&steps["speak"]));
+    head(kernel);
+    let failed = row("1500, router, 1400", &steps["speak"], LENGTHS);
+    assert!(failed.is_empty(), "{failed:#?}");
     assert_eq!(mtus(&steps["routes"]), expected, "{}", steps["routes"].text);
     all_labelled(&steps["capture"]);
     nothing_is_lost(&steps["errors"], &steps["counts"]);
@@ -201,4 +212,96 @@ fn finds_the_mtu_of_a_path_past_a_router_with_labels() {
         let known = "in_space $router tollgate run --context system_u:system_r:talker:s1 -- talk recv udp 4 9999 1";
         path(kernel, known, &[1360, 1280, 1376, 1376]);
     }
+}
+
+/// Lengths for a single link.
+const FEW_LENGTHS: &str = "1 1436 20000 65507";
+const FEATURES: [&str; 5] = ["tso", "gso", "gro", "tx-checksum", "rx-checksum"];
+
+#[test]
+#[ignore = "takes long: make test-rest"]
+fn loses_nothing_with_each_offload_on_and_off() {
+    for kernel in KERNELS {
+        each_offload(kernel);
+    }
+}
+
+/// TCP both ways, datagrams, fragments and UDP GSO on a link with all offloads, without each of them, and without any.
+fn each_offload(kernel: &'static str) {
+    let scratch = Scratch::new();
+    let mut rows: Vec<(String, String)> =
+        FEATURES.iter().map(|feature| (format!("without {feature}"), (*feature).to_owned())).collect();
+    rows.insert(0, ("all".into(), String::new()));
+    rows.push(("none".into(), FEATURES.join(" ")));
+    let guest = guest(&scratch, kernel, &[])
+        .step("join", "begin_spaces && join_veth")
+        .step("enforce", "under_tollgate")
+        .step("serve", "serve 3");
+    let with_rows = rows.iter().fold(guest, |guest, (name, off)| {
+        let set = format!("talk offload va {off}; there talk offload vb {off}");
+        guest.step(&format!("set {name}"), &set).step(name, &format!("speak 3 {FEW_LENGTHS}"))
+    });
+    let steps = with_rows
+        .step("counts", "tollgate net status --json; true")
+        .step("errors", "errors own $$; errors far $space")
+        .run();
+    for step in ["join", "enforce", "serve"] {
+        steps[step].is(0, &[]);
+    }
+    head(kernel);
+    let mut failed = Vec::new();
+    for (name, off) in &rows {
+        // What the test switches off is off, and what it switches on is on.
+        let set = steps[&format!("set {name}")].is(0, &[]);
+        let wanted = |feature: &&str| format!("{feature}={}", if off.contains(*feature) { "off" } else { "on" });
+        for feature in ["gso", "gro", "tx-checksum"] {
+            assert_eq!(set.text.matches(&wanted(&feature)).count(), 2, "{name}: {}", set.text);
+        }
+        failed.extend(row(name, &steps[name], FEW_LENGTHS));
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+    nothing_is_lost(&steps["errors"], &steps["counts"]);
+}
+
+/// Devices that stand on others, by the last number of their networks.
+const STACKED: [(&str, u32); 4] = [("VLAN", 5), ("bridge", 6), ("ipip", 7), ("vxlan", 8)];
+
+#[test]
+#[ignore = "takes long: make test-rest"]
+fn labels_packets_once_on_devices_that_stand_on_others() {
+    for kernel in KERNELS {
+        stacked(kernel);
+    }
+}
+
+fn stacked(kernel: &'static str) {
+    let scratch = Scratch::new();
+    let guest = guest(&scratch, kernel, &["8021q", "bridge", "ipip", "vxlan"])
+        .step("join", "begin_spaces && join_veth && join_stacked")
+        .step("enforce", "under_tollgate")
+        .step("serve", "serve 3");
+    let guest = STACKED
+        .iter()
+        .fold(guest, |guest, (name, network)| guest.step(name, &format!("speak {network} {FEW_LENGTHS}")));
+    let capture = |device: &str, network: u32| {
+        format!(
+            "seen $space {device} as s1 sh -c 'for zone in 81 82; do talk sizes 4 10.$zone.{network}.1 7000 1 3000 20 --no-df
+                talk sizes 6 fd00:$zone:{network}::1 7000 1 3000 20 --no-df; done'"
+        )
+    };
+    let steps = guest
+        .step("VLAN captured", &capture("vb", 5))
+        .step("bridge captured", &capture("vd", 6))
+        .step("counts", "tollgate net status --json; true")
+        .step("errors", "errors own $$; errors far $space")
+        .run();
+    for step in ["join", "enforce", "serve"] {
+        steps[step].is(0, &[]);
+    }
+    head(kernel);
+    let failed: Vec<_> = STACKED.iter().flat_map(|(name, _)| row(name, &steps[*name], FEW_LENGTHS)).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    all_labelled(&steps["VLAN captured"]);
+    all_labelled(&steps["bridge captured"]);
+    nothing_is_lost(&steps["errors"], &steps["counts"]);
 }
