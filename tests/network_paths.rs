@@ -163,8 +163,8 @@ fn all_labelled(captured: &Step) {
 
 /// The MTU in the answers of `ip route get` for zones 81 and 82, each of IPv4 and IPv6.
 fn mtus(step: &Step) -> Vec<u32> {
-    let words: Vec<&str> = step.is(0, &[]).text.split_whitespace().collect();
-    let mtu = |pair: &[&str]| (pair[0] == "mtu").then(|| pair[1].trim_start_matches("lock").parse().ok()).flatten();
+    let words: Vec<&str> = step.is(0, &[]).text.split_whitespace().filter(|word| *word != "lock").collect();
+    let mtu = |pair: &[&str]| (pair[0] == "mtu").then(|| pair[1].parse().ok()).flatten();
     words.windows(2).filter_map(mtu).collect()
 }
 
