@@ -115,6 +115,11 @@ fn carries_whole_contexts_by_sealed_labels_and_changes_keys_without_loss() {
         keys=/etc/tollgate/network.keys
         tollgate net key new --second --file $keys && tollgate reload /policy &&
             tollgate net key swap --file $keys && tollgate reload /policy && wait $own";
+    // The kernel answers each connection by a SYN cookie, without a socket.
+    let cookies = "there sh -c 'echo 2 > /proc/sys/net/ipv4/tcp_syncookies'
+        there tollgate run --context system_u:system_r:teller:s1 -- talk recv tcp 4 7100 60 > /teller &
+        until grep -q ready /teller; do sleep 0.1; done
+        as s1 talk send tcp 4 10.77.0.2 7100 300 --wait 5000; cat /teller";
     let steps = guest(&scratch, "6.1")
         .with(&source("tests/network/sealed.toml"), "/sealed.toml")
         .step("join", "join_space 1500")
@@ -124,6 +129,7 @@ fn carries_whole_contexts_by_sealed_labels_and_changes_keys_without_loss() {
         .step("from s1", "row s1 2")
         .step("from s3", "row s3 3")
         .step("bulk", bulk)
+        .step("cookies", cookies)
         .step("heard", "heard_there")
         .step("counts", "tollgate net status --json; true")
         .run();
@@ -132,6 +138,7 @@ fn carries_whole_contexts_by_sealed_labels_and_changes_keys_without_loss() {
     }
     // The receiver's peer is the sender itself, and not just its level.
     steps["heard"].is(0, &["tcp4 tcp4 length=102 payload=good", "label=system_u:system_r:talker:s1 "]);
+    steps["cookies"].is(0, &[" label=system_u:system_r:teller:s1", "payload=good label=system_u:system_r:talker:s1"]);
     for (kind, lengths) in KINDS {
         for protocol in PROTOCOLS {
             let length = lengths[["udp", "tcp", "icmp"].iter().position(|name| protocol.starts_with(name)).unwrap()];
