@@ -21,7 +21,8 @@ struct tg_seal_key {
 
 /* What follows the addresses in the MAC's input, each member in network byte order. */
 struct tg_seal_input {
-	__u16 source_port, destination_port; /* 0 and 0 for what has no ports, and for fragments */
+	__u16 source_port, destination_port; /* 0 and 0 for what has no ports, and for fragments but
+						the first */
 	__u8 protocol, version;
 	__u16 node;
 	__u32 doi, context;

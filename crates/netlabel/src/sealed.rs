@@ -40,8 +40,8 @@
 //! the values that it knows is meant. So a window that comes again after 65,536 others is still another one.
 //!
 //! A label that is moved to another flow, changed, or replayed after its window is refused. Within its flow and its window
-//! a replay is accepted. Packets without ports, fragments among them, have 0 for both: their labels are bound to addresses
-//! and protocol only. Length and content of packets are not covered, because the sender's program may see one packet for
+//! a replay is accepted. Packets without ports, and fragments but the first, have 0 for both: their labels are bound to
+//! addresses and protocol only. Length and content of packets are not covered, because the sender's program may see one packet for
 //! many segments (GSO).
 
 use std::{
@@ -96,7 +96,7 @@ pub struct Flow {
     pub addresses: Addresses,
     /// The protocol that follows IP, as `IPPROTO_TCP`.
     pub protocol: u8,
-    /// Source and destination port; 0 and 0 for a protocol without ports, and for every fragment, the first one too.
+    /// Source and destination port; 0 and 0 for a protocol without ports, and for every fragment but the first.
     pub ports: (u16, u16),
 }
 

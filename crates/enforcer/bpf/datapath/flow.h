@@ -45,8 +45,8 @@ enum {
 struct tg_flow {
 	__u32 source[4], destination[4];
 	/* The next two are 0 until tg_read_transport has read them. */
-	__u16 port[2]; /* ICMP's echoes: their identifier, twice; fragments and others: 0 */
-	__u8 kind;     /* TCP: its flags; ICMP: its type; of fragments but the first, 0 */
+	__u16 port[2]; /* ICMP's echoes: their identifier, twice; fragments but the first: 0 */
+	__u8 kind;     /* TCP: its flags; ICMP: its type; likewise */
 	__u8 protocol;
 	__u8 fragment; /* it is one */
 	__u8 six;      /* IPv6 */
@@ -84,8 +84,12 @@ static __always_inline void tg_read_transport(struct __sk_buff *skb, struct tg_f
 		return;
 	switch (flow->protocol) {
 	case IPPROTO_TCP:
-		if (!bpf_skb_load_bytes(skb, at, head, sizeof head))
+		if (!bpf_skb_load_bytes(skb, at, head, sizeof head)) {
 			flow->kind = head[13];
+			break;
+		}
+		/* A fragment may be as short as this. */
+		bpf_skb_load_bytes(skb, at, head, 4);
 		break;
 	case IPPROTO_UDP:
 	case IPPROTO_DCCP:
@@ -97,15 +101,13 @@ static __always_inline void tg_read_transport(struct __sk_buff *skb, struct tg_f
 		if (bpf_skb_load_bytes(skb, at, head, 8))
 			return;
 		flow->kind = head[0];
-		if (!flow->fragment)
-			__builtin_memcpy(&flow->port[0], head + 4, 2);
+		__builtin_memcpy(&flow->port[0], head + 4, 2);
 		flow->port[1] = flow->port[0];
 		return;
 	default:
 		return;
 	}
-	if (!flow->fragment)
-		__builtin_memcpy(flow->port, head, sizeof flow->port);
+	__builtin_memcpy(flow->port, head, sizeof flow->port);
 }
 
 static __always_inline int tg_read_flow4(struct __sk_buff *skb, __u32 at, struct tg_flow *flow)

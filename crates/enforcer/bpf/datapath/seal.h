@@ -37,7 +37,7 @@ TG_FUNCTION __u64 tg_seal_for(const struct tg_flow *flow, const struct tg_netlab
 	secret.word[1] = seal->key[key][1];
 	input.source_port = flow->port[0];
 	input.destination_port = flow->port[1];
-	/* Each fragment has the protocol of the whole; ports, none has. */
+	/* Each fragment has the protocol of the whole; ports, only the first has. */
 	input.protocol = flow->protocol;
 	input.node = bpf_htons(label->node);
 	input.doi = bpf_htonl(label->doi);

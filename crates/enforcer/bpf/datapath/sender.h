@@ -22,7 +22,7 @@
  */
 struct tg_question_key {
 	__u32 asker[4], asked[4];
-	__u32 ports; /* the asker's first */
+	__u32 ports; /* the asker's first; 0 of fragments, most of which have none */
 	__u16 protocol, six;
 };
 struct {
@@ -42,7 +42,7 @@ static __always_inline __u16 tg_asked_protocol(const struct tg_flow *flow)
 static __always_inline void tg_put_question(const struct tg_flow *flow, __u32 sid)
 {
 	struct tg_question_key key = {
-		.ports = tg_ports_of(flow),
+		.ports = flow->fragment ? 0 : tg_ports_of(flow),
 		.protocol = tg_asked_protocol(flow),
 		.six = flow->six,
 	};
@@ -58,7 +58,7 @@ static __always_inline void tg_put_question(const struct tg_flow *flow, __u32 si
 static __always_inline __u32 tg_answer_sid(const struct tg_flow *flow)
 {
 	struct tg_question_key key = {
-		.ports = (__u32)flow->port[1] << 16 | flow->port[0],
+		.ports = flow->fragment ? 0 : (__u32)flow->port[1] << 16 | flow->port[0],
 		.protocol = tg_asked_protocol(flow),
 		.six = flow->six,
 	};
