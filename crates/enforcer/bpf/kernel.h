@@ -207,7 +207,7 @@ struct sk_buff {
 	struct net_device *dev;
 	unsigned int len;
 	__u16 protocol, network_header, transport_header;
-	__u16 tc_index;
+	__u16 tc_index, mac_len;
 	unsigned char *head, *data;
 };
 

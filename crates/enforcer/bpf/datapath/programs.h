@@ -240,8 +240,9 @@ static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
 		tg_read_transport(skb, &room->flow);
 	struct tg_known_label *label = tg_read_label(skb, at, room);
 
+	/* Its header is longer than the packet. */
 	if (!label)
-		return tg_end_packet(skb, room, TG_DROPPED_MEMORY);
+		return tg_end_packet(skb, room, TG_DROPPED_MALFORMED);
 	enum tg_fate fate = tg_take_label(skb, at, room, label);
 
 	if (fate < TG_DROPPED_NO_CONTEXT && room->flow.protocol != IPPROTO_UDP) {
@@ -260,9 +261,14 @@ SEC("tc") int ingress_ether(struct __sk_buff *skb)
 	return tg_ingress(skb, TG_ETHER_HEADER);
 }
 
+/* A packet that IPsec has unpacked keeps the Ethernet header of the one around it. */
 SEC("tc") int ingress_ip(struct __sk_buff *skb)
 {
-	return tg_ingress(skb, 0);
+	__u16 link = 0;
+
+	bpf_probe_read_kernel(&link, sizeof link,
+			      (void *)skb + bpf_core_field_offset(struct sk_buff, mac_len));
+	return link == TG_ETHER_HEADER ? tg_ingress(skb, TG_ETHER_HEADER) : tg_ingress(skb, 0);
 }
 
 #endif
