@@ -32,11 +32,12 @@ struct tg_doi {
 
 /* Networks whose packets are treated alike. Packets from and to other networks are left alone. */
 struct tg_zone {
-	__u32 doi;	  /* 1 + its place in the list; 0: packets have no label */
-	__u32 flags;	  /* TG_ZONE_... */
-	__u32 unlabelled; /* SID of packets that come without a label; 0: SECINITSID_UNLABELED */
-	__u32 low, high;  /* with TG_ZONE_LIMITED: the levels between which labels must be */
-	__u32 labels;	  /* contexts that its packets have brought; programs count them */
+	__u32 doi;	   /* 1 + its place in the list; 0: packets have no label */
+	__u32 flags;	   /* TG_ZONE_... */
+	__u32 unlabelled;  /* SID of packets that come without a label; 0: SECINITSID_UNLABELED */
+	__u32 low, high;   /* with TG_ZONE_LIMITED: the levels between which labels must be */
+	__u32 labels;	   /* contexts that its packets have brought; programs count them */
+	__u32 connections; /* likewise contexts of connections that have begun from there */
 };
 #define TG_ZONE_REQUIRED 1u /* packets that come without a label are dropped */
 #define TG_ZONE_LIMITED 2u
@@ -45,6 +46,9 @@ struct tg_zone {
  * machine started. More are refused: whoever sends labels must not use up the SIDs. */
 #define TG_LABELS_OF_ZONE 256u
 #define TG_LABELS_OF_PACKETS 1024u
+/* Likewise of connections that are accepted: each listener's context, with each level. */
+#define TG_CONNECTIONS_OF_ZONE 2048u
+#define TG_CONNECTIONS_OF_PACKETS 8192u
 
 /* Addresses from `first` up to that of the next range. The first range begins at address 0. */
 struct tg_range4 {

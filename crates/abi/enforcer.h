@@ -430,6 +430,7 @@ enum tg_failure {
 	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
 	TG_FAILED_UNIT,		/* the policy does not have the context of a unit's process */
 	TG_FAILED_NOT_LABELLED, /* the daemon could not read or label files */
+	TG_FAILED_CONNECTIONS,	/* a zone, or all, began connections with too many levels */
 	TG_FAILURES = 32,
 };
 
@@ -631,7 +632,7 @@ struct tg_state {
 	__u64 canary_granted;
 	struct tg_unlabelled unlabelled; /* the last one that `failures` counts */
 	__u32 packet_labels;		 /* SIDs that were given to contexts of packets */
-	__u32 reserved_packets;
+	__u32 packet_connections;	 /* likewise to connections that are accepted */
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */
 	__u64 clock;

@@ -112,8 +112,29 @@ static __always_inline int tg_is_accepted(__u64 inode, struct tg_inode *label)
 	return label->flags & TG_INODE_ACCEPTED && tg_find_socket_label(inode, label);
 }
 
-/* security_sid_mls_copy: the SID of a context with the range of another. Returns 0 or -EINVAL. */
-TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
+/* Whether a connection from this zone of the network may have this context. Counts it if it is new.
+ * Zone 0: the connection is the machine's own. */
+static __always_inline int tg_may_begin(const struct tg_generation *generation,
+					const struct tg_context *context, struct tg_zone *zone)
+{
+	struct tg_sid_key key = {.context = *context, .generation = generation->number};
+
+	if (!zone || bpf_map_lookup_elem(&sids, &key))
+		return 1;
+	if (READ_ONCE(zone->connections) >= TG_CONNECTIONS_OF_ZONE ||
+	    READ_ONCE(state.packet_connections) >= TG_CONNECTIONS_OF_PACKETS) {
+		tg_failed(TG_FAILED_CONNECTIONS);
+		return 0;
+	}
+	/* Several processors may each begin one more. */
+	__sync_fetch_and_add(&zone->connections, 1);
+	__sync_fetch_and_add(&state.packet_connections, 1);
+	return 1;
+}
+
+/* security_sid_mls_copy: the SID of a context with the range of another, for a connection from a
+ * zone. Returns 0 or -EINVAL. */
+TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, struct tg_zone *zone, __u32 *copy)
 {
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 
@@ -140,6 +161,8 @@ TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, __u32 *copy)
 		if (READ_ONCE(state.enforcing))
 			return -EINVAL;
 	}
+	if (!tg_may_begin(generation, &context, zone))
+		return -EINVAL;
 	return tg_intern(generation, &context, copy) ? -EINVAL : 0;
 }
 

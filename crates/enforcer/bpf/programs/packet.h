@@ -12,6 +12,7 @@
 #include "../admitted.h"
 #include "../ask.h"
 #include "../compiler.h"
+#include "../datapath/zone.h"
 #include "../endpoints.h"
 #include "../generation.h"
 #include "../heard.h"
@@ -25,6 +26,7 @@
 #include "../subject.h"
 #include "../text.h"
 #include "classes.h"
+#include "datapath.h"
 #include "enforcer.h"
 
 /* Checks one permission for a packet. `again` stays set if nothing is to be audited next time. */
@@ -142,19 +144,33 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 	return 0;
 }
 
+/* The zone of the network from which a packet comes; 0: none. */
+static __always_inline struct tg_zone *tg_packet_zone(__u64 packet)
+{
+	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
+	struct tg_endpoints ends = {};
+
+	if (!generation || !generation->datapath.zones)
+		return 0;
+	tg_read_packet(packet, &ends);
+	return tg_find_zone(&generation->datapath, ends.family == AF_INET6, ends.address[0]);
+}
+
 /*
  * selinux_inet_conn_request: the label of the socket that will be accepted is the listener's with
  * the client's level (selinux_conn_sid). Its request_sock has no storage, so its address stands for
  * it.
  */
-static __noinline int tg_request_connection(struct tg_socket *listener, __u64 request, __u32 peer)
+static __noinline int tg_request_connection(struct tg_socket *listener, __u64 request, __u64 packet,
+					    __u32 peer)
 {
 	struct tg_connection connection = {listener->sid, peer};
 
 	if (listener->sid != TG_SID_MACHINE && peer != SECINITSID_UNLABELED) {
-		if (tg_copy_range(listener->sid, peer, &connection.sid))
+		if (!tg_copy_range(listener->sid, peer, tg_packet_zone(packet), &connection.sid))
+			tg_make_text(connection.sid, listener->sid, peer);
+		else if (!tg_is_unconfined(listener->sid))
 			return -EACCES;
-		tg_make_text(connection.sid, listener->sid, peer);
 	}
 	bpf_map_update_elem(&requests, &request, &connection, BPF_ANY);
 	return 0;
@@ -166,7 +182,8 @@ int BPF_PROG(inet_conn_request, const struct sock *sk, struct sk_buff *packet,
 {
 	struct tg_socket listener = tg_socket_of((struct sock *)sk);
 
-	return tg_request_connection(&listener, TG_KERNEL_ADDRESS(request), tg_packet_sid(packet));
+	return tg_request_connection(&listener, TG_KERNEL_ADDRESS(request),
+				     TG_KERNEL_ADDRESS(packet), tg_packet_sid(packet));
 }
 
 /* selinux_inet_csk_clone */

@@ -25,7 +25,7 @@ static __noinline int tg_join(struct sock *sk, struct sock *end, struct tg_socke
 {
 	struct tg_socket new = {TG_SID_MACHINE, listener->class};
 
-	if (tg_copy_range(listener->sid, own->sid, &new.sid)) {
+	if (tg_copy_range(listener->sid, own->sid, 0, &new.sid)) {
 		if (!tg_is_unconfined(own->sid))
 			return -EINVAL;
 		new.sid = TG_SID_MACHINE;

@@ -56,7 +56,7 @@ fn writes_zones_with_their_domain_their_context_and_their_levels() {
     let table = table(text, &policy(true)).unwrap();
     assert_eq!((table.zones, table.doi[0].number, table.doi[0].tag, table.doi[0].translated), (2, 5, 5, 0));
     let flags = TG_ZONE_REQUIRED | TG_ZONE_LIMITED;
-    assert_eq!(table.zone[0], tg_zone { doi: 1, flags, unlabelled: 0, low: 100, high: 302, labels: 0 });
+    assert_eq!(table.zone[0], tg_zone { doi: 1, flags, unlabelled: 0, low: 100, high: 302, labels: 0, connections: 0 });
     assert_eq!(table.zone[1], tg_zone { unlabelled: 40, ..tg_zone::default() });
     let ranges4: Vec<(u32, u32)> = table.range4.iter().map(|range| (range.first, range.zone)).collect();
     assert_eq!(table.ranges4, 5);
