@@ -11,6 +11,7 @@ mod enforcement;
 mod fuzz;
 mod labels;
 mod mounted;
+mod network;
 #[cfg(feature = "long")]
 mod power;
 mod recovery;

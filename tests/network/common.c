@@ -150,6 +150,10 @@ int open_socket(const struct words *words, const char *protocol)
 		set_options(made, words);
 	if (words->fragment)
 		set_fragmenting(made, words);
+	if (words->mark) {
+		set(made, SOL_SOCKET, SO_PRIORITY, words->mark, "SO_PRIORITY");
+		set(made, SOL_SOCKET, SO_MARK, words->mark, "SO_MARK");
+	}
 	if (words->gso)
 		set(made, SOL_UDP, UDP_SEGMENT, words->gso, "UDP_SEGMENT");
 	return made;

@@ -14,7 +14,7 @@ tc() { tool sbin/tc "$@"; }
 netlabelctl() { tool usr/sbin/netlabelctl "$@"; }
 
 # Waits until the other guest is at the same point. Its name may not come twice.
-meet() { talk meet eth0 "$1" 120; }
+meet() { talk meet eth0 "$1" 300; }
 
 # Addresses in three networks of IPv4 and one of IPv6.
 networks="0 2 5"

@@ -1,7 +1,7 @@
 /* Traffic for tests of labelled networking: it sends and receives what is wanted, and tells what
  * arrived with which label. Everything is printed as NAME=VALUE, one line per event. */
 #define _GNU_SOURCE
-#include "talk.h"
+#include "frame.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@ static const char USAGE[] =
 	"talk echo udp|tcp 4|6 PORT [SECONDS]\n"
 	"    sends back what arrives\n"
 	"talk send udp|tcp|icmp 4|6 ADDRESS PORT LENGTH [COUNT]\n"
-	"    [--gso SIZE] [--options HEX] [--df|--no-df] [--bind PORT] [--wait MILLISECONDS]\n"
+	"    [--gso SIZE] [--options HEX] [--df|--no-df] [--bind PORT] [--mark NUMBER]\n"
+	"    [--wait MILLISECONDS]\n"
 	"    sends patterns, and prints what the kernel and the other side answer\n"
 	"talk begin 4|6 ADDRESS PORT LENGTH [--bind PORT] [--wait MILLISECONDS]\n"
 	"    begins a connection with data, in fragments, and prints whether it is accepted\n"
@@ -30,6 +31,10 @@ static const char USAGE[] =
 	"    switches off tso, gso, gro, tx-checksum or rx-checksum, and the others on\n"
 	"talk capture DEVICE SECONDS\n"
 	"    prints the headers of all IP packets, and a hash of what they carry\n"
+	"talk keep DEVICE FILE PROTOCOL LENGTH [SECONDS]\n"
+	"    keeps the next frame: a datagram (17) with so much in it, or any of another protocol\n"
+	"talk inject DEVICE FILE LENGTH CHANGE [COUNT]\n"
+	"    sends such a frame, changed, with so much in it; 0: as much as it had\n"
 	"talk meet DEVICE NAME [SECONDS]\n"
 	"    waits until the machine at the other end of the wire does the same\n"
 	"All take --ns NAME|PATH, a network namespace.\n";
@@ -77,16 +82,16 @@ static void enter(const char *namespace)
 /* Takes an option and its value. Returns how many words it took, 0: it is none. */
 static int option(struct words *words, char **argument)
 {
-	static const char *const names[] = {"--ns",  "--options", "--to",
-					    "--gso", "--bind",	  "--wait"};
+	static const char *const names[] = {"--ns",   "--options", "--to",  "--gso",
+					    "--bind", "--wait",	   "--mark"};
 	const char **texts[] = {&words->namespace, &words->options, &words->to};
-	int *numbers[] = {&words->gso, &words->bind, &words->wait};
+	int *numbers[] = {&words->gso, &words->bind, &words->wait, &words->mark};
 
 	if (!strcmp(argument[0], "--df") || !strcmp(argument[0], "--no-df")) {
 		words->fragment = argument[0][2] == 'd' ? 1 : -1;
 		return 1;
 	}
-	for (size_t i = 0; i < 6; i++) {
+	for (size_t i = 0; i < 7; i++) {
 		if (strcmp(argument[0], names[i]))
 			continue;
 		if (!argument[1])
@@ -119,9 +124,10 @@ int main(int count, char **arguments)
 		int (*run)(const struct words *);
 		int family, least; /* the place of the family, and how many words there are */
 	} commands[] = {
-		{"recv", receive, 1, 3}, {"echo", echo, 1, 3},	      {"send", transmit, 1, 5},
-		{"bulk", bulk, 0, 4},	 {"begin", begin, 0, 4},      {"capture", capture, -1, 2},
-		{"sizes", sizes, 0, 4},	 {"offload", offload, -1, 1}, {"meet", meet, -1, 2}};
+		{"recv", receive, 1, 3},   {"echo", echo, 1, 3},	{"send", transmit, 1, 5},
+		{"bulk", bulk, 0, 4},	   {"begin", begin, 0, 4},	{"capture", capture, -1, 2},
+		{"sizes", sizes, 0, 4},	   {"offload", offload, -1, 1}, {"keep", keep, -1, 4},
+		{"inject", inject, -1, 4}, {"meet", meet, -1, 2}};
 	struct words words = {.wait = 500};
 
 	words.rest = calloc(count + 1, sizeof(*words.rest));

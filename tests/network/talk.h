@@ -21,6 +21,7 @@ struct words {
 	const char *to;	       /* bulk: connect there instead of listening */
 	int gso;	       /* bytes of a segment, 0: none */
 	int bind;	       /* the port that is sent from, 0: any */
+	int mark;	       /* SO_MARK and SO_PRIORITY, 0: none */
 	int wait;	       /* milliseconds for answers */
 	int fragment;	       /* 1: IP never fragments (--df); -1: it may (--no-df); 0: as usual */
 };

@@ -81,6 +81,11 @@ impl<'s> Pair<'s> {
         Self { ends }
     }
 
+    /// Adds functions for both.
+    pub(crate) fn names(self, functions: &str) -> Self {
+        Self { ends: self.ends.map(|guest| guest.names(functions)) }
+    }
+
     /// Adds a step of both.
     pub(crate) fn both(self, name: &str, line: &str) -> Self {
         Self { ends: self.ends.map(|guest| guest.step(name, line)) }
