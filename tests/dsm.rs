@@ -68,7 +68,10 @@ mod whole {
             samples.sort_by(f64::total_cmp);
             let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| quantile(&samples, share).unwrap_or_default());
             let difference = percent(results, &of.name, row);
-            println!("  {row}: {} {:.0}, {difference:+.1} % (p50 {p50:.0}, p95 {p95:.0}, p99 {p99:.0})", of.name, own.figure);
+            println!(
+                "  {row}: {} {:.0}, {difference:+.1} % (p50 {p50:.0}, p95 {p95:.0}, p99 {p99:.0})",
+                of.name, own.figure
+            );
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
     error::Context,
     network::{Link, Side},
     place::Network,
+    workloads::peer::Peer,
 };
 
 /// How long one attempt may take: packets may be dropped until they have labels.
@@ -42,6 +43,9 @@ pub struct Label {
 
 /// Waits until receivers see these labels. If they do not, what they see instead is returned.
 pub(crate) fn wait_for(labels: &[Label]) -> Result<Vec<Label>, Error> {
+    let link = Link::open(Network::Veth)?;
+    // Whoever labels packets may find a namespace by the confined processes in it.
+    let _residents = [reside(&link, Side::Near)?, reside(&link, Side::Far)?];
     let give_up = Instant::now() + TIMEOUT;
     loop {
         let found = look(labels);
@@ -50,6 +54,17 @@ pub(crate) fn wait_for(labels: &[Label]) -> Result<Vec<Label>, Error> {
         }
         sleep(INTERVAL);
     }
+}
+
+/// A process that is in a namespace, and makes a socket there from time to time.
+fn reside(link: &Link, side: Side) -> Result<Peer, Error> {
+    let _inside = link.enter(side)?;
+    // The child stays in the namespace in which it was forked.
+    Peer::fork(|| {
+        drop(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?);
+        sleep(INTERVAL);
+        Ok(())
+    })
 }
 
 /// What receivers see in these networks.
@@ -154,4 +169,15 @@ fn received_mark(socket: RawFd) -> io::Result<u32> {
         }
     }
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sees_no_label_where_nobody_gives_one() {
+        let unlabelled = Label { network: Network::Loopback, label: None };
+        assert_eq!(look(std::slice::from_ref(&unlabelled)).unwrap(), [unlabelled]);
+    }
 }

@@ -115,7 +115,6 @@ fn flowing(job: &Job, confined: &mut Confined, progress: &mut dyn FnMut(&str)) -
         return Ok(Vec::new());
     }
     progress("labels");
-    confined.show_namespaces()?;
     let seen = labels::wait_for(&job.labels)?;
     confined.end_daemon()?;
     Ok(seen)

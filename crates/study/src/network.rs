@@ -21,8 +21,7 @@ const CONTEXT: &str = "system_u:system_r:talker:s3:c0,c1";
 const LEVEL: &str = "system_u:object_r:netmsg_t:s3:c0,c1";
 
 /// NetLabel labels packets in all networks with CIPSO's tag 1.
-const COMMANDS: [&str; 3] =
-    ["cipsov4 add pass doi:1 tags:1", "map del default", "map add default protocol:cipsov4,1"];
+const COMMANDS: [&str; 3] = ["cipsov4 add pass doi:1 tags:1", "map del default", "map add default protocol:cipsov4,1"];
 
 /// How packets are labelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,5 +116,39 @@ impl Labelling {
             _ => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_policy::built::Built;
+
+    use super::*;
+
+    const ALL: [Labelling; 7] = [
+        Labelling::Tunnel,
+        Labelling::Nothing,
+        Labelling::Beside,
+        Labelling::Cipso,
+        Labelling::Sealed,
+        Labelling::Selinux,
+        Labelling::NetLabel,
+    ];
+
+    #[test]
+    fn measures_in_a_context_that_the_policy_has_and_writes_so() {
+        let built = Built::from_bytes(&policies::network().unwrap().0).unwrap();
+        let mut server = built.server().unwrap();
+        for context in [CONTEXT, LEVEL] {
+            let known = server.context(context).unwrap();
+            assert_eq!(server.text(&known), context);
+        }
+    }
+
+    #[test]
+    fn expects_a_label_wherever_packets_have_one() {
+        let labelled = |network| ALL.into_iter().filter(move |own| own.label(network).label.is_some());
+        assert_eq!(labelled(Network::Veth).count(), 5);
+        assert_eq!(labelled(Network::Loopback).count(), 4);
     }
 }

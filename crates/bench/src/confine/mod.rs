@@ -165,14 +165,6 @@ impl Confined {
         matches!(self.kept, Kept::Tomoyo(_))
     }
 
-    /// Shows the workloads' network namespaces to what labels packets there; does nothing if nothing needs to see them.
-    pub(crate) fn show_namespaces(&mut self) -> Result<(), Error> {
-        match &mut self.kept {
-            Kept::Daemon(daemon) => daemon.show_namespaces(),
-            _ => Ok(()),
-        }
-    }
-
     /// Ends what was needed until labels flow; does nothing if there is nothing of that kind.
     pub(crate) fn end_daemon(&mut self) -> Result<(), Error> {
         match std::mem::replace(&mut self.kept, Kept::Nothing) {

@@ -21,7 +21,8 @@ impl NetLabel {
     pub(super) fn configure(&self) -> Result<String, Error> {
         for command in &self.commands {
             let words = command.split_whitespace();
-            let output = Command::new(&self.program).args(words).output().context(format!("run netlabelctl {command}"))?;
+            let output =
+                Command::new(&self.program).args(words).output().context(format!("run netlabelctl {command}"))?;
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr);
                 return Err(Error::Unavailable(format!("netlabelctl {command}: {}: {}", output.status, said.trim())));

@@ -257,6 +257,21 @@ mod tests {
     }
 
     #[test]
+    fn encodes_a_tunnel_with_group_policies() {
+        let end = End { name: "tunnel", mac: [2, 0, 0, 0, 1, 1] };
+        let bytes = Message::new_vxlan(end, 2, Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)).finish(1);
+        let top = attributes(&bytes[HEADER + 16..]);
+        assert_eq!((top[0].0, &top[0].1[..]), (libc::IFLA_IFNAME, &b"tunnel\0"[..]));
+        let info = attributes(&top[2].1);
+        assert_eq!(info[0], (libc::IFLA_INFO_KIND, b"vxlan".to_vec()));
+        let data = attributes(&info[1].1);
+        assert_eq!(data[1], (VXLAN_GROUP, vec![198, 18, 0, 2]));
+        assert_eq!(data[3], (VXLAN_LOCAL, vec![198, 18, 0, 1]));
+        assert_eq!(data[5], (VXLAN_PORT, vec![0x12, 0xb5]));
+        assert_eq!(data[6], (VXLAN_GBP, Vec::new()));
+    }
+
+    #[test]
     fn pads_each_attribute_to_four_bytes() {
         assert_eq!(attribute(3, b"abcde"), [9, 0, 3, 0, b'a', b'b', b'c', b'd', b'e', 0, 0, 0]);
     }

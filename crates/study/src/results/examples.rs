@@ -4,7 +4,9 @@ use tollgate_bench::{
     counter::Counter,
     decisions::{Decisions, Manager},
     job::{ActOutcome, Measured, Report},
+    labels::Label,
     oracle::Act,
+    place::Network,
     selection::Selection,
     workload::Tasks,
 };
@@ -85,6 +87,19 @@ impl Boot {
 
     pub(crate) fn tried(mut self, act: Act, errno: Option<i32>) -> Self {
         self.report().acts.push(ActOutcome { act, errno });
+        self
+    }
+
+    /// Receivers on the other side of the veth pair must see this label.
+    pub(crate) fn must_show(mut self, label: &str) -> Self {
+        self.0.labels.push(Label { network: Network::Veth, label: Some(label.to_owned()) });
+        self
+    }
+
+    /// Receivers there saw these, one after the other.
+    pub(crate) fn saw(mut self, labels: &[Option<&str>]) -> Self {
+        let seen = labels.iter().map(|label| Label { network: Network::Veth, label: label.map(str::to_owned) });
+        self.report().labels.extend(seen);
         self
     }
 

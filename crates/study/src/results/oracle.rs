@@ -122,6 +122,34 @@ mod tests {
         assert_eq!(judge(&[&boot("none", 0).0], &[&own.0]).0, Oracle::Void);
     }
 
+    /// The verdict on a boot whose receivers must see `label`, and saw these labels before and after it was measured.
+    fn flow(under_baseline: Option<&str>, seen: &[Option<&str>]) -> (Oracle, Option<String>) {
+        let baseline = boot("none", 0).saw(&[under_baseline, under_baseline]);
+        let own = boot("tollgate-net-cipso", 0).must_show("s3").saw(seen);
+        judge(&[&baseline.0], &[&own.0])
+    }
+
+    #[test]
+    fn holds_when_receivers_see_the_label_and_none_under_the_baseline() {
+        assert_eq!(flow(None, &[Some("s3"), Some("s3")]), (Oracle::Held, None));
+    }
+
+    #[test]
+    fn voids_labels_that_do_not_flow_or_do_not_until_the_end() {
+        for (seen, reason) in [
+            (&[None, None][..], "s3 over veth was due, no label over veth was seen (padding 0)"),
+            (&[Some("s3"), Some("s0")], "s3 over veth was due, s0 over veth was seen (padding 0)"),
+            (&[Some("s3")], "labels were not looked for (padding 0)"),
+        ] {
+            assert_eq!(flow(None, seen), (Oracle::Void, Some(reason.to_owned())));
+        }
+    }
+
+    #[test]
+    fn voids_labels_that_the_baseline_has_too() {
+        assert_eq!(flow(Some("s3"), &[Some("s3"), Some("s3")]).0, Oracle::Void);
+    }
+
     #[test]
     fn has_nothing_to_say_of_a_configuration_that_denies_nothing() {
         assert_eq!(judge(&[&boot("none", 0).0], &[&boot("capability", 0).0]), (Oracle::None, None));

@@ -13,20 +13,13 @@ use nix::{
     fcntl::OFlag,
     sys::{
         signal::{Signal, kill},
-        socket::{AddressFamily, SockFlag, SockType, socket},
         wait::waitpid,
     },
     unistd::{ForkResult, Pid, fork, pipe2, read, write},
 };
 
 use super::{Start, run};
-use crate::{
-    Error,
-    error::Context,
-    network::{Link, Side},
-    place::Network,
-    workloads::peer::Peer,
-};
+use crate::{Error, error::Context};
 
 /// How often it is asked whether the daemon is ready.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -36,8 +29,6 @@ const INTERVAL: Duration = Duration::from_millis(200);
 pub(in crate::confine) struct Daemon {
     process: Child,
     ender: Ender,
-    /// One process in each namespace: the daemon finds namespaces by the confined processes in them.
-    _residents: Vec<Peer>,
 }
 
 impl Daemon {
@@ -48,7 +39,7 @@ impl Daemon {
         command.args(start.common()).args(["--foreground", "--network"]).arg(network);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("start the daemon")?;
         let ender = Ender::of(&process)?;
-        let mut daemon = Daemon { process, ender, _residents: Vec::new() };
+        let mut daemon = Daemon { process, ender };
         let own = program.display().to_string();
         let arguments = match start.context {
             Some(context) => ["run", "--context", context, "--", &own, "--version"].map(str::to_owned).to_vec(),
@@ -61,13 +52,6 @@ impl Daemon {
             sleep(INTERVAL);
         }
         Ok(daemon)
-    }
-
-    /// Puts a process of the caller's context into each namespace, so that packets there are labelled.
-    pub(in crate::confine) fn show_namespaces(&mut self) -> Result<(), Error> {
-        let link = Link::open(Network::Veth)?;
-        self._residents = [Side::Near, Side::Far].map(|side| reside(&link, side)).into_iter().collect::<Result<_, _>>()?;
-        Ok(())
     }
 
     /// Ends it; enforcement goes on.
@@ -105,17 +89,4 @@ impl Ender {
         write(&self.wake, &[0]).context("wake the process that ends the daemon")?;
         waitpid(self.process, None).context("wait for the process that ends the daemon").map(drop)
     }
-}
-
-/// A process that is in a namespace, and makes a socket there from time to time.
-fn reside(link: &Link, side: Side) -> Result<Peer, Error> {
-    let inside = link.enter(side)?;
-    // The child stays in the namespace in which it was forked.
-    let resident = Peer::fork(|| {
-        drop(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?);
-        sleep(INTERVAL);
-        Ok(())
-    });
-    drop(inside);
-    resident
 }
