@@ -532,6 +532,7 @@ struct tg_subordinate {
 #define TG_SUBORDINATES 1024u
 
 #define TG_AUDIT_SOURCES 256u
+#define TG_ASKED 256u
 
 /* An object without a label that a confined process met, and that process. */
 struct tg_unlabelled {
@@ -632,6 +633,9 @@ struct tg_state {
 	struct tg_unlabelled unlabelled; /* the last one that `failures` counts */
 	__u32 packet_labels;		 /* SIDs that were given to contexts of packets */
 	__u32 reserved_packets;
+	/* When the daemon was last asked for the context behind an identifier, in nanoseconds since
+	 * boot; by identifier and node. */
+	__u64 asked[TG_ASKED];
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */
 	__u64 clock;
@@ -709,7 +713,7 @@ enum tg_event_kind {
 	TG_EVENT_SERVICE, /* a task of the machine executes a program in a unit that was confined
 			     before */
 	/* A packet's sealed label has an identifier (`source`) of a node (`device`) that is not in
-	 * `identified`. */
+	 * `identified`. `name` is a struct tg_endpoints with the packet's source. */
 	TG_EVENT_IDENTIFIER,
 	/* A confined process makes an internet socket in a network namespace that is not in
 	 * `namespaces`. */

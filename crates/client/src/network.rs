@@ -105,6 +105,25 @@ pub struct Seal {
     pub tolerance: u16,
 }
 
+/// Contexts of other machines that sealed labels name: what was asked of them, and what they asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contexts {
+    /// The UDP port.
+    pub port: u16,
+    /// Why it is not open; `None`: it is.
+    pub closed: Option<String>,
+    /// Contexts that this machine has asked for.
+    pub asked: u64,
+    /// Those that it has learned.
+    pub learned: u64,
+    /// Those that nobody has told it in time.
+    pub unanswered: u64,
+    /// Answers that were no context, or a context that this machine does not take.
+    pub refused: u64,
+    /// Questions of other machines that it has answered.
+    pub answered: u64,
+}
+
 /// What is in force, and what became of packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -116,6 +135,9 @@ pub struct Report {
     pub zones: Vec<Zone>,
     /// How labels are sealed; `None`: no label is sealed or opened.
     pub seal: Option<Seal>,
+    /// Contexts of other machines; `None`: nobody is asked for them.
+    #[serde(default)]
+    pub contexts: Option<Contexts>,
     /// Packets since enforcement began, by the names of [`FATES`].
     pub packets: BTreeMap<String, u64>,
 }
@@ -162,6 +184,7 @@ mod tests {
             dois: Vec::new(),
             zones: vec![zone("a", &["10.0.0.0/8", "10.1.2.3"]), zone("b", &["10.1.0.0/16", "::/0"])],
             seal: None,
+            contexts: None,
             packets: BTreeMap::new(),
         };
         let of = |address: &str| {

@@ -36,6 +36,7 @@ use super::{
     trace::Trace,
 };
 use crate::{
+    asking::Asking,
     contexts::{self, Sid},
     datapath::running::Datapath,
     enforcer::{Enforcer, EnforcerError, Known, task_of},
@@ -88,6 +89,7 @@ pub struct Enforced {
     started_with: String,
     reread: Reread,
     gaps: Gaps,
+    asking: Asking,
     /// When entries for owners of files that no longer exist were last removed.
     swept: Instant,
 }
@@ -120,6 +122,7 @@ impl Enforced {
             started_with,
             reread,
             gaps,
+            asking: Asking::default(),
             swept: Instant::now(),
         })
     }
@@ -211,14 +214,15 @@ impl Machine for Enforced {
         let replaced =
             self.enforcer.iter().filter_map(|enforcer| enforcer.replaced_wakes().map(|names| names.as_raw_fd()));
         let networks = self.enforcer.iter().filter_map(|enforcer| Some(enforcer.datapath()?.as_fd().as_raw_fd()));
-        let events = events.chain(networks);
+        let asking = self.asking.wake().map(|wake| wake.as_raw_fd());
+        let events = events.chain(networks).chain(asking);
         events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 
     fn due(&self) -> Option<Instant> {
         let enforcer = self.enforcer.as_ref()?;
         let devices = enforcer.datapath().and_then(Datapath::due);
-        Some(devices.into_iter().fold(enforcer.services_due(), Instant::min))
+        Some(devices.into_iter().chain(self.asking.due()).fold(enforcer.services_due(), Instant::min))
     }
 
     fn wake(&mut self) {

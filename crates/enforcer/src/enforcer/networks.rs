@@ -25,6 +25,12 @@ impl Enforcer {
         &self.networks
     }
 
+    /// The same, to be kept: another one is in force when the file was read again.
+    #[must_use]
+    pub fn shared_networks(&self) -> &Arc<Networks> {
+        &self.networks
+    }
+
     /// Writes which networks are labelled into the generation, which no program may read yet.
     pub(super) fn label_packets(&mut self) -> Result<(), EnforcerError> {
         let table = self.table_of_packets()?;

@@ -23,7 +23,8 @@ impl Enforced {
         let packets = counters::packets(&enforcer.options().pins);
         let packets = packets.map_err(|cause| refused(&EnforcerError::from(cause)))?;
         let unlabelled = enforcer.contexts().text(SECINITSID_UNLABELED);
-        Ok(Report { packets, ..report(enforcer.networks(), unlabelled) })
+        let contexts = self.asking.report();
+        Ok(Report { packets, contexts, ..report(enforcer.networks(), unlabelled) })
     }
 }
 
@@ -52,6 +53,7 @@ fn report(networks: &Networks, unlabelled: &str) -> Report {
         dois: config.dois.iter().map(doi).collect(),
         zones: config.zones.iter().map(zone).collect(),
         seal: config.seal.as_ref().map(seal),
+        contexts: None,
         packets: Default::default(),
     }
 }
