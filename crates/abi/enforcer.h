@@ -430,6 +430,7 @@ enum tg_failure {
 	TG_FAILED_SHARE_LAST = TG_FAILED_SHARE + 3,
 	TG_FAILED_UNIT,		/* the policy does not have the context of a unit's process */
 	TG_FAILED_NOT_LABELLED, /* the daemon could not read or label files */
+	TG_FAILED_NAMESPACES,	/* too many network namespaces, in all or in a second */
 	TG_FAILURES = 32,
 };
 
@@ -533,6 +534,16 @@ struct tg_subordinate {
 
 #define TG_AUDIT_SOURCES 256u
 #define TG_ASKED 256u
+#define TG_MET 64u
+#define TG_MEET_PAUSE 100000000ull /* nanoseconds */
+
+/* Whether packets can be labelled in another network namespace. Half of the places are for those
+ * that belong to the first user namespace, so that no user can take them all. */
+enum tg_fullness {
+	TG_NAMESPACES_FREE,
+	TG_NAMESPACES_HALF, /* only in those of the first user namespace */
+	TG_NAMESPACES_FULL,
+};
 
 /* An object without a label that a confined process met, and that process. */
 struct tg_unlabelled {
@@ -636,6 +647,12 @@ struct tg_state {
 	/* When the daemon was last asked for the context behind an identifier, in nanoseconds since
 	 * boot; by identifier and node. */
 	__u64 asked[TG_ASKED];
+	/* Namespaces of which the daemon was told: the low bits of the cookie 32 | units of
+	 * TG_MEET_PAUSE 32; and those of this second. */
+	__u64 met[TG_MET];
+	__u64 met_second, met_count;
+	__u32 namespaces_full; /* enum tg_fullness, of `namespaces` */
+	__u32 reserved_namespaces;
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */
 	__u64 clock;
@@ -744,6 +761,14 @@ struct tg_endpoints {
 	char interface[16];
 };
 #define TG_EVENT_NAME 512u
+
+/* What bpf/datapath/sockets.h tells of a socket. */
+struct tg_labelled_socket {
+	__u64 cookie; /* 0: nobody has asked for it, and it is in no key of `heard` */
+	struct tg_socket label;
+	__u32 namespace; /* the number of its network namespace's file */
+	struct tg_endpoints ends;
+};
 
 struct tg_event {
 	__u64 time; /* nanoseconds since boot */

@@ -32,6 +32,8 @@ static const char USAGE[] =
 	"    prints the headers of all IP packets, and a hash of what they carry\n"
 	"talk meet DEVICE NAME [SECONDS]\n"
 	"    waits until the machine at the other end of the wire does the same\n"
+	"talk spaces COUNT MILLISECONDS [user] [--wait MILLISECONDS]\n"
+	"    makes network namespaces with a socket in each, and keeps them for so long\n"
 	"All take --ns NAME|PATH, a network namespace.\n";
 
 void usage(const char *why)
@@ -118,10 +120,11 @@ int main(int count, char **arguments)
 		const char *name;
 		int (*run)(const struct words *);
 		int family, least; /* the place of the family, and how many words there are */
-	} commands[] = {
-		{"recv", receive, 1, 3}, {"echo", echo, 1, 3},	      {"send", transmit, 1, 5},
-		{"bulk", bulk, 0, 4},	 {"begin", begin, 0, 4},      {"capture", capture, -1, 2},
-		{"sizes", sizes, 0, 4},	 {"offload", offload, -1, 1}, {"meet", meet, -1, 2}};
+	} commands[] = {{"recv", receive, 1, 3},  {"echo", echo, 1, 3},
+			{"send", transmit, 1, 5}, {"bulk", bulk, 0, 4},
+			{"begin", begin, 0, 4},	  {"capture", capture, -1, 2},
+			{"sizes", sizes, 0, 4},	  {"offload", offload, -1, 1},
+			{"meet", meet, -1, 2},	  {"spaces", spaces, -1, 2}};
 	struct words words = {.wait = 500};
 
 	words.rest = calloc(count + 1, sizeof(*words.rest));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
     TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST, TG_FAILED_INODE_STORAGE,
-    TG_FAILED_LABELS_FULL, TG_FAILED_LABELS_LOST, TG_FAILED_LEVELS_FULL, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT,
+    TG_FAILED_LABELS_FULL, TG_FAILED_LABELS_LOST, TG_FAILED_LEVELS_FULL, TG_FAILED_NAMESPACES, TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT,
     TG_FAILED_NO_GENERATION, TG_FAILED_NO_LABEL, TG_FAILED_NOT_LABELLED, TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL,
     TG_FAILED_SCRATCH, TG_FAILED_SHADOW, TG_FAILED_SHARE, TG_FAILED_SIDS_FULL, TG_FAILED_SOCKET_STORAGE,
     TG_FAILED_SUPERBLOCK, TG_FAILED_TASK_STORAGE, TG_FAILED_UNIT, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS,
@@ -37,6 +37,7 @@ pub const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_LABELS_LOST, "a label lost in a crash (tollgate label lost)"),
     (TG_FAILED_SHADOW, "shadow policy not asked"),
     (TG_FAILED_NOT_LABELLED, "a file that could not be labelled (the journal names it)"),
+    (TG_FAILED_NAMESPACES, "too many network namespaces: a socket is denied in a new one"),
     (TG_FAILED_UNIT, "a unit's context that is none (tollgate unit list)"),
     (TG_FAILED_SHARE + TG_ROOM_CREDENTIALS, "above a share of credentials"),
     (TG_FAILED_SHARE + TG_ROOM_LABELS, "above a share of labels"),

@@ -16,6 +16,7 @@ pub mod events;
 pub mod generation;
 pub mod hooks;
 pub mod inquiries;
+mod iterator;
 pub mod labels;
 pub mod lineage;
 pub mod mapping;

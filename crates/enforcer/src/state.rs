@@ -12,7 +12,7 @@ use std::{
 use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE,
-    TG_LABELS_OF_PACKETS, TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
+    TG_LABELS_OF_PACKETS, TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_fullness, tg_state, tg_statistics,
     tg_unlabelled,
 };
 use tollgate_client::descriptors::Descriptors;
@@ -165,6 +165,11 @@ impl State {
     /// Sets by how many nanoseconds the clock of the day is ahead of that of the kernel's boot time.
     pub fn set_clock(&self, ahead: u64) {
         word!(self, clock, AtomicU64).store(ahead, Ordering::SeqCst);
+    }
+
+    /// Sets whether packets can be labelled in other network namespaces.
+    pub fn set_namespaces_full(&self, full: tg_fullness) {
+        word!(self, namespaces_full, AtomicU32).store(full, Ordering::SeqCst);
     }
 
     /// Counts a context that packets have brought. Returns whether there was room for it.

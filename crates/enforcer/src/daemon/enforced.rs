@@ -1,12 +1,13 @@
 //! The running enforcement, as the daemon works with it.
 
 mod networks;
+mod policy;
 mod status;
 mod upkeep;
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io,
     net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
@@ -27,6 +28,7 @@ use tollgate_client::{
 use tollgate_policy::built::Built;
 use tracing::{info, warn};
 
+use self::policy::{read, refused, stopped};
 use super::{
     devices::Devices,
     gaps::Gaps,
@@ -39,16 +41,13 @@ use crate::{
     asking::Asking,
     contexts::{self, Sid},
     datapath::running::Datapath,
-    enforcer::{Enforcer, EnforcerError, Known, task_of},
+    enforcer::{Enforcer, Known, task_of},
     events::Reader,
     inquiries::Inquiries,
     labels,
     programs::{self, ProgramsError},
     shares::Holder,
 };
-
-/// The maximum size of a built policy, in bytes.
-const MAX_POLICY_SIZE: u64 = 1 << 30;
 
 /// Reads the policy that the daemon was started with, as it is now.
 pub type Reread = Box<dyn FnMut() -> Result<Built, String>>;
@@ -187,22 +186,6 @@ impl Enforced {
         }
         Ok(reloaded.number)
     }
-}
-
-/// The user's name for a policy file. A file in memory is one that the client has built from the file of that name.
-fn called(name: &str) -> String {
-    let in_memory = name.strip_prefix("/memfd:").and_then(|name| name.strip_suffix(" (deleted)"));
-    in_memory.unwrap_or(name).to_owned()
-}
-
-/// Reads a built policy. Returns it with the name of its file.
-fn read(policy: File) -> Result<(Built, String), Refusal> {
-    let name = path_of(policy.as_fd());
-    let mut bytes = Vec::new();
-    let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
-    policy.take(MAX_POLICY_SIZE).read_to_end(&mut bytes).map_err(unreadable)?;
-    let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
-    Ok((built, name.map_or_else(|_| "a file that has no name".to_owned(), |name| called(&name.display().to_string()))))
 }
 
 impl Machine for Enforced {
@@ -382,6 +365,10 @@ impl Machine for Enforced {
         self.network_report()
     }
 
+    fn flows(&mut self) -> Result<network::Flows, Refusal> {
+        self.flows_report()
+    }
+
     fn trace(&mut self, after: u64) -> Result<Vec<network::Traced>, Refusal> {
         // What has come since the daemon was last woken.
         self.events();
@@ -410,20 +397,4 @@ impl Machine for Enforced {
 /// The context of a SID, if this daemon knows it.
 fn known(enforcer: &Enforcer, sid: Sid) -> Option<String> {
     enforcer.meaning(sid).map(str::to_owned)
-}
-
-fn stopped() -> Refusal {
-    Refusal::new(libc::ESRCH, "nothing is enforced any more")
-}
-
-fn refused(cause: &EnforcerError) -> Refusal {
-    let errno = match cause {
-        EnforcerError::Full(_) => libc::ENOSPC,
-        EnforcerError::Missing(_) => libc::EOPNOTSUPP,
-        EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::TimedOut => libc::EBUSY,
-        EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::Unsupported => libc::EOPNOTSUPP,
-        EnforcerError::Map { .. } | EnforcerError::Io { .. } | EnforcerError::Programs(_) => libc::EIO,
-        _ => libc::EINVAL,
-    };
-    Refusal::new(errno, cause.to_string())
 }
