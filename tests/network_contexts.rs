@@ -44,7 +44,8 @@ fn learns_a_context_that_only_the_sender_has_met() {
         as s2:c5,c7 talk send tcp 6 fd00:77::2 7000 102 --wait 20000
         as s1:c1,c3 talk send udp 4 10.77.0.2 7001 103 --wait 200";
     let pair = Pair::new(&scratch, [guest(&scratch, 7), guest(&scratch, 8)]);
-    let pair = pair.both("enforce", "chmod 600 /network.keys; under_tollgate").both("own", "tollgate net status --json");
+    let pair =
+        pair.both("enforce", "chmod 600 /network.keys; under_tollgate").both("own", "tollgate net status --json");
     let pair = pair.at(1, "hear", hear).meet("ready").at(0, "say", say).meet("said");
     let pair = pair.at(1, "heard", "cat /tmp/tcp4 /tmp/tcp6 /tmp/udp4").both("status", "tollgate net status --json");
     let pair = pair.both("text", "tollgate net status").at(1, "peers", "tollgate net peers");
@@ -80,7 +81,8 @@ fn drops_contexts_that_their_sender_does_not_name() {
     let pair = pair.both("enforce", "chmod 600 /network.keys; under_tollgate");
     let hear = "as s3:c0.c15 talk recv udp 4 7001 600 > /tmp/udp4 2>&1 & sleep 2";
     // A process that has its context already goes on without the daemon.
-    let say = "as s1:c1,c3 sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 1; talk send udp 4 10.77.0.2 7001 100 --wait 1; done' &
+    let say =
+        "as s1:c1,c3 sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 1; talk send udp 4 10.77.0.2 7001 100 --wait 1; done' &
         sleep 0.5; kill -9 $(cat /run/tollgate/lock); wait $!";
     let pair = pair.at(1, "hear", hear).meet("ready").at(0, "say", say).meet("said");
     let pair = pair.at(1, "heard", "sleep 3; cat /tmp/udp4").at(1, "status", "tollgate net status --json");

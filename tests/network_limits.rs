@@ -11,7 +11,8 @@ fn names_a_device_that_takes_no_program_and_lists_flows() {
     // Before Linux 6.6, a queueing discipline `ingress` has no place for programs on packets that leave.
     let mend = "tc qdisc del dev va ingress; for attempt in $(seq 100); do
             tollgate net status | grep -q ^unlabelled || break; sleep 0.2; done; tollgate net status";
-    let talk = "as_there s1 talk recv udp 4 7001 60 > /tmp/udp 2>&1 & as_there s1 talk bulk 4 7002 400000000 60 > /dev/null &
+    let talk =
+        "as_there s1 talk recv udp 4 7001 60 > /tmp/udp 2>&1 & as_there s1 talk bulk 4 7002 400000000 60 > /dev/null &
         sleep 3; as s1 talk send udp 4 10.77.0.2 7001 100 --bind 7003 --wait 1
         as s1 talk bulk 4 7002 400000000 60 --to 10.77.0.2 > /dev/null & sleep 2; cat /tmp/udp";
     let steps = guest(&scratch, "6.1")
@@ -29,7 +30,11 @@ fn names_a_device_that_takes_no_program_and_lists_flows() {
     for step in ["join", "before", "enforce"] {
         steps[step].is(0, &[]);
     }
-    let words = ["unlabelled   va (network namespace 40", "the egress program cannot be attached", "tc qdisc del dev va ingress"];
+    let words = [
+        "unlabelled   va (network namespace 40",
+        "the egress program cannot be attached",
+        "tc qdisc del dev va ingress",
+    ];
     steps["refused"].is(0, &words);
     let device = &steps["json"].is(0, &[]).json()["devices"][0];
     assert_eq!(device["device"], "va", "{device}");

@@ -137,7 +137,8 @@ impl Reader {
             match read {
                 Ok((length, from)) => self.take(&buffer[..length], from),
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
-                    let mut waited = [self.socket.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+                    let mut waited =
+                        [self.socket.as_fd(), self.wake.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
                     let _ = poll(&mut waited, PollTimeout::NONE);
                 }
                 // An error that an earlier message has met.

@@ -70,7 +70,8 @@ impl Wrong {
     fn kind(device: &Device) -> Self {
         let name = &device.name;
         let why = format!("packets of this kind of device ({}) have no label", device.arphrd);
-        let remedy = "keep traffic with zones off it, or use another kind, such as a tunnel with one other end".to_owned();
+        let remedy =
+            "keep traffic with zones off it, or use another kind, such as a tunnel with one other end".to_owned();
         Self { device: name.clone(), why, remedy }
     }
 

@@ -119,21 +119,26 @@ mod tests {
         assert_eq!(seen(&socket(99), &nothing), std::slice::from_ref(&both));
         let sender = |text: &str, sid| (text.parse().unwrap(), sid);
         let heard = Heard::from([
-            (7, vec![sender("10.0.0.2:99", 41), sender("10.0.0.3:98", 42), sender("[fd00::1]:97", SECINITSID_UNLABELED)]),
+            (
+                7,
+                vec![
+                    sender("10.0.0.2:99", 41),
+                    sender("10.0.0.3:98", 42),
+                    sender("[fd00::1]:97", SECINITSID_UNLABELED),
+                ],
+            ),
             (8, vec![sender("10.0.0.4:1", 43)]),
         ]);
-        let all = [
-            both,
-            ("10.0.0.1:53 10.0.0.3:98".to_owned(), Some(42)),
-            ("10.0.0.1:53 [fd00::1]:97".to_owned(), None),
-        ];
+        let all =
+            [both, ("10.0.0.1:53 10.0.0.3:98".to_owned(), Some(42)), ("10.0.0.1:53 [fd00::1]:97".to_owned(), None)];
         assert_eq!(seen(&socket(99), &heard), all);
         assert_eq!(seen(&socket(0), &heard), all);
     }
 
     #[test]
     fn reads_addresses_of_both_families() {
-        let words = |bytes: [u8; 16]| std::array::from_fn(|at| u32::from_ne_bytes(std::array::from_fn(|b| bytes[at * 4 + b])));
+        let words =
+            |bytes: [u8; 16]| std::array::from_fn(|at| u32::from_ne_bytes(std::array::from_fn(|b| bytes[at * 4 + b])));
         let six = |text: &str| address(10, words(text.parse::<Ipv6Addr>().unwrap().octets())).to_string();
         assert_eq!(six("fd00::1:2"), "fd00::1:2");
         assert_eq!(six("::ffff:10.1.2.3"), "10.1.2.3");

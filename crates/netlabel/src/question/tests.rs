@@ -21,10 +21,7 @@ fn open(bytes: &[u8]) -> Result<Message, MessageError> {
 #[test]
 fn agrees_with_the_vectors_of_rfc_4231() {
     let hex = |bytes: [u8; 32]| bytes.map(|byte| format!("{byte:02x}")).concat();
-    assert_eq!(
-        hex(hmac(&[0x0b; 20], b"Hi There")),
-        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
-    );
+    assert_eq!(hex(hmac(&[0x0b; 20], b"Hi There")), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
     assert_eq!(
         hex(hmac(b"Jefe", b"what do ya want for nothing?")),
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"

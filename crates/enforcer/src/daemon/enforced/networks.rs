@@ -39,14 +39,19 @@ impl Enforced {
     pub(super) fn flows_report(&self) -> Result<Flows, Refusal> {
         let enforcer = self.on()?;
         let text = |sid| known(enforcer, sid).unwrap_or_else(|| format!("SID {sid}"));
-        let mut flows: Vec<Flow> = enforcer.flows().map_err(|cause| refused(&cause))?.iter().map(|flow| Flow {
-            protocol: protocol(flow.class),
-            local: flow.local,
-            remote: flow.remote,
-            namespace: flow.namespace,
-            context: text(flow.own),
-            peer: flow.peer.map(text),
-        }).collect();
+        let mut flows: Vec<Flow> = enforcer
+            .flows()
+            .map_err(|cause| refused(&cause))?
+            .iter()
+            .map(|flow| Flow {
+                protocol: protocol(flow.class),
+                local: flow.local,
+                remote: flow.remote,
+                namespace: flow.namespace,
+                context: text(flow.own),
+                peer: flow.peer.map(text),
+            })
+            .collect();
         flows.sort();
         Ok(fitting(flows, MAX_FLOWS_LENGTH))
     }

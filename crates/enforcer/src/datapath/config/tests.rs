@@ -166,7 +166,8 @@ fn asks_other_machines_only_where_labels_are_sealed() {
              [[zone]]\naddresses = [\"10.0.0.0/8\", \"fd00::/8\"]\ndoi = {tag}\n[[zone]]\naddresses = [\"10.1.0.0/16\"]\n"
         );
         let config = Config::parse(Path::new("/n"), &text).unwrap();
-        let seals = ["10.2.3.4", "10.1.2.3", "fd00::1", "11.0.0.1"].map(|address| config.seals(address.parse().unwrap()));
+        let seals =
+            ["10.2.3.4", "10.1.2.3", "fd00::1", "11.0.0.1"].map(|address| config.seals(address.parse().unwrap()));
         (config.port().map_or(0, NonZeroU16::get), seals)
     };
     assert_eq!(port("", "5"), (4748, [true, false, true, false]));
