@@ -15,10 +15,7 @@ use tollgate_netlabel::sealed::Key;
 use tracing::warn;
 
 use super::{Enforcer, EnforcerError, map_error};
-use crate::{
-    contexts::{self, Sid},
-    daemon::machine::Permission,
-};
+use crate::contexts::{self, Sid};
 
 /// Why a context of another machine is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +111,8 @@ impl Enforcer {
         let machine = contexts::machine(&self.generation.policy).unwrap_or_default();
         let ranged = contexts::with_range(&machine, self.contexts.text(SECINITSID_NETMSG));
         let sid = self.intern(&ranged).or_else(|_| self.intern(&machine)).unwrap_or(TG_SID_MACHINE);
-        let class = Permission::find("udp_socket", "create").map_or(0, |found| found.class);
+        let class = (1..).zip(tollgate_abi::CLASSES).find(|(_, class)| class.name == "udp_socket");
+        let class = class.map_or(0, |(number, _)| number);
         let label = tg_socket { sid, class, peer: 0 };
         let put = self.maps.sockets.update(&socket.as_raw_fd().to_ne_bytes(), bytes_of(&label), MapFlags::ANY);
         put.map_err(map_error("label the socket of questions"))
