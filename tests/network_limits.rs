@@ -40,7 +40,7 @@ fn names_a_device_that_takes_no_program_and_lists_flows() {
     assert_eq!(device["device"], "va", "{device}");
     assert!(!steps["mended"].is(0, &["namespaces   labelled in 1 of 1024"]).text.contains("unlabelled   "));
     steps["nothing"].is(0, &["no socket that has a label is connected"]);
-    let context = "system_u:system_r:talker:s1";
+    let (context, sent) = ("system_u:system_r:talker:s1", "system_u:object_r:netmsg_t:s1");
     let flows = steps["flows"].is(0, &[]).json();
     let flows = flows["flows"].as_array().unwrap();
     let find = |protocol: &str, remote: &str| {
@@ -48,11 +48,11 @@ fn names_a_device_that_takes_no_program_and_lists_flows() {
         found.unwrap_or_else(|| panic!("no {protocol} with {remote}: {}", steps["peers"].text))
     };
     let heard = find("udp", "10.77.0.1:7003");
-    assert!(heard["peer"] == context && heard["context"] == context, "{heard}");
+    assert!(heard["peer"] == sent && heard["context"] == context, "{heard}");
     // Both ends, each in its namespace.
     let client = find("tcp", "10.77.0.2:7002");
     let server = find("tcp", client["local"].as_str().unwrap());
-    assert!(client["peer"] == context && server["peer"] == context, "{client} {server}");
+    assert!(client["peer"] == sent && server["peer"] == sent, "{client} {server}");
     assert_ne!(client["namespace"], server["namespace"]);
     steps["peers"].is(0, &["PROTOCOL  LOCAL", "tcp ", "udp ", "10.77.0.1:7003"]);
 }

@@ -189,6 +189,10 @@ impl Attached {
         if filters::make_qdisc(socket, index)? {
             // Says that it may be removed in the end.
             made(fs::create_dir(self.qdisc(index)))?;
+        } else if direction == Direction::Egress && !filters::is_clsact(socket, index)? {
+            return Err(io::Error::other(
+                "its queueing discipline `ingress` has no place for programs on packets that leave",
+            ));
         }
         filters::put(socket, index, direction, program)?;
         Ok(true)
