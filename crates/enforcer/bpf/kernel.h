@@ -191,7 +191,6 @@ struct sock_common {
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
-	atomic64_t skc_cookie;
 };
 
 struct sock {
