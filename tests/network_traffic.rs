@@ -18,7 +18,7 @@ const KINDS: [(&str, [usize; 3]); 3] =
 
 /// A guest with the functions of tests/network, the programs that they need, and the policy that SELinux enforces in
 /// network_selinux.rs.
-fn guest<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
+pub(crate) fn guest<'s>(scratch: &'s Scratch, kernel: &'static str) -> Guest<'s> {
     let built = policy(scratch, "mls", &[source("tests/network/mls.cil")]);
     let functions = ["names.sh", "spaces.sh"]
         .map(|name| std::fs::read_to_string(source("tests/network").join(name)).expect("read the guest's functions"));

@@ -80,6 +80,7 @@ fn classes(c: &Path, rust: &Path) {
 const AS_BYTES: &[&str] = &[
     "tg_bare",
     "tg_context",
+    "tg_endpoints",
     "tg_filesystem",
     "tg_fs_name",
     "tg_genfs_key",
@@ -92,6 +93,7 @@ const AS_BYTES: &[&str] = &[
     "tg_kernel",
     "tg_label_key",
     "tg_label_value",
+    "tg_labelled_socket",
     "tg_lineage",
     "tg_sid_key",
     "tg_slipped",

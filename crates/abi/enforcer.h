@@ -431,6 +431,7 @@ enum tg_failure {
 	TG_FAILED_UNIT,		/* the policy does not have the context of a unit's process */
 	TG_FAILED_NOT_LABELLED, /* the daemon could not read or label files */
 	TG_FAILED_CONNECTIONS,	/* a zone, or all, began connections with too many levels */
+	TG_FAILED_NAMESPACES,	/* too many network namespaces, in all or in a second */
 	TG_FAILURES = 32,
 };
 
@@ -533,6 +534,17 @@ struct tg_subordinate {
 #define TG_SUBORDINATES 1024u
 
 #define TG_AUDIT_SOURCES 256u
+#define TG_ASKED 256u
+#define TG_MET 64u
+#define TG_MEET_PAUSE 100000000ull /* nanoseconds */
+
+/* Whether packets can be labelled in another network namespace. Half of the places are for those
+ * that belong to the first user namespace, so that no user can take them all. */
+enum tg_fullness {
+	TG_NAMESPACES_FREE,
+	TG_NAMESPACES_HALF, /* only in those of the first user namespace */
+	TG_NAMESPACES_FULL,
+};
 
 /* An object without a label that a confined process met, and that process. */
 struct tg_unlabelled {
@@ -633,6 +645,15 @@ struct tg_state {
 	struct tg_unlabelled unlabelled; /* the last one that `failures` counts */
 	__u32 packet_labels;		 /* SIDs that were given to contexts of packets */
 	__u32 packet_connections;	 /* likewise to connections that are accepted */
+	/* When the daemon was last asked for the context behind an identifier, in nanoseconds since
+	 * boot; by identifier and node. */
+	__u64 asked[TG_ASKED];
+	/* Namespaces of which the daemon was told: the low bits of the cookie 32 | units of
+	 * TG_MEET_PAUSE 32; and those of this second. */
+	__u64 met[TG_MET];
+	__u64 met_second, met_count;
+	__u32 namespaces_full; /* enum tg_fullness, of `namespaces` */
+	__u32 reserved_namespaces;
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */
 	__u64 clock;
@@ -710,7 +731,7 @@ enum tg_event_kind {
 	TG_EVENT_SERVICE, /* a task of the machine executes a program in a unit that was confined
 			     before */
 	/* A packet's sealed label has an identifier (`source`) of a node (`device`) that is not in
-	 * `identified`. */
+	 * `identified`. `name` is a struct tg_endpoints with the packet's source. */
 	TG_EVENT_IDENTIFIER,
 	/* A confined process makes an internet socket in a network namespace that is not in
 	 * `namespaces`. */
@@ -741,6 +762,14 @@ struct tg_endpoints {
 	char interface[16];
 };
 #define TG_EVENT_NAME 512u
+
+/* What bpf/datapath/sockets.h tells of a socket. */
+struct tg_labelled_socket {
+	__u64 cookie; /* 0: nobody has asked for it, and it is in no key of `heard` */
+	struct tg_socket label;
+	__u32 namespace; /* the number of its network namespace's file */
+	struct tg_endpoints ends;
+};
 
 struct tg_event {
 	__u64 time; /* nanoseconds since boot */

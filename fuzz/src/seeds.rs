@@ -8,7 +8,8 @@ use tollgate_netlabel::{
     cipso::{Cipso, Tag},
     dsm::Dsm,
     ipv4, ipv6,
-    sealed::Sealed,
+    question::{Message, Question},
+    sealed::{Key, Sealed},
 };
 use tollgate_policy::{
     built::Built,
@@ -25,6 +26,9 @@ pub const DOI: Doi = match Doi::new(1) {
     Err(_) => panic!("this is not 0"),
 };
 
+/// The key of messages between machines.
+pub const KEY: Key = Key { number: 1, secret: *b"key of the seeds" };
+
 const SEALED: Sealed = Sealed { key: 1, window: 2, node: 3, generation: 4, context: 5, mac: 6 };
 
 /// Targets by name, each with its seeds.
@@ -40,6 +44,7 @@ pub fn all() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("kallsyms", kallsyms()),
         ("package", vec![include_bytes!("../seeds/module.pp").to_vec()]),
         ("protocol", protocol()),
+        ("question", question()),
     ]
 }
 
@@ -118,4 +123,12 @@ fn ipv6_options() -> Vec<Vec<u8>> {
     let levels = [Level::new(3, [0, 1]), Level::new(0, []), Level::new(255, [64, 1951])];
     let options = levels.map(|level| Calipso { doi: DOI, level }.write().expect("no category is too high"));
     options.iter().chain([&SEALED.write_ipv6()]).map(|option| ipv6::header(17, option)).collect()
+}
+
+fn question() -> Vec<Vec<u8>> {
+    let question = Question { nonce: [3; 16], generation: 4, window: 5, identifier: 6, from: 7, to: 8 };
+    let context = "system_u:system_r:web_t:s0:c1".to_owned();
+    let messages =
+        [Message::Question(question), Message::Answer(question, None), Message::Answer(question, Some(context))];
+    messages.map(|message| message.seal(&KEY).to_vec()).into()
 }

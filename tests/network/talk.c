@@ -37,6 +37,8 @@ static const char USAGE[] =
 	"    sends such a frame, changed, with so much in it; 0: as much as it had\n"
 	"talk meet DEVICE NAME [SECONDS]\n"
 	"    waits until the machine at the other end of the wire does the same\n"
+	"talk spaces COUNT MILLISECONDS [user] [--wait MILLISECONDS]\n"
+	"    makes network namespaces with a socket in each, and keeps them for so long\n"
 	"All take --ns NAME|PATH, a network namespace.\n";
 
 void usage(const char *why)
@@ -127,7 +129,7 @@ int main(int count, char **arguments)
 		{"recv", receive, 1, 3},   {"echo", echo, 1, 3},	{"send", transmit, 1, 5},
 		{"bulk", bulk, 0, 4},	   {"begin", begin, 0, 4},	{"capture", capture, -1, 2},
 		{"sizes", sizes, 0, 4},	   {"offload", offload, -1, 1}, {"keep", keep, -1, 4},
-		{"inject", inject, -1, 4}, {"meet", meet, -1, 2}};
+		{"inject", inject, -1, 4}, {"meet", meet, -1, 2},	{"spaces", spaces, -1, 2}};
 	struct words words = {.wait = 500};
 
 	words.rest = calloc(count + 1, sizeof(*words.rest));

@@ -69,5 +69,6 @@ int sizes(const struct words *words);
 int bulk(const struct words *words);
 int capture(const struct words *words);
 int meet(const struct words *words);
+int spaces(const struct words *words);
 
 #endif

@@ -174,17 +174,22 @@ impl Running {
         self.child.wait().expect("wait for the program");
     }
 
-    /// Waits for its end. Nothing may be left then: no process with its temporary folder in the environment, no file there.
-    pub(crate) fn finish(mut self) -> Ended {
+    /// Waits until it has ended, and returns its processor time, which can be read until it is waited for.
+    pub(crate) fn until_ended(&self) -> Duration {
         let started = Instant::now();
-        // Its processor time can be read after it has ended, until it is waited for.
-        let processor = loop {
+        loop {
             if let Some(processor) = figures::processor_of_ended(self.pid()) {
-                break processor;
+                return processor;
             }
             assert!(started.elapsed() < DEADLINE, "does not end\n{}{}", self.stdout(), self.stderr());
             sleep(POLL_INTERVAL);
-        };
+        }
+    }
+
+    /// Waits for its end. Nothing may be left then: no process with its temporary folder in the environment, no file there.
+    pub(crate) fn finish(mut self) -> Ended {
+        let started = Instant::now();
+        let processor = self.until_ended();
         let status = self.child.wait().expect("wait for the program");
         figures::note(&self.words, self.started.elapsed(), processor);
         let ended = Ended {

@@ -110,6 +110,11 @@ impl<'s> Pair<'s> {
     pub(crate) fn run(self) -> [BTreeMap<String, Step>; 2] {
         let ready = self.ends.map(Guest::prepare);
         let _places = take(2);
-        ready.map(|(scratch, command)| scratch.start(command)).map(|running| steps(&running.finish().with(0).stdout))
+        let running = ready.map(|(scratch, command)| scratch.start(command));
+        // They share a scratch folder, in which an ended one leaves nothing.
+        for running in &running {
+            let _ = running.until_ended();
+        }
+        running.map(|running| steps(&running.finish().with(0).stdout))
     }
 }

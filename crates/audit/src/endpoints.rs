@@ -52,8 +52,9 @@ const END: usize = 56;
 const AF_INET6: u32 = libc::AF_INET6.cast_unsigned();
 
 impl Endpoints {
-    /// The addresses of an event whose object is a socket or a port.
-    pub(super) fn new(event: &tg_event) -> Self {
+    /// The addresses of an event whose object is a socket, a port or a packet.
+    #[must_use]
+    pub fn new(event: &tg_event) -> Self {
         let bytes: Vec<u8> = event.name.iter().take(END).map(|&c| c.cast_unsigned()).collect();
         let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let port = |place: usize| {

@@ -1,6 +1,8 @@
 //! The daemon's clients.
 
+mod attribute;
 mod halted;
+mod network;
 mod peers;
 
 use std::{
@@ -10,10 +12,11 @@ use std::{
         unix::net::UnixStream,
     },
     path::Path,
-    thread,
     time::{Duration, Instant},
 };
 
+use attribute::set;
+pub use attribute::{be_permissive, clear_context};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, poll},
@@ -21,13 +24,10 @@ use nix::{
     unistd::{getpid, gettid},
 };
 pub use peers::Acted;
-use tollgate_abi::enforcer::{
-    SECINITSID_UNLABELED, TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_ATTRIBUTE_FSCREATE, TG_ATTRIBUTE_KEYCREATE,
-    TG_ATTRIBUTE_PERMISSIVE, TG_ATTRIBUTE_SOCKCREATE, TG_PRCTL,
-};
+use tollgate_abi::enforcer::SECINITSID_UNLABELED;
 
 use crate::{
-    network, pidfd,
+    pidfd,
     protocol::{Attribute, MAX_REPLY_LENGTH, Mode, ProtocolError, Refusal, Request, SOCKET, hello, parse_reply},
     services::Service,
     shadow::Report,
@@ -41,10 +41,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// After how many milliseconds without a greeting this client checks whether the daemon is stopped or frozen.
 const HALTED_CHECK_INTERVAL_MS: u16 = 2000;
-
-/// How often `prctl` is repeated when it fails with EAGAIN, and the pause between two attempts.
-const MAX_ATTEMPTS: u32 = 100;
-const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -203,18 +199,6 @@ impl Client {
     pub fn units(&mut self) -> Result<Vec<Unit>, ClientError> {
         let json = self.word(&Request::Units, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("units", json))
-    }
-
-    /// Which networks are labelled, and what became of packets.
-    pub fn network(&mut self) -> Result<network::Report, ClientError> {
-        let json = self.word(&Request::Network, &[])?;
-        serde_json::from_str(&json).map_err(|_| unexpected("networks", json))
-    }
-
-    /// The last packets that were denied or dropped, after the one with this number.
-    pub fn trace(&mut self, after: u64) -> Result<Vec<network::Traced>, ClientError> {
-        let json = self.word(&Request::Trace(after), &[])?;
-        serde_json::from_str(&json).map_err(|_| unexpected("packets", json))
     }
 
     /// Each service with the domain that is expected of it and the domains that it runs in.
@@ -388,50 +372,6 @@ fn unexpected(expected: &'static str, got: String) -> ClientError {
     ProtocolError::Unexpected { expected, got: got.chars().take(80).collect() }.into()
 }
 
-/// Gives the calling thread a SID, or takes it away when `sid` is 0. The hook `task_prctl` decides (`bpf/attribute.h`).
-fn set(attribute: Attribute, sid: u32) -> Result<(), Errno> {
-    let attribute = match attribute {
-        Attribute::Current => TG_ATTRIBUTE_CURRENT,
-        Attribute::Exec => TG_ATTRIBUTE_EXEC,
-        Attribute::FsCreate => TG_ATTRIBUTE_FSCREATE,
-        Attribute::KeyCreate => TG_ATTRIBUTE_KEYCREATE,
-        Attribute::SockCreate => TG_ATTRIBUTE_SOCKCREATE,
-        Attribute::Previous => return Err(Errno::EINVAL),
-    };
-    // A reader of /proc may hold the address space for a moment, which makes the process look like one of several
-    // threads. It may also hold the credentials, which are not the thread's own then.
-    for _ in 0..MAX_ATTEMPTS {
-        if attribute == TG_ATTRIBUTE_CURRENT {
-            renew_credentials()?;
-        }
-        match order(attribute, sid) {
-            Err(Errno::EAGAIN) => thread::sleep(RETRY_INTERVAL),
-            other => return other,
-        }
-    }
-    Err(Errno::EPERM)
-}
-
-/// Gives the calling thread credentials of its own, with the same content as before. A file remembers the credentials
-/// that it was opened with, so these must be new.
-fn renew_credentials() -> Result<(), Errno> {
-    // SAFETY: these options take integers only.
-    let kept = Errno::result(unsafe { libc::prctl(libc::PR_GET_KEEPCAPS, 0u64, 0u64, 0u64, 0u64) })?;
-    // SAFETY: as above.
-    Errno::result(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, u64::from(kept != 0), 0u64, 0u64, 0u64) }).map(drop)
-}
-
-fn order(attribute: u32, value: u32) -> Result<(), Errno> {
-    // SAFETY: an option that no kernel knows takes integers only.
-    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(value), 0u64, 0u64) };
-    match Errno::result(done) {
-        // A hook cannot report success: if it returns 0, the kernel continues and rejects the unknown option.
-        Err(Errno::EALREADY) => Ok(()),
-        Err(errno) => Err(errno),
-        Ok(_) => Err(Errno::EINVAL),
-    }
-}
-
 /// The calling thread, unless it is the first of the process. Kernels before 6.9 have no pidfd for a thread.
 fn other_thread() -> io::Result<Option<OwnedFd>> {
     let thread = gettid();
@@ -441,16 +381,6 @@ fn other_thread() -> io::Result<Option<OwnedFd>> {
 /// Opens a process by its number, for [`Client::context`].
 pub fn process(pid: i32) -> io::Result<OwnedFd> {
     pidfd::open(pid)
-}
-
-/// Makes the calling thread and its children permissive: what is denied to them is granted and audited. Needs unconfined root.
-pub fn be_permissive() -> Result<(), ClientError> {
-    order(TG_ATTRIBUTE_PERMISSIVE, 1).map_err(ClientError::Kernel)
-}
-
-/// Removes an attribute of the calling thread: from now on the rules of the policy decide again.
-pub fn clear_context(attribute: Attribute) -> Result<(), ClientError> {
-    set(attribute, 0).map_err(ClientError::Kernel)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Labels in packets: which networks have them, in which form, and what became of packets.
 
 mod fate;
+mod flow;
 mod prefix;
 mod trace;
 
@@ -9,6 +10,7 @@ use std::{collections::BTreeMap, fmt, net::IpAddr};
 use serde::{Deserialize, Serialize};
 
 pub use fate::{FATES, Fate};
+pub use flow::{Flow, Flows};
 pub use prefix::{Prefix, PrefixError};
 pub use trace::Traced;
 
@@ -105,6 +107,51 @@ pub struct Seal {
     pub tolerance: u16,
 }
 
+/// Contexts of other machines that sealed labels name: what was asked of them, and what they asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contexts {
+    /// The UDP port.
+    pub port: u16,
+    /// Why it is not open; `None`: it is.
+    pub closed: Option<String>,
+    /// Contexts that this machine has asked for.
+    pub asked: u64,
+    /// Those that it has learned.
+    pub learned: u64,
+    /// Those that nobody has told it in time.
+    pub unanswered: u64,
+    /// Answers that were no context, or a context that this machine does not take.
+    pub refused: u64,
+    /// Questions of other machines that it has answered.
+    pub answered: u64,
+}
+
+/// A network device whose packets have no labels, though those of its networks should.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnlabelledDevice {
+    /// Its name.
+    pub device: String,
+    /// The number of its network namespace: that of `ls -lL /proc/PID/ns/net`.
+    pub namespace: u64,
+    /// A process that was seen in the namespace; 0: none, as where only a mount keeps it.
+    pub process: u32,
+    /// What is wrong.
+    pub why: String,
+    /// What helps.
+    pub remedy: String,
+}
+
+/// The network namespaces in which packets are labelled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespaces {
+    /// How many there are.
+    pub labelled: u64,
+    /// How many there can be. Half of them are for namespaces that no user has made for himself.
+    pub most: u64,
+    /// Sockets that confined processes did not get because there were too many.
+    pub denied: u64,
+}
+
 /// What is in force, and what became of packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -116,6 +163,18 @@ pub struct Report {
     pub zones: Vec<Zone>,
     /// How labels are sealed; `None`: no label is sealed or opened.
     pub seal: Option<Seal>,
+    /// Contexts of other machines; `None`: nobody is asked for them.
+    #[serde(default)]
+    pub contexts: Option<Contexts>,
+    /// Network namespaces.
+    #[serde(default)]
+    pub namespaces: Namespaces,
+    /// Devices whose packets have no labels.
+    #[serde(default)]
+    pub devices: Vec<UnlabelledDevice>,
+    /// How many more there are.
+    #[serde(default)]
+    pub devices_left_out: u64,
     /// Packets since enforcement began, by the names of [`FATES`].
     pub packets: BTreeMap<String, u64>,
 }
@@ -158,11 +217,8 @@ mod tests {
             range: None,
         };
         let report = Report {
-            file: String::new(),
-            dois: Vec::new(),
             zones: vec![zone("a", &["10.0.0.0/8", "10.1.2.3"]), zone("b", &["10.1.0.0/16", "::/0"])],
-            seal: None,
-            packets: BTreeMap::new(),
+            ..Report::default()
         };
         let of = |address: &str| {
             let found = report.zone_of(address.parse().unwrap());

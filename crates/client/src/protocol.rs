@@ -5,12 +5,17 @@
 //! answers each request with one line: `ok WORD...` or `error ERRNO TEXT`. Within a word, `%` and every byte that is
 //! not a graphic ASCII character are written as `%` and two hexadecimal digits.
 
+mod network;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::{fmt, net::SocketAddr, ops::RangeInclusive};
 
 use tollgate_abi::paths;
+
+pub use self::network::Network;
+use self::words::{line, words};
 
 /// Path of the socket on which the daemon listens.
 pub const SOCKET: &str = paths::SOCKET;
@@ -198,10 +203,8 @@ pub enum Request {
     Shadow,
     /// The units that have a context, as their unit files are now: [`crate::units::Unit`]s as JSON.
     Units,
-    /// Which networks are labelled, and what became of packets: a [`crate::network::Report`] as JSON.
-    Network,
-    /// Packets that were denied or dropped, after the one with this number: [`crate::network::Traced`]s as JSON.
-    Trace(u64),
+    /// Labels in packets.
+    Network(Network),
     /// Services as expected and as they run: [`crate::services::Service`]s as JSON.
     Services,
     /// Makes what runs now what is expected of each service.
@@ -255,8 +258,7 @@ impl Request {
             Self::StopShadow => vec!["shadow", "stop"],
             Self::Shadow => vec!["shadow"],
             Self::Units => vec!["units"],
-            Self::Network => vec!["network"],
-            Self::Trace(after) => return vec!["network".to_owned(), "trace".to_owned(), after.to_string()],
+            Self::Network(network) => return network.words(),
             Self::Services => vec!["services"],
             Self::AcceptServices => vec!["services", "accept"],
             Self::Statistics => vec!["statistics"],
@@ -304,8 +306,7 @@ impl Request {
             ["shadow", "stop"] => Self::StopShadow,
             ["shadow"] => Self::Shadow,
             ["units"] => Self::Units,
-            ["network"] => Self::Network,
-            ["network", "trace", after] => Self::Trace(after.parse().map_err(|_| unknown())?),
+            ["network", ref rest @ ..] => Self::Network(Network::parse(rest).ok_or_else(unknown)?),
             ["services"] => Self::Services,
             ["services", "accept"] => Self::AcceptServices,
             ["statistics"] => Self::Statistics,
@@ -383,46 +384,4 @@ pub fn hello(greeting: &[u8]) -> Result<String, ProtocolError> {
         }
         _ => Err(ProtocolError::Unexpected { expected: "tollgate 1 and a nonce", got: got() }),
     }
-}
-
-fn line(words: &[String]) -> String {
-    let mut line = words.iter().map(|word| encode(word)).collect::<Vec<_>>().join(" ");
-    line.push('\n');
-    line
-}
-
-fn words(line: &[u8]) -> Result<Vec<String>, ProtocolError> {
-    line.split(|byte| *byte == b' ').map(decode).collect()
-}
-
-fn encode(word: &str) -> String {
-    let mut encoded = String::with_capacity(word.len());
-    for byte in word.bytes() {
-        if byte.is_ascii_graphic() && byte != b'%' {
-            encoded.push(byte.into());
-        } else {
-            encoded.push_str(&format!("%{byte:02x}"));
-        }
-    }
-    encoded
-}
-
-fn decode(word: &[u8]) -> Result<String, ProtocolError> {
-    let wrong = || ProtocolError::Word(String::from_utf8_lossy(&word[..word.len().min(80)]).into_owned());
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2).ok_or_else(wrong)?;
-        let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|d| d.is_ascii_hexdigit()));
-        bytes.push(u8::from_str_radix(digits.ok_or_else(wrong)?, 16).map_err(|_| wrong())?);
-        rest = after;
-    }
-    let word = String::from_utf8(bytes).map_err(|_| wrong())?;
-    // Words are passed on to C and to logs, so none may contain a NUL.
-    if word.contains('\0') { Err(wrong()) } else { Ok(word) }
 }

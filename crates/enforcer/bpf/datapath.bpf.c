@@ -5,6 +5,7 @@
  */
 #include "datapath/counters.h"
 #include "datapath/programs.h"
+#include "datapath/sockets.h"
 #include "libbpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

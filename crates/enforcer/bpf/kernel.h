@@ -153,9 +153,15 @@ struct netns_ipv4 {
 	int sysctl_ip_prot_sock;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
 struct net {
 	struct netns_ipv4 ipv4;
 	__u64 net_cookie;
+	struct user_namespace *user_ns;
+	struct ns_common ns;
 };
 
 struct local_ports___halves {
@@ -414,6 +420,13 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	void *map;
+	struct sock *sk;
+	void *value;
 };
 
 struct bpf_iter__task_file {

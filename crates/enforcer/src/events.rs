@@ -31,7 +31,8 @@ pub struct Reader {
 /// The events of one wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Events of a known kind. TG_EVENT_AVC and TG_EVENT_PACKET events are complete; the others may be shorter, and are filled with zeros.
+    /// Events of a known kind. Those that name addresses or objects are complete; doorbells may be shorter, and are filled with
+    /// zeros.
     pub events: Vec<tg_event>,
     /// Number of records that were not such an event.
     pub malformed: u64,
@@ -96,9 +97,8 @@ fn parse(sample: &[u8]) -> Option<tg_event> {
     bytes[..sample.len()].copy_from_slice(sample);
     let whole = sample.len() == size_of::<tg_event>();
     match event.kind {
-        TG_EVENT_AVC | TG_EVENT_PACKET if whole => Some(event),
-        TG_EVENT_LABEL | TG_EVENT_SID | TG_EVENT_MOUNT | TG_EVENT_SERVICE => Some(event),
-        TG_EVENT_IDENTIFIER | TG_EVENT_NAMESPACE => Some(event),
+        TG_EVENT_AVC | TG_EVENT_PACKET | TG_EVENT_IDENTIFIER if whole => Some(event),
+        TG_EVENT_LABEL | TG_EVENT_SID | TG_EVENT_MOUNT | TG_EVENT_SERVICE | TG_EVENT_NAMESPACE => Some(event),
         _ => None,
     }
 }

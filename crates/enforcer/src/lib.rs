@@ -6,6 +6,7 @@
 // The program alone prints. What a library reports goes through tracing.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod asking;
 pub mod canary;
 pub mod contexts;
 pub mod daemon;
@@ -15,6 +16,7 @@ pub mod events;
 pub mod generation;
 pub mod hooks;
 pub mod inquiries;
+mod iterator;
 pub mod labels;
 pub mod lineage;
 pub mod mapping;

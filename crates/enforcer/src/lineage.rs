@@ -7,16 +7,16 @@ use std::{
     io::{self, Read},
     num::NonZeroU32,
     ops::RangeInclusive,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::fd::AsFd,
     path::Path,
 };
 
 use libbpf_rs::{Program, libbpf_sys};
 use tollgate_abi::enforcer::{TG_SID_MACHINE, tg_lineage, tg_thread};
-use zerocopy::FromBytes;
 
 use crate::{
     contexts::Sid,
+    iterator::{self, records},
     programs::{Pins, ProgramsError, THREADS},
 };
 
@@ -96,35 +96,7 @@ fn iterate(program: &Path, threads: Threads) -> io::Result<Vec<u8>> {
         Threads::Of(process) => which.task.pid = process.get(),
         Threads::One(thread) => which.task.tid = thread.get(),
     }
-    let options = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
-        iter_info: &raw mut which,
-        iter_info_len: size_of::<libbpf_sys::bpf_iter_link_info>() as _,
-        ..Default::default()
-    };
-    // SAFETY: the program is open, and both structures outlive the call.
-    let link = opened(unsafe {
-        libbpf_sys::bpf_link_create(program.as_raw_fd(), 0, libbpf_sys::BPF_TRACE_ITER, &raw const options)
-    })?;
-    // SAFETY: the link is open.
-    let mut iterator = File::from(opened(unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) })?);
-    let mut bytes = Vec::new();
-    iterator.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// The result of libbpf: a new descriptor, or a negative errno.
-fn opened(result: i32) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::from_raw_os_error(-result));
-    }
-    // SAFETY: it is open, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(result) })
-}
-
-/// Reads what an iterator has written: structures of integers.
-fn records<T: FromBytes>(bytes: &[u8]) -> Vec<T> {
-    bytes.chunks_exact(size_of::<T>()).filter_map(|record| T::read_from_bytes(record).ok()).collect()
+    iterator::run(program.as_fd(), which)
 }
 
 /// Labels the tasks in the map `slipped`, and assigns the SIDs of credentials again.

@@ -11,9 +11,9 @@ use std::{
 
 use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
-    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES, TG_LIVE,
-    TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_state, tg_statistics,
-    tg_unlabelled,
+    TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES,
+    TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs,
+    tg_failure, tg_fullness, tg_state, tg_statistics, tg_unlabelled,
 };
 use tollgate_client::descriptors::Descriptors;
 
@@ -165,6 +165,19 @@ impl State {
     /// Sets by how many nanoseconds the clock of the day is ahead of that of the kernel's boot time.
     pub fn set_clock(&self, ahead: u64) {
         word!(self, clock, AtomicU64).store(ahead, Ordering::SeqCst);
+    }
+
+    /// Sets whether packets can be labelled in other network namespaces.
+    pub fn set_namespaces_full(&self, full: tg_fullness) {
+        word!(self, namespaces_full, AtomicU32).store(full, Ordering::SeqCst);
+    }
+
+    /// Counts a context that packets have brought. Returns whether there was room for it.
+    #[must_use]
+    pub fn take_packet_label(&self) -> bool {
+        let count = word!(self, packet_labels, AtomicU32);
+        let more = |count| Some(count + 1).filter(|more| *more <= TG_LABELS_OF_PACKETS);
+        count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
     /// Sets the device of the file system with the pins.

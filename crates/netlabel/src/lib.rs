@@ -7,6 +7,8 @@
 //! | CALIPSO, RFC 5570 | [`calipso`] | a level |
 //! | Tollgate's own | [`sealed`] | a context, sealed by a MAC |
 //!
+//! [`question`] is what machines with sealed labels ask one another.
+//!
 //! [`ipv4`] and [`ipv6`] find the option with the label in a header, [`Label`] reads whatever it is. Readers take any
 //! bytes, and never panic. They take what the kernel takes; each module says where they are stricter, and why. What they
 //! return can be written again, and what is written never exceeds the room that the header has.
@@ -39,6 +41,7 @@ pub mod ipv4;
 pub mod ipv6;
 mod label;
 mod level;
+pub mod question;
 pub mod sealed;
 
 pub use self::{

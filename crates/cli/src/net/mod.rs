@@ -5,6 +5,7 @@ mod doi;
 mod key;
 mod map;
 mod peer;
+mod peers;
 mod status;
 mod trace;
 
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Print the context of a socket's peer; exit status 1 if it is not known
     Peer(peer::Arguments),
+    /// List the flows of sockets that have labels, with the contexts at both ends
+    Peers(peers::Arguments),
     /// Say what is wrong with a file of labelled networks, without putting it in force; exit status 1 if something is
     Check(check::Arguments),
     /// Make and exchange the keys that seal labels
@@ -38,6 +41,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Doi(arguments) => doi::run(arguments),
         Command::Trace(arguments) => trace::run(arguments),
         Command::Peer(arguments) => peer::run(arguments),
+        Command::Peers(arguments) => peers::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Key(command) => key::run(command),
     }

@@ -5,12 +5,12 @@
 
 #include "../compiler.h"
 #include "../contexts.h"
-#include "../doorbell.h"
 #include "../generation.h"
 #include "../level_number.h"
 #include "../libbpf.h"
 #include "../maps.h"
 #include "../state.h"
+#include "ask_context.h"
 #include "datapath.h"
 #include "decide.h"
 #include "enforcer.h"
@@ -79,13 +79,14 @@ TG_FUNCTION int tg_level_sid(struct tg_generation *generation, struct tg_zone *z
 /* The SID behind a sealed label that is valid. */
 static __always_inline int tg_identified_sid(const struct tg_generation *generation,
 					     const struct tg_zone *zone,
-					     const struct tg_netlabel *label, __u32 *sid)
+					     const struct tg_packet_room *room, __u32 *sid)
 {
+	const struct tg_netlabel *label = &room->label;
 	struct tg_identifier_key key = {generation->number, label->context};
 	__u32 *found = bpf_map_lookup_elem(&identified, &key);
 
 	if (!found) {
-		tg_doorbell(TG_EVENT_IDENTIFIER, label->context, label->node, 0);
+		tg_ask_context(&room->flow, label);
 		return TG_DROPPED_IDENTIFIER;
 	}
 	*sid = *found;
@@ -116,7 +117,7 @@ TG_FUNCTION int tg_label_sid(struct tg_packet_room *room, struct tg_generation *
 			return TG_DROPPED_DOI;
 		label->doi = doi->number;
 		refused = tg_unseal(&room->flow, label, &generation->datapath.seal, now);
-		return refused ? refused : tg_identified_sid(generation, zone, label, sid);
+		return refused ? refused : tg_identified_sid(generation, zone, room, sid);
 	}
 	/* The kernel's own tags are of its own SIDs, and DSM's of another cluster. */
 	if (label->doi != doi->number || label->tag == TG_TAG_LOCAL || label->tag == TG_TAG_DSM)

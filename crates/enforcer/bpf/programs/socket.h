@@ -125,14 +125,47 @@ static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 	return confined ? -ENOMEM : 0;
 }
 
-/* Tells the daemon that a confined task uses a network namespace in which packets have no labels
- * yet. */
-static __noinline void tg_meet_namespace(struct sock *sk)
-{
-	__u64 cookie = sk->__sk_common.skc_net.net->net_cookie;
+/* The daemon enters this many namespaces per second. */
+#define TG_MEETINGS 64u
 
-	if (tg_is_labelling() && !bpf_map_lookup_elem(&namespaces, &cookie))
-		tg_ring(TG_EVENT_NAMESPACE, 0, 0, 0, bpf_get_current_pid_tgid() >> 32);
+/* Tells the daemon about a namespace, unless it was just told. Returns whether it knows of it. */
+static __always_inline int tg_tell_namespace(__u64 cookie)
+{
+	__u64 now = bpf_ktime_get_boot_ns(), second = now / 1000000000;
+	__u64 *place = &state.met[cookie & (TG_MET - 1)];
+	__u64 told = cookie << 32 | (__u32)(now / TG_MEET_PAUSE);
+
+	if (READ_ONCE(*place) == told)
+		return 1;
+	/* Two processors may both begin a second. */
+	if (READ_ONCE(state.met_second) != second) {
+		WRITE_ONCE(state.met_second, second);
+		WRITE_ONCE(state.met_count, 0);
+	}
+	if (__sync_fetch_and_add(&state.met_count, 1) >= TG_MEETINGS)
+		return 0;
+	WRITE_ONCE(*place, told);
+	tg_ring(TG_EVENT_NAMESPACE, 0, 0, 0, bpf_get_current_pid_tgid() >> 32);
+	return 1;
+}
+
+/*
+ * Tells the daemon that a task uses a network namespace in which packets have no labels yet. If
+ * there is no room for another namespace, a confined task gets no socket in it: its packets would
+ * leave without labels.
+ */
+static __noinline int tg_meet_namespace(struct sock *sk)
+{
+	struct net *net = sk->__sk_common.skc_net.net;
+	__u64 cookie = net->net_cookie;
+	__u32 full = READ_ONCE(state.namespaces_full);
+
+	if (!tg_is_labelling() || bpf_map_lookup_elem(&namespaces, &cookie))
+		return 0;
+	if (full < TG_NAMESPACES_HALF + !net->user_ns->level && tg_tell_namespace(cookie))
+		return 0;
+	tg_failed(TG_FAILED_NAMESPACES);
+	return tg_subject() & TG_UNCONFINED ? 0 : -EACCES;
 }
 
 /* selinux_socket_post_create. Sockets that the kernel makes for itself are not checked. */
@@ -144,8 +177,8 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 
 	if (kernel || !sk || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
 		return 0;
-	if (family == PF_INET || family == PF_INET6)
-		tg_meet_namespace(sk);
+	if ((family == PF_INET || family == PF_INET6) && tg_meet_namespace(sk))
+		return -EACCES;
 	return tg_make_sock_label(sk, tg_family_class(family, type, protocol));
 }
 

@@ -1,12 +1,13 @@
 //! The running enforcement, as the daemon works with it.
 
 mod networks;
+mod policy;
 mod status;
 mod upkeep;
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io,
     net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
@@ -27,6 +28,7 @@ use tollgate_client::{
 use tollgate_policy::built::Built;
 use tracing::{info, warn};
 
+use self::policy::{read, refused, stopped};
 use super::{
     devices::Devices,
     gaps::Gaps,
@@ -36,18 +38,16 @@ use super::{
     trace::Trace,
 };
 use crate::{
+    asking::Asking,
     contexts::{self, Sid},
     datapath::running::Datapath,
-    enforcer::{Enforcer, EnforcerError, Known, task_of},
+    enforcer::{Enforcer, Known, task_of},
     events::Reader,
     inquiries::Inquiries,
     labels,
     programs::{self, ProgramsError},
     shares::Holder,
 };
-
-/// The maximum size of a built policy, in bytes.
-const MAX_POLICY_SIZE: u64 = 1 << 30;
 
 /// Reads the policy that the daemon was started with, as it is now.
 pub type Reread = Box<dyn FnMut() -> Result<Built, String>>;
@@ -88,6 +88,7 @@ pub struct Enforced {
     started_with: String,
     reread: Reread,
     gaps: Gaps,
+    asking: Asking,
     /// When entries for owners of files that no longer exist were last removed.
     swept: Instant,
 }
@@ -120,6 +121,7 @@ impl Enforced {
             started_with,
             reread,
             gaps,
+            asking: Asking::default(),
             swept: Instant::now(),
         })
     }
@@ -186,22 +188,6 @@ impl Enforced {
     }
 }
 
-/// The user's name for a policy file. A file in memory is one that the client has built from the file of that name.
-fn called(name: &str) -> String {
-    let in_memory = name.strip_prefix("/memfd:").and_then(|name| name.strip_suffix(" (deleted)"));
-    in_memory.unwrap_or(name).to_owned()
-}
-
-/// Reads a built policy. Returns it with the name of its file.
-fn read(policy: File) -> Result<(Built, String), Refusal> {
-    let name = path_of(policy.as_fd());
-    let mut bytes = Vec::new();
-    let unreadable = |cause| Refusal::new(libc::EIO, format!("cannot read the policy: {cause}"));
-    policy.take(MAX_POLICY_SIZE).read_to_end(&mut bytes).map_err(unreadable)?;
-    let built = Built::from_bytes(&bytes).map_err(|cause| Refusal::new(libc::EINVAL, cause.to_string()))?;
-    Ok((built, name.map_or_else(|_| "a file that has no name".to_owned(), |name| called(&name.display().to_string()))))
-}
-
 impl Machine for Enforced {
     fn wakes(&self) -> Vec<RawFd> {
         let events = self.enforcer.iter().map(|enforcer| enforcer.maps().events.as_fd().as_raw_fd());
@@ -211,14 +197,15 @@ impl Machine for Enforced {
         let replaced =
             self.enforcer.iter().filter_map(|enforcer| enforcer.replaced_wakes().map(|names| names.as_raw_fd()));
         let networks = self.enforcer.iter().filter_map(|enforcer| Some(enforcer.datapath()?.as_fd().as_raw_fd()));
-        let events = events.chain(networks);
+        let asking = self.asking.wake().map(|wake| wake.as_raw_fd());
+        let events = events.chain(networks).chain(asking);
         events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 
     fn due(&self) -> Option<Instant> {
         let enforcer = self.enforcer.as_ref()?;
         let devices = enforcer.datapath().and_then(Datapath::due);
-        Some(devices.into_iter().fold(enforcer.services_due(), Instant::min))
+        Some(devices.into_iter().chain(self.asking.due()).fold(enforcer.services_due(), Instant::min))
     }
 
     fn wake(&mut self) {
@@ -378,6 +365,10 @@ impl Machine for Enforced {
         self.network_report()
     }
 
+    fn flows(&mut self) -> Result<network::Flows, Refusal> {
+        self.flows_report()
+    }
+
     fn trace(&mut self, after: u64) -> Result<Vec<network::Traced>, Refusal> {
         // What has come since the daemon was last woken.
         self.events();
@@ -406,20 +397,4 @@ impl Machine for Enforced {
 /// The context of a SID, if this daemon knows it.
 fn known(enforcer: &Enforcer, sid: Sid) -> Option<String> {
     enforcer.meaning(sid).map(str::to_owned)
-}
-
-fn stopped() -> Refusal {
-    Refusal::new(libc::ESRCH, "nothing is enforced any more")
-}
-
-fn refused(cause: &EnforcerError) -> Refusal {
-    let errno = match cause {
-        EnforcerError::Full(_) => libc::ENOSPC,
-        EnforcerError::Missing(_) => libc::EOPNOTSUPP,
-        EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::TimedOut => libc::EBUSY,
-        EnforcerError::Labels { cause } if cause.kind() == io::ErrorKind::Unsupported => libc::EOPNOTSUPP,
-        EnforcerError::Map { .. } | EnforcerError::Io { .. } | EnforcerError::Programs(_) => libc::EIO,
-        _ => libc::EINVAL,
-    };
-    Refusal::new(errno, cause.to_string())
 }

@@ -120,6 +120,8 @@ pub trait Machine {
     fn units(&mut self) -> Result<Vec<Unit>, Refusal>;
     /// Which networks are labelled, and what became of packets.
     fn network(&mut self) -> Result<network::Report, Refusal>;
+    /// The flows of sockets that have labels.
+    fn flows(&mut self) -> Result<network::Flows, Refusal>;
     /// The last packets that were denied or dropped, after the one with this number.
     fn trace(&mut self, after: u64) -> Result<Vec<network::Traced>, Refusal>;
     /// Services as expected and as they run.

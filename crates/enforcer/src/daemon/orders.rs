@@ -13,7 +13,7 @@ use std::{
 
 use tollgate_abi::enforcer::{SECINITSID_SECURITY, TG_SID_MACHINE, TG_TASK_MIXED, tg_task};
 use tollgate_client::{
-    protocol::{Attribute, Refusal, Reply, Request},
+    protocol::{Attribute, Network, Refusal, Reply, Request},
     sanity,
 };
 
@@ -139,13 +139,13 @@ impl<'a> Order<'a> {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![json(&self.machine.units()?)?])
             }
-            Request::Network => {
+            Request::Network(network) => {
                 self.administrator(&["read_policy"])?;
-                Ok(vec![json(&self.machine.network()?)?])
-            }
-            Request::Trace(after) => {
-                self.administrator(&["read_policy"])?;
-                Ok(vec![json(&self.machine.trace(after)?)?])
+                Ok(vec![match network {
+                    Network::Report => json(&self.machine.network()?)?,
+                    Network::Trace(after) => json(&self.machine.trace(after)?)?,
+                    Network::Peers => json(&self.machine.flows()?)?,
+                }])
             }
             Request::Services => {
                 self.administrator(&["read_policy"])?;

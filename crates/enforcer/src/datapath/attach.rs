@@ -6,7 +6,7 @@ mod filters;
 mod tcx;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -50,8 +50,44 @@ pub struct Attached {
     /// The namespace's cookie, with which its pins begin.
     cookie: u64,
     places: BTreeSet<Place>,
-    /// What could not be attached, and what is left out, by device: each is reported once.
-    reported: BTreeSet<(u32, String)>,
+    /// What is wrong with devices, by index.
+    wrong: BTreeMap<u32, Vec<Wrong>>,
+}
+
+/// Why packets of a device have no labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// The device.
+    pub device: String,
+    /// What is wrong.
+    pub why: String,
+    /// What helps.
+    pub remedy: String,
+}
+
+impl Wrong {
+    /// No program reads packets of this kind of device.
+    fn kind(device: &Device) -> Self {
+        let name = &device.name;
+        let why = format!("packets of this kind of device ({}) have no label", device.arphrd);
+        let remedy =
+            "keep traffic with zones off it, or use another kind, such as a tunnel with one other end".to_owned();
+        Self { device: name.clone(), why, remedy }
+    }
+
+    /// The kernel has refused a program.
+    fn refused(device: &Device, direction: Direction, way: Way, cause: &io::Error) -> Self {
+        let name = &device.name;
+        let remedy = match way {
+            Way::Filters => format!(
+                "if it has a queueing discipline `ingress` (`tc qdisc show dev {name}`), replace that by `clsact`, which has \
+                 both directions: `tc qdisc del dev {name} ingress`"
+            ),
+            Way::Links => "look at the kernel's log, and at other programs on it: `bpftool net`".to_owned(),
+        };
+        let why = format!("the {} program cannot be attached: {cause}", direction.name());
+        Self { device: name.clone(), why, remedy }
+    }
 }
 
 /// What a look has done.
@@ -79,7 +115,7 @@ impl Attached {
         let [links, qdiscs] = ["links", "qdiscs"].map(|name| pins.datapath().join(name));
         fs::create_dir_all(&links)?;
         fs::create_dir_all(&qdiscs)?;
-        Ok(Self { way, links, qdiscs, cookie, places: BTreeSet::new(), reported: BTreeSet::new() })
+        Ok(Self { way, links, qdiscs, cookie, places: BTreeSet::new(), wrong: BTreeMap::new() })
     }
 
     /// How many programs are attached.
@@ -100,20 +136,29 @@ impl Attached {
         self.forget_all_but(devices);
         let mut looked = Looked::default();
         for device in devices {
-            let Some(framing) = device.framing() else {
-                self.report(device, &format!("packets of this kind of device ({}) have no label", device.arphrd));
-                continue;
-            };
-            for direction in Direction::ALL {
-                if let Some(program) = programs.of(framing, direction) {
-                    looked += self.look_at(socket, device, direction, program);
+            let mut wrong = Vec::new();
+            match device.framing() {
+                None => wrong.push(Wrong::kind(device)),
+                Some(framing) => {
+                    let programs = Direction::ALL.into_iter().filter_map(|way| Some((way, programs.of(framing, way)?)));
+                    for (direction, program) in programs {
+                        looked += self.look_at(socket, device, direction, program, &mut wrong);
+                    }
                 }
             }
+            self.report(device, wrong);
         }
         looked
     }
 
-    fn look_at(&mut self, socket: &Socket, device: &Device, direction: Direction, program: &Loaded) -> Looked {
+    fn look_at(
+        &mut self,
+        socket: &Socket,
+        device: &Device,
+        direction: Direction,
+        program: &Loaded,
+        wrong: &mut Vec<Wrong>,
+    ) -> Looked {
         let place = (device.index, direction);
         let ensured = match self.way {
             Way::Links => tcx::ensure(&self.link(place), device.index, direction, program),
@@ -131,7 +176,7 @@ impl Attached {
             // It has gone meanwhile.
             Err(cause) if cause.raw_os_error() == Some(libc::ENODEV) => Looked::default(),
             Err(cause) => {
-                self.report(device, &format!("the {} program cannot be attached: {cause}", direction.name()));
+                wrong.push(Wrong::refused(device, direction, self.way, &cause));
                 Looked { failed: 1, ..Looked::default() }
             }
         }
@@ -144,6 +189,10 @@ impl Attached {
         if filters::make_qdisc(socket, index)? {
             // Says that it may be removed in the end.
             made(fs::create_dir(self.qdisc(index)))?;
+        } else if direction == Direction::Egress && !filters::is_clsact(socket, index)? {
+            return Err(io::Error::other(
+                "its queueing discipline `ingress` has no place for programs on packets that leave",
+            ));
         }
         filters::put(socket, index, direction, program)?;
         Ok(true)
@@ -188,7 +237,7 @@ impl Attached {
     fn forget_all_but(&mut self, devices: &[Device]) {
         let is_here = |index: u32| devices.iter().any(|device| device.index == index);
         self.places.retain(|(index, _)| is_here(*index));
-        self.reported.retain(|(index, _)| is_here(*index));
+        self.wrong.retain(|index, _| is_here(*index));
         for pin in pins_of(&self.links, self.cookie).filter(|pin| !is_here(pin.index)) {
             // It may be on a device that is in another namespace now.
             let _ = tcx::remove(&pin.path);
@@ -198,12 +247,20 @@ impl Attached {
         }
     }
 
-    /// Reports what is wrong with a device, unless that was reported already.
-    fn report(&mut self, device: &Device, what: &str) {
-        let text = format!("{}: {what}", device.name);
-        if self.reported.insert((device.index, text.clone())) {
-            warn!(device = device.name, "{text}");
+    /// Remembers what is wrong with a device, and logs what was not before.
+    fn report(&mut self, device: &Device, wrong: Vec<Wrong>) {
+        let before = self.wrong.remove(&device.index).unwrap_or_default();
+        for Wrong { device, why, remedy } in wrong.iter().filter(|wrong| !before.contains(wrong)) {
+            warn!(device, "{device}: {why}: {remedy}");
         }
+        if !wrong.is_empty() {
+            self.wrong.insert(device.index, wrong);
+        }
+    }
+
+    /// What is wrong with devices, by their indices.
+    pub fn wrong(&self) -> impl Iterator<Item = &Wrong> {
+        self.wrong.values().flatten()
     }
 
     fn link(&self, (index, direction): Place) -> PathBuf {

@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     io,
     net::IpAddr,
+    num::NonZeroU16,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -27,6 +28,9 @@ use super::{
 /// How many windows a label may be older or newer than the clock at most (`TG_SEALED_TOLERANCE`), and by default.
 const MAX_TOLERANCE: u32 = 1 << 14;
 const DEFAULT_TOLERANCE: u32 = 1;
+
+/// The UDP port on which daemons ask one another for contexts, by default.
+const DEFAULT_PORT: u32 = 4748;
 
 /// The value of `unlabelled` by which packets without a label are dropped.
 const REFUSE: &str = "refuse";
@@ -119,6 +123,8 @@ pub struct Seal {
     pub keys: PathBuf,
     /// How many windows of 8 seconds a label may be older or newer than the clock.
     pub tolerance: u16,
+    /// The UDP port on which daemons ask one another for contexts; 0: they do not.
+    pub port: u16,
 }
 
 impl Config {
@@ -129,6 +135,25 @@ impl Config {
             line: line_of(text, at.start),
             message,
         })
+    }
+
+    /// The port on which this machine asks others for contexts. `None`: it does not, or no packet has a sealed label.
+    #[must_use]
+    pub fn port(&self) -> Option<NonZeroU16> {
+        let port = NonZeroU16::new(self.seal.as_ref()?.port)?;
+        self.zones.iter().any(|zone| self.is_sealed(zone)).then_some(port)
+    }
+
+    /// Whether packets from an address have sealed labels.
+    #[must_use]
+    pub fn seals(&self, address: IpAddr) -> bool {
+        let all = self.zones.iter().flat_map(|zone| zone.addresses.iter().map(move |prefix| (zone, prefix)));
+        let found = all.filter(|(_, prefix)| prefix.contains(address)).max_by_key(|(_, prefix)| prefix.length());
+        found.is_some_and(|(zone, _)| self.is_sealed(zone))
+    }
+
+    fn is_sealed(&self, zone: &Zone) -> bool {
+        zone.doi.is_some_and(|place| self.dois[place].tag == Tag::Sealed)
     }
 
     /// The networks of one family of addresses, as ranges. The number is the place of the zone.
@@ -158,7 +183,7 @@ impl Reader<'_> {
         };
         let table = DeTable::parse(self.text).map_err(syntax)?;
         let root = Entry::root(self.text, &table, &["doi", "zone", "sealed"])?;
-        let seal = root.table("sealed", &["node", "keys", "tolerance"])?;
+        let seal = root.table("sealed", &["node", "keys", "tolerance", "port"])?;
         let seal = seal.map(|entry| self::seal(&entry)).transpose()?;
         let dois = root.tables("doi", &["number", "tag", "levels", "categories"])?;
         let dois = self.dois(&dois, seal.is_some())?;
@@ -342,5 +367,6 @@ fn seal(entry: &Entry<'_>) -> Result<Seal, Wrong> {
     }
     let keys = keys.map_or(keys::FILE, |path| path.value).into();
     let tolerance = entry.number("tolerance", 0..=MAX_TOLERANCE)?.map_or(DEFAULT_TOLERANCE, |number| number.value);
-    Ok(Seal { node, keys, tolerance: tolerance as u16 })
+    let port = entry.number("port", 0..=u16::MAX.into())?.map_or(DEFAULT_PORT, |number| number.value);
+    Ok(Seal { node, keys, tolerance: tolerance as u16, port: port as u16 })
 }

@@ -56,11 +56,18 @@ pub fn all() -> BTreeMap<u64, Open> {
     found
 }
 
-/// The namespace with this number. `process` was seen in it, so it is looked at first.
-#[must_use]
-pub fn find(wanted: u64, process: u32) -> Option<Open> {
-    let likely = of_process(process).ok().filter(|file| number(file).is_ok_and(|own| own == wanted));
-    likely.map(|file| Open { file, process }).or_else(|| all().remove(&wanted))
+/// Namespaces that are looked for one after the other. All processes are looked at once at most.
+#[derive(Debug, Default)]
+pub struct Others(Option<BTreeMap<u64, Open>>);
+
+impl Others {
+    /// The namespace with this number. `process` was seen in it, so it is looked at first.
+    #[must_use]
+    pub fn find(&mut self, wanted: u64, process: u32) -> Option<Open> {
+        let likely = of_process(process).ok().filter(|file| number(file).is_ok_and(|own| own == wanted));
+        let likely = likely.map(|file| Open { file, process });
+        likely.or_else(|| self.0.get_or_insert_with(all).remove(&wanted))
+    }
 }
 
 fn processes() -> impl Iterator<Item = u32> {
@@ -121,8 +128,9 @@ mod tests {
         let own = of_process(std::process::id()).unwrap();
         let number = number(&own).unwrap();
         assert!(all().contains_key(&number));
-        assert!(find(number, 0).is_some() && find(number, std::process::id()).is_some());
-        assert!(find(1, std::process::id()).is_none());
+        let mut others = Others::default();
+        assert!(others.find(number, std::process::id()).is_some() && others.find(number, 0).is_some());
+        assert!(others.find(1, std::process::id()).is_none());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use tracing::warn;
 
 use super::{
-    attach::{Attached, Looked, Way},
+    attach::{Attached, Looked, Way, Wrong},
     links::{self, Device},
     netlink::Socket,
     programs::Programs,
@@ -62,6 +62,11 @@ impl Place {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.attached.is_whole()
+    }
+
+    /// What is wrong with its devices.
+    pub fn wrong(&self) -> impl Iterator<Item = &Wrong> {
+        self.attached.wrong()
     }
 
     /// Attaches programs to devices that have none, and leaves room on routes. The calling thread is in the namespace.

@@ -52,6 +52,9 @@ impl Direction {
     }
 }
 
+/// The iterator of `bpf/datapath/sockets.h`.
+const SOCKETS: &str = "labelled_sockets";
+
 /// The programs, by name.
 #[derive(Debug)]
 pub struct Programs(BTreeMap<String, Loaded>);
@@ -91,6 +94,12 @@ impl Programs {
             (Framing::Loopback, Direction::Ingress) => return None,
         };
         self.0.get(&format!("{}_{framing}", direction.name()))
+    }
+
+    /// The program that lists sockets with labels.
+    #[must_use]
+    pub fn sockets(&self) -> Option<&Loaded> {
+        self.0.get(SOCKETS)
     }
 }
 

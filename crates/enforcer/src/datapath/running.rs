@@ -4,30 +4,41 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io,
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, libbpf_sys};
+use tollgate_abi::enforcer::{
+    TG_NAMESPACES_FREE, TG_NAMESPACES_FULL, TG_NAMESPACES_HALF, tg_fullness, tg_labelled_socket,
+};
+use tollgate_client::network::UnlabelledDevice;
 use tracing::warn;
 
 use super::{
-    attach::{self, Looked, Way},
-    namespaces::{self, Open},
+    attach::{self, Looked, Way, Wrong},
+    namespaces::{self, Open, Others},
     netlink::Socket,
     place::{self, Place, Task},
     programs::Programs,
     routes::Labelled,
     watch::{Changes, Watch},
 };
-use crate::programs::{self, Pins, ProgramsError};
+use crate::{
+    iterator,
+    programs::{self, Pins, ProgramsError},
+};
 
 /// How often the daemon looks for programs that somebody has detached: nobody announces it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// After a look that took this long, it rests for [`REST`] times as long: routes of a router change all the time.
 const LONG_LOOK: Duration = Duration::from_millis(50);
 const REST: u32 = 4;
+/// In how many namespaces packets are labelled. Confined tasks get no internet sockets in others.
+const MAX_NAMESPACES: usize = 1024;
+/// How many devices a report names.
+const MAX_DEVICES_REPORTED: usize = 256;
 
 /// Why packets cannot be labelled.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +142,9 @@ impl Datapath {
     pub fn enter(&mut self, process: u32) {
         // If it has ended, the next one in the namespace is reported.
         let Ok(namespace) = namespaces::of_process(process) else { return };
+        if self.namespaces.len() >= MAX_NAMESPACES {
+            return;
+        }
         if cookie(&namespace).is_ok_and(|cookie| !self.namespaces.contains_key(&cookie)) {
             self.try_begin(&namespace, process);
         }
@@ -179,12 +193,23 @@ impl Datapath {
         (self.changes != Changes::default()).then_some(self.due)
     }
 
+    /// Whether packets can be labelled in other namespaces, too.
+    #[must_use]
+    pub fn fullness(&self) -> tg_fullness {
+        match self.namespaces.len() {
+            MAX_NAMESPACES.. => TG_NAMESPACES_FULL,
+            count if count >= MAX_NAMESPACES / 2 => TG_NAMESPACES_HALF,
+            _ => TG_NAMESPACES_FREE,
+        }
+    }
+
     fn look_at(&mut self, which: impl Fn(&Namespace) -> bool) {
         let chosen = self.namespaces.iter().filter(|(_, own)| which(own));
         let chosen: Vec<(u64, u64, u32)> = chosen.map(|(cookie, own)| (*cookie, own.number, own.process)).collect();
+        let mut others = Others::default();
         for (cookie, number, process) in chosen {
             // If there is none, it is gone, or sockets and descriptors alone keep it.
-            let Some(Open { file, process }) = namespaces::find(number, process) else { continue };
+            let Some(Open { file, process }) = others.find(number, process) else { continue };
             self.namespaces.entry(cookie).and_modify(|own| own.process = process);
             if let Err(cause) = self.look_in(cookie, &file) {
                 warn!(%cause, "packets in a network namespace may not be labelled: {cause}");
@@ -214,6 +239,37 @@ impl Datapath {
             let _ = fs::remove_file(place::memory_of(&self.folder, cookie));
             let _ = self.map.delete(&cookie.to_ne_bytes());
         }
+    }
+
+    /// The devices whose packets have no labels, and how many of them are left out.
+    #[must_use]
+    pub fn unlabelled(&self) -> (Vec<UnlabelledDevice>, u64) {
+        let all = self.namespaces.values().flat_map(|own| own.place.wrong().map(move |wrong| (own, wrong)));
+        let mut devices = Vec::new();
+        let mut left_out = 0;
+        for (own, Wrong { device, why, remedy }) in all {
+            if devices.len() == MAX_DEVICES_REPORTED {
+                left_out += 1;
+                continue;
+            }
+            let (device, why, remedy) = (device.clone(), why.clone(), remedy.clone());
+            devices.push(UnlabelledDevice { device, namespace: own.number, process: own.process, why, remedy });
+        }
+        (devices, left_out)
+    }
+
+    /// The sockets that have labels, in all namespaces.
+    pub fn sockets(&self, labels: BorrowedFd<'_>) -> io::Result<Vec<tg_labelled_socket>> {
+        let program = self.programs.sockets().ok_or(io::ErrorKind::NotFound)?;
+        let mut which = libbpf_sys::bpf_iter_link_info::default();
+        which.map.map_fd = labels.as_raw_fd().cast_unsigned();
+        Ok(iterator::records(&iterator::run(program.as_fd(), which)?))
+    }
+
+    /// In how many namespaces packets can be labelled.
+    #[must_use]
+    pub fn room() -> usize {
+        MAX_NAMESPACES
     }
 
     /// What was done since the daemon began.

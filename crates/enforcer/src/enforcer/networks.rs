@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_abi::enforcer::tg_datapath;
+use tollgate_abi::enforcer::{TG_NAMESPACES_FREE, tg_datapath};
 use tollgate_policy::model::Level;
 use tracing::warn;
 
@@ -22,6 +22,12 @@ impl Enforcer {
     /// Which networks are labelled, as the file said when the generation in force was made.
     #[must_use]
     pub fn networks(&self) -> &Networks {
+        &self.networks
+    }
+
+    /// The same, to be kept: another one is in force when the file was read again.
+    #[must_use]
+    pub fn shared_networks(&self) -> &Arc<Networks> {
         &self.networks
     }
 
@@ -46,7 +52,13 @@ impl Enforcer {
             Some(datapath) => datapath.set_networks(labelled),
             None => self.datapath = Some(Datapath::start(pins, folder, labelled)?),
         }
+        self.tell_room();
         self.protect_pins()
+    }
+
+    /// Tells programs whether packets can be labelled in other namespaces.
+    fn tell_room(&self) {
+        self.state.set_namespaces_full(self.datapath.as_ref().map_or(TG_NAMESPACES_FREE, Datapath::fullness));
     }
 
     /// Labels in packets; `None`: no network has any.
@@ -62,6 +74,7 @@ impl Enforcer {
         {
             warn!(%cause, "new pins are not labelled: {cause}");
         }
+        self.tell_room();
     }
 
     /// Labels packets in the network namespace of a confined process.
@@ -71,6 +84,7 @@ impl Enforcer {
             if let Err(cause) = self.protect_pins() {
                 warn!(%cause, "new pins are not labelled: {cause}");
             }
+            self.tell_room();
         }
     }
 

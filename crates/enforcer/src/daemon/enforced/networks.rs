@@ -1,17 +1,18 @@
 //! What the daemon reports of labels in packets.
 
-use tollgate_abi::enforcer::SECINITSID_UNLABELED;
+use tollgate_abi::enforcer::{SECINITSID_UNLABELED, TG_FAILED_NAMESPACES};
 use tollgate_client::{
-    network::{Doi, Report, Seal, Zone},
-    protocol::Refusal,
+    network::{Doi, Flow, Flows, Namespaces, Report, Seal, Zone},
+    protocol::{MAX_REPLY_LENGTH, Refusal},
 };
 
-use super::{Enforced, refused};
+use super::{Enforced, known, refused};
 use crate::{
     datapath::{
         Networks,
         config::{self, Unlabelled},
         counters,
+        running::Datapath,
     },
     enforcer::EnforcerError,
 };
@@ -23,8 +24,61 @@ impl Enforced {
         let packets = counters::packets(&enforcer.options().pins);
         let packets = packets.map_err(|cause| refused(&EnforcerError::from(cause)))?;
         let unlabelled = enforcer.contexts().text(SECINITSID_UNLABELED);
-        Ok(Report { packets, ..report(enforcer.networks(), unlabelled) })
+        let contexts = self.asking.report();
+        let (devices, devices_left_out) = enforcer.datapath().map(Datapath::unlabelled).unwrap_or_default();
+        let namespaces = Namespaces {
+            labelled: enforcer.datapath().map_or(0, |datapath| datapath.size().0 as u64),
+            most: Datapath::room() as u64,
+            denied: enforcer.state().failures()[TG_FAILED_NAMESPACES as usize],
+        };
+        let configured = report(enforcer.networks(), unlabelled);
+        Ok(Report { packets, contexts, namespaces, devices, devices_left_out, ..configured })
     }
+
+    /// What `tollgate net peers` reports.
+    pub(super) fn flows_report(&self) -> Result<Flows, Refusal> {
+        let enforcer = self.on()?;
+        let text = |sid| known(enforcer, sid).unwrap_or_else(|| format!("SID {sid}"));
+        let mut flows: Vec<Flow> = enforcer
+            .flows()
+            .map_err(|cause| refused(&cause))?
+            .iter()
+            .map(|flow| Flow {
+                protocol: protocol(flow.class),
+                local: flow.local,
+                remote: flow.remote,
+                namespace: flow.namespace,
+                context: text(flow.own),
+                peer: flow.peer.map(text),
+            })
+            .collect();
+        flows.sort();
+        Ok(fitting(flows, MAX_FLOWS_LENGTH))
+    }
+}
+
+/// The maximum length of a report of flows, in bytes: a reply has no room for more than twice as much.
+const MAX_FLOWS_LENGTH: usize = MAX_REPLY_LENGTH / 2;
+/// What a flow needs in a report beside its contexts, at most.
+const FLOW_LENGTH: usize = 256;
+
+/// As many flows as there is room for.
+fn fitting(mut flows: Vec<Flow>, room: usize) -> Flows {
+    let mut length = 0;
+    let fits = flows.iter().take_while(|flow| {
+        length += FLOW_LENGTH + flow.context.len() + flow.peer.as_ref().map_or(0, String::len);
+        length <= room
+    });
+    let fits = fits.count();
+    let left_out = (flows.len() - fits) as u64;
+    flows.truncate(fits);
+    Flows { flows, left_out }
+}
+
+/// The protocol of a class of sockets: `tcp` for `tcp_socket`.
+fn protocol(class: u32) -> String {
+    let name = tollgate_abi::class(class).map_or("unknown", |class| class.name);
+    name.strip_suffix("_socket").unwrap_or(name).to_owned()
 }
 
 /// What is configured. `unlabelled` is the context of the policy's initial SID.
@@ -52,7 +106,7 @@ fn report(networks: &Networks, unlabelled: &str) -> Report {
         dois: config.dois.iter().map(doi).collect(),
         zones: config.zones.iter().map(zone).collect(),
         seal: config.seal.as_ref().map(seal),
-        packets: Default::default(),
+        ..Report::default()
     }
 }
 
@@ -62,6 +116,22 @@ mod tests {
 
     use super::*;
     use crate::datapath::{config::Config, keys::Keys};
+
+    #[test]
+    fn leaves_out_flows_that_find_no_room() {
+        let flow = Flow {
+            protocol: protocol(u32::MAX),
+            local: "10.0.0.1:1".parse().unwrap(),
+            remote: "[fd00::1]:2".parse().unwrap(),
+            namespace: u64::MAX,
+            context: "u:r:t".repeat(10),
+            peer: None,
+        };
+        let Flows { flows, left_out } = fitting(vec![flow; 20], 10 * (FLOW_LENGTH + 50) + 1);
+        assert_eq!((flows.len(), left_out), (10, 10));
+        let json = serde_json::to_string(&flows).unwrap();
+        assert!(json.len() <= 10 * (FLOW_LENGTH + 50), "{}", json.len());
+    }
 
     #[test]
     fn reports_what_is_configured_and_no_secret() {

@@ -7,8 +7,8 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{
-    TG_EVENT_AVC, TG_EVENT_MOUNT, TG_EVENT_NAMESPACE, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST,
-    TG_FAILED_NO_LABEL, tg_event,
+    TG_EVENT_AVC, TG_EVENT_IDENTIFIER, TG_EVENT_MOUNT, TG_EVENT_NAMESPACE, TG_EVENT_SERVICE, TG_FAILED_EVENT_LIMIT,
+    TG_FAILED_EVENT_LOST, TG_FAILED_NO_LABEL, tg_event,
 };
 use tollgate_audit::Reason;
 use tollgate_client::shares::Room;
@@ -44,6 +44,7 @@ impl Enforced {
             enforcer.watch_services();
             enforcer.set_clock();
         });
+        self.enforcer.iter_mut().for_each(|enforcer| self.asking.follow(enforcer));
         if let Some(enforcer) = &mut self.enforcer
             && let Err(cause) = enforcer.look_again()
         {
@@ -66,6 +67,7 @@ impl Enforced {
                 TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 TG_EVENT_SERVICE => enforcer.began(),
+                TG_EVENT_IDENTIFIER => self.asking.met(&event, enforcer),
                 TG_EVENT_NAMESPACE => enforcer.enter_namespace(event.tgid),
                 _ => {}
             }

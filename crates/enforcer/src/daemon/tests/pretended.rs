@@ -159,6 +159,9 @@ impl Machine for Pretended {
     fn network(&mut self) -> Result<network::Report, Refusal> {
         Ok(network::Report::default())
     }
+    fn flows(&mut self) -> Result<network::Flows, Refusal> {
+        Ok(network::Flows::default())
+    }
     fn trace(&mut self, _after: u64) -> Result<Vec<network::Traced>, Refusal> {
         Ok(Vec::new())
     }

@@ -57,7 +57,7 @@ fn reads_domains_zones_and_the_seal() {
     assert_eq!(zones[0], cluster);
     assert_eq!(zones[1].unlabelled, Unlabelled::Context("u:r:t:s0".to_owned()));
     assert_eq!((zones[1].doi, zones[2].doi, &zones[2].unlabelled), (None, Some(0), &Unlabelled::Initial));
-    assert_eq!(seal, Some(Seal { node: 7, keys: "/k".into(), tolerance: 1 }));
+    assert_eq!(seal, Some(Seal { node: 7, keys: "/k".into(), tolerance: 1, port: 4748 }));
 }
 
 #[test]
@@ -76,7 +76,7 @@ const WRONG: &[(&str, usize, &[&str])] = &[
     ("[[sealed]]\n", 1, &["write [sealed]"]),
     ("[[doi]]\nnumber = 1\ntag = \"bitmap\"\nlevel = {}\n", 4, &["[[doi]] 1: ", "level;", "write levels"]),
     ("[[zone]]\nunlabeled = \"refuse\"\n", 2, &["[[zone]] 1: ", "write unlabelled"]),
-    ("[sealed]\nwhatever = 1\n", 2, &["it has node, keys, tolerance"]),
+    ("[sealed]\nwhatever = 1\n", 2, &["it has node, keys, tolerance, port"]),
     ("[[doi]]\ntag = \"bitmap\"\n", 1, &["number is missing", "number = 1"]),
     ("[[doi]]\nnumber = 0\n", 2, &["number = 0", "from 1 to 4294967295"]),
     ("[[doi]]\nnumber = 4294967296\n", 2, &["from 1 to 4294967295"]),
@@ -118,6 +118,7 @@ const WRONG: &[(&str, usize, &[&str])] = &[
     ("[sealed]\nnode = 65536\n", 2, &["node = 65536", "from 0 to 65535"]),
     ("[sealed]\nnode = 1\nkeys = \"k\"\n", 3, &["keys = \"k\"", "the whole path"]),
     ("[sealed]\nnode = 1\ntolerance = 16385\n", 3, &["from 0 to 16384"]),
+    ("[sealed]\nnode = 1\nport = 65536\n", 3, &["from 0 to 65535"]),
 ];
 
 #[test]
@@ -155,4 +156,22 @@ fn refuses_more_than_there_is_room_for() {
     assert!(
         error(&zone(&hosts)).contains("IPv4's addresses into 2049 ranges, and there is room for 2048; join networks")
     );
+}
+
+#[test]
+fn asks_other_machines_only_where_labels_are_sealed() {
+    let port = |seal: &str, tag: &str| {
+        let text = format!(
+            "[sealed]\nnode = 1\n{seal}\n[[doi]]\nnumber = 5\ntag = \"sealed\"\n[[doi]]\nnumber = 6\ntag = \"bitmap\"\n\
+             [[zone]]\naddresses = [\"10.0.0.0/8\", \"fd00::/8\"]\ndoi = {tag}\n[[zone]]\naddresses = [\"10.1.0.0/16\"]\n"
+        );
+        let config = Config::parse(Path::new("/n"), &text).unwrap();
+        let seals =
+            ["10.2.3.4", "10.1.2.3", "fd00::1", "11.0.0.1"].map(|address| config.seals(address.parse().unwrap()));
+        (config.port().map_or(0, NonZeroU16::get), seals)
+    };
+    assert_eq!(port("", "5"), (4748, [true, false, true, false]));
+    assert_eq!(port("port = 99", "5").0, 99);
+    assert_eq!(port("port = 0", "5").0, 0);
+    assert_eq!(port("", "6"), (0, [false; 4]));
 }
