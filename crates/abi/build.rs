@@ -13,10 +13,11 @@ const HOOKS: &str = "lsm_hooks.h";
 const TABLES: &str = "tables.h";
 const ENFORCER: &str = "enforcer.h";
 const PATHS: &str = "paths.h";
+const GUARD: &str = "guard.h";
 const CLASSES: &str = "classes.txt";
 
 fn main() {
-    for header in [HOOKS, TABLES, ENFORCER, PATHS, CLASSES, "datapath.h", "decide.h"] {
+    for header in [HOOKS, TABLES, ENFORCER, PATHS, GUARD, CLASSES, "datapath.h", "decide.h"] {
         println!("cargo::rerun-if-changed={header}");
     }
     let include = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
@@ -26,6 +27,7 @@ fn main() {
     bindings(TABLES, "(tg|TG)_.*", &out.join("tables.rs"));
     bindings(ENFORCER, "(tg|TG|SECINITSID)_.*", &out.join("enforcer.rs"));
     bindings(PATHS, "TG_.*", &out.join("paths.rs"));
+    bindings(GUARD, "(tg|TG)_.*", &out.join("guard.rs"));
     let generated = out.join("include");
     fs::create_dir_all(&generated).expect("OUT_DIR can be written");
     println!("cargo::metadata=generated={}", generated.display());
@@ -85,6 +87,8 @@ const AS_BYTES: &[&str] = &[
     "tg_fs_name",
     "tg_genfs_key",
     "tg_genfs_value",
+    "tg_guard_entry",
+    "tg_guard_key",
     "tg_guarded",
     "tg_heard",
     "tg_held",

@@ -2,6 +2,7 @@
 
 use tollgate_audit::text;
 use tollgate_client::protocol::{self, Attribute, Mode, Refusal, Request};
+use tollgate_guard::{Database, Digest};
 use tollgate_netlabel::{
     Doi, Level,
     calipso::Calipso,
@@ -39,6 +40,8 @@ pub fn all() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("btf", vec![sample::btf()]),
         ("built", vec![built.to_bytes()]),
         ("dump", vec![built.model]),
+        ("guard", guard().iter().map(Database::to_bytes).collect()),
+        ("guard_text", guard().iter().map(|database| database.to_string().into_bytes()).collect()),
         ("ipv4_options", ipv4_options()),
         ("ipv6_options", ipv6_options()),
         ("kallsyms", kallsyms()),
@@ -52,6 +55,17 @@ fn built() -> Built {
     let file = CilFile { name: "everything.cil".into(), text: POLICY.to_vec() };
     let compiled = sepol::compile(&[file], &Options::default()).expect("compile the policy of the seeds");
     Built::from_compiled(compiled).expect("lay out the policy of the seeds")
+}
+
+/// The guard's database, empty and with an item of each kind.
+fn guard() -> [Database; 2] {
+    let [su, old, sh] = ["su", "old", "sh"].map(|content| Digest::of(content.as_bytes()));
+    let text = format!(
+        "word BOP\ndefault daemon warn\nprogram /bin/su enforce {su} {old}\nprogram /bin/a\\040shell learn {sh}\n\
+         allow /bin/su exec /bin/a\\040shell free\nallow /bin/su exec /bin/su\nallow /bin/su setuid any\n\
+         allow /bin/a\\040shell setuid 7\nallow /bin/su chmod g+s\n"
+    );
+    [Database::default(), Database::parse(&text).expect("the lines are right")]
 }
 
 fn kallsyms() -> Vec<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The contract between Tollgate's BPF programs and user space.
 //!
 //! The C headers are the source; this crate is generated from them. `lsm_hooks.h` is the table of LSM hooks, [`tables`]
-//! is `tables.h`, [`enforcer`] is `enforcer.h`. `decide.h`, the evaluator, is compiled by the crates that use it.
+//! is `tables.h`, [`enforcer`] is `enforcer.h`, [`guard`] is `guard.h`. `decide.h`, the evaluator, is compiled by the crates that use it.
 //! [`CLASSES`] is `classes.txt`, from which `classes.h` is generated as well.
 
 // The program alone prints. What a library reports goes through tracing.
@@ -10,6 +10,7 @@
 use zerocopy::{Immutable, IntoBytes};
 
 pub mod enforcer;
+pub mod guard;
 pub mod paths;
 pub mod tables;
 

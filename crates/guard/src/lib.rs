@@ -1,0 +1,47 @@
+//! The guard's database: which privileged program may make which critical call with which arguments (docs/adr/0023).
+//!
+//! A [`Database`] has programs, known by the digests of their contents, and rules. Its text has one [`Item`] per line;
+//! what prints it ([`Display`](std::fmt::Display)) prints what [`Database::parse`] reads. Its file is the binary form
+//! ([`Database::to_bytes`]). [`changes`] says what is new in one database compared with another, and
+//! [`Database::merge`] joins them.
+//!
+//! [`Table`] is what the kernel looks up in, with the evaluator that BPF programs run (`guard.h`).
+//! [`Database::decide`] says the same by the rules alone; tests hold the two against one another.
+//!
+//! ```
+//! use tollgate_guard::{Asked, Class, Database, Digest, Question, Table};
+//!
+//! let [su, shell] = [b"su", b"sh"].map(|content| Digest::of(content));
+//! let text = format!("program /bin/sh learn {shell}\nprogram /bin/su enforce {su}\nallow /bin/su exec /bin/sh free\n");
+//! let database = Database::parse(&text)?;
+//! let question = Question { class: Class::Setuid, caller: Some(su), asked: Asked::Exec(Some(shell)) };
+//! let answer = Table::of(&database).decide(&question);
+//! assert!(answer.allowed && answer.free);
+//! assert_eq!(answer, database.decide(&question));
+//! # Ok::<(), tollgate_guard::TextError>(())
+//! ```
+
+// The program alone prints. What a library reports goes through tracing.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
+mod binary;
+mod changes;
+mod database;
+mod decide;
+mod digest;
+mod item;
+mod name;
+mod table;
+mod text;
+
+pub use self::{
+    binary::{BinaryError, MAX_SIZE},
+    changes::{Change, changes},
+    database::{Database, ItemError},
+    decide::{Answer, Asked, Question},
+    digest::Digest,
+    item::{Act, Bit, Class, Id, Item, Mode, Program, Rule, Word},
+    name::Name,
+    table::Table,
+    text::TextError,
+};
