@@ -32,6 +32,7 @@ mod flask;
 mod guests;
 mod hooks_count;
 mod hooks_graph;
+mod keys;
 mod latency;
 mod learn;
 #[cfg(feature = "long")]

@@ -10,6 +10,7 @@ mod explain;
 mod fcontext;
 mod hooks;
 mod interrupt;
+mod key;
 mod latency;
 mod learn;
 mod log;
@@ -84,6 +85,9 @@ enum Command {
     /// Show which networks' packets have labels, what became of packets, and make keys that seal labels
     #[command(subcommand)]
     Net(net::Command),
+    /// Make keys, sign files, and verify signatures
+    #[command(subcommand)]
+    Key(key::Command),
     /// Print what was denied, or granted and audited
     Audit(audit::Arguments),
     /// Confine a service by one command; list what should be confined, and what is
@@ -158,6 +162,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bool(command) => boolean::run(&command),
         Command::Unit(command) => unit::run(command),
         Command::Net(command) => net::run(&command),
+        Command::Key(command) => key::run(&command),
         Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
