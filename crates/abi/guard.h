@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The guard: which program may make which critical call with which arguments (docs/adr/0023).
- * The database is one hash map, from struct tg_guard_key to struct tg_guard_entry. This header
- * has both, and the evaluator, for the BPF programs and for the host. Who wants the evaluator
- * defines
- *
- *   TG_GUARD_MAP               the type of what is looked up in
- *   TG_GUARD_FIND(map, key)    the entry with a key, or a null pointer
- *
- * All numbers are in the kernel's byte order.
+ * The database is one hash map, from struct tg_guard_key to struct tg_guard_entry;
+ * guard_decide.h is the evaluator. Numbers are in the kernel's byte order.
  */
 #ifndef TOLLGATE_GUARD_H
 #define TOLLGATE_GUARD_H
@@ -73,85 +67,51 @@ struct tg_guard_answer {
 	__u32 flags;	      /* of the rule, if there is one */
 };
 
-#ifdef TG_GUARD_MAP
+/* `guard_tasks`, task storage of guarded processes. */
+#define TG_GUARD_PATH                                                                              \
+	128u /* bytes of a path that are kept, with its NUL; longer ones are unknown */
+struct tg_guard_program_of {
+	__u32 content[TG_GUARD_WORDS]; /* zeros: not known */
+	char path[TG_GUARD_PATH];
+};
+struct tg_guard_task {
+	__u32 class; /* enum tg_guard_class; 0: not guarded */
+	__u32 flags; /* during an exec: TG_GUARD_NEXT, TG_GUARD_NEXT_FREE */
+	__u32 next_class;
+	__u32 reserved;
+	struct tg_guard_program_of program;
+	struct tg_guard_program_of next; /* during an exec: what is executed, or the script */
+};
+#define TG_GUARD_NEXT 1u      /* `next` is of the exec that is under way */
+#define TG_GUARD_NEXT_FREE 2u /* and the rule has the word `free` */
 
-/* The program with a digest, or a null pointer. No program has the digest of zeros. */
-static inline struct tg_guard_entry *tg_guard_program(TG_GUARD_MAP *map, const __u32 *digest)
-{
-	struct tg_guard_key key = {.kind = TG_GUARD_PROGRAM};
+/* `guard_met`: what was learnt already. */
+struct tg_guard_met {
+	__u32 caller[TG_GUARD_WORDS], target[TG_GUARD_WORDS];
+	__u32 call, value;
+};
 
-	for (__u32 i = 0; i < TG_GUARD_WORDS; i++)
-		key.words[i] = digest[i];
-	return TG_GUARD_FIND(map, &key);
-}
+/* `guard_events`: a call that no rule allows. */
+struct tg_guard_event {
+	__u64 time; /* nanoseconds since boot */
+	__u32 call, value, mode, class;
+	__u32 denied;
+	__u32 process, uid, euid;
+	__u32 caller[TG_GUARD_WORDS], target[TG_GUARD_WORDS];
+	char command[16];
+	char program[TG_GUARD_PATH]; /* of the caller; empty: not known */
+	char object[TG_GUARD_PATH];  /* what is executed, by its path; or the name of the file */
+};
 
-static inline struct tg_guard_entry *tg_guard_rule(TG_GUARD_MAP *map, __u32 caller, __u32 call,
-						   __u32 value)
-{
-	struct tg_guard_key key = {.kind = TG_GUARD_RULE, .words = {caller, call, value}};
-
-	return TG_GUARD_FIND(map, &key);
-}
-
-/* Whether rules allow each of the bits. */
-static inline int tg_guard_allows_bits(TG_GUARD_MAP *map, __u32 caller, __u32 bits)
-{
-	if (bits & TG_GUARD_SET_USER &&
-	    !tg_guard_rule(map, caller, TG_GUARD_CHMOD, TG_GUARD_SET_USER))
-		return 0;
-	if (bits & TG_GUARD_SET_GROUP &&
-	    !tg_guard_rule(map, caller, TG_GUARD_CHMOD, TG_GUARD_SET_GROUP))
-		return 0;
-	return !(bits & ~(TG_GUARD_SET_USER | TG_GUARD_SET_GROUP));
-}
-
-/* Looks up a question in the rules of a program that the database has. */
-static inline void tg_guard_look_up(TG_GUARD_MAP *map, const struct tg_guard_question *question,
-				    struct tg_guard_answer *answer)
-{
-	struct tg_guard_entry *rule = 0;
-
-	switch (question->call) {
-	case TG_GUARD_EXEC:
-		if (answer->target)
-			rule = tg_guard_rule(map, answer->caller, TG_GUARD_EXEC, answer->target);
-		break;
-	case TG_GUARD_SETUID:
-		rule = tg_guard_rule(map, answer->caller, TG_GUARD_SETUID, question->value);
-		if (!rule)
-			rule = tg_guard_rule(map, answer->caller, TG_GUARD_SETUID, TG_GUARD_ANY_ID);
-		break;
-	case TG_GUARD_CHMOD:
-		answer->allowed = tg_guard_allows_bits(map, answer->caller, question->value);
-		return;
-	}
-	if (!rule)
-		return;
-	answer->allowed = 1;
-	answer->flags = rule->flags;
-}
-
-/* Answers a question. What neither the database nor its defaults say is enforced, and denied. */
-static inline void tg_guard_decide(TG_GUARD_MAP *map, const struct tg_guard_question *question,
-				   struct tg_guard_answer *answer)
-{
-	struct tg_guard_key key = {.kind = TG_GUARD_DEFAULT, .words = {question->class}};
-	struct tg_guard_entry *caller = tg_guard_program(map, question->caller), *found;
-
-	*answer = (struct tg_guard_answer){.mode = TG_GUARD_ENFORCE};
-	if (question->call == TG_GUARD_EXEC) {
-		found = tg_guard_program(map, question->target);
-		answer->target = found ? found->number : 0;
-	}
-	found = caller ? caller : TG_GUARD_FIND(map, &key);
-	if (found)
-		answer->mode = found->mode;
-	if (!caller)
-		return;
-	answer->caller = caller->number;
-	tg_guard_look_up(map, question, answer);
-}
-
-#endif
+/* All global variables of the guard's programs. */
+struct tg_guard_state {
+	__u64 asked, denied, warned, learnt;
+	__u64 lost;	     /* events for which there was no room, or that came too fast */
+	__u64 storage;	     /* tasks for which there was no memory */
+	__u64 second, count; /* events in this second */
+	__u32 daemons;	     /* daemons that the database lacks are guarded */
+	__u32 reserved;
+	__u32 database[TG_GUARD_WORDS]; /* SHA-256 of the database in force; the commands set it */
+};
 
 #endif

@@ -1,4 +1,4 @@
-//! Compiles the evaluator for the host from the header that BPF programs include (`guard.h`).
+//! Compiles the evaluator for the host from the header that BPF programs include (`guard_decide.h`).
 
 use std::env;
 

@@ -1,7 +1,8 @@
 //! The contract between Tollgate's BPF programs and user space.
 //!
 //! The C headers are the source; this crate is generated from them. `lsm_hooks.h` is the table of LSM hooks, [`tables`]
-//! is `tables.h`, [`enforcer`] is `enforcer.h`, [`guard`] is `guard.h`. `decide.h`, the evaluator, is compiled by the crates that use it.
+//! is `tables.h`, [`enforcer`] is `enforcer.h`, [`guard`] is `guard.h`. `decide.h` and `guard_decide.h`,
+//! the evaluators, are compiled by the crates that use them.
 //! [`CLASSES`] is `classes.txt`, from which `classes.h` is generated as well.
 
 // The program alone prints. What a library reports goes through tracing.

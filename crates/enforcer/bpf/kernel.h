@@ -48,6 +48,14 @@ typedef struct {
 	__u32 val;
 } kuid_t;
 
+typedef struct {
+	__u32 val;
+} kgid_t;
+
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct user_namespace {
 	struct user_namespace *parent;
 	int level;
@@ -78,6 +86,7 @@ struct inode {
 	__u32 i_generation;
 	struct hlist_head i_dentry;
 	void *i_security;
+	atomic_t i_writecount;
 };
 
 struct lsm_blob_sizes {
@@ -295,14 +304,11 @@ typedef struct {
 	__u32 cap[2];
 } kernel_cap_t;
 
-typedef struct {
-	int counter;
-} atomic_t;
-
 struct cred {
 	atomic_t usage; /* has 64 bits since 6.7; the lower half is enough */
-	kuid_t uid, euid;
-	kernel_cap_t cap_effective;
+	kuid_t uid, suid, euid, fsuid;
+	kgid_t gid, sgid, egid;
+	kernel_cap_t cap_permitted, cap_effective;
 	struct user_namespace *user_ns;
 };
 
@@ -387,6 +393,7 @@ struct rlimit {
 
 struct signal_struct {
 	atomic_t live;
+	void *tty;
 	struct rlimit rlim[16];
 };
 
@@ -445,6 +452,7 @@ struct bpf_iter__task_vma {
 struct linux_binprm {
 	struct file *file;
 	struct cred *cred;
+	const char *filename, *interp;
 	int unsafe;
 };
 
@@ -452,6 +460,7 @@ struct linux_binprm {
 
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
+#define S_IFREG 0100000
 #define S_IFLNK 0120000
 #define S_IFBLK 0060000
 #define S_IFDIR 0040000

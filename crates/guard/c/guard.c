@@ -13,7 +13,7 @@ struct tollgate_guard_map {
 
 #define TG_GUARD_MAP const struct tollgate_guard_map
 #define TG_GUARD_FIND(map, key) ((map)->find((map)->table, key))
-#include "guard.h"
+#include "guard_decide.h"
 
 void tollgate_guard_decide(const struct tollgate_guard_map *map,
 			   const struct tg_guard_question *question,

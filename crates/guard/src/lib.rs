@@ -5,7 +5,9 @@
 //! ([`Database::to_bytes`]). [`changes`] says what is new in one database compared with another, and
 //! [`Database::merge`] joins them.
 //!
-//! [`Table`] is what the kernel looks up in, with the evaluator that BPF programs run (`guard.h`).
+//! [`Record`] is a call that no rule allows, as the log has it; [`learn`] makes items of records.
+//!
+//! [`Table`] is what the kernel looks up in, with the evaluator that BPF programs run (`guard_decide.h`).
 //! [`Database::decide`] says the same by the rules alone; tests hold the two against one another.
 //!
 //! ```
@@ -30,7 +32,9 @@ mod database;
 mod decide;
 mod digest;
 mod item;
+mod learn;
 mod name;
+mod record;
 mod table;
 mod text;
 
@@ -41,7 +45,9 @@ pub use self::{
     decide::{Answer, Asked, Question},
     digest::Digest,
     item::{Act, Bit, Class, Id, Item, Mode, Program, Rule, Word},
+    learn::{Learnt, learn},
     name::Name,
+    record::{Record, Verdict},
     table::Table,
     text::TextError,
 };

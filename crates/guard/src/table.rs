@@ -1,4 +1,4 @@
-//! The table in the kernel, as a map of the host, and the evaluator of the BPF programs (`guard.h`).
+//! The table in the kernel, as a map of the host, and the evaluator of the BPF programs (`guard_decide.h`).
 
 use std::{collections::HashMap, ffi::c_void, ptr};
 

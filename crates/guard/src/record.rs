@@ -1,0 +1,252 @@
+//! A call that no rule allows, as the log has it.
+
+use std::{ffi::c_char, fmt};
+
+use serde::{Deserialize, Serialize};
+use tollgate_abi::guard::{
+    TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETUID, tg_guard_event,
+};
+
+use crate::{
+    database::Database,
+    digest::Digest,
+    item::{Act, Bit, Class, Id, Item, Mode, Program, Rule},
+    name::Name,
+};
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It was denied.
+    Denied,
+    /// It was granted, and is reported.
+    Warned,
+    /// It was granted, and may be learnt.
+    Learnt,
+}
+
+/// A call that no rule allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Time of the call, in milliseconds since 1970.
+    pub time: u64,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Why the process is guarded: `setuid` or `daemon`.
+    pub class: String,
+    /// Number of the process, its user, and its effective user.
+    pub process: u32,
+    #[expect(missing_docs, reason = "the name says it")]
+    pub uid: u32,
+    #[expect(missing_docs, reason = "the name says it")]
+    pub euid: u32,
+    /// Name of the process.
+    pub command: String,
+    /// The program: its name in the database, or its path.
+    pub program: String,
+    /// Digest of its content; none: it is not known.
+    pub program_digest: Option<String>,
+    /// The call: `exec`, `setuid` or `chmod`.
+    pub call: String,
+    /// Its argument: a program, a user id, or bits.
+    pub argument: String,
+    /// Of an exec, the digest of what is executed; none: it is not known.
+    pub argument_digest: Option<String>,
+    /// The file whose mode is changed, without its directory.
+    pub file: Option<String>,
+}
+
+impl Record {
+    /// The record of an event. `booted` is when the machine started, in milliseconds since 1970.
+    #[must_use]
+    pub fn of(event: &tg_guard_event, database: &Database, booted: u64) -> Self {
+        let [caller, target] = [event.caller, event.target].map(Digest::of_words);
+        let name = |digest: Option<Digest>, path: &[c_char]| {
+            let known = digest.and_then(|digest| database.name_of(&digest)).cloned();
+            known.map_or_else(|| escaped(path), |name| name.to_string())
+        };
+        let (call, argument) = match event.call {
+            TG_GUARD_EXEC => ("exec", name(target, &event.object)),
+            TG_GUARD_SETUID => ("setuid", event.value.to_string()),
+            _ => ("chmod", bits(event.value)),
+        };
+        let verdict = match Mode::of(event.mode) {
+            _ if event.denied != 0 => Verdict::Denied,
+            Some(Mode::Learn) => Verdict::Learnt,
+            _ => Verdict::Warned,
+        };
+        Self {
+            time: booted + event.time / 1_000_000,
+            verdict,
+            class: Class::of(event.class).map(|class| class.to_string()).unwrap_or_default(),
+            process: event.process,
+            uid: event.uid,
+            euid: event.euid,
+            command: escaped(&event.command),
+            program: name(caller, &event.program),
+            program_digest: caller.map(|digest| digest.to_string()),
+            call: call.to_owned(),
+            argument,
+            argument_digest: target.map(|digest| digest.to_string()),
+            file: (event.call == TG_GUARD_CHMOD).then(|| escaped(&event.object)),
+        }
+    }
+
+    /// The items that would allow the call: programs that the database lacks, then rules. `Err` says why none can.
+    pub fn items(&self, database: &Database) -> Result<Vec<Item>, String> {
+        let (caller, mut items) = self.program(&self.program, self.program_digest.as_deref(), database)?;
+        let acts = match (self.call.as_str(), self.argument.as_str()) {
+            ("exec", path) => {
+                let (program, more) = self.program(path, self.argument_digest.as_deref(), database)?;
+                // A program that executes itself is entered once.
+                items.extend(more.into_iter().filter(|item| !items.contains(item)).collect::<Vec<_>>());
+                vec![Act::Exec { program, free: false }]
+            }
+            ("setuid", id) => vec![Act::Setuid(Id::One(id.parse().map_err(|_| format!("`{id}` is no user id"))?))],
+            ("chmod", "u+s") => vec![Act::Chmod(Bit::User)],
+            ("chmod", "g+s") => vec![Act::Chmod(Bit::Group)],
+            ("chmod", "ug+s") => vec![Act::Chmod(Bit::User), Act::Chmod(Bit::Group)],
+            (call, argument) => return Err(format!("`{call} {argument}` is no call that rules have")),
+        };
+        items.extend(acts.into_iter().map(|act| Item::Rule(Rule { caller: caller.clone(), act })));
+        Ok(items)
+    }
+
+    /// The name of a program, and the item that enters it if the database lacks this content.
+    fn program(&self, path: &str, digest: Option<&str>, database: &Database) -> Result<(Name, Vec<Item>), String> {
+        let digest = digest.ok_or_else(|| {
+            format!("the content of {path} is not known: it was being written to, or this kernel does not hash it")
+        })?;
+        let digest: Digest = digest.parse()?;
+        if let Some(name) = database.name_of(&digest) {
+            return Ok((name.clone(), Vec::new()));
+        }
+        let name: Name = path.parse()?;
+        let mode = database.program(&name).map_or(Mode::Learn, |known| known.mode);
+        let program = Program { mode, digests: [digest].into() };
+        Ok((name.clone(), vec![Item::Program(name, program)]))
+    }
+
+    /// The command that would allow the call; `Err` says why none can.
+    pub fn remedy(&self, database: &Database) -> Result<String, String> {
+        let items = self.items(database)?;
+        let quoted: String =
+            items.iter().map(|item| format!(" '{}'", item.to_string().replace('\'', "'\\''"))).collect();
+        Ok(format!("tollgate guard add{quoted}"))
+    }
+
+    /// The line of the log, with the word that begins it.
+    #[must_use]
+    pub fn line(&self, database: &Database) -> String {
+        let remedy = match self.remedy(database) {
+            Ok(command) => format!("this would allow it: {command}"),
+            Err(why) => why,
+        };
+        format!("{} {self}; {remedy}", database.word())
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, process, command, uid, euid, call, argument, .. } = self;
+        let verdict = match self.verdict {
+            Verdict::Denied => "denied",
+            Verdict::Warned => "granted with a warning",
+            Verdict::Learnt => "granted while learning",
+        };
+        let program = if program.is_empty() { "unknown" } else { program };
+        let file = self.file.as_deref().map(|file| format!(" of {file}")).unwrap_or_default();
+        write!(
+            f,
+            "{verdict}: no rule `allow {program} {call} {argument}`{file} (process {process} {command}, user {uid}, \
+             effective user {euid})"
+        )
+    }
+}
+
+fn bits(value: u32) -> String {
+    let letter = |bit, letter| if value & bit != 0 { letter } else { "" };
+    format!("{}{}+s", letter(TG_GUARD_SET_USER, "u"), letter(TG_GUARD_SET_GROUP, "g"))
+}
+
+/// The text up to the NUL, as one word of ASCII ([`Name`]).
+fn escaped(text: &[c_char]) -> String {
+    let bytes: Vec<u8> = text.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    bytes
+        .iter()
+        .map(|byte| match byte {
+            b'\\' => "\\134".to_owned(),
+            byte if byte.is_ascii_graphic() => char::from(*byte).to_string(),
+            byte => format!("\\{byte:03o}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tollgate_abi::guard::{TG_GUARD_BY_SETUID, TG_GUARD_ENFORCE, TG_GUARD_LEARN};
+
+    use super::*;
+
+    fn text<const LENGTH: usize>(text: &str) -> [c_char; LENGTH] {
+        let mut chars = [0; LENGTH];
+        chars.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte as c_char);
+        chars
+    }
+
+    /// An event of a program /bin/weak, whose content is its name.
+    pub(crate) fn event(call: u32, value: u32, object: &str) -> tg_guard_event {
+        let digest = |path: &str| Digest::of(path.as_bytes()).words();
+        tg_guard_event {
+            time: 2_000_000,
+            call,
+            value,
+            mode: TG_GUARD_LEARN,
+            class: TG_GUARD_BY_SETUID,
+            process: 7,
+            uid: 1000,
+            caller: digest("/bin/weak"),
+            target: if call == TG_GUARD_EXEC { digest(object) } else { [0; 8] },
+            command: text("weak"),
+            program: text("/bin/weak"),
+            object: text(object),
+            ..tg_guard_event::default()
+        }
+    }
+
+    #[test]
+    fn names_the_rule_that_is_missing_and_the_command_that_adds_it() {
+        let weak = Digest::of(b"/bin/weak");
+        let database = Database::parse(&format!("word BOP\nprogram /sbin/weak enforce {weak}")).unwrap();
+        let event = tg_guard_event { mode: TG_GUARD_ENFORCE, denied: 1, ..event(TG_GUARD_EXEC, 0, "/bin/a b's") };
+        let record = Record::of(&event, &database, 5);
+        let digest = Digest::of(b"/bin/a b's");
+        assert_eq!(record.time, 7);
+        assert_eq!(
+            record.line(&database),
+            format!(
+                "BOP denied: no rule `allow /sbin/weak exec /bin/a\\040b's` (process 7 weak, user 1000, effective user 0); \
+                 this would allow it: tollgate guard add 'program /bin/a\\040b'\\''s learn {digest}' \
+                 'allow /sbin/weak exec /bin/a\\040b'\\''s'"
+            )
+        );
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+    }
+
+    #[test]
+    fn tells_users_and_bits_and_what_cannot_be_allowed() {
+        let database = Database::default();
+        let line = |event| Record::of(&event, &database, 0).line(&database);
+        let setuid = line(event(TG_GUARD_SETUID, 0, ""));
+        assert!(setuid.starts_with("GUARD granted while learning: no rule `allow /bin/weak setuid 0` ("), "{setuid}");
+        let chmod = line(event(TG_GUARD_CHMOD, TG_GUARD_SET_USER | TG_GUARD_SET_GROUP, "sh\n"));
+        assert!(chmod.contains("`allow /bin/weak chmod ug+s` of sh\\012 ("), "{chmod}");
+        assert!(chmod.contains("'allow /bin/weak chmod u+s' 'allow /bin/weak chmod g+s'"), "{chmod}");
+        let unknown = tg_guard_event { target: [0; 8], ..event(TG_GUARD_EXEC, 0, "/tmp/x") };
+        assert!(line(unknown).ends_with(
+            "; the content of /tmp/x is not known: it was being written to, or this kernel does not hash it"
+        ));
+    }
+}
