@@ -29,6 +29,7 @@ mod enforcer_shadow;
 mod enforcer_survival;
 mod examples;
 mod flask;
+mod guard;
 mod guests;
 mod hooks_count;
 mod hooks_graph;

@@ -19,7 +19,7 @@ pub mod follow;
 pub mod learn;
 pub mod log;
 mod netlink;
-mod rotated;
+pub mod rotated;
 pub mod sink;
 pub mod storm;
 pub mod text;

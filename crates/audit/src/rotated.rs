@@ -9,7 +9,7 @@ use std::{
 
 /// The files `NAME`, `NAME.1`, ... `NAME.kept`; the last is the oldest.
 #[derive(Debug)]
-pub(super) struct Rotated {
+pub struct Rotated {
     path: PathBuf,
     length: u64,
     kept: u32,
@@ -18,19 +18,19 @@ pub(super) struct Rotated {
 
 impl Rotated {
     /// Does not open the file before the first line is written.
-    pub(super) fn new(path: PathBuf, length: u64, kept: u32) -> Self {
+    pub fn new(path: PathBuf, length: u64, kept: u32) -> Self {
         Self { path, length, kept, open: None }
     }
 
     /// Opens the file at once.
-    pub(super) fn open(path: PathBuf, length: u64, kept: u32) -> io::Result<Self> {
+    pub fn open(path: PathBuf, length: u64, kept: u32) -> io::Result<Self> {
         let mut this = Self::new(path, length, kept);
         this.open = Some(this.start()?);
         Ok(this)
     }
 
     /// Adds a line, as a whole or not at all.
-    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
+    pub fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let (mut file, mut length) = match self.open.take() {
             Some(open) => open,
             None => self.start()?,

@@ -8,6 +8,7 @@ mod difference;
 mod enforcer;
 mod explain;
 mod fcontext;
+mod guard;
 mod hooks;
 mod interrupt;
 mod key;
@@ -85,6 +86,9 @@ enum Command {
     /// Show which networks' packets have labels, what became of packets, and make keys that seal labels
     #[command(subcommand)]
     Net(net::Command),
+    /// Check what privileged programs call, by a database that learns
+    #[command(subcommand)]
+    Guard(guard::Command),
     /// Make keys, sign files, and verify signatures
     #[command(subcommand)]
     Key(key::Command),
@@ -162,6 +166,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bool(command) => boolean::run(&command),
         Command::Unit(command) => unit::run(command),
         Command::Net(command) => net::run(&command),
+        Command::Guard(command) => guard::run(&command),
         Command::Key(command) => key::run(&command),
         Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),

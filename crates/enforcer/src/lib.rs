@@ -14,6 +14,7 @@ pub mod datapath;
 pub mod enforcer;
 pub mod events;
 pub mod generation;
+pub mod guard;
 pub mod hooks;
 pub mod inquiries;
 mod iterator;

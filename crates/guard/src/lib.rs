@@ -38,6 +38,8 @@ mod record;
 mod table;
 mod text;
 
+pub use tollgate_abi::guard::tg_guard_event as Event;
+
 pub use self::{
     binary::{BinaryError, MAX_SIZE},
     changes::{Change, changes},

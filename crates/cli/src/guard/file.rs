@@ -1,0 +1,118 @@
+//! The file of the guard's database, and the signature that a machine may demand of it.
+
+use std::{
+    fs::{self, Permissions},
+    io::{ErrorKind, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tempfile::NamedTempFile;
+use tollgate_enforcer::{guard::Guard, requirements};
+use tollgate_guard::{BinaryError, Database};
+use tollgate_signing::{Content, Signatures, Trusted};
+
+/// The machine's own database.
+pub(super) const FILE: &str = "/etc/tollgate/guard";
+
+/// Which database a command is about.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The file of the database
+    #[arg(long, value_name = "FILE", default_value = FILE)]
+    pub(super) database: PathBuf,
+}
+
+impl Options {
+    /// Reads the database; a machine that has none yet has an empty one.
+    pub(super) fn read(&self) -> anyhow::Result<Database> {
+        match fs::read(&self.database) {
+            Ok(bytes) => of_bytes(&self.database, &bytes),
+            Err(cause) if cause.kind() == ErrorKind::NotFound && self.is_own() => Ok(Database::default()),
+            Err(cause) => Err(cause).with_context(|| format!("cannot read {}", self.database.display())),
+        }
+    }
+
+    /// Changes the database. That of the machine is put in force, too, if the guard runs.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Database) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        if self.is_own() {
+            requirements::root()?;
+            if let Some(trusted) = Trusted::of_machine(Path::new(Trusted::FILE))? {
+                bail!(
+                    "this machine demands signatures ({}): save a copy (`tollgate guard save FILE`), change it \
+                     (`--database FILE`), sign it (`tollgate key sign`), and load it (`tollgate guard load FILE`)",
+                    trusted.path().display()
+                );
+            }
+        }
+        let mut database = self.read()?;
+        change(&mut database)?;
+        if self.is_own() {
+            put_in_force(&database)?;
+        }
+        write(&self.database, &database.to_bytes())
+    }
+
+    fn is_own(&self) -> bool {
+        self.database == Path::new(FILE)
+    }
+}
+
+/// Puts a database in force, if the guard runs. Returns whether it does.
+pub(super) fn put_in_force(database: &Database) -> anyhow::Result<bool> {
+    let Some(guard) = Guard::adopt()? else { return Ok(false) };
+    guard.put_in_force(database)?;
+    Ok(true)
+}
+
+/// The database with these bytes.
+pub(super) fn of_bytes(path: &Path, bytes: &[u8]) -> anyhow::Result<Database> {
+    Database::from_bytes(bytes).with_context(|| format!("{} cannot be used", path.display()))
+}
+
+/// The database of a file that may be put in force: signed, if this machine demands it. Text is taken, too.
+pub(super) fn accepted(path: &Path) -> anyhow::Result<Database> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    check_signature(path, &bytes)?;
+    match (Database::from_bytes(&bytes), str::from_utf8(&bytes)) {
+        (Err(BinaryError::NotDatabase), Ok(text)) => {
+            Database::parse(text).with_context(|| format!("{} cannot be used", path.display()))
+        }
+        _ => of_bytes(path, &bytes),
+    }
+}
+
+fn check_signature(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let Some(trusted) = Trusted::of_machine(Path::new(Trusted::FILE))? else { return Ok(()) };
+    let signatures = Signatures::read_if_any(&Signatures::of(path))?;
+    if trusted.verify(&Content::of(bytes), &signatures).is_none() {
+        bail!(
+            "{} is not signed by a key in {}: sign it with `tollgate key sign {} --key KEY`",
+            path.display(),
+            trusted.path().display(),
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Writes a file, whole or not at all.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path == Path::new(FILE) {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let written = NamedTempFile::new_in(folder).and_then(|mut fresh| {
+        fresh.write_all(bytes)?;
+        fresh.as_file().set_permissions(Permissions::from_mode(0o644))?;
+        fresh.as_file().sync_all()?;
+        fresh.persist(&target)?;
+        Ok(())
+    });
+    written.with_context(|| {
+        format!("cannot write {}; name a file in a folder that is there and that you may write", path.display())
+    })
+}
