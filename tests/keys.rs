@@ -2,7 +2,15 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use crate::program::{Scratch, word};
+use crate::program::{Ended, Scratch, word};
+
+/// It ended with a status, and its output has these words.
+fn told(ended: Ended, code: i32, words: &[&str]) {
+    let ended = ended.with(code);
+    for word in words {
+        assert!(ended.stdout.contains(word), "does not say {word:?}: {}", ended.stdout);
+    }
+}
 
 /// The bytes of hexadecimal digits.
 fn bytes(digits: &str) -> Vec<u8> {
@@ -32,8 +40,8 @@ fn openssl(scratch: &Scratch, arguments: &[&str]) -> Vec<u8> {
 fn signed() -> Scratch {
     let scratch = Scratch::new();
     let (file, key) = (scratch.file("policy", "content"), scratch.path("key"));
-    scratch.run(&["key", "new", word(&key), "--name", "release"]).with(0).says(&["key.pub"]);
-    scratch.run(&["key", "sign", word(&file), "--key", word(&key)]).with(0).says(&["signed by release", "policy.sig"]);
+    told(scratch.run(&["key", "new", word(&key), "--name", "release"]), 0, &["key.pub"]);
+    told(scratch.run(&["key", "sign", word(&file), "--key", word(&key)]), 0, &["signed by release", "policy.sig"]);
     scratch
 }
 
@@ -60,7 +68,7 @@ fn agrees_with_openssl_on_who_has_signed() {
     let line = format!("signature ed25519 {} {digits}\n", word_of(&scratch.path("key.pub"), 3));
     fs::write(scratch.path("other.sig"), line).unwrap();
     let trusted = scratch.path("key.pub");
-    scratch.run(&["key", "verify", word(&other), "--trusted", word(&trusted)]).with(0).says(&["signed by release"]);
+    told(scratch.run(&["key", "verify", word(&other), "--trusted", word(&trusted)]), 0, &["signed by release"]);
 }
 
 #[test]
@@ -72,15 +80,15 @@ fn says_that_no_trusted_key_has_signed_what_was_changed_or_signed_by_another() {
     let other = scratch.path("other");
     scratch.run(&["key", "new", word(&other)]).with(0);
     let another = scratch.path("other.pub");
-    verify(&["--trusted", word(&another)]).with(1).says(&["not signed by a trusted key", "other.pub"]);
+    told(verify(&["--trusted", word(&another)]), 1, &["not signed by a trusted key", "other.pub"]);
     // Both have signed, so each of them is enough.
     scratch.run(&["key", "sign", word(&file), "--key", word(&other)]).with(0);
-    verify(&["--trusted", word(&another)]).with(0).says(&["signed by tollgate"]);
-    verify(&["--trusted", word(&trusted)]).with(0).says(&["signed by release"]);
+    told(verify(&["--trusted", word(&another)]), 0, &["signed by tollgate"]);
+    told(verify(&["--trusted", word(&trusted)]), 0, &["signed by release"]);
     fs::write(&file, "Content").unwrap();
-    verify(&["--trusted", word(&trusted)]).with(1).says(&["of this content"]);
+    told(verify(&["--trusted", word(&trusted)]), 1, &["of this content"]);
     fs::remove_file(scratch.path("policy.sig")).unwrap();
-    verify(&["--trusted", word(&trusted)]).with(1).says(&["there is no signature"]);
+    told(verify(&["--trusted", word(&trusted)]), 1, &["there is no signature"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * `attack PROGRAM` hijacks the weak program as user 1000: writes code into its buffer, and the buffer's address over the return
- * address. The code makes root the real user, whether or not it may, and executes a shell that
- * leaves root's mark. `attack PROGRAM harmless` only greets it.
+ * `attack PROGRAM` hijacks the weak program as user 1000: writes code into its buffer, and the
+ * buffer's address over the return address. The code makes root the real user, whether or not it
+ * may, and executes a shell that leaves root's mark. `attack PROGRAM harmless` only greets it.
  */
 #include <stdio.h>
 #include <stdlib.h>

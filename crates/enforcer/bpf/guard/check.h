@@ -56,9 +56,9 @@ static __always_inline int tg_guard_verdict(const struct tg_guard_answer *answer
 /* Checks a call with a number for an argument. `name` is the address of a file's name, or 0. */
 static __noinline int tg_guard_check(__u32 call, __u32 value, __u64 name)
 {
-	struct tg_guard_task *task = tg_guard_task();
+	struct tg_guard_task *task = tg_guard_current();
 	struct tg_guard_question question = {
-		.class = tg_guard_class(task),
+		.class = tg_guard_class_of(task),
 		.call = call,
 		.value = value,
 	};

@@ -23,13 +23,13 @@ static __always_inline int tg_guard_is_privileged(const struct cred *cred)
 }
 
 /* The guard's entry of the current task, if there is one. */
-static __always_inline struct tg_guard_task *tg_guard_task(void)
+static __always_inline struct tg_guard_task *tg_guard_current(void)
 {
 	return bpf_task_storage_get(&guard_tasks, bpf_get_current_task_btf(), 0, 0);
 }
 
 /* Why the current task is checked now; 0: it is not. */
-static __always_inline __u32 tg_guard_class(const struct tg_guard_task *task)
+static __always_inline __u32 tg_guard_class_of(const struct tg_guard_task *task)
 {
 	if (!task || !task->class)
 		return 0;

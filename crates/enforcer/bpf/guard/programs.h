@@ -63,8 +63,8 @@ static __always_inline int tg_guard_check_exec(struct linux_binprm *bprm,
 
 SEC("lsm.s/bprm_check_security") int BPF_PROG(guard_exec, struct linux_binprm *bprm)
 {
-	struct tg_guard_task *task = tg_guard_task();
-	__u32 class = tg_guard_class(task);
+	struct tg_guard_task *task = tg_guard_current();
+	__u32 class = tg_guard_class_of(task);
 	int first = bprm->interp == bprm->filename, denied = 0;
 
 	if (task && first)
@@ -87,14 +87,19 @@ SEC("lsm.s/bprm_check_security") int BPF_PROG(guard_exec, struct linux_binprm *b
 	return 0;
 }
 
-/* Whether a daemon begins with this content: one that the database has, or any. */
+/* Whether a daemon begins with this content: one whose mode says that its calls matter, or any.
+ * What is only executed by others, such as a shell, has the mode TG_GUARD_LEARN. */
 static __noinline int tg_guard_begins(const struct tg_guard_program_of *program)
 {
 	void *table = tg_guard_table();
+	struct tg_guard_entry *known;
 
 	if (!table)
 		return 0;
-	return READ_ONCE(guard_state.daemons) || tg_guard_program(table, program->content);
+	if (READ_ONCE(guard_state.daemons))
+		return 1;
+	known = tg_guard_program(table, program->content);
+	return known && known->mode >= TG_GUARD_WARN;
 }
 
 /* The class after the exec. */
@@ -117,7 +122,7 @@ static __always_inline __u32 tg_guard_next_class(struct linux_binprm *bprm,
 SEC("lsm.s/bprm_creds_from_file")
 int BPF_PROG(guard_creds, struct linux_binprm *bprm, struct file *file)
 {
-	struct tg_guard_task *task = tg_guard_task();
+	struct tg_guard_task *task = tg_guard_current();
 	__u32 class = tg_guard_next_class(bprm, task);
 
 	if (!task && !class)
@@ -143,7 +148,7 @@ int BPF_PROG(guard_creds, struct linux_binprm *bprm, struct file *file)
 /* Nothing can fail any more. */
 SEC("lsm/bprm_committing_creds") int BPF_PROG(guard_commit, struct linux_binprm *bprm)
 {
-	struct tg_guard_task *task = tg_guard_task();
+	struct tg_guard_task *task = tg_guard_current();
 
 	if (!task)
 		return 0;
@@ -156,7 +161,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(guard_commit, struct linux_binprm 
 
 SEC("lsm/task_alloc") int BPF_PROG(guard_fork, struct task_struct *child, unsigned long flags)
 {
-	struct tg_guard_task *task = tg_guard_task(), *copy;
+	struct tg_guard_task *task = tg_guard_current(), *copy;
 
 	if (!task || !task->class)
 		return 0;
