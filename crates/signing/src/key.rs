@@ -45,10 +45,10 @@ impl SecretKey {
     /// Reads the file of a key, which must be readable by its owner only.
     pub fn read(path: &Path) -> Result<Self, SigningError> {
         let remedy = format!("; `tollgate key new {}` makes a key", path.display());
+        let (mut owner, mut mode) = (0, 0);
         let text = file::text(path, &remedy, |metadata| {
-            let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
-            let exposed = mode & 0o077 != 0;
-            if exposed { Err(SigningError::Exposed { path: path.to_owned(), owner, mode }) } else { Ok(()) }
+            (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+            Ok(())
         })?;
         let wrong = |line, message: &str| SigningError::Wrong { path: path.to_owned(), line, message: message.into() };
         let mut found = None;
@@ -65,7 +65,12 @@ impl SecretKey {
                 return Err(wrong(line, "a second key: a file of a secret key has one"));
             }
         }
-        found.ok_or_else(|| wrong(1, "no secret key; `tollgate key new FILE` makes one"))
+        let key = found.ok_or_else(|| wrong(1, "no secret key; `tollgate key new FILE` makes one"))?;
+        // What is no secret may be read by anybody.
+        if mode & 0o077 != 0 {
+            return Err(SigningError::Exposed { path: path.to_owned(), owner, mode });
+        }
+        Ok(key)
     }
 
     /// Writes the key into a new file that only its owner can read, and the public key beside it. Returns the path of
