@@ -82,8 +82,8 @@ fn drops_contexts_that_their_sender_does_not_name() {
     let hear = "as s3:c0.c15 talk recv udp 4 7001 600 > /tmp/udp4 2>&1 & sleep 2";
     // A process that has its context already goes on without the daemon.
     let say =
-        "as s1:c1,c3 sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 1; talk send udp 4 10.77.0.2 7001 100 --wait 1; done' &
-        sleep 0.5; kill -9 $(cat /run/tollgate/lock); wait $!";
+        "as s1:c1,c3 sh -c 'sleep 5; for i in 1 2 3 4 5 6 7 8; do sleep 1; talk send udp 4 10.77.0.2 7001 100 --wait 1; done' &
+        until tollgate ps | grep -q s1:c1,c3; do sleep 0.1; done; kill -9 $(cat /run/tollgate/lock); wait $!";
     let pair = pair.at(1, "hear", hear).meet("ready").at(0, "say", say).meet("said");
     let pair = pair.at(1, "heard", "sleep 3; cat /tmp/udp4").at(1, "status", "tollgate net status --json");
     let pair = pair.at(1, "trace", "tollgate net trace --once; true");
