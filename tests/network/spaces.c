@@ -1,8 +1,7 @@
-/* Makes network namespaces and keeps them, with an internet socket in each. */
+/* Makes network namespaces, and keeps them by an internet socket in each. */
 #define _GNU_SOURCE
 #include "talk.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -32,7 +31,7 @@ int spaces(const struct words *words)
 	if (words->count > 2 && unshare(CLONE_NEWUSER))
 		fail("unshare");
 	while (made < count && refused < REFUSALS) {
-		if (unshare(CLONE_NEWNET) || open("/proc/self/ns/net", O_RDONLY) < 0)
+		if (unshare(CLONE_NEWNET))
 			fail("unshare");
 		if (gets_socket()) {
 			made++;
