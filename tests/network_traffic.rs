@@ -138,7 +138,8 @@ fn carries_whole_contexts_by_sealed_labels_and_changes_keys_without_loss() {
     }
     // The receiver's peer is the sender itself, and not just its level.
     steps["heard"].is(0, &["tcp4 tcp4 length=102 payload=good", "label=system_u:system_r:talker:s1 "]);
-    steps["cookies"].is(0, &[" label=system_u:system_r:teller:s1", "payload=good label=system_u:system_r:talker:s1"]);
+    steps["cookies"]
+        .is(0, &["connect=none label=system_u:system_r:teller:s1", "label=system_u:system_r:talker:s1 options=none"]);
     for (kind, lengths) in KINDS {
         for protocol in PROTOCOLS {
             let length = lengths[["udp", "tcp", "icmp"].iter().position(|name| protocol.starts_with(name)).unwrap()];
