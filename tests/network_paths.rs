@@ -199,8 +199,8 @@ fn path(kernel: &'static str, router: &str, expected: &[u32]) {
 #[ignore = "takes long: make test-rest"]
 fn finds_the_mtu_of_a_path_past_a_router_without_labels() {
     for kernel in KERNELS {
-        // 1,400 bytes without the labels of 12, 16, 24 and 24 bytes.
-        path(kernel, "true", &[1388, 1384, 1376, 1376]);
+        // 1,400 bytes without the labels of 12, 24 and 24 bytes. For CALIPSO the route itself leaves more room: 1,500 without 144.
+        path(kernel, "true", &[1388, 1356, 1376, 1376]);
     }
 }
 
