@@ -1,5 +1,5 @@
-//! Labelled traffic over paths: a shorter link behind a router, devices with each offload on and off, and devices that stand on
-//! others. Everything arrives whole, nothing stalls, and nothing is dropped.
+//! Labelled traffic over paths with a shorter link behind a router: everything arrives whole, nothing stalls, and nothing is
+//! dropped.
 //!
 //! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
@@ -212,96 +212,4 @@ fn finds_the_mtu_of_a_path_past_a_router_with_labels() {
         let known = "in_space $router tollgate run --context system_u:system_r:talker:s1 -- talk recv udp 4 9999 1";
         path(kernel, known, &[1360, 1280, 1376, 1376]);
     }
-}
-
-/// Lengths for a single link.
-const FEW_LENGTHS: &str = "1 1436 20000 65507";
-const FEATURES: [&str; 5] = ["tso", "gso", "gro", "tx-checksum", "rx-checksum"];
-
-#[test]
-#[ignore = "takes long: make test-rest"]
-fn loses_nothing_with_each_offload_on_and_off() {
-    for kernel in KERNELS {
-        each_offload(kernel);
-    }
-}
-
-/// TCP both ways, datagrams, fragments and UDP GSO on a link with all offloads, without each of them, and without any.
-fn each_offload(kernel: &'static str) {
-    let scratch = Scratch::new();
-    let mut rows: Vec<(String, String)> =
-        FEATURES.iter().map(|feature| (format!("without {feature}"), (*feature).to_owned())).collect();
-    rows.insert(0, ("all".into(), String::new()));
-    rows.push(("none".into(), FEATURES.join(" ")));
-    let guest = guest(&scratch, kernel, &[])
-        .step("join", "begin_spaces && join_veth")
-        .step("enforce", "under_tollgate")
-        .step("serve", "serve 3");
-    let with_rows = rows.iter().fold(guest, |guest, (name, off)| {
-        let set = format!("talk offload va {off}; there talk offload vb {off}");
-        guest.step(&format!("set {name}"), &set).step(name, &format!("speak 3 {FEW_LENGTHS}"))
-    });
-    let steps = with_rows
-        .step("counts", "tollgate net status --json; true")
-        .step("errors", "errors own $$; errors far $space")
-        .run();
-    for step in ["join", "enforce", "serve"] {
-        steps[step].is(0, &[]);
-    }
-    head(kernel);
-    let mut failed = Vec::new();
-    for (name, off) in &rows {
-        // What the test switches off is off, and what it switches on is on.
-        let set = steps[&format!("set {name}")].is(0, &[]);
-        let wanted = |feature: &&str| format!("{feature}={}", if off.contains(*feature) { "off" } else { "on" });
-        for feature in ["gso", "gro", "tx-checksum"] {
-            assert_eq!(set.text.matches(&wanted(&feature)).count(), 2, "{name}: {}", set.text);
-        }
-        failed.extend(row(name, &steps[name], FEW_LENGTHS));
-    }
-    assert!(failed.is_empty(), "{failed:#?}");
-    nothing_is_lost(&steps["errors"], &steps["counts"]);
-}
-
-/// Devices that stand on others, by the last number of their networks.
-const STACKED: [(&str, u32); 4] = [("VLAN", 5), ("bridge", 6), ("ipip", 7), ("vxlan", 8)];
-
-#[test]
-#[ignore = "takes long: make test-rest"]
-fn labels_packets_once_on_devices_that_stand_on_others() {
-    for kernel in KERNELS {
-        stacked(kernel);
-    }
-}
-
-fn stacked(kernel: &'static str) {
-    let scratch = Scratch::new();
-    let guest = guest(&scratch, kernel, &["8021q", "bridge", "ipip", "vxlan"])
-        .step("join", "begin_spaces && join_veth && join_stacked")
-        .step("enforce", "under_tollgate")
-        .step("serve", "serve 3");
-    let guest = STACKED
-        .iter()
-        .fold(guest, |guest, (name, network)| guest.step(name, &format!("speak {network} {FEW_LENGTHS}")));
-    let capture = |device: &str, network: u32| {
-        format!(
-            "seen $space {device} as s1 sh -c 'for zone in 81 82; do talk sizes 4 10.$zone.{network}.1 7000 1 3000 20 --no-df
-                talk sizes 6 fd00:$zone:{network}::1 7000 1 3000 20 --no-df; done'"
-        )
-    };
-    let steps = guest
-        .step("VLAN captured", &capture("vb", 5))
-        .step("bridge captured", &capture("vd", 6))
-        .step("counts", "tollgate net status --json; true")
-        .step("errors", "errors own $$; errors far $space")
-        .run();
-    for step in ["join", "enforce", "serve"] {
-        steps[step].is(0, &[]);
-    }
-    head(kernel);
-    let failed: Vec<_> = STACKED.iter().flat_map(|(name, _)| row(name, &steps[*name], FEW_LENGTHS)).collect();
-    assert!(failed.is_empty(), "{failed:#?}");
-    all_labelled(&steps["VLAN captured"]);
-    all_labelled(&steps["bridge captured"]);
-    nothing_is_lost(&steps["errors"], &steps["counts"]);
 }

@@ -62,38 +62,6 @@ join_path() {
 	netlabelctl cipsov4 add pass doi:1 tags:1,2,5 && netlabelctl calipso add pass doi:1
 }
 
-# A link of 1500 without a router.
-join_veth() {
-	ip link add va type veth peer name vb
-	ip link set vb netns $space
-	address $$ va 3 2
-	address $space vb 3 1
-}
-
-# A VLAN and two tunnels on that link, and bridges on one of their own.
-join_stacked() {
-	ip addr add 10.99.0.1/24 dev va
-	ip_in $space addr add 10.99.0.2/24 dev vb
-	ip link add link va name vlan type vlan id 5
-	ip_in $space link add link vb name vlan type vlan id 5
-	ip link add vc type veth peer name vd
-	ip link set vd netns $space
-	ip link add bridge type bridge
-	ip_in $space link add bridge type bridge
-	ip link set vc up master bridge
-	ip_in $space link set vd up master bridge
-	ip link add ipip type ipip local 10.99.0.1 remote 10.99.0.2
-	ip_in $space link add ipip type ipip local 10.99.0.2 remote 10.99.0.1
-	ip link add vxlan mtu 1450 type vxlan id 5 dstport 4789 local 10.99.0.1 remote 10.99.0.2
-	ip_in $space link add vxlan mtu 1450 type vxlan id 5 dstport 4789 local 10.99.0.2 remote 10.99.0.1
-	network=5
-	for device in vlan bridge ipip vxlan; do
-		address $$ $device $network 2
-		address $space $device $network 1
-		network=$((network + 1))
-	done
-}
-
 # A server's address: `host ZONE FAMILY NETWORK`.
 host() {
 	case $2 in

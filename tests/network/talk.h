@@ -64,7 +64,6 @@ int receive(const struct words *words);
 int echo(const struct words *words);
 int transmit(const struct words *words);
 int begin(const struct words *words);
-int offload(const struct words *words);
 int sizes(const struct words *words);
 int bulk(const struct words *words);
 int capture(const struct words *words);
