@@ -448,8 +448,8 @@ struct {
  * Writer: the daemon, once programs are attached to the devices of a namespace; it removes
  * namespaces that are gone.
  * Reader: the programs, when a confined task makes an internet socket.
- * Size: more than the daemon enters. Before it is full, `state.namespaces_full` says so, and
- * confined tasks get no internet sockets in other namespaces.
+ * Size: more than the daemon enters. It cannot be full: before that, `state.namespaces_full` says
+ * so, and confined tasks get no internet sockets in other namespaces.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

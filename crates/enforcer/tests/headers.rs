@@ -176,7 +176,9 @@ fn includes_nothing_in_the_middle_of_a_header() {
 fn has_programs_in_the_headers_of_programs_only() {
     for header in headers() {
         let held = text(&header).matches("SEC(\"").count() - text(&header).matches("SEC(\".").count();
-        let holds = header.starts_with("programs/") || header == "datapath/programs.h" || header == "guard/programs.h";
+        // What lists sockets is read, and attached to nothing.
+        let others = ["datapath/programs.h", "datapath/sockets.h", "guard/programs.h"];
+        let holds = header.starts_with("programs/") || others.contains(&header.as_str());
         assert_eq!(held > 0, holds, "{header} has {held} programs");
     }
 }
