@@ -30,6 +30,8 @@ pub const CREATE: u16 = libc::NLM_F_CREATE as u16;
 pub const EXCLUSIVE: u16 = libc::NLM_F_EXCL as u16;
 /// Likewise: replaces what is there already.
 pub const REPLACE: u16 = libc::NLM_F_REPLACE as u16;
+/// Requests what is asked for as an answer: of a queueing discipline, the kernel tells it only its listeners without (tc_get_qdisc).
+pub const ECHO: u16 = libc::NLM_F_ECHO as u16;
 /// Requests a list.
 pub const DUMP: u16 = libc::NLM_F_DUMP as u16;
 

@@ -3,7 +3,7 @@
 use std::{io, os::fd::AsFd, os::fd::AsRawFd};
 
 use super::super::{
-    netlink::{self, CREATE, EXCLUSIVE, Message, REPLACE, Request, Socket},
+    netlink::{self, CREATE, ECHO, EXCLUSIVE, Message, REPLACE, Request, Socket},
     programs::{Direction, Loaded},
 };
 
@@ -76,7 +76,7 @@ pub(super) fn make_qdisc(socket: &Socket, index: u32) -> io::Result<bool> {
 /// Whether the queueing discipline in the place of a clsact is one. `ingress` takes filters of both directions, and runs all
 /// of them on packets that come.
 pub(super) fn is_clsact(socket: &Socket, index: u32) -> io::Result<bool> {
-    let found = socket.ask(Request::new(libc::RTM_GETQDISC, 0, &fixed(index, 0, CLSACT, 0)))?;
+    let found = socket.ask(Request::new(libc::RTM_GETQDISC, ECHO, &fixed(index, 0, CLSACT, 0)))?;
     let kind = found.iter().find_map(|qdisc| netlink::string(qdisc.split(FIXED)?.1, KIND));
     Ok(kind.as_deref() == Some("clsact"))
 }
