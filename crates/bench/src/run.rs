@@ -57,7 +57,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     let mut confined = confine(&job.confinement, places.root(), job.counter)?;
     if confined.learns() {
         progress("learning");
-        learn(job, &selections, &places, &mut meter)?;
+        learn(&selections, &places, &mut meter)?;
         confined.enforce_learnt()?;
     }
     meter.decisions = confined.decisions.take();
@@ -121,11 +121,8 @@ fn flowing(job: &Job, confined: &mut Confined, progress: &mut dyn FnMut(&str)) -
 }
 
 /// Does once everything that the job will do, so that a learning module sees it.
-fn learn(job: &Job, selections: &[Selection], places: &Places, meter: &mut Meter) -> Result<(), Error> {
+fn learn(selections: &[Selection], places: &Places, meter: &mut Meter) -> Result<(), Error> {
     settle::look()?;
-    if !job.labels.is_empty() {
-        labels::wait_for(&job.labels)?;
-    }
     for selection in selections {
         // An error here occurs again in the measurement, and is reported there.
         measure(selection, places, meter, Some(1));

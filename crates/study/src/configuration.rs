@@ -226,12 +226,13 @@ impl Known {
         matches!(self.set_up, SetUp::Network(_))
     }
 
-    /// The label that a receiver must see in a network.
+    /// The label that a receiver must see in a network; `None` where confined processes need not be able to look.
     #[must_use]
-    pub fn label(&self, network: Network) -> Label {
+    pub fn label(&self, network: Network) -> Option<Label> {
         match self.set_up {
-            SetUp::Network(labelling) => labelling.label(network),
-            _ => Label { network, label: None },
+            SetUp::Network(labelling) => Some(labelling.label(network)),
+            SetUp::Nothing => Some(Label { network, label: None }),
+            _ => None,
         }
     }
 

@@ -178,7 +178,7 @@ impl<'a> Laboratory<'a> {
         let Some(own) = known(self.study, &boot.configuration).filter(|_| all().any(Known::tells_labels)) else {
             return Vec::new();
         };
-        [Network::Loopback, Network::Veth].map(|network| own.label(network)).into()
+        [Network::Loopback, Network::Veth].into_iter().filter_map(|network| own.label(network)).collect()
     }
 
     fn confinement(&self, boot: &Boot) -> Confinement {
