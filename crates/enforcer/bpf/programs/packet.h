@@ -130,11 +130,9 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 		.peer = tg_packet_sid(packet),
 	};
 
-	tg_read_arrival(packet, &arrival);
+	tg_read_arrival(packet, own.class == SECCLASS_UDP_SOCKET, &arrival);
 	if (tg_has_datagrams(own.class))
 		arrival.socket = sk->__sk_common.skc_cookie.counter;
-	if (own.class == SECCLASS_UDP_SOCKET)
-		TG_READ(arrival.port, (__u64)packet->head + packet->transport_header);
 	struct tg_admitted *entry = tg_admitted_place(&arrival);
 
 	if (!entry || !tg_was_admitted(entry, &arrival))
