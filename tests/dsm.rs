@@ -1,8 +1,18 @@
 //! DSM's evaluation of 2002 on Tollgate: studies/dsm.toml, and what docs/dsm.md says of it.
 
+use tollgate_bench::{
+    confine::Confinement,
+    counter::Counter,
+    job::{Job, Report},
+};
 use tollgate_study::results::{Oracle, Results};
 
-use crate::program::{Scratch, assert_all_measured, configuration, guests, results, word};
+use crate::program::{
+    Scratch, assert_all_measured, configuration, guests, machine::Machine, results, steps::TIMEOUT, word,
+};
+
+/// Operations in which the kernel draws random numbers.
+const DRAWING: [&str; 3] = ["fork+exit", "exec", "tcp-connect"];
 
 /// The configurations in which packets have labels.
 const LABELLED: [&str; 5] =
@@ -33,6 +43,38 @@ fn measures_labelled_packets_whose_labels_are_seen_to_flow() {
     let results = results(&out);
     assert_all_measured(&results);
     assert_labels_flow(&results);
+}
+
+/// Issue 17: on a machine where a daemon had run, connections, forks and execs were cheaper than without any module. The
+/// daemon had drawn random numbers, and the kernel has seeded its generator for that.
+#[test]
+fn costs_no_less_once_a_process_has_waited_for_random_numbers() {
+    let scratch = Scratch::new();
+    let job = Job {
+        counter: Counter::Instructions,
+        confinement: Confinement::None,
+        acts: Vec::new(),
+        workloads: DRAWING.map(str::to_owned).to_vec(),
+        samples: Some(25),
+        work: None,
+        padding: 0,
+        settle: true,
+        delays: Vec::new(),
+        tunnel: false,
+        labels: Vec::new(),
+    };
+    let file = scratch.file("job.json", &serde_json::to_string(&job).unwrap());
+    let machine =
+        Machine::new(&scratch, "6.1", "yama", TIMEOUT).option(&["--clock", "instructions"]).file(&file, "/job");
+    let twice = "tollgate bench job /job && echo && head -c 1 /dev/random > /random && exec tollgate bench job /job";
+    let ended = machine.run(&["sh", "-c", twice]).with(0);
+    let reports: Vec<Report> = ended.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let [before, after] = &reports[..] else { panic!("{}", ended.stdout) };
+    for (before, after) in before.workloads.iter().zip(&after.workloads) {
+        let [least, later] = [before, after].map(|one| one.samples.iter().copied().fold(f64::INFINITY, f64::min));
+        println!("  {}: {least} instructions, then {later}", before.name);
+        assert!(least.is_finite() && (later / least - 1.0).abs() < 0.01, "{}: {least}, then {later}", before.name);
+    }
 }
 
 /// The whole study, beside the figures that DSM's authors published.

@@ -2,6 +2,7 @@
 //!
 //! It is the same static program as the host's; the host puts the order in the image as a file.
 
+mod random;
 mod saved;
 mod system;
 
@@ -106,6 +107,7 @@ fn answer(work: impl FnOnce(&mut File) -> Result<Done, String>) -> ! {
 
 fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
     let order = read_order(Path::new(ORDER))?;
+    random::make_ready().map_err(|e| format!("seed the random number generator: {e}"))?;
     make_ready(&order)?;
     if let Some(system) = &order.system {
         match system::enter(system.context.as_deref())? {}

@@ -16,7 +16,7 @@ use nix::{
     time::{ClockId, clock_settime},
 };
 
-use super::{PORT, send, wait_for_device};
+use super::{PORT, random, send, wait_for_device};
 use crate::{
     channel::{Continue, Decoder, Frame, Waiting},
     cpio::{self, Kind},
@@ -29,9 +29,7 @@ const PARCEL: &str = "/dev/vda";
 const PIECE: usize = 1 << 20;
 /// A file's time can be behind the clock by one tick of the kernel's timer: at most 10 ms (HZ=100).
 const TIMER_TICK: Duration = Duration::from_millis(10);
-/// The kernel's numbers of its calls (linux/random.h, linux/fs.h).
-const RNDADDENTROPY: libc::c_ulong = 0x4008_5203;
-const RNDRESEEDCRNG: libc::c_ulong = 0x5207;
+/// The kernel's number of its call (linux/fs.h).
 const BLKFLSBUF: libc::c_ulong = 0x1261;
 
 /// Reports that the machine can be saved, and waits for the order of the guest that goes on.
@@ -45,7 +43,8 @@ pub(super) fn wait(port: &mut File, order: &Order, begun: SystemTime) -> Result<
     send(port, &Frame::Waiting(Waiting { untouched })).map_err(|e| format!("{PORT}: {e}"))?;
     let next = receive(port)?;
     set_time(next.time).map_err(|e| format!("set the time: {e}"))?;
-    reseed(&next.seed).map_err(|e| format!("reseed the random number generator: {e}"))?;
+    // Two guests that go on from one machine must not draw the same random numbers.
+    random::reseed(&next.seed).map_err(|e| format!("reseed the random number generator: {e}"))?;
     unpack(next.parcel).map_err(|e| format!("unpack what was sent: {e}"))?;
     Ok(next.order)
 }
@@ -94,22 +93,6 @@ fn receive(port: &mut File) -> Result<Continue, String> {
 
 fn set_time(time: Duration) -> nix::Result<()> {
     clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::from_duration(time))
-}
-
-/// Two guests that go on from one machine must not draw the same random numbers.
-fn reseed(seed: &[u8]) -> io::Result<()> {
-    let generator = File::open("/dev/urandom")?;
-    let length = i32::try_from(seed.len()).unwrap_or(0);
-    // struct rand_pool_info: bits of entropy, bytes, the bytes.
-    let pool = [&(8 * length).to_ne_bytes()[..], &length.to_ne_bytes(), seed].concat();
-    // SAFETY: the kernel reads two numbers and as many bytes as the second says, all of which the vector holds.
-    let added = unsafe { libc::ioctl(generator.as_raw_fd(), RNDADDENTROPY as _, pool.as_ptr()) };
-    // SAFETY: this request takes no argument.
-    if added == 0 && unsafe { libc::ioctl(generator.as_raw_fd(), RNDRESEEDCRNG as _) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
 
 /// Unpacks the files that the host has sent into the root file system.
