@@ -43,6 +43,8 @@ mod lsm_cost;
 mod model;
 mod network;
 mod network_contexts;
+#[cfg(feature = "long")]
+mod network_cost;
 mod network_devices;
 mod network_limits;
 mod network_paths;

@@ -36,6 +36,12 @@ static const char USAGE[] =
 	"    sends such a frame, changed, with so much in it; 0: as much as it had\n"
 	"talk meet DEVICE NAME [SECONDS]\n"
 	"    waits until the machine at the other end of the wire does the same\n"
+	"talk trips 4|6 ADDRESS PORT LENGTH COUNT\n"
+	"    sends datagrams to an echo server, and prints the percentiles of how long they take\n"
+	"talk sink 4|6 PORT SECONDS\n"
+	"    takes connections, and what comes by them\n"
+	"talk stream|connections 4|6 ADDRESS PORT MILLISECONDS\n"
+	"    sends to a sink, or connects to it, and prints how much or how often\n"
 	"talk spaces COUNT MILLISECONDS [user] [--wait MILLISECONDS]\n"
 	"    makes network namespaces with a socket in each, and keeps them for so long\n"
 	"All take --ns NAME|PATH, a network namespace.\n";
@@ -124,11 +130,21 @@ int main(int count, char **arguments)
 		const char *name;
 		int (*run)(const struct words *);
 		int family, least; /* the place of the family, and how many words there are */
-	} commands[] = {
-		{"recv", receive, 1, 3}, {"echo", echo, 1, 3},	   {"send", transmit, 1, 5},
-		{"bulk", bulk, 0, 4},	 {"begin", begin, 0, 4},   {"capture", capture, -1, 2},
-		{"sizes", sizes, 0, 4},	 {"keep", keep, -1, 4},	   {"inject", inject, -1, 4},
-		{"meet", meet, -1, 2},	 {"spaces", spaces, -1, 2}};
+	} commands[] = {{"recv", receive, 1, 3},
+			{"echo", echo, 1, 3},
+			{"send", transmit, 1, 5},
+			{"bulk", bulk, 0, 4},
+			{"begin", begin, 0, 4},
+			{"capture", capture, -1, 2},
+			{"sizes", sizes, 0, 4},
+			{"keep", keep, -1, 4},
+			{"inject", inject, -1, 4},
+			{"meet", meet, -1, 2},
+			{"spaces", spaces, -1, 2},
+			{"trips", time_trips, 0, 5},
+			{"sink", sink, 0, 3},
+			{"stream", time_stream, 0, 4},
+			{"connections", time_connections, 0, 4}};
 	struct words words = {.wait = 500};
 
 	words.rest = calloc(count + 1, sizeof(*words.rest));

@@ -69,5 +69,9 @@ int bulk(const struct words *words);
 int capture(const struct words *words);
 int meet(const struct words *words);
 int spaces(const struct words *words);
+int time_trips(const struct words *words);
+int sink(const struct words *words);
+int time_stream(const struct words *words);
+int time_connections(const struct words *words);
 
 #endif

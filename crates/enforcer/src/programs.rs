@@ -278,7 +278,7 @@ fn open() -> Result<OpenObject, ProgramsError> {
 }
 
 /// What network devices run, with the same maps as the programs of hooks.
-pub(crate) fn open_datapath() -> Result<OpenObject, ProgramsError> {
+pub fn open_datapath() -> Result<OpenObject, ProgramsError> {
     listen("read the programs of network devices", || ObjectBuilder::default().name("tollgate")?.open_memory(DATAPATH))
 }
 
