@@ -34,8 +34,6 @@ use crate::program::{
 const PROGRAMS: [&str; 2] = ["egress_ether", "ingress_ether"];
 /// Whose packets they are.
 const TALKER: &str = "system_u:system_r:talker:s3:c0,c1";
-/// The cluster's number for that context.
-const IDENTIFIER: u32 = 7;
 /// Labels are beside packets, by CIPSO or sealed.
 const NETWORKS: &str = "[[doi]]\nnumber = 1\ntag = \"bitmap\"\n[[doi]]\nnumber = 16\ntag = \"sealed\"\n\
     [[zone]]\naddresses = [\"198.18.1.0/24\"]\n\
@@ -69,7 +67,10 @@ impl Datapath {
     pub(super) fn load(scratch: &Scratch) -> Self {
         let object = load_programs();
         let map = |name: &str| {
-            let found = object.maps().find(|map| map.name().to_string_lossy().ends_with(name)).unwrap_or_else(|| panic!("no map {name}"));
+            let found = object
+                .maps()
+                .find(|map| map.name().to_string_lossy().ends_with(name))
+                .unwrap_or_else(|| panic!("no map {name}"));
             MapHandle::try_from(&found).unwrap()
         };
         let built = policy(scratch, "network", &[source("crates/study/src/network.cil")]);
@@ -82,9 +83,12 @@ impl Datapath {
         generation.set(sid, context);
         let key = tg_sid_key { context, generation: generation.number };
         map("sids").update(bytes_of(&key), &sid.to_ne_bytes(), MapFlags::ANY).unwrap();
-        generation.set_identifier(sid, IDENTIFIER);
-        let key = tg_identifier_key { generation: generation.number, identifier: IDENTIFIER };
-        map("identified").update(bytes_of(&key), &sid.to_ne_bytes(), MapFlags::ANY).unwrap();
+        // In sealed labels; the kernel's own answers have the context of an initial SID.
+        for sid in initial.iter().map(|(sid, _)| sid).chain([sid]) {
+            generation.set_identifier(sid, sid);
+            let key = tg_identifier_key { generation: generation.number, identifier: sid };
+            map("identified").update(bytes_of(&key), &sid.to_ne_bytes(), MapFlags::ANY).unwrap();
+        }
         let mut table = table::of(&networks(scratch), &generation.policy, &mut Unnumbered).unwrap();
         table.seal.generation = generation.policy_number();
         generation.put_datapath(&table);
@@ -104,7 +108,10 @@ impl Datapath {
             link.for_each_device(|device| {
                 let mut builder = TcHookBuilder::new(descriptor);
                 let mut hook = builder.ifindex(device).replace(true).handle(1).priority(1).hook(point);
-                hook.create().unwrap();
+                // The place of both.
+                if point == TC_EGRESS {
+                    hook.create().unwrap();
+                }
                 hook.attach().unwrap();
             });
         }
