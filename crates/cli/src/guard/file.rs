@@ -10,12 +10,12 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 use tempfile::NamedTempFile;
-use tollgate_enforcer::{guard::Guard, requirements};
+use tollgate_enforcer::{
+    guard::{FILE, Guard},
+    requirements,
+};
 use tollgate_guard::{BinaryError, Database};
 use tollgate_signing::{Content, Signatures, Trusted};
-
-/// The machine's own database.
-pub(super) const FILE: &str = "/etc/tollgate/guard";
 
 /// Which database a command is about.
 #[derive(Debug, Args)]

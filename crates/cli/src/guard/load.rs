@@ -7,11 +7,11 @@ use std::{
 };
 
 use clap::Args;
-use tollgate_enforcer::requirements;
+use tollgate_enforcer::{guard::FILE, requirements};
 use tollgate_guard::changes;
 use tollgate_signing::Signatures;
 
-use super::file::{self, FILE, Options};
+use super::file::{self, Options};
 use crate::output;
 
 #[derive(Debug, Args)]

@@ -34,15 +34,41 @@ struct {
  * Why each process is guarded, and which program it runs.
  * Writer: the programs, at exec and fork.
  * Reader: the programs.
- * Size: one per guarded task, in the task itself. No memory: tg_guard_state.storage, and the exec
- * or the fork fails.
+ * Size: what a machine may have of guarded processes. Full, or no memory: tg_guard_state.storage,
+ * and the exec or the fork fails.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(max_entries, 1 << 17);
+	__type(key, __u64);
 	__type(value, struct tg_guard_task);
-} guard_tasks SEC(".maps");
+} guard_processes SEC(".maps");
+
+/*
+ * Processes that run already when the guard starts, by their numbers: guard_adopt gives them this.
+ * Writer: the daemon, before it runs guard_adopt.
+ * Reader: guard_adopt.
+ * Size: as guard_processes. Full: the daemon says so.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 17);
+	__type(key, __u32);
+	__type(value, struct tg_guard_task);
+} guard_running SEC(".maps");
+
+/*
+ * The guard's own maps and programs, which guarded processes may not have.
+ * Writer: the daemon, when it starts the guard. Reader: the programs. Size: what there is.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 128);
+	__type(key, struct tg_guard_own);
+	__type(value, __u32);
+} guard_own SEC(".maps");
 
 /*
  * The digest of a file's content, until it is opened for writing.
