@@ -23,19 +23,20 @@ enum tg_guard_call {
 	TG_GUARD_MKNOD, /* devices, sockets and FIFOs */
 	TG_GUARD_CHOWN,
 	/* Calls without an argument. */
-	TG_GUARD_GROUPS,       /* sets supplementary groups */
-	TG_GUARD_CAPSET,       /* adds a capability for programs to inherit */
-	TG_GUARD_SETCAP,       /* gives a file capabilities */
-	TG_GUARD_MOUNT,	       /* mounts, moves or unmounts a file system, or changes the root */
-	TG_GUARD_MODULE,       /* gives the kernel code: modules, kexec */
-	TG_GUARD_BPF,	       /* bpf(2) */
-	TG_GUARD_PTRACE,       /* attaches to another process */
-	TG_GUARD_URING,	       /* io_uring with other credentials, or with a thread of the kernel */
+	TG_GUARD_GROUPS, /* sets supplementary groups */
+	TG_GUARD_CAPSET, /* adds a capability for programs to inherit */
+	TG_GUARD_SETCAP, /* gives a file capabilities */
+	TG_GUARD_MOUNT,	 /* mounts, moves or unmounts a file system, or changes the root */
+	TG_GUARD_MODULE, /* gives the kernel code: modules, kexec */
+	TG_GUARD_BPF,	 /* bpf(2) */
+	TG_GUARD_PTRACE, /* attaches to another process */
+	TG_GUARD_URING,	 /* io_uring with other credentials, or with a thread of the kernel */
 	TG_GUARD_USERFAULTFD,
-	TG_GUARD_NAMESPACE,    /* makes a user namespace */
-	TG_GUARD_MEMORY,       /* makes memory executable that is of no file, or was written */
-	TG_GUARD_ITSELF,       /* changes or ends the guard */
+	TG_GUARD_NAMESPACE, /* makes a user namespace */
+	TG_GUARD_MEMORY,    /* makes memory executable that is of no file, or was written */
+	TG_GUARD_ITSELF,    /* changes or ends the guard */
 	TG_GUARD_CALLS,
+	TG_GUARD_REGISTER = TG_GUARD_CALLS, /* no call: a program got privilege, or replaced one */
 };
 #define TG_GUARD_FIRST_PATH TG_GUARD_WRITE
 #define TG_GUARD_LAST_PATH TG_GUARD_CHOWN
@@ -51,7 +52,7 @@ enum tg_guard_mode {
 /* Why a process is guarded. */
 enum tg_guard_class { TG_GUARD_BY_SETUID = 1, TG_GUARD_BY_DAEMON, TG_GUARD_CLASSES };
 
-#define TG_GUARD_DIGEST 32u	    /* bytes of SHA-256 */
+#define TG_GUARD_DIGEST 32u	 /* bytes of SHA-256 */
 #define TG_GUARD_ANY 0xffffffffu /* in a rule: any argument; no user has this id */
 
 /* Values of TG_GUARD_CHMOD: bits of a mode. */
@@ -80,9 +81,9 @@ struct tg_guard_entry {
 #define TG_GUARD_UNTIL 8u /* bit of `flags` from which on they say what ends the rule */
 
 /* What a process has done since its exec, and what a rule may end with. */
-#define TG_GUARD_NETWORK 1u	/* has received from a network */
-#define TG_GUARD_UNTRUSTED 2u	/* has opened a file for reading that others than root may write */
-#define TG_GUARD_IDENTITY 4u	/* has changed a user id */
+#define TG_GUARD_NETWORK 1u   /* has received from a network */
+#define TG_GUARD_UNTRUSTED 2u /* has opened a file for reading that others than root may write */
+#define TG_GUARD_IDENTITY 4u  /* has changed a user id */
 
 /* Hashes of the beginnings of a path, so that the last one is the path's. Zero: there is none;
  * paths with more components are unknown. */
@@ -150,8 +151,8 @@ struct tg_guard_event {
 	__u32 caller[TG_GUARD_WORDS], target[TG_GUARD_WORDS];
 	char command[16];
 	char program[TG_GUARD_PATH]; /* of the caller; empty: not known */
-	/* What is executed, by its path. Of other files `length` bytes: the components of the path, the
-	 * last one first, each with a NUL; `cut`: it has more. */
+	/* What is executed, by its path. Of other files `length` bytes: the components of the path,
+	 * the last one first, each with a NUL; `cut`: it has more. */
 	char object[TG_GUARD_OBJECT];
 };
 

@@ -58,8 +58,8 @@ TG_GUARD_STEP struct tg_guard_entry *tg_guard_path_rule(TG_GUARD_MAP *map, __u32
 }
 
 /* Looks up a path, and all directories above it. */
-static inline struct tg_guard_entry *tg_guard_any_path_rule(TG_GUARD_MAP *map, __u32 caller,
-							    const struct tg_guard_question *question)
+static inline struct tg_guard_entry *
+tg_guard_any_path_rule(TG_GUARD_MAP *map, __u32 caller, const struct tg_guard_question *question)
 {
 	struct tg_guard_entry *rule;
 

@@ -5,6 +5,7 @@
 
 mod canary;
 mod log;
+mod named;
 mod running;
 mod table;
 
@@ -18,7 +19,10 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use libbpf_rs::{IterOpts, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, btf::{Btf, types::Func}};
+use libbpf_rs::{
+    IterOpts, MapCore, MapFlags, Object, ObjectBuilder, OpenObject,
+    btf::{Btf, types::Func},
+};
 use nix::sys::stat::{major, minor};
 use tollgate_abi::{
     bytes_of,
@@ -29,7 +33,7 @@ use zerocopy::FromBytes;
 
 pub use self::{
     canary::{Canary, Finding},
-    log::{FILE, KEPT, LOG, Log},
+    log::{FILE, KEPT, LOG, Log, Register},
 };
 use crate::{
     events::Ring,
@@ -195,7 +199,8 @@ impl Guard {
         let table = table::make(&programs::map(&self.pins, "guard_template")?, database, secret);
         let table = table.map_err(refused("make the table of the guard's database"))?;
         self.register_map(&table)?;
-        let (tables, descriptor) = (programs::map(&self.pins, "guard_tables")?, table.as_fd().as_raw_fd().to_ne_bytes());
+        let (tables, descriptor) =
+            (programs::map(&self.pins, "guard_tables")?, table.as_fd().as_raw_fd().to_ne_bytes());
         let put = tables.update(&0_u32.to_ne_bytes(), &descriptor, MapFlags::ANY);
         put.map_err(refused("put the guard's database in force"))?;
         let daemons = database.default_mode(Class::Daemon) != Mode::Off;

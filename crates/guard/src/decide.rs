@@ -135,7 +135,8 @@ mod tests {
             "program /su enforce {su}\nprogram /sh learn {sh}\nallow /su exec /sh free\nallow /su setuid 7\nallow /su chmod u+s"
         );
         let database = Database::parse(&text).unwrap();
-        let ask = |caller, asked| database.decide(&Question { class: Class::Setuid, caller, history: Until::NEVER, asked });
+        let ask =
+            |caller, asked| database.decide(&Question { class: Class::Setuid, caller, history: Until::NEVER, asked });
         let granted = |asked| !ask(Some(su), asked).is_denied();
         assert!(ask(Some(su), Asked::Exec(Some(sh))).free);
         assert!(granted(Asked::Setuid(7)) && granted(Asked::Chmod(Bit::User as u32)));

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use tollgate_abi::guard::{
-    TG_GUARD_ANY, TG_GUARD_BPF, TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_CAPSET, TG_GUARD_CHMOD, TG_GUARD_CHOWN,
-    TG_GUARD_DEPTH, TG_GUARD_ENFORCE, TG_GUARD_EXEC, TG_GUARD_GROUPS, TG_GUARD_IDENTITY, TG_GUARD_ITSELF,
-    TG_GUARD_LEARN, TG_GUARD_LINK, TG_GUARD_MEMORY, TG_GUARD_MKNOD, TG_GUARD_MODULE, TG_GUARD_MOUNT,
+    TG_GUARD_ANY, TG_GUARD_BPF, TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_CAPSET, TG_GUARD_CHMOD,
+    TG_GUARD_CHOWN, TG_GUARD_DEPTH, TG_GUARD_ENFORCE, TG_GUARD_EXEC, TG_GUARD_GROUPS, TG_GUARD_IDENTITY,
+    TG_GUARD_ITSELF, TG_GUARD_LEARN, TG_GUARD_LINK, TG_GUARD_MEMORY, TG_GUARD_MKNOD, TG_GUARD_MODULE, TG_GUARD_MOUNT,
     TG_GUARD_NAMESPACE, TG_GUARD_NETWORK, TG_GUARD_OFF, TG_GUARD_PTRACE, TG_GUARD_RENAME, TG_GUARD_SET_GROUP,
     TG_GUARD_SET_USER, TG_GUARD_SETCAP, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_SYMLINK, TG_GUARD_UNLINK,
     TG_GUARD_UNTRUSTED, TG_GUARD_URING, TG_GUARD_USERFAULTFD, TG_GUARD_WARN, TG_GUARD_WRITE,
@@ -269,7 +269,8 @@ impl FromStr for Place {
             return Ok(Self::Any);
         }
         let (path, below) = text.strip_suffix('/').map_or((text, false), |path| (path, true));
-        let name: Name = path.parse().map_err(|_| format!("`{text}` is no file: write a path, a directory with `/`, or `any`"))?;
+        let name: Name =
+            path.parse().map_err(|_| format!("`{text}` is no file: write a path, a directory with `/`, or `any`"))?;
         let components: Vec<&[u8]> = name.as_bytes()[1..].split(|byte| *byte == b'/').collect();
         if components.iter().any(|component| matches!(*component, b"" | b"." | b"..")) {
             return Err(format!("`{text}`: a path in a rule has no empty component, `.` or `..`"));

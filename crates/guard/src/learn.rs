@@ -75,7 +75,8 @@ mod tests {
         assert!(
             matches!(&learnt.left[..], [(record, why)] if record.argument == "/tmp/x" && why.contains("not known"))
         );
-        let question = Question { class: Class::Setuid, caller: Some(weak), history: Until::NEVER, asked: Asked::Exec(Some(sh)) };
+        let question =
+            Question { class: Class::Setuid, caller: Some(weak), history: Until::NEVER, asked: Asked::Exec(Some(sh)) };
         assert!(learnt.database.decide(&question).allowed);
         assert_eq!(learn(&learnt.database, &records).database, learnt.database, "nothing is new");
     }

@@ -51,7 +51,7 @@ pub use self::{
     item::{Act, Bit, Class, FileCall, Id, Item, Mode, Place, PlainCall, Program, Rule, Until, Word},
     learn::{Learnt, learn},
     name::Name,
-    record::{Record, Verdict},
+    record::{Record, Verdict, registered},
     table::Table,
     text::TextError,
 };

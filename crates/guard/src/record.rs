@@ -4,8 +4,8 @@ use std::{ffi::c_char, fmt};
 
 use serde::{Deserialize, Serialize};
 use tollgate_abi::guard::{
-    TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETGID, TG_GUARD_SETUID,
-    tg_guard_event,
+    TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_REGISTER, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETGID,
+    TG_GUARD_SETUID, tg_guard_event,
 };
 
 use crate::{
@@ -201,10 +201,21 @@ fn id(text: &str) -> Result<Id, String> {
 
 /// The path whose components an event has, the last one first. One that is cut has no root.
 fn path(event: &tg_guard_event) -> String {
+    let path = word(&bytes(event));
+    if event.cut != 0 { format!("...{path}") } else { path }
+}
+
+fn bytes(event: &tg_guard_event) -> Vec<u8> {
     let bytes: Vec<u8> = event.object.iter().take(event.length as usize).map(|byte| *byte as u8).collect();
     let components = bytes.split(|byte| *byte == 0).filter(|component| !component.is_empty()).rev();
-    let path: String = components.map(|component| format!("/{}", word(component))).collect();
-    if event.cut != 0 { format!("...{path}") } else { path }
+    components.flat_map(|component| [b"/", component].concat()).collect()
+}
+
+/// The path of a program that has got privilege or has replaced another one, if that is what an event says. Longer paths than
+/// an event has are cut, and nobody can say which file that is.
+#[must_use]
+pub fn registered(event: &tg_guard_event) -> Option<Vec<u8>> {
+    (event.call == TG_GUARD_REGISTER && event.cut == 0).then(|| bytes(event))
 }
 
 /// The text up to the NUL, as one word of ASCII ([`Name`]).

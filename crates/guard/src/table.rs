@@ -4,7 +4,8 @@ use std::{collections::HashMap, ffi::c_void, ptr};
 
 use tollgate_abi::guard::{
     TG_GUARD_ANY, TG_GUARD_CHMOD, TG_GUARD_DEFAULT, TG_GUARD_DEPTH, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_PATH_BELOW,
-    TG_GUARD_PATH_IS, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_UNTIL, TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
+    TG_GUARD_PATH_IS, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_UNTIL,
+    TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
 };
 
 use crate::{

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use tollgate_guard::{
-    Act, Asked, Bit, Change, Class, Database, Digest, FileCall, Id, Item, Mode, Name, Place, PlainCall, Program, Question,
-    Rule, Secret, Table, Until, changes,
+    Act, Asked, Bit, Change, Class, Database, Digest, FileCall, Id, Item, Mode, Name, Place, PlainCall, Program,
+    Question, Rule, Secret, Table, Until, changes,
 };
 
 const NAMES: [&str; 6] = ["/bin/su", "/bin/sh", "/usr/sbin/cron", "/a b", "/a b\u{e9}\\\n", "/x"];
-const PATHS: [&str; 6] = ["/etc", "/etc/shadow", "/etc/shadow/x", "/var/mail/a", "/var", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"];
+const PATHS: [&str; 6] =
+    ["/etc", "/etc/shadow", "/etc/shadow/x", "/var/mail/a", "/var", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"];
 const IDS: [u32; 5] = [0, 1, 7, 1000, u32::MAX];
 const BITS: [u32; 6] = [0, 0o4000, 0o2000, 0o6000, 0o4755, 0o1000];
 

@@ -19,7 +19,10 @@ use tollgate_enforcer::{
 use tollgate_guard::Database;
 use tracing::{error, info, warn};
 
-use super::file::{self, Options};
+use super::{
+    edit,
+    file::{self, Options},
+};
 use crate::{interrupt, output};
 
 /// How often to look for signals and another database.
@@ -89,5 +92,21 @@ pub(crate) fn begin(folder: &Path) -> anyhow::Result<Log> {
             (Guard::start(&database)?, database)
         }
     };
-    Ok(Log::open(guard, database, folder)?)
+    Ok(Log::open(guard, database, folder, register)?)
+}
+
+/// Enters a program that has got privilege or has replaced another one.
+fn register(path: &Path) -> Option<String> {
+    // A temporary name, such as dpkg's, is gone by now.
+    if !path.exists() {
+        return None;
+    }
+    let (shown, own) = (path.display(), Options { database: FILE.into() });
+    match edit::register(path, &own) {
+        Ok(true) => Some(format!("registered the program {shown}, which has got privilege or was replaced")),
+        Ok(false) => None,
+        Err(cause) => {
+            Some(format!("cannot register the program {shown}, which has got privilege or was replaced: {cause:#}"))
+        }
+    }
 }

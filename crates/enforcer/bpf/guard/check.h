@@ -8,16 +8,10 @@
 #include "path.h"
 #include "process.h"
 #include "report.h"
+#include "table.h"
 #include "../compiler.h"
 #include "../kernel.h"
 #include "../libbpf.h"
-
-static __always_inline void *tg_guard_table(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&guard_tables, &zero);
-}
 
 /* Answers a question. Without a database nothing is known, so nothing is denied. */
 static __noinline void tg_guard_ask(const struct tg_guard_question *question,

@@ -4,6 +4,7 @@
 #define TOLLGATE_GUARD_FILES_H
 
 #include "check.h"
+#include "content.h"
 #include "maps.h"
 #include "process.h"
 #include "../compiler.h"
@@ -36,6 +37,19 @@ static __noinline int tg_guard_check_file(__u32 call, __u32 value, __u64 dentry,
 		 ? -EPERM                                                                          \
 		 : 0)
 
+/* Tells the daemon that a file is a program with privilege from now on, or has replaced one. */
+static __noinline int tg_guard_tell_program(__u64 dentry, __u64 mount)
+{
+	struct tg_guard_event *event = tg_guard_reserve();
+
+	if (!event)
+		return 0;
+	event->call = TG_GUARD_REGISTER;
+	tg_guard_tell_path(event, dentry, mount);
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
 /* The bits by which a mode gives privilege. Without the group's right to execute, the set-group-id
  * bit is for locks. */
 static __always_inline __u32 tg_guard_bits(__u32 mode)
@@ -57,7 +71,9 @@ SEC("lsm/path_chmod") int BPF_PROG(guard_chmod, const struct path *path, umode_t
 		return 0;
 	if (canary && canary == (__u32)bpf_get_current_pid_tgid() && !dentry->d_inode->i_nlink)
 		return -EPERM;
-	return TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, dentry, path->mnt);
+	if (TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, dentry, path->mnt))
+		return -EPERM;
+	return tg_guard_tell_program(TG_KERNEL_ADDRESS(dentry), TG_KERNEL_ADDRESS(path->mnt));
 }
 
 /* What is made: a file with the bits, or something that is no file. */
@@ -109,7 +125,7 @@ SEC("lsm/file_open") int BPF_PROG(guard_open, struct file *file)
 		tg_guard_note(TG_GUARD_UNTRUSTED);
 	if (!(file->f_mode & FMODE_WRITE))
 		return 0;
-	bpf_inode_storage_delete(&guard_contents, inode);
+	tg_guard_forget_content(inode);
 	return tg_guard_check_write(inode, file->f_path.dentry, file->f_path.mnt);
 }
 
@@ -118,7 +134,7 @@ SEC("lsm/path_truncate") int BPF_PROG(guard_truncate, const struct path *path)
 {
 	struct inode *inode = path->dentry->d_inode;
 
-	bpf_inode_storage_delete(&guard_contents, inode);
+	tg_guard_forget_content(inode);
 	return tg_guard_check_write(inode, path->dentry, path->mnt);
 }
 
@@ -133,13 +149,33 @@ SEC("lsm/path_rmdir") int BPF_PROG(guard_rmdir, const struct path *dir, struct d
 	return TG_GUARD_CHECK_FILE(TG_GUARD_UNLINK, 0, dentry, dir->mnt);
 }
 
+/* The effective user of the current task in the first user namespace; ~0: it is in another one. */
+static __always_inline __u32 tg_guard_effective_user(void)
+{
+	const struct cred *cred = bpf_get_current_task_btf()->cred;
+
+	return cred->user_ns->level ? TG_GUARD_ANY : cred->euid.val;
+}
+
 SEC("lsm/path_rename")
 int BPF_PROG(guard_rename, const struct path *old_dir, struct dentry *old,
 	     const struct path *new_dir, struct dentry *new)
 {
-	if (TG_GUARD_CHECK_FILE(TG_GUARD_RENAME, 0, old, old_dir->mnt))
+	struct inode *file = old->d_inode;
+	int program = 0;
+
+	if (TG_GUARD_CHECK_FILE(TG_GUARD_RENAME, 0, old, old_dir->mnt) ||
+	    TG_GUARD_CHECK_FILE(TG_GUARD_RENAME, 0, new, new_dir->mnt))
 		return -EPERM;
-	return TG_GUARD_CHECK_FILE(TG_GUARD_RENAME, 0, new, new_dir->mnt);
+	/* Only root decides what a program is. */
+	if (!file || tg_guard_effective_user())
+		return 0;
+	program = tg_guard_inherit(file, new->d_inode);
+	if ((file->i_mode & S_IFMT) == S_IFREG && tg_guard_bits(file->i_mode))
+		program = 1;
+	return program ? tg_guard_tell_program(TG_KERNEL_ADDRESS(new),
+					       TG_KERNEL_ADDRESS(new_dir->mnt))
+		       : 0;
 }
 
 /* Both names are on one mount. */
@@ -169,7 +205,12 @@ int BPF_PROG(guard_setxattr, void *idmap, struct dentry *dentry, const char *nam
 	char text[sizeof "security.capability"] = {};
 
 	bpf_probe_read_kernel_str(text, sizeof text, name);
-	return TG_SAME_TEXT(text, "security.capability") ? tg_guard_check(TG_GUARD_SETCAP, 0) : 0;
+	if (!TG_SAME_TEXT(text, "security.capability"))
+		return 0;
+	/* Its mount is not known: the path begins at the root of the file system. */
+	return tg_guard_check(TG_GUARD_SETCAP, 0)
+		       ? -EPERM
+		       : tg_guard_tell_program(TG_KERNEL_ADDRESS(dentry), 0);
 }
 
 #endif

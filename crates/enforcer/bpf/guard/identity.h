@@ -47,7 +47,7 @@ static __always_inline __u32 tg_guard_new_group(const struct cred *new, const st
 {
 	__u32 gid = old->gid.val, egid = old->egid.val, sgid = old->sgid.val, now = new->egid.val;
 
-	if (new->gid.val != gid && new->gid.val != egid && new->gid.val != sgid)
+	if (new->gid.val != gid &&new->gid.val != egid &&new->gid.val != sgid)
 		return new->gid.val;
 	return now != gid && now != egid && now != sgid ? now : TG_GUARD_ANY;
 }

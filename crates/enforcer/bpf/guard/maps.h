@@ -87,6 +87,22 @@ struct {
 } guard_contents SEC(".maps");
 
 /*
+ * A program that a file replaced by its name, until it is opened for writing: a content that the
+ * database lacks counts as that one.
+ * Writer: the programs, when root renames a file over a program; the daemon, which marks those that
+ * the database has.
+ * Reader: the programs.
+ * Size: one per program, in the inode itself. No memory: the content is unknown until the daemon
+ * has entered it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_INODE_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tg_guard_content);
+} guard_named SEC(".maps");
+
+/*
  * What was learnt already, so that it is reported once.
  * Writer, reader: the programs.
  * Size: what the programs of a machine do beside the rules. Full: the kernel removes what was not

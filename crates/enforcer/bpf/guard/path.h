@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Paths of files, as rules have them: from the root of the mount namespace, whatever the root of the
- * process is. Rules are found by hashes, whose key is made anew with each database.
+ * Paths of files, as rules have them: from the root of the mount namespace, whatever the root of
+ * the process is. Rules are found by hashes, whose key is made anew with each database.
  */
 #ifndef TOLLGATE_GUARD_PATH_H
 #define TOLLGATE_GUARD_PATH_H
@@ -43,6 +43,9 @@ TG_FUNCTION __u64 tg_guard_hash_name(__u64 name, __u32 length)
 			break;
 		if (left > sizeof word)
 			left = sizeof word;
+		TG_OPAQUE(left);
+		if (left > sizeof word)
+			break;
 		bpf_probe_read_kernel(&word, left, (void *)(name + at));
 		hash = tg_guard_mix(hash, word);
 	}

@@ -143,7 +143,8 @@ int BPF_PROG(guard_mprotect, struct vm_area_struct *area, unsigned long requeste
 SEC("lsm/socket_recvmsg")
 int BPF_PROG(guard_receive, struct socket *socket, struct msghdr *message, int size, int flags)
 {
-	__u16 family = TG_MEMBER(TG_KERNEL_ADDRESS(socket->sk), struct sock, __sk_common.skc_family);
+	__u16 family =
+		TG_MEMBER(TG_KERNEL_ADDRESS(socket->sk), struct sock, __sk_common.skc_family);
 
 	if (family != TG_AF_UNIX && family != TG_AF_NETLINK)
 		tg_guard_note(TG_GUARD_NETWORK);

@@ -1,17 +1,21 @@
 //! The log of calls that no rule allows: JSON in a file, and lines for syslog and for people.
 
 use std::{
-    env, fs, io,
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fs, io, mem,
     os::{
         fd::{AsFd, BorrowedFd},
-        unix::net::UnixDatagram,
+        unix::{ffi::OsStringExt, net::UnixDatagram},
     },
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use tollgate_abi::guard::TG_GUARD_CALLS;
 use tollgate_audit::{booted, rotated::Rotated};
-use tollgate_guard::{Database, Event, Record};
+use tollgate_guard::{Database, Event, Record, registered};
 use tracing::{error, warn};
 
 use super::{Canary, Events, Guard, GuardError};
@@ -24,10 +28,16 @@ pub const LOG: &str = "guard.json";
 /// How many older files of the log are kept.
 pub const KEPT: u32 = 4;
 const MAX_FILE_LENGTH: u64 = 8 << 20;
+/// When a program that a hook has told of is there.
+const SOON: Duration = Duration::from_millis(50);
 /// Where syslog and the journal listen.
 const SYSLOG: &str = "/dev/log";
 /// Facility authpriv, severity warning (syslog(3)).
 const PRIORITY: u32 = 10 << 3 | 4;
+
+/// Enters the program at a path into the database, because it has got privilege or has replaced another one. Returns what to
+/// say of it.
+pub type Register = fn(&Path) -> Option<String>;
 
 /// The log of a running guard, which is watched meanwhile.
 #[derive(Debug)]
@@ -39,15 +49,20 @@ pub struct Log {
     database: Database,
     file: Rotated,
     lost: u64,
+    register: Register,
+    /// Programs to enter: the hooks tell them before the act is done.
+    programs: BTreeSet<PathBuf>,
 }
 
 impl Log {
     /// Begins to log, below a folder.
-    pub fn open(guard: Guard, database: Database, folder: &Path) -> Result<Self, GuardError> {
+    pub fn open(guard: Guard, database: Database, folder: &Path, register: Register) -> Result<Self, GuardError> {
         let file = Rotated::open(folder.join(LOG), MAX_FILE_LENGTH, KEPT);
         let file = file.map_err(|cause| refused(format!("write the log below {}", folder.display()))(cause.into()))?;
         let (events, lost) = (guard.events()?, guard.counts().lost);
-        Ok(Self { events, _canary: Canary::start()?, database, file, lost, guard })
+        guard.mark(&database)?;
+        let (canary, programs) = (Canary::start()?, BTreeSet::new());
+        Ok(Self { events, _canary: canary, database, file, lost, register, programs, guard })
     }
 
     /// What is in force, in one line.
@@ -59,11 +74,27 @@ impl Log {
 
     /// Waits for calls for at most `timeout`, and logs them. Returns the lines.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Vec<String>> {
-        let batch: Vec<_> = self.events.wait(timeout)?.flatten().collect();
+        let batch: Vec<_> =
+            self.events.wait(if self.programs.is_empty() { timeout } else { SOON.min(timeout) })?.flatten().collect();
         self.look_at_database();
-        let lines = batch.iter().map(|event| self.log(event)).collect();
+        let mut lines = self.enter_programs();
+        for event in &batch {
+            match registered(event) {
+                Some(path) => drop(self.programs.insert(PathBuf::from(OsString::from_vec(path)))),
+                None if event.call < TG_GUARD_CALLS => lines.push(self.log(event)),
+                None => {}
+            }
+        }
         self.look_at_losses();
         Ok(lines)
+    }
+
+    fn enter_programs(&mut self) -> Vec<String> {
+        let programs = mem::take(&mut self.programs);
+        let lines: Vec<_> = programs.iter().filter_map(|path| (self.register)(path)).collect();
+        let lines: Vec<_> = lines.into_iter().map(|line| format!("{} {line}", self.database.word())).collect();
+        lines.iter().for_each(|line| syslog(line));
+        lines
     }
 
     fn log(&mut self, event: &Event) -> String {
@@ -84,7 +115,11 @@ impl Log {
             return;
         }
         let read = fs::read(FILE).ok().and_then(|bytes| Database::from_bytes(&bytes).ok());
-        self.database = read.unwrap_or_else(|| self.database.clone());
+        let Some(read) = read.filter(|read| Some(read.digest()) == self.guard.database()) else { return };
+        self.database = read;
+        if let Err(cause) = self.guard.mark(&self.database) {
+            warn!(%cause, "programs that are replaced are unknown until they are entered: {cause}");
+        }
     }
 
     fn look_at_losses(&mut self) {

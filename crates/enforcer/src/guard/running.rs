@@ -81,7 +81,9 @@ mod tests {
 
     #[test]
     fn sees_privilege_in_each_id_and_capability() {
-        let status = |uid: &str, gid: &str, permitted: &str| format!("Name:\tx\nUid:\t{uid}\nGid:\t{gid}\nCapPrm:\t{permitted}\n");
+        let status = |uid: &str, gid: &str, permitted: &str| {
+            format!("Name:\tx\nUid:\t{uid}\nGid:\t{gid}\nCapPrm:\t{permitted}\n")
+        };
         let (user, group, none) = ("7\t7\t7\t7", "8\t8\t8\t8", "0000000000000000");
         assert!(!is_privileged(&status(user, group, none)));
         for (uid, gid, permitted) in [
