@@ -129,7 +129,7 @@ static int makes_map(void)
 }
 static int traces(void)
 {
-	return ptrace(PTRACE_ATTACH, getppid(), 0, 0) ? -1 : ptrace(PTRACE_DETACH, getppid(), 0, 0);
+	return ptrace(PTRACE_SEIZE, getppid(), 0, 0);
 }
 static int starts_poller(void)
 {
