@@ -104,7 +104,8 @@ fn cost(scratch: &Scratch, rules: usize) -> u64 {
                   tollgate enforce --guard --log /log; acts user cost";
     let script = scratch.file("cost", script);
     let machine = Machine::new(scratch, KERNELS[0], "yama,bpf", 500).option(&["--clock", "instructions"]);
-    let machine = machine.file(&scratch.program(), "/bin/tollgate").file(&acts, "/bin/acts").file(&acts, "/bin/privileged");
+    let machine =
+        machine.file(&scratch.program(), "/bin/tollgate").file(&acts, "/bin/acts").file(&acts, "/bin/privileged");
     let ended = machine.file(&rules, "/rules").file(&script, "/script").run(&["sh", "/script"]).with(0);
     let least = ended.stdout.lines().find_map(|line| line.strip_prefix("least ")?.parse().ok());
     least.unwrap_or_else(|| panic!("{}\n{}", ended.stdout, ended.stderr))
@@ -127,7 +128,10 @@ fn has_a_whole_database_after_a_cut_while_it_was_saved() {
     let image = disk(&scratch, "ext4", 64);
     let started = || {
         let guest = Guest::new(&scratch, KERNELS[0]).volume(&image);
-        guest.step("mount", "mkdir -p /disk && mount /dev/vda /disk && mkdir -p /disk/etc /etc && ln -s /disk/etc /etc/tollgate")
+        guest.step(
+            "mount",
+            "mkdir -p /disk && mount /dev/vda /disk && mkdir -p /disk/etc /etc && ln -s /disk/etc /etc/tollgate",
+        )
     };
     let save = "(while :; do tollgate guard mode daemon warn; tollgate guard mode daemon learn; done) & sleep 3";
     started().step("save", save).run_until_cut();
