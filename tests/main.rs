@@ -30,6 +30,7 @@ mod enforcer_survival;
 mod examples;
 mod flask;
 mod guard;
+mod guard_calls;
 mod guests;
 mod hooks_count;
 mod hooks_graph;

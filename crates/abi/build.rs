@@ -90,6 +90,7 @@ const AS_BYTES: &[&str] = &[
     "tg_guard_entry",
     "tg_guard_event",
     "tg_guard_key",
+    "tg_guard_own",
     "tg_guard_program_of",
     "tg_guard_state",
     "tg_guard_task",

@@ -13,8 +13,33 @@ enum tg_guard_call {
 	TG_GUARD_EXEC = 1,
 	TG_GUARD_SETUID, /* a user id that the process did not have */
 	TG_GUARD_CHMOD,	 /* a file gets set-user-id or set-group-id bits, or is made with them */
+	TG_GUARD_SETGID, /* a group id that the process did not have */
+	/* Calls whose argument is a path. */
+	TG_GUARD_WRITE, /* opens a file or a block device for writing, or truncates it */
+	TG_GUARD_UNLINK,
+	TG_GUARD_RENAME, /* both paths */
+	TG_GUARD_LINK,	 /* both paths */
+	TG_GUARD_SYMLINK,
+	TG_GUARD_MKNOD, /* devices, sockets and FIFOs */
+	TG_GUARD_CHOWN,
+	/* Calls without an argument. */
+	TG_GUARD_GROUPS, /* sets supplementary groups */
+	TG_GUARD_CAPSET, /* adds a capability for programs to inherit */
+	TG_GUARD_SETCAP, /* gives a file capabilities */
+	TG_GUARD_MOUNT,	 /* mounts, moves or unmounts a file system, or changes the root */
+	TG_GUARD_MODULE, /* gives the kernel code: modules, kexec */
+	TG_GUARD_BPF,	 /* bpf(2) */
+	TG_GUARD_PTRACE, /* attaches to another process */
+	TG_GUARD_URING,	 /* io_uring with other credentials, or with a thread of the kernel */
+	TG_GUARD_USERFAULTFD,
+	TG_GUARD_NAMESPACE, /* makes a user namespace */
+	TG_GUARD_MEMORY,    /* makes memory executable that is of no file, or was written */
+	TG_GUARD_ITSELF,    /* changes or ends the guard */
 	TG_GUARD_CALLS,
+	TG_GUARD_REGISTER = TG_GUARD_CALLS, /* no call: a program got privilege, or replaced one */
 };
+#define TG_GUARD_FIRST_PATH TG_GUARD_WRITE
+#define TG_GUARD_LAST_PATH TG_GUARD_CHOWN
 
 enum tg_guard_mode {
 	TG_GUARD_OFF,
@@ -27,8 +52,8 @@ enum tg_guard_mode {
 /* Why a process is guarded. */
 enum tg_guard_class { TG_GUARD_BY_SETUID = 1, TG_GUARD_BY_DAEMON, TG_GUARD_CLASSES };
 
-#define TG_GUARD_DIGEST 32u	    /* bytes of SHA-256 */
-#define TG_GUARD_ANY_ID 0xffffffffu /* in a rule: any user id; no user has this one */
+#define TG_GUARD_DIGEST 32u	 /* bytes of SHA-256 */
+#define TG_GUARD_ANY 0xffffffffu /* in a rule: any argument; no user has this id */
 
 /* Values of TG_GUARD_CHMOD: bits of a mode. */
 #define TG_GUARD_SET_USER 04000u
@@ -38,6 +63,8 @@ enum tg_guard_kind {
 	TG_GUARD_PROGRAM = 1, /* words: its digest */
 	TG_GUARD_RULE,	      /* words: number of the caller, call, value */
 	TG_GUARD_DEFAULT,     /* words: class */
+	TG_GUARD_PATH_IS,     /* words: number of the caller, call, hash of the path (2) */
+	TG_GUARD_PATH_BELOW,  /* likewise, of a directory above it */
 };
 #define TG_GUARD_WORDS 8u
 struct tg_guard_key {
@@ -50,14 +77,26 @@ struct tg_guard_entry {
 	__u32 mode;   /* of the program, or of programs without an entry */
 	__u32 flags;  /* of the rule */
 };
-#define TG_GUARD_FREE 1u /* what is executed is not guarded any more */
+#define TG_GUARD_FREE 1u  /* what is executed is not guarded any more */
+#define TG_GUARD_UNTIL 8u /* bit of `flags` from which on they say what ends the rule */
+
+/* What a process has done since its exec, and what a rule may end with. */
+#define TG_GUARD_NETWORK 1u   /* has received from a network */
+#define TG_GUARD_UNTRUSTED 2u /* has opened a file for reading that others than root may write */
+#define TG_GUARD_IDENTITY 4u  /* has changed a user id */
+
+/* Hashes of the beginnings of a path, so that the last one is the path's. Zero: there is none;
+ * paths with more components are unknown. */
+#define TG_GUARD_DEPTH 16u
 
 struct tg_guard_question {
 	__u32 class;
 	__u32 call;
-	__u32 value;		      /* user id, or bits; of an exec it is not used */
+	__u32 value; /* an id, or bits */
+	__u32 history;
 	__u32 caller[TG_GUARD_WORDS]; /* digests; zeros: the content is not known */
 	__u32 target[TG_GUARD_WORDS]; /* of what is executed */
+	__u64 path[TG_GUARD_DEPTH];
 };
 
 struct tg_guard_answer {
@@ -67,7 +106,10 @@ struct tg_guard_answer {
 	__u32 flags;	      /* of the rule, if there is one */
 };
 
-/* `guard_tasks`, task storage of guarded processes. */
+/*
+ * `guard_processes`, by the address of the thread group's leader. Task storage would do, but since
+ * 6.18 a fork that fails frees the storage of the parent, and a busy one is not found.
+ */
 #define TG_GUARD_PATH                                                                              \
 	128u /* bytes of a path that are kept, with its NUL; longer ones are unknown */
 struct tg_guard_program_of {
@@ -78,29 +120,40 @@ struct tg_guard_task {
 	__u32 class; /* enum tg_guard_class; 0: not guarded */
 	__u32 flags; /* during an exec: TG_GUARD_NEXT, TG_GUARD_NEXT_FREE */
 	__u32 next_class;
-	__u32 reserved;
+	__u32 history;
 	struct tg_guard_program_of program;
 	struct tg_guard_program_of next; /* during an exec: what is executed, or the script */
 };
 #define TG_GUARD_NEXT 1u      /* `next` is of the exec that is under way */
 #define TG_GUARD_NEXT_FREE 2u /* and the rule has the word `free` */
 
+/* `guard_own` */
+struct tg_guard_own {
+	__u32 is_program, id;
+};
+
 /* `guard_met`: what was learnt already. */
 struct tg_guard_met {
 	__u32 caller[TG_GUARD_WORDS], target[TG_GUARD_WORDS];
 	__u32 call, value;
+	__u64 path;
 };
+
+#define TG_GUARD_OBJECT 1024u
+#define TG_GUARD_COMPONENT 256u /* room for one name, with its NUL */
 
 /* `guard_events`: a call that no rule allows. */
 struct tg_guard_event {
 	__u64 time; /* nanoseconds since boot */
 	__u32 call, value, mode, class;
-	__u32 denied;
-	__u32 process, uid, euid;
+	__u32 denied, cut, length;
+	__u32 process, uid, euid, history, reserved;
 	__u32 caller[TG_GUARD_WORDS], target[TG_GUARD_WORDS];
 	char command[16];
 	char program[TG_GUARD_PATH]; /* of the caller; empty: not known */
-	char object[TG_GUARD_PATH];  /* what is executed, by its path; or the name of the file */
+	/* What is executed, by its path. Of other files `length` bytes: the components of the path,
+	 * the last one first, each with a NUL; `cut`: it has more. */
+	char object[TG_GUARD_OBJECT];
 };
 
 /* All global variables of the guard's programs. */
@@ -109,8 +162,11 @@ struct tg_guard_state {
 	__u64 lost;	     /* events for which there was no room, or that came too fast */
 	__u64 storage;	     /* tasks for which there was no memory */
 	__u64 second, count; /* events in this second */
+	__u64 secret[2];     /* the key of the hashes of paths, which no attacker may know */
 	__u32 daemons;	     /* daemons that the database lacks are guarded */
-	__u32 reserved;
+	__u32 canary;	     /* thread whose chmod u+s is always denied */
+	__u32 pins;	     /* device of the file system with the pins */
+	__u32 processes;     /* that are guarded */
 	__u32 database[TG_GUARD_WORDS]; /* SHA-256 of the database in force; the commands set it */
 };
 

@@ -17,10 +17,16 @@
 
 #define TG_GUARD_MAP void
 #define TG_GUARD_FIND(map, key) bpf_map_lookup_elem(map, key)
+/* A function of its own: its key then has one place on the stack. */
+#define TG_GUARD_STEP static __attribute__((noinline))
+#define TG_GUARD_ROLL _Pragma("clang loop unroll(disable)")
+#else
+#define TG_GUARD_STEP static
+#define TG_GUARD_ROLL
 #endif
 
 /* The program with a digest, or a null pointer. No program has the digest of zeros. */
-static inline struct tg_guard_entry *tg_guard_program(TG_GUARD_MAP *map, const __u32 *digest)
+TG_GUARD_STEP struct tg_guard_entry *tg_guard_program(TG_GUARD_MAP *map, const __u32 *digest)
 {
 	struct tg_guard_key key = {.kind = TG_GUARD_PROGRAM};
 
@@ -29,45 +35,83 @@ static inline struct tg_guard_entry *tg_guard_program(TG_GUARD_MAP *map, const _
 	return TG_GUARD_FIND(map, &key);
 }
 
-static inline struct tg_guard_entry *tg_guard_rule(TG_GUARD_MAP *map, __u32 caller, __u32 call,
-						   __u32 value)
+/* The rule of a caller for a call with a value, if it has not ended. */
+TG_GUARD_STEP struct tg_guard_entry *tg_guard_rule(TG_GUARD_MAP *map, __u32 caller, __u32 call,
+						   __u32 value, __u32 history)
 {
 	struct tg_guard_key key = {.kind = TG_GUARD_RULE, .words = {caller, call, value}};
+	struct tg_guard_entry *rule = TG_GUARD_FIND(map, &key);
 
-	return TG_GUARD_FIND(map, &key);
+	return rule && !(rule->flags >> TG_GUARD_UNTIL & history) ? rule : 0;
+}
+
+/* The same, for a path or what is below a directory. */
+TG_GUARD_STEP struct tg_guard_entry *tg_guard_path_rule(TG_GUARD_MAP *map, __u32 kind, __u32 caller,
+							const struct tg_guard_question *question,
+							__u64 hash)
+{
+	struct tg_guard_key key = {.kind = kind,
+				   .words = {caller, question->call, hash, hash >> 32}};
+	struct tg_guard_entry *rule = hash ? TG_GUARD_FIND(map, &key) : 0;
+
+	return rule && !(rule->flags >> TG_GUARD_UNTIL & question->history) ? rule : 0;
+}
+
+/* Looks up a path, and all directories above it. */
+static inline struct tg_guard_entry *
+tg_guard_any_path_rule(TG_GUARD_MAP *map, __u32 caller, const struct tg_guard_question *question)
+{
+	struct tg_guard_entry *rule;
+
+	rule = tg_guard_path_rule(map, TG_GUARD_PATH_IS, caller, question,
+				  question->path[TG_GUARD_DEPTH - 1]);
+	TG_GUARD_ROLL
+	for (__u32 i = 0; !rule && i < TG_GUARD_DEPTH - 1; i++)
+		rule = tg_guard_path_rule(map, TG_GUARD_PATH_BELOW, caller, question,
+					  question->path[i]);
+	return rule;
 }
 
 /* Whether rules allow each of the bits. */
-static inline int tg_guard_allows_bits(TG_GUARD_MAP *map, __u32 caller, __u32 bits)
+static inline int tg_guard_allows_bits(TG_GUARD_MAP *map, __u32 caller,
+				       const struct tg_guard_question *question)
 {
+	__u32 bits = question->value, history = question->history;
+
 	if (bits & TG_GUARD_SET_USER &&
-	    !tg_guard_rule(map, caller, TG_GUARD_CHMOD, TG_GUARD_SET_USER))
+	    !tg_guard_rule(map, caller, TG_GUARD_CHMOD, TG_GUARD_SET_USER, history))
 		return 0;
 	if (bits & TG_GUARD_SET_GROUP &&
-	    !tg_guard_rule(map, caller, TG_GUARD_CHMOD, TG_GUARD_SET_GROUP))
+	    !tg_guard_rule(map, caller, TG_GUARD_CHMOD, TG_GUARD_SET_GROUP, history))
 		return 0;
 	return !(bits & ~(TG_GUARD_SET_USER | TG_GUARD_SET_GROUP));
+}
+
+static inline int tg_guard_has_path(__u32 call)
+{
+	return call >= TG_GUARD_FIRST_PATH && call <= TG_GUARD_LAST_PATH;
 }
 
 /* Looks up a question in the rules of a program that the database has. */
 static inline void tg_guard_look_up(TG_GUARD_MAP *map, const struct tg_guard_question *question,
 				    struct tg_guard_answer *answer)
 {
+	__u32 call = question->call, caller = answer->caller, history = question->history;
 	struct tg_guard_entry *rule = 0;
 
-	switch (question->call) {
-	case TG_GUARD_EXEC:
-		if (answer->target)
-			rule = tg_guard_rule(map, answer->caller, TG_GUARD_EXEC, answer->target);
-		break;
-	case TG_GUARD_SETUID:
-		rule = tg_guard_rule(map, answer->caller, TG_GUARD_SETUID, question->value);
-		if (!rule)
-			rule = tg_guard_rule(map, answer->caller, TG_GUARD_SETUID, TG_GUARD_ANY_ID);
-		break;
-	case TG_GUARD_CHMOD:
-		answer->allowed = tg_guard_allows_bits(map, answer->caller, question->value);
+	if (call == TG_GUARD_CHMOD) {
+		answer->allowed = tg_guard_allows_bits(map, caller, question);
 		return;
+	}
+	if (call == TG_GUARD_EXEC) {
+		if (answer->target)
+			rule = tg_guard_rule(map, caller, call, answer->target, history);
+	} else {
+		rule = tg_guard_rule(map, caller, call, TG_GUARD_ANY, history);
+		if (!rule && tg_guard_has_path(call))
+			rule = tg_guard_any_path_rule(map, caller, question);
+		else if (!rule)
+			rule = tg_guard_rule(map, caller, call, question->value, history);
 	}
 	if (!rule)
 		return;

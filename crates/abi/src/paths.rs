@@ -8,6 +8,8 @@ pub const PINS: &str = text(header::TG_PINS);
 pub const PINNED_TASKS: &str = text(header::TG_PINNED_TASKS);
 /// The programs' pinned global variables, a [`tg_state`](crate::enforcer::tg_state).
 pub const PINNED_BSS: &str = text(header::TG_PINNED_BSS);
+/// Pinned programs and maps of the guard.
+pub const GUARD_PINS: &str = text(header::TG_GUARD_PINS);
 /// What outlives the daemon beside the kernel.
 pub const FOLDER: &str = text(header::TG_FOLDER);
 /// Where the daemon answers.

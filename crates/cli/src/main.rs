@@ -23,6 +23,7 @@ mod policies;
 mod policy;
 mod port;
 mod service;
+mod signed;
 mod store;
 mod study;
 mod unit;

@@ -4,6 +4,7 @@
 #define TOLLGATE_ADDRESS_H
 
 #include "compiler.h"
+#include "kernel_address.h"
 #include "libbpf.h"
 #include "state.h"
 
@@ -14,21 +15,6 @@
 		__u64 address_ = (__u64)((char *)(object) - (char *)&state);                       \
 		TG_OPAQUE(address_);                                                               \
 		address_;                                                                          \
-	})
-
-/*
- * The address of a kernel object, for bpf_probe_read_kernel. A difference of pointers is a
- * number for the verifier, and the address of the current task is known as a number.
- */
-#define TG_KERNEL_ADDRESS(object)                                                                  \
-	TG_KERNEL_ADDRESS_BY(bpf_get_current_task_btf(), bpf_get_current_task(), object)
-
-/* The same, where the address of the current task has been read already. */
-#define TG_KERNEL_ADDRESS_BY(current, address, object)                                             \
-	({                                                                                         \
-		__u64 from_task_ = (__u64)((char *)(object) - (char *)(current));                  \
-		TG_OPAQUE(from_task_);                                                             \
-		from_task_ + (address);                                                            \
 	})
 
 /*

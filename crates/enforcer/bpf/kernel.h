@@ -79,6 +79,7 @@ struct super_block {
 struct inode {
 	umode_t i_mode;
 	kuid_t i_uid;
+	__u32 i_rdev;
 	unsigned int i_flags;
 	struct super_block *i_sb;
 	unsigned long i_ino;
@@ -308,7 +309,7 @@ struct cred {
 	atomic_t usage; /* has 64 bits since 6.7; the lower half is enough */
 	kuid_t uid, suid, euid, fsuid;
 	kgid_t gid, sgid, egid;
-	kernel_cap_t cap_permitted, cap_effective;
+	kernel_cap_t cap_inheritable, cap_permitted, cap_effective;
 	struct user_namespace *user_ns;
 };
 
@@ -485,6 +486,8 @@ struct linux_binprm {
 #define FMODE_READ 0x1
 #define FMODE_WRITE 0x2
 #define O_APPEND 02000
+
+#define CLONE_THREAD 0x00010000
 
 #define PROT_WRITE 0x2
 #define PROT_EXEC 0x4

@@ -122,8 +122,7 @@ impl Daemon {
             let path = path.to_owned();
             move |cause| DaemonError::Io { what, path, cause }
         };
-        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(error("make", folder))?;
-        let lock = lock::take(&folder.join("lock"))?;
+        let lock = Self::lock(folder)?;
         let socket = folder.join("socket");
         // The socket of a daemon that was killed. Whoever has the lock may remove it.
         match fs::remove_file(&socket) {
@@ -135,6 +134,13 @@ impl Daemon {
         fs::set_permissions(&socket, Permissions::from_mode(0o666)).map_err(error("open to all", &socket))?;
         listener.set_nonblocking(true).map_err(error("listen on", &socket))?;
         Ok(Self { listener, socket, connections: Vec::new(), _lock: lock })
+    }
+
+    /// Becomes the daemon of a directory, which is created if necessary, without listening: for a daemon that serves nobody.
+    pub fn lock(folder: &Path) -> Result<Flock<File>, DaemonError> {
+        let error = |cause| DaemonError::Io { what: "make", path: folder.to_owned(), cause };
+        DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(error)?;
+        lock::take(&folder.join("lock"))
     }
 
     /// Tells the service manager, if there is one, that the daemon answers, and gives it the pins' directory to keep.

@@ -1,4 +1,4 @@
-//! The ring buffer `events`, by which the programs report to the daemon.
+//! Ring buffers, by which programs report to the daemon: `events` of the enforcer, and the guard's.
 
 use std::{
     io,
@@ -20,13 +20,56 @@ const BATCH: usize = 1024;
 /// The minimum length of an event: time and kind, with which every event begins.
 const MIN_LENGTH: usize = std::mem::offset_of!(tg_event, kind) + size_of::<u32>();
 
-/// The daemon's end of the ring buffer. Only one process reads it at a time.
-#[derive(Debug)]
-pub struct Reader {
+/// A reader of a ring buffer, whose samples are each a `T`. Only one process reads it at a time.
+pub struct Ring<T> {
     ring: RingBuffer<'static>,
-    samples: Receiver<Option<tg_event>>,
+    samples: Receiver<Option<T>>,
     map: MapHandle,
 }
+
+impl<T> std::fmt::Debug for Ring<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("map", &self.map).finish_non_exhaustive()
+    }
+}
+
+impl<T: 'static> Ring<T> {
+    /// Reads a map. `parse` says what a sample is; `None`: it is malformed.
+    pub fn new(map: MapHandle, parse: impl Fn(&[u8]) -> Option<T> + 'static) -> libbpf_rs::Result<Self> {
+        let (sender, samples) = mpsc::channel();
+        let mut builder = RingBufferBuilder::new();
+        // The receiver lives as long as the ring, so sending cannot fail.
+        builder.add(&map, move |sample| sender.send(parse(sample)).map_or(-1, |()| 0))?;
+        let ring = builder.build()?;
+        Ok(Self { ring, samples, map })
+    }
+
+    /// Waits for samples for at most `timeout`, and takes at most [`BATCH`] of them.
+    pub fn wait(&self, timeout: Duration) -> io::Result<impl Iterator<Item = Option<T>>> {
+        let mut wanted = [PollFd::new(self.map.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut wanted, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => (),
+            Err(errno) => return Err(errno.into()),
+        }
+        let taken = self.ring.consume_raw_n(BATCH);
+        if taken < 0 {
+            return Err(io::Error::from_raw_os_error(taken.wrapping_neg()));
+        }
+        Ok(self.samples.try_iter())
+    }
+}
+
+impl<T> AsFd for Ring<T> {
+    /// Becomes readable when there are samples.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+/// The daemon's end of the ring buffer `events`.
+#[derive(Debug)]
+pub struct Reader(Ring<tg_event>);
 
 /// The events of one wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,34 +84,19 @@ pub struct Batch {
 impl Reader {
     /// Reads the map `events`.
     pub fn new(map: MapHandle) -> libbpf_rs::Result<Self> {
-        let (sender, samples) = mpsc::channel();
-        let mut builder = RingBufferBuilder::new();
-        // The receiver lives as long as the ring, so sending cannot fail.
-        builder.add(&map, move |sample| sender.send(parse(sample)).map_or(-1, |()| 0))?;
-        let ring = builder.build()?;
-        Ok(Self { ring, samples, map })
+        Ring::new(map, parse).map(Self)
     }
 
     /// Waits for events for at most `timeout`, and takes at most [`BATCH`] of them.
     pub fn wait(&self, timeout: Duration) -> io::Result<Batch> {
-        let mut wanted = [PollFd::new(self.map.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-        match poll(&mut wanted, timeout) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => (),
-            Err(errno) => return Err(errno.into()),
-        }
-        let taken = self.ring.consume_raw_n(BATCH);
-        if taken < 0 {
-            return Err(io::Error::from_raw_os_error(taken.wrapping_neg()));
-        }
-        Ok(self.samples.try_iter().collect())
+        Ok(self.0.wait(timeout)?.collect())
     }
 }
 
 impl AsFd for Reader {
     /// Becomes readable when there are events.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.map.as_fd()
+        self.0.as_fd()
     }
 }
 

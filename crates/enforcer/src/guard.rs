@@ -3,36 +3,50 @@
 //! Programs and maps are pinned in a directory of their own, so the guard goes on whether or not a process reads its
 //! events. Whoever finds them there takes them over ([`Guard::adopt`]).
 
-mod events;
+mod canary;
+mod log;
+mod named;
+mod running;
 mod table;
 
 use std::{
-    ffi::CString,
+    ffi::OsStr,
     fs, io,
     os::{
         fd::{AsFd, AsRawFd},
-        unix::ffi::OsStrExt,
+        unix::fs::MetadataExt,
     },
-    path::{Path, PathBuf},
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, libbpf_sys};
-use sha2::{Digest as _, Sha256};
-use tollgate_abi::guard::tg_guard_state;
-use tollgate_guard::{Class, Database, Digest, Mode};
+use libbpf_rs::{
+    IterOpts, MapCore, MapFlags, Object, ObjectBuilder, OpenObject,
+    btf::{Btf, types::Func},
+};
+use nix::sys::stat::{major, minor};
+use tollgate_abi::{
+    bytes_of,
+    guard::{tg_guard_event, tg_guard_own, tg_guard_state},
+};
+use tollgate_guard::{Class, Database, Digest, Mode, Secret};
+use zerocopy::FromBytes;
 
-pub use self::events::Events;
+pub use self::{
+    canary::{Canary, Finding},
+    log::{FILE, KEPT, LOG, Log, Register},
+};
 use crate::{
+    events::Ring,
     mapping::Mapping,
-    programs::{ProgramsError, listen, map_name, refused},
+    programs::{self, Pins, ProgramsError, is_inquiry, listen, map_name, refused},
+    survival::program_id,
 };
 
-/// `bpf/guard.bpf.c`.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o"));
+/// The iterator that makes processes guarded that run already.
+const ADOPT: &str = "guard_adopt";
 
-/// Where it is pinned.
-const PINS: &str = "/sys/fs/bpf/tollgate-guard";
+/// The reader of calls that no rule allows.
+pub type Events = Ring<tg_guard_event>;
 
 /// Why the guard cannot be started, found or changed.
 #[derive(Debug, thiserror::Error)]
@@ -65,76 +79,130 @@ pub struct Counts {
 /// The guard, running in the kernel.
 #[derive(Debug)]
 pub struct Guard {
-    pins: PathBuf,
+    pins: Pins,
     state: Mapping<tg_guard_state>,
 }
 
 impl Guard {
     /// Starts it with a database. If this fails, nothing is left in the kernel.
     pub fn start(database: &Database) -> Result<Self, GuardError> {
-        let pins = PathBuf::from(PINS);
+        let pins = Pins::of_guard();
         // What a start left behind that was killed.
-        remove(&pins)?;
+        programs::unpin(&pins)?;
         Self::start_below(pins.clone(), database).inspect_err(|_| {
             // The first error is the one to report.
-            let _ = remove(&pins);
+            let _ = programs::unpin(&pins);
         })
     }
 
-    fn start_below(pins: PathBuf, database: &Database) -> Result<Self, GuardError> {
-        for path in [build(&pins), pins.join("maps"), pins.join("links")] {
-            fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
-        }
-        let mut object = listen("load the guard's programs", || {
-            ObjectBuilder::default().name("guard")?.open_memory(OBJECT)?.load()
-        })?;
-        pin_maps(&pins, &mut object)?;
+    fn start_below(pins: Pins, database: &Database) -> Result<Self, GuardError> {
+        pins.make()?;
+        let object = load(&pins)?;
         let guard = Self::open(pins)?;
+        guard.prepare()?;
         // Before anything is asked: an empty table allows nothing.
         guard.put_in_force(database)?;
-        for program in object.progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            let link = program.attach().map_err(refused(format!("attach {name}")))?;
-            pin(&link, &guard.pins.join("links").join(&name)).map_err(refused(format!("pin {name}")))?;
-        }
+        programs::attach(&guard.pins, &object)?;
+        guard.register(&object)?;
+        guard.adopt_running(database)?;
         Ok(guard)
     }
 
     /// Takes it over; `None`: it is not running.
     pub fn adopt() -> Result<Option<Self>, GuardError> {
-        let pins = PathBuf::from(PINS);
-        if links(&pins).is_empty() {
+        let pins = Pins::of_guard();
+        if !programs::pinned(&pins) {
             return Ok(None);
         }
-        if !build(&pins).exists() {
-            return Err(GuardError::AnotherVersion);
-        }
+        programs::of_this_build(&pins).map_err(|_| GuardError::AnotherVersion)?;
         Ok(Some(Self::open(pins)?))
     }
 
-    fn open(pins: PathBuf) -> Result<Self, GuardError> {
-        let map = map(&pins, "bss")?;
-        let path = pins.join("maps/bss");
-        let state = Mapping::new(&map).map_err(|cause| ProgramsError::Pins { path, cause })?;
+    fn open(pins: Pins) -> Result<Self, GuardError> {
+        let path = pins.map("bss");
+        let state = Mapping::new(programs::map(&pins, "bss")?).map_err(|cause| ProgramsError::Pins { path, cause })?;
         Ok(Self { pins, state })
     }
 
     /// Ends it: nothing is checked any more. Returns whether it was running.
     pub fn stop() -> Result<bool, GuardError> {
-        let pins = Path::new(PINS);
-        let running = !links(pins).is_empty();
-        remove(pins)?;
+        let pins = Pins::of_guard();
+        let running = programs::pinned(&pins);
+        programs::unpin(&pins)?;
         Ok(running)
+    }
+
+    /// Sets what programs must know from the beginning.
+    fn prepare(&self) -> Result<(), GuardError> {
+        let root = self.pins.root();
+        let failed = |cause| ProgramsError::Pins { path: root.to_owned(), cause };
+        let device = fs::metadata(root).map_err(failed)?.dev();
+        // The kernel's own form of device numbers.
+        let device = (major(device) << 20 | minor(device)) as u32;
+        let secret = random().map_err(failed)?;
+        let state = self.state.get();
+        // SAFETY: both members lie in the mapping, and no program is attached yet.
+        unsafe {
+            (&raw mut (*state).pins).write_volatile(device);
+            (&raw mut (*state).secret).write_volatile(secret);
+        }
+        Ok(())
+    }
+
+    /// Registers maps and programs as the guard's own.
+    fn register(&self, object: &Object) -> Result<(), ProgramsError> {
+        for map in object.maps() {
+            self.register_map(&map)?;
+        }
+        for program in object.progs().filter(|program| program.autoload()) {
+            self.put_own(1, program_id(program.as_fd())?)?;
+        }
+        Ok(())
+    }
+
+    fn register_map(&self, map: &impl MapCore) -> Result<(), ProgramsError> {
+        let id = map.info().map_err(refused("find the identifier of a map"))?.info.id;
+        self.put_own(0, id)
+    }
+
+    fn put_own(&self, is_program: u32, id: u32) -> Result<(), ProgramsError> {
+        let key = tg_guard_own { is_program, id };
+        let own = programs::map(&self.pins, "guard_own")?;
+        own.update(bytes_of(&key), &[0; 4], MapFlags::ANY).map_err(refused("say what is the guard's own"))
+    }
+
+    /// Makes processes guarded that run already, and that would be if they were executed now.
+    fn adopt_running(&self, database: &Database) -> Result<(), GuardError> {
+        let found = programs::map(&self.pins, "guard_running")?;
+        let mut known = 0;
+        // What they fork meanwhile is found in the next round.
+        loop {
+            let running = running::find(database);
+            if running.len() <= known {
+                return Ok(());
+            }
+            known = running.len();
+            for (process, task) in &running {
+                let put = found.update(&process.to_ne_bytes(), bytes_of(task), MapFlags::ANY);
+                put.map_err(refused("say which processes run already"))?;
+            }
+            let path = self.pins.inquiry(ADOPT);
+            fs::read(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
+        }
     }
 
     /// Puts a database in force, whole or not at all.
     pub fn put_in_force(&self, database: &Database) -> Result<(), GuardError> {
-        let table = table::make(&map(&self.pins, "guard_template")?, database);
+        let state = self.state.get();
+        // SAFETY: the member lies in the mapping, and was written before any program was attached.
+        let secret = Secret(unsafe { (&raw const (*state).secret).read_volatile() });
+        let table = table::make(&programs::map(&self.pins, "guard_template")?, database, secret);
         let table = table.map_err(refused("make the table of the guard's database"))?;
-        let (tables, descriptor) = (map(&self.pins, "guard_tables")?, table.as_fd().as_raw_fd().to_ne_bytes());
+        self.register_map(&table)?;
+        let (tables, descriptor) =
+            (programs::map(&self.pins, "guard_tables")?, table.as_fd().as_raw_fd().to_ne_bytes());
         let put = tables.update(&0_u32.to_ne_bytes(), &descriptor, MapFlags::ANY);
         put.map_err(refused("put the guard's database in force"))?;
-        let state = self.state.get();
         let daemons = database.default_mode(Class::Daemon) != Mode::Off;
         // SAFETY: both members lie in the mapping. The programs read the first one at once, and never the second one.
         unsafe {
@@ -151,10 +219,31 @@ impl Guard {
         Digest::of_words(unsafe { (&raw const (*self.state.get()).database).read_volatile() })
     }
 
-    /// The hooks' programs that are attached.
+    /// The programs that are attached, without the prefix that all have.
     #[must_use]
     pub fn attached(&self) -> Vec<String> {
-        links(&self.pins)
+        programs::attached(&self.pins).unwrap_or_default()
+    }
+
+    /// The hooks that this kernel lacks: what they would check is not checked.
+    pub fn missing() -> Result<Vec<String>, GuardError> {
+        let functions = functions()?;
+        let object = open()?;
+        let hooks = object.progs().filter_map(|program| hook(program.section()));
+        Ok(hooks.filter(|hook| !functions.contains(&format!("bpf_lsm_{hook}"))).collect())
+    }
+
+    /// How many processes are guarded.
+    #[must_use]
+    pub fn processes(&self) -> u32 {
+        // SAFETY: the member lies in the mapping, aligned.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.state.get()).processes) }.load(Ordering::Relaxed)
+    }
+
+    /// Sets the thread whose chmod u+s is always denied; 0: none.
+    fn set_canary(&self, thread: u32) {
+        // SAFETY: the member lies in the mapping, aligned.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.state.get()).canary) }.store(thread, Ordering::SeqCst);
     }
 
     /// How often the programs did something.
@@ -180,57 +269,57 @@ impl Guard {
 
     /// The reader of its events. Only one process reads them at a time.
     pub fn events(&self) -> Result<Events, GuardError> {
-        let events = Events::new(map(&self.pins, "guard_events")?);
+        let whole = |sample: &[u8]| tg_guard_event::read_from_bytes(sample).ok();
+        let events = Ring::new(programs::map(&self.pins, "guard_events")?, whole);
         Ok(events.map_err(refused("read the guard's events"))?)
     }
 }
 
-/// The directory that says which build of the programs is pinned.
-fn build(pins: &Path) -> PathBuf {
-    let hash: String = Sha256::digest(OBJECT)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    pins.join("build").join(hash)
+fn open() -> Result<OpenObject, ProgramsError> {
+    listen("read the guard's programs", || ObjectBuilder::default().name("guard")?.open_memory(programs::GUARD))
 }
 
-fn map(pins: &Path, name: &str) -> Result<MapHandle, ProgramsError> {
-    MapHandle::from_pinned_path(pins.join("maps").join(name)).map_err(refused(format!("open the map {name}")))
-}
-
-fn pin_maps(pins: &Path, object: &mut Object) -> Result<(), ProgramsError> {
+/// Loads the programs whose hooks this kernel has, and pins the maps.
+fn load(pins: &Pins) -> Result<Object, ProgramsError> {
+    let (functions, mut object) = (functions()?, open()?);
+    for mut program in object.progs_mut() {
+        let exists = hook(program.section()).is_none_or(|hook| functions.contains(&format!("bpf_lsm_{hook}")));
+        program.set_autoload(exists);
+    }
+    let mut object = listen("load the guard's programs", || object.load())?;
     for mut map in object.maps_mut() {
         let name = map_name(&map.name().to_string_lossy());
         if !name.starts_with("rodata") {
-            map.pin(pins.join("maps").join(&name)).map_err(refused(format!("pin the map {name}")))?;
+            map.pin(pins.map(&name)).map_err(refused(format!("pin the map {name}")))?;
         }
     }
-    Ok(())
-}
-
-fn pin(link: &Link, path: &Path) -> libbpf_rs::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
-    // SAFETY: the descriptor is open, and the path ends with a zero byte.
-    let pinned = unsafe { libbpf_sys::bpf_obj_pin(link.as_fd().as_raw_fd(), path.as_ptr()) };
-    if pinned < 0 { Err(libbpf_rs::Error::from_raw_os_error(-pinned)) } else { Ok(()) }
-}
-
-/// The programs that are attached, sorted.
-fn links(pins: &Path) -> Vec<String> {
-    let entries = fs::read_dir(pins.join("links")).into_iter().flatten().filter_map(Result::ok);
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort_unstable();
-    names
-}
-
-/// Removes all pins. No program runs any more afterwards: if a descriptor is the last one that holds a link, the kernel
-/// detaches the program at once.
-fn remove(pins: &Path) -> Result<(), ProgramsError> {
-    let held: Vec<Link> =
-        links(pins).iter().filter_map(|name| Link::open(pins.join("links").join(name)).ok()).collect();
-    match fs::remove_dir_all(pins) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-            return Err(ProgramsError::Pins { path: pins.to_owned(), cause });
-        }
-        _ => {}
+    for program in object.progs_mut().filter(|program| is_inquiry(program.section())) {
+        let pin = pins.inquiry(&program.name().to_string_lossy());
+        let pinned = program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin));
+        pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
     }
-    drop(held);
-    Ok(())
+    Ok(object)
+}
+
+/// The hook of a program's section; `None`: it has none.
+fn hook(section: &OsStr) -> Option<String> {
+    let section = section.to_str()?;
+    section.strip_prefix("lsm/").or_else(|| section.strip_prefix("lsm.s/")).map(str::to_owned)
+}
+
+/// The names of the running kernel's functions.
+fn functions() -> Result<std::collections::HashSet<String>, ProgramsError> {
+    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
+    let names = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name().map(OsStr::to_owned));
+    Ok(names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with("bpf_lsm_")).collect())
+}
+
+fn random() -> io::Result<[u64; 2]> {
+    let mut bytes = [0_u8; 16];
+    // SAFETY: the kernel writes at most as many bytes as there are.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != bytes.len() as isize {
+        return Err(io::Error::last_os_error());
+    }
+    Ok([0, 8].map(|at| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]))))
 }

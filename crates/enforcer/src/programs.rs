@@ -50,6 +50,9 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"
 /// `bpf/datapath.bpf.c`.
 static DATAPATH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/datapath.bpf.o"));
 
+/// `bpf/guard.bpf.c`.
+pub(crate) static GUARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o"));
+
 /// Distinguishes this build of the programs from others, whose maps of the same names may have another content: FNV-1a.
 fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
@@ -57,6 +60,7 @@ fn build() -> &'static str {
         let hash = OBJECT
             .iter()
             .chain(DATAPATH)
+            .chain(GUARD)
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{hash:016x}")
     })
@@ -127,6 +131,12 @@ impl Pins {
     /// The default directory.
     pub const ROOT: &str = paths::PINS;
 
+    /// The directory of the guard's pins.
+    #[must_use]
+    pub fn of_guard() -> Self {
+        Self(paths::GUARD_PINS.into())
+    }
+
     /// The directory of a descriptor of this process, which stays open.
     #[must_use]
     pub fn of(directory: BorrowedFd<'_>) -> Self {
@@ -180,7 +190,7 @@ impl Pins {
         self.0.join("build").join(build())
     }
 
-    fn make(&self) -> Result<(), ProgramsError> {
+    pub(crate) fn make(&self) -> Result<(), ProgramsError> {
         let [maps, links, inquiries] = ["maps", "links", "inquiries"].map(|name| self.0.join(name));
         // The build comes first: pins without a link are recognized by it as left over, whatever build they belong to.
         for path in [self.build(), maps, links, inquiries] {

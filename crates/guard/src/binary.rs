@@ -3,13 +3,14 @@
 //! | bytes | content |
 //! |---|---|
 //! | 8 | `TGGUARD` and a NUL |
-//! | 4 | version of the format: 1 |
+//! | 4 | version of the format: 2 |
 //! | 8 | length of the file |
 //! | 2 | modes of setuid programs and of daemons without an entry, one byte each |
 //! | 1, n | length of the first word of lines in the log, and the word |
 //! | 4, 4 | how many programs and rules follow |
 //! | per program | length of the name (2), mode (1), how many contents (2), the name, the contents (32 each) |
-//! | per rule | place of the caller among the programs (4), call (1), flags (1), argument (4) |
+//! | per rule | place of the caller among the programs (4), call (1), flags (1), what ends it (1), argument (4) |
+//! | of a call on a file | the argument is 0 for any, 1 for a path, 2 for what is below one; then its length (2) and the path |
 //! | 32 | SHA-256 of everything before |
 //!
 //! Programs are sorted by name, contents and rules by their order. One database has one form only: what is read is
@@ -17,20 +18,24 @@
 
 use sha2::{Digest as _, Sha256};
 use tollgate_abi::guard::{
-    TG_GUARD_ANY_ID, TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER,
+    TG_GUARD_ANY, TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETGID,
     TG_GUARD_SETUID,
 };
 
 use crate::{
     database::Database,
     digest::Digest,
-    item::{Act, Bit, Class, Id, Item, Mode, Program, Rule},
+    item::{Act, Bit, Class, FileCall, Id, Item, Mode, Place, PlainCall, Program, Rule, Until},
     name::Name,
 };
 
 const MAGIC: &[u8; 8] = b"TGGUARD\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HASH: usize = 32;
+/// Arguments of calls on files.
+const ANY: u32 = 0;
+const IS: u32 = 1;
+const BELOW: u32 = 2;
 /// The maximum size of a file, in bytes.
 pub const MAX_SIZE: usize = 256 << 20;
 
@@ -76,15 +81,22 @@ impl Database {
         }
         let names: Vec<&Name> = self.programs().map(|(name, _)| name).collect();
         let place = |name: &Name| names.binary_search(&name).map_or(u32::MAX, |place| place as u32);
-        for Rule { caller, act } in self.rules() {
-            let (flags, argument) = match &act {
-                Act::Exec { program, free } => (if *free { TG_GUARD_FREE } else { 0 }, place(program)),
-                Act::Setuid(id) => (0, id.number()),
-                Act::Chmod(bit) => (0, *bit as u32),
+        for Rule { caller, act, until } in self.rules() {
+            let (flags, argument, path) = match &act {
+                Act::Exec { program, free } => (if *free { TG_GUARD_FREE } else { 0 }, place(program), None),
+                Act::Setuid(id) | Act::Setgid(id) => (0, id.number(), None),
+                Act::Chmod(bit) => (0, *bit as u32, None),
+                Act::File(_, Place::Any) | Act::Plain(_) => (0, ANY, None),
+                Act::File(_, Place::Is(path)) => (0, IS, Some(path)),
+                Act::File(_, Place::Below(path)) => (0, BELOW, Some(path)),
             };
             bytes.extend(place(&caller).to_le_bytes());
-            bytes.extend([act.call() as u8, flags as u8]);
+            bytes.extend([act.call() as u8, flags as u8, until.bits() as u8]);
             bytes.extend(argument.to_le_bytes());
+            if let Some(path) = path {
+                bytes.extend((path.as_bytes().len() as u16).to_le_bytes());
+                bytes.extend(path.as_bytes());
+            }
         }
         let length = (bytes.len() + HASH) as u64;
         bytes[MAGIC.len() + 4..][..8].copy_from_slice(&length.to_le_bytes());
@@ -181,17 +193,43 @@ impl<'a> Reader<'a> {
             names.get(place as usize).cloned().ok_or(BinaryError::Damaged("a rule names a program that it lacks"))
         };
         let caller = name(u32::from_le_bytes(self.array()?))?;
-        let [call, flags] = self.array()?;
+        let [call, flags, until] = self.array()?;
+        let until = Until::of(until.into()).ok_or(BinaryError::Damaged("a rule ends with what does not exist"))?;
         let argument = u32::from_le_bytes(self.array()?);
-        let act = match (u32::from(call), argument) {
+        let id = if argument == TG_GUARD_ANY { Id::Any } else { Id::One(argument) };
+        let call = u32::from(call);
+        let act = match (call, argument) {
             (TG_GUARD_EXEC, place) => Act::Exec { program: name(place)?, free: u32::from(flags) == TG_GUARD_FREE },
-            (TG_GUARD_SETUID, TG_GUARD_ANY_ID) => Act::Setuid(Id::Any),
-            (TG_GUARD_SETUID, id) => Act::Setuid(Id::One(id)),
+            (TG_GUARD_SETUID, _) => Act::Setuid(id),
+            (TG_GUARD_SETGID, _) => Act::Setgid(id),
             (TG_GUARD_CHMOD, TG_GUARD_SET_USER) => Act::Chmod(Bit::User),
             (TG_GUARD_CHMOD, TG_GUARD_SET_GROUP) => Act::Chmod(Bit::Group),
-            _ => return Err(BinaryError::Damaged("a rule has a call that does not exist")),
+            _ => self.other(call, argument)?,
         };
-        Ok(Rule { caller, act })
+        Ok(Rule { caller, act, until })
+    }
+
+    fn other(&mut self, call: u32, argument: u32) -> Result<Act, BinaryError> {
+        let unknown = BinaryError::Damaged("a rule has a call that does not exist");
+        if let Some((call, _)) = PlainCall::ALL.into_iter().find(|(known, _)| *known as u32 == call) {
+            return Ok(Act::Plain(call));
+        }
+        let (call, _) = FileCall::ALL.into_iter().find(|(known, _)| *known as u32 == call).ok_or(unknown)?;
+        let mut path = || {
+            let length = u16::from_le_bytes(self.array()?);
+            Name::of(self.take(length.into())?).map_err(|_| BinaryError::Damaged("a file of a rule has no path"))
+        };
+        let place = match argument {
+            ANY => Place::Any,
+            IS => Place::Is(path()?),
+            BELOW => Place::Below(path()?),
+            _ => return Err(BinaryError::Damaged("a rule is about files that do not exist")),
+        };
+        // Whatever text cannot say is no rule.
+        if place.to_string().parse() != Ok(place.clone()) {
+            return Err(BinaryError::Damaged("a file of a rule has no path"));
+        }
+        Ok(Act::File(call, place))
     }
 }
 
@@ -203,7 +241,8 @@ mod tests {
         let [su, old, sh] = ["su", "old", "sh"].map(|content| Digest::of(content.as_bytes()));
         let text = format!(
             "word BOP\ndefault daemon warn\nprogram /bin/su enforce {su} {old}\nprogram /bin/sh learn {sh}\n\
-             allow /bin/su exec /bin/sh free\nallow /bin/su setuid any\nallow /bin/su chmod g+s"
+             allow /bin/su exec /bin/sh free\nallow /bin/su setuid any\nallow /bin/su chmod g+s\n\
+             allow /bin/su write /etc/shadow until network\nallow /bin/su unlink /tmp/\nallow /bin/su mount"
         );
         Database::parse(&text).unwrap()
     }
@@ -249,8 +288,8 @@ mod tests {
         let error = Database::from_bytes(&sealed(swapped)).unwrap_err();
         assert_eq!(error, BinaryError::Damaged("its items are not in order"));
         let mut newer = bytes.clone();
-        newer[8] = 2;
-        assert_eq!(Database::from_bytes(&sealed(newer)), Err(BinaryError::Version { found: 2 }));
+        newer[8] = 3;
+        assert_eq!(Database::from_bytes(&sealed(newer)), Err(BinaryError::Version { found: 3 }));
         assert_eq!(Database::from_bytes(b"word BOP\n"), Err(BinaryError::NotDatabase));
     }
 }

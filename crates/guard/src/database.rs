@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     digest::Digest,
-    item::{Act, Class, Item, Mode, Program, Rule, Word},
+    item::{Act, Class, Item, Mode, Program, Rule, Until, Word},
     name::Name,
 };
 
@@ -52,8 +52,8 @@ pub struct Database {
     programs: BTreeMap<Name, Program>,
     /// Whose each content is.
     contents: BTreeMap<Digest, Name>,
-    /// The rules of each program. Of one act there is one rule.
-    rules: BTreeMap<Name, BTreeSet<Act>>,
+    /// The rules of each program, and what ends them. Of one act there is one rule.
+    rules: BTreeMap<Name, BTreeMap<Act, Until>>,
     count: usize,
 }
 
@@ -101,16 +101,21 @@ impl Database {
         self.contents.get(digest)
     }
 
-    /// What a program may do.
-    pub fn acts(&self, caller: &Name) -> impl Iterator<Item = &Act> {
-        self.rules.get(caller).into_iter().flatten()
+    /// What a program may do, and what ends that.
+    pub fn acts(&self, caller: &Name) -> impl Iterator<Item = (&Act, Until)> {
+        self.rules.get(caller).into_iter().flatten().map(|(act, until)| (act, *until))
+    }
+
+    /// Whether a program may do this, and what ends that.
+    pub(crate) fn until(&self, caller: &Name, act: &Act) -> Option<Until> {
+        self.rules.get(caller)?.get(act).copied()
     }
 
     /// The rules, by their callers.
     pub fn rules(&self) -> impl Iterator<Item = Rule> {
-        let of = |(caller, acts): (&Name, &BTreeSet<Act>)| {
+        let of = |(caller, acts): (&Name, &BTreeMap<Act, Until>)| {
             let caller = caller.clone();
-            acts.clone().into_iter().map(move |act| Rule { caller: caller.clone(), act })
+            acts.clone().into_iter().map(move |(act, until)| Rule { caller: caller.clone(), act, until })
         };
         self.rules.iter().flat_map(of)
     }
@@ -156,20 +161,23 @@ impl Database {
         Ok(self.programs.insert(name, new.clone()) != Some(new))
     }
 
-    fn enter_rule(&mut self, Rule { caller, act }: Rule) -> Result<bool, ItemError> {
+    fn enter_rule(&mut self, Rule { caller, act, until }: Rule) -> Result<bool, ItemError> {
         let named = [Some(&caller), if let Act::Exec { program, .. } = &act { Some(program) } else { None }];
         if let Some(unknown) = named.into_iter().flatten().find(|name| !self.programs.contains_key(name)) {
             return Err(ItemError::NoProgram(unknown.clone()));
         }
         let other = opposite(&act);
-        let replaced = other.is_some_and(|other| self.rules.get_mut(&caller).is_some_and(|acts| acts.remove(&other)));
-        if !replaced && self.count == MAX_RULES {
+        let acts = self.rules.entry(caller).or_default();
+        let replaced = other.is_some_and(|other| acts.remove(&other).is_some());
+        if replaced || acts.contains_key(&act) {
+            return Ok(acts.insert(act, until) != Some(until) || replaced);
+        }
+        if self.count == MAX_RULES {
+            self.rules.retain(|_, acts| !acts.is_empty());
             return Err(ItemError::Full);
         }
-        if !self.rules.entry(caller).or_default().insert(act) {
-            return Ok(false);
-        }
-        self.count += usize::from(!replaced);
+        acts.insert(act, until);
+        self.count += 1;
         Ok(true)
     }
 
@@ -177,11 +185,12 @@ impl Database {
     pub fn remove(&mut self, item: &Item) -> Result<(), ItemError> {
         match item {
             Item::Default(..) | Item::Word(_) => Err(ItemError::Always),
-            Item::Rule(Rule { caller, act }) => {
+            Item::Rule(Rule { caller, act, until }) => {
                 let acts = self.rules.get_mut(caller).ok_or(ItemError::Missing)?;
-                if !acts.remove(act) {
+                if acts.get(act) != Some(until) {
                     return Err(ItemError::Missing);
                 }
+                acts.remove(act);
                 self.count -= 1;
                 self.rules.retain(|_, acts| !acts.is_empty());
                 Ok(())
@@ -222,8 +231,8 @@ impl Database {
             new += usize::from(self.enter_program(name.clone(), program)?);
         }
         for rule in other.rules() {
-            let other = opposite(&rule.act);
-            if other.is_some_and(|other| self.acts(&rule.caller).any(|act| *act == other)) {
+            let has = |act: &Act| self.until(&rule.caller, act).is_some();
+            if has(&rule.act) || opposite(&rule.act).is_some_and(|other| has(&other)) {
                 continue;
             }
             new += usize::from(self.enter_rule(rule)?);

@@ -1,32 +1,40 @@
 //! What is asked and answered, and the answer by the rules alone: what the evaluator must say, too.
 
-use tollgate_abi::guard::TG_GUARD_ANY_ID;
+use tollgate_abi::guard::{TG_GUARD_ANY, TG_GUARD_DEPTH};
 
 use crate::{
     database::Database,
     digest::Digest,
-    item::{Act, Bit, Class, Id, Mode},
+    item::{Act, Bit, Class, FileCall, Id, Mode, Place, PlainCall, Until},
     name::Name,
 };
 
 /// What a guarded process is about to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// It executes this content; `None`: it is not known.
     Exec(Option<Digest>),
     /// It takes this user id.
     Setuid(u32),
+    /// It takes this group id.
+    Setgid(u32),
     /// It sets these bits of a file's mode.
     Chmod(u32),
+    /// It makes a call on the file with this path.
+    File(FileCall, Name),
+    /// It makes another call.
+    Plain(PlainCall),
 }
 
 /// A question to the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Why the process is guarded.
     pub class: Class,
     /// The content of its program; `None`: it is not known.
     pub caller: Option<Digest>,
+    /// What it has done.
+    pub history: Until,
     /// What it is about to do.
     pub asked: Asked,
 }
@@ -65,7 +73,7 @@ impl Database {
             _ => None,
         };
         let mode = caller.and_then(|caller| self.program(caller)).map(|program| program.mode);
-        let allowed = caller.and_then(|caller| self.allowing(caller, question.asked, target));
+        let allowed = caller.and_then(|caller| self.allowing(caller, question, target));
         Answer {
             mode: mode.unwrap_or_else(|| self.default_mode(question.class)),
             caller_known: caller.is_some(),
@@ -76,24 +84,44 @@ impl Database {
     }
 
     /// `None`: no rule allows it; else whether what is executed is free.
-    fn allowing(&self, caller: &Name, asked: Asked, target: Option<&Name>) -> Option<bool> {
-        let has = |wanted: &Act| self.acts(caller).any(|act| act == wanted);
-        match asked {
-            Asked::Exec(_) => self.acts(caller).find_map(|act| match act {
-                Act::Exec { program, free } if Some(program) == target => Some(*free),
-                _ => None,
-            }),
-            Asked::Setuid(id) => {
-                let allowed = has(&Act::Setuid(Id::Any)) || id != TG_GUARD_ANY_ID && has(&Act::Setuid(Id::One(id)));
-                allowed.then_some(false)
+    fn allowing(&self, caller: &Name, question: &Question, target: Option<&Name>) -> Option<bool> {
+        let holds = |until: Until| until.bits() & question.history.bits() == 0;
+        let has = |wanted: &Act| self.until(caller, wanted).is_some_and(holds);
+        let id = |of: fn(Id) -> Act, id: u32| has(&of(Id::Any)) || id != TG_GUARD_ANY && has(&of(Id::One(id)));
+        let allowed = match &question.asked {
+            Asked::Exec(_) => {
+                return self.acts(caller).find_map(|(act, until)| match act {
+                    Act::Exec { program, free } if Some(program) == target && holds(until) => Some(*free),
+                    _ => None,
+                });
             }
+            Asked::Setuid(number) => id(Act::Setuid, *number),
+            Asked::Setgid(number) => id(Act::Setgid, *number),
             Asked::Chmod(bits) => {
                 let one = |bit| bits & bit as u32 == 0 || has(&Act::Chmod(bit));
                 let others = bits & !(Bit::User as u32 | Bit::Group as u32);
-                (others == 0 && one(Bit::User) && one(Bit::Group)).then_some(false)
+                others == 0 && one(Bit::User) && one(Bit::Group)
             }
-        }
+            Asked::File(call, path) => {
+                let places = places(path).into_iter().chain([Place::Any]);
+                places.into_iter().any(|place| has(&Act::File(*call, place)))
+            }
+            Asked::Plain(call) => has(&Act::Plain(*call)),
+        };
+        allowed.then_some(false)
     }
+}
+
+/// The places of rules that a path is in, but `any`.
+fn places(path: &Name) -> Vec<Place> {
+    let bytes = path.as_bytes();
+    let ends = (1..bytes.len()).filter(|at| bytes[*at] == b'/');
+    let above: Vec<Place> = ends.filter_map(|at| Name::of(&bytes[..at]).ok()).map(Place::Below).collect();
+    // Longer paths are unknown to the kernel.
+    if above.len() >= TG_GUARD_DEPTH as usize {
+        return Vec::new();
+    }
+    above.into_iter().chain([Place::Is(path.clone())]).collect()
 }
 
 #[cfg(test)]
@@ -107,7 +135,8 @@ mod tests {
             "program /su enforce {su}\nprogram /sh learn {sh}\nallow /su exec /sh free\nallow /su setuid 7\nallow /su chmod u+s"
         );
         let database = Database::parse(&text).unwrap();
-        let ask = |caller, asked| database.decide(&Question { class: Class::Setuid, caller, asked });
+        let ask =
+            |caller, asked| database.decide(&Question { class: Class::Setuid, caller, history: Until::NEVER, asked });
         let granted = |asked| !ask(Some(su), asked).is_denied();
         assert!(ask(Some(su), Asked::Exec(Some(sh))).free);
         assert!(granted(Asked::Setuid(7)) && granted(Asked::Chmod(Bit::User as u32)));
@@ -120,7 +149,8 @@ mod tests {
             Asked::Chmod(Bit::Group as u32 | Bit::User as u32),
             Asked::Chmod(0o777),
         ] {
-            assert!(!granted(asked), "{asked:?}");
+            let text = format!("{asked:?}");
+            assert!(!granted(asked), "{text}");
         }
         let learns = ask(Some(sh), Asked::Setuid(0));
         assert_eq!((learns.mode, learns.allowed), (Mode::Learn, false));

@@ -3,8 +3,12 @@
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use tollgate_abi::guard::{
-    TG_GUARD_ANY_ID, TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_CHMOD, TG_GUARD_ENFORCE, TG_GUARD_EXEC,
-    TG_GUARD_LEARN, TG_GUARD_OFF, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETUID, TG_GUARD_WARN,
+    TG_GUARD_ANY, TG_GUARD_BPF, TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_CAPSET, TG_GUARD_CHMOD,
+    TG_GUARD_CHOWN, TG_GUARD_DEPTH, TG_GUARD_ENFORCE, TG_GUARD_EXEC, TG_GUARD_GROUPS, TG_GUARD_IDENTITY,
+    TG_GUARD_ITSELF, TG_GUARD_LEARN, TG_GUARD_LINK, TG_GUARD_MEMORY, TG_GUARD_MKNOD, TG_GUARD_MODULE, TG_GUARD_MOUNT,
+    TG_GUARD_NAMESPACE, TG_GUARD_NETWORK, TG_GUARD_OFF, TG_GUARD_PTRACE, TG_GUARD_RENAME, TG_GUARD_SET_GROUP,
+    TG_GUARD_SET_USER, TG_GUARD_SETCAP, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_SYMLINK, TG_GUARD_UNLINK,
+    TG_GUARD_UNTRUSTED, TG_GUARD_URING, TG_GUARD_USERFAULTFD, TG_GUARD_WARN, TG_GUARD_WRITE,
 };
 
 use crate::{digest::Digest, name::Name};
@@ -82,6 +86,8 @@ macro_rules! named {
 
 named!(Mode, "mode");
 named!(Class, "class");
+named!(FileCall, "call on a file");
+named!(PlainCall, "call without an argument");
 
 /// The first word of lines in the log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,11 +135,33 @@ pub enum Id {
     Any,
 }
 
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(id) => id.fmt(f),
+            Self::Any => f.write_str("any"),
+        }
+    }
+}
+
+impl FromStr for Id {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "any" => Ok(Self::Any),
+            // There is no such id, and `any` has this number.
+            Ok(number) if number != TG_GUARD_ANY && !text.starts_with('+') => Ok(Self::One(number)),
+            _ => Err(format!("`{text}` is no id of a user or a group: write its number, or `any`")),
+        }
+    }
+}
+
 impl Id {
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::One(id) => id,
-            Self::Any => TG_GUARD_ANY_ID,
+            Self::Any => TG_GUARD_ANY,
         }
     }
 }
@@ -146,6 +174,152 @@ pub enum Bit {
     User = TG_GUARD_SET_USER,
     /// The set-group-id bit.
     Group = TG_GUARD_SET_GROUP,
+}
+
+/// A call whose argument is a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+#[expect(missing_docs, reason = "guard.h says what they are")]
+pub enum FileCall {
+    Write = TG_GUARD_WRITE,
+    Unlink = TG_GUARD_UNLINK,
+    Rename = TG_GUARD_RENAME,
+    Link = TG_GUARD_LINK,
+    Symlink = TG_GUARD_SYMLINK,
+    Mknod = TG_GUARD_MKNOD,
+    Chown = TG_GUARD_CHOWN,
+}
+
+impl FileCall {
+    /// All of them, with their names.
+    pub const ALL: [(Self, &str); 7] = [
+        (Self::Write, "write"),
+        (Self::Unlink, "unlink"),
+        (Self::Rename, "rename"),
+        (Self::Link, "link"),
+        (Self::Symlink, "symlink"),
+        (Self::Mknod, "mknod"),
+        (Self::Chown, "chown"),
+    ];
+}
+
+/// A call whose argument no rule names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+#[expect(missing_docs, reason = "guard.h says what they are")]
+pub enum PlainCall {
+    Groups = TG_GUARD_GROUPS,
+    Capset = TG_GUARD_CAPSET,
+    Setcap = TG_GUARD_SETCAP,
+    Mount = TG_GUARD_MOUNT,
+    Module = TG_GUARD_MODULE,
+    Bpf = TG_GUARD_BPF,
+    Ptrace = TG_GUARD_PTRACE,
+    Uring = TG_GUARD_URING,
+    Userfaultfd = TG_GUARD_USERFAULTFD,
+    Namespace = TG_GUARD_NAMESPACE,
+    Memory = TG_GUARD_MEMORY,
+    Itself = TG_GUARD_ITSELF,
+}
+
+impl PlainCall {
+    /// All of them, with their names.
+    pub const ALL: [(Self, &str); 12] = [
+        (Self::Groups, "setgroups"),
+        (Self::Capset, "capset"),
+        (Self::Setcap, "setcap"),
+        (Self::Mount, "mount"),
+        (Self::Module, "module"),
+        (Self::Bpf, "bpf"),
+        (Self::Ptrace, "ptrace"),
+        (Self::Uring, "io_uring"),
+        (Self::Userfaultfd, "userfaultfd"),
+        (Self::Namespace, "namespace"),
+        (Self::Memory, "memory"),
+        (Self::Itself, "guard"),
+    ];
+}
+
+/// Which files a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// All.
+    Any,
+    /// The one with this path.
+    Is(Name),
+    /// All below this directory.
+    Below(Name),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any"),
+            Self::Is(name) => name.fmt(f),
+            Self::Below(name) => write!(f, "{name}/"),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "any" {
+            return Ok(Self::Any);
+        }
+        let (path, below) = text.strip_suffix('/').map_or((text, false), |path| (path, true));
+        let name: Name =
+            path.parse().map_err(|_| format!("`{text}` is no file: write a path, a directory with `/`, or `any`"))?;
+        let components: Vec<&[u8]> = name.as_bytes()[1..].split(|byte| *byte == b'/').collect();
+        if components.iter().any(|component| matches!(*component, b"" | b"." | b"..")) {
+            return Err(format!("`{text}`: a path in a rule has no empty component, `.` or `..`"));
+        }
+        if components.len() > TG_GUARD_DEPTH as usize {
+            return Err(format!("`{text}`: a path in a rule has at most {TG_GUARD_DEPTH} components"));
+        }
+        Ok(if below { Self::Below(name) } else { Self::Is(name) })
+    }
+}
+
+/// What a process may do before a rule ends: bits as in guard.h.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Until(u32);
+
+impl Until {
+    const ALL: [(u32, &str); 3] =
+        [(TG_GUARD_NETWORK, "network"), (TG_GUARD_UNTRUSTED, "untrusted"), (TG_GUARD_IDENTITY, "identity")];
+
+    /// The rule never ends.
+    pub const NEVER: Self = Self(0);
+
+    /// Its bits.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// With these bits, if they exist.
+    #[must_use]
+    pub fn of(bits: u32) -> Option<Self> {
+        let all = Self::ALL.iter().fold(0, |all, (bit, _)| all | bit);
+        (bits & !all == 0).then_some(Self(bits))
+    }
+
+    /// What a process has done, in words.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        Self::ALL.iter().filter(|(bit, _)| self.0 & bit != 0).map(|(_, name)| *name).collect()
+    }
+
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        let one = |word: &&str| Self::ALL.iter().find(|(_, name)| name == word).map(|(bit, _)| *bit);
+        let bits: Option<Vec<u32>> = words.iter().map(one).collect();
+        match bits {
+            Some(bits) if !bits.is_empty() => Ok(Self(bits.iter().fold(0, |all, bit| all | bit))),
+            _ => Err(format!("`until {}`: a rule ends with network, untrusted or identity", words.join(" "))),
+        }
+    }
 }
 
 /// A call with its argument, as rules have them.
@@ -162,6 +336,12 @@ pub enum Act {
     Setuid(Id),
     /// It sets this bit of a file's mode.
     Chmod(Bit),
+    /// It takes a group id.
+    Setgid(Id),
+    /// It makes a call on a file.
+    File(FileCall, Place),
+    /// It makes another call.
+    Plain(PlainCall),
 }
 
 impl Act {
@@ -171,7 +351,10 @@ impl Act {
         match self {
             Self::Exec { .. } => TG_GUARD_EXEC,
             Self::Setuid(_) => TG_GUARD_SETUID,
+            Self::Setgid(_) => TG_GUARD_SETGID,
             Self::Chmod(_) => TG_GUARD_CHMOD,
+            Self::File(call, _) => *call as u32,
+            Self::Plain(call) => *call as u32,
         }
     }
 }
@@ -180,10 +363,12 @@ impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exec { program, free } => write!(f, "exec {program}{}", if *free { " free" } else { "" }),
-            Self::Setuid(Id::One(id)) => write!(f, "setuid {id}"),
-            Self::Setuid(Id::Any) => f.write_str("setuid any"),
+            Self::Setuid(id) => write!(f, "setuid {id}"),
+            Self::Setgid(id) => write!(f, "setgid {id}"),
             Self::Chmod(Bit::User) => f.write_str("chmod u+s"),
             Self::Chmod(Bit::Group) => f.write_str("chmod g+s"),
+            Self::File(call, place) => write!(f, "{call} {place}"),
+            Self::Plain(call) => call.fmt(f),
         }
     }
 }
@@ -195,11 +380,17 @@ pub struct Rule {
     pub caller: Name,
     /// What it may do.
     pub act: Act,
+    /// What ends that.
+    pub until: Until,
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "allow {} {}", self.caller, self.act)
+        write!(f, "allow {} {}", self.caller, self.act)?;
+        match self.until {
+            Until::NEVER => Ok(()),
+            until => write!(f, " until {}", until.names().join(" ")),
+        }
     }
 }
 
@@ -247,7 +438,12 @@ impl FromStr for Item {
             ["program", ..] => {
                 Err("a program is `program PATH MODE DIGEST...`; `tollgate guard add PATH` enters one".into())
             }
-            ["allow", caller, ref act @ ..] => Ok(Self::Rule(Rule { caller: caller.parse()?, act: self::act(act)? })),
+            ["allow", caller, ref words @ ..] => {
+                let end = words.iter().position(|word| *word == "until");
+                let act = act(&words[..end.unwrap_or(words.len())])?;
+                let until = end.map_or(Ok(Until::NEVER), |end| Until::parse(&words[end + 1..]))?;
+                Ok(Self::Rule(Rule { caller: caller.parse()?, act, until }))
+            }
             [first, ..] => Err(format!("`{first}` begins no line of a database: a line is {FORMS}")),
             [] => Err(format!("an empty line is no item: it is {FORMS}")),
         }
@@ -258,19 +454,26 @@ fn act(words: &[&str]) -> Result<Act, String> {
     match *words {
         ["exec", program] => Ok(Act::Exec { program: program.parse()?, free: false }),
         ["exec", program, "free"] => Ok(Act::Exec { program: program.parse()?, free: true }),
-        ["setuid", "any"] => Ok(Act::Setuid(Id::Any)),
-        ["setuid", id] => match id.parse() {
-            // There is no such user, and `any` has this number.
-            Ok(number) if number != TG_GUARD_ANY_ID && !id.starts_with('+') => Ok(Act::Setuid(Id::One(number))),
-            _ => Err(format!("`{id}` is no user id: write its number, or `any`")),
-        },
+        ["setuid", id] => Ok(Act::Setuid(id.parse()?)),
+        ["setgid", id] => Ok(Act::Setgid(id.parse()?)),
         ["chmod", "u+s"] => Ok(Act::Chmod(Bit::User)),
         ["chmod", "g+s"] => Ok(Act::Chmod(Bit::Group)),
         ["chmod", "ug+s"] => Err("a rule has one bit: write two rules, `chmod u+s` and `chmod g+s`".into()),
-        _ => {
-            Err("a call is `exec PATH`, `exec PATH free`, `setuid ID`, `setuid any`, `chmod u+s` or `chmod g+s`".into())
-        }
+        [call] if call.parse::<PlainCall>().is_ok() => Ok(Act::Plain(call.parse()?)),
+        [call, place] if call.parse::<FileCall>().is_ok() => Ok(Act::File(call.parse()?, place.parse()?)),
+        _ => Err(calls()),
     }
+}
+
+/// What a call is.
+fn calls() -> String {
+    let files: Vec<String> = FileCall::ALL.iter().map(|(_, name)| format!("`{name} PLACE`")).collect();
+    let plain: Vec<String> = PlainCall::ALL.iter().map(|(_, name)| format!("`{name}`")).collect();
+    format!(
+        "a call is `exec PATH`, `exec PATH free`, `setuid ID`, `setgid ID`, `chmod u+s`, `chmod g+s`, {} or {}",
+        files.join(", "),
+        plain.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -291,6 +494,11 @@ mod tests {
             "allow /bin/su setuid any".to_owned(),
             "allow /bin/cp chmod u+s".to_owned(),
             "allow /bin/cp chmod g+s".to_owned(),
+            "allow /bin/su setgid any".to_owned(),
+            "allow /bin/su write /etc/shadow".to_owned(),
+            "allow /bin/su unlink /tmp/a\\040b/ until network untrusted".to_owned(),
+            "allow /bin/su chown any".to_owned(),
+            "allow /bin/su io_uring until identity".to_owned(),
         ] {
             assert_eq!(line.parse::<Item>().unwrap().to_string(), line);
         }
@@ -317,6 +525,12 @@ mod tests {
             ("allow /bin/su setuid 4294967295".to_owned(), "write its number"),
             ("allow /bin/cp chmod ug+s".to_owned(), "two rules"),
             ("allow /bin/cp chmod a+x".to_owned(), "a call is"),
+            ("allow /bin/cp write".to_owned(), "`write PLACE`"),
+            ("allow /bin/cp write /a/../b".to_owned(), "no empty component"),
+            ("allow /bin/cp write /".to_owned(), "a directory with `/`, or `any`"),
+            (format!("allow /bin/cp write {}", "/a".repeat(17)), "at most 16 components"),
+            ("allow /bin/cp mount until".to_owned(), "network, untrusted or identity"),
+            ("allow /bin/cp mount until noon".to_owned(), "network, untrusted or identity"),
         ] {
             let error = line.parse::<Item>().unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

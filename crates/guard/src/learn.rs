@@ -17,22 +17,23 @@ pub struct Learnt {
 pub fn learn<'a>(database: &Database, records: impl IntoIterator<Item = &'a Record>) -> Learnt {
     let mut learnt = Learnt { database: database.clone(), left: Vec::new() };
     for record in records {
-        let entered = record.items(&learnt.database).and_then(|items| enter(&learnt.database, items));
-        match entered {
-            Ok(database) => learnt.database = database,
-            Err(why) => learnt.left.push((record.clone(), why)),
+        let entered = record.items(&learnt.database).and_then(|items| enter(&mut learnt.database, items));
+        if let Err(why) = entered {
+            learnt.left.push((record.clone(), why));
         }
     }
     learnt
 }
 
-/// All items or none.
-fn enter(database: &Database, items: Vec<Item>) -> Result<Database, String> {
-    let mut next = database.clone();
+/// Enters items: programs, which can be refused, and then rules, which name only those. A rule that is there stays as it is,
+/// whatever ends it.
+fn enter(database: &mut Database, items: Vec<Item>) -> Result<(), String> {
     for item in items {
-        next.enter(item).map_err(|cause| cause.to_string())?;
+        if !matches!(&item, Item::Rule(rule) if database.until(&rule.caller, &rule.act).is_some()) {
+            database.enter(item).map_err(|cause| cause.to_string())?;
+        }
     }
-    Ok(next)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -44,7 +45,7 @@ mod tests {
         changes::changes,
         decide::{Asked, Question},
         digest::Digest,
-        item::Class,
+        item::{Class, Until},
         record::tests::event,
     };
 
@@ -74,7 +75,8 @@ mod tests {
         assert!(
             matches!(&learnt.left[..], [(record, why)] if record.argument == "/tmp/x" && why.contains("not known"))
         );
-        let question = Question { class: Class::Setuid, caller: Some(weak), asked: Asked::Exec(Some(sh)) };
+        let question =
+            Question { class: Class::Setuid, caller: Some(weak), history: Until::NEVER, asked: Asked::Exec(Some(sh)) };
         assert!(learnt.database.decide(&question).allowed);
         assert_eq!(learn(&learnt.database, &records).database, learnt.database, "nothing is new");
     }

@@ -11,13 +11,13 @@
 //! [`Database::decide`] says the same by the rules alone; tests hold the two against one another.
 //!
 //! ```
-//! use tollgate_guard::{Asked, Class, Database, Digest, Question, Table};
+//! use tollgate_guard::{Asked, Class, Database, Digest, Question, Secret, Table, Until};
 //!
 //! let [su, shell] = [b"su", b"sh"].map(|content| Digest::of(content));
 //! let text = format!("program /bin/sh learn {shell}\nprogram /bin/su enforce {su}\nallow /bin/su exec /bin/sh free\n");
 //! let database = Database::parse(&text)?;
-//! let question = Question { class: Class::Setuid, caller: Some(su), asked: Asked::Exec(Some(shell)) };
-//! let answer = Table::of(&database).decide(&question);
+//! let question = Question { class: Class::Setuid, caller: Some(su), history: Until::NEVER, asked: Asked::Exec(Some(shell)) };
+//! let answer = Table::of(&database, Secret([1, 2])).decide(&question);
 //! assert!(answer.allowed && answer.free);
 //! assert_eq!(answer, database.decide(&question));
 //! # Ok::<(), tollgate_guard::TextError>(())
@@ -31,6 +31,7 @@ mod changes;
 mod database;
 mod decide;
 mod digest;
+mod hash;
 mod item;
 mod learn;
 mod name;
@@ -46,10 +47,11 @@ pub use self::{
     database::{Database, ItemError},
     decide::{Answer, Asked, Question},
     digest::Digest,
-    item::{Act, Bit, Class, Id, Item, Mode, Program, Rule, Word},
+    hash::Secret,
+    item::{Act, Bit, Class, FileCall, Id, Item, Mode, Place, PlainCall, Program, Rule, Until, Word},
     learn::{Learnt, learn},
     name::Name,
-    record::{Record, Verdict},
+    record::{Record, Verdict, registered},
     table::Table,
     text::TextError,
 };

@@ -4,13 +4,14 @@ use std::{ffi::c_char, fmt};
 
 use serde::{Deserialize, Serialize};
 use tollgate_abi::guard::{
-    TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETUID, tg_guard_event,
+    TG_GUARD_CHMOD, TG_GUARD_EXEC, TG_GUARD_REGISTER, TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETGID,
+    TG_GUARD_SETUID, tg_guard_event,
 };
 
 use crate::{
     database::Database,
     digest::Digest,
-    item::{Act, Bit, Class, Id, Item, Mode, Program, Rule},
+    item::{Act, Bit, Class, FileCall, Id, Item, Mode, PlainCall, Program, Rule, Until},
     name::Name,
 };
 
@@ -47,13 +48,16 @@ pub struct Record {
     pub program: String,
     /// Digest of its content; none: it is not known.
     pub program_digest: Option<String>,
-    /// The call: `exec`, `setuid` or `chmod`.
+    /// The call, as rules name it.
     pub call: String,
-    /// Its argument: a program, a user id, or bits.
+    /// Its argument: a program, an id, bits or a path; empty: it has none.
     pub argument: String,
+    /// What the process had done since its exec: `network`, `untrusted`, `identity`.
+    #[serde(default)]
+    pub history: Vec<String>,
     /// Of an exec, the digest of what is executed; none: it is not known.
     pub argument_digest: Option<String>,
-    /// The file whose mode is changed, without its directory.
+    /// The file whose mode is changed.
     pub file: Option<String>,
 }
 
@@ -66,10 +70,19 @@ impl Record {
             let known = digest.and_then(|digest| database.name_of(&digest)).cloned();
             known.map_or_else(|| escaped(path), |name| name.to_string())
         };
+        let named = |number: u32| {
+            let file = FileCall::ALL.into_iter().find(|(call, _)| *call as u32 == number).map(|(_, name)| name);
+            file.or_else(|| PlainCall::ALL.into_iter().find(|(call, _)| *call as u32 == number).map(|(_, name)| name))
+        };
         let (call, argument) = match event.call {
             TG_GUARD_EXEC => ("exec", name(target, &event.object)),
             TG_GUARD_SETUID => ("setuid", event.value.to_string()),
-            _ => ("chmod", bits(event.value)),
+            TG_GUARD_SETGID => ("setgid", event.value.to_string()),
+            TG_GUARD_CHMOD => ("chmod", bits(event.value)),
+            number if FileCall::ALL.iter().any(|(call, _)| *call as u32 == number) => {
+                (named(number).unwrap_or_default(), path(event))
+            }
+            number => (named(number).unwrap_or("unknown"), String::new()),
         };
         let verdict = match Mode::of(event.mode) {
             _ if event.denied != 0 => Verdict::Denied,
@@ -89,7 +102,8 @@ impl Record {
             call: call.to_owned(),
             argument,
             argument_digest: target.map(|digest| digest.to_string()),
-            file: (event.call == TG_GUARD_CHMOD).then(|| escaped(&event.object)),
+            history: Until::of(event.history).unwrap_or_default().names().into_iter().map(str::to_owned).collect(),
+            file: (event.call == TG_GUARD_CHMOD).then(|| path(event)),
         }
     }
 
@@ -103,13 +117,19 @@ impl Record {
                 items.extend(more.into_iter().filter(|item| !items.contains(item)).collect::<Vec<_>>());
                 vec![Act::Exec { program, free: false }]
             }
-            ("setuid", id) => vec![Act::Setuid(Id::One(id.parse().map_err(|_| format!("`{id}` is no user id"))?))],
+            ("setuid", id) => vec![Act::Setuid(self::id(id)?)],
+            ("setgid", id) => vec![Act::Setgid(self::id(id)?)],
             ("chmod", "u+s") => vec![Act::Chmod(Bit::User)],
             ("chmod", "g+s") => vec![Act::Chmod(Bit::Group)],
             ("chmod", "ug+s") => vec![Act::Chmod(Bit::User), Act::Chmod(Bit::Group)],
+            (call, "") if call.parse::<PlainCall>().is_ok() => vec![Act::Plain(call.parse()?)],
+            (call, path) if call.parse::<FileCall>().is_ok() => match path.starts_with('/') {
+                true => vec![Act::File(call.parse()?, path.parse()?)],
+                false => return Err(format!("the path is too long for a rule, unless it is `{call} any`")),
+            },
             (call, argument) => return Err(format!("`{call} {argument}` is no call that rules have")),
         };
-        items.extend(acts.into_iter().map(|act| Item::Rule(Rule { caller: caller.clone(), act })));
+        items.extend(acts.into_iter().map(|act| Item::Rule(Rule { caller: caller.clone(), act, until: Until::NEVER })));
         Ok(items)
     }
 
@@ -156,11 +176,16 @@ impl fmt::Display for Record {
             Verdict::Learnt => "granted while learning",
         };
         let program = if program.is_empty() { "unknown" } else { program };
+        let after = match &self.history[..] {
+            [] => String::new(),
+            done => format!(", after {}", done.join(", ")),
+        };
         let file = self.file.as_deref().map(|file| format!(" of {file}")).unwrap_or_default();
         write!(
             f,
-            "{verdict}: no rule `allow {program} {call} {argument}`{file} (process {process} {command}, user {uid}, \
-             effective user {euid})"
+            "{verdict}: no rule `{}`{file} (process {process} {command}, user {uid}, \
+             effective user {euid}{after})",
+            format!("allow {program} {call} {argument}").trim_end()
         )
     }
 }
@@ -170,9 +195,36 @@ fn bits(value: u32) -> String {
     format!("{}{}+s", letter(TG_GUARD_SET_USER, "u"), letter(TG_GUARD_SET_GROUP, "g"))
 }
 
+fn id(text: &str) -> Result<Id, String> {
+    text.parse().map(Id::One).map_err(|_| format!("`{text}` is no id of a user or a group"))
+}
+
+/// The path whose components an event has, the last one first. One that is cut has no root.
+fn path(event: &tg_guard_event) -> String {
+    let path = word(&bytes(event));
+    if event.cut != 0 { format!("...{path}") } else { path }
+}
+
+fn bytes(event: &tg_guard_event) -> Vec<u8> {
+    let bytes: Vec<u8> = event.object.iter().take(event.length as usize).map(|byte| *byte as u8).collect();
+    let components = bytes.split(|byte| *byte == 0).filter(|component| !component.is_empty()).rev();
+    components.flat_map(|component| [b"/", component].concat()).collect()
+}
+
+/// The path of a program that has got privilege or has replaced another one, if that is what an event says. Longer paths than
+/// an event has are cut, and nobody can say which file that is.
+#[must_use]
+pub fn registered(event: &tg_guard_event) -> Option<Vec<u8>> {
+    (event.call == TG_GUARD_REGISTER && event.cut == 0).then(|| bytes(event))
+}
+
 /// The text up to the NUL, as one word of ASCII ([`Name`]).
 fn escaped(text: &[c_char]) -> String {
     let bytes: Vec<u8> = text.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    word(&bytes)
+}
+
+fn word(bytes: &[u8]) -> String {
     bytes
         .iter()
         .map(|byte| match byte {
@@ -195,7 +247,7 @@ pub(crate) mod tests {
         chars
     }
 
-    /// An event of a program /bin/weak, whose content is its name.
+    /// An event of a program /bin/weak, whose content is its name. Components of a path end with NULs.
     pub(crate) fn event(call: u32, value: u32, object: &str) -> tg_guard_event {
         let digest = |path: &str| Digest::of(path.as_bytes()).words();
         tg_guard_event {
@@ -211,6 +263,7 @@ pub(crate) mod tests {
             command: text("weak"),
             program: text("/bin/weak"),
             object: text(object),
+            length: object.len() as u32,
             ..tg_guard_event::default()
         }
     }
@@ -242,7 +295,7 @@ pub(crate) mod tests {
         let setuid = line(event(TG_GUARD_SETUID, 0, ""));
         assert!(setuid.starts_with("GUARD granted while learning: no rule `allow /bin/weak setuid 0` ("), "{setuid}");
         let chmod = line(event(TG_GUARD_CHMOD, TG_GUARD_SET_USER | TG_GUARD_SET_GROUP, "sh\n"));
-        assert!(chmod.contains("`allow /bin/weak chmod ug+s` of sh\\012 ("), "{chmod}");
+        assert!(chmod.contains("`allow /bin/weak chmod ug+s` of /sh\\012 ("), "{chmod}");
         assert!(chmod.contains("'allow /bin/weak chmod u+s' 'allow /bin/weak chmod g+s'"), "{chmod}");
         let unknown = tg_guard_event { target: [0; 8], ..event(TG_GUARD_EXEC, 0, "/tmp/x") };
         assert!(line(unknown).ends_with(

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, ffi::c_void, ptr};
 
 use tollgate_abi::guard::{
-    TG_GUARD_CHMOD, TG_GUARD_DEFAULT, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETUID,
+    TG_GUARD_ANY, TG_GUARD_CHMOD, TG_GUARD_DEFAULT, TG_GUARD_DEPTH, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_PATH_BELOW,
+    TG_GUARD_PATH_IS, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_UNTIL,
     TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
 };
 
@@ -11,7 +12,8 @@ use crate::{
     database::Database,
     decide::{Answer, Asked, Question},
     digest::Digest,
-    item::{Act, Class, Mode},
+    hash::Secret,
+    item::{Act, Class, Mode, Place},
     name::Name,
 };
 
@@ -41,12 +43,13 @@ mod ffi {
 #[derive(Debug, Clone)]
 pub struct Table {
     map: Map,
+    secret: Secret,
 }
 
 impl Table {
-    /// The table of a database.
+    /// The table of a database, with this key of the hashes of paths.
     #[must_use]
-    pub fn of(database: &Database) -> Self {
+    pub fn of(database: &Database, secret: Secret) -> Self {
         let mut map = Map::new();
         for (class, _) in Class::ALL {
             let entry = tg_guard_entry { mode: database.default_mode(class) as u32, ..tg_guard_entry::default() };
@@ -58,13 +61,14 @@ impl Table {
             map.extend(program.digests.iter().map(|digest| ((TG_GUARD_PROGRAM, digest.words()), entry)));
         }
         for (caller, number) in &numbers {
-            for act in database.acts(caller) {
-                let (value, flags) = value(act, &numbers);
+            for (act, until) in database.acts(caller) {
+                let (kind, rest, free) = key(act, &numbers, secret);
+                let flags = free | until.bits() << TG_GUARD_UNTIL;
                 let entry = tg_guard_entry { flags, ..tg_guard_entry::default() };
-                map.insert((TG_GUARD_RULE, words(&[*number, act.call(), value])), entry);
+                map.insert((kind, words(&[*number, act.call(), rest as u32, (rest >> 32) as u32])), entry);
             }
         }
-        Self { map }
+        Self { map, secret }
     }
 
     /// Its entries, in no order.
@@ -78,13 +82,17 @@ impl Table {
         let digest = |digest: Option<Digest>| digest.map_or([0; TG_GUARD_WORDS as usize], |digest| digest.words());
         let mut raw = tg_guard_question {
             class: question.class as u32,
+            history: question.history.bits(),
             caller: digest(question.caller),
             ..tg_guard_question::default()
         };
-        match question.asked {
-            Asked::Exec(target) => (raw.call, raw.target) = (TG_GUARD_EXEC, digest(target)),
-            Asked::Setuid(id) => (raw.call, raw.value) = (TG_GUARD_SETUID, id),
-            Asked::Chmod(bits) => (raw.call, raw.value) = (TG_GUARD_CHMOD, bits),
+        match &question.asked {
+            Asked::Exec(target) => (raw.call, raw.target) = (TG_GUARD_EXEC, digest(*target)),
+            Asked::Setuid(id) => (raw.call, raw.value) = (TG_GUARD_SETUID, *id),
+            Asked::Setgid(id) => (raw.call, raw.value) = (TG_GUARD_SETGID, *id),
+            Asked::Chmod(bits) => (raw.call, raw.value) = (TG_GUARD_CHMOD, *bits),
+            Asked::File(call, path) => (raw.call, raw.path) = (*call as u32, self.hashes(path)),
+            Asked::Plain(call) => raw.call = *call as u32,
         }
         let answer = self.ask(&raw);
         Answer {
@@ -94,6 +102,15 @@ impl Table {
             allowed: answer.allowed != 0,
             free: answer.flags & TG_GUARD_FREE != 0,
         }
+    }
+
+    /// The hashes of a path as the kernel has them; zeros: it is too long.
+    fn hashes(&self, path: &Name) -> [u64; TG_GUARD_DEPTH as usize] {
+        let (mut hashes, found) = ([0; TG_GUARD_DEPTH as usize], self.secret.path(path.as_bytes()));
+        if let Some(first) = hashes.len().checked_sub(found.len()) {
+            hashes[first..].copy_from_slice(&found);
+        }
+        hashes
     }
 
     fn ask(&self, question: &tg_guard_question) -> tg_guard_answer {
@@ -115,12 +132,16 @@ unsafe extern "C" fn find(table: *const c_void, key: *const tg_guard_key) -> *co
     map.get(&(key.kind, key.words)).map_or(ptr::null(), ptr::from_ref)
 }
 
-/// The argument of a rule, and its flags.
-fn value(act: &Act, numbers: &HashMap<&Name, u32>) -> (u32, u32) {
+/// The kind of a rule's key, its last word or two, and its flags.
+fn key(act: &Act, numbers: &HashMap<&Name, u32>, secret: Secret) -> (u32, u64, u32) {
+    let hash = |path: &Name| secret.path(path.as_bytes()).last().copied().unwrap_or_default();
     match act {
-        Act::Exec { program, free } => (numbers[program], if *free { TG_GUARD_FREE } else { 0 }),
-        Act::Setuid(id) => (id.number(), 0),
-        Act::Chmod(bit) => (*bit as u32, 0),
+        Act::Exec { program, free } => (TG_GUARD_RULE, numbers[program].into(), if *free { TG_GUARD_FREE } else { 0 }),
+        Act::Setuid(id) | Act::Setgid(id) => (TG_GUARD_RULE, id.number().into(), 0),
+        Act::Chmod(bit) => (TG_GUARD_RULE, (*bit as u32).into(), 0),
+        Act::File(_, Place::Is(path)) => (TG_GUARD_PATH_IS, hash(path), 0),
+        Act::File(_, Place::Below(path)) => (TG_GUARD_PATH_BELOW, hash(path), 0),
+        Act::File(_, Place::Any) | Act::Plain(_) => (TG_GUARD_RULE, TG_GUARD_ANY.into(), 0),
     }
 }
 

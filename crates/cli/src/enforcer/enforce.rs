@@ -31,7 +31,7 @@ use tollgate_enforcer::{
 use tollgate_policy::built::Built;
 use tracing::{info, warn};
 
-use crate::{output, policies};
+use crate::{guard, output, policies};
 
 /// How often to check whether the daemon has started.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -42,7 +42,11 @@ const BACKGROUND: &str = "TOLLGATE_BACKGROUND";
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A built policy; or CIL, a module package or a binary policy, which is built first
-    policy: PathBuf,
+    #[arg(required_unless_present = "guard")]
+    policy: Option<PathBuf>,
+    /// Start the guard, too; without a policy, the guard alone
+    #[arg(long, conflicts_with = "once")]
+    guard: bool,
     /// Grant what is denied, and audit it
     #[arg(long)]
     permissive: bool,
@@ -106,8 +110,13 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     requirements::root()?;
     requirements::kernel(&Places::default())?;
+    let foreground = arguments.foreground || env::var_os(BACKGROUND).is_some();
+    let Some(policy) = &arguments.policy else {
+        let background = env::var_os(BACKGROUND).is_some();
+        return if foreground { guard::run::alone(&arguments.log, background) } else { in_background() };
+    };
     if arguments.check {
-        return check(arguments);
+        return check(policy, arguments);
     }
     if !arguments.foreground && !arguments.once && env::var_os(BACKGROUND).is_none() {
         return in_background();
@@ -131,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         ..Options::default()
     };
     if arguments.once {
-        return once(arguments, options);
+        return once(policy, arguments, options);
     }
     // If the pins are unmounted, programs stay attached by the descriptor that the service manager has kept.
     let kept = notify::kept().filter(|_| !programs::pinned(&options.pins));
@@ -150,9 +159,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     });
     let extension = Extension::begin();
     // The daemon changes its working directory, so relative paths must be resolved first.
-    let [policy, log] = [&arguments.policy, &arguments.log].map(path::absolute);
+    let [policy, log] = [policy, &arguments.log].map(path::absolute);
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
-    let enforced = begin(policy, &log, arguments.accept_missing, options)?;
+    let mut enforced = begin(policy, &log, arguments.accept_missing, options)?;
+    // What an earlier daemon has started goes on.
+    if arguments.guard || programs::pinned(&Pins::of_guard()) {
+        enforced.watch_guard(guard::run::begin(&log)?);
+    }
     drop((extension, telling));
     enforced.failures().iter().for_each(|failure| warn!("not labelled: {failure}"));
     info!("{}", enforced.summary());
@@ -170,8 +183,8 @@ fn told(progress: &str) {
 }
 
 /// Says what `enforce` would do. An error here is the error that it would have.
-fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let built = policies::open_to_enforce(&arguments.policy)?;
+fn check(policy: &Path, arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let built = policies::open_to_enforce(policy)?;
     let networks = Networks::read(&network(arguments)?)?;
     table::check(&networks, &built.policy, &mut built.server()?)?;
     let adopted = requirements::pins(&Pins::default())?;
@@ -180,10 +193,10 @@ fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts enforcement, which goes on without this process.
-fn once(arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
+fn once(policy: &Path, arguments: &Arguments, options: Options) -> anyhow::Result<ExitCode> {
     // Refuses pins of something else; the start itself refuses enforcement that is already on.
     requirements::pins(&options.pins)?;
-    let built = policies::open_to_enforce(&arguments.policy)?;
+    let built = policies::open_to_enforce(policy)?;
     let telling = options.progress.tell(told);
     let mut enforcer = Enforcer::start(options, built)?;
     drop(telling);

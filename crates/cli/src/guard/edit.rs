@@ -1,9 +1,10 @@
 //! `tollgate guard list`, `add`, `remove` and `mode`.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
-    os::unix::ffi::OsStringExt,
-    path::PathBuf,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -115,6 +116,32 @@ fn program(path: &str, mode: GuardMode, database: &Database) -> anyhow::Result<I
     let name = Name::of(path.into_os_string().into_vec()).map_err(|cause| anyhow!(cause))?;
     let mode = database.program(&name).map_or(mode, |known| known.mode);
     Ok(Item::Program(name, Program { mode, digests: [digest].into() }))
+}
+
+/// Enters the program at a path with its present content. A content that has the name of a file which is gone gets this one.
+/// Returns whether anything is new.
+pub(super) fn register(path: &Path, options: &Options) -> anyhow::Result<bool> {
+    let path = path.to_str().context("its path is no text")?;
+    let _lock = options.lock()?;
+    let mut database = options.read()?;
+    let mode = database.default_mode(Class::Setuid);
+    let Item::Program(name, program) = program(path, mode, &database)? else { return Ok(false) };
+    let Some(digest) = program.digests.first() else { return Ok(false) };
+    match database.name_of(digest).cloned() {
+        Some(known) if known == name || exists(&known) => return Ok(false),
+        Some(gone) => {
+            let content = Program { mode, digests: [*digest].into() };
+            database.remove(&Item::Program(gone, content))?;
+        }
+        None => {}
+    }
+    database.enter(Item::Program(name, program))?;
+    options.replace(&database)?;
+    Ok(true)
+}
+
+fn exists(name: &Name) -> bool {
+    Path::new(OsStr::from_bytes(name.as_bytes())).exists()
 }
 
 /// A program that the database has: by its name, or by the path without links.

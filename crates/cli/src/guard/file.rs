@@ -1,7 +1,7 @@
 //! The file of the guard's database, and the signature that a machine may demand of it.
 
 use std::{
-    fs::{self, Permissions},
+    fs::{self, File, Permissions},
     io::{ErrorKind, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -9,13 +9,16 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use nix::fcntl::{Flock, FlockArg};
 use tempfile::NamedTempFile;
-use tollgate_enforcer::{guard::Guard, requirements};
+use tollgate_enforcer::{
+    guard::{FILE, Guard},
+    requirements,
+};
 use tollgate_guard::{BinaryError, Database};
-use tollgate_signing::{Content, Signatures, Trusted};
+use tollgate_signing::Trusted;
 
-/// The machine's own database.
-pub(super) const FILE: &str = "/etc/tollgate/guard";
+use crate::signed;
 
 /// Which database a command is about.
 #[derive(Debug, Args)]
@@ -37,8 +40,25 @@ impl Options {
 
     /// Changes the database. That of the machine is put in force, too, if the guard runs.
     pub(super) fn change(&self, change: impl FnOnce(&mut Database) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        let mut database = self.read()?;
+        change(&mut database)?;
+        self.replace(&database)
+    }
+
+    /// Keeps other commands and the daemon from changing the machine's database meanwhile.
+    pub(super) fn lock(&self) -> anyhow::Result<Option<Flock<File>>> {
+        let Some(folder) = Path::new(FILE).parent().filter(|_| self.is_own()) else { return Ok(None) };
+        requirements::root()?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let folder = File::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
+        let locked = Flock::lock(folder, FlockArg::LockExclusive).map_err(|(_, cause)| cause);
+        Ok(Some(locked.context("cannot lock the folder of the database")?))
+    }
+
+    /// Replaces the database. That of the machine is put in force, too, if the guard runs.
+    pub(super) fn replace(&self, database: &Database) -> anyhow::Result<()> {
         if self.is_own() {
-            requirements::root()?;
             if let Some(trusted) = Trusted::of_machine(Path::new(Trusted::FILE))? {
                 bail!(
                     "this machine demands signatures ({}): save a copy (`tollgate guard save FILE`), change it \
@@ -46,11 +66,7 @@ impl Options {
                     trusted.path().display()
                 );
             }
-        }
-        let mut database = self.read()?;
-        change(&mut database)?;
-        if self.is_own() {
-            put_in_force(&database)?;
+            put_in_force(database)?;
         }
         write(&self.database, &database.to_bytes())
     }
@@ -75,27 +91,13 @@ pub(super) fn of_bytes(path: &Path, bytes: &[u8]) -> anyhow::Result<Database> {
 /// The database of a file that may be put in force: signed, if this machine demands it. Text is taken, too.
 pub(super) fn accepted(path: &Path) -> anyhow::Result<Database> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    check_signature(path, &bytes)?;
+    signed::check(path, &bytes)?;
     match (Database::from_bytes(&bytes), str::from_utf8(&bytes)) {
         (Err(BinaryError::NotDatabase), Ok(text)) => {
             Database::parse(text).with_context(|| format!("{} cannot be used", path.display()))
         }
         _ => of_bytes(path, &bytes),
     }
-}
-
-fn check_signature(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let Some(trusted) = Trusted::of_machine(Path::new(Trusted::FILE))? else { return Ok(()) };
-    let signatures = Signatures::read_if_any(&Signatures::of(path))?;
-    if trusted.verify(&Content::of(bytes), &signatures).is_none() {
-        bail!(
-            "{} is not signed by a key in {}: sign it with `tollgate key sign {} --key KEY`",
-            path.display(),
-            trusted.path().display(),
-            path.display()
-        );
-    }
-    Ok(())
 }
 
 /// Writes a file, whole or not at all.
@@ -110,7 +112,8 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         fresh.as_file().set_permissions(Permissions::from_mode(0o644))?;
         fresh.as_file().sync_all()?;
         fresh.persist(&target)?;
-        Ok(())
+        // Its name must be on the disk, too.
+        File::open(folder)?.sync_all()
     });
     written.with_context(|| {
         format!("cannot write {}; name a file in a folder that is there and that you may write", path.display())

@@ -10,16 +10,12 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use tollgate_audit::sink;
+use tollgate_enforcer::guard::{KEPT, LOG};
 use tollgate_guard::{Record, Verdict, changes, learn};
 use tracing::warn;
 
 use super::file::Options;
 use crate::output;
-
-/// The log of calls that no rule allows, below the folder of logs.
-pub(super) const LOG: &str = "guard.json";
-/// How many older files of the log are kept.
-pub(super) const KEPT: u32 = 4;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -7,11 +7,11 @@ use std::{
 };
 
 use clap::Args;
-use tollgate_enforcer::requirements;
+use tollgate_enforcer::guard::FILE;
 use tollgate_guard::changes;
 use tollgate_signing::Signatures;
 
-use super::file::{self, FILE, Options};
+use super::file::{self, Options};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(crate) fn load(Load { file, dry_run }: &Load) -> anyhow::Result<ExitCode> {
     if *dry_run {
         return Ok(ExitCode::from(u8::from(!changes.is_empty())));
     }
-    requirements::root()?;
+    let _lock = own.lock()?;
     file::put_in_force(&next)?;
     // What was signed is kept as it is.
     file::write(Path::new(FILE), &next.to_bytes())?;

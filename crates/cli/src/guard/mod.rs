@@ -4,7 +4,7 @@ mod edit;
 mod file;
 mod learn;
 mod load;
-mod run;
+pub(crate) mod run;
 mod status;
 
 use std::process::ExitCode;
@@ -16,7 +16,8 @@ use crate::output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the guard, or take it over, and log calls that no rule allows until a signal comes; the kernel goes on
+    /// Start the guard, or take it over, and log calls that no rule allows until a signal comes; the kernel goes on. The same
+    /// as `tollgate enforce --guard --foreground`
     Run(run::Arguments),
     /// End the guard: nothing that privileged programs call is checked any more; exit status 1 if it was not running
     Stop,

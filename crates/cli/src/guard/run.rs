@@ -1,7 +1,7 @@
-//! `tollgate guard run`: the guard's process, which reads its events.
+//! The guard's daemon: that of `tollgate enforce`, or one that has no policy and serves nobody.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -9,23 +9,24 @@ use std::{
 
 use anyhow::Context;
 use clap::Args;
-use tollgate_audit::{booted, rotated::Rotated, sink};
+use tollgate_audit::sink;
 use tollgate_enforcer::{
-    guard::Guard,
+    daemon::{Daemon, notify},
+    enforcer::Folder,
+    guard::{FILE, Guard, GuardError, Log},
     requirements::{self, Places},
 };
-use tollgate_guard::{Database, Event, Record};
-use tracing::{error, warn};
+use tollgate_guard::Database;
+use tracing::{error, info, warn};
 
 use super::{
-    file::{self, FILE, Options},
-    learn::{KEPT, LOG},
+    edit,
+    file::{self, Options},
 };
 use crate::{interrupt, output};
 
 /// How often to look for signals and another database.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-const MAX_FILE_LENGTH: u64 = 8 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -37,91 +38,75 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     requirements::root()?;
     requirements::kernel(&Places::default())?;
+    alone(&arguments.log, false)
+}
+
+/// Is the daemon of a machine without a policy, until a signal comes.
+pub(crate) fn alone(folder: &Path, background: bool) -> anyhow::Result<ExitCode> {
     let stopped = interrupt::flag()?;
-    let (guard, database) = begin()?;
-    let log = Rotated::open(arguments.log.join(LOG), MAX_FILE_LENGTH, KEPT);
-    let log = log.with_context(|| format!("cannot write the log below {}", arguments.log.display()))?;
-    let mut logger = Logger { guard, database, log, lost: 0 };
-    logger.lost = logger.guard.counts().lost;
-    output::line(&format!(
-        "{} the guard is in force: {} programs, {} rules",
-        logger.database.word(),
-        logger.database.programs().len(),
-        logger.database.rule_count()
-    ))?;
-    logger.follow(stopped)?;
+    let _lock = Daemon::lock(Folder::default().path())?;
+    let mut log = begin(folder)?;
+    output::line(&log.summary())?;
+    if let Err(cause) = notify::ready(None) {
+        warn!(%cause, "cannot report that the daemon is ready: {cause}");
+    }
+    if background {
+        Daemon::leave_terminal(&folder.join("daemon.log"))?;
+    }
+    follow(&mut log, stopped)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the guard with the machine's database, or takes it over. A database that cannot be used ends a start; if one is in
-/// force, that one stays.
-fn begin() -> anyhow::Result<(Guard, Database)> {
+fn follow(log: &mut Log, stopped: &AtomicBool) -> anyhow::Result<()> {
+    while !stopped.load(Ordering::Relaxed) {
+        let lines = log.wait(POLL_INTERVAL).context("cannot wait for the guard's events")?;
+        lines.iter().try_for_each(|line| output::line(line))?;
+    }
+    Ok(())
+}
+
+/// Starts the guard with the machine's database, or takes it over, and begins its log. A database that cannot be used ends a
+/// start; if one is in force, that one stays.
+pub(crate) fn begin(folder: &Path) -> anyhow::Result<Log> {
     let own = Options { database: FILE.into() };
     let accepted = if own.database.exists() { file::accepted(&own.database) } else { Ok(Database::default()) };
-    match (Guard::adopt()?, accepted) {
+    let adopted = match Guard::adopt() {
+        // The new programs take over whoever is guarded; between them there is a gap of a moment.
+        Err(GuardError::AnotherVersion) if accepted.is_ok() => {
+            info!("the guard was started by another version: its programs are replaced");
+            Guard::stop().map(|_| None)
+        }
+        other => other,
+    };
+    let (guard, database) = match (adopted?, accepted) {
         (Some(guard), Ok(database)) => {
             guard.put_in_force(&database)?;
-            Ok((guard, database))
+            (guard, database)
         }
         (Some(guard), Err(cause)) => {
             error!("the guard's database in force stays, for {FILE} cannot be used: {cause:#}");
-            Ok((guard, Database::default()))
+            (guard, Database::default())
         }
         (None, accepted) => {
             let database = accepted?;
-            Ok((Guard::start(&database)?, database))
+            (Guard::start(&database)?, database)
         }
-    }
+    };
+    Ok(Log::open(guard, database, folder, register)?)
 }
 
-/// Logs events.
-struct Logger {
-    guard: Guard,
-    /// By which records have names; the one in force, unless its file cannot be read.
-    database: Database,
-    log: Rotated,
-    lost: u64,
-}
-
-impl Logger {
-    fn follow(&mut self, stopped: &AtomicBool) -> anyhow::Result<()> {
-        let events = self.guard.events()?;
-        while !stopped.load(Ordering::Relaxed) {
-            let batch = events.wait(POLL_INTERVAL).context("cannot wait for the guard's events")?;
-            self.look_at_database();
-            for event in &batch {
-                self.log(event)?;
-            }
-            self.look_at_losses();
-        }
-        Ok(())
+/// Enters a program that has got privilege or has replaced another one.
+fn register(path: &Path) -> Option<String> {
+    // A temporary name, such as dpkg's, is gone by now.
+    if !path.exists() {
+        return None;
     }
-
-    fn log(&mut self, event: &Event) -> anyhow::Result<()> {
-        let record = Record::of(event, &self.database, booted() / 1_000_000);
-        let mut line = serde_json::to_vec(&record)?;
-        line.push(b'\n');
-        if let Err(cause) = self.log.append(&line) {
-            warn!(%cause, "cannot write the guard's log: {cause}");
-        }
-        output::line(&record.line(&self.database))
-    }
-
-    /// A command may have put another one in force.
-    fn look_at_database(&mut self) {
-        if self.guard.database() == Some(self.database.digest()) {
-            return;
-        }
-        if let Ok(database) = (Options { database: FILE.into() }).read() {
-            self.database = database;
-        }
-    }
-
-    fn look_at_losses(&mut self) {
-        let lost = self.guard.counts().lost;
-        if lost > self.lost {
-            warn!("{} of the guard's events were lost: too many came at once", lost - self.lost);
-            self.lost = lost;
+    let (shown, own) = (path.display(), Options { database: FILE.into() });
+    match edit::register(path, &own) {
+        Ok(true) => Some(format!("registered the program {shown}, which has got privilege or was replaced")),
+        Ok(false) => None,
+        Err(cause) => {
+            Some(format!("cannot register the program {shown}, which has got privilege or was replaced: {cause:#}"))
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::store;
+use crate::{signed, store};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -29,7 +29,7 @@ struct Module {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let modules = read(&arguments.files)?;
+    let modules = read(&arguments.files, signed::check)?;
     store::change(&arguments.options, |contents, _| {
         let mut done = Vec::new();
         for (name, Module { policy, contexts }) in modules {
@@ -41,8 +41,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Reads the modules of the given files, by name.
-fn read(files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Module>> {
+/// Reads the modules of the given files, by name. Each file must pass `check`.
+fn read(
+    files: &[PathBuf],
+    check: impl Fn(&Path, &[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<BTreeMap<String, Module>> {
     let mut modules = BTreeMap::new();
     for path in files {
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -61,7 +64,10 @@ fn read(files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Module>> {
             ),
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+        let read = |path: &Path| {
+            let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            check(path, &bytes).map(|()| bytes)
+        };
         let contexts = path.with_extension("fc");
         let contexts = contexts.exists().then(|| read(&contexts)).transpose()?;
         let module = Module { policy: read(path)?, contexts };
@@ -90,9 +96,15 @@ mod tests {
             ("other".to_owned(), Module { policy: b"other.cil".to_vec(), contexts: None }),
             ("web".to_owned(), web),
         ]);
-        assert_eq!(read(&[cil.clone(), other.clone()]).unwrap(), expected);
-        assert_eq!(read(&[fc.clone(), other, cil.clone()]).unwrap(), expected, "named, too");
-        let refusal = |files: &[PathBuf]| read(files).unwrap_err().to_string();
+        let any = |_: &Path, _: &[u8]| Ok(());
+        assert_eq!(read(&[cil.clone(), other.clone()], any).unwrap(), expected);
+        assert_eq!(read(&[fc.clone(), other, cil.clone()], any).unwrap(), expected, "named, too");
+        let refusal = |files: &[PathBuf]| read(files, any).unwrap_err().to_string();
+        let unsigned = |path: &Path, _: &[u8]| match path.extension() {
+            Some(extension) if extension == "fc" => bail!("unsigned"),
+            _ => Ok(()),
+        };
+        assert_eq!(read(&[cil.clone()], unsigned).unwrap_err().to_string(), "unsigned", "labels, too");
         assert!(refusal(&[fc]).contains("belongs to a module that is not named"));
         assert!(refusal(&[file("web.pp")]).contains("web.pp is no module"));
         assert!(refusal(&[cil.clone(), cil]).contains("two files belong to the module web"));

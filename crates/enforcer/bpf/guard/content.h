@@ -6,7 +6,9 @@
 #ifndef TOLLGATE_GUARD_CONTENT_H
 #define TOLLGATE_GUARD_CONTENT_H
 
+#include "guard_decide.h"
 #include "maps.h"
+#include "table.h"
 #include "../compiler.h"
 #include "../kernel.h"
 #include "../libbpf.h"
@@ -50,8 +52,18 @@ static __always_inline void tg_guard_hash(struct file *file, struct inode *inode
 		__builtin_memset(digest, 0, TG_GUARD_DIGEST);
 }
 
+/* What a file counts as whose content the database lacks. */
+static __always_inline void tg_guard_name(struct inode *inode, __u32 *digest)
+{
+	struct tg_guard_content *named = bpf_inode_storage_get(&guard_named, inode, 0, 0);
+	void *table = tg_guard_table();
+
+	if (named && table && !tg_guard_program(table, digest))
+		__builtin_memcpy(digest, named->words, TG_GUARD_DIGEST);
+}
+
 /* Finds the digest of a file that is about to be executed. */
-static __always_inline void tg_guard_content_of(struct file *file, __u32 *digest)
+static __always_inline void tg_guard_digest_of(struct file *file, __u32 *digest)
 {
 	struct inode *inode = file->f_inode;
 	struct tg_guard_content *kept = bpf_inode_storage_get(&guard_contents, inode, 0, 0);
@@ -62,6 +74,38 @@ static __always_inline void tg_guard_content_of(struct file *file, __u32 *digest
 	}
 	kept = bpf_inode_storage_get(&guard_contents, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	tg_guard_hash(file, inode, digest, kept);
+}
+
+static __always_inline void tg_guard_content_of(struct file *file, __u32 *digest)
+{
+	tg_guard_digest_of(file, digest);
+	tg_guard_name(file->f_inode, digest);
+}
+
+/* A file can be written to from now on: what it is is not known any more. */
+static __always_inline void tg_guard_forget_content(struct inode *inode)
+{
+	bpf_inode_storage_delete(&guard_contents, inode);
+	bpf_inode_storage_delete(&guard_named, inode);
+}
+
+/* A file takes the name of another one, which may be a program. Returns whether it is. */
+static __noinline int tg_guard_inherit(struct inode *file, struct inode *replaced)
+{
+	void *table = tg_guard_table();
+	struct tg_guard_content *known, *named;
+
+	if (!table || !file || !replaced)
+		return 0;
+	known = bpf_inode_storage_get(&guard_named, replaced, 0, 0);
+	if (!known)
+		known = bpf_inode_storage_get(&guard_contents, replaced, 0, 0);
+	if (!known || !tg_guard_program(table, known->words))
+		return 0;
+	named = bpf_inode_storage_get(&guard_named, file, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (named)
+		__builtin_memcpy(named->words, known->words, sizeof named->words);
+	return 1;
 }
 
 #endif

@@ -34,15 +34,41 @@ struct {
  * Why each process is guarded, and which program it runs.
  * Writer: the programs, at exec and fork.
  * Reader: the programs.
- * Size: one per guarded task, in the task itself. No memory: tg_guard_state.storage, and the exec
- * or the fork fails.
+ * Size: what a machine may have of guarded processes. Full, or no memory: tg_guard_state.storage,
+ * and the exec or the fork fails.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(max_entries, 1 << 17);
+	__type(key, __u64);
 	__type(value, struct tg_guard_task);
-} guard_tasks SEC(".maps");
+} guard_processes SEC(".maps");
+
+/*
+ * Processes that run already when the guard starts, by their numbers: guard_adopt gives them this.
+ * Writer: the daemon, before it runs guard_adopt.
+ * Reader: guard_adopt.
+ * Size: as guard_processes. Full: the daemon says so.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 17);
+	__type(key, __u32);
+	__type(value, struct tg_guard_task);
+} guard_running SEC(".maps");
+
+/*
+ * The guard's own maps and programs, which guarded processes may not have.
+ * Writer: the daemon, when it starts the guard. Reader: the programs. Size: what there is.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 128);
+	__type(key, struct tg_guard_own);
+	__type(value, __u32);
+} guard_own SEC(".maps");
 
 /*
  * The digest of a file's content, until it is opened for writing.
@@ -59,6 +85,22 @@ struct {
 	__type(key, int);
 	__type(value, struct tg_guard_content);
 } guard_contents SEC(".maps");
+
+/*
+ * A program that a file replaced by its name, until it is opened for writing: a content that the
+ * database lacks counts as that one.
+ * Writer: the programs, when root renames a file over a program; the daemon, which marks those that
+ * the database has.
+ * Reader: the programs.
+ * Size: one per program, in the inode itself. No memory: the content is unknown until the daemon
+ * has entered it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_INODE_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tg_guard_content);
+} guard_named SEC(".maps");
 
 /*
  * What was learnt already, so that it is reported once.

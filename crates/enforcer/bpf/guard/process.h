@@ -7,7 +7,10 @@
 #include "maps.h"
 #include "../compiler.h"
 #include "../kernel.h"
+#include "../kernel_address.h"
 #include "../libbpf.h"
+
+static const struct tg_guard_task tg_guard_none;
 
 /* Whether credentials can do more than their user: within the first user namespace, by user 0 in
  * any of the user ids, by a capability, or by a group that is not the user's. */
@@ -22,10 +25,52 @@ static __always_inline int tg_guard_is_privileged(const struct cred *cred)
 	       permitted || cred->gid.val != cred->egid.val || cred->gid.val != cred->sgid.val;
 }
 
-/* The guard's entry of the current task, if there is one. */
+/* The key of the current process. Its threads have it in common. */
+static __always_inline __u64 tg_guard_own_key(void)
+{
+	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->group_leader);
+}
+
+/* The guard's entry of the current process, if there is one. */
 static __always_inline struct tg_guard_task *tg_guard_current(void)
 {
-	return bpf_task_storage_get(&guard_tasks, bpf_get_current_task_btf(), 0, 0);
+	__u64 key = tg_guard_own_key();
+
+	return bpf_map_lookup_elem(&guard_processes, &key);
+}
+
+/* Enters a process like another one. Returns 0 or -ENOMEM. */
+static __noinline int tg_guard_enter(__u64 key, const struct tg_guard_task *like)
+{
+	if (!bpf_map_lookup_elem(&guard_processes, &key))
+		__sync_fetch_and_add(&guard_state.processes, 1);
+	if (!like || bpf_map_update_elem(&guard_processes, &key, like, BPF_ANY)) {
+		__sync_fetch_and_add(&guard_state.storage, 1);
+		__sync_fetch_and_add(&guard_state.processes, -1);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The entry of the current process, which is made if there is none. */
+static __noinline struct tg_guard_task *tg_guard_make(void)
+{
+	__u64 key = tg_guard_own_key();
+	struct tg_guard_task *task = bpf_map_lookup_elem(&guard_processes, &key);
+
+	if (task)
+		return task;
+	if (tg_guard_enter(key, &tg_guard_none))
+		return 0;
+	return bpf_map_lookup_elem(&guard_processes, &key);
+}
+
+static __noinline int tg_guard_forget(__u64 key)
+{
+	if (bpf_map_lookup_elem(&guard_processes, &key) &&
+	    !bpf_map_delete_elem(&guard_processes, &key))
+		__sync_fetch_and_add(&guard_state.processes, -1);
+	return 0;
 }
 
 /* Why the current task is checked now; 0: it is not. */
@@ -40,6 +85,15 @@ static __always_inline __u32 tg_guard_class_of(const struct tg_guard_task *task)
 static __always_inline int tg_guard_is_daemon(const struct cred *cred)
 {
 	return tg_guard_is_privileged(cred) && !bpf_get_current_task_btf()->signal->tty;
+}
+
+/* Notes what the current process has done. */
+static __always_inline void tg_guard_note(__u32 history)
+{
+	struct tg_guard_task *task = tg_guard_current();
+
+	if (task && (task->history & history) != history)
+		__sync_fetch_and_or(&task->history, history);
 }
 
 #endif

@@ -27,7 +27,11 @@ static __always_inline int tg_guard_within_limit(__u64 now)
 /* Whether a call was learnt already. */
 static __always_inline int tg_guard_is_met(const struct tg_guard_question *question)
 {
-	struct tg_guard_met met = {.call = question->call, .value = question->value};
+	struct tg_guard_met met = {
+		.call = question->call,
+		.value = question->value,
+		.path = question->path[TG_GUARD_DEPTH - 1],
+	};
 	__u64 one = 1, *count;
 
 	__builtin_memcpy(met.caller, question->caller, sizeof met.caller);
@@ -53,7 +57,8 @@ static __always_inline struct tg_guard_event *tg_guard_reserve(void)
 		__sync_fetch_and_add(&guard_state.lost, 1);
 		return 0;
 	}
-	__builtin_memset(event, 0, sizeof *event);
+	__builtin_memset(event, 0, __builtin_offsetof(struct tg_guard_event, object));
+	event->object[0] = 0;
 	event->time = now;
 	return event;
 }
@@ -74,6 +79,7 @@ tg_guard_begin_event(const struct tg_guard_question *question,
 	event->class = question->class;
 	event->denied = mode == TG_GUARD_ENFORCE;
 	event->process = bpf_get_current_pid_tgid() >> 32;
+	event->history = question->history;
 	event->uid = cred->uid.val;
 	event->euid = cred->euid.val;
 	__builtin_memcpy(event->caller, question->caller, sizeof event->caller);

@@ -11,7 +11,7 @@ use std::{
     net::SocketAddr,
     os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tollgate_abi::enforcer::{tg_socket, tg_task};
@@ -26,7 +26,7 @@ use tollgate_client::{
     units::Unit,
 };
 use tollgate_policy::built::Built;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use self::policy::{read, refused, stopped};
 use super::{
@@ -43,6 +43,7 @@ use crate::{
     datapath::running::Datapath,
     enforcer::{Enforcer, Known, task_of},
     events::Reader,
+    guard,
     inquiries::Inquiries,
     labels,
     programs::{self, ProgramsError},
@@ -89,6 +90,8 @@ pub struct Enforced {
     reread: Reread,
     gaps: Gaps,
     asking: Asking,
+    /// The guard's log, if the guard runs beside the policy.
+    guard: Option<guard::Log>,
     /// When entries for owners of files that no longer exist were last removed.
     swept: Instant,
 }
@@ -122,8 +125,23 @@ impl Enforced {
             reread,
             gaps,
             asking: Asking::default(),
+            guard: None,
             swept: Instant::now(),
         })
+    }
+
+    /// Logs what the guard denies, too.
+    pub fn watch_guard(&mut self, log: guard::Log) {
+        self.guard = Some(log);
+    }
+
+    /// Logs calls that no rule of the guard allows.
+    fn log_guard(&mut self) {
+        let Some(log) = &mut self.guard else { return };
+        match log.wait(Duration::ZERO) {
+            Ok(lines) => lines.iter().for_each(|line| warn!("{line}")),
+            Err(cause) => error!(%cause, "cannot read the guard's events: {cause}"),
+        }
     }
 
     /// What is in force, in one line: policy, mode, and what was labelled.
@@ -198,7 +216,8 @@ impl Machine for Enforced {
             self.enforcer.iter().filter_map(|enforcer| enforcer.replaced_wakes().map(|names| names.as_raw_fd()));
         let networks = self.enforcer.iter().filter_map(|enforcer| Some(enforcer.datapath()?.as_fd().as_raw_fd()));
         let asking = self.asking.wake().map(|wake| wake.as_raw_fd());
-        let events = events.chain(networks).chain(asking);
+        let guard = self.guard.iter().map(|log| log.as_fd().as_raw_fd());
+        let events = events.chain(networks).chain(asking).chain(guard);
         events.chain(labels).chain(devices).chain(units).chain(replaced).chain(self.gaps.wakes()).collect()
     }
 
@@ -210,6 +229,7 @@ impl Machine for Enforced {
 
     fn wake(&mut self) {
         self.upkeep();
+        self.log_guard();
     }
 
     fn end(&mut self) {

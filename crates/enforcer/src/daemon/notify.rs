@@ -24,7 +24,7 @@ const FIRST: RawFd = 3;
 
 /// Reports that the daemon is ready, and gives the service manager the descriptor to keep in place of an earlier one.
 /// Does nothing if there is no service manager.
-pub(super) fn ready(pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
+pub fn ready(pins: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let Some(socket) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return Ok(()) };
     let socket = socket.as_bytes();
     if place(&listening()).is_some() {

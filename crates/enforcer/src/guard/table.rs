@@ -7,14 +7,14 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType, libbpf_sys};
 use tollgate_abi::bytes_of;
-use tollgate_guard::{Database, Table};
+use tollgate_guard::{Database, Secret, Table};
 
 /// How many entries are written by one system call.
 const BATCH: usize = 4096;
 
 /// Makes a map like `template`, down to its types (`generation::like`), with the entries of a database.
-pub(super) fn make(template: &MapHandle, database: &Database) -> libbpf_rs::Result<MapHandle> {
-    let (info, table) = (MapInfo::new(template.as_fd())?.info, Table::of(database));
+pub(super) fn make(template: &MapHandle, database: &Database, secret: Secret) -> libbpf_rs::Result<MapHandle> {
+    let (info, table) = (MapInfo::new(template.as_fd())?.info, Table::of(database, secret));
     // SAFETY: the call takes a number only.
     let types = unsafe { libbpf_sys::bpf_btf_get_fd_by_id(info.btf_id) };
     if types < 0 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The guard's hooks. An exec has four steps: bprm_check_security checks what the caller names, and
+ * Exec and fork. An exec has three steps: bprm_check_security checks what the caller names, and
  * then the script's interpreter with the script as the caller; bprm_creds_from_file finds out
  * whether the process will be guarded; bprm_committing_creds puts that in force.
  */
-#ifndef TOLLGATE_GUARD_PROGRAMS_H
-#define TOLLGATE_GUARD_PROGRAMS_H
+#ifndef TOLLGATE_GUARD_EXEC_H
+#define TOLLGATE_GUARD_EXEC_H
 
 #include "check.h"
 #include "content.h"
@@ -15,8 +15,6 @@
 #include "../compiler.h"
 #include "../kernel.h"
 #include "../libbpf.h"
-
-#define TG_EXECUTABLE_BY_GROUP 0010u
 
 /* Describes a file that is about to be executed, in the entry of the current task. */
 static __always_inline void tg_guard_describe(struct file *file, struct tg_guard_program_of *of)
@@ -51,6 +49,7 @@ static __always_inline int tg_guard_check_exec(struct linux_binprm *bprm,
 	struct tg_guard_answer answer = {};
 	struct tg_guard_program_of *caller = first ? &task->program : &task->next;
 
+	question.history = READ_ONCE(task->history);
 	__builtin_memcpy(question.caller, caller->content, sizeof question.caller);
 	tg_guard_content_of(bprm->file, question.target);
 	tg_guard_ask(&question, &answer);
@@ -75,13 +74,9 @@ SEC("lsm.s/bprm_check_security") int BPF_PROG(guard_exec, struct linux_binprm *b
 		return denied ? -EPERM : 0;
 	if (!class && !tg_guard_is_daemon(bpf_get_current_task_btf()->cred))
 		return 0;
+	task = tg_guard_make();
 	if (!task)
-		task = bpf_task_storage_get(&guard_tasks, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!task) {
-		__sync_fetch_and_add(&guard_state.storage, 1);
 		return -ENOMEM;
-	}
 	tg_guard_describe(bprm->file, &task->next);
 	task->flags |= TG_GUARD_NEXT;
 	return 0;
@@ -127,13 +122,9 @@ int BPF_PROG(guard_creds, struct linux_binprm *bprm, struct file *file)
 
 	if (!task && !class)
 		return 0;
+	task = tg_guard_make();
 	if (!task)
-		task = bpf_task_storage_get(&guard_tasks, bpf_get_current_task_btf(), 0,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!task) {
-		__sync_fetch_and_add(&guard_state.storage, 1);
 		return -ENOMEM;
-	}
 	if (class && !(task->flags & TG_GUARD_NEXT)) {
 		tg_guard_describe(file, &task->next);
 		task->flags |= TG_GUARD_NEXT;
@@ -142,6 +133,9 @@ int BPF_PROG(guard_creds, struct linux_binprm *bprm, struct file *file)
 	    tg_guard_is_daemon(bprm->cred) && tg_guard_begins(&task->next))
 		class = TG_GUARD_BY_DAEMON;
 	task->next_class = class;
+	/* A thread that executes something takes the place of the leader. */
+	if (bpf_get_current_task_btf()->group_leader != bpf_get_current_task_btf())
+		return tg_guard_enter(TG_KERNEL_ADDRESS(bpf_get_current_task_btf()), task);
 	return 0;
 }
 
@@ -152,103 +146,53 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(guard_commit, struct linux_binprm 
 
 	if (!task)
 		return 0;
+	if (!task->next_class) {
+		tg_guard_forget(tg_guard_own_key());
+		return 0;
+	}
 	task->class = task->next_class;
 	task->flags = 0;
-	if (task->class)
-		__builtin_memcpy(&task->program, &task->next, sizeof task->program);
+	task->history = 0;
+	__builtin_memcpy(&task->program, &task->next, sizeof task->program);
 	return 0;
 }
 
+/* A child is guarded as its parent is. What was at its address before is forgotten here as well,
+ * because the kernel runs no program within itself, and so misses some ends of tasks. */
 SEC("lsm/task_alloc") int BPF_PROG(guard_fork, struct task_struct *child, unsigned long flags)
 {
-	struct tg_guard_task *task = tg_guard_current(), *copy;
+	struct tg_guard_task *task = tg_guard_current();
+	__u64 key = TG_KERNEL_ADDRESS(child);
 
-	if (!task || !task->class)
+	if (flags & CLONE_THREAD)
 		return 0;
-	copy = bpf_task_storage_get(&guard_tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!copy) {
-		__sync_fetch_and_add(&guard_state.storage, 1);
-		return -ENOMEM;
-	}
-	copy->class = task->class;
-	__builtin_memcpy(&copy->program, &task->program, sizeof copy->program);
+	if (task && task->class)
+		return tg_guard_enter(key, task);
+	tg_guard_forget(key);
 	return 0;
 }
 
-/* The user id that new credentials add; ~0: none. */
-static __always_inline __u32 tg_guard_new_id(const struct cred *new, const struct cred *old)
+SEC("lsm/task_free") int BPF_PROG(guard_free, struct task_struct *task)
 {
-	__u32 uid = old->uid.val, euid = old->euid.val, suid = old->suid.val;
-	__u32 now = new->euid.val, files = new->fsuid.val;
-
-	if (new->uid.val != uid)
-		return new->uid.val;
-	if (now != uid && now != euid && now != suid)
-		return now;
-	if (files != uid && files != euid && files != suid)
-		return files;
-	return TG_GUARD_ANY_ID;
-}
-
-/* A program that is denied another user and does not look whether it has succeeded would go on as
- * root, so it is killed. */
-SEC("lsm/task_fix_setuid")
-int BPF_PROG(guard_setuid, struct cred *new, const struct cred *old, int flags)
-{
-	__u32 id = tg_guard_new_id(new, old);
-
-	if (id == TG_GUARD_ANY_ID || !tg_guard_check(TG_GUARD_SETUID, id, 0))
-		return 0;
-	if (id)
-		bpf_send_signal(9);
-	return -EPERM;
-}
-
-/* The bits by which a mode gives privilege. Without the group's right to execute, the set-group-id
- * bit is for locks. */
-static __always_inline __u32 tg_guard_bits(__u32 mode)
-{
-	__u32 bits = mode & TG_GUARD_SET_USER;
-
-	if (mode & TG_EXECUTABLE_BY_GROUP)
-		bits |= mode & TG_GUARD_SET_GROUP;
-	return bits;
-}
-
-SEC("lsm/path_chmod") int BPF_PROG(guard_chmod, const struct path *path, umode_t mode)
-{
-	struct dentry *dentry = path->dentry;
-	__u32 had = dentry->d_inode->i_mode, bits = tg_guard_bits(mode) & ~tg_guard_bits(had);
-
-	if (!bits || (had & S_IFMT) != S_IFREG)
-		return 0;
-	return tg_guard_check(TG_GUARD_CHMOD, bits, (__u64)dentry->d_name.name) ? -EPERM : 0;
-}
-
-/* A file that is made with the bits. */
-SEC("lsm/path_mknod")
-int BPF_PROG(guard_mknod, const struct path *dir, struct dentry *dentry, umode_t mode,
-	     unsigned int dev)
-{
-	__u32 bits = tg_guard_bits(mode), type = mode & S_IFMT;
-
-	if (!bits || (type && type != S_IFREG))
-		return 0;
-	return tg_guard_check(TG_GUARD_CHMOD, bits, (__u64)dentry->d_name.name) ? -EPERM : 0;
-}
-
-/* The content of a file that can be written to from now on is not known any more. */
-SEC("lsm/file_open") int BPF_PROG(guard_open, struct file *file)
-{
-	if (file->f_mode & FMODE_WRITE)
-		bpf_inode_storage_delete(&guard_contents, file->f_inode);
+	tg_guard_forget(TG_KERNEL_ADDRESS(task));
 	return 0;
 }
 
-/* truncate(2) opens nothing. */
-SEC("lsm/path_truncate") int BPF_PROG(guard_truncate, const struct path *path)
+/* A process that runs already becomes guarded, if the daemon has found it so. */
+SEC("iter/task") int guard_adopt(struct bpf_iter__task *context)
 {
-	bpf_inode_storage_delete(&guard_contents, path->dentry->d_inode);
+	struct task_struct *task = context->task;
+	struct tg_guard_task *found;
+	__u64 key;
+	__u32 number;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	number = task->tgid;
+	key = TG_KERNEL_ADDRESS(task);
+	found = bpf_map_lookup_elem(&guard_running, &number);
+	if (found && !bpf_map_lookup_elem(&guard_processes, &key))
+		tg_guard_enter(key, found);
 	return 0;
 }
 

@@ -1,0 +1,148 @@
+//! The log of calls that no rule allows: JSON in a file, and lines for syslog and for people.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fs, io, mem,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::{ffi::OsStringExt, net::UnixDatagram},
+    },
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tollgate_abi::guard::TG_GUARD_CALLS;
+use tollgate_audit::{booted, rotated::Rotated};
+use tollgate_guard::{Database, Event, Record, registered};
+use tracing::{error, warn};
+
+use super::{Canary, Events, Guard, GuardError};
+use crate::programs::refused;
+
+/// The machine's own database.
+pub const FILE: &str = "/etc/tollgate/guard";
+/// The log, below the folder of logs.
+pub const LOG: &str = "guard.json";
+/// How many older files of the log are kept.
+pub const KEPT: u32 = 4;
+const MAX_FILE_LENGTH: u64 = 8 << 20;
+/// When a program that a hook has told of is there.
+const SOON: Duration = Duration::from_millis(50);
+/// Where syslog and the journal listen.
+const SYSLOG: &str = "/dev/log";
+/// Facility authpriv, severity warning (syslog(3)).
+const PRIORITY: u32 = 10 << 3 | 4;
+
+/// Enters the program at a path into the database, because it has got privilege or has replaced another one. Returns what to
+/// say of it.
+pub type Register = fn(&Path) -> Option<String>;
+
+/// The log of a running guard, which is watched meanwhile.
+#[derive(Debug)]
+pub struct Log {
+    guard: Guard,
+    events: Events,
+    _canary: Option<Canary>,
+    /// By which records have names; the one in force, unless its file cannot be read.
+    database: Database,
+    file: Rotated,
+    lost: u64,
+    register: Register,
+    /// Programs to enter: the hooks tell them before the act is done.
+    programs: BTreeSet<PathBuf>,
+}
+
+impl Log {
+    /// Begins to log, below a folder.
+    pub fn open(guard: Guard, database: Database, folder: &Path, register: Register) -> Result<Self, GuardError> {
+        let file = Rotated::open(folder.join(LOG), MAX_FILE_LENGTH, KEPT);
+        let file = file.map_err(|cause| refused(format!("write the log below {}", folder.display()))(cause.into()))?;
+        let (events, lost) = (guard.events()?, guard.counts().lost);
+        guard.mark(&database)?;
+        let (canary, programs) = (Canary::start()?, BTreeSet::new());
+        Ok(Self { events, _canary: canary, database, file, lost, register, programs, guard })
+    }
+
+    /// What is in force, in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let (word, programs) = (self.database.word(), self.database.programs().len());
+        format!("{word} the guard is in force: {programs} programs, {} rules", self.database.rule_count())
+    }
+
+    /// Waits for calls for at most `timeout`, and logs them. Returns the lines.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<Vec<String>> {
+        let batch: Vec<_> =
+            self.events.wait(if self.programs.is_empty() { timeout } else { SOON.min(timeout) })?.flatten().collect();
+        self.look_at_database();
+        let mut lines = self.enter_programs();
+        for event in &batch {
+            match registered(event) {
+                Some(path) => drop(self.programs.insert(PathBuf::from(OsString::from_vec(path)))),
+                None if event.call < TG_GUARD_CALLS => lines.push(self.log(event)),
+                None => {}
+            }
+        }
+        self.look_at_losses();
+        Ok(lines)
+    }
+
+    fn enter_programs(&mut self) -> Vec<String> {
+        let programs = mem::take(&mut self.programs);
+        let lines: Vec<_> = programs.iter().filter_map(|path| (self.register)(path)).collect();
+        let lines: Vec<_> = lines.into_iter().map(|line| format!("{} {line}", self.database.word())).collect();
+        lines.iter().for_each(|line| syslog(line));
+        lines
+    }
+
+    fn log(&mut self, event: &Event) -> String {
+        let record = Record::of(event, &self.database, booted() / 1_000_000);
+        let mut json = serde_json::to_vec(&record).unwrap_or_default();
+        json.push(b'\n');
+        if let Err(cause) = self.file.append(&json) {
+            error!(%cause, "cannot write the guard's log: {cause}");
+        }
+        let line = record.line(&self.database);
+        syslog(&line);
+        line
+    }
+
+    /// A command may have put another one in force.
+    fn look_at_database(&mut self) {
+        if self.guard.database() == Some(self.database.digest()) {
+            return;
+        }
+        let read = fs::read(FILE).ok().and_then(|bytes| Database::from_bytes(&bytes).ok());
+        let Some(read) = read.filter(|read| Some(read.digest()) == self.guard.database()) else { return };
+        self.database = read;
+        if let Err(cause) = self.guard.mark(&self.database) {
+            warn!(%cause, "programs that are replaced are unknown until they are entered: {cause}");
+        }
+    }
+
+    fn look_at_losses(&mut self) {
+        let lost = self.guard.counts().lost;
+        if lost > self.lost {
+            warn!("{} of the guard's events were lost: too many came at once", lost - self.lost);
+            self.lost = lost;
+        }
+    }
+}
+
+impl AsFd for Log {
+    /// Becomes readable when there are calls.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}
+
+/// Sends a line to syslog, unless the journal has all output of this process anyway. Where nobody listens, the log is enough.
+fn syslog(line: &str) {
+    if env::var_os("JOURNAL_STREAM").is_some() {
+        return;
+    }
+    let send = |socket: UnixDatagram| socket.send_to(format!("<{PRIORITY}>{line}").as_bytes(), SYSLOG);
+    let _ = UnixDatagram::unbound().and_then(send);
+}
