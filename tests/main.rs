@@ -32,6 +32,7 @@ mod flask;
 mod guard;
 mod guard_calls;
 mod guests;
+mod hijacks;
 mod hooks_count;
 mod hooks_graph;
 mod keys;
