@@ -23,8 +23,8 @@ const HIJACKS: [(&str, &str, &str); 14] = [
     ("format", "format string", "/h/daemon exec /bin/busybox"),
     ("got", "GOT overwrite", "/h/daemon exec /bin/busybox"),
     ("heap", "heap function pointer", "/h/daemon exec /bin/busybox"),
-    ("symlink", "symlink of a root writer's file", "/h/daemon write"),
-    ("race", "race with a root writer", "/h/daemon write"),
+    ("symlink", "symlink of a root writer's file", "/h/daemon write /marks/symlink"),
+    ("race", "race with a root writer", "/h/daemon write /marks/race"),
     ("environment", "environment of a helper", "/h/helper exec /h/mark"),
     ("capability", "LD_PRELOAD into a capability program", "/h/helper setuid 0"),
     ("path", "path search", "/h/careless exec /tmp/user/helper"),
@@ -65,8 +65,9 @@ fn rows(step: &Step) -> BTreeMap<&str, &str> {
     rows.map(|(name, text)| (name.trim(), text)).collect()
 }
 
-// As in the year 2000: the stack can be executed, return addresses and tables can be overwritten.
-const WEAK: [&str; 7] = ["-w", "-O0", "-no-pie", "-fno-stack-protector", "-zexecstack", "-znorelro", "-zlazy"];
+// As in the year 2000: return addresses and tables can be overwritten, and where it is said, the stack can be executed.
+const WEAK: [&str; 6] = ["-w", "-O0", "-no-pie", "-fno-stack-protector", "-znorelro", "-zlazy"];
+const ON_STACK: &str = "-zexecstack";
 const STRICT: [&str; 4] = ["-O1", "-Wall", "-Wextra", "-Werror"];
 
 /// Compiles a program of tests/hijacks. Returns it with its path in the guest.
@@ -79,11 +80,10 @@ fn compile(scratch: &Scratch, name: &str, out: &str, flags: &[&str], more: &[&st
 
 /// The programs that are attacked, and those that attack.
 fn programs(scratch: &Scratch) -> Vec<(PathBuf, String)> {
-    let weak = |name: &str| compile(scratch, name, name, &WEAK, &[]);
     let strict = |name: &str, out: &str, more: &[&str]| compile(scratch, name, out, &STRICT, more);
     vec![
-        weak("weak"),
-        weak("daemon"),
+        compile(scratch, "weak", "weak", &WEAK, &[ON_STACK]),
+        compile(scratch, "daemon", "daemon", &WEAK, &[]),
         strict("careless", "careless", &[]),
         strict("capable", "capable", &[]),
         strict("helper", "helper", &[]),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{STRICT, WEAK, compile};
+use super::{ON_STACK, STRICT, WEAK, compile};
 use crate::program::{
     Scratch,
     guests::kernels,
@@ -60,7 +60,7 @@ fn table(title: &str, forms: &BTreeMap<&str, bool>) {
 fn denies_every_form_that_leaves_a_mark_without_the_guard_in_two_boots() {
     let scratch = Scratch::new();
     let programs = [
-        compile(&scratch, "forms", "forms", &WEAK, &[]),
+        compile(&scratch, "forms", "forms", &WEAK, &[ON_STACK]),
         compile(&scratch, "generate", "generate", &STRICT, &[]),
         compile(&scratch, "mark", "mark", &STRICT, &["-static"]),
     ];
