@@ -23,7 +23,10 @@ fn run(scratch: &Scratch, word_of_script: &str, database: Option<&str>) -> (Stri
         None => machine,
     };
     let printed = machine.run(&["bash", "/acts", word_of_script]).with(0).stdout;
-    let learnt: String = printed.lines().filter_map(|line| line.strip_prefix("database ")).fold(String::new(), |text, line| text + line + "\n");
+    let learnt: String = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("database "))
+        .fold(String::new(), |text, line| text + line + "\n");
     let (before, enforced) = printed.split_once("enforced\n").unwrap_or((&printed, ""));
     println!("{before}\n{enforced}");
     (enforced.to_owned(), learnt)

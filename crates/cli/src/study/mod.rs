@@ -138,7 +138,8 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
     }
     for (name, text) in OF_APPLICATIONS {
         let study = Applications::parse(name, text)?;
-        let size = format!("{} applications, {} runs without the guard and with it", study.applications.len(), study.runs);
+        let size =
+            format!("{} applications, {} runs without the guard and with it", study.applications.len(), study.runs);
         output::line(&format!("  {:<10} {}\n  {:<10} {size}", study.name, study.title, ""))?;
     }
     output::line("\nConfigurations")?;

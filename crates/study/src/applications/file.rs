@@ -104,7 +104,9 @@ impl Applications {
         let wrong = |cause: String| Error::File { name: name.to_owned(), cause };
         let study: Self = toml::from_str(text).map_err(|cause| wrong(cause.to_string()))?;
         let names: Vec<&str> = study.applications.iter().map(|application| application.name.as_str()).collect();
-        if names.is_empty() || names.iter().any(|name| !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')) {
+        if names.is_empty()
+            || names.iter().any(|name| !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))
+        {
             return Err(wrong("it needs applications, with names of letters, digits and `-`".into()));
         }
         if study.runs < 2 || study.margin <= 0.0 {

@@ -82,7 +82,10 @@ impl Report {
                 .filter_map(|published| published.seconds.get(&row.name))
                 .map(|then| {
                     let change = 100.0 * (then.with.0 / then.without.0 - 1.0);
-                    format!("{} ± {}, {} ± {} ({change:+.1} %)", then.without.0, then.without.1, then.with.0, then.with.1)
+                    format!(
+                        "{} ± {}, {} ± {} ({change:+.1} %)",
+                        then.without.0, then.without.1, then.with.0, then.with.1
+                    )
                 })
                 .collect();
             let _ = writeln!(
