@@ -125,3 +125,42 @@ fn row(study: &Applications, name: &str, samples: &mut Samples) -> Result<Row, E
     let seconds = Spread { without, with };
     Ok(Row { name: name.to_owned(), seconds, percent, interval, deciding, proven, samples })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STUDY: &str = "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = 3\nmargin = 1.0\n\
+                         [system]\nrelease = 'bookworm'\npackages = []\n\
+                         [[application]]\nname = 'copy'\nabout = 'copies'\nrun = 'true'\n";
+
+    fn output(with: [u32; 3]) -> String {
+        let sample = |word: &str, time: u32| format!("sample {word} copy {time}\n");
+        let without = [1_000_000, 1_010_000, 990_000].map(|time| sample("without", time));
+        format!(
+            "database program /a learn\n{}{}end\n",
+            without.concat(),
+            with.map(|time| sample("with", time)).concat()
+        )
+    }
+
+    #[test]
+    fn pairs_the_runs_and_says_what_is_proven() {
+        let study = Applications::parse("a", STUDY).unwrap();
+        let report = Report::of(&study, &output([1_001_000, 1_011_000, 991_000])).unwrap();
+        assert_eq!(report.rows[0].proven, "proven");
+        assert!((report.rows[0].percent - 0.1).abs() < 0.01, "{:?}", report.rows[0]);
+        assert!(report.table(&study).contains("| copy | 1.0000 ± 0.0100 | 1.0010 ± 0.0100 | +0.10 % "));
+        let scattered = Report::of(&study, &output([1_200_000, 1_000_000, 1_100_000])).unwrap();
+        assert_eq!(scattered.rows[0].proven, "not proven");
+    }
+
+    #[test]
+    fn refuses_output_without_all_samples() {
+        let study = Applications::parse("a", STUDY).unwrap();
+        let cut = output([1, 2, 3]).replacen("sample with", "sample", 1);
+        assert!(Report::of(&study, &cut).unwrap_err().to_string().contains("3 and 2 runs of copy"));
+        let failed = Report::of(&study, "failed with copy: 1, no space\n").unwrap_err().to_string();
+        assert!(failed.contains("with copy: 1, no space"), "{failed}");
+    }
+}

@@ -83,3 +83,28 @@ impl Applications {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternates_blocks_so_that_drift_is_in_both() {
+        let text = |runs: u32| {
+            format!(
+                "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = {runs}\nmargin = 1.0\n\
+                 [system]\nrelease = 'bookworm'\npackages = []\n\
+                 [[application]]\nname = 'copy'\nabout = 'copies'\nrun = 'true'\n"
+            )
+        };
+        let blocks = |runs: u32| Applications::parse("a", &text(runs)).unwrap().blocks();
+        let order: Vec<bool> = blocks(40).iter().map(|(guarded, _)| *guarded).collect();
+        assert_eq!(order, [false, true, true, false, false, true, true, false]);
+        for runs in [2, 3, 5, 40] {
+            for with in [false, true] {
+                let all: u32 = blocks(runs).iter().filter(|(guarded, _)| *guarded == with).map(|(_, size)| size).sum();
+                assert_eq!(all, runs);
+            }
+        }
+    }
+}
