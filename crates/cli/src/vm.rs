@@ -3,6 +3,7 @@
 pub(crate) mod build;
 mod contents;
 mod hardware;
+mod image;
 mod run;
 mod save;
 
@@ -19,6 +20,7 @@ use crate::{INSTRUMENTS, interrupt, output};
 
 pub(crate) use contents::{add_file, add_program};
 pub(crate) use hardware::AcceleratorName;
+pub(crate) use run::DISK_DRIVERS;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -30,6 +32,8 @@ pub(crate) enum Command {
     Run(Box<run::Run>),
     /// Boot a machine and save it, for `vm run --saved` to continue as often as wanted without a boot
     Save(save::Save),
+    /// Make a disk image of a Debian system with these packages, in the cache, for `vm run --disk`, and print its path. Needs root
+    Image(image::Image),
     /// Follow an order that the host has left in a file; runs as a service of the guest's system
     #[command(hide = true)]
     Agent {
@@ -57,6 +61,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Build(arguments) => build::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Save(arguments) => save::run(&arguments),
+        Command::Image(arguments) => image::run(arguments),
         Command::Agent { order } => agent::service(&order, INSTRUMENTS),
     }
 }

@@ -3,6 +3,7 @@
 // The program alone prints. What a library reports goes through tracing.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod applications;
 pub mod compare;
 pub mod configuration;
 pub mod design;

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::{Error, agent, cpio, error::Context};
 
 /// This very program, even when its file has been replaced since it was started.
-const RUNNING: &str = "/proc/self/exe";
+pub const RUNNING: &str = "/proc/self/exe";
 
 /// Folders that mount points and programs expect.
 const FOLDERS: [&str; 12] =
@@ -191,7 +191,7 @@ pub(crate) fn program_digest() -> Result<String, Error> {
     Ok(hex(&Sha256::digest(content)))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 

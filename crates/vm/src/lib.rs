@@ -22,6 +22,7 @@ pub mod machine;
 pub mod modules;
 mod order;
 pub mod saved;
+pub mod system;
 mod value;
 pub mod wire;
 

@@ -1,10 +1,12 @@
 //! `tollgate study`: runs studies and reads their results.
 
+mod applications;
 mod pace;
 mod progress;
 mod run;
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,6 +14,7 @@ use std::{
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_study::{
+    applications::Applications,
     compare, configuration, export, page,
     results::Results,
     store::Store,
@@ -33,6 +36,9 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("predictions", include_str!("../../../../studies/predictions.toml")),
     ("framework", include_str!("../../../../studies/framework.toml")),
 ];
+
+/// Those of applications.
+const OF_APPLICATIONS: [(&str, &str); 1] = [("bop", include_str!("../../../../studies/bop.toml"))];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -130,6 +136,12 @@ fn list(arguments: &List) -> anyhow::Result<ExitCode> {
         );
         output::line(&format!("  {:<10} {}\n  {:<10} {size}", study.name, study.title, ""))?;
     }
+    for (name, text) in OF_APPLICATIONS {
+        let study = Applications::parse(name, text)?;
+        let size =
+            format!("{} applications, {} runs without the guard and with it", study.applications.len(), study.runs);
+        output::line(&format!("  {:<10} {}\n  {:<10} {size}", study.name, study.title, ""))?;
+    }
     output::line("\nConfigurations")?;
     for known in configuration::KNOWN {
         output::line(&format!("  {:<24} {}", known.name, known.about))?;
@@ -179,6 +191,15 @@ fn print_table(results: &Results) -> anyhow::Result<()> {
     output::write(&table::render(results, Style { colour: output::is_coloured(), ..Style::default() }))
 }
 
+/// The study of applications of that name, or in that file; `None` if there is none, or it is one of operations.
+fn find_applications(word: &str) -> anyhow::Result<Option<Applications>> {
+    if let Some((name, text)) = OF_APPLICATIONS.iter().find(|(name, _)| *name == word) {
+        return Ok(Some(Applications::parse(&format!("studies/{name}.toml"), text)?));
+    }
+    let text = fs::read_to_string(word).unwrap_or_default();
+    Ok(if Applications::is_of(&text) { Some(Applications::parse(word, &text)?) } else { None })
+}
+
 /// The study of that name, or in that file: a word with a slash or the ending `.toml` is a file.
 fn find(word: &str) -> anyhow::Result<Study> {
     if word.contains('/') || word.ends_with(".toml") {
@@ -187,7 +208,7 @@ fn find(word: &str) -> anyhow::Result<Study> {
     match BUILT_IN.iter().find(|(name, _)| *name == word) {
         Some((name, text)) => Ok(Study::parse(&format!("studies/{name}.toml"), text)?),
         None => {
-            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = BUILT_IN.iter().chain(&OF_APPLICATIONS).map(|(name, _)| *name).collect();
             bail!("no study {word:?}; there are {}, or give the path of a study file", names.join(", "))
         }
     }

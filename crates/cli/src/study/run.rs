@@ -23,7 +23,7 @@ use tollgate_study::{
 };
 use tollgate_vm::{Accelerator, accelerator, built, kernels};
 
-use super::{pace::Pace, progress::Progress};
+use super::{applications, pace::Pace, progress::Progress};
 use crate::{
     interrupt,
     vm::{self, AcceleratorName},
@@ -57,8 +57,22 @@ pub(crate) struct Run {
     timeout: u64,
 }
 
+impl Run {
+    /// A study of applications is one boot, of the kernel that it names.
+    fn of_applications(&self) -> anyhow::Result<applications::Options<'_>> {
+        if self.resume || !self.kernel.is_empty() || self.guests.is_some() || self.build_kernels {
+            bail!("a study of applications is one boot: leave --resume, --kernel, --guests and --build-kernels out");
+        }
+        let timeout = Duration::from_secs(self.timeout);
+        Ok(applications::Options { out: &self.out, accelerator: self.accelerator, timeout })
+    }
+}
+
 pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt::flag()?;
+    if let Some(study) = super::find_applications(&arguments.study)? {
+        return applications::run(&study, &arguments.of_applications()?);
+    }
     let mut study = super::find(&arguments.study)?;
     let text = study.text.clone();
     let cache = Cache::of_user()?.interruptible(interrupted);

@@ -21,7 +21,7 @@ use super::{contents::Contents, hardware::Hardware};
 use crate::interrupt;
 
 /// The drivers that a disk needs. One that is built in has no file. systemd needs autofs4.
-const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
+pub(crate) const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
 /// Options that are fixed when a machine boots, so `--saved` excludes them.
 const FIXED_AT_BOOT: [&str; 10] =
     ["kernel", "lsm", "clock", "accelerator", "append", "memory", "cpus", "disk", "keep_disk", "volume"];

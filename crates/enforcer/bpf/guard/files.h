@@ -76,16 +76,24 @@ SEC("lsm/path_chmod") int BPF_PROG(guard_chmod, const struct path *path, umode_t
 	return tg_guard_tell_program(TG_KERNEL_ADDRESS(dentry), TG_KERNEL_ADDRESS(path->mnt));
 }
 
-/* What is made: a file with the bits, or something that is no file. */
+/*
+ * What is made: a file with the bits, or something that is no file. open(2) makes a file before it
+ * opens it, so the file is written to; a user's own is none of the guard's.
+ */
 SEC("lsm/path_mknod")
 int BPF_PROG(guard_mknod, const struct path *dir, struct dentry *dentry, umode_t mode,
 	     unsigned int dev)
 {
 	__u32 bits = tg_guard_bits(mode), type = mode & S_IFMT;
+	const struct cred *cred = bpf_get_current_task_btf()->cred;
 
 	if (type && type != S_IFREG)
 		return TG_GUARD_CHECK_FILE(TG_GUARD_MKNOD, 0, dentry, dir->mnt);
-	return bits ? TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, dentry, dir->mnt) : 0;
+	if (bits && TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, dentry, dir->mnt))
+		return -EPERM;
+	if (cred->uid.val && cred->uid.val == cred->fsuid.val)
+		return 0;
+	return TG_GUARD_CHECK_FILE(TG_GUARD_WRITE, 0, dentry, dir->mnt);
 }
 
 /* Whether writing to a file matters: not where it is a terminal, a pipe or /dev/null. */

@@ -1,14 +1,19 @@
 //! A Debian system in a directory, installed by mmdebstrap from the mirrors of the private apt.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use nix::unistd::geteuid;
 
 use super::{Packages, last_lines};
-use crate::{Context, Error};
+use crate::{
+    Context, Error,
+    process::{self, Limits},
+};
 
 /// mmdebstrap is a script. It is run from where it was unpacked.
 const INSTALLER: &str = "mmdebstrap";
+/// How long the installation may take: maintainer scripts are many, and wait for the disk.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 /// The disk space for a system with some services and its image, in MiB.
 const SYSTEM_SIZE: u64 = 2048;
 
@@ -44,7 +49,8 @@ impl Packages<'_> {
             "--customize-hook=cp {script} \"$1\"/script && chroot \"$1\" sh -e /script && rm \"$1\"/script"
         ));
         command.arg(release).arg(into).arg(sources).env("LC_ALL", "C").env_remove("APT_CONFIG");
-        let output = self.run(&mut command)?;
+        let limits = Limits { timeout: TIMEOUT, ..self.cache.limits() };
+        let output = process::output(&mut command, limits)?;
         if output.status.success() {
             return Ok(());
         }

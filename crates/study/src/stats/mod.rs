@@ -5,6 +5,7 @@
 
 pub mod bootstrap;
 pub mod distribution;
+pub mod equivalence;
 pub mod exact;
 pub mod location;
 pub mod moments;
