@@ -27,6 +27,7 @@ static const char USAGE[] =
 	"    a stream both ways between two of these, one of which has --to\n"
 	"talk sizes 4|6 ADDRESS PORT LENGTH... [--df|--no-df] [--wait MILLISECONDS]\n"
 	"    sends datagrams to an echo server, and prints which come back whole\n"
+	"talk offload DEVICE [FEATURE...]\n"
 	"    switches off tso, gso, gro, tx-checksum or rx-checksum, and the others on\n"
 	"talk capture DEVICE SECONDS\n"
 	"    prints the headers of all IP packets, and a hash of what they carry\n"
@@ -38,6 +39,8 @@ static const char USAGE[] =
 	"    waits until the machine at the other end of the wire does the same\n"
 	"talk spaces COUNT MILLISECONDS [user] [--wait MILLISECONDS]\n"
 	"    makes network namespaces with a socket in each, and keeps them for so long\n"
+	"talk away ADDRESS PORT COUNT [--wait MILLISECONDS]\n"
+	"    sends from another network namespace, by a socket of this one\n"
 	"All take --ns NAME|PATH, a network namespace.\n";
 
 void usage(const char *why)
@@ -125,10 +128,11 @@ int main(int count, char **arguments)
 		int (*run)(const struct words *);
 		int family, least; /* the place of the family, and how many words there are */
 	} commands[] = {
-		{"recv", receive, 1, 3}, {"echo", echo, 1, 3},	   {"send", transmit, 1, 5},
-		{"bulk", bulk, 0, 4},	 {"begin", begin, 0, 4},   {"capture", capture, -1, 2},
-		{"sizes", sizes, 0, 4},	 {"keep", keep, -1, 4},	   {"inject", inject, -1, 4},
-		{"meet", meet, -1, 2},	 {"spaces", spaces, -1, 2}};
+		{"recv", receive, 1, 3},   {"echo", echo, 1, 3},	{"send", transmit, 1, 5},
+		{"bulk", bulk, 0, 4},	   {"begin", begin, 0, 4},	{"capture", capture, -1, 2},
+		{"sizes", sizes, 0, 4},	   {"offload", offload, -1, 1}, {"keep", keep, -1, 4},
+		{"inject", inject, -1, 4}, {"meet", meet, -1, 2},	{"spaces", spaces, -1, 2},
+		{"away", away, -1, 3}};
 	struct words words = {.wait = 500};
 
 	words.rest = calloc(count + 1, sizeof(*words.rest));

@@ -64,10 +64,12 @@ int receive(const struct words *words);
 int echo(const struct words *words);
 int transmit(const struct words *words);
 int begin(const struct words *words);
+int offload(const struct words *words);
 int sizes(const struct words *words);
 int bulk(const struct words *words);
 int capture(const struct words *words);
 int meet(const struct words *words);
 int spaces(const struct words *words);
+int away(const struct words *words);
 
 #endif
