@@ -3,7 +3,11 @@
 //!
 //! QEMU, a kernel and Debian's packages, from the cache or a network, are needed: without them these tests fail, and say so.
 
-use crate::{network_traffic::guest, program::Scratch};
+use crate::{
+    network_paths,
+    network_traffic::guest,
+    program::{Scratch, steps::Step},
+};
 
 #[test]
 fn names_a_device_that_takes_no_program_and_lists_flows() {
@@ -90,4 +94,41 @@ fn bounds_the_network_namespaces_of_a_user_and_leaves_room_to_others() {
     let free = steps["free"].is(0, &[]).json()["namespaces"].clone();
     assert!(free["labelled"].as_u64().unwrap() < 10, "{free}");
     steps["again"].is(0, &["made=3 refused=0"]);
+}
+
+/// How many datagrams from this address a step has captured with CIPSO, and how many without.
+fn captured(step: &Step, address: &str) -> [usize; 2] {
+    let mut counts = [0; 2];
+    for line in step.is(0, &[]).text.lines().filter(|line| line.starts_with("in ip=4")) {
+        let header = line.split_once("header=").unwrap().1;
+        if header.get(24..32) == Some(address) && header.get(18..20) == Some("11") {
+            counts[usize::from(header.get(40..42) != Some("86"))] += 1;
+        }
+    }
+    println!("{address}: {} with a label, {} without", counts[0], counts[1]);
+    counts
+}
+
+#[test]
+fn sends_nothing_without_a_label_from_a_namespace_that_nobody_is_in() {
+    let scratch = Scratch::new();
+    // Nobody is in the namespace any more, but for the process that makes the socket and ends.
+    let left = "in_space $router tollgate run --context system_u:system_r:talker:s1 -- \
+            talk away 10.81.9.1 7000 150 --wait 1500 > /tmp/left 2>&1 &
+        while ! grep -q ready /tmp/left; do sleep 0.1; done
+        kill -9 $router; seconds=8 seen $space wb true; cat /tmp/left";
+    let steps = network_paths::guest(&scratch, "6.1", &["macvlan", "dummy"])
+        .step("join", "begin_spaces && link one 1500 $router wa $space wb")
+        .step("addresses", "address $router wa 9 2; address $space wb 9 1")
+        .step("enforce", "under_tollgate")
+        .step("left", left)
+        .step("status", "tollgate status")
+        .run();
+    for step in ["join", "addresses", "enforce"] {
+        steps[step].is(0, &[]);
+    }
+    println!("{}", steps["left"].text.lines().find(|line| line.starts_with("away")).unwrap_or_default());
+    let [labelled, without] = captured(&steps["left"], "0a510902");
+    assert!(labelled > 20 && without == 0, "{labelled} with a label, {without} without");
+    steps["status"].is(0, &["packets have no labels yet in a new network namespace"]);
 }

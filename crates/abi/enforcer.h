@@ -255,6 +255,8 @@ struct tg_socket {
 	__u32 sid, class; /* SECCLASS */
 	__u32 peer;	  /* SID of the other end; of a datagram socket, of what it received last;
 			     0: not known */
+	__u32 labelled;	  /* 1 + `namespaces_epoch` when packets in its network namespace were
+			     last seen to have labels */
 };
 
 /* `texts`: a context as text, by SID. */
@@ -432,6 +434,7 @@ enum tg_failure {
 	TG_FAILED_NOT_LABELLED, /* the daemon could not read or label files */
 	TG_FAILED_CONNECTIONS,	/* a zone, or all, began connections with too many levels */
 	TG_FAILED_NAMESPACES,	/* too many network namespaces, in all or in a second */
+	TG_FAILED_AWAITED,	/* packets in a network namespace have no labels yet */
 	TG_FAILURES = 32,
 };
 
@@ -652,11 +655,12 @@ struct tg_state {
 	 * TG_MEET_PAUSE 32; and those of this second. */
 	__u64 met[TG_MET];
 	__u64 met_second, met_count;
-	__u32 namespaces_full; /* enum tg_fullness, of `namespaces` */
-	__u32 reserved_namespaces;
+	__u32 namespaces_full;	/* enum tg_fullness, of `namespaces` */
+	__u32 namespaces_epoch; /* changes when one is removed from `namespaces` */
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */
 	__u64 clock;
+	__u64 secret; /* proves what packets carry between network namespaces */
 };
 
 /* Differences between kernels that cannot be relocated: whether hooks have arguments that they
@@ -768,6 +772,7 @@ struct tg_labelled_socket {
 	__u64 cookie; /* 0: nobody has asked for it, and it is in no key of `heard` */
 	struct tg_socket label;
 	__u32 namespace; /* the number of its network namespace's file */
+	__u32 reserved;
 	struct tg_endpoints ends;
 };
 

@@ -79,6 +79,23 @@ static void exchange(int socket, struct progress *of, long end)
 	}
 }
 
+/* Connects until a time: the kernel itself would try for two minutes. */
+static void connect_until(int socket, const union address *to, socklen_t size, long end)
+{
+	int error = ETIMEDOUT;
+	socklen_t width = sizeof(error);
+
+	fcntl(socket, F_SETFL, O_NONBLOCK);
+	if (connect(socket, &to->any, size) && errno != EINPROGRESS)
+		fail("connect");
+	if (ready_until(socket, POLLOUT, end))
+		getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &width);
+	if (error) {
+		errno = error;
+		fail("connect");
+	}
+}
+
 static int join(const struct words *words, long end)
 {
 	union address address;
@@ -86,8 +103,7 @@ static int join(const struct words *words, long end)
 	int socket = open_socket(words, "tcp");
 
 	if (words->to) {
-		if (connect(socket, &address.any, size))
-			fail("connect");
+		connect_until(socket, &address, size, end);
 		return socket;
 	}
 	if (bind(socket, &address.any, size) || listen(socket, 1))

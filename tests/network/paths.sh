@@ -62,6 +62,79 @@ join_path() {
 	netlabelctl cipsov4 add pass doi:1 tags:1,2,5 && netlabelctl calipso add pass doi:1
 }
 
+# A link of 1500 without a router.
+join_veth() {
+	ip link add va type veth peer name vb
+	ip link set vb netns $space
+	address $$ va 3 2
+	address $space vb 3 1
+}
+
+# A VLAN and tunnels on that link, and bridges on one of their own.
+join_stacked() {
+	ip addr add 10.99.0.1/24 dev va
+	ip_in $space addr add 10.99.0.2/24 dev vb
+	ip link add link va name vlan type vlan id 5
+	ip_in $space link add link vb name vlan type vlan id 5
+	ip link add vc type veth peer name vd
+	ip link set vd netns $space
+	ip link add bridge type bridge
+	ip_in $space link add bridge type bridge
+	ip link set vc up master bridge
+	ip_in $space link set vd up master bridge
+	tunnel ipip0 type ipip
+	tunnel vxlan mtu 1450 type vxlan id 5 dstport 4789
+	tunnel gre1 type gre
+	tunnel sit1 type sit
+	network=5
+	for device in vlan bridge ipip0 vxlan gre1 sit1; do
+		address $$ $device $network 2
+		address $space $device $network 1
+		network=$((network + 1))
+	done
+}
+
+# `tunnel NAME WORDS...` between the ends of that link.
+tunnel() {
+	name=$1
+	shift
+	ip link add $name "$@" local 10.99.0.1 remote 10.99.0.2
+	ip_in $space link add $name "$@" local 10.99.0.2 remote 10.99.0.1
+}
+
+# Two containers on a bridge of this namespace: the clients are in one of them.
+join_containers() {
+	ip link add containers type bridge
+	ip link set containers up
+	for container in "$router ra" "$space rb"; do
+		set -- $container
+		ip link add host$2 type veth peer name $2
+		ip link set $2 netns $1
+		ip link set host$2 up master containers
+	done
+	address $router ra 11 2
+	address $space rb 11 1
+}
+
+# Two containers between which this namespace routes, likewise.
+join_routed() {
+	echo 1 > /proc/sys/net/ipv4/ip_forward
+	echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+	number=12
+	for container in "$router qa 13" "$space qb 12"; do
+		set -- $container
+		ip link add host$2 type veth peer name $2
+		ip link set $2 netns $1
+		address $1 $2 $number 1
+		address $$ host$2 $number 9
+		for zone in 81 82; do
+			ip_in $1 route add 10.$zone.$3.0/24 via 10.$zone.$number.9
+			ip_in $1 route add fd00:$zone:$3::/64 via fd00:$zone:$number::9
+		done
+		number=13
+	done
+}
+
 # A server's address: `host ZONE FAMILY NETWORK`.
 host() {
 	case $2 in
@@ -92,18 +165,27 @@ serve() {
 	return 1
 }
 
-# Sends everything to the servers of a network: `speak NETWORK LENGTHS...`.
+# Sends everything to the servers of a network, from this namespace or that of `from`, by both families or those in `families`:
+# `speak NETWORK LENGTHS...`. What is sent from a level above theirs is refused.
 speak() {
-	network=$1
+	network=$1 by=${families:-4 6}
 	shift
+	# Until the daemon has seen the clients' namespace, they send nothing.
+	for attempt in $(seq 100); do
+		in_space ${from:-$$} tollgate run --context system_u:system_r:talker:s1 -- \
+			talk sizes ${by%% *} $(host 82 ${by%% *} $network) 7000 1 --wait 300 > /dev/null 2>&1 && break
+		sleep 0.1
+	done
 	for zone in 81 82; do
-		for family in 4 6; do
+		for family in $by; do
 			echo "cell $zone $family $network"
-			as s1 sh -c "
+			in_space ${from:-$$} tollgate run --context system_u:system_r:talker:s2 -- \
+				talk send udp $family $(host $zone $family $network) 7000 8 --wait 200
+			in_space ${from:-$$} tollgate run --context system_u:system_r:talker:s1 -- sh -c "
 				talk sizes $family $(host $zone $family $network) 7000 $* --df
 				talk sizes $family $(host $zone $family $network) 7000 $* --no-df
 				talk send udp $family $(host $zone $family $network) 7000 12000 --gso 1200 --wait 1000
-				talk bulk $family 70$zone 1000000 20 --to $(host $zone $family $network)"
+				talk bulk $family 70$zone 1000000 5 --to $(host $zone $family $network)"
 		done
 	done
 }
@@ -116,7 +198,7 @@ errors() {
 
 # Captures what arrives on a device of a namespace while an act runs: `seen PROCESS DEVICE ACT...`.
 seen() {
-	in_space $1 talk capture $2 4 > /tmp/captured &
+	in_space $1 talk capture $2 ${seconds:-4} > /tmp/captured &
 	capturing=$!
 	shift 2
 	sleep 1

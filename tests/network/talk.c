@@ -27,6 +27,7 @@ static const char USAGE[] =
 	"    a stream both ways between two of these, one of which has --to\n"
 	"talk sizes 4|6 ADDRESS PORT LENGTH... [--df|--no-df] [--wait MILLISECONDS]\n"
 	"    sends datagrams to an echo server, and prints which come back whole\n"
+	"talk offload DEVICE [FEATURE...]\n"
 	"    switches off tso, gso, gro, tx-checksum or rx-checksum, and the others on\n"
 	"talk capture DEVICE SECONDS\n"
 	"    prints the headers of all IP packets, and a hash of what they carry\n"
@@ -44,6 +45,8 @@ static const char USAGE[] =
 	"    sends to a sink, or connects to it, and prints how much or how often\n"
 	"talk spaces COUNT MILLISECONDS [user] [--wait MILLISECONDS]\n"
 	"    makes network namespaces with a socket in each, and keeps them for so long\n"
+	"talk away ADDRESS PORT COUNT [--wait MILLISECONDS]\n"
+	"    sends from another network namespace, by a socket of this one\n"
 	"All take --ns NAME|PATH, a network namespace.\n";
 
 void usage(const char *why)
@@ -137,10 +140,12 @@ int main(int count, char **arguments)
 			{"begin", begin, 0, 4},
 			{"capture", capture, -1, 2},
 			{"sizes", sizes, 0, 4},
+			{"offload", offload, -1, 1},
 			{"keep", keep, -1, 4},
 			{"inject", inject, -1, 4},
 			{"meet", meet, -1, 2},
 			{"spaces", spaces, -1, 2},
+			{"away", away, -1, 3},
 			{"trips", time_trips, 0, 5},
 			{"sink", sink, 0, 3},
 			{"stream", time_stream, 0, 4},

@@ -64,6 +64,7 @@ int receive(const struct words *words);
 int echo(const struct words *words);
 int transmit(const struct words *words);
 int begin(const struct words *words);
+int offload(const struct words *words);
 int sizes(const struct words *words);
 int bulk(const struct words *words);
 int capture(const struct words *words);
@@ -73,5 +74,6 @@ int time_trips(const struct words *words);
 int sink(const struct words *words);
 int time_stream(const struct words *words);
 int time_connections(const struct words *words);
+int away(const struct words *words);
 
 #endif

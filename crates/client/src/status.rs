@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use tollgate_abi::enforcer::{
-    TG_FAILED_CONNECTIONS, TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST,
+    TG_FAILED_AWAITED, TG_FAILED_CONNECTIONS, TG_FAILED_CREDENTIALS, TG_FAILED_DESCRIPTORS, TG_FAILED_EVENT_LIMIT, TG_FAILED_EVENT_LOST,
     TG_FAILED_INODE_STORAGE, TG_FAILED_LABELS_FULL, TG_FAILED_LABELS_LOST, TG_FAILED_LEVELS_FULL, TG_FAILED_NAMESPACES,
     TG_FAILED_NEW_LABEL, TG_FAILED_NO_CONTEXT, TG_FAILED_NO_GENERATION, TG_FAILED_NO_LABEL, TG_FAILED_NOT_LABELLED,
     TG_FAILED_OBJECTS_FULL, TG_FAILED_OWNERS_FULL, TG_FAILED_SCRATCH, TG_FAILED_SHADOW, TG_FAILED_SHARE,
@@ -39,6 +39,7 @@ pub const FAILURES: &[(u32, &str)] = &[
     (TG_FAILED_NOT_LABELLED, "a file that could not be labelled (the journal names it)"),
     (TG_FAILED_CONNECTIONS, "a connection from a network that has begun too many, each with another level"),
     (TG_FAILED_NAMESPACES, "too many network namespaces: a socket is denied in a new one"),
+    (TG_FAILED_AWAITED, "packets have no labels yet in a new network namespace: nothing is sent or received there"),
     (TG_FAILED_UNIT, "a unit's context that is none (tollgate unit list)"),
     (TG_FAILED_SHARE + TG_ROOM_CREDENTIALS, "above a share of credentials"),
     (TG_FAILED_SHARE + TG_ROOM_LABELS, "above a share of labels"),

@@ -141,11 +141,6 @@ struct rtnl_link_ops {
 	const char *kind;
 };
 
-struct net_device {
-	char name[16];
-	const struct rtnl_link_ops *rtnl_link_ops;
-};
-
 struct in6_addr {
 	union {
 		__u32 u6_addr32[4];
@@ -167,11 +162,16 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct list_head {
+	struct list_head *next, *prev;
+};
+
 struct net {
 	struct netns_ipv4 ipv4;
 	__u64 net_cookie;
 	struct user_namespace *user_ns;
 	struct ns_common ns;
+	struct list_head dev_base_head;
 };
 
 struct local_ports___halves {
@@ -189,6 +189,12 @@ struct net___halves {
 typedef struct {
 	struct net *net;
 } possible_net_t;
+
+struct net_device {
+	char name[16];
+	possible_net_t nd_net;
+	const struct rtnl_link_ops *rtnl_link_ops;
+};
 
 typedef struct {
 	__s64 counter;
@@ -250,10 +256,6 @@ struct vfsmount {
 	struct dentry *mnt_root;
 	struct super_block *mnt_sb;
 	int mnt_flags;
-};
-
-struct list_head {
-	struct list_head *next, *prev;
 };
 
 struct mount {

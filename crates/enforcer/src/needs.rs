@@ -65,6 +65,8 @@ const CONNECTS: (&str, &str) = ("sock_file", "write");
 
 /// This hook checks each received packet, if packets have labels or the policy has the capability.
 const PACKETS: (&str, &str) = ("socket_sock_rcv_skb", "always_check_network");
+/// At these hooks, confined sockets are denied ways by which packets would have no label.
+const WAYS: [&str; 4] = ["sctp_bind_connect", "socket_connect", "socket_sendmsg", "socket_setsockopt"];
 /// At these hooks, sockets learn what connections bring: the peer's label, and its level.
 const CONNECTIONS: [&str; 3] = ["inet_conn_established", "inet_conn_request", "inet_csk_clone"];
 /// What SELinux checks for packets at netfilter's hooks, to which no program of kernels before 6.4 can be attached.
@@ -99,7 +101,7 @@ fn need(hook: &Hook, denials: &mut Denials<'_>, setting: Setting) -> Option<Need
         Purpose::Asks { .. } if hook.name == USE && descriptors == Descriptors::Check => {
             say(false, "descriptors are checked when they change hands".into())
         }
-        Purpose::Asks { .. } if hook.name == PACKETS.0 && labelled => say(true, "packets have labels".into()),
+        Purpose::Asks { .. } if labelled && (hook.name == PACKETS.0 || WAYS.contains(&hook.name)) => say(true, "packets have labels".into()),
         Purpose::Asks { .. } if hook.name == PACKETS.0 => match denials.has_capability(PACKETS.1) {
             true => say(true, "the policy has each packet checked".into()),
             false => say(false, "the policy has no packets checked".into()),

@@ -1,7 +1,8 @@
 //! The programs' global variables (`struct tg_state`), which the daemon maps.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, Read},
     os::fd::AsFd,
     sync::{
         Arc,
@@ -170,6 +171,20 @@ impl State {
     /// Sets whether packets can be labelled in other network namespaces.
     pub fn set_namespaces_full(&self, full: tg_fullness) {
         word!(self, namespaces_full, AtomicU32).store(full, Ordering::SeqCst);
+    }
+
+    /// Makes the secret that proves what packets carry between network namespaces, unless there is one.
+    pub fn make_secret(&self) -> io::Result<()> {
+        let mut bytes = [0; 8];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let fresh = u64::from_ne_bytes(bytes).max(1);
+        let _ = word!(self, secret, AtomicU64).compare_exchange(0, fresh, Ordering::SeqCst, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Has sockets looked up again whether packets in their network namespaces have labels.
+    pub fn forget_labelled(&self) {
+        word!(self, namespaces_epoch, AtomicU32).fetch_add(1, Ordering::SeqCst);
     }
 
     /// Counts a context that packets have brought. Returns whether there was room for it.

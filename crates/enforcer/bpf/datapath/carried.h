@@ -10,6 +10,8 @@
 #include "../compiler.h"
 #include "../kernel.h"
 #include "../libbpf.h"
+#include "../state.h"
+#include "flow.h"
 
 static __always_inline void tg_carry(struct __sk_buff *skb, __u32 sid)
 {
@@ -36,7 +38,7 @@ static __always_inline __u32 tg_carried(struct __sk_buff *skb)
 #define TG_VRF 0x667276ull
 #define TG_MACVLAN 0x6e616c7663616dull
 
-/* The name of the kind of the device that a packet has just come by; 0: a plain one. */
+/* The name of the kind of the device that a packet is at; 0: a plain one. */
 static __always_inline __u64 tg_device_kind(struct __sk_buff *skb)
 {
 	__u64 device = 0, operations = 0, kind = 0, name = 0;
@@ -51,6 +53,26 @@ static __always_inline __u64 tg_device_kind(struct __sk_buff *skb)
 		(void *)(operations + bpf_core_field_offset(struct rtnl_link_ops, kind)));
 	bpf_probe_read_kernel_str(&name, sizeof name, (void *)kind);
 	return name;
+}
+
+/*
+ * What proves that a packet carries the SID of its sender into another network namespace, where
+ * the kernel may have forgotten the socket: veth does so for TCP where it merges packets
+ * (skb_prepare_for_gro), and IP for what it forwards. Root in the namespace that it comes from can
+ * write tc_index, but no hash that a secret determines. 0: there is no secret.
+ */
+static __always_inline __u32 tg_proof(const struct tg_flow *flow, __u32 sid)
+{
+	const __u64 *source = (const __u64 *)flow->source;
+	const __u64 *destination = (const __u64 *)flow->destination;
+	__u64 secret = READ_ONCE(state.secret), mixed = secret ^ ((__u64)sid << 8 | flow->protocol);
+
+	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ source[0];
+	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ source[1];
+	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ destination[0];
+	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ destination[1];
+	mixed = (mixed ^ secret >> 32) * 0x9e3779b97f4a7c15ull;
+	return secret ? mixed >> 32 : 0;
 }
 
 /*
@@ -70,12 +92,47 @@ static __always_inline int tg_is_stacked(struct __sk_buff *skb)
 	       kind == TG_VRF;
 }
 
-/* Whether it comes from another network namespace of this machine. */
+/* Whether the device leads to another network namespace of this machine. */
 static __always_inline int tg_is_from_outside(struct __sk_buff *skb)
 {
 	__u64 kind = tg_device_kind(skb);
 
 	return kind == TG_VETH || kind == TG_NETKIT;
+}
+
+/* Whether the network namespace that a packet is in is the machine's own: who administers it is
+ * trusted. */
+static __always_inline int tg_is_in_machine(struct __sk_buff *skb)
+{
+	__u64 device = 0, net = 0, owner = 0;
+	__u32 level = 1;
+
+	bpf_probe_read_kernel(&device, sizeof device,
+			      (void *)skb + bpf_core_field_offset(struct sk_buff, dev));
+	bpf_probe_read_kernel(
+		&net, sizeof net,
+		(void *)(device + bpf_core_field_offset(struct net_device, nd_net.net)));
+	bpf_probe_read_kernel(&owner, sizeof owner,
+			      (void *)(net + bpf_core_field_offset(struct net, user_ns)));
+	bpf_probe_read_kernel(
+		&level, sizeof level,
+		(void *)(owner + bpf_core_field_offset(struct user_namespace, level)));
+	return !level;
+}
+
+/* Proves the SID that a packet carries to another network namespace. */
+static __always_inline void tg_prove(struct __sk_buff *skb, const struct tg_flow *flow, __u32 sid)
+{
+	if (tg_is_from_outside(skb))
+		bpf_set_hash(skb, tg_proof(flow, sid));
+}
+
+/* The SID that a packet carries from another network namespace; 0: nothing proves it. */
+static __always_inline __u32 tg_proven(struct __sk_buff *skb, const struct tg_flow *flow)
+{
+	__u32 sid = tg_carried(skb), proof = tg_proof(flow, sid);
+
+	return sid && proof && skb->hash == proof && tg_is_from_outside(skb) ? sid : 0;
 }
 
 #endif

@@ -125,11 +125,16 @@ static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
 	/* What processes of the machine or the kernel say on a link. */
 	if (tg_is_of_link(&room->flow) && (room->flow.answer || sid == TG_SID_MACHINE))
 		return tg_end_packet(skb, room, TG_PACKET_PLAIN);
-	/* A packet that is forwarded has the SID that it came with. */
-	if (sid)
+	/* A packet that is forwarded has the SID that it came with. UDP keeps its socket. */
+	if (sid) {
 		tg_carry(skb, sid);
-	else
+		if (room->flow.protocol != IPPROTO_UDP)
+			tg_prove(skb, &room->flow, sid);
+	} else {
 		sid = tg_carried(skb);
+		if (sid && tg_is_in_machine(skb))
+			tg_prove(skb, &room->flow, sid);
+	}
 	if (!sid)
 		sid = SECINITSID_UNLABELED;
 	struct tg_known_label *label = tg_written_label(skb, room, sid);
@@ -193,6 +198,8 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 {
 	__u32 sid = label->sid, sender = tg_sender_sid(skb, &room->flow), carried = tg_carried(skb);
 
+	if (!sender)
+		sender = tg_proven(skb, &room->flow);
 	/* Until it is known otherwise, a packet has no label. */
 	tg_carry(skb, 0);
 	if (label->fate == TG_PACKET_UNLABELLED || label->fate == TG_DROPPED_STRIPPED) {

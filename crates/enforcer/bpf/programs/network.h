@@ -179,7 +179,9 @@ static __always_inline int tg_connect(struct sock *sk, __u64 address, __u32 leng
 {
 	int result = tg_check_sock(sk, SOCKET__CONNECT);
 
-	return result ? result : tg_check_connect(sk, address, length);
+	if (!result)
+		result = tg_check_connect(sk, address, length);
+	return result ? result : tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
 }
 
 SEC("lsm/socket_connect")
@@ -203,6 +205,8 @@ int BPF_PROG(socket_sendmsg, struct socket *socket, struct msghdr *message, int 
 		return 0;
 	if (!(tg_task_subject() & TG_UNCONFINED))
 		result = tg_check_sock(sk, SOCKET__WRITE);
+	if (!result)
+		result = tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
 	if (result || !(message->msg_flags & MSG_FASTOPEN) || !message->msg_name)
 		return result;
 	return tg_connect(sk, (__u64)message->msg_name, message->msg_namelen);

@@ -28,6 +28,7 @@
 #include "classes.h"
 #include "datapath.h"
 #include "enforcer.h"
+#include "socket.h"
 
 /* Checks one permission for a packet. `again` stays set if nothing is to be audited next time. */
 static __always_inline int tg_ask_packet(struct tg_request *request, __u32 target, __u32 class,
@@ -135,11 +136,15 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 		arrival.socket = sk->__sk_common.skc_cookie.counter;
 	struct tg_admitted *entry = tg_admitted_place(&arrival);
 
-	if (!entry || !tg_was_admitted(entry, &arrival))
-		return tg_receive(sk, &own, TG_KERNEL_ADDRESS(packet), &arrival, entry);
-	if (entry->heard && own.peer != arrival.peer)
-		tg_keep_peer(sk, &own, arrival.peer);
-	return 0;
+	if (entry && tg_was_admitted(entry, &arrival)) {
+		if (entry->heard && own.peer != arrival.peer)
+			tg_keep_peer(sk, &own, arrival.peer);
+		return 0;
+	}
+	/* No task is current. */
+	if (tg_await_labels(sk, 0))
+		return -EACCES;
+	return tg_receive(sk, &own, TG_KERNEL_ADDRESS(packet), &arrival, entry);
 }
 
 /* The zone of the network from which a packet comes; 0: none. */

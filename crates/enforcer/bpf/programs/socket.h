@@ -128,10 +128,11 @@ static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 /* The daemon enters this many namespaces per second. */
 #define TG_MEETINGS 64u
 
-/* Tells the daemon about a namespace, unless it was just told. Returns whether it knows of it. */
-static __always_inline int tg_tell_namespace(__u64 cookie)
+/* Tells the daemon about a namespace, unless it was just told. Returns whether it knows of it.
+ * `process` has a socket there, and may be elsewhere by now; 0: none is known. */
+static __always_inline int tg_tell_namespace(struct net *net, __u32 process)
 {
-	__u64 now = bpf_ktime_get_boot_ns(), second = now / 1000000000;
+	__u64 cookie = net->net_cookie, now = bpf_ktime_get_boot_ns(), second = now / 1000000000;
 	__u64 *place = &state.met[cookie & (TG_MET - 1)];
 	__u64 told = cookie << 32 | (__u32)(now / TG_MEET_PAUSE);
 
@@ -145,8 +146,13 @@ static __always_inline int tg_tell_namespace(__u64 cookie)
 	if (__sync_fetch_and_add(&state.met_count, 1) >= TG_MEETINGS)
 		return 0;
 	WRITE_ONCE(*place, told);
-	tg_ring(TG_EVENT_NAMESPACE, 0, 0, 0, bpf_get_current_pid_tgid() >> 32);
+	tg_ring(TG_EVENT_NAMESPACE, 0, net->ns.inum, cookie, process);
 	return 1;
+}
+
+static __always_inline int tg_has_packets(__u32 family)
+{
+	return family == PF_INET || family == PF_INET6 || family == PF_PACKET;
 }
 
 /*
@@ -162,10 +168,41 @@ static __noinline int tg_meet_namespace(struct sock *sk)
 
 	if (!tg_is_labelling() || bpf_map_lookup_elem(&namespaces, &cookie))
 		return 0;
-	if (full < TG_NAMESPACES_HALF + !net->user_ns->level && tg_tell_namespace(cookie))
+	if (full < TG_NAMESPACES_HALF + !net->user_ns->level &&
+	    tg_tell_namespace(net, bpf_get_current_pid_tgid() >> 32))
 		return 0;
 	tg_failed(TG_FAILED_NAMESPACES);
 	return tg_subject() & TG_UNCONFINED ? 0 : -EACCES;
+}
+
+/*
+ * A confined socket neither sends nor receives in a namespace in which packets have no labels yet.
+ * The daemon is told again, because the first time it may not have found the namespace. Where the
+ * loopback device is the only one, packets go nowhere else. Returns 0 or -EAGAIN.
+ */
+static __noinline int tg_await_labels(struct sock *sk, __u32 process)
+{
+	struct tg_socket *own;
+	__u32 epoch = READ_ONCE(state.namespaces_epoch) + 1;
+
+	if (!tg_has_packets(sk->__sk_common.skc_family) || !tg_is_labelling())
+		return 0;
+	own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!own || own->labelled == epoch || own->sid == TG_SID_MACHINE ||
+	    tg_is_unconfined(own->sid))
+		return 0;
+	struct net *net = sk->__sk_common.skc_net.net;
+	__u64 cookie = net->net_cookie;
+
+	if (bpf_map_lookup_elem(&namespaces, &cookie)) {
+		WRITE_ONCE(own->labelled, epoch);
+		return 0;
+	}
+	tg_tell_namespace(net, process);
+	if (net->dev_base_head.next == net->dev_base_head.prev)
+		return 0;
+	tg_failed(TG_FAILED_AWAITED);
+	return -EAGAIN;
 }
 
 /* selinux_socket_post_create. Sockets that the kernel makes for itself are not checked. */
@@ -177,7 +214,7 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 
 	if (kernel || !sk || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
 		return 0;
-	if ((family == PF_INET || family == PF_INET6) && tg_meet_namespace(sk))
+	if (tg_has_packets(family) && tg_meet_namespace(sk))
 		return -EACCES;
 	return tg_make_sock_label(sk, tg_family_class(family, type, protocol));
 }

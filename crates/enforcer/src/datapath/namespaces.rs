@@ -8,12 +8,19 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io,
-    os::{fd::AsFd, fd::AsRawFd, fd::BorrowedFd, unix::fs::MetadataExt},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd},
+        unix::fs::MetadataExt,
+    },
     path::{Path, PathBuf},
     thread,
 };
 
-use nix::sched::{CloneFlags, setns};
+use nix::{
+    errno::Errno,
+    sched::{CloneFlags, setns},
+};
+use tollgate_client::pidfd;
 
 use super::netlink::{self, Request, Socket};
 
@@ -22,6 +29,11 @@ const NSID: u16 = 1;
 const FD: u16 = 3;
 /// Length of struct rtgenmsg, with which they begin.
 const FIXED: usize = 1;
+
+/// Asks for a socket's namespace (linux/sockios.h).
+const SIOCGSKNS: libc::Ioctl = 0x894C;
+/// How many descriptors of a process are looked at. What is kept by another one has no packets while it is not found.
+const MAX_DESCRIPTORS: usize = 4096;
 
 /// The network namespace of a process; an error: the process has ended.
 pub fn of_process(process: u32) -> io::Result<File> {
@@ -61,13 +73,53 @@ pub fn all() -> BTreeMap<u64, Open> {
 pub struct Others(Option<BTreeMap<u64, Open>>);
 
 impl Others {
-    /// The namespace with this number. `process` was seen in it, so it is looked at first.
+    /// The namespace with this number. `process` was seen in it, or with a socket there, so it is looked at first.
     #[must_use]
     pub fn find(&mut self, wanted: u64, process: u32) -> Option<Open> {
-        let likely = of_process(process).ok().filter(|file| number(file).is_ok_and(|own| own == wanted));
+        let likely = of_threads(process, wanted).or_else(|| kept(process, wanted));
         let likely = likely.map(|file| Open { file, process });
         likely.or_else(|| self.0.get_or_insert_with(all).remove(&wanted))
     }
+
+    /// The namespace with this number, which nothing but descriptors keeps.
+    #[must_use]
+    pub fn search(wanted: u64) -> Option<Open> {
+        processes().find_map(|process| kept(process, wanted).map(|file| Open { file, process }))
+    }
+}
+
+/// The namespace with this number, if a thread of a process is in it.
+fn of_threads(process: u32, wanted: u64) -> Option<File> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut found = threads.filter_map(|thread| File::open(thread.path().join("ns/net")).ok());
+    found.find(|file| number(file).is_ok_and(|own| own == wanted))
+}
+
+/// The namespace with this number, if a process keeps it by a descriptor: by one of it, or by a socket that was made there. The
+/// process itself may have moved on.
+fn kept(process: u32, wanted: u64) -> Option<File> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let itself = pidfd::open(process.cast_signed()).ok()?;
+    let mut found = entries.take(MAX_DESCRIPTORS).filter_map(|entry| {
+        let (path, target) = (entry.path(), fs::read_link(entry.path()).ok()?);
+        match target.to_str()?.split_once(':')?.0 {
+            "net" => File::open(path).ok(),
+            "socket" => {
+                let socket = pidfd::descriptor(itself.as_fd(), entry.file_name().to_str()?.parse().ok()?).ok()?;
+                of_socket(socket.as_fd()).ok()
+            }
+            _ => None,
+        }
+    });
+    found.find(|file| number(file).is_ok_and(|own| own == wanted))
+}
+
+/// The namespace in which a socket was made.
+fn of_socket(socket: BorrowedFd<'_>) -> io::Result<File> {
+    // SAFETY: the request takes no argument, and the descriptor is open.
+    let file = Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) })?;
+    // SAFETY: the kernel has just made the descriptor, and nothing else has it.
+    Ok(unsafe { File::from_raw_fd(file) })
 }
 
 fn processes() -> impl Iterator<Item = u32> {
@@ -131,6 +183,14 @@ mod tests {
         let mut others = Others::default();
         assert!(others.find(number, std::process::id()).is_some() && others.find(number, 0).is_some());
         assert!(others.find(1, std::process::id()).is_none());
+    }
+
+    #[test]
+    fn finds_a_namespace_that_a_descriptor_keeps() {
+        let own = of_process(std::process::id()).unwrap();
+        let wanted = number(&own).unwrap();
+        assert!(kept(std::process::id(), wanted).is_some() && Others::search(wanted).is_some());
+        assert!(kept(std::process::id(), 1).is_none() && Others::search(1).is_none());
     }
 
     #[test]

@@ -61,6 +61,19 @@ struct Namespace {
     process: u32,
     /// Its number in the daemon's.
     nsid: i32,
+    /// Whether it is in the map: its devices have programs, as far as the daemon knows.
+    covered: bool,
+}
+
+/// A socket of a confined process in a namespace, as the programs tell it.
+#[derive(Debug, Clone, Copy)]
+pub struct Met {
+    /// The number of the namespace's file, and its cookie.
+    pub number: u64,
+    /// See `number`.
+    pub cookie: u64,
+    /// The process; 0: it is not known.
+    pub process: u32,
 }
 
 /// Labels in packets.
@@ -83,6 +96,8 @@ pub struct Datapath {
     changes: Changes,
     due: Instant,
     counts: Looked,
+    /// Namespaces were removed from the map that are not gone.
+    uncovered: bool,
 }
 
 impl Datapath {
@@ -108,6 +123,7 @@ impl Datapath {
             changes: Changes::default(),
             due: Instant::now(),
             counts: Looked::default(),
+            uncovered: false,
         };
         datapath.begin(&own, std::process::id())?;
         datapath.adopt();
@@ -127,6 +143,7 @@ impl Datapath {
         for cookie in known.iter().filter(|cookie| !self.namespaces.contains_key(cookie)) {
             // It may have been removed by somebody else already.
             let _ = self.map.delete(&cookie.to_ne_bytes());
+            self.uncovered = true;
         }
     }
 
@@ -138,15 +155,17 @@ impl Datapath {
         }
     }
 
-    /// Labels packets in the namespace of a process.
-    pub fn enter(&mut self, process: u32) {
-        // If it has ended, the next one in the namespace is reported.
-        let Ok(namespace) = namespaces::of_process(process) else { return };
-        if self.namespaces.len() >= MAX_NAMESPACES {
+    /// Labels packets in a namespace. If it is not found, sockets there wait, and are reported again when they are used.
+    pub fn enter(&mut self, met: Met) {
+        let Met { number, cookie: wanted, process } = met;
+        let known = self.namespaces.get(&wanted);
+        if known.is_some_and(|own| own.covered) || (known.is_none() && self.namespaces.len() >= MAX_NAMESPACES) {
             return;
         }
-        if cookie(&namespace).is_ok_and(|cookie| !self.namespaces.contains_key(&cookie)) {
-            self.try_begin(&namespace, process);
+        let Some(Open { file, process }) = Others::default().find(number, process) else { return };
+        // A number may be another namespace's by now.
+        if cookie(&file).is_ok_and(|cookie| cookie == wanted) {
+            self.try_begin(&file, process);
         }
     }
 
@@ -160,9 +179,23 @@ impl Datapath {
         let (cookie, nsid) = (cookie(namespace)?, namespaces::nsid(&self.socket, namespace)?);
         let place = Place::open(&self.pins, &self.folder, self.way, cookie)?;
         let number = namespaces::number(namespace)?;
-        self.namespaces.insert(cookie, Namespace { place, number, process, nsid });
+        self.namespaces.insert(cookie, Namespace { place, number, process, nsid, covered: false });
         self.look_in(cookie, namespace)?;
-        self.map.update(&cookie.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)
+        self.map.update(&cookie.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
+        self.namespaces.entry(cookie).and_modify(|own| own.covered = true);
+        Ok(())
+    }
+
+    /// What changes in a namespace cannot be followed, so nothing is sent there any more.
+    fn uncover(&mut self, cookie: u64) {
+        self.namespaces.entry(cookie).and_modify(|own| own.covered = false);
+        let _ = self.map.delete(&cookie.to_ne_bytes());
+        self.uncovered = true;
+    }
+
+    /// Whether namespaces were removed from the map since the last call.
+    pub fn take_uncovered(&mut self) -> bool {
+        std::mem::take(&mut self.uncovered)
     }
 
     /// Does what changes demand. Returns whether there may be new pins.
@@ -208,8 +241,12 @@ impl Datapath {
         let chosen: Vec<(u64, u64, u32)> = chosen.map(|(cookie, own)| (*cookie, own.number, own.process)).collect();
         let mut others = Others::default();
         for (cookie, number, process) in chosen {
-            // If there is none, it is gone, or sockets and descriptors alone keep it.
-            let Some(Open { file, process }) = others.find(number, process) else { continue };
+            let found = others.find(number, process).or_else(|| Others::search(number));
+            // It is gone, or descriptors keep it that are on their way between processes.
+            let Some(Open { file, process }) = found else {
+                self.uncover(cookie);
+                continue;
+            };
             self.namespaces.entry(cookie).and_modify(|own| own.process = process);
             if let Err(cause) = self.look_in(cookie, &file) {
                 warn!(%cause, "packets in a network namespace may not be labelled: {cause}");

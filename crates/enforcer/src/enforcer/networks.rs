@@ -13,7 +13,7 @@ use crate::{
         Networks,
         config::ConfigError,
         labelled,
-        running::{self, Datapath},
+        running::{self, Datapath, DatapathError, Met},
         table::{self, Numbers},
     },
 };
@@ -47,6 +47,7 @@ impl Enforcer {
             }
             return Ok(());
         }
+        self.state.make_secret().map_err(DatapathError::from)?;
         let labelled = labelled::networks(&networks.config, self.generation.policy.categories.len());
         match &mut self.datapath {
             Some(datapath) => datapath.set_networks(labelled),
@@ -57,8 +58,11 @@ impl Enforcer {
     }
 
     /// Tells programs whether packets can be labelled in other namespaces.
-    fn tell_room(&self) {
+    fn tell_room(&mut self) {
         self.state.set_namespaces_full(self.datapath.as_ref().map_or(TG_NAMESPACES_FREE, Datapath::fullness));
+        if self.datapath.as_mut().is_some_and(Datapath::take_uncovered) {
+            self.state.forget_labelled();
+        }
     }
 
     /// Labels in packets; `None`: no network has any.
@@ -77,10 +81,10 @@ impl Enforcer {
         self.tell_room();
     }
 
-    /// Labels packets in the network namespace of a confined process.
-    pub(crate) fn enter_namespace(&mut self, process: u32) {
+    /// Labels packets in the network namespace of a confined process's socket.
+    pub(crate) fn enter_namespace(&mut self, met: Met) {
         if let Some(datapath) = &mut self.datapath {
-            datapath.enter(process);
+            datapath.enter(met);
             if let Err(cause) = self.protect_pins() {
                 warn!(%cause, "new pins are not labelled: {cause}");
             }

@@ -17,6 +17,7 @@ use tracing::{error, warn};
 use super::{Enforced, known};
 use crate::{
     daemon::{devices::Device, messages},
+    datapath::running::Met,
     enforcer::{Enforcer, of_device},
 };
 
@@ -68,7 +69,11 @@ impl Enforced {
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 TG_EVENT_SERVICE => enforcer.began(),
                 TG_EVENT_IDENTIFIER => self.asking.met(&event, enforcer),
-                TG_EVENT_NAMESPACE => enforcer.enter_namespace(event.tgid),
+                TG_EVENT_NAMESPACE => enforcer.enter_namespace(Met {
+                    number: event.device.into(),
+                    cookie: event.inode,
+                    process: event.tgid,
+                }),
                 _ => {}
             }
         }

@@ -112,7 +112,7 @@ impl Machine for Pretended {
         Ok(Labels { object: 50, class: known.class, filesystem: 60, fixed: known.fixed })
     }
     fn socket(&mut self, _: BorrowedFd<'_>) -> Result<Option<tg_socket>, Refusal> {
-        Ok(Some(tg_socket { sid: 50, class: 0, peer: self.0.lock().unwrap().peer }))
+        Ok(Some(tg_socket { sid: 50, class: 0, peer: self.0.lock().unwrap().peer, labelled: 0 }))
     }
     fn heard(&mut self, _: BorrowedFd<'_>, sender: SocketAddr) -> Result<Option<Sid>, Refusal> {
         Ok((sender.port() == 53).then_some(53))
