@@ -18,9 +18,9 @@ use crate::{
 
 /// Calls that `acts` makes, as it names them.
 const CALLS: &str = "write truncate unlink rename link symlink mknod chown chmod mount setgid setgroups setcap module bpf ptrace \
-                     io_uring userfaultfd namespace memory mprotect capset";
+                     io_uring userfaultfd namespace memory mprotect capset foreign";
 /// Ways to a shell.
-const WAYS: &str = "shell fork twice session vfork thread memfd script loader itself failing";
+const WAYS: &str = "shell fork twice session vfork thread memfd script loader itself failing namespaced";
 /// What the calls are about, as before the first of them.
 const PREPARE: &str = "rm -rf /guarded /marks; mkdir -p /guarded/mount; mkdir -m 777 /marks; echo x >/guarded/file; echo x >/guarded/gone; \
                        echo x >/guarded/moved";

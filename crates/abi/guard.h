@@ -33,7 +33,7 @@ enum tg_guard_call {
 	TG_GUARD_URING,	 /* io_uring with other credentials, or with a thread of the kernel */
 	TG_GUARD_USERFAULTFD,
 	TG_GUARD_NAMESPACE, /* makes a user namespace */
-	TG_GUARD_MEMORY,    /* makes memory executable that is of no file, or was written */
+	TG_GUARD_MEMORY,    /* makes memory executable that is of no trusted file, or was written */
 	TG_GUARD_ITSELF,    /* changes or ends the guard */
 	TG_GUARD_CALLS,
 	TG_GUARD_REGISTER = TG_GUARD_CALLS, /* no call: a program got privilege, or replaced one */

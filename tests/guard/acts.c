@@ -13,11 +13,13 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -310,6 +312,49 @@ static int costs(void)
 	return 0;
 }
 
+/* A program that the user may change gets into this one's memory. */
+static int maps_users_code(void)
+{
+	int file = open("/users", O_RDONLY);
+
+	return mmap(0, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED ? -1 : 0;
+}
+
+/* In a user namespace of the user's, where user 0 still owns what is root's. */
+static int namespaced(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%s/ns/user", getenv("NAMESPACE"));
+	if (setns(open(path, O_RDONLY), CLONE_NEWUSER))
+		return -1;
+	return shell();
+}
+
+/* Makes a user namespace for as long as this process lives. */
+static void make_users_namespace(void)
+{
+	int made[2];
+	char number[16];
+	pid_t child;
+
+	if (pipe(made))
+		return;
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWUSER) || write(made[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(made[1]);
+	if (read(made[0], number, 1) != 1)
+		fprintf(stderr, "acts: no user namespace\n");
+	close(made[0]);
+	snprintf(number, sizeof number, "%d", child);
+	setenv("NAMESPACE", number, 1);
+}
+
 static const struct act {
 	const char *name;
 	int (*act)(void);
@@ -337,6 +382,7 @@ static const struct act {
 	{"memory", maps_code},
 	{"mprotect", protects_code},
 	{"capset", inherits},
+	{"foreign", maps_users_code},
 	{"unpin", unpins},
 	{"umount", unmounts},
 	{"shell", shell},
@@ -350,6 +396,7 @@ static const struct act {
 	{"loader", loader},
 	{"itself", itself},
 	{"failing", failing},
+	{"namespaced", namespaced},
 	{"misled", misled},
 	{"cost", costs},
 };
@@ -380,6 +427,7 @@ int main(int argc, char **argv)
 		argv[1] = "privileged";
 		if (setgroups(0, 0) || setgid(1000) || setuid(1000))
 			return 2;
+		make_users_namespace();
 		execv(program ? program : "/bin/privileged", argv + 1);
 		return 2;
 	}

@@ -101,7 +101,9 @@ fn need(hook: &Hook, denials: &mut Denials<'_>, setting: Setting) -> Option<Need
         Purpose::Asks { .. } if hook.name == USE && descriptors == Descriptors::Check => {
             say(false, "descriptors are checked when they change hands".into())
         }
-        Purpose::Asks { .. } if labelled && (hook.name == PACKETS.0 || WAYS.contains(&hook.name)) => say(true, "packets have labels".into()),
+        Purpose::Asks { .. } if labelled && (hook.name == PACKETS.0 || WAYS.contains(&hook.name)) => {
+            say(true, "packets have labels".into())
+        }
         Purpose::Asks { .. } if hook.name == PACKETS.0 => match denials.has_capability(PACKETS.1) {
             true => say(true, "the policy has each packet checked".into()),
             false => say(false, "the policy has no packets checked".into()),

@@ -15,6 +15,12 @@
 
 #define TG_SHA256 4 /* HASH_ALGO_SHA256 */
 
+/* Whether others than root may write to a file, so that what it says may be an attacker's. */
+static __always_inline int tg_guard_is_untrusted(const struct inode *inode)
+{
+	return (inode->i_mode & S_IFMT) == S_IFREG && (inode->i_uid.val || inode->i_mode & 02);
+}
+
 /* File systems whose content changes only through their inodes in this kernel. */
 static __always_inline int tg_guard_is_local(unsigned long magic)
 {

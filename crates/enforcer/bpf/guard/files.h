@@ -107,12 +107,6 @@ static __always_inline int tg_guard_is_kept(const struct inode *inode)
 	return type == S_IFREG || type == S_IFBLK;
 }
 
-/* Whether others than root may write to a file, so that what it says may be an attacker's. */
-static __always_inline int tg_guard_is_untrusted(const struct inode *inode)
-{
-	return (inode->i_mode & S_IFMT) == S_IFREG && (inode->i_uid.val || inode->i_mode & 02);
-}
-
 /* Checks opening for writing. The user's own files need no rule: privilege adds nothing there. */
 static __always_inline int tg_guard_check_write(const struct inode *inode, struct dentry *dentry,
 						struct vfsmount *mount)

@@ -12,17 +12,20 @@
 
 static const struct tg_guard_task tg_guard_none;
 
-/* Whether credentials can do more than their user: within the first user namespace, by user 0 in
- * any of the user ids, by a capability, or by a group that is not the user's. */
+/* Whether credentials can do more than their user: by user 0 in any of the user ids, by a group
+ * that is not the user's, or by a capability. In other user namespaces than the first one, user 0
+ * still owns what is root's, but capabilities are of that namespace only. */
 static __always_inline int tg_guard_is_privileged(const struct cred *cred)
 {
 	__u64 permitted = 0;
 
+	if (!cred->uid.val || !cred->euid.val || !cred->suid.val || !cred->fsuid.val ||
+	    cred->gid.val != cred->egid.val || cred->gid.val != cred->sgid.val)
+		return 1;
 	if (cred->user_ns->level)
 		return 0;
 	bpf_core_read(&permitted, sizeof permitted, &cred->cap_permitted);
-	return !cred->uid.val || !cred->euid.val || !cred->suid.val || !cred->fsuid.val ||
-	       permitted || cred->gid.val != cred->egid.val || cred->gid.val != cred->sgid.val;
+	return permitted != 0;
 }
 
 /* The key of the current process. Its threads have it in common. */

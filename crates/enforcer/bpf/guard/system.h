@@ -4,6 +4,7 @@
 #define TOLLGATE_GUARD_SYSTEM_H
 
 #include "check.h"
+#include "content.h"
 #include "maps.h"
 #include "process.h"
 #include "../compiler.h"
@@ -125,7 +126,7 @@ int BPF_PROG(guard_mmap, struct file *file, unsigned long requested, unsigned lo
 
 	if (!(prot & PROT_EXEC))
 		return 0;
-	if (file && TG_KERNEL_ADDRESS(file) && !written)
+	if (file && TG_KERNEL_ADDRESS(file) && !written && !tg_guard_is_untrusted(file->f_inode))
 		return 0;
 	return tg_guard_check(TG_GUARD_MEMORY, 0);
 }

@@ -102,7 +102,13 @@ mod tests {
             address: [words(1), if remote == 0 { [0; 4] } else { words(2) }],
             ..tg_endpoints::default()
         };
-        tg_labelled_socket { cookie: 7, label: tg_socket { sid: 40, class: 3, peer: 41, labelled: 0 }, namespace: 9, reserved: 0, ends }
+        tg_labelled_socket {
+            cookie: 7,
+            label: tg_socket { sid: 40, class: 3, peer: 41, labelled: 0 },
+            namespace: 9,
+            reserved: 0,
+            ends,
+        }
     }
 
     fn seen(socket: &tg_labelled_socket, heard: &Heard) -> Vec<(String, Option<Sid>)> {
