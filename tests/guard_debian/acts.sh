@@ -78,7 +78,10 @@ acts() {
 
 on() {
     tollgate guard run >>/run/guard.log 2>&1 &
-    until tollgate guard status >/dev/null 2>&1; do sleep 0.2; done
+    until grep -q 'in force' /run/guard.log; do
+        kill -0 $! 2>/dev/null || { cat /run/guard.log; exit 1; }
+        sleep 0.5
+    done
 }
 
 case $1 in

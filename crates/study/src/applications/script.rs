@@ -22,13 +22,19 @@ sample() {
     echo "sample $1 $2 $((end - begin))"
 }
 on() {
-    tollgate guard run >>/run/guard.log 2>&1 &
-    until tollgate guard status >/dev/null 2>&1; do pause 0.1; done
+    : >/run/guard.started
+    tollgate guard run >/run/guard.started 2>&1 &
+    until grep -q 'in force' /run/guard.started; do
+        kill -0 $! 2>/dev/null || fail "guard run: $(cat /run/guard.started)"
+        pause 0.5
+    done
 }
 off() {
     [ -z "$ON" ] || echo "status $(tollgate guard status | grep -E '^calls|^events' | tr '\n' ' ')"
     tollgate guard stop >/dev/null || fail "guard stop"
+    kill $! 2>/dev/null
     wait
+    cat /run/guard.started >>/run/guard.log
 }
 "#;
 
