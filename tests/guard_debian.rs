@@ -16,7 +16,7 @@ fn run(scratch: &Scratch, word_of_script: &str, database: Option<&str>) -> (Stri
     let study = Applications::parse("bop", include_str!("../studies/bop.toml")).unwrap();
     let image = System::find(&Cache::of_user().unwrap(), &study.recipe()).unwrap().image();
     let machine = Machine::new(scratch, "6.1", "yama,bpf", 1800).option(&["--memory", "2048", "--disk", word(&image)]);
-    let machine = machine.file(&scratch.program(), "/usr/local/bin/tollgate");
+    let machine = machine.file(&scratch.program(), "/usr/bin/tollgate");
     let machine = machine.file(&source("tests/guard_debian/acts.sh"), "/acts");
     let machine = match database {
         Some(text) => machine.file(&scratch.file("database", text), "/database"),

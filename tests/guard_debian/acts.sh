@@ -89,8 +89,11 @@ learn)
     set_up
     on
     tollgate guard mode daemon learn
+    # Twice: what stops a daemon, and names that change, are seen the second time.
     restart
-    acts secret Tolbooth-7-kiln 2
+    acts secret Almanac-3-fern 2
+    restart
+    acts Almanac-3-fern Tolbooth-7-kiln 3
     sleep 3
     tollgate guard learn --write >/dev/null
     for program in $(tollgate guard list | awk '$1 == "program" { print $2 }'); do
@@ -106,7 +109,7 @@ enforce)
 esac
 restart
 echo enforced
-[ $1 = learn ] && acts Tolbooth-7-kiln Harbour-9-moth 3 || acts secret Tolbooth-7-kiln 2
+[ $1 = learn ] && acts Tolbooth-7-kiln Harbour-9-moth 4 || acts secret Tolbooth-7-kiln 2
 sleep 3
 grep ' denied: ' /run/guard.log
 tollgate guard status | sed 's/^/status /'

@@ -125,7 +125,7 @@ fn boot(
     if let Some(folder) = &kernel.modules {
         image.kernel_modules(modules::with_dependencies(folder, &DISK_DRIVERS)?);
     }
-    image.disk_file(Path::new(RUNNING), "/usr/local/bin/tollgate")?;
+    image.disk_file(Path::new(RUNNING), "/usr/bin/tollgate")?;
     image.disk_file(&script, "/script")?;
     let command = GuestCommand {
         argv: ["bash", "/script"].map(str::to_owned).to_vec(),
