@@ -103,7 +103,7 @@ fn cost(scratch: &Scratch, rules: usize) -> u64 {
                   tollgate guard list >/text; cat /rules >>/text; tollgate guard load /text >/dev/null; \
                   tollgate enforce --guard --log /log; acts user cost";
     let script = scratch.file("cost", script);
-    let machine = Machine::new(scratch, KERNELS[0], "yama,bpf", 500).option(&["--clock", "instructions"]);
+    let machine = Machine::new(scratch, KERNELS[0], "yama,bpf", 1800).option(&["--clock", "instructions"]);
     let machine =
         machine.file(&scratch.program(), "/bin/tollgate").file(&acts, "/bin/acts").file(&acts, "/bin/privileged");
     let ended = machine.file(&rules, "/rules").file(&script, "/script").run(&["sh", "/script"]).with(0);

@@ -31,7 +31,6 @@ mod examples;
 mod flask;
 mod guard;
 mod guard_calls;
-mod guard_debian;
 mod guests;
 mod hijacks;
 mod hooks_count;

@@ -45,13 +45,14 @@ static __always_inline struct tg_guard_task *tg_guard_current(void)
 /* Enters a process like another one. Returns 0 or -ENOMEM. */
 static __noinline int tg_guard_enter(__u64 key, const struct tg_guard_task *like)
 {
-	if (!bpf_map_lookup_elem(&guard_processes, &key))
-		__sync_fetch_and_add(&guard_state.processes, 1);
+	int new = !bpf_map_lookup_elem(&guard_processes, &key);
+
 	if (!like || bpf_map_update_elem(&guard_processes, &key, like, BPF_ANY)) {
 		__sync_fetch_and_add(&guard_state.storage, 1);
-		__sync_fetch_and_add(&guard_state.processes, -1);
 		return -ENOMEM;
 	}
+	if (new)
+		__sync_fetch_and_add(&guard_state.processes, 1);
 	return 0;
 }
 
