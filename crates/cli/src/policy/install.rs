@@ -104,7 +104,7 @@ mod tests {
             Some(extension) if extension == "fc" => bail!("unsigned"),
             _ => Ok(()),
         };
-        assert_eq!(read(&[cil.clone()], unsigned).unwrap_err().to_string(), "unsigned", "labels, too");
+        assert_eq!(read(std::slice::from_ref(&cil), unsigned).unwrap_err().to_string(), "unsigned", "labels, too");
         assert!(refusal(&[fc]).contains("belongs to a module that is not named"));
         assert!(refusal(&[file("web.pp")]).contains("web.pp is no module"));
         assert!(refusal(&[cil.clone(), cil]).contains("two files belong to the module web"));

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn refuses_output_without_all_samples() {
         let study = Applications::parse("a", STUDY).unwrap();
-        let cut = output([1, 2, 3]).replacen("sample with", "sample", 1);
+        let cut = output([1, 2, 3]).replacen("sample with copy", "sample copy", 1);
         assert!(Report::of(&study, &cut).unwrap_err().to_string().contains("3 and 2 runs of copy"));
         let failed = Report::of(&study, "failed with copy: 1, no space\n").unwrap_err().to_string();
         assert!(failed.contains("with copy: 1, no space"), "{failed}");
