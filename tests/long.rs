@@ -12,7 +12,7 @@ use tollgate_study::{
 };
 
 use crate::{
-    guests::denies,
+    guests::is_proved,
     program::{
         Ended, Scratch, assert_all_measured, configuration, machine::Machine, report, report_time, results, word,
         workload,
@@ -128,11 +128,11 @@ fn spread_is_small_on_every_kernel() {
 fn oracles_hold_on_every_kernel() {
     let lacks =
         |of: &ConfigurationResult| of.kernel == "5.10" && (of.name == "landlock" || of.name.starts_with("tollgate-"));
-    let void = |of: &ConfigurationResult| lacks(of) && denies(of);
+    let void = |of: &ConfigurationResult| lacks(of) && is_proved(of);
     for kernel in KERNELS {
         let on: Vec<&ConfigurationResult> = every_kernel().on(kernel).collect();
         let held = on.iter().filter(|of| of.oracle == Oracle::Held).count();
-        let goal = on.iter().filter(|of| denies(of) && !void(of)).count();
+        let goal = on.iter().filter(|of| is_proved(of) && !void(of)).count();
         report(&format!("oracles on {kernel}"), &format!("{held} held"), &goal.to_string(), held == goal);
         assert_eq!(on.len(), stock().count(), "{kernel}");
         for of in on {
@@ -141,7 +141,7 @@ fn oracles_hold_on_every_kernel() {
                 assert!(of.workloads.is_empty() && !notes.is_empty(), "{}: {notes}", of.name);
                 continue;
             }
-            let expected = if denies(of) { Oracle::Held } else { Oracle::None };
+            let expected = if is_proved(of) { Oracle::Held } else { Oracle::None };
             assert_eq!(of.oracle, expected, "{kernel} {}: {notes}", of.name);
             assert!(of.unmeasured.is_empty(), "{kernel} {}: {:?}", of.name, of.unmeasured);
             assert_eq!(of.workloads.len(), quick().workloads.len(), "{kernel} {}: {notes}", of.name);

@@ -66,7 +66,8 @@ fn names_a_device_that_takes_no_program_and_lists_flows() {
 fn bounds_the_network_namespaces_of_a_user_and_leaves_room_to_others() {
     let scratch = Scratch::new();
     let status = "tollgate net status --json";
-    let back = "for attempt in $(seq 120); do tollgate net status | grep -q 'labelled in . of' && break; sleep 1; done";
+    let back = "for attempt in $(seq 200); do tollgate net status | grep -q 'labelled in . of' && break; sleep 1; done
+        tollgate net status | grep 'labelled in'";
     let steps = guest(&scratch, "6.1")
         .step("join", "ip link set lo up")
         .step("enforce", "under_tollgate")

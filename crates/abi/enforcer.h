@@ -660,7 +660,11 @@ struct tg_state {
 	/* What the clock of the kernel's boot time (bpf_ktime_get_boot_ns) lags behind that of the
 	 * day, in nanoseconds: sealed labels are valid for a time. */
 	__u64 clock;
-	__u64 secret; /* proves what packets carry between network namespaces */
+	/* The key of what proves which SIDs packets carry between network namespaces. `secret` is
+	 * written last. */
+	__u64 secret, secret_rest;
+	__u32 users_namespaces; /* packets are labelled in some of which a user is root */
+	__u32 reserved;
 };
 
 /* Differences between kernels that cannot be relocated: whether hooks have arguments that they

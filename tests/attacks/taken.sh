@@ -75,7 +75,16 @@ forwarded() {
 	ip link set nb up
 	ip addr add 10.77.0.44/32 dev nb
 	ip route add 10.77.0.43/32 dev nb
-	wait $!
+	# A class where they come in is what they are passed on with.
+	until [ -e /further ]; do sleep 0.1; done
+	tc qdisc add dev nb clsact 2> /dev/null
+	for sid in $(seq 44 64); do
+		tc filter add dev nb ingress prio 9 matchall classid 1:$(printf %x $sid) || return
+		sleep 0.4
+		tc filter del dev nb ingress prio 9 || return
+	done
+	touch /classes
+	wait
 }
 further() {
 	until ip link set nc up 2> /dev/null; do sleep 0.1; done
@@ -86,4 +95,6 @@ further() {
 	attempt 237 talk send udp 4 10.77.0.1 7400 237 --wait 1
 	attempt 239 talk send udp 4 10.77.0.1 7400 239 --options $(label 4) --wait 1
 	attempt 224 talk send udp 4 10.77.0.1 7300 224 --wait 1
+	touch /further
+	until [ -e /classes ]; do talk send udp 4 10.77.0.1 7400 241 --wait 1; done
 }

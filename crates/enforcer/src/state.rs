@@ -173,12 +173,21 @@ impl State {
         word!(self, namespaces_full, AtomicU32).store(full, Ordering::SeqCst);
     }
 
+    /// Tells programs that packets are labelled in a network namespace of which a user is root.
+    pub fn set_users_namespaces(&self) {
+        word!(self, users_namespaces, AtomicU32).store(1, Ordering::SeqCst);
+    }
+
     /// Makes the secret that proves what packets carry between network namespaces, unless there is one.
     pub fn make_secret(&self) -> io::Result<()> {
-        let mut bytes = [0; 8];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        let fresh = u64::from_ne_bytes(bytes).max(1);
-        let _ = word!(self, secret, AtomicU64).compare_exchange(0, fresh, Ordering::SeqCst, Ordering::SeqCst);
+        let mut bytes = [[0; 8]; 2];
+        File::open("/dev/urandom")?.read_exact(bytes.as_flattened_mut())?;
+        let [first, second] = bytes.map(u64::from_ne_bytes);
+        let secret = word!(self, secret, AtomicU64);
+        if secret.load(Ordering::SeqCst) == 0 {
+            word!(self, secret_rest, AtomicU64).store(second, Ordering::SeqCst);
+            secret.store(first.max(1), Ordering::SeqCst);
+        }
         Ok(())
     }
 

@@ -12,6 +12,7 @@
 #include "../libbpf.h"
 #include "../state.h"
 #include "flow.h"
+#include "sealed.h"
 
 static __always_inline void tg_carry(struct __sk_buff *skb, __u32 sid)
 {
@@ -56,23 +57,27 @@ static __always_inline __u64 tg_device_kind(struct __sk_buff *skb)
 }
 
 /*
- * What proves that a packet carries the SID of its sender into another network namespace, where
- * the kernel may have forgotten the socket: veth does so for TCP where it merges packets
- * (skb_prepare_for_gro), and IP for what it forwards. Root in the namespace that it comes from can
- * write tc_index, but no hash that a secret determines. 0: there is no secret.
+ * What proves that a packet carries the SID of its sender where others may write it: SipHash-2-4 in
+ * the packet's hash. Root in a user's network namespace can write tc_index, but the hash is the
+ * kernel's. 0: there is no secret.
  */
-static __always_inline __u32 tg_proof(const struct tg_flow *flow, __u32 sid)
+static __noinline __u32 tg_proof(const struct tg_flow *flow, __u32 sid)
 {
 	const __u64 *source = (const __u64 *)flow->source;
 	const __u64 *destination = (const __u64 *)flow->destination;
-	__u64 secret = READ_ONCE(state.secret), mixed = secret ^ ((__u64)sid << 8 | flow->protocol);
+	struct tg_seal_key secret = {.word = {READ_ONCE(state.secret), READ_ONCE(state.secret_rest)}};
+	struct tg_siphash hash = tg_siphash_start(&secret);
 
-	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ source[0];
-	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ source[1];
-	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ destination[0];
-	mixed = (mixed * 0x9e3779b97f4a7c15ull) ^ destination[1];
-	mixed = (mixed ^ secret >> 32) * 0x9e3779b97f4a7c15ull;
-	return secret ? mixed >> 32 : 0;
+	if (!secret.word[0])
+		return 0;
+	tg_siphash_word(&hash, source[0] | destination[0] << 32);
+	if (flow->six) {
+		tg_siphash_word(&hash, source[0] >> 32 | destination[0] >> 32 << 32);
+		tg_siphash_word(&hash, source[1]);
+		tg_siphash_word(&hash, destination[1]);
+	}
+	tg_siphash_word(&hash, (__u64)sid << 16 | flow->six << 8 | flow->protocol);
+	return tg_siphash_end(&hash, flow->six ? 40 : 16);
 }
 
 /*
@@ -100,13 +105,15 @@ static __always_inline int tg_is_from_outside(struct __sk_buff *skb)
 	return kind == TG_VETH || kind == TG_NETKIT;
 }
 
-/* Whether the network namespace that a packet is in is the machine's own: who administers it is
- * trusted. */
-static __always_inline int tg_is_in_machine(struct __sk_buff *skb)
+/* Whether a packet is in a network namespace of which a user is root. Who administers the machine's
+ * own is trusted. */
+static __always_inline int tg_is_in_users(struct __sk_buff *skb)
 {
 	__u64 device = 0, net = 0, owner = 0;
 	__u32 level = 1;
 
+	if (!READ_ONCE(state.users_namespaces))
+		return 0;
 	bpf_probe_read_kernel(&device, sizeof device,
 			      (void *)skb + bpf_core_field_offset(struct sk_buff, dev));
 	bpf_probe_read_kernel(
@@ -117,22 +124,21 @@ static __always_inline int tg_is_in_machine(struct __sk_buff *skb)
 	bpf_probe_read_kernel(
 		&level, sizeof level,
 		(void *)(owner + bpf_core_field_offset(struct user_namespace, level)));
-	return !level;
+	return level;
 }
 
-/* Proves the SID that a packet carries to another network namespace. */
+/* Proves the SID that a packet carries, to another network namespace or in one of a user. */
 static __always_inline void tg_prove(struct __sk_buff *skb, const struct tg_flow *flow, __u32 sid)
 {
-	if (tg_is_from_outside(skb))
-		bpf_set_hash(skb, tg_proof(flow, sid));
+	bpf_set_hash(skb, tg_proof(flow, sid));
 }
 
-/* The SID that a packet carries from another network namespace; 0: nothing proves it. */
+/* The SID that a packet carries, if that is proved; else 0. */
 static __always_inline __u32 tg_proven(struct __sk_buff *skb, const struct tg_flow *flow)
 {
-	__u32 sid = tg_carried(skb), proof = tg_proof(flow, sid);
+	__u32 sid = tg_carried(skb), proof = sid ? tg_proof(flow, sid) : 0;
 
-	return sid && proof && skb->hash == proof && tg_is_from_outside(skb) ? sid : 0;
+	return proof && skb->hash == proof ? sid : 0;
 }
 
 #endif

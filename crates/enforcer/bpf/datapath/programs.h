@@ -128,11 +128,13 @@ static __always_inline int tg_egress(struct __sk_buff *skb, __u32 at)
 	/* A packet that is forwarded has the SID that it came with. UDP keeps its socket. */
 	if (sid) {
 		tg_carry(skb, sid);
-		if (room->flow.protocol != IPPROTO_UDP)
+		if (room->flow.protocol != IPPROTO_UDP && tg_is_from_outside(skb))
 			tg_prove(skb, &room->flow, sid);
+	} else if (tg_is_in_users(skb)) {
+		sid = tg_proven(skb, &room->flow);
 	} else {
 		sid = tg_carried(skb);
-		if (sid && tg_is_in_machine(skb))
+		if (sid && tg_is_from_outside(skb))
 			tg_prove(skb, &room->flow, sid);
 	}
 	if (!sid)
@@ -198,7 +200,7 @@ static __always_inline enum tg_fate tg_take_label(struct __sk_buff *skb, __u32 a
 {
 	__u32 sid = label->sid, sender = tg_sender_sid(skb, &room->flow), carried = tg_carried(skb);
 
-	if (!sender)
+	if (!sender && carried && tg_is_from_outside(skb))
 		sender = tg_proven(skb, &room->flow);
 	/* Until it is known otherwise, a packet has no label. */
 	tg_carry(skb, 0);
@@ -252,6 +254,9 @@ static __always_inline int tg_ingress(struct __sk_buff *skb, __u32 at)
 		return tg_end_packet(skb, room, TG_DROPPED_MALFORMED);
 	enum tg_fate fate = tg_take_label(skb, at, room, label);
 
+	/* The same namespace may pass it on. */
+	if (fate < TG_DROPPED_NO_CONTEXT && tg_is_in_users(skb) && tg_carried(skb))
+		tg_prove(skb, &room->flow, tg_carried(skb));
 	if (fate < TG_DROPPED_NO_CONTEXT && room->flow.protocol != IPPROTO_UDP) {
 		__u32 removed = fate == TG_PACKET_ACCEPTED && tg_is_alone(label, room->flow.six)
 					? room->flow.options

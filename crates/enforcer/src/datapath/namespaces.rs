@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io,
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd},
         unix::fs::MetadataExt,
     },
     path::{Path, PathBuf},
@@ -32,6 +32,10 @@ const FIXED: usize = 1;
 
 /// Asks for a socket's namespace (linux/sockios.h).
 const SIOCGSKNS: libc::Ioctl = 0x894C;
+/// Asks for the user namespace that a namespace belongs to (linux/nsfs.h), and the number of the machine's own
+/// (linux/proc_ns.h).
+const NS_GET_USERNS: libc::Ioctl = 0xb701;
+const PROC_USER_INIT_INO: u64 = 0xEFFF_FFFD;
 /// How many descriptors of a process are looked at. What is kept by another one has no packets while it is not found.
 const MAX_DESCRIPTORS: usize = 4096;
 
@@ -68,23 +72,32 @@ pub fn all() -> BTreeMap<u64, Open> {
     found
 }
 
-/// Namespaces that are looked for one after the other. All processes are looked at once at most.
+/// Namespaces that are looked for one after the other. All processes are looked at once at most, and so are the descriptors of
+/// each: a process may keep thousands of namespaces.
 #[derive(Debug, Default)]
-pub struct Others(Option<BTreeMap<u64, Open>>);
+pub struct Others {
+    all: Option<BTreeMap<u64, Open>>,
+    /// Of each process.
+    kept: BTreeMap<u32, Kept>,
+}
 
 impl Others {
     /// The namespace with this number. `process` was seen in it, or with a socket there, so it is looked at first.
     #[must_use]
     pub fn find(&mut self, wanted: u64, process: u32) -> Option<Open> {
-        let likely = of_threads(process, wanted).or_else(|| kept(process, wanted));
+        let likely = of_threads(process, wanted).or_else(|| self.kept(process, wanted));
         let likely = likely.map(|file| Open { file, process });
-        likely.or_else(|| self.0.get_or_insert_with(all).remove(&wanted))
+        likely.or_else(|| self.all.get_or_insert_with(all).remove(&wanted))
     }
 
     /// The namespace with this number, which nothing but descriptors keeps.
     #[must_use]
-    pub fn search(wanted: u64) -> Option<Open> {
-        processes().find_map(|process| kept(process, wanted).map(|file| Open { file, process }))
+    pub fn search(&mut self, wanted: u64) -> Option<Open> {
+        processes().find_map(|process| self.kept(process, wanted).map(|file| Open { file, process }))
+    }
+
+    fn kept(&mut self, process: u32, wanted: u64) -> Option<File> {
+        self.kept.entry(process).or_insert_with(|| Kept::by(process)).open(process, wanted)
     }
 }
 
@@ -95,23 +108,50 @@ fn of_threads(process: u32, wanted: u64) -> Option<File> {
     found.find(|file| number(file).is_ok_and(|own| own == wanted))
 }
 
-/// The namespace with this number, if a process keeps it by a descriptor: by one of it, or by a socket that was made there. The
+/// The namespaces that a process keeps by descriptors, and by which: one of a namespace, or a socket that was made there. The
 /// process itself may have moved on.
-fn kept(process: u32, wanted: u64) -> Option<File> {
-    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    let itself = pidfd::open(process.cast_signed()).ok()?;
-    let mut found = entries.take(MAX_DESCRIPTORS).filter_map(|entry| {
-        let (path, target) = (entry.path(), fs::read_link(entry.path()).ok()?);
-        match target.to_str()?.split_once(':')?.0 {
-            "net" => File::open(path).ok(),
-            "socket" => {
-                let socket = pidfd::descriptor(itself.as_fd(), entry.file_name().to_str()?.parse().ok()?).ok()?;
-                of_socket(socket.as_fd()).ok()
-            }
-            _ => None,
-        }
-    });
-    found.find(|file| number(file).is_ok_and(|own| own == wanted))
+#[derive(Debug)]
+struct Kept(BTreeMap<u64, RawFd>);
+
+impl Kept {
+    fn by(process: u32) -> Self {
+        let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        let Ok(itself) = pidfd::open(process.cast_signed()) else { return Self(BTreeMap::new()) };
+        let found = entries.take(MAX_DESCRIPTORS).filter_map(|entry| {
+            let descriptor = entry.file_name().to_str()?.parse().ok()?;
+            let namespace = of_descriptor(process, itself.as_fd(), descriptor)?;
+            Some((number(&namespace).ok()?, descriptor))
+        });
+        Self(found.collect())
+    }
+
+    /// Another file may have the descriptor by now.
+    fn open(&self, process: u32, wanted: u64) -> Option<File> {
+        let itself = pidfd::open(process.cast_signed()).ok()?;
+        let namespace = of_descriptor(process, itself.as_fd(), *self.0.get(&wanted)?)?;
+        number(&namespace).is_ok_and(|own| own == wanted).then_some(namespace)
+    }
+}
+
+/// The namespace that a descriptor of a process keeps.
+fn of_descriptor(process: u32, itself: BorrowedFd<'_>, descriptor: RawFd) -> Option<File> {
+    let path = format!("/proc/{process}/fd/{descriptor}");
+    match fs::read_link(&path).ok()?.to_str()?.split_once(':')?.0 {
+        "net" => File::open(path).ok(),
+        "socket" => of_socket(pidfd::descriptor(itself, descriptor).ok()?.as_fd()).ok(),
+        _ => None,
+    }
+}
+
+/// Whether a user is root in a namespace: its user namespace is not the machine's own.
+#[must_use]
+pub fn is_users(namespace: &File) -> bool {
+    // SAFETY: the request takes no argument, and the descriptor is open.
+    let owner = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_USERNS) };
+    let Ok(owner) = Errno::result(owner) else { return true };
+    // SAFETY: the kernel has just made the descriptor, and nothing else has it.
+    let owner = unsafe { File::from_raw_fd(owner) };
+    !number(&owner).is_ok_and(|own| own == PROC_USER_INIT_INO)
 }
 
 /// The namespace in which a socket was made.
@@ -166,6 +206,13 @@ pub fn nsid(socket: &Socket, namespace: &File) -> io::Result<i32> {
     found.map(u32::cast_signed).filter(|number| *number >= 0).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
+/// Whether the socket's namespace knows another one by this number (nsid): it does until that one's end.
+#[must_use]
+pub fn is_known(socket: &Socket, nsid: i32) -> bool {
+    let request = Request::new(libc::RTM_GETNSID, 0, &[0; FIXED]).number(NSID, nsid.cast_unsigned());
+    !socket.ask(request).is_err_and(|cause| cause.raw_os_error() == Some(libc::ENOENT))
+}
+
 /// The number in an announcement about numbers of namespaces.
 pub(super) fn announced(message: &netlink::Message) -> Option<i32> {
     netlink::number(message.split(FIXED)?.1, NSID).map(u32::cast_signed)
@@ -183,14 +230,16 @@ mod tests {
         let mut others = Others::default();
         assert!(others.find(number, std::process::id()).is_some() && others.find(number, 0).is_some());
         assert!(others.find(1, std::process::id()).is_none());
+        assert!(!is_known(&Socket::open().unwrap(), 1_000_000));
     }
 
     #[test]
     fn finds_a_namespace_that_a_descriptor_keeps() {
         let own = of_process(std::process::id()).unwrap();
         let wanted = number(&own).unwrap();
-        assert!(kept(std::process::id(), wanted).is_some() && Others::search(wanted).is_some());
-        assert!(kept(std::process::id(), 1).is_none() && Others::search(1).is_none());
+        let mut others = Others::default();
+        assert!(others.kept(std::process::id(), wanted).is_some() && others.search(wanted).is_some());
+        assert!(others.kept(std::process::id(), 1).is_none() && others.search(1).is_none());
     }
 
     #[test]

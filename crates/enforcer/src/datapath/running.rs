@@ -28,6 +28,7 @@ use super::{
 use crate::{
     iterator,
     programs::{self, Pins, ProgramsError},
+    state::State,
 };
 
 /// How often the daemon looks for programs that somebody has detached: nobody announces it.
@@ -87,6 +88,7 @@ pub struct Datapath {
     /// By cookie. The programs know those in the map.
     namespaces: BTreeMap<u64, Namespace>,
     map: MapHandle,
+    state: State,
     own: u64,
     own_nsid: i32,
     socket: Socket,
@@ -104,6 +106,7 @@ impl Datapath {
     /// Begins in the daemon's namespace, and in those where an earlier daemon has begun. `folder` is the daemon's.
     pub fn start(pins: &Pins, folder: &Path, networks: Vec<Labelled>) -> Result<Self, DatapathError> {
         let (programs, map) = (Programs::load(pins)?, programs::map(pins, MAP)?);
+        let state = State::new(programs::map(pins, "bss")?)?;
         // Before anything is looked at, so that nothing is missed.
         let (socket, watch) = (Socket::open()?, Watch::begin()?);
         let own = namespaces::of_process(std::process::id())?;
@@ -115,6 +118,7 @@ impl Datapath {
             networks,
             namespaces: BTreeMap::new(),
             map,
+            state,
             own: socket.cookie()?,
             own_nsid: namespaces::nsid(&socket, &own)?,
             socket,
@@ -156,13 +160,13 @@ impl Datapath {
     }
 
     /// Labels packets in a namespace. If it is not found, sockets there wait, and are reported again when they are used.
-    pub fn enter(&mut self, met: Met) {
+    pub fn enter(&mut self, met: Met, others: &mut Others) {
         let Met { number, cookie: wanted, process } = met;
         let known = self.namespaces.get(&wanted);
         if known.is_some_and(|own| own.covered) || (known.is_none() && self.namespaces.len() >= MAX_NAMESPACES) {
             return;
         }
-        let Some(Open { file, process }) = Others::default().find(number, process) else { return };
+        let Some(Open { file, process }) = others.find(number, process) else { return };
         // A number may be another namespace's by now.
         if cookie(&file).is_ok_and(|cookie| cookie == wanted) {
             self.try_begin(&file, process);
@@ -177,8 +181,13 @@ impl Datapath {
 
     fn begin(&mut self, namespace: &File, process: u32) -> io::Result<()> {
         let (cookie, nsid) = (cookie(namespace)?, namespaces::nsid(&self.socket, namespace)?);
+        // The end of the one that had this number before was not announced.
+        self.forget(|other, own| own.nsid == nsid && *other != cookie);
         let place = Place::open(&self.pins, &self.folder, self.way, cookie)?;
         let number = namespaces::number(namespace)?;
+        if namespaces::is_users(namespace) {
+            self.state.set_users_namespaces();
+        }
         self.namespaces.insert(cookie, Namespace { place, number, process, nsid, covered: false });
         self.look_in(cookie, namespace)?;
         self.map.update(&cookie.to_ne_bytes(), &1_u32.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
@@ -208,7 +217,7 @@ impl Datapath {
         let began = Instant::now();
         if began >= self.due {
             let Changes { namespaces, gone, lost } = std::mem::take(&mut self.changes);
-            self.forget(|own| gone.contains(&own.nsid));
+            self.forget(|_, own| gone.contains(&own.nsid));
             self.look_at(|own| lost || namespaces.contains(&own.nsid));
             if self.checked.elapsed() >= CHECK_INTERVAL {
                 self.checked = began;
@@ -238,13 +247,17 @@ impl Datapath {
 
     fn look_at(&mut self, which: impl Fn(&Namespace) -> bool) {
         let chosen = self.namespaces.iter().filter(|(_, own)| which(own));
-        let chosen: Vec<(u64, u64, u32)> = chosen.map(|(cookie, own)| (*cookie, own.number, own.process)).collect();
+        let chosen: Vec<_> = chosen.map(|(cookie, own)| (*cookie, own.nsid, own.number, own.process)).collect();
         let mut others = Others::default();
-        for (cookie, number, process) in chosen {
-            let found = others.find(number, process).or_else(|| Others::search(number));
+        for (cookie, nsid, number, process) in chosen {
+            let found = others.find(number, process).or_else(|| others.search(number));
             // It is gone, or descriptors keep it that are on their way between processes.
             let Some(Open { file, process }) = found else {
-                self.uncover(cookie);
+                if namespaces::is_known(&self.socket, nsid) {
+                    self.uncover(cookie);
+                } else {
+                    self.forget(|own, _| *own == cookie);
+                }
                 continue;
             };
             self.namespaces.entry(cookie).and_modify(|own| own.process = process);
@@ -267,9 +280,9 @@ impl Datapath {
     }
 
     /// Forgets namespaces that are gone.
-    fn forget(&mut self, is_gone: impl Fn(&Namespace) -> bool) {
+    fn forget(&mut self, is_gone: impl Fn(&u64, &Namespace) -> bool) {
         let gone: Vec<u64> =
-            self.namespaces.iter().filter(|(_, own)| is_gone(own)).map(|(cookie, _)| *cookie).collect();
+            self.namespaces.iter().filter(|(cookie, own)| is_gone(cookie, own)).map(|(cookie, _)| *cookie).collect();
         for cookie in gone {
             self.namespaces.remove(&cookie);
             attach::forget(&self.pins, cookie);

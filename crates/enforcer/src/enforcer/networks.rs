@@ -13,6 +13,7 @@ use crate::{
         Networks,
         config::ConfigError,
         labelled,
+        namespaces::Others,
         running::{self, Datapath, DatapathError, Met},
         table::{self, Numbers},
     },
@@ -81,14 +82,18 @@ impl Enforcer {
         self.tell_room();
     }
 
-    /// Labels packets in the network namespace of a confined process's socket.
-    pub(crate) fn enter_namespace(&mut self, met: Met) {
-        if let Some(datapath) = &mut self.datapath {
-            datapath.enter(met);
-            if let Err(cause) = self.protect_pins() {
-                warn!(%cause, "new pins are not labelled: {cause}");
-            }
+    /// Labels packets in the network namespaces of confined processes' sockets.
+    pub(crate) fn enter_namespaces(&mut self, all: &[Met]) {
+        let mut others = Others::default();
+        for met in all {
+            let Some(datapath) = &mut self.datapath else { return };
+            datapath.enter(*met, &mut others);
             self.tell_room();
+        }
+        if !all.is_empty()
+            && let Err(cause) = self.protect_pins()
+        {
+            warn!(%cause, "new pins are not labelled: {cause}");
         }
     }
 

@@ -62,6 +62,7 @@ impl Enforced {
         let Some(enforcer) = &mut self.enforcer else { return };
         enforcer.learn();
         self.audit.lost(Reason::Malformed, batch.malformed);
+        let mut namespaces = Vec::new();
         for event in batch.events {
             self.trace.event(&event, |sid| known(enforcer, sid));
             match event.kind {
@@ -69,14 +70,13 @@ impl Enforced {
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 TG_EVENT_SERVICE => enforcer.began(),
                 TG_EVENT_IDENTIFIER => self.asking.met(&event, enforcer),
-                TG_EVENT_NAMESPACE => enforcer.enter_namespace(Met {
-                    number: event.device.into(),
-                    cookie: event.inode,
-                    process: event.tgid,
-                }),
+                TG_EVENT_NAMESPACE => {
+                    namespaces.push(Met { number: event.device.into(), cookie: event.inode, process: event.tgid });
+                }
                 _ => {}
             }
         }
+        enforcer.enter_namespaces(&namespaces);
         // Requests for labels are served here even if their events were lost, or were read by a daemon that was
         // killed.
         enforcer.catch_up().iter().for_each(|failure| warn!("labels: {failure}"));
