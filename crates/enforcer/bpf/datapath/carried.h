@@ -65,7 +65,8 @@ static __noinline __u32 tg_proof(const struct tg_flow *flow, __u32 sid)
 {
 	const __u64 *source = (const __u64 *)flow->source;
 	const __u64 *destination = (const __u64 *)flow->destination;
-	struct tg_seal_key secret = {.word = {READ_ONCE(state.secret), READ_ONCE(state.secret_rest)}};
+	struct tg_seal_key secret = {
+		.word = {READ_ONCE(state.secret), READ_ONCE(state.secret_rest)}};
 	struct tg_siphash hash = tg_siphash_start(&secret);
 
 	if (!secret.word[0])
