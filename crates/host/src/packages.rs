@@ -123,11 +123,7 @@ impl<'c> Packages<'c> {
 
     fn why_not(&self, names: &[&str], stderr: &[u8]) -> Error {
         let text = String::from_utf8_lossy(stderr);
-        let missing = text.lines().find_map(|line| {
-            let rest = line.split("Unable to locate package ").nth(1);
-            rest.or_else(|| line.split("Can't find a source to download").nth(1)).map(str::trim)
-        });
-        match missing {
+        match missing(&text) {
             Some(name) => Error::NoPackage { name: name.into(), suites: SUITES.join(", ") },
             None if is_unreachable(&text) => Error::Offline {
                 what: names.join(", "),
@@ -197,6 +193,14 @@ impl<'c> Packages<'c> {
         }
         Err(Error::Apt { program: program.into(), detail: last_lines(&output.stderr, 3) })
     }
+}
+
+/// The package that apt says there is none of.
+fn missing(said: &str) -> Option<&str> {
+    said.lines().find_map(|line| {
+        let rest = line.split("Unable to locate package ").nth(1);
+        rest.or_else(|| line.split("Can't find a source to download").nth(1)).map(str::trim)
+    })
 }
 
 /// Whether apt says that it could not reach the mirror at all.

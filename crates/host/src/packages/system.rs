@@ -54,7 +54,10 @@ impl Packages<'_> {
         if output.status.success() {
             return Ok(());
         }
-        Err(Error::Apt { program: INSTALLER.into(), detail: last_lines(&output.stderr, 6) })
+        Err(match super::missing(&String::from_utf8_lossy(&output.stderr)) {
+            Some(name) => Error::NoPackage { name: name.into(), suites: release.into() },
+            None => Error::Apt { program: INSTALLER.into(), detail: last_lines(&output.stderr, 6) },
+        })
     }
 }
 
