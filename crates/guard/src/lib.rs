@@ -35,6 +35,7 @@ mod hash;
 mod item;
 mod learn;
 mod name;
+mod names;
 mod record;
 mod table;
 mod text;
