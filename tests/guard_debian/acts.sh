@@ -95,7 +95,7 @@ learn)
     restart
     acts Almanac-3-fern Tolbooth-7-kiln 3
     sleep 3
-    tollgate guard learn --write >/dev/null
+    tollgate guard learn --write | grep '^#'
     for program in $(tollgate guard list | awk '$1 == "program" { print $2 }'); do
         tollgate guard mode "$program" enforce
     done
@@ -105,6 +105,11 @@ enforce)
     set_up
     on
     tollgate guard load /database
+    ;;
+shipped)
+    set_up
+    on
+    tollgate guard merge /sets/*
     ;;
 esac
 restart

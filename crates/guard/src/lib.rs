@@ -37,6 +37,7 @@ mod learn;
 mod name;
 mod names;
 mod record;
+mod set;
 mod table;
 mod text;
 
@@ -53,6 +54,7 @@ pub use self::{
     learn::{Learnt, learn},
     name::Name,
     record::{Record, Verdict, registered},
+    set::{Machine, Set},
     table::Table,
     text::TextError,
 };
