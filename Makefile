@@ -23,6 +23,7 @@ SHARE    := $(DESTDIR)$(PREFIX)/share
 BASH     := $(SHARE)/bash-completion/completions
 ZSH      := $(SHARE)/zsh/vendor-completions
 FISH     := $(SHARE)/fish/vendor_completions.d
+SETS     := $(filter-out %.md,$(wildcard policies/guard/*))
 POLICY   := $(filter-out %.tsv,$(wildcard policies/tollgate/*))
 # The guides that are installed.
 GUIDES   := $(addprefix docs/,quickstart.md enforcer.md protection.md confining.md services.md learning.md audit.md policy.md labels.md network.md metrics.md debian.md) SECURITY.md
@@ -63,7 +64,7 @@ install: $(LIBRARY)/$(SONAME)
 install-program:
 	install -D -m 755 $(TOLLGATE) $(DESTDIR)$(PREFIX)/bin/tollgate
 	install -d $(SHARE)/man/man1 $(SHARE)/man/man5 $(SHARE)/man/man7 $(SHARE)/doc/tollgate $(BASH) $(ZSH) $(FISH) \
-	    $(SHARE)/tollgate/policy $(DESTDIR)$(PREFIX)/lib/systemd/system
+	    $(SHARE)/tollgate/policy $(SHARE)/tollgate/guard $(DESTDIR)$(PREFIX)/lib/systemd/system
 	$(TOLLGATE) manuals $(SHARE)/man/man1
 	install -m 644 docs/man/*.5 $(SHARE)/man/man5
 	install -m 644 docs/man/*.7 $(SHARE)/man/man7
@@ -72,6 +73,7 @@ install-program:
 	$(TOLLGATE) completions zsh >$(ZSH)/_tollgate
 	$(TOLLGATE) completions fish >$(FISH)/tollgate.fish
 	install -m 644 $(POLICY) $(SHARE)/tollgate/policy
+	install -m 644 $(SETS) $(SHARE)/tollgate/guard
 	sed 's|@PREFIX@|$(PREFIX)|' packaging/tollgate.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/tollgate.service
 
 .PHONY: install-lib

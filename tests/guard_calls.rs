@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Calls that `acts` makes, as it names them.
-const CALLS: &str = "write truncate unlink rename link symlink mknod chown chmod mount setgid setgroups setcap module bpf ptrace \
+const CALLS: &str = "write truncate unlink rename link symlink mknod chown unnamed-program named chmod mount setgid setgroups setcap module bpf ptrace \
                      io_uring userfaultfd namespace memory mprotect capset foreign";
 /// Ways to a shell.
 const WAYS: &str = "shell fork twice session vfork thread memfd script loader itself failing namespaced";
@@ -55,6 +55,7 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
         .step("start", &format!("/bin/rootd wait /order >/told & sleep 0.5; {START}"))
         .step("running", &format!("{PREPARE}; echo shell >/order; wait; cat /told; {MARKS}"))
         .step("calls with", &format!("{}; {calls}", mode("enforce")))
+        .step("unnamed", "acts user unnamed")
         .step("ways with", &ways)
         .step("logged", "cat /log/daemon.log")
         .step("learn", &format!("{}; {calls}; sleep 1.5; tollgate guard learn --write --log /log", mode("learn")))
@@ -83,6 +84,7 @@ fn denies_each_call_that_no_rule_allows_whatever_a_process_does_to_lose_its_guar
         check_ways(&steps);
         steps["itself"].is(0, &["unpin: Operation not permitted", "umount: Operation not permitted"]);
         steps["registered"].is(0, &["registered the program /bin/tool", "program /bin/tool learn sha256:"]);
+        steps["unnamed"].is(0, &["unnamed: done"]);
         let denied = steps["replaced"].text.matches("write: Operation not permitted").count();
         assert_eq!(denied, 2, "{}", steps["replaced"].text);
         let digests = steps["entered"].is(0, &["program /bin/tool enforce"]).text.matches("sha256:").count();
@@ -97,7 +99,7 @@ fn denies_each_call_that_no_rule_allows_whatever_a_process_does_to_lose_its_guar
 /// Instructions of a denied open, with these rules beside that one.
 fn cost(scratch: &Scratch, rules: usize) -> u64 {
     let [acts, _] = programs(scratch);
-    let others: String = (0..rules).map(|number| format!("allow /bin/privileged write /other/{number}\n")).collect();
+    let others: String = (0..rules).map(|number| format!("allow /bin/privileged write /other/n{number}\n")).collect();
     let rules = scratch.file("rules", &others);
     let script = "echo 1 >>/bin/privileged; chmod 4755 /bin/privileged; mkdir /guarded; echo >/guarded/file; tollgate guard add /bin/privileged --mode enforce; \
                   tollgate guard list >/text; cat /rules >>/text; tollgate guard load /text >/dev/null; \

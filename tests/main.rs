@@ -31,6 +31,7 @@ mod examples;
 mod flask;
 mod guard;
 mod guard_calls;
+mod guard_debian;
 mod guests;
 mod hijacks;
 mod hooks_count;

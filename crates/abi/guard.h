@@ -65,6 +65,7 @@ enum tg_guard_kind {
 	TG_GUARD_DEFAULT,     /* words: class */
 	TG_GUARD_PATH_IS,     /* words: number of the caller, call, hash of the path (2) */
 	TG_GUARD_PATH_BELOW,  /* likewise, of a directory above it */
+	TG_GUARD_PATH_STEM,   /* likewise, of the path without the end that mkstemp(3) makes */
 };
 #define TG_GUARD_WORDS 8u
 struct tg_guard_key {
@@ -86,8 +87,9 @@ struct tg_guard_entry {
 #define TG_GUARD_IDENTITY 4u  /* has changed a user id */
 
 /* Hashes of the beginnings of a path, so that the last one is the path's. Zero: there is none;
- * paths with more components are unknown. */
+ * paths with more components are unknown. All components that are numbers have one hash. */
 #define TG_GUARD_DEPTH 16u
+#define TG_GUARD_RANDOM 6u /* characters that mkstemp(3) puts at the end of a name */
 
 struct tg_guard_question {
 	__u32 class;
@@ -97,6 +99,7 @@ struct tg_guard_question {
 	__u32 caller[TG_GUARD_WORDS]; /* digests; zeros: the content is not known */
 	__u32 target[TG_GUARD_WORDS]; /* of what is executed */
 	__u64 path[TG_GUARD_DEPTH];
+	__u64 stem; /* of the path without TG_GUARD_RANDOM characters; 0: its name is too short */
 };
 
 struct tg_guard_answer {

@@ -57,7 +57,7 @@ TG_GUARD_STEP struct tg_guard_entry *tg_guard_path_rule(TG_GUARD_MAP *map, __u32
 	return rule && !(rule->flags >> TG_GUARD_UNTIL & question->history) ? rule : 0;
 }
 
-/* Looks up a path, and all directories above it. */
+/* Looks up a path, its stem, and all directories above it. */
 static inline struct tg_guard_entry *
 tg_guard_any_path_rule(TG_GUARD_MAP *map, __u32 caller, const struct tg_guard_question *question)
 {
@@ -65,6 +65,9 @@ tg_guard_any_path_rule(TG_GUARD_MAP *map, __u32 caller, const struct tg_guard_qu
 
 	rule = tg_guard_path_rule(map, TG_GUARD_PATH_IS, caller, question,
 				  question->path[TG_GUARD_DEPTH - 1]);
+	if (!rule)
+		rule = tg_guard_path_rule(map, TG_GUARD_PATH_STEM, caller, question,
+					  question->stem);
 	TG_GUARD_ROLL
 	for (__u32 i = 0; !rule && i < TG_GUARD_DEPTH - 1; i++)
 		rule = tg_guard_path_rule(map, TG_GUARD_PATH_BELOW, caller, question,

@@ -66,6 +66,7 @@ fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
         "/usr/share/tollgate/policy/10-classes.cil",
         "/usr/share/tollgate/policy/file_contexts",
         "/usr/share/tollgate/debian/labels.cil",
+        "/usr/share/tollgate/guard/passwd",
         "/usr/share/tollgate/debian/runtime.cil",
         "/usr/share/doc/tollgate/copyright",
     ];

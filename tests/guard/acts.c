@@ -89,6 +89,21 @@ static int chmods(void)
 {
 	return chmod("/guarded/file", 04755);
 }
+/* Without a name: with bits, and without, which no rule is needed for. */
+static int makes_unnamed_program(void)
+{
+	return open("/guarded", O_TMPFILE | O_RDWR, 04755);
+}
+static int makes_unnamed(void)
+{
+	return open("/guarded", O_TMPFILE | O_RDWR, 0600);
+}
+static int names_unnamed(void)
+{
+	int file = makes_unnamed();
+
+	return linkat(file, "", AT_FDCWD, "/guarded/named", AT_EMPTY_PATH);
+}
 static int mounts(void)
 {
 	return mount("none", "/guarded/mount", "tmpfs", 0, 0);
@@ -368,6 +383,9 @@ static const struct act {
 	{"mknod", makes_fifo},
 	{"chown", chowns},
 	{"chmod", chmods},
+	{"unnamed-program", makes_unnamed_program},
+	{"unnamed", makes_unnamed},
+	{"named", names_unnamed},
 	{"mount", mounts},
 	{"setgid", sets_group},
 	{"setgroups", sets_groups},

@@ -3,14 +3,14 @@
 //! | bytes | content |
 //! |---|---|
 //! | 8 | `TGGUARD` and a NUL |
-//! | 4 | version of the format: 2 |
+//! | 4 | version of the format: 3 |
 //! | 8 | length of the file |
 //! | 2 | modes of setuid programs and of daemons without an entry, one byte each |
 //! | 1, n | length of the first word of lines in the log, and the word |
 //! | 4, 4 | how many programs and rules follow |
 //! | per program | length of the name (2), mode (1), how many contents (2), the name, the contents (32 each) |
 //! | per rule | place of the caller among the programs (4), call (1), flags (1), what ends it (1), argument (4) |
-//! | of a call on a file | the argument is 0 for any, 1 for a path, 2 for what is below one; then its length (2) and the path |
+//! | of a call on a file | the argument is 0 for any, 1 for a path, 2 for what is below one, 3 for a path that lacks six characters; then its length (2) and the path |
 //! | 32 | SHA-256 of everything before |
 //!
 //! Programs are sorted by name, contents and rules by their order. One database has one form only: what is read is
@@ -30,12 +30,13 @@ use crate::{
 };
 
 const MAGIC: &[u8; 8] = b"TGGUARD\0";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HASH: usize = 32;
 /// Arguments of calls on files.
 const ANY: u32 = 0;
 const IS: u32 = 1;
 const BELOW: u32 = 2;
+const STEM: u32 = 3;
 /// The maximum size of a file, in bytes.
 pub const MAX_SIZE: usize = 256 << 20;
 
@@ -89,6 +90,7 @@ impl Database {
                 Act::File(_, Place::Any) | Act::Plain(_) => (0, ANY, None),
                 Act::File(_, Place::Is(path)) => (0, IS, Some(path)),
                 Act::File(_, Place::Below(path)) => (0, BELOW, Some(path)),
+                Act::File(_, Place::Stem(path)) => (0, STEM, Some(path)),
             };
             bytes.extend(place(&caller).to_le_bytes());
             bytes.extend([act.call() as u8, flags as u8, until.bits() as u8]);
@@ -223,6 +225,7 @@ impl<'a> Reader<'a> {
             ANY => Place::Any,
             IS => Place::Is(path()?),
             BELOW => Place::Below(path()?),
+            STEM => Place::Stem(path()?),
             _ => return Err(BinaryError::Damaged("a rule is about files that do not exist")),
         };
         // Whatever text cannot say is no rule.
@@ -242,7 +245,7 @@ mod tests {
         let text = format!(
             "word BOP\ndefault daemon warn\nprogram /bin/su enforce {su} {old}\nprogram /bin/sh learn {sh}\n\
              allow /bin/su exec /bin/sh free\nallow /bin/su setuid any\nallow /bin/su chmod g+s\n\
-             allow /bin/su write /etc/shadow until network\nallow /bin/su unlink /tmp/\nallow /bin/su mount"
+             allow /bin/su write /etc/shadow until network\nallow /bin/su unlink /tmp/\nallow /bin/su rename /run/x.??????\nallow /bin/su mount"
         );
         Database::parse(&text).unwrap()
     }
@@ -288,8 +291,8 @@ mod tests {
         let error = Database::from_bytes(&sealed(swapped)).unwrap_err();
         assert_eq!(error, BinaryError::Damaged("its items are not in order"));
         let mut newer = bytes.clone();
-        newer[8] = 3;
-        assert_eq!(Database::from_bytes(&sealed(newer)), Err(BinaryError::Version { found: 3 }));
+        newer[8] = 4;
+        assert_eq!(Database::from_bytes(&sealed(newer)), Err(BinaryError::Version { found: 4 }));
         assert_eq!(Database::from_bytes(b"word BOP\n"), Err(BinaryError::NotDatabase));
     }
 }

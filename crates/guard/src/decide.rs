@@ -5,6 +5,7 @@ use tollgate_abi::guard::{TG_GUARD_ANY, TG_GUARD_DEPTH};
 use crate::{
     database::Database,
     digest::Digest,
+    hash::{ANY_NUMBER, is_number, stem},
     item::{Act, Bit, Class, FileCall, Id, Mode, Place, PlainCall, Until},
     name::Name,
 };
@@ -113,15 +114,27 @@ impl Database {
 }
 
 /// The places of rules that a path is in, but `any`.
-fn places(path: &Name) -> Vec<Place> {
+pub(crate) fn places(path: &Name) -> Vec<Place> {
     let bytes = path.as_bytes();
     let ends = (1..bytes.len()).filter(|at| bytes[*at] == b'/');
-    let above: Vec<Place> = ends.filter_map(|at| Name::of(&bytes[..at]).ok()).map(Place::Below).collect();
+    let above: Vec<Place> = ends.filter_map(|at| in_rules(&bytes[..at])).map(Place::Below).collect();
     // Longer paths are unknown to the kernel.
-    if above.len() >= TG_GUARD_DEPTH as usize {
+    if bytes.iter().filter(|byte| **byte == b'/').count() > TG_GUARD_DEPTH as usize {
         return Vec::new();
     }
-    above.into_iter().chain([Place::Is(path.clone())]).collect()
+    let stem = stem(bytes).and_then(in_rules).map(Place::Stem);
+    above.into_iter().chain(stem).chain(in_rules(bytes).map(Place::Is)).collect()
+}
+
+/// A path as rules have it; `None`: one of its components has the name that stands for numbers there.
+fn in_rules(path: &[u8]) -> Option<Name> {
+    let one = |name| match name {
+        ANY_NUMBER => None,
+        name if is_number(name) => Some(ANY_NUMBER),
+        name => Some(name),
+    };
+    let components: Option<Vec<&[u8]>> = path.split(|byte| *byte == b'/').map(one).collect();
+    Name::of(components?.join(&b'/')).ok()
 }
 
 #[cfg(test)]

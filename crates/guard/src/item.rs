@@ -6,12 +6,16 @@ use tollgate_abi::guard::{
     TG_GUARD_ANY, TG_GUARD_BPF, TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_CAPSET, TG_GUARD_CHMOD,
     TG_GUARD_CHOWN, TG_GUARD_DEPTH, TG_GUARD_ENFORCE, TG_GUARD_EXEC, TG_GUARD_GROUPS, TG_GUARD_IDENTITY,
     TG_GUARD_ITSELF, TG_GUARD_LEARN, TG_GUARD_LINK, TG_GUARD_MEMORY, TG_GUARD_MKNOD, TG_GUARD_MODULE, TG_GUARD_MOUNT,
-    TG_GUARD_NAMESPACE, TG_GUARD_NETWORK, TG_GUARD_OFF, TG_GUARD_PTRACE, TG_GUARD_RENAME, TG_GUARD_SET_GROUP,
-    TG_GUARD_SET_USER, TG_GUARD_SETCAP, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_SYMLINK, TG_GUARD_UNLINK,
-    TG_GUARD_UNTRUSTED, TG_GUARD_URING, TG_GUARD_USERFAULTFD, TG_GUARD_WARN, TG_GUARD_WRITE,
+    TG_GUARD_NAMESPACE, TG_GUARD_NETWORK, TG_GUARD_OFF, TG_GUARD_PTRACE, TG_GUARD_RANDOM, TG_GUARD_RENAME,
+    TG_GUARD_SET_GROUP, TG_GUARD_SET_USER, TG_GUARD_SETCAP, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_SYMLINK,
+    TG_GUARD_UNLINK, TG_GUARD_UNTRUSTED, TG_GUARD_URING, TG_GUARD_USERFAULTFD, TG_GUARD_WARN, TG_GUARD_WRITE,
 };
 
-use crate::{digest::Digest, name::Name};
+use crate::{
+    digest::Digest,
+    hash::{ANY_NUMBER, is_number, split},
+    name::Name,
+};
 
 /// What becomes of calls that no rule allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -245,10 +249,27 @@ impl PlainCall {
 pub enum Place {
     /// All.
     Any,
-    /// The one with this path.
+    /// The one with this path. A component `*` stands for any number.
     Is(Name),
+    /// All whose path is this one and the six characters that mkstemp(3) makes.
+    Stem(Name),
     /// All below this directory.
     Below(Name),
+}
+
+impl Place {
+    /// Whether a rule of this place is also one of a path.
+    pub(crate) fn has(&self, path: &Name) -> bool {
+        let rest = |place: &Name| path.as_bytes().strip_prefix(place.as_bytes()).map(<[u8]>::to_vec);
+        match self {
+            Self::Any => true,
+            Self::Is(place) => place == path,
+            Self::Stem(place) => {
+                rest(place).is_some_and(|end| end.len() == TG_GUARD_RANDOM as usize && !end.contains(&b'/'))
+            }
+            Self::Below(place) => rest(place).is_some_and(|end| end.starts_with(b"/")),
+        }
+    }
 }
 
 impl fmt::Display for Place {
@@ -256,6 +277,7 @@ impl fmt::Display for Place {
         match self {
             Self::Any => f.write_str("any"),
             Self::Is(name) => name.fmt(f),
+            Self::Stem(name) => write!(f, "{name}{RANDOM}"),
             Self::Below(name) => write!(f, "{name}/"),
         }
     }
@@ -268,18 +290,42 @@ impl FromStr for Place {
         if text == "any" {
             return Ok(Self::Any);
         }
-        let (path, below) = text.strip_suffix('/').map_or((text, false), |path| (path, true));
-        let name: Name =
-            path.parse().map_err(|_| format!("`{text}` is no file: write a path, a directory with `/`, or `any`"))?;
-        let components: Vec<&[u8]> = name.as_bytes()[1..].split(|byte| *byte == b'/').collect();
-        if components.iter().any(|component| matches!(*component, b"" | b"." | b"..")) {
-            return Err(format!("`{text}`: a path in a rule has no empty component, `.` or `..`"));
+        if let Some(path) = text.strip_suffix('/') {
+            return components(text, path).map(Self::Below);
         }
-        if components.len() > TG_GUARD_DEPTH as usize {
-            return Err(format!("`{text}`: a path in a rule has at most {TG_GUARD_DEPTH} components"));
+        let Some(path) = text.strip_suffix(RANDOM) else { return components(text, text).map(Self::Is) };
+        let name = components(text, path)?;
+        let (folder, last) = split(name.as_bytes());
+        if folder.is_empty() || last == ANY_NUMBER {
+            return Err(format!("`{text}`: before `{RANDOM}` there is a directory, and the beginning of a name"));
         }
-        Ok(if below { Self::Below(name) } else { Self::Is(name) })
+        Ok(Self::Stem(name))
     }
+}
+
+/// The end of a temporary name in the text.
+const RANDOM: &str = "??????";
+
+/// The path of a rule: numbers are [`ANY_NUMBER`] there, and no file has this name or the end of a temporary one.
+fn components(text: &str, path: &str) -> Result<Name, String> {
+    let name: Name =
+        path.parse().map_err(|_| format!("`{text}` is no file: write a path, a directory with `/`, or `any`"))?;
+    let mut components: Vec<&[u8]> = name.as_bytes()[1..].split(|byte| *byte == b'/').collect();
+    if components.iter().any(|component| matches!(*component, b"" | b"." | b"..")) {
+        return Err(format!("`{text}`: a path in a rule has no empty component, `.` or `..`"));
+    }
+    if components.len() > TG_GUARD_DEPTH as usize {
+        return Err(format!("`{text}`: a path in a rule has at most {TG_GUARD_DEPTH} components"));
+    }
+    let wanted = path.split('/').filter(|component| *component == "*").count();
+    let is_taken = |component: &&&[u8]| **component == ANY_NUMBER || component.ends_with(RANDOM.as_bytes());
+    if components.iter().filter(is_taken).count() > wanted {
+        return Err(format!("`{text}`: no rule can name a file `*`, or one whose name ends in `{RANDOM}`"));
+    }
+    for component in components.iter_mut().filter(|component| is_number(component)) {
+        *component = ANY_NUMBER;
+    }
+    Name::of([b"/", &components.join(&b'/')[..]].concat())
 }
 
 /// What a process may do before a rule ends: bits as in guard.h.
@@ -498,10 +544,15 @@ mod tests {
             "allow /bin/su write /etc/shadow".to_owned(),
             "allow /bin/su unlink /tmp/a\\040b/ until network untrusted".to_owned(),
             "allow /bin/su chown any".to_owned(),
+            "allow /bin/su write /proc/*/loginuid".to_owned(),
+            "allow /bin/su write /run/mount/utab.??????".to_owned(),
+            "allow /bin/su write /srv/a*b?c".to_owned(),
             "allow /bin/su io_uring until identity".to_owned(),
         ] {
             assert_eq!(line.parse::<Item>().unwrap().to_string(), line);
         }
+        let numbers = "allow /bin/su chown /dev/pts/12".parse::<Item>().unwrap();
+        assert_eq!(numbers.to_string(), "allow /bin/su chown /dev/pts/*");
         assert_eq!("  word \t BOP ".parse::<Item>().unwrap().to_string(), "word BOP");
     }
 
@@ -529,6 +580,12 @@ mod tests {
             ("allow /bin/cp write /a/../b".to_owned(), "no empty component"),
             ("allow /bin/cp write /".to_owned(), "a directory with `/`, or `any`"),
             (format!("allow /bin/cp write {}", "/a".repeat(17)), "at most 16 components"),
+            ("allow /bin/cp write /??????".to_owned(), "no empty component"),
+            ("allow /bin/cp write /a??????".to_owned(), "there is a directory"),
+            ("allow /bin/cp write /a/12??????".to_owned(), "the beginning of a name"),
+            ("allow /bin/cp write /a/??????".to_owned(), "no empty component"),
+            ("allow /bin/cp write /a??????/b".to_owned(), "no rule can name"),
+            ("allow /bin/cp write /a/\\052/b".to_owned(), "no rule can name a file `*`"),
             ("allow /bin/cp mount until".to_owned(), "network, untrusted or identity"),
             ("allow /bin/cp mount until noon".to_owned(), "network, untrusted or identity"),
         ] {

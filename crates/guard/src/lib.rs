@@ -35,7 +35,9 @@ mod hash;
 mod item;
 mod learn;
 mod name;
+mod names;
 mod record;
+mod set;
 mod table;
 mod text;
 
@@ -52,6 +54,7 @@ pub use self::{
     learn::{Learnt, learn},
     name::Name,
     record::{Record, Verdict, registered},
+    set::{Machine, Set},
     table::Table,
     text::TextError,
 };

@@ -228,7 +228,8 @@ fn word(bytes: &[u8]) -> String {
     bytes
         .iter()
         .map(|byte| match byte {
-            b'\\' => "\\134".to_owned(),
+            // Rules have these for more than one file.
+            b'\\' | b'*' | b'?' => format!("\\{byte:03o}"),
             byte if byte.is_ascii_graphic() => char::from(*byte).to_string(),
             byte => format!("\\{byte:03o}"),
         })

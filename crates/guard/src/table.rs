@@ -4,15 +4,15 @@ use std::{collections::HashMap, ffi::c_void, ptr};
 
 use tollgate_abi::guard::{
     TG_GUARD_ANY, TG_GUARD_CHMOD, TG_GUARD_DEFAULT, TG_GUARD_DEPTH, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_PATH_BELOW,
-    TG_GUARD_PATH_IS, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_UNTIL,
-    TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
+    TG_GUARD_PATH_IS, TG_GUARD_PATH_STEM, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID,
+    TG_GUARD_UNTIL, TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
 };
 
 use crate::{
     database::Database,
     decide::{Answer, Asked, Question},
     digest::Digest,
-    hash::Secret,
+    hash::{self, Secret},
     item::{Act, Class, Mode, Place},
     name::Name,
 };
@@ -91,7 +91,9 @@ impl Table {
             Asked::Setuid(id) => (raw.call, raw.value) = (TG_GUARD_SETUID, *id),
             Asked::Setgid(id) => (raw.call, raw.value) = (TG_GUARD_SETGID, *id),
             Asked::Chmod(bits) => (raw.call, raw.value) = (TG_GUARD_CHMOD, *bits),
-            Asked::File(call, path) => (raw.call, raw.path) = (*call as u32, self.hashes(path)),
+            Asked::File(call, path) => {
+                (raw.call, raw.path, raw.stem) = (*call as u32, self.hashes(path), self.stem(path))
+            }
             Asked::Plain(call) => raw.call = *call as u32,
         }
         let answer = self.ask(&raw);
@@ -111,6 +113,13 @@ impl Table {
             hashes[first..].copy_from_slice(&found);
         }
         hashes
+    }
+
+    /// The hash of a path's stem as the kernel has it.
+    fn stem(&self, path: &Name) -> u64 {
+        let is_known = self.hashes(path)[TG_GUARD_DEPTH as usize - 1] != 0;
+        let stem = hash::stem(path.as_bytes()).filter(|_| is_known);
+        stem.and_then(|stem| self.secret.path(stem).last().copied()).unwrap_or_default()
     }
 
     fn ask(&self, question: &tg_guard_question) -> tg_guard_answer {
@@ -134,12 +143,13 @@ unsafe extern "C" fn find(table: *const c_void, key: *const tg_guard_key) -> *co
 
 /// The kind of a rule's key, its last word or two, and its flags.
 fn key(act: &Act, numbers: &HashMap<&Name, u32>, secret: Secret) -> (u32, u64, u32) {
-    let hash = |path: &Name| secret.path(path.as_bytes()).last().copied().unwrap_or_default();
+    let hash = |path: &Name| secret.rule(path.as_bytes());
     match act {
         Act::Exec { program, free } => (TG_GUARD_RULE, numbers[program].into(), if *free { TG_GUARD_FREE } else { 0 }),
         Act::Setuid(id) | Act::Setgid(id) => (TG_GUARD_RULE, id.number().into(), 0),
         Act::Chmod(bit) => (TG_GUARD_RULE, (*bit as u32).into(), 0),
         Act::File(_, Place::Is(path)) => (TG_GUARD_PATH_IS, hash(path), 0),
+        Act::File(_, Place::Stem(path)) => (TG_GUARD_PATH_STEM, hash(path), 0),
         Act::File(_, Place::Below(path)) => (TG_GUARD_PATH_BELOW, hash(path), 0),
         Act::File(_, Place::Any) | Act::Plain(_) => (TG_GUARD_RULE, TG_GUARD_ANY.into(), 0),
     }

@@ -12,8 +12,20 @@ use tollgate_guard::{
 };
 
 const NAMES: [&str; 6] = ["/bin/su", "/bin/sh", "/usr/sbin/cron", "/a b", "/a b\u{e9}\\\n", "/x"];
-const PATHS: [&str; 6] =
-    ["/etc", "/etc/shadow", "/etc/shadow/x", "/var/mail/a", "/var", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"];
+const PATHS: [&str; 12] = [
+    "/etc",
+    "/etc/shadow",
+    "/etc/shadow/x",
+    "/var/mail/a",
+    "/var",
+    "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17",
+    "/proc/1/stat",
+    "/proc/22333444555/stat",
+    "/proc/1",
+    "/var/mail/a.Abc123",
+    "/var/mail/a.zzzzzz",
+    "/proc/7654321x",
+];
 const IDS: [u32; 5] = [0, 1, 7, 1000, u32::MAX];
 const BITS: [u32; 6] = [0, 0o4000, 0o2000, 0o6000, 0o4755, 0o1000];
 
@@ -53,13 +65,15 @@ fn act(random: &mut Rng) -> Act {
         6 => Act::Setgid(Id::One(*random.choice(&IDS[..4]).unwrap())),
         7 => Act::Plain(random.choice(PlainCall::ALL).unwrap().0),
         8 | 9 => {
-            let place = match random.u8(..5) {
-                0 => Place::Any,
-                1 | 2 => Place::Is(path(random)),
-                _ => Place::Below(path(random)),
+            let path = path(random);
+            let text = match random.u8(..7) {
+                0 => "any".to_owned(),
+                1 | 2 => path.to_string(),
+                3 | 4 => format!("{}??????", path.to_string().trim_end_matches("Abc123")),
+                _ => format!("{path}/"),
             };
-            // The longest one is too long for a rule.
-            let place = if place.to_string().len() > 30 { Place::Any } else { place };
+            // The longest one is too long for a rule, and some have no stem.
+            let place = text.parse().unwrap_or(Place::Any);
             Act::File(random.choice(FileCall::ALL).unwrap().0, place)
         }
         0 => Act::Setuid(Id::Any),

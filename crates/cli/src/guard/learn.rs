@@ -44,6 +44,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let changes = changes(&database, &learnt.database);
     changes.iter().try_for_each(|change| output::line(&change.to_string()))?;
+    for (rule, paths) in &learnt.merged {
+        let example = paths.first().map(|path| format!(", such as {path}")).unwrap_or_default();
+        output::line(&format!("# `{rule}` stands for names that change: {} were seen{example}", paths.len()))?;
+    }
     if arguments.write && !changes.is_empty() {
         arguments.options.change(|database| {
             *database = learn(database, &records).database;

@@ -4,6 +4,7 @@ mod edit;
 mod file;
 mod learn;
 mod load;
+mod merge;
 pub(crate) mod run;
 mod status;
 
@@ -33,6 +34,9 @@ pub(crate) enum Command {
     Mode(edit::Mode),
     /// Print what would allow the calls that were granted while learning, or enter it
     Learn(learn::Arguments),
+    /// Enter sets of a distribution's programs, such as those of /usr/share/tollgate/guard: the programs with the contents that
+    /// they have here, and their rules. What the database has stays, and so do modes
+    Merge(merge::Arguments),
     /// Replace the database by a file: one that was saved and signed, or text as `guard list` prints it
     Load(load::Load),
     /// Save the database to a file, so that it can be changed and signed elsewhere
@@ -49,6 +53,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Remove(arguments) => edit::remove(arguments),
         Command::Mode(arguments) => edit::mode(arguments),
         Command::Learn(arguments) => learn::run(arguments),
+        Command::Merge(arguments) => merge::run(arguments),
         Command::Load(arguments) => load::load(arguments),
         Command::Save(arguments) => load::save(arguments),
     }

@@ -72,8 +72,10 @@ static __noinline int tg_guard_check_at(__u32 call, __u32 value, __u64 dentry, _
 	if (!task || !question.class)
 		return 0;
 	tg_guard_describe_caller(&question, task);
-	if (tg_guard_has_path(call))
+	if (tg_guard_has_path(call)) {
 		tg_guard_hash_path(&question, dentry, mount);
+		tg_guard_hash_stem(&question, dentry, mount);
+	}
 	tg_guard_ask(&question, &answer);
 	if (!tg_guard_count(&question, &answer))
 		return tg_guard_verdict(&answer);

@@ -17,6 +17,7 @@
 #define TG_MEMORY_MAJOR 1u /* /dev/mem and its kin */
 #define TG_NULL_MINOR 3u   /* /dev/null; those below it are memory */
 #define TG_PORT_MINOR 4u
+#define TG_TMPFILE 020000000u /* __O_TMPFILE */
 
 /* Checks a call on a file, by its dentry and mount. A call on the file system with the pins may end
  * the guard. */
@@ -118,6 +119,17 @@ static __always_inline int tg_guard_check_write(const struct inode *inode, struc
 	return TG_GUARD_CHECK_FILE(TG_GUARD_WRITE, 0, dentry, mount);
 }
 
+/* A file is made without a name (O_TMPFILE). Nobody else has it: only its bits matter, until it is
+ * given a name. */
+static __always_inline int tg_guard_check_unnamed(const struct file *file)
+{
+	__u32 bits = tg_guard_bits(file->f_inode->i_mode);
+
+	return bits ? TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, file->f_path.dentry,
+					  file->f_path.mnt)
+		    : 0;
+}
+
 /* The content of a file that can be written to from now on is not known any more. */
 SEC("lsm/file_open") int BPF_PROG(guard_open, struct file *file)
 {
@@ -128,6 +140,8 @@ SEC("lsm/file_open") int BPF_PROG(guard_open, struct file *file)
 	if (!(file->f_mode & FMODE_WRITE))
 		return 0;
 	tg_guard_forget_content(inode);
+	if (file->f_flags & TG_TMPFILE && !inode->i_nlink)
+		return tg_guard_check_unnamed(file);
 	return tg_guard_check_write(inode, file->f_path.dentry, file->f_path.mnt);
 }
 
@@ -180,11 +194,11 @@ int BPF_PROG(guard_rename, const struct path *old_dir, struct dentry *old,
 		       : 0;
 }
 
-/* Both names are on one mount. */
+/* Both names are on one mount. What has no name yet has only the new one. */
 SEC("lsm/path_link")
 int BPF_PROG(guard_link, struct dentry *old, const struct path *dir, struct dentry *new)
 {
-	if (TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, old, dir->mnt))
+	if (old->d_inode->i_nlink && TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, old, dir->mnt))
 		return -EPERM;
 	return TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, new, dir->mnt);
 }

@@ -29,10 +29,19 @@ static __always_inline __u64 tg_guard_mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 32;
 }
 
-/* The hash of a component. The same is in crates/guard (`hash`). */
+/* Not 0: bytes of a word differ from digits. Only those of `mask` are looked at. */
+static __always_inline __u64 tg_guard_no_digits(__u64 word, __u64 mask)
+{
+	__u64 tens = word ^ 0x3030303030303030, over = word + 0x0606060606060606;
+
+	return (tens | (over ^ 0x3030303030303030)) & 0xf0f0f0f0f0f0f0f0 & mask;
+}
+
+/* The hash of a component: one for all numbers, as of an empty name. The same is in crates/guard
+ * (`hash`). */
 TG_FUNCTION __u64 tg_guard_hash_name(__u64 name, __u32 length)
 {
-	__u64 hash = READ_ONCE(guard_state.secret[0]);
+	__u64 secret = READ_ONCE(guard_state.secret[0]), hash = secret, others = 0;
 
 	TG_ROLL
 	for (__u32 i = 0; i < TG_GUARD_WORDS_OF_NAME; i++) {
@@ -48,8 +57,9 @@ TG_FUNCTION __u64 tg_guard_hash_name(__u64 name, __u32 length)
 			break;
 		bpf_probe_read_kernel(&word, left, (void *)(name + at));
 		hash = tg_guard_mix(hash, word);
+		others |= tg_guard_no_digits(word, ~0ULL >> (64 - 8 * left));
 	}
-	return tg_guard_mix(hash, length);
+	return others ? tg_guard_mix(hash, length) : tg_guard_mix(secret, 0);
 }
 
 /* One step up. Returns 1 at the root, 2 at the root of a mount, and 0 at a component. */
@@ -88,6 +98,32 @@ TG_FUNCTION int tg_guard_hash_step(struct tg_guard_question *question, struct tg
 		tg_guard_hash_name((__u64)TG_MEMBER(dentry, struct dentry, d_name.name),
 				   TG_MEMBER(dentry, struct dentry, d_name.len));
 	walk->first = at;
+	return 0;
+}
+
+/* The length of a name without the end that mkstemp(3) makes; 0: it has none. The name of what is
+ * mounted is in the directory above. */
+static __always_inline __u32 tg_guard_stem_length(__u64 dentry, __u64 mount)
+{
+	__u32 length = TG_MEMBER(dentry, struct dentry, d_name.len);
+
+	if (dentry == (__u64)TG_MEMBER(mount, struct vfsmount, mnt_root) ||
+	    length <= TG_GUARD_RANDOM)
+		return 0;
+	return length - TG_GUARD_RANDOM;
+}
+
+/* Fills in the hash of a path's stem. */
+static __noinline int tg_guard_hash_stem(struct tg_guard_question *question, __u64 dentry,
+					 __u64 mount)
+{
+	__u32 length = tg_guard_stem_length(dentry, mount);
+
+	if (!question || !length || !question->path[TG_GUARD_DEPTH - 2])
+		return 0;
+	question->stem = tg_guard_mix(
+		question->path[TG_GUARD_DEPTH - 2],
+		tg_guard_hash_name((__u64)TG_MEMBER(dentry, struct dentry, d_name.name), length));
 	return 0;
 }
 
