@@ -51,6 +51,34 @@ fn prints_a_database_as_it_can_be_changed() {
 }
 
 #[test]
+fn takes_what_this_machine_has_of_a_set() {
+    let scratch = Scratch::new();
+    database(&scratch);
+    let program = fs::canonicalize(scratch.file("one", "one")).unwrap();
+    let (one, none) = (word(&program), "/none/of/these");
+    let text = format!(
+        "program {one} enforce\nprogram {none} learn\nallow {one} exec {none}\nallow {one} setuid root\n\
+         allow {one} write /proc/1/loginuid\n"
+    );
+    let set = scratch.file("set", &text);
+    let printed = guard(&scratch, &["merge", word(&set), "--dry-run"]).with(1).stdout;
+    let expected = format!(
+        "# not on this machine: program {none} learn\n# not on this machine: allow {one} exec {none}\n\
+         + program {one} enforce sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed\n\
+         + allow {one} setuid 0\n+ allow {one} write /proc/*/loginuid\n"
+    );
+    assert_eq!(printed, expected);
+    assert!(!guard(&scratch, &["list"]).with(0).stdout.contains(one), "nothing was changed");
+    guard(&scratch, &["merge", word(&set)]).with(0);
+    assert!(guard(&scratch, &["list"]).with(0).stdout.contains(&format!("program {one} enforce sha256:")));
+    guard(&scratch, &["mode", one, "warn"]).with(0);
+    let again = guard(&scratch, &["merge", word(&set), "--dry-run"]).with(0).stdout;
+    assert!(!again.contains("+ "), "its mode stays: {again}");
+    fs::write(&set, "word BOP").unwrap();
+    guard(&scratch, &["merge", word(&set)]).refused(&["line 1", "no line of a set"]);
+}
+
+#[test]
 fn refuses_items_that_a_database_cannot_have() {
     let scratch = Scratch::new();
     let file = database(&scratch);

@@ -32,6 +32,17 @@ const SET_UP: &str = "chown 0:0 /bin/acts; cp /bin/acts /bin/privileged; echo 1 
 const START: &str = "tollgate enforce --guard --log /log && tollgate guard status";
 const MARKS: &str = "echo marks: $(ls /marks)";
 
+/// Names of files, and whether rules of names that change allow them.
+const NAMES: [(&str, bool); 8] = [
+    ("7", true),
+    ("1234567890123", true),
+    ("123456789012a", false),
+    ("12:", false),
+    ("tmp.Ab3dEf", true),
+    ("tmp.Ab3dEfg", false),
+    ("tmp.Ab3dE", false),
+    ("Tmp.Ab3dEf", false),
+];
 /// All but this is allowed by now: mount was learnt.
 const ITSELF: &str = "tollgate guard add 'allow /bin/privileged unlink any'; acts user unpin umount";
 /// A program gets privilege.
@@ -46,6 +57,12 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
     let calls = format!("{PREPARE}; acts user {CALLS}; umount /guarded/mount");
     let ways = format!("{PREPARE}; for way in {WAYS}; do acts user $way; done; {MARKS}");
     let mode = |mode: &str| format!("tollgate guard mode /bin/privileged {mode}");
+    let names = NAMES
+        .map(|(name, _)| format!("echo >/guarded/{name}; echo -n '{name} '; FILE={name} acts user another"))
+        .join("; ");
+    let names = format!(
+        "tollgate guard add 'allow /bin/privileged write /guarded/1' 'allow /bin/privileged write /guarded/tmp.??????'; {names}"
+    );
     let busybox = "tollgate guard add /bin/busybox 'allow /bin/privileged exec /bin/busybox until untrusted'";
     const GONE: &str = "rm /sys/fs/bpf/tollgate-guard/links/guard_ptrace; sleep 1; tail -1 /log/daemon.log";
     guest
@@ -55,6 +72,7 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
         .step("start", &format!("/bin/rootd wait /order >/told & sleep 0.5; {START}"))
         .step("running", &format!("{PREPARE}; echo shell >/order; wait; cat /told; {MARKS}"))
         .step("calls with", &format!("{}; {calls}", mode("enforce")))
+        .step("names", &names)
         .step("unnamed", "acts user unnamed")
         .step("ways with", &ways)
         .step("logged", "cat /log/daemon.log")
@@ -84,6 +102,10 @@ fn denies_each_call_that_no_rule_allows_whatever_a_process_does_to_lose_its_guar
         check_ways(&steps);
         steps["itself"].is(0, &["unpin: Operation not permitted", "umount: Operation not permitted"]);
         steps["registered"].is(0, &["registered the program /bin/tool", "program /bin/tool learn sha256:"]);
+        for (name, is_allowed) in NAMES {
+            let answer = if is_allowed { "done" } else { "Operation not permitted" };
+            steps["names"].is(0, &[&format!("{name} another: {answer}")]);
+        }
         steps["unnamed"].is(0, &["unnamed: done"]);
         let denied = steps["replaced"].text.matches("write: Operation not permitted").count();
         assert_eq!(denied, 2, "{}", steps["replaced"].text);

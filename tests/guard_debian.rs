@@ -3,7 +3,10 @@
 //! A Debian system is installed on an image (mmdebstrap from the mirrors; root), once for all tests. Guests need QEMU and
 //! kernels: without them those tests fail, and say so.
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use tollgate_host::Cache;
 use tollgate_study::applications::Applications;
@@ -13,14 +16,15 @@ use crate::program::{Scratch, machine::Machine, steps::source, word};
 
 const ACTS: [&str; 10] = ["passwd", "su", "sudo", "ping", "mount", "cron", "mail", "print", "ssh", "upgrade"];
 
-/// Runs the acts in a guest, by a word of the script. Returns all that it printed.
-fn run(scratch: &Scratch, word_of_script: &str, with: impl FnOnce(Machine) -> Machine) -> String {
+/// Runs the acts in a guest with files, by a word of the script. Returns all that it printed.
+fn run(scratch: &Scratch, word_of_script: &str, files: &[(PathBuf, String)]) -> String {
     let study = Applications::parse("bop", include_str!("../studies/bop.toml")).unwrap();
     let image = System::find(&Cache::of_user().unwrap(), &study.recipe()).unwrap().image();
     let machine = Machine::new(scratch, "6.1", "yama,bpf", 1800).option(&["--memory", "2048", "--disk", word(&image)]);
     let machine = machine.file(&scratch.program(), "/usr/bin/tollgate");
     let machine = machine.file(&source("tests/guard_debian/acts.sh"), "/acts");
-    let printed = with(machine).run(&["bash", "/acts", word_of_script]).with(0).stdout;
+    let machine = files.iter().fold(machine, |machine, (file, inside)| machine.file(file, inside));
+    let printed = machine.run(&["bash", "/acts", word_of_script]).with(0).stdout;
     println!("{printed}");
     printed
 }
@@ -40,7 +44,7 @@ fn all_work_and_nothing_is_denied(printed: &str) {
 #[ignore = "takes long: make test-rest"]
 fn privileged_programs_go_on_working_under_what_was_learnt_here_and_on_a_second_machine() {
     let scratch = Scratch::new();
-    let printed = run(&scratch, "learn", |machine| machine);
+    let printed = run(&scratch, "learn", &[]);
     all_work_and_nothing_is_denied(&printed);
     let learnt: String = printed
         .lines()
@@ -51,7 +55,7 @@ fn privileged_programs_go_on_working_under_what_was_learnt_here_and_on_a_second_
     }
     assert!(!learnt.contains(" /tmp/\n") && !learnt.contains(" any\n"), "{learnt}");
     let database = scratch.file("database", &learnt);
-    let elsewhere = run(&scratch, "enforce", |machine| machine.file(&database, "/database"));
+    let elsewhere = run(&scratch, "enforce", &[(database, "/database".to_owned())]);
     all_work_and_nothing_is_denied(&elsewhere);
 }
 
@@ -60,10 +64,10 @@ fn privileged_programs_go_on_working_under_what_was_learnt_here_and_on_a_second_
 fn privileged_programs_go_on_working_under_the_sets_that_are_shipped() {
     let scratch = Scratch::new();
     let sets = fs::read_dir(source("policies/guard")).unwrap().map(|entry| entry.unwrap().path());
-    let sets: Vec<_> = sets.filter(|path| path.extension().is_none()).collect();
+    let sets: Vec<_> =
+        sets.filter(|path| path.extension().is_none()).map(|path| (path.clone(), inside(&path))).collect();
     assert!(sets.len() >= 9, "{sets:?}");
-    let with = |machine| sets.iter().fold(machine, |machine: Machine, set| machine.file(set, &inside(set)));
-    let printed = run(&scratch, "shipped", with);
+    let printed = run(&scratch, "shipped", &sets);
     all_work_and_nothing_is_denied(&printed);
     for program in [
         "bin/passwd",
@@ -80,6 +84,6 @@ fn privileged_programs_go_on_working_under_the_sets_that_are_shipped() {
     }
 }
 
-fn inside(set: &std::path::Path) -> String {
+fn inside(set: &Path) -> String {
     format!("/sets/{}", set.file_name().unwrap().to_str().unwrap())
 }

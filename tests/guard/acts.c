@@ -89,6 +89,14 @@ static int chmods(void)
 {
 	return chmod("/guarded/file", 04755);
 }
+/* $FILE of the guarded folder. */
+static int opens_another(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/guarded/%s", getenv("FILE"));
+	return open(path, O_WRONLY);
+}
 /* Without a name: with bits, and without, which no rule is needed for. */
 static int makes_unnamed_program(void)
 {
@@ -375,6 +383,7 @@ static const struct act {
 	int (*act)(void);
 } acts[] = {
 	{"write", opens},
+	{"another", opens_another},
 	{"truncate", truncates},
 	{"unlink", unlinks},
 	{"rename", renames},

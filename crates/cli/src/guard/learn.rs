@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     changes.iter().try_for_each(|change| output::line(&change.to_string()))?;
     for (rule, paths) in &learnt.merged {
         let example = paths.first().map(|path| format!(", such as {path}")).unwrap_or_default();
-        output::line(&format!("# `{rule}` stands for names that change: {} were seen{example}", paths.len()))?;
+        output::line(&format!("# names that change, as in `{rule}`: {} seen{example}", paths.len()))?;
     }
     if arguments.write && !changes.is_empty() {
         arguments.options.change(|database| {

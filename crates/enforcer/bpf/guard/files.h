@@ -198,7 +198,9 @@ int BPF_PROG(guard_rename, const struct path *old_dir, struct dentry *old,
 SEC("lsm/path_link")
 int BPF_PROG(guard_link, struct dentry *old, const struct path *dir, struct dentry *new)
 {
-	if (old->d_inode->i_nlink && TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, old, dir->mnt))
+	struct inode *file = old->d_inode;
+
+	if ((!file || file->i_nlink) && TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, old, dir->mnt))
 		return -EPERM;
 	return TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, new, dir->mnt);
 }
