@@ -15,7 +15,7 @@ use tollgate_study::applications::{Applications, Report};
 use tollgate_vm::{
     Accelerator, Clock, Disk, Error, Image, Machine, accelerator,
     agent::System as Service,
-    guest::{self, GuestCommand, Outcome},
+    guest::{self, GuestCommand, Outcome, Stream},
     image::RUNNING,
     kernels, modules,
     system::System,
@@ -30,6 +30,7 @@ use crate::{
 const RESULTS: &str = "results.json";
 const SCRIPT: &str = "script";
 const OUTPUT: &str = "output";
+const ERRORS: &str = "errors";
 const TABLE: &str = "table.md";
 const CONSOLE: &str = "console";
 /// The guest's memory in MiB: what the applications write is kept there.
@@ -41,7 +42,15 @@ const LSM: &str = "yama,bpf";
 pub(super) struct Options<'o> {
     pub(super) out: &'o Path,
     pub(super) accelerator: Option<AcceleratorName>,
-    pub(super) timeout: Duration,
+    /// Instead of the study's.
+    pub(super) timeout: Option<Duration>,
+}
+
+/// What the guest has printed.
+#[derive(Default)]
+struct Printed {
+    output: Vec<u8>,
+    errors: Vec<u8>,
 }
 
 pub(super) fn run(study: &Applications, options: &Options<'_>) -> anyhow::Result<ExitCode> {
@@ -53,10 +62,15 @@ pub(super) fn run(study: &Applications, options: &Options<'_>) -> anyhow::Result
     };
     let script = keep(SCRIPT, study.script().as_bytes())?;
     let system = System::find(&cache, &study.recipe())?;
-    let (outcome, reason) = boot(study, &cache, &system, script, options)?;
-    keep(OUTPUT, &outcome.stdout)?;
+    let mut printed = Printed::default();
+    let booted = boot(study, &cache, &system, script, options, &mut printed);
+    // Kept of a guest that has not come to its end, too.
+    keep(OUTPUT, &printed.output)?;
+    keep(ERRORS, &printed.errors)?;
+    let (outcome, reason) = booted?;
     keep(CONSOLE, outcome.console.as_bytes())?;
-    let report = Report::of(study, &String::from_utf8_lossy(&outcome.stdout))?;
+    let report = Report::of(study, &String::from_utf8_lossy(&printed.output))
+        .with_context(|| format!("{} has what the guest has printed", options.out.display()))?;
     let packages = fs::read_to_string(system.packages()).context("read the system's packages")?;
     let table = format!("{}\n\n{}", heading(study, &outcome, &reason), report.table(study));
     let results = json!({
@@ -92,6 +106,7 @@ fn boot(
     system: &System,
     script: PathBuf,
     options: &Options<'_>,
+    printed: &mut Printed,
 ) -> anyhow::Result<(Outcome, String)> {
     let kernel = kernels::find(cache, &study.kernel)?;
     let (clock, accelerator, reason) = match (study.clock, options.accelerator) {
@@ -133,11 +148,16 @@ fn boot(
         system: Some(Service::default()),
         ..GuestCommand::default()
     };
-    let limits = Limits { timeout: options.timeout, interrupted: interrupt::flag()? };
-    let mut lines = 0;
-    let outcome = guest::run(&machine, &image, &command, limits, &mut |_, bytes| {
-        lines += bytes.iter().filter(|byte| **byte == b'\n').count();
-        eprint!("\r{lines} lines of the guest");
+    let timeout = options.timeout.unwrap_or(Duration::from_secs(study.timeout));
+    let limits = Limits { timeout, interrupted: interrupt::flag()? };
+    let all = study.applications.len() * 2 * study.runs as usize;
+    let outcome = guest::run(&machine, &image, &command, limits, &mut |stream, bytes| {
+        match stream {
+            Stream::Stdout => printed.output.extend(bytes),
+            Stream::Stderr => printed.errors.extend(bytes),
+        }
+        let done = printed.output.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"sample ")).count();
+        eprint!("\r{done} of {all} runs");
     });
     eprintln!();
     Ok((outcome.map_err(Error::from)?, reason))

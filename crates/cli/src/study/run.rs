@@ -29,6 +29,9 @@ use crate::{
     vm::{self, AcceleratorName},
 };
 
+/// Seconds that a boot may take.
+const TIMEOUT: u64 = 900;
+
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The name of a study (see `tollgate study list`) or the path of a study file
@@ -52,9 +55,9 @@ pub(crate) struct Run {
     /// emulator; use them only to try a study
     #[arg(long, value_enum)]
     accelerator: Option<AcceleratorName>,
-    /// Kill a guest after this many seconds
-    #[arg(long, default_value_t = 900, value_name = "SECONDS")]
-    timeout: u64,
+    /// Kill a guest after this many seconds, instead of 900, or of those that a study of applications names
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
 }
 
 impl Run {
@@ -63,7 +66,7 @@ impl Run {
         if self.resume || !self.kernel.is_empty() || self.guests.is_some() || self.build_kernels {
             bail!("a study of applications is one boot: leave --resume, --kernel, --guests and --build-kernels out");
         }
-        let timeout = Duration::from_secs(self.timeout);
+        let timeout = self.timeout.map(Duration::from_secs);
         Ok(applications::Options { out: &self.out, accelerator: self.accelerator, timeout })
     }
 }
@@ -98,7 +101,7 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         if arguments.resume { Store::resume(&arguments.out, &text)? } else { Store::create(&arguments.out, &text)? };
     let chosen = choose_machine(&mut study, &cache, arguments.accelerator)?;
     let preparing = Progress::new(0, 1);
-    let timeout = Duration::from_secs(arguments.timeout);
+    let timeout = Duration::from_secs(arguments.timeout.unwrap_or(TIMEOUT));
     let laboratory = Laboratory::prepare(&cache, &study, chosen.accelerator, timeout, interrupted, &mut |step| {
         preparing.preparing(step)
     })?;

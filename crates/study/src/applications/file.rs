@@ -24,6 +24,8 @@ pub struct Applications {
     pub runs: u32,
     /// The difference in percent that is to be ruled out.
     pub margin: f64,
+    /// Seconds that the guest may take.
+    pub timeout: u64,
     /// The system that the guest boots.
     pub system: System,
     /// What is run.
@@ -132,7 +134,7 @@ impl Applications {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = 2\nmargin = 1.0\n\
+    const TEXT: &str = "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = 2\nmargin = 1.0\ntimeout = 9\n\
                         [system]\nrelease = 'bookworm'\npackages = ['rsync']\n\
                         [[application]]\nname = 'copy'\nabout = 'copies'\nrun = 'true'\n\
                         [[published]]\nsource = 'B'\nseconds = { copy = { without = [1.0, 0.1], with = [1.1, 0.1] } }\n";

@@ -53,8 +53,10 @@ impl Report {
         let rest = |begin: &str| -> Vec<String> {
             output.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
         };
+        let denied: Vec<String> = output.lines().filter(|line| line.contains(" denied: ")).map(str::to_owned).collect();
         if let Some(failed) = rest("failed ").first() {
-            return Err(Error::Guest(failed.clone()));
+            let first = denied.first().map(|first| format!("; {} calls were denied, the first: {first}", denied.len()));
+            return Err(Error::Guest(format!("{failed}{}", first.unwrap_or_default())));
         }
         for sample in rest("sample ") {
             let [word, name, time] = sample.split(' ').collect::<Vec<_>>()[..] else { continue };
@@ -62,7 +64,6 @@ impl Report {
             samples.entry(name.to_owned()).or_default()[usize::from(word == "with")].push(time);
         }
         let rows = study.applications.iter().map(|application| row(study, &application.name, &mut samples));
-        let denied = output.lines().filter(|line| line.contains(" denied: ")).map(str::to_owned).collect();
         Ok(Self { rows: rows.collect::<Result<_, _>>()?, counts: rest("status "), denied, database: rest("database ") })
     }
 
@@ -130,7 +131,7 @@ fn row(study: &Applications, name: &str, samples: &mut Samples) -> Result<Row, E
 mod tests {
     use super::*;
 
-    const STUDY: &str = "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = 3\nmargin = 1.0\n\
+    const STUDY: &str = "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = 3\nmargin = 1.0\ntimeout = 9\n\
                          [system]\nrelease = 'bookworm'\npackages = []\n\
                          [[application]]\nname = 'copy'\nabout = 'copies'\nrun = 'true'\n";
 
@@ -160,7 +161,8 @@ mod tests {
         let study = Applications::parse("a", STUDY).unwrap();
         let cut = output([1, 2, 3]).replacen("sample with copy", "sample copy", 1);
         assert!(Report::of(&study, &cut).unwrap_err().to_string().contains("3 and 2 runs of copy"));
-        let failed = Report::of(&study, "failed with copy: 1, no space\n").unwrap_err().to_string();
-        assert!(failed.contains("with copy: 1, no space"), "{failed}");
+        let failed = "GUARD denied: no rule `a`\nGUARD denied: no rule `b`\nfailed with copy: 1, no space\n";
+        let failed = Report::of(&study, failed).unwrap_err().to_string();
+        assert!(failed.ends_with("with copy: 1, no space; 2 calls were denied, the first: GUARD denied: no rule `a`"));
     }
 }

@@ -7,9 +7,14 @@ use super::Applications;
 /// Runs without the guard and with it alternate in so many pairs of blocks.
 const BLOCKS: u32 = 4;
 
-/// Functions. The clock is read by bash itself: no program is started between what is timed and the clock.
+/// Functions. The clock is read by bash itself: no program is started between what is timed and the clock. Failures are told
+/// wherever the output of a step goes.
 const FUNCTIONS: &str = r#"
-fail() { echo "failed $*"; exit 1; }
+exec 3>&1
+: >/run/guard.log
+: >/run/guard.started
+denied() { grep -h ' denied: ' /run/guard.log /run/guard.started; }
+fail() { denied >&3; echo "failed $*" >&3; exit 1; }
 mkfifo /run/never; exec 9<>/run/never
 pause() { read -t "$1" -u 9 -r; true; }
 sample() {
@@ -35,6 +40,7 @@ off() {
     kill $! 2>/dev/null
     wait
     cat /run/guard.started >>/run/guard.log
+    : >/run/guard.started
 }
 "#;
 
@@ -45,8 +51,10 @@ tollgate guard mode daemon learn || fail "guard mode"
 restart
 for run in 1 2; do for name in $NAMES; do sample learn $name >/dev/null; done; done
 pause 3
-tollgate guard learn --write >/dev/null
-for program in $(tollgate guard list | awk '$1 == "program" { print $2 }'); do tollgate guard mode "$program" enforce; done
+tollgate guard learn --write >/dev/null || fail "guard learn"
+for program in $(tollgate guard list | awk '$1 == "program" { print $2 }'); do
+    tollgate guard mode "$program" enforce || fail "guard mode $program"
+done
 tollgate guard list | sed 's/^/database /'
 off
 "#;
@@ -72,7 +80,7 @@ impl Applications {
                  for run in $(seq {runs}); do for name in $NAMES; do sample {word} $name; done; done\n{off}"
             );
         }
-        text.push_str("grep -E 'denied:' /run/guard.log\necho end\n");
+        text.push_str("denied\necho end\n");
         text
     }
 
@@ -98,7 +106,7 @@ mod tests {
     fn alternates_blocks_so_that_drift_is_in_both() {
         let text = |runs: u32| {
             format!(
-                "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = {runs}\nmargin = 1.0\n\
+                "name = 'a'\ntitle = 'A'\nclock = 'wall'\nkernel = '6.1'\nruns = {runs}\nmargin = 1.0\ntimeout = 9\n\
                  [system]\nrelease = 'bookworm'\npackages = []\n\
                  [[application]]\nname = 'copy'\nabout = 'copies'\nrun = 'true'\n"
             )
