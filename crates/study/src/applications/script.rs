@@ -44,12 +44,12 @@ off() {
 }
 "#;
 
-/// Learns by two runs of all, and enforces what was learnt.
+/// Learns by two runs of all, each after a restart of the daemons, and enforces what was learnt.
 const LEARN: &str = r#"
 on
 tollgate guard mode daemon learn || fail "guard mode"
+for run in 1 2; do restart; for name in $NAMES; do sample learn $name >/dev/null; done; done
 restart
-for run in 1 2; do for name in $NAMES; do sample learn $name >/dev/null; done; done
 pause 3
 tollgate guard learn --write >/dev/null || fail "guard learn"
 for program in $(tollgate guard list | awk '$1 == "program" { print $2 }'); do
