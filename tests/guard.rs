@@ -79,6 +79,22 @@ fn takes_what_this_machine_has_of_a_set() {
 }
 
 #[test]
+fn gives_known_programs_the_mode_that_is_named() {
+    let scratch = Scratch::new();
+    database(&scratch);
+    let program = scratch.file("one", "one");
+    for (words, mode) in [
+        (&["add", word(&program)][..], "learn"),
+        (&["add", word(&program), "--mode", "enforce"], "enforce"),
+        (&["add", word(&program)], "enforce"),
+    ] {
+        guard(&scratch, words).with(0);
+        let listed = guard(&scratch, &["list"]).with(0).stdout;
+        assert!(listed.contains(&format!("/one {mode} sha256:")), "{words:?}: {listed}");
+    }
+}
+
+#[test]
 fn refuses_items_that_a_database_cannot_have() {
     let scratch = Scratch::new();
     let file = database(&scratch);

@@ -53,6 +53,16 @@ const REPLACE: &str = "daemon=$(cat /run/tollgate/lock); PROGRAM=/bin/tool acts 
                        cp /bin/acts /bin/tool.new; echo 4444 >>/bin/tool.new; kill -STOP $daemon; chmod 4755 /bin/tool.new; \
                        mv /bin/tool.new /bin/tool; PROGRAM=/bin/tool acts user write; kill -CONT $daemon";
 
+/// Somebody detaches a program, while the daemon runs and while it does not.
+const GONE: &str = "tollgate guard remove 'allow /bin/privileged ptrace'; links=/sys/fs/bpf/tollgate-guard/links; \
+                    echo $(ls $links | wc -l) links; rm $links/guard_ptrace; sleep 2; echo $(ls $links | wc -l) links; \
+                    acts user ptrace; tail -3 /log/daemon.log";
+const GONE_BEFORE: &str = "kill -9 $(cat /run/tollgate/lock); sleep 0.5; rm $links/guard_ptrace $links/guard_creds; acts user ptrace; \
+                           (sleep 100 </dev/null &); tollgate enforce --guard --log /log; sleep 2; echo $(ls $links | wc -l) links; acts user ptrace; \
+                           tail -3 /log/daemon.log";
+const ALL_GONE: &str =
+    "kill -9 $(cat /run/tollgate/lock); sleep 0.5; rm $links/*; tollgate enforce --guard --log /log; acts user ptrace";
+
 fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
     let calls = format!("{PREPARE}; acts user {CALLS}; umount /guarded/mount");
     let ways = format!("{PREPARE}; for way in {WAYS}; do acts user $way; done; {MARKS}");
@@ -64,7 +74,6 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
         "tollgate guard add 'allow /bin/privileged write /guarded/1' 'allow /bin/privileged write /guarded/tmp.??????'; {names}"
     );
     let busybox = "tollgate guard add /bin/busybox 'allow /bin/privileged exec /bin/busybox until untrusted'";
-    const GONE: &str = "rm /sys/fs/bpf/tollgate-guard/links/guard_ptrace; sleep 1; tail -1 /log/daemon.log";
     guest
         .step("set up", SET_UP)
         .step("calls without", &calls)
@@ -86,6 +95,8 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
         .step("off", "echo 0 >/proc/sys/kernel/ftrace_enabled; sleep 1; tail -1 /log/daemon.log")
         .step("on", "echo 1 >/proc/sys/kernel/ftrace_enabled; sleep 1; tail -1 /log/daemon.log")
         .step("gone", GONE)
+        .step("gone before", GONE_BEFORE)
+        .step("all gone", ALL_GONE)
         .step("stop", &format!("tollgate guard stop; {PREPARE}; acts user shell; {MARKS}"))
 }
 

@@ -12,7 +12,9 @@ use tollgate_abi::enforcer::{
     TG_FAILED_UNIT, TG_ROOM_CREDENTIALS, TG_ROOM_LABELS, TG_ROOM_OBJECTS, TG_ROOM_OWNERS,
 };
 
-use crate::{after_gap::AfterGap, descriptors::Descriptors, protocol::Mode, shadow::Candidate, shares::Held};
+use crate::{
+    after_gap::AfterGap, descriptors::Descriptors, guard::GuardStatus, protocol::Mode, shadow::Candidate, shares::Held,
+};
 
 /// Why a confined process was denied though no rule decided it (`enum tg_failure`), in words.
 pub const FAILURES: &[(u32, &str)] = &[
@@ -138,6 +140,9 @@ pub struct Status {
     /// Number of services that run confined as expected.
     #[serde(default)]
     pub confined: u64,
+    /// The guard, if it runs beside the policy.
+    #[serde(default)]
+    pub guard: Option<GuardStatus>,
 }
 
 /// What is held open or mapped against the policy in force.

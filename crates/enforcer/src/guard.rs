@@ -4,13 +4,14 @@
 //! events. Whoever finds them there takes them over ([`Guard::adopt`]).
 
 mod canary;
+mod load;
 mod log;
 mod named;
 mod running;
+mod status;
 mod table;
 
 use std::{
-    ffi::OsStr,
     fs, io,
     os::{
         fd::{AsFd, AsRawFd},
@@ -19,16 +20,14 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use libbpf_rs::{
-    IterOpts, MapCore, MapFlags, Object, ObjectBuilder, OpenObject,
-    btf::{Btf, types::Func},
-};
+use libbpf_rs::{MapCore, MapFlags, Object};
 use nix::sys::stat::{major, minor};
 use tollgate_abi::{
     bytes_of,
     guard::{tg_guard_event, tg_guard_own, tg_guard_state},
 };
 use tollgate_guard::{Class, Database, Digest, Mode, Secret};
+use tracing::warn;
 use zerocopy::FromBytes;
 
 pub use self::{
@@ -38,7 +37,7 @@ pub use self::{
 use crate::{
     events::Ring,
     mapping::Mapping,
-    programs::{self, Pins, ProgramsError, is_inquiry, listen, map_name, refused},
+    programs::{self, Pins, ProgramsError, refused},
     survival::program_id,
 };
 
@@ -87,7 +86,12 @@ impl Guard {
     /// Starts it with a database. If this fails, nothing is left in the kernel.
     pub fn start(database: &Database) -> Result<Self, GuardError> {
         let pins = Pins::of_guard();
-        // What a start left behind that was killed.
+        if pins.build().exists() {
+            warn!(
+                "the guard has pins and no program: its start was killed, or somebody has detached all programs; it starts \
+                 anew, and finds the processes again that it guarded"
+            );
+        }
         programs::unpin(&pins)?;
         Self::start_below(pins.clone(), database).inspect_err(|_| {
             // The first error is the one to report.
@@ -97,7 +101,7 @@ impl Guard {
 
     fn start_below(pins: Pins, database: &Database) -> Result<Self, GuardError> {
         pins.make()?;
-        let object = load(&pins)?;
+        let object = load::all(&pins)?;
         let guard = Self::open(pins)?;
         guard.prepare()?;
         // Before anything is asked: an empty table allows nothing.
@@ -128,6 +132,12 @@ impl Guard {
     pub fn stop() -> Result<bool, GuardError> {
         let pins = Pins::of_guard();
         let running = programs::pinned(&pins);
+        // This comes first: a canary that misses links from now on does not attach their programs again.
+        let path = pins.build();
+        match fs::remove_dir(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(ProgramsError::Pins { path, cause })?,
+            _ => {}
+        }
         programs::unpin(&pins)?;
         Ok(running)
     }
@@ -174,6 +184,10 @@ impl Guard {
     /// Makes processes guarded that run already, and that would be if they were executed now.
     fn adopt_running(&self, database: &Database) -> Result<(), GuardError> {
         let found = programs::map(&self.pins, "guard_running")?;
+        // Numbers of an earlier round may be those of other processes by now.
+        for number in found.keys() {
+            found.delete(&number).map_err(refused("forget which processes ran"))?;
+        }
         let mut known = 0;
         // What they fork meanwhile is found in the next round.
         loop {
@@ -225,14 +239,6 @@ impl Guard {
         programs::attached(&self.pins).unwrap_or_default()
     }
 
-    /// The hooks that this kernel lacks: what they would check is not checked.
-    pub fn missing() -> Result<Vec<String>, GuardError> {
-        let functions = functions()?;
-        let object = open()?;
-        let hooks = object.progs().filter_map(|program| hook(program.section()));
-        Ok(hooks.filter(|hook| !functions.contains(&format!("bpf_lsm_{hook}"))).collect())
-    }
-
     /// How many processes are guarded.
     #[must_use]
     pub fn processes(&self) -> u32 {
@@ -273,45 +279,6 @@ impl Guard {
         let events = Ring::new(programs::map(&self.pins, "guard_events")?, whole);
         Ok(events.map_err(refused("read the guard's events"))?)
     }
-}
-
-fn open() -> Result<OpenObject, ProgramsError> {
-    listen("read the guard's programs", || ObjectBuilder::default().name("guard")?.open_memory(programs::GUARD))
-}
-
-/// Loads the programs whose hooks this kernel has, and pins the maps.
-fn load(pins: &Pins) -> Result<Object, ProgramsError> {
-    let (functions, mut object) = (functions()?, open()?);
-    for mut program in object.progs_mut() {
-        let exists = hook(program.section()).is_none_or(|hook| functions.contains(&format!("bpf_lsm_{hook}")));
-        program.set_autoload(exists);
-    }
-    let mut object = listen("load the guard's programs", || object.load())?;
-    for mut map in object.maps_mut() {
-        let name = map_name(&map.name().to_string_lossy());
-        if !name.starts_with("rodata") {
-            map.pin(pins.map(&name)).map_err(refused(format!("pin the map {name}")))?;
-        }
-    }
-    for program in object.progs_mut().filter(|program| is_inquiry(program.section())) {
-        let pin = pins.inquiry(&program.name().to_string_lossy());
-        let pinned = program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin));
-        pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
-    }
-    Ok(object)
-}
-
-/// The hook of a program's section; `None`: it has none.
-fn hook(section: &OsStr) -> Option<String> {
-    let section = section.to_str()?;
-    section.strip_prefix("lsm/").or_else(|| section.strip_prefix("lsm.s/")).map(str::to_owned)
-}
-
-/// The names of the running kernel's functions.
-fn functions() -> Result<std::collections::HashSet<String>, ProgramsError> {
-    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    let names = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name().map(OsStr::to_owned));
-    Ok(names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with("bpf_lsm_")).collect())
 }
 
 fn random() -> io::Result<[u64; 2]> {

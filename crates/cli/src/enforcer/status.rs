@@ -7,10 +7,12 @@ use serde::Serialize;
 use tollgate_client::{
     Client, ClientError,
     descriptors::Descriptors,
+    guard::GuardStatus,
     shares::Held,
     status::{Kind, Manager, Status},
 };
 use tollgate_enforcer::{
+    guard::Guard,
     metrics,
     programs::{self, Pins},
 };
@@ -51,6 +53,8 @@ struct Orphaned {
     daemon: Option<u32>,
     /// The hooks with a program.
     attached: Vec<String>,
+    /// The guard, as far as this user can see.
+    guard: Option<GuardStatus>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -98,14 +102,18 @@ fn show(status: &Status, json: bool) -> anyhow::Result<ExitCode> {
     let mut rows = rows(status);
     let place = rows.iter().position(|(name, _)| *name == "policy").map_or(0, |place| place + 1);
     rows.splice(place..place, built.rows());
-    let text = rows.into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect::<String>();
-    output::write(&text)?;
+    output::write(&lines(rows))?;
     Ok(verdict(status))
 }
 
 /// Exit status 1: hooks do not run, or it is not known whether they do; or something should be confined and is not.
 fn verdict(status: &Status) -> ExitCode {
-    if status.alarm.is_some() || !status.findings.is_empty() { ExitCode::from(1) } else { ExitCode::SUCCESS }
+    let guard = status.guard.as_ref().and_then(|guard| guard.alarm.as_ref());
+    if status.alarm.is_some() || guard.is_some() || !status.findings.is_empty() {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// Whether hooks run, by the canary, and the gaps in which they did not.
@@ -183,7 +191,17 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("services", format!("{} confined as they should be{lacking}", status.confined)),
     ];
     rows.extend(status.findings.iter().map(|finding| ("  lacking", finding.clone())));
+    rows.extend(guard(status.guard.as_ref()));
     rows.splice(1..1, canary(status));
+    rows
+}
+
+/// The guard's rows, below one that says whether it runs.
+fn guard(guard: Option<&GuardStatus>) -> Vec<(&'static str, String)> {
+    let Some(guard) = guard else { return vec![("guard", "none".to_owned())] };
+    let database = guard.in_force.as_deref().unwrap_or("being put in force");
+    let mut rows = vec![("guard", format!("in force, by the database {database}"))];
+    rows.extend(guard.rows());
     rows
 }
 
@@ -260,24 +278,38 @@ fn since(before: &[Manager], after: Manager) -> Manager {
 /// The status without a daemon: enforcement may go on, and the pins show whether it does.
 fn without_daemon(cause: ClientError, json: bool) -> anyhow::Result<ExitCode> {
     let attached = programs::attached(&Pins::default()).unwrap_or_default();
-    let enforced = !attached.is_empty();
+    let (enforced, beside) = (!attached.is_empty(), guard_here());
     if json {
-        output::json(&Orphaned { enforced, daemon: None, attached })?;
-    } else if enforced {
+        output::json(&Orphaned { enforced, daemon: None, attached, guard: beside })?;
+        return Ok(if enforced { ExitCode::SUCCESS } else { ExitCode::from(1) });
+    }
+    let mut rows = if enforced {
         let daemon = match cause {
             ClientError::Halted { .. } => cause.to_string(),
             _ => "none: denials are not logged; `tollgate enforce POLICY` takes over".to_owned(),
         };
-        let count = attached.len();
-        output::line(&format!(
-            "mode         as it was: {count} programs are attached, enforcement goes on\ndaemon       {daemon}"
-        ))?;
+        let mode = format!("as it was: {} programs are attached, enforcement goes on", attached.len());
+        vec![("mode", mode), ("daemon", daemon)]
     } else {
         let (seen, root) = (", as far as this user can see", nix::unistd::geteuid().is_root());
         eprintln!("tollgate: no daemon answers: {}", begin(&UNITS.map(Path::new)));
-        output::line(&format!("mode         nothing is enforced{}", if root { "" } else { seen }))?;
+        vec![("mode", format!("nothing is enforced{}", if root { "" } else { seen }))]
+    };
+    if beside.is_some() {
+        rows.extend(guard(beside.as_ref()));
     }
+    output::write(&lines(rows))?;
     Ok(if enforced { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// What the guard does, without its daemon.
+fn guard_here() -> Option<GuardStatus> {
+    let found = Guard::adopt().ok().flatten()?;
+    Some(found.status(&found.read_database().unwrap_or_default(), None))
+}
+
+fn lines(rows: Vec<(&'static str, String)>) -> String {
+    rows.into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
 }
 
 /// How to begin enforcement, with the unit if it is installed.
@@ -326,6 +358,7 @@ mod tests {
             "3 descriptors (denied at their use) and 1 mapping of files, in 2 processes; killed because of mappings: 1"
         );
         assert_eq!((row("permissive"), row("unconfined")), ("a_t", "none"));
+        assert_eq!(row("guard"), "none");
     }
 
     #[test]

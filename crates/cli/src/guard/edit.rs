@@ -26,9 +26,9 @@ pub(crate) struct Add {
     /// A path of a program, or a line such as `allow /usr/bin/su exec /usr/bin/bash free`
     #[arg(required = true, value_name = "PATH|LINE")]
     items: Vec<String>,
-    /// The mode of programs that are new
-    #[arg(long, default_value = "learn", value_parser = mode_of)]
-    mode: GuardMode,
+    /// The mode of the programs; without it, new ones learn, and known ones stay as they are
+    #[arg(long, value_parser = mode_of)]
+    mode: Option<GuardMode>,
     #[command(flatten)]
     options: Options,
 }
@@ -66,7 +66,8 @@ pub(crate) fn list(arguments: &List) -> anyhow::Result<ExitCode> {
 pub(crate) fn add(Add { items, mode, options }: &Add) -> anyhow::Result<ExitCode> {
     options.change(|database| {
         for text in items {
-            let item = if text.starts_with('/') { program(text, *mode, database)? } else { parse(text)? };
+            let item =
+                if text.starts_with('/') { program(text, *mode, GuardMode::Learn, database)? } else { parse(text)? };
             database.enter(item).with_context(|| format!("cannot enter `{text}`"))?;
         }
         Ok(())
@@ -107,14 +108,14 @@ fn parse(line: &str) -> anyhow::Result<Item> {
     line.parse().map_err(|cause: String| anyhow!(cause))
 }
 
-/// The program at a path, with its present content.
-fn program(path: &str, mode: GuardMode, database: &Database) -> anyhow::Result<Item> {
+/// The program at a path, with its present content. Without `mode`, a known one keeps its own.
+fn program(path: &str, mode: Option<GuardMode>, of_new: GuardMode, database: &Database) -> anyhow::Result<Item> {
     let failed = || format!("cannot read the program {path}");
     // The kernel knows a program by the path without links.
     let path = fs::canonicalize(PathBuf::from(path)).with_context(failed)?;
     let digest = Digest::read(File::open(&path).with_context(failed)?).with_context(failed)?;
     let name = Name::of(path.into_os_string().into_vec()).map_err(|cause| anyhow!(cause))?;
-    let mode = database.program(&name).map_or(mode, |known| known.mode);
+    let mode = mode.unwrap_or_else(|| database.program(&name).map_or(of_new, |known| known.mode));
     Ok(Item::Program(name, Program { mode, digests: [digest].into() }))
 }
 
@@ -125,7 +126,7 @@ pub(super) fn register(path: &Path, options: &Options) -> anyhow::Result<bool> {
     let _lock = options.lock()?;
     let mut database = options.read()?;
     let mode = database.default_mode(Class::Setuid);
-    let Item::Program(name, program) = program(path, mode, &database)? else { return Ok(false) };
+    let Item::Program(name, program) = program(path, None, mode, &database)? else { return Ok(false) };
     let Some(digest) = program.digests.first() else { return Ok(false) };
     match database.name_of(digest).cloned() {
         Some(known) if known == name || exists(&known) => return Ok(false),

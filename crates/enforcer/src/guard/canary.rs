@@ -6,7 +6,7 @@ use std::{
     io,
     os::unix::fs::PermissionsExt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
@@ -17,12 +17,15 @@ use nix::{
     sys::memfd::{MFdFlags, memfd_create},
     unistd::gettid,
 };
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{Guard, GuardError};
 
 /// How often it tries.
 const PERIOD: Duration = Duration::from_millis(250);
+
+/// The name of its thread.
+pub(super) const NAME: &str = "guard-canary";
 
 /// What it has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +36,36 @@ pub enum Finding {
     Off,
     /// These do not.
     Gone(Vec<String>),
+    /// Somebody has ended the guard.
+    Ended,
+}
+
+impl Finding {
+    /// The problem, if there is one.
+    #[must_use]
+    pub fn alarm(&self) -> Option<String> {
+        match self {
+            Self::Runs => None,
+            Self::Off => Some(
+                "the guard is off: the kernel runs none of its programs. If kernel.ftrace_enabled is 0, set it to 1; else \
+                 `tollgate guard stop`, then start it again"
+                    .to_owned(),
+            ),
+            Self::Gone(names) => {
+                Some(format!("the guard is off at {} hooks, whose links are gone: {}", names.len(), names.join(" ")))
+            }
+            Self::Ended => {
+                Some("the guard has been ended: nothing that privileged programs call is checked any more".to_owned())
+            }
+        }
+    }
 }
 
 /// The thread. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Canary {
     ends: Arc<AtomicBool>,
+    found: Arc<Mutex<Finding>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,11 +73,17 @@ impl Canary {
     /// Starts it. What it finds is logged at once.
     pub fn start() -> Result<Option<Self>, GuardError> {
         let Some(guard) = Guard::adopt()? else { return Ok(None) };
-        let ends = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&ends);
-        let thread = thread::Builder::new().name("guard-canary".into()).spawn(move || watch(&guard, &ended));
+        let (ends, found) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Finding::Runs)));
+        let (ended, finding) = (Arc::clone(&ends), Arc::clone(&found));
+        let thread = thread::Builder::new().name(NAME.into()).spawn(move || watch(&guard, &ended, &finding));
         let thread = thread.inspect_err(|cause| error!(%cause, "the guard is not watched: {cause}")).ok();
-        Ok(Some(Self { ends, thread }))
+        Ok(Some(Self { ends, found, thread }))
+    }
+
+    /// What it has found last.
+    #[must_use]
+    pub fn found(&self) -> Finding {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -65,40 +98,75 @@ impl Drop for Canary {
     }
 }
 
-fn watch(guard: &Guard, ends: &AtomicBool) {
+fn watch(guard: &Guard, ends: &AtomicBool, finding: &Mutex<Finding>) {
     guard.set_canary(gettid().as_raw().cast_unsigned());
-    let (expected, mut last) = (guard.attached(), Finding::Runs);
+    let expected = Guard::expected().unwrap_or_else(|cause| {
+        error!(%cause, "which of the guard's programs were detached before now is not known: {cause}");
+        guard.attached()
+    });
+    let mut last = Finding::Runs;
     while !ends.load(Ordering::SeqCst) {
         let found = look(guard, &expected);
         if found != last {
-            match &found {
-                Finding::Runs => info!("the guard's programs run again"),
-                Finding::Off => error!(
-                    "the guard is off: the kernel runs none of its programs. If kernel.ftrace_enabled is 0, set it to 1; \
-                     else `tollgate guard stop`, then start it again"
-                ),
-                Finding::Gone(names) => error!(
-                    "the guard is off at {} hooks, whose links are gone: {}; `tollgate guard stop`, then start it again",
-                    names.len(),
-                    names.join(" ")
-                ),
-            }
+            finding.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&found);
+            tell(guard, &found);
             last = found;
+        } else {
+            thread::park_timeout(PERIOD);
         }
-        thread::park_timeout(PERIOD);
     }
     guard.set_canary(0);
 }
 
+/// Reports what has changed, and mends it.
+fn tell(guard: &Guard, found: &Finding) {
+    let Some(alarm) = found.alarm() else { return run_again(guard) };
+    match found {
+        Finding::Gone(names) => {
+            error!("{alarm}; their programs are attached again");
+            if let Err(cause) = guard.attach_again(names) {
+                error!(%cause, "the guard stays off there: {cause}; `tollgate guard stop`, then start it again");
+            }
+        }
+        Finding::Ended => warn!("{alarm}"),
+        _ => error!("{alarm}"),
+    }
+}
+
+/// Finds processes that should be guarded and are not, because no program saw what they executed.
+fn run_again(guard: &Guard) {
+    let before = guard.processes();
+    match guard.adopt_running(&guard.read_database().unwrap_or_default()) {
+        Ok(()) => {
+            let slipped = guard.processes().saturating_sub(before);
+            info!(
+                "the guard's programs run again; {slipped} processes that had not been guarded meanwhile are guarded now"
+            );
+        }
+        Err(cause) => {
+            error!(%cause, "the guard's programs run again; who was not guarded meanwhile is not known: {cause}")
+        }
+    }
+}
+
 fn look(guard: &Guard, expected: &[String]) -> Finding {
-    let attached = guard.attached();
-    let gone: Vec<String> = expected.iter().filter(|name| !attached.contains(name)).cloned().collect();
-    match try_chmod() {
-        // Who ends the guard removes all links first.
-        _ if attached.is_empty() => Finding::Gone(gone),
-        Ok(()) => Finding::Off,
-        Err(_) if gone.is_empty() => Finding::Runs,
-        Err(_) => Finding::Gone(gone),
+    match (guard.look_for_links(expected), try_chmod()) {
+        (Finding::Runs, Ok(())) => Finding::Off,
+        (found, _) => found,
+    }
+}
+
+impl Guard {
+    /// Whether all of these programs are attached.
+    pub(super) fn look_for_links(&self, expected: &[String]) -> Finding {
+        let attached = self.attached();
+        let gone: Vec<String> = expected.iter().filter(|name| !attached.contains(name)).cloned().collect();
+        match gone.is_empty() {
+            true => Finding::Runs,
+            // Who ends the guard removes this first.
+            false if !self.pins.build().exists() => Finding::Ended,
+            false => Finding::Gone(gone),
+        }
     }
 }
 

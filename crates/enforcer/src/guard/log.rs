@@ -15,6 +15,7 @@ use std::{
 
 use tollgate_abi::guard::TG_GUARD_CALLS;
 use tollgate_audit::{booted, rotated::Rotated};
+use tollgate_client::guard::GuardStatus;
 use tollgate_guard::{Database, Event, Record, registered};
 use tracing::{error, warn};
 
@@ -44,7 +45,7 @@ pub type Register = fn(&Path) -> Option<String>;
 pub struct Log {
     guard: Guard,
     events: Events,
-    _canary: Option<Canary>,
+    canary: Option<Canary>,
     /// By which records have names; the one in force, unless its file cannot be read.
     database: Database,
     file: Rotated,
@@ -62,7 +63,7 @@ impl Log {
         let (events, lost) = (guard.events()?, guard.counts().lost);
         guard.mark(&database)?;
         let (canary, programs) = (Canary::start()?, BTreeSet::new());
-        Ok(Self { events, _canary: canary, database, file, lost, register, programs, guard })
+        Ok(Self { events, canary, database, file, lost, register, programs, guard })
     }
 
     /// What is in force, in one line.
@@ -70,6 +71,12 @@ impl Log {
     pub fn summary(&self) -> String {
         let (word, programs) = (self.database.word(), self.database.programs().len());
         format!("{word} the guard is in force: {programs} programs, {} rules", self.database.rule_count())
+    }
+
+    /// What the guard does.
+    #[must_use]
+    pub fn status(&self) -> GuardStatus {
+        self.guard.status(&self.database, self.canary.as_ref().map(Canary::found).as_ref())
     }
 
     /// Waits for calls for at most `timeout`, and logs them. Returns the lines.
@@ -114,8 +121,7 @@ impl Log {
         if self.guard.database() == Some(self.database.digest()) {
             return;
         }
-        let read = fs::read(FILE).ok().and_then(|bytes| Database::from_bytes(&bytes).ok());
-        let Some(read) = read.filter(|read| Some(read.digest()) == self.guard.database()) else { return };
+        let Some(read) = self.guard.read_database() else { return };
         self.database = read;
         if let Err(cause) = self.guard.mark(&self.database) {
             warn!(%cause, "programs that are replaced are unknown until they are entered: {cause}");
@@ -128,6 +134,14 @@ impl Log {
             warn!("{} of the guard's events were lost: too many came at once", lost - self.lost);
             self.lost = lost;
         }
+    }
+}
+
+impl Guard {
+    /// The database in force, if the machine's file has it.
+    pub fn read_database(&self) -> Option<Database> {
+        let read = fs::read(FILE).ok().and_then(|bytes| Database::from_bytes(&bytes).ok());
+        read.filter(|read| Some(read.digest()) == self.database())
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Enforced, known, refused, stopped};
 use crate::{
     daemon::machine::Machine,
     enforcer::Enforcer,
+    guard,
     programs::{self, ProgramsError},
 };
 
@@ -57,6 +58,7 @@ impl Enforced {
             gaps_seen: self.gaps.seen(),
             findings,
             confined: confined as u64,
+            guard: self.guard.as_ref().map(guard::Log::status),
         })
     }
 }
