@@ -8,6 +8,7 @@ mod arrows;
 mod attacks;
 mod audit;
 mod audit_guests;
+mod bop;
 mod built_kernels;
 mod cli;
 mod debian;
