@@ -23,9 +23,10 @@ use tollgate_abi::guard::{
 };
 
 use crate::{
+    call::{Act, Bit, FileCall, Id, Place, PlainCall},
     database::Database,
     digest::Digest,
-    item::{Act, Bit, Class, FileCall, Id, Item, Mode, Place, PlainCall, Program, Rule, Until},
+    item::{Class, Item, Mode, Program, Rule, Until},
     name::Name,
 };
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    call::Act,
     digest::Digest,
-    item::{Act, Class, Item, Mode, Program, Rule, Until, Word},
+    item::{Class, Item, Mode, Program, Rule, Until, Word},
     name::Name,
 };
 

@@ -3,10 +3,11 @@
 use tollgate_abi::guard::{TG_GUARD_ANY, TG_GUARD_DEPTH};
 
 use crate::{
+    call::{Act, Bit, FileCall, Id, Place, PlainCall},
     database::Database,
     digest::Digest,
     hash::{ANY_NUMBER, is_number, stem},
-    item::{Act, Bit, Class, FileCall, Id, Mode, Place, PlainCall, Until},
+    item::{Class, Mode, Until},
     name::Name,
 };
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    call::{Act, Place},
     database::Database,
-    item::{Act, Item, Place, Rule},
+    item::{Item, Rule},
     name::Name,
     names::Changing,
     record::Record,

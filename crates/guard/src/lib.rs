@@ -26,7 +26,11 @@
 // The program alone prints. What a library reports goes through tracing.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+#[macro_use]
+mod named;
+
 mod binary;
+mod call;
 mod changes;
 mod database;
 mod decide;
@@ -45,12 +49,13 @@ pub use tollgate_abi::guard::tg_guard_event as Event;
 
 pub use self::{
     binary::{BinaryError, MAX_SIZE},
+    call::{Act, Bit, FileCall, Id, Place, PlainCall},
     changes::{Change, changes},
     database::{Database, ItemError},
     decide::{Answer, Asked, Question},
     digest::Digest,
     hash::Secret,
-    item::{Act, Bit, Class, FileCall, Id, Item, Mode, Place, PlainCall, Program, Rule, Until, Word},
+    item::{Class, Item, Mode, Program, Rule, Until, Word},
     learn::{Learnt, learn},
     name::Name,
     record::{Record, Verdict, registered},

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tollgate_abi::guard::TG_GUARD_RANDOM;
 
 use crate::{
+    call::Place,
     hash::{split, stem},
-    item::Place,
     name::Name,
 };
 

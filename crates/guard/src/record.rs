@@ -9,9 +9,10 @@ use tollgate_abi::guard::{
 };
 
 use crate::{
+    call::{Act, Bit, FileCall, Id, PlainCall},
     database::Database,
     digest::Digest,
-    item::{Act, Bit, Class, FileCall, Id, Item, Mode, PlainCall, Program, Rule, Until},
+    item::{Class, Item, Mode, Program, Rule, Until},
     name::Name,
 };
 

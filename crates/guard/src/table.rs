@@ -9,11 +9,12 @@ use tollgate_abi::guard::{
 };
 
 use crate::{
+    call::{Act, Place},
     database::Database,
     decide::{Answer, Asked, Question},
     digest::Digest,
     hash::{self, Secret},
-    item::{Act, Class, Mode, Place},
+    item::{Class, Mode},
     name::Name,
 };
 
