@@ -116,14 +116,15 @@ fn denies_each_call_that_no_rule_allows_whatever_a_process_does_to_lose_its_guar
 }
 
 /// Shell functions for what happens to programs, and to the daemon.
-const DETACHED: &str = "start() { tollgate enforce --guard --log /log; sleep 2; tail -4 /log/daemon.log; }\n\
+const DETACHED: &str = "mended() { for try in $(seq 100); do tail -1 /log/daemon.log | grep 'run again' && break; sleep 0.5; done; }\n\
+                        start() { tollgate enforce --guard --log /log; sleep 2; tail -4 /log/daemon.log; }\n\
                         crash() { kill -9 $(cat /run/tollgate/lock); sleep 0.5; }\n\
                         detach() { for name in $*; do rm /sys/fs/bpf/tollgate-guard/links/guard_$name; done; sleep 2; }\n\
                         links() { echo $(ls /sys/fs/bpf/tollgate-guard/links | wc -l) links; }\n";
 /// A program gets privilege that no hook sees, and is told what to do once the daemon is there again.
 const SLIPS: &str = "crash; detach creds ptrace; links; acts user wait /order >/told & sleep 1; tollgate guard status; \
                      tollgate status; acts user ptrace";
-const BACK: &str = "start; links; acts user ptrace; echo ptrace >/order; wait; sed 's/^/slipped /' /told; tollgate status; \
+const BACK: &str = "start; mended; links; acts user ptrace; echo ptrace >/order; wait; sed 's/^/slipped /' /told; tollgate status; \
                     tollgate status --json";
 
 #[test]
@@ -138,7 +139,7 @@ fn attaches_programs_again_that_somebody_has_detached() {
                 "start",
                 &format!("{SET_UP}; tollgate guard mode /bin/privileged enforce; start; acts user ptrace; links"),
             )
-            .step("watched", "detach ptrace; links; tail -4 /log/daemon.log; acts user ptrace")
+            .step("watched", "detach ptrace; links; tail -4 /log/daemon.log; mended; acts user ptrace")
             .step("slips", SLIPS)
             .step("back", BACK)
             .step("all", "crash; rm /sys/fs/bpf/tollgate-guard/links/*; sleep 2; acts user ptrace; start; links; acts user ptrace")

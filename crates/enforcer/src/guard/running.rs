@@ -3,6 +3,7 @@
 //! Of a script only the interpreter is known. Whoever executes something while this looks at it is seen by the hooks.
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     fs::{self, File},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::Path,
@@ -18,23 +19,44 @@ const DELETED: &[u8] = b" (deleted)";
 pub(super) fn find(database: &Database) -> Vec<(u32, tg_guard_task)> {
     let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let number = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
-    let guarded = |entry: fs::DirEntry| Some((number(&entry)?, look(&entry.path(), database)?));
+    let mut digests = Digests::default();
+    let guarded = |entry: fs::DirEntry| Some((number(&entry)?, look(&entry.path(), database, &mut digests)?));
     processes.filter_map(guarded).collect()
 }
 
+/// Digests of programs, by device and inode: many processes have the same one, and a digest takes time.
+#[derive(Default)]
+struct Digests(HashMap<(u64, u64), Digest>);
+
+impl Digests {
+    fn of(&mut self, program: &Path) -> Option<Digest> {
+        let file = File::open(program).ok()?;
+        let found = file.metadata().ok()?;
+        match self.0.entry((found.dev(), found.ino())) {
+            Entry::Occupied(known) => Some(*known.get()),
+            Entry::Vacant(new) => Some(*new.insert(Digest::read(file).ok()?)),
+        }
+    }
+}
+
 /// `None`: it is not guarded, or has ended.
-fn look(process: &Path, database: &Database) -> Option<tg_guard_task> {
+fn look(process: &Path, database: &Database, digests: &mut Digests) -> Option<tg_guard_task> {
     let status = fs::read_to_string(process.join("status")).ok()?;
     if !is_privileged(&status) || is_elsewhere(process) {
         return None;
     }
-    let digest = Digest::read(File::open(process.join("exe")).ok()?).ok()?;
+    let (has_terminal, user) = (has_terminal(process)?, ids(&status, "Uid:")[0]);
+    // Root's own, from a terminal.
+    if has_terminal && user == 0 {
+        return None;
+    }
+    let digest = digests.of(&process.join("exe"))?;
     let known = database.name_of(&digest).and_then(|name| database.program(name));
-    let is_daemon = !has_terminal(process)?
+    let is_daemon = !has_terminal
         && (database.default_mode(Class::Daemon) != Mode::Off || known.is_some_and(|known| known.mode >= Mode::Warn));
     let class = match is_daemon {
         true => TG_GUARD_BY_DAEMON,
-        false if ids(&status, "Uid:")[0] != 0 => TG_GUARD_BY_SETUID,
+        false if user != 0 => TG_GUARD_BY_SETUID,
         false => return None,
     };
     let mut program = tg_guard_program_of { content: digest.words(), path: [0; TG_GUARD_PATH as usize] };
