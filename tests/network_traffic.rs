@@ -63,10 +63,14 @@ fn delivers_each_kind_of_packet_where_policy_allows_it() {
 
 fn delivers_each_kind(kernel: &'static str) {
     let scratch = Scratch::new();
+    // At the same time: what was decided about the last packet is remembered (admitted.h).
+    let ping = |level, length| format!("as {level} talk send icmp 4 10.77.0.2 7 {length} 200 --wait 100");
+    let together = format!("{} & {}; wait $!", ping("s1", 501), ping("s3", 601));
     let steps = guest(&scratch, kernel)
         .step("join", "join_space 1500")
         .step("enforce", "under_tollgate")
         .step("hear", "hear_there")
+        .step("together", &together)
         .step("from s0", "row s0 1")
         .step("from s1", "row s1 2")
         .step("from s3", "row s3 3")
@@ -75,9 +79,11 @@ fn delivers_each_kind(kernel: &'static str) {
         .step("counts", "tollgate net status --json; true")
         .step("errors", "grep -E '^(Ip|Udp|Tcp):' /proc/net/snmp; there grep -E '^(Ip|Udp|Tcp):' /proc/net/snmp")
         .run();
-    for step in ["join", "enforce", "hear", "from s0", "from s1", "from s3", "heard"] {
+    for step in ["join", "enforce", "hear", "together", "from s0", "from s1", "from s3", "heard"] {
         steps[step].is(0, &[]);
     }
+    let heard = |length: usize| steps["heard"].text.contains(&format!(" length={length} "));
+    assert!(heard(501) && !heard(601), "{}", steps["heard"].text);
     println!("{kernel}: what s1 receives\n{:<8}{:<10}{:>8}{:>8}{:>8}", "", "", "s0", "s1", "s3");
     let mut wrong = Vec::new();
     for protocol in PROTOCOLS {
