@@ -13,7 +13,8 @@ use crate::{
 fn names_a_device_that_takes_no_program_and_lists_flows() {
     let scratch = Scratch::new();
     // Before Linux 6.6, a queueing discipline `ingress` has no place for programs on packets that leave.
-    let mend = "tc qdisc del dev va ingress; for attempt in $(seq 100); do
+    // The kernel refuses while the daemon tries to attach the program.
+    let mend = "until tc qdisc del dev va ingress; do sleep 0.1; done; for attempt in $(seq 100); do
             tollgate net status | grep -q ^unlabelled || break; sleep 0.2; done; tollgate net status";
     let talk =
         "as_there s1 talk recv udp 4 7001 60 > /tmp/udp 2>&1 & as_there s1 talk bulk 4 7002 400000000 60 > /dev/null &
