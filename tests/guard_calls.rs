@@ -83,7 +83,12 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
         .step("replaced", REPLACE)
         .step("entered", "sleep 1; tollgate guard list | grep 'program /bin/tool'")
         .step("off", "echo 0 >/proc/sys/kernel/ftrace_enabled; sleep 1; tail -1 /log/daemon.log")
-        .step("on", "echo 1 >/proc/sys/kernel/ftrace_enabled; sleep 1; tail -1 /log/daemon.log")
+        // First it finds who slipped out, and reads the programs of all processes.
+        .step(
+            "on",
+            "echo 1 >/proc/sys/kernel/ftrace_enabled
+            for try in $(seq 100); do tail -1 /log/daemon.log | grep 'run again' && break; sleep 0.2; done",
+        )
         .step("stop", &format!("tollgate guard stop; {PREPARE}; acts user shell; {MARKS}"))
 }
 
