@@ -19,7 +19,7 @@ use nix::{
 };
 use tracing::{error, info, warn};
 
-use super::{Guard, GuardError};
+use super::{FILE, Guard, GuardError};
 
 /// How often it tries.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -135,8 +135,14 @@ fn tell(guard: &Guard, found: &Finding) {
 
 /// Finds processes that should be guarded and are not, because no program saw what they executed.
 fn run_again(guard: &Guard) {
+    let Some(database) = guard.read_database() else {
+        return error!(
+            "the guard's programs run again; who was not guarded meanwhile is not known, because {FILE} is not the database \
+             in force: load it with `tollgate guard load`, and start the guard again"
+        );
+    };
     let before = guard.processes();
-    match guard.adopt_running(&guard.read_database().unwrap_or_default()) {
+    match guard.adopt_running(&database) {
         Ok(()) => {
             let slipped = guard.processes().saturating_sub(before);
             info!(

@@ -138,9 +138,12 @@ impl Log {
 }
 
 impl Guard {
-    /// The database in force, if the machine's file has it.
+    /// The database in force, if the machine's file has it. A file that is missing has an empty one.
     pub fn read_database(&self) -> Option<Database> {
-        let read = fs::read(FILE).ok().and_then(|bytes| Database::from_bytes(&bytes).ok());
+        let read = match fs::read(FILE) {
+            Ok(bytes) => Database::from_bytes(&bytes).ok(),
+            Err(cause) => (cause.kind() == io::ErrorKind::NotFound).then(Database::default),
+        };
         read.filter(|read| Some(read.digest()) == self.database())
     }
 }
