@@ -32,7 +32,7 @@ use zerocopy::FromBytes;
 
 pub use self::{
     canary::{Canary, Finding},
-    log::{FILE, KEPT, LOG, Log, Register},
+    log::{KEPT, LOG, Log, Register},
 };
 use crate::{
     events::Ring,
@@ -41,6 +41,8 @@ use crate::{
     survival::program_id,
 };
 
+/// The machine's own database.
+pub const FILE: &str = "/etc/tollgate/guard";
 /// The iterator that makes processes guarded that run already.
 const ADOPT: &str = "guard_adopt";
 

@@ -19,11 +19,9 @@ use tollgate_client::guard::GuardStatus;
 use tollgate_guard::{Database, Event, Record, registered};
 use tracing::{error, warn};
 
-use super::{Canary, Events, Guard, GuardError};
+use super::{Canary, Events, FILE, Guard, GuardError};
 use crate::programs::refused;
 
-/// The machine's own database.
-pub const FILE: &str = "/etc/tollgate/guard";
 /// The log, below the folder of logs.
 pub const LOG: &str = "guard.json";
 /// How many older files of the log are kept.
