@@ -14,6 +14,7 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_EXEC, TG_LIVE, TG_PRCTL, tg_attribute};
+use tollgate_client::descriptors::Descriptors;
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
@@ -46,6 +47,7 @@ fn played(test: impl Fn()) {
                 name(denies_a_task_that_has_the_address_of_an_unconfined_one),
                 name(denies_subjects_that_come_to_life_after_everybody_was_granted),
                 name(tells_once_each_what_a_permissive_machine_grants),
+                name(denies_a_subject_what_another_was_granted_on_the_same_socket),
             ],
         };
         guests.play(&Scratch::new())
@@ -211,4 +213,37 @@ fn tells_once_each_what_a_permissive_machine_grants() {
     assert_eq!(state.events() - before, 2);
     state.set_enforcing(true);
     assert_eq!(within(reader, || opens(CLOSED, libc::O_RDONLY)), libc::EACCES);
+}
+
+/// What sending a byte to the other end, and receiving it there, come to: 0 or the errno of each.
+fn talk([sender, receiver]: [libc::c_int; 2]) -> [i32; 2] {
+    let mut byte = 0_u8;
+    let outcome = |length: isize| if length == 1 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or(-1) };
+    // SAFETY: there is room for one byte.
+    let sent = outcome(unsafe { libc::send(sender, (&raw const byte).cast(), 1, libc::MSG_DONTWAIT) });
+    // SAFETY: as above.
+    [sent, outcome(unsafe { libc::recv(receiver, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) })]
+}
+
+#[test]
+fn denies_a_subject_what_another_was_granted_on_the_same_socket() {
+    if !is_guest() {
+        return played(denies_a_subject_what_another_was_granted_on_the_same_socket);
+    }
+    let mut enforced = Enforced::new();
+    let [reader, late] = ["reader_t", "late_t"].map(|type_| enforced.subject(type_, 0));
+    // So that a process may bring along what it may not use.
+    enforced.0.state().set_descriptors(Descriptors::Use);
+    let shared = || {
+        set(TG_ATTRIBUTE_CURRENT, reader);
+        let mut pair = [0; 2];
+        // SAFETY: there is room for two descriptors.
+        let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, pair.as_mut_ptr()) };
+        let others = || within(late, || i32::from((0..2).all(|_| talk(pair) == [libc::EACCES; 2])));
+        let own = || (0..2).all(|_| talk(pair) == [0; 2]);
+        i32::from(made == 0 && own() && others() == 1 && own() && others() == 1 && own())
+    };
+    let denied = (0..REPETITIONS).map(|_| child(shared)).sum::<i32>();
+    enforced.0.state().set_descriptors(Descriptors::Check);
+    assert_eq!(denied as usize, REPETITIONS);
 }

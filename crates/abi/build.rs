@@ -107,6 +107,7 @@ const AS_BYTES: &[&str] = &[
     "tg_sid_key",
     "tg_slipped",
     "tg_socket",
+    "tg_sock",
     "tg_superblock",
     "tg_task",
     "tg_task_tg_creation",

@@ -249,14 +249,19 @@ struct tg_inode {
  * written. */
 #define TG_INODE_ACTIVE 64u
 
-/* `sockets`, socket storage (sk_security_struct of SELinux). A socket without an entry is the
- * machine's. */
+/* The label of a socket (sk_security_struct of SELinux). */
 struct tg_socket {
 	__u32 sid, class; /* SECCLASS */
 	__u32 peer;	  /* SID of the other end; of a datagram socket, of what it received last;
 			     0: not known */
-	__u32 labelled;	  /* 1 + `namespaces_epoch` when packets in its network namespace were
-			     last seen to have labels */
+	__u32 labelled;	  /* `tg_labels_epoch` when its packets were last seen to have labels, or to
+			     need none */
+};
+
+/* `sockets`, socket storage. A socket without an entry is the machine's. */
+struct tg_sock {
+	struct tg_socket label;
+	__u64 used; /* what was granted on it (socket_use.h) */
 };
 
 /* `texts`: a context as text, by SID. */

@@ -96,7 +96,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
 	__type(key, int);
-	__type(value, struct tg_socket);
+	__type(value, struct tg_sock);
 } sockets SEC(".maps");
 
 /*

@@ -46,14 +46,15 @@ static __always_inline struct tg_socket tg_socket_of(struct sock *sk)
 /* Labels a sock. Returns 0 or -ENOMEM. */
 static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 class)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!kept) {
 		tg_failed(TG_FAILED_SOCKET_STORAGE);
 		return -ENOMEM;
 	}
-	kept->class = class;
-	WRITE_ONCE(kept->sid, sid);
+	kept->label.class = class;
+	kept->used = 0; /* a clone has what was granted on the original */
+	WRITE_ONCE(kept->label.sid, sid);
 	return 0;
 }
 
@@ -61,15 +62,15 @@ static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 c
  */
 static __always_inline int tg_keep_peer(struct sock *sk, struct tg_socket *own, __u32 peer)
 {
-	struct tg_socket label = {own->sid, own->class, peer};
-	struct tg_socket *kept =
-		bpf_sk_storage_get(&sockets, sk, &label, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tg_sock first = {.label = {own->sid, own->class, peer}};
+	struct tg_sock *kept =
+		bpf_sk_storage_get(&sockets, sk, &first, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!kept) {
 		tg_failed(TG_FAILED_SOCKET_STORAGE);
 		return -ENOMEM;
 	}
-	WRITE_ONCE(kept->peer, peer);
+	WRITE_ONCE(kept->label.peer, peer);
 	return 0;
 }
 

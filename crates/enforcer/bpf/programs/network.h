@@ -14,6 +14,7 @@
 #include "../request.h"
 #include "../socket_class.h"
 #include "../socket_label.h"
+#include "../socket_use.h"
 #include "../subject.h"
 #include "classes.h"
 #include "decide.h"
@@ -194,19 +195,32 @@ int BPF_PROG(socket_connect, struct socket *socket, void *address, int length)
 
 #define MSG_FASTOPEN 0x20000000 /* the first data opens the connection, without connect(2) */
 
+static __always_inline int tg_send(struct sock *sk)
+{
+	__u64 subject = tg_task_subject();
+
+	if (subject & TG_UNCONFINED && !tg_is_labelling())
+		return 0;
+	struct tg_sock *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (own && own->label.labelled == tg_labels_epoch() &&
+	    (subject & TG_UNCONFINED || tg_was_granted(own, subject, TG_USE_WRITE)))
+		return 0;
+	int result = subject & TG_UNCONFINED ? 0 : tg_check_sock(sk, SOCKET__WRITE);
+
+	return result ? result : tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
+}
+
 /* selinux_socket_sendmsg */
 SEC("lsm/socket_sendmsg")
 int BPF_PROG(socket_sendmsg, struct socket *socket, struct msghdr *message, int size)
 {
 	struct sock *sk = socket->sk;
-	int result = 0;
 
 	if (!sk)
 		return 0;
-	if (!(tg_task_subject() & TG_UNCONFINED))
-		result = tg_check_sock(sk, SOCKET__WRITE);
-	if (!result)
-		result = tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
+	int result = tg_send(sk);
+
 	if (result || !(message->msg_flags & MSG_FASTOPEN) || !message->msg_name)
 		return result;
 	return tg_connect(sk, (__u64)message->msg_name, message->msg_namelen);

@@ -14,6 +14,7 @@
 #include "../request.h"
 #include "../socket_class.h"
 #include "../socket_label.h"
+#include "../socket_use.h"
 #include "../subject.h"
 #include "../transition.h"
 #include "classes.h"
@@ -22,15 +23,15 @@
 /* sock_has_perm: checks whether the current task may do `av` to a sock. */
 static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 {
-	__u64 subject = tg_subject();
+	__u64 epoch = READ_ONCE(state.epoch), subject = tg_subject();
 
 	if (subject & TG_UNCONFINED)
 		return 0;
-	struct tg_socket socket = tg_socket_of(sk);
+	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	struct tg_request request = {
 		.source = subject,
-		.target = socket.sid,
-		.class = socket.class,
+		.target = kept ? kept->label.sid : TG_SID_MACHINE,
+		.class = kept ? kept->label.class : tg_sock_class(TG_KERNEL_ADDRESS(sk)),
 		.av = av,
 		.manager = TG_MANAGER_SOCKET,
 		.object = TG_OBJECT_SOCKET,
@@ -38,9 +39,13 @@ static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 	};
 
 	/* sock_skip_has_perm */
-	if (socket.sid == SECINITSID_KERNEL)
+	if (request.target == SECINITSID_KERNEL)
 		return 0;
-	return tg_ask(&request);
+	int result = tg_ask(&request);
+
+	if (!result && kept)
+		tg_remember_uses(kept, subject, request.allowed, epoch);
+	return result;
 }
 
 /* Likewise for a socket. A closed socket has no sock. */
@@ -182,19 +187,17 @@ static __noinline int tg_meet_namespace(struct sock *sk)
  */
 static __noinline int tg_await_labels(struct sock *sk, __u32 process)
 {
-	struct tg_socket *own;
-	__u32 epoch = READ_ONCE(state.namespaces_epoch) + 1;
+	struct tg_socket *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u32 epoch = tg_labels_epoch();
 
-	if (!tg_has_packets(sk->__sk_common.skc_family) || !tg_is_labelling())
-		return 0;
-	own = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (!own || own->labelled == epoch || own->sid == TG_SID_MACHINE ||
 	    tg_is_unconfined(own->sid))
 		return 0;
 	struct net *net = sk->__sk_common.skc_net.net;
 	__u64 cookie = net->net_cookie;
 
-	if (bpf_map_lookup_elem(&namespaces, &cookie)) {
+	if (!tg_has_packets(sk->__sk_common.skc_family) || !tg_is_labelling() ||
+	    bpf_map_lookup_elem(&namespaces, &cookie)) {
 		WRITE_ONCE(own->labelled, epoch);
 		return 0;
 	}
@@ -284,7 +287,15 @@ int BPF_PROG(socket_accept, struct socket *socket, struct socket *accepted)
 SEC("lsm/socket_recvmsg")
 int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int flags)
 {
-	return tg_check_socket(socket, SOCKET__READ);
+	__u64 subject = tg_task_subject();
+	struct sock *sk = socket->sk;
+
+	if (!sk || subject & TG_UNCONFINED)
+		return 0;
+	struct tg_sock *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	return own && tg_was_granted(own, subject, TG_USE_READ) ? 0
+								: tg_check_sock(sk, SOCKET__READ);
 }
 
 SEC("lsm/socket_getsockname") int BPF_PROG(socket_getsockname, struct socket *socket)

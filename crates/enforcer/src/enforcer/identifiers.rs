@@ -9,7 +9,7 @@ use libbpf_rs::{ErrorKind, MapCore, MapFlags};
 use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::{
     bytes_of,
-    enforcer::{SECINITSID_NETMSG, TG_SID_MACHINE, tg_identifier_key, tg_socket},
+    enforcer::{SECINITSID_NETMSG, TG_SID_MACHINE, tg_identifier_key, tg_sock, tg_socket},
 };
 use tollgate_netlabel::sealed::Key;
 use tracing::warn;
@@ -113,8 +113,8 @@ impl Enforcer {
         let sid = self.intern(&ranged).or_else(|_| self.intern(&machine)).unwrap_or(TG_SID_MACHINE);
         let class = (1..).zip(tollgate_abi::CLASSES).find(|(_, class)| class.name == "udp_socket");
         let class = class.map_or(0, |(number, _)| number);
-        let label = tg_socket { sid, class, peer: 0, labelled: 0 };
-        let put = self.maps.sockets.update(&socket.as_raw_fd().to_ne_bytes(), bytes_of(&label), MapFlags::ANY);
+        let kept = tg_sock { label: tg_socket { sid, class, peer: 0, labelled: 0 }, used: 0 };
+        let put = self.maps.sockets.update(&socket.as_raw_fd().to_ne_bytes(), bytes_of(&kept), MapFlags::ANY);
         put.map_err(map_error("label the socket of questions"))
     }
 

@@ -9,7 +9,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::{
     bytes_of,
-    enforcer::{tg_heard, tg_socket},
+    enforcer::{tg_heard, tg_sock, tg_socket},
 };
 use zerocopy::FromBytes;
 
@@ -24,7 +24,7 @@ impl Enforcer {
     pub fn socket(&self, socket: BorrowedFd<'_>) -> Result<Option<tg_socket>, EnforcerError> {
         let found = self.maps.sockets.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
         let found = found.map_err(map_error("find the label of a socket"))?;
-        Ok(found.and_then(|bytes| tg_socket::read_from_bytes(&bytes).ok()))
+        Ok(found.and_then(|bytes| tg_sock::read_from_bytes(&bytes).ok()).map(|kept| kept.label))
     }
 
     /// The label that a datagram socket has received last from a sender. `None`: nothing was heard of it, or it is too
